@@ -1,0 +1,20 @@
+#!/bin/sh
+# Makes sure the pinned Node and the packages are installed, then runs the command named in $1.
+set -eu
+cd "$(dirname "$0")/.."
+stamp=node_modules/.moorage-lock
+if ! cmp -s package-lock.json "$stamp" 2>/dev/null; then
+  echo "installing npm packages ..." >&2
+  npm ci --no-audit --no-fund --loglevel=error >&2
+  cp package-lock.json "$stamp"
+fi
+PATH="$PWD/node_modules/.bin:$PATH"
+export PATH
+command=$1
+shift
+case "$command" in
+  up | down | status) exec node cluster/main.ts "$command" "$@" ;;
+  submit) exec node cluster/submit/main.ts "$@" ;;
+  check | test) exec node test/main.ts "$command" "$@" ;;
+  *) echo "unknown command: $command" >&2; exit 64 ;;
+esac
