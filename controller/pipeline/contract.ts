@@ -1,0 +1,64 @@
+// What the operator gives a pipeline pod and what each of its containers leaves behind.
+import { z } from 'zod';
+import { build, finding, plan } from '../../crds/hosted-app.ts';
+
+/** Exit code of a container whose verdict is final; every other failure is tried again by the Job. */
+export const rejectedExitCode = 42;
+
+/** Kubernetes keeps this much of a termination message, in bytes. */
+export const terminationMessageLimit = 4096;
+
+/** Containers of a pipeline pod, in order. */
+export const containers = ['clone', 'review', 'build'] as const;
+export type PipelineContainer = (typeof containers)[number];
+
+/** Where things stand inside the pod. */
+export const workspace = {
+  root: '/workspace',
+  source: '/workspace/source',
+  notes: '/workspace/.moorage',
+} as const;
+
+const limits = z.strictObject({
+  repositoryBytes: z.int().positive().describe('Most bytes of a checked-out tree.'),
+  files: z.int().positive().describe('Most files in it.'),
+  fileBytes: z.int().positive().describe('Most bytes of one file.'),
+});
+
+/** Input, JSON in the variable MOORAGE_PIPELINE of every container. */
+export const pipelineInput = z.strictObject({
+  app: z.string(),
+  repo: z.string(),
+  insecure: z.boolean().default(false).describe('Plain http is allowed for this repository.'),
+  commit: z.string().regex(/^[0-9a-f]{40}([0-9a-f]{24})?$/),
+  path: z.string(),
+  build: build.pick({ strategy: true, dockerfile: true, args: true, env: true }),
+  port: z.int().optional(),
+  hasCommand: z.boolean().default(false).describe('spec.run.command is set, so the plan needs no start command of its own.'),
+  image: z.string().describe('Name to push to, without tag or digest, like registry.moorage-system.svc:5000/apps/hello.'),
+  cache: z.string().optional().describe('Name of the layer cache in the registry; absent: none.'),
+  insecureRegistry: z.boolean().default(false),
+  mirror: z.string().optional().describe('Registry host asked instead of Docker Hub.'),
+  limits,
+});
+export type PipelineInput = z.infer<typeof pipelineInput>;
+
+export const cloneResult = z.object({ commit: z.string(), files: z.int(), bytes: z.int() });
+export const reviewResult = z.object({ findings: z.array(finding), plan });
+export const buildResult = z.object({
+  image: z.string().describe('name@sha256:… of what was pushed.'),
+  port: z.int().optional().describe('EXPOSEd by the image, or chosen by the plan.'),
+  findings: z.array(finding).default([]).describe("Warnings of BuildKit's own checks."),
+});
+
+/** Left by a container that exits with {@link rejectedExitCode}. The first error of `findings` is the reason. */
+export const rejection = z.object({
+  rejected: z.literal(true),
+  findings: z.array(finding).min(1),
+  log: z.string().optional().describe('Last lines of what went wrong.'),
+});
+
+export type CloneResult = z.infer<typeof cloneResult>;
+export type ReviewResult = z.infer<typeof reviewResult>;
+export type BuildResult = z.infer<typeof buildResult>;
+export type PipelineRejection = z.infer<typeof rejection>;

@@ -1,0 +1,20 @@
+// Reads configuration from the environment through a zod schema, and says all that is wrong at once.
+import { z } from 'zod';
+
+/** Parses the environment. @throws Error that names each variable that is wrong, what it must be, and what it was. */
+export function readConfig<Schema extends z.ZodType>(schema: Schema, environment: NodeJS.ProcessEnv = process.env): z.output<Schema> {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''));
+  const parsed = schema.safeParse(given);
+  if (parsed.success) return parsed.data;
+  const lines = parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`);
+  throw new Error(`configuration in the environment is wrong:\n${lines.join('\n')}`);
+}
+
+/** A comma separated list. */
+export const list = z.string().transform((text) => text.split(',').map((item) => item.trim()).filter((item) => item !== ''));
+
+/** `true` or `false`. */
+export const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
+
+/** A whole number above 0. */
+export const count = z.coerce.number().int().positive();

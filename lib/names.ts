@@ -1,0 +1,62 @@
+// Every name, label and annotation that Moorage writes into a cluster, in one place.
+
+/** API group and version of HostedApp. */
+export const group = 'moorage.dev';
+export const version = 'v1alpha1';
+export const kind = 'HostedApp';
+export const plural = 'hostedapps';
+
+/** Server-side apply field manager of everything the operator writes. */
+export const fieldManager = 'moorage';
+
+/** Held by a HostedApp until its pipeline Jobs (in another namespace) are gone. */
+export const finalizer = 'moorage.dev/pipelines';
+
+export const labels = {
+  /** Name of the HostedApp that an object belongs to. */
+  app: 'moorage.dev/app',
+  /** Namespace of that HostedApp; needed where the object lives in another one. */
+  appNamespace: 'moorage.dev/app-namespace',
+  /** On a HostedApp: short hash of its normalized repository, to find it by repository. */
+  repository: 'moorage.dev/repository',
+  /** On a HostedApp: keyed hash of whoever submitted it, to limit submissions. */
+  caller: 'moorage.dev/caller',
+  /** On a pipeline Job: full commit id. */
+  commit: 'moorage.dev/commit',
+  /** On a namespace whose HTTPRoutes the Gateway accepts. */
+  routes: 'moorage.dev/routes',
+  /** Standard labels. */
+  name: 'app.kubernetes.io/name',
+  instance: 'app.kubernetes.io/instance',
+  component: 'app.kubernetes.io/component',
+  partOf: 'app.kubernetes.io/part-of',
+  managedBy: 'app.kubernetes.io/managed-by',
+} as const;
+
+export const annotations = {
+  /** On a HostedApp: change its value to build the same commit again. */
+  rebuild: 'moorage.dev/rebuild',
+  /** On a HostedApp: change its value to look for a new commit now. */
+  poll: 'moorage.dev/poll',
+} as const;
+
+/** Slugs that an app can never have, since the name serves the platform itself. */
+export const reservedSlugs: ReadonlySet<string> = new Set([
+  'moorage', 'www', 'api', 'git', 'app', 'apps', 'admin', 'auth', 'login', 'status', 'docs', 'mail', 'static', 'assets', 'mcp', 't', 'registry', 'gateway',
+]);
+
+const maximumSlugLength = 40;
+
+/**
+ * Makes a DNS label (RFC 1123) of any text: lower case, digits and inner hyphens, at most 40 characters
+ * so that names derived from it (Jobs, pods) still fit in 63. Empty when nothing usable is left.
+ */
+export function toDnsLabel(text: string): string {
+  return text
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+/, '')
+    .slice(0, maximumSlugLength)
+    .replace(/-+$/, '');
+}
