@@ -1,0 +1,56 @@
+// The errors by which a reconciler says what should happen next, and the API server's own.
+
+/**
+ * Stop: nothing that the controller can do will help until the object changes (the spec is wrong, the build is refused).
+ * The key is forgotten; it comes back with the object's next change or with the periodic resync.
+ */
+export class StallingError extends Error {
+  override readonly name = 'StallingError';
+  /** CamelCase reason, fit for a condition and an event. */
+  readonly reason: string;
+  constructor(reason: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.reason = reason;
+  }
+}
+
+/** Come back later: nothing is wrong, but something else has to happen first. Resets the key's backoff. */
+export class WaitingError extends Error {
+  override readonly name = 'WaitingError';
+  /** CamelCase reason, fit for a condition and an event. */
+  readonly reason: string;
+  /** Milliseconds after which to reconcile again. */
+  readonly afterMs: number;
+  constructor(reason: string, message: string, afterMs: number, options?: ErrorOptions) {
+    super(message, options);
+    this.reason = reason;
+    this.afterMs = afterMs;
+  }
+}
+
+/** A refusal of the API server, or a failure to reach it (`status` 0). */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  /** HTTP status; 0 when there was no answer. */
+  readonly status: number;
+  /** The API's reason, such as `NotFound`, `AlreadyExists`, `Conflict`, `Invalid`, `Expired`; `Timeout` or `Unreachable` without an answer. */
+  readonly reason: string;
+  /** Seconds that the server asks to wait before the next try. */
+  readonly retryAfterSeconds: number | undefined;
+  constructor(status: number, reason: string, message: string, retryAfterSeconds?: number, options?: ErrorOptions) {
+    super(message, options);
+    this.status = status;
+    this.reason = reason;
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+}
+
+/** True for an `ApiError` with that HTTP status. */
+export function isApiStatus(error: unknown, status: number): error is ApiError {
+  return error instanceof ApiError && error.status === status;
+}
+
+/** The message of anything thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

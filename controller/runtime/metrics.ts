@@ -1,0 +1,58 @@
+// The runtime's own metrics, under the names that dashboards for controllers expect.
+import { Counter, Gauge, Histogram } from 'prom-client';
+import type { Registry } from 'prom-client';
+
+const REGISTERED = new WeakMap<Registry, RuntimeMetrics>();
+
+/** The runtime's metrics. Label `controller` is a controller's name, `resource` a plural. */
+export interface RuntimeMetrics {
+  /** Reconciles by `controller` and `result`: done, requeue, waiting, stalled, error. */
+  reconciles: Counter<'controller' | 'result'>;
+  /** Seconds of a reconcile. */
+  reconcileSeconds: Histogram<'controller'>;
+  /** Keys ready to be worked on. */
+  queueDepth: Gauge<'controller'>;
+  /** Keys in work. */
+  activeWorkers: Gauge<'controller'>;
+  /** Retries after errors. */
+  retries: Counter<'controller'>;
+  /** Lists of a resource: at the start and after each loss of the watch's place. */
+  lists: Counter<'resource'>;
+  /** Watches ended, by `reason`: end (server's time limit), expired, error. */
+  watchRestarts: Counter<'resource' | 'reason'>;
+  /** Objects in a cache. */
+  cachedObjects: Gauge<'resource'>;
+  /** 1 while this replica leads. */
+  leader: Gauge;
+}
+
+/** The runtime's metrics in a registry; made on first use. */
+export function runtimeMetrics(registry: Registry): RuntimeMetrics {
+  const known = REGISTERED.get(registry);
+  if (known !== undefined) return known;
+  const made = makeMetrics([registry]);
+  REGISTERED.set(registry, made);
+  return made;
+}
+
+function makeMetrics(registers: Registry[]): RuntimeMetrics {
+  const controller = ['controller'] as const;
+  const resource = ['resource'] as const;
+  return {
+    reconciles: new Counter({ name: 'moorage_reconcile_total', help: 'Reconciles by result.', labelNames: ['controller', 'result'], registers }),
+    reconcileSeconds: new Histogram({
+      name: 'moorage_reconcile_duration_seconds',
+      help: 'Seconds of a reconcile.',
+      labelNames: controller,
+      buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+      registers,
+    }),
+    queueDepth: new Gauge({ name: 'moorage_queue_depth', help: 'Keys ready to be reconciled.', labelNames: controller, registers }),
+    activeWorkers: new Gauge({ name: 'moorage_active_workers', help: 'Reconciles in progress.', labelNames: controller, registers }),
+    retries: new Counter({ name: 'moorage_reconcile_retries_total', help: 'Retries after errors.', labelNames: controller, registers }),
+    lists: new Counter({ name: 'moorage_lists_total', help: 'Full lists of a resource.', labelNames: resource, registers }),
+    watchRestarts: new Counter({ name: 'moorage_watch_restarts_total', help: 'Ended watches by reason.', labelNames: ['resource', 'reason'], registers }),
+    cachedObjects: new Gauge({ name: 'moorage_cached_objects', help: 'Objects in the cache.', labelNames: resource, registers }),
+    leader: new Gauge({ name: 'moorage_leader', help: '1 while this replica leads.', registers }),
+  };
+}
