@@ -1,0 +1,59 @@
+// Which repositories are understood, and what the refused ones are told.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { parseRepository, RepositoryError, type GitHosts } from '../../lib/repository.ts';
+
+const hosts: GitHosts = { allowed: ['github.com', 'git.local:8080'], insecure: ['git.local:8080'] };
+
+const accepted: readonly (readonly [string, string])[] = [
+  ['owner/name', 'https://github.com/owner/name'],
+  [' owner/name.git ', 'https://github.com/owner/name'],
+  ['https://github.com/owner/name', 'https://github.com/owner/name'],
+  ['https://GitHub.com/owner/name.git/', 'https://github.com/owner/name'],
+  ['http://git.local:8080/a/b', 'http://git.local:8080/a/b'],
+];
+
+for (const [text, url] of accepted) {
+  test(`accepts ${text}`, () => {
+    assert.equal(parseRepository(text, hosts).url, url);
+  });
+}
+
+const refused: readonly (readonly [string, RegExp])[] = [
+  ['', /neither/],
+  ['name', /neither/],
+  ['git@github.com:owner/name.git', /protocol|neither/],
+  ['ext::sh -c id', /protocol|neither/],
+  ['file:///etc/passwd', /protocol file/],
+  ['ssh://git@github.com/owner/name', /protocol ssh/],
+  ['http://github.com/owner/name', /protocol http/],
+  ['https://example.org/owner/name', /example\.org/],
+  ['https://user:secret@github.com/owner/name', /credentials/],
+  ['https://github.com/owner/name?x=1', /query/],
+  ['https://github.com/owner/name/tree/main', /not owner\/name/],
+  ['https://github.com/-owner/name', /not owner\/name/],
+  ['../name', /not owner\/name/],
+  ['owner/..', /not owner\/name/],
+  ['owner/na me', /neither/],
+  ['https://127.0.0.1/owner/name', /127\.0\.0\.1/],
+];
+
+for (const [text, message] of refused) {
+  test(`refuses ${JSON.stringify(text)}`, () => {
+    assert.throws(() => parseRepository(text, hosts), (error: unknown) => error instanceof RepositoryError && message.test(error.message) && error.mend !== '');
+  });
+}
+
+test('whatever is typed, either a normal address of an allowed host comes out or a RepositoryError', () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.string(), fc.webUrl(), fc.string().map((s) => `https://github.com/${s}`)), (text) => {
+      try {
+        const { url, host } = parseRepository(text, hosts);
+        return hosts.allowed.includes(host) && parseRepository(url, hosts).url === url;
+      } catch (error) {
+        return error instanceof RepositoryError;
+      }
+    }),
+  );
+});

@@ -1,0 +1,54 @@
+// Runs the checks in stages and closes with one line that counts them all: `N passed, N failed`.
+import { spawnSync } from 'node:child_process';
+import { globSync } from 'node:fs';
+import { run } from 'node:test';
+import { spec } from 'node:test/reporters';
+import { stages, type Stage } from './stages.ts';
+
+interface Tally {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+const [command = 'check', ...patterns] = process.argv.slice(2);
+
+/** A tool that checks the whole tree counts as one check. */
+function runTool(argv: readonly string[]): Tally {
+  const [file = '', ...rest] = argv;
+  const ended = spawnSync(file, rest, { stdio: 'inherit' });
+  return ended.status === 0 ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 };
+}
+
+async function runTests(stage: Extract<Stage, { kind: 'tests' }>): Promise<Tally> {
+  const wanted = (file: string): boolean => patterns.length === 0 || patterns.some((pattern) => file.includes(pattern));
+  const files = globSync(stage.files, { exclude: stage.exclude }).filter(wanted).sort();
+  const tally: Tally = { passed: 0, failed: 0, skipped: 0 };
+  if (files.length === 0) return tally;
+  const stream = run({ files, concurrency: stage.concurrency, timeout: stage.timeoutMs });
+  stream.on('test:summary', (summary) => {
+    if (summary.file !== undefined) return;
+    tally.passed += summary.counts.passed;
+    tally.failed += summary.counts.tests - summary.counts.passed - summary.counts.skipped - summary.counts.todo;
+    tally.skipped += summary.counts.skipped + summary.counts.todo;
+  });
+  for await (const text of stream.compose(new spec())) process.stdout.write(String(text));
+  return tally;
+}
+
+const total: Tally = { passed: 0, failed: 0, skipped: 0 };
+for (const stage of stages(command)) {
+  if (patterns.length > 0 && stage.kind === 'tool') continue;
+  const started = performance.now();
+  process.stdout.write(`\n== ${stage.name}\n`);
+  const tally = stage.kind === 'tool' ? runTool(stage.argv) : await runTests(stage);
+  total.passed += tally.passed;
+  total.failed += tally.failed;
+  total.skipped += tally.skipped;
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  process.stdout.write(`== ${stage.name}: ${tally.passed} passed, ${tally.failed} failed in ${seconds} s\n`);
+  if (tally.failed > 0 && stage.gate) break;
+}
+const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : '';
+process.stdout.write(`\n${total.passed} passed, ${total.failed} failed${skipped}\n`);
+process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;

@@ -1,0 +1,48 @@
+// The stages of `npm run check` and `npm test`, in order.
+
+export type Stage =
+  | { readonly kind: 'tool'; readonly name: string; readonly argv: readonly string[]; readonly gate: boolean }
+  | {
+      readonly kind: 'tests';
+      readonly name: string;
+      readonly files: string;
+      readonly exclude: readonly string[];
+      readonly concurrency: number;
+      readonly timeoutMs: number;
+      /** A failure here makes the later stages pointless. */
+      readonly gate: boolean;
+    };
+
+const types: Stage = { kind: 'tool', name: 'types', argv: ['tsc', '--noEmit'], gate: false };
+const lint: Stage = { kind: 'tool', name: 'lint', argv: ['eslint', '.'], gate: false };
+const unit: Stage = {
+  kind: 'tests',
+  name: 'unit',
+  files: 'test/**/*.test.ts',
+  exclude: ['test/integration/**', 'test/e2e/**', 'test/fixtures/**'],
+  concurrency: 2,
+  timeoutMs: 60_000,
+  gate: true,
+};
+/** Real binaries on loopback: API server and etcd, registry, BuildKit, network namespaces. */
+const integration: Stage = { kind: 'tests', name: 'integration', files: 'test/integration/**/*.test.ts', exclude: [], concurrency: 1, timeoutMs: 600_000, gate: false };
+/** Brings the one-machine node up first, and needs nothing else. */
+const cluster: Stage = { kind: 'tool', name: 'cluster up', argv: ['node', 'cluster/main.ts', 'up'], gate: true };
+const e2e: Stage = { kind: 'tests', name: 'e2e', files: 'test/e2e/**/*.test.ts', exclude: ['test/e2e/last/**'], concurrency: 1, timeoutMs: 1_200_000, gate: false };
+/** Takes the cluster down, so only where nobody wants to go on using it. */
+const last: Stage = { kind: 'tests', name: 'teardown', files: 'test/e2e/last/**/*.test.ts', exclude: [], concurrency: 1, timeoutMs: 300_000, gate: false };
+
+const sets: Readonly<Record<string, readonly Stage[]>> = {
+  check: [types, lint, unit],
+  unit: [unit],
+  integration: [integration],
+  e2e: [cluster, e2e],
+  test: [types, lint, unit, integration, cluster, e2e],
+};
+
+/** Stages of a command; with CI set, `test` also proves that `down` leaves nothing. */
+export function stages(command: string): readonly Stage[] {
+  const set = sets[command];
+  if (set === undefined) throw new Error(`no such set of checks: ${command}; one of ${Object.keys(sets).join(', ')}`);
+  return command === 'test' && process.env['CI'] !== undefined ? [...set, last] : set;
+}
