@@ -1,0 +1,100 @@
+// Says in three words how a HostedApp stands, for people who never see the cluster: live, in_pipeline or rejected.
+import type { HostedApp, HostedAppStatus } from '../crds/hosted-app.ts';
+
+/** Where a revision is on its way, in lower case. */
+export type PublicStage =
+  | 'pending' | 'queued' | 'cloning' | 'reviewing' | 'building' | 'deploying' | 'routing';
+
+/** Why something is not served, and what its author can do about it. */
+export interface PublicReason {
+  /** Name of the rule, like `secrets/aws-access-token`, `build/timeout` or `run/never-listened`. */
+  readonly rule: string;
+  readonly file?: string | undefined;
+  readonly line?: number | undefined;
+  readonly message: string;
+  /** What to change. */
+  readonly mend: string;
+  /** Last lines of the log, where there is one. */
+  readonly log?: string | undefined;
+}
+
+/** How far a revision has come. */
+export interface PublicProgress {
+  readonly stage: PublicStage;
+  /** RFC 3339, since when it has been in this stage. */
+  readonly since?: string;
+  readonly commit?: string;
+  /** Place in the queue of builds, from 1, while queued. */
+  readonly position?: number;
+  /** What it is waiting for, in a sentence. */
+  readonly message?: string;
+}
+
+/**
+ * The public status. `live` means that something answers at `url`; a newer commit on its way is in `update`, one that
+ * was refused in `problem`, and neither takes the `live` away.
+ */
+export type PublicStatus =
+  | { readonly status: 'live'; readonly url: string; readonly commit: string; readonly since: string; readonly update?: PublicProgress; readonly problem?: PublicReason }
+  | ({ readonly status: 'in_pipeline' } & PublicProgress)
+  | { readonly status: 'rejected'; readonly reason: PublicReason; readonly since?: string; readonly commit?: string };
+
+type Input = Pick<HostedApp, 'spec' | 'status'>;
+
+/** Makes the public status of an app from its resource alone; pure, and total: an app without a status is `pending`. */
+export function publicStatus(app: Input): PublicStatus {
+  const status = app.status ?? {};
+  if (app.spec.suspend) return suspended(status);
+  if (status.served !== undefined && status.url !== undefined) return live(status, status.served, status.url);
+  if (status.rejection !== undefined) {
+    return { status: 'rejected', reason: status.rejection, ...optional('since', status.since), ...optional('commit', status.source?.commit) };
+  }
+  return { status: 'in_pipeline', ...progress(status) };
+}
+
+function live(status: HostedAppStatus, served: NonNullable<HostedAppStatus['served']>, url: string): PublicStatus {
+  const moving = status.rejection === undefined && status.phase !== 'Live';
+  return {
+    status: 'live',
+    url,
+    commit: served.commit,
+    since: served.since,
+    ...(moving ? { update: progress(status) } : {}),
+    ...optional('problem', status.rejection),
+  };
+}
+
+function suspended(status: HostedAppStatus): PublicStatus {
+  const reason = {
+    rule: 'platform/suspended',
+    message: 'The app is switched off: no replica of it runs and no build of it starts. Its data and its address are kept.',
+    mend: 'Whoever runs this platform can switch it on again (spec.suspend: false).',
+  };
+  return { status: 'rejected', reason, ...(status.phase === 'Suspended' ? optional('since', status.since) : {}) };
+}
+
+function progress(status: HostedAppStatus): PublicProgress {
+  return {
+    stage: stages[status.phase ?? 'Pending'],
+    ...optional('since', status.since),
+    ...optional('commit', status.source?.commit),
+    ...optional('position', status.phase === 'Queued' ? status.pipeline?.position : undefined),
+    ...optional('message', readyMessage(status)),
+  };
+}
+
+const stages: Readonly<Record<NonNullable<HostedAppStatus['phase']>, PublicStage>> = {
+  Pending: 'pending', Queued: 'queued', Cloning: 'cloning', Reviewing: 'reviewing', Building: 'building', Deploying: 'deploying', Routing: 'routing',
+  // Live without anything that answers is the moment in which the last step is confirmed again.
+  Live: 'routing',
+  Rejected: 'pending', Suspended: 'pending',
+};
+
+function readyMessage(status: HostedAppStatus): string | undefined {
+  const ready = status.conditions?.find((condition) => condition.type === 'Ready');
+  return ready === undefined || ready.status === 'True' ? undefined : ready.message;
+}
+
+function optional<Key extends string, Value>(key: Key, value: Value | undefined): Partial<Record<Key, Value>> {
+  return value === undefined ? {} : { [key]: value } as Record<Key, Value>;
+}
