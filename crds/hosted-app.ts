@@ -1,82 +1,132 @@
 // The one definition of HostedApp: every field, its default, its bounds and what it means.
 import { z } from 'zod';
+import { immutable, listBy, matches, withRules } from './rules.ts';
+import { appVariableName, duration, environmentName, noParentSegment, quantity, relativePath, timestamp } from './values.ts';
 
-const quantity = z.string().regex(/^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/);
-const duration = z.string().regex(/^([0-9]+h)?([0-9]+m)?([0-9]+s)?$/).min(2);
-const timestamp = z.iso.datetime().describe('RFC 3339 time, UTC.');
-const environmentName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/).max(128);
+const value = z.string().max(32_768).describe('Value, as it is; nothing is expanded in it.');
 
 const variable = z.strictObject({
   name: environmentName.describe('Name of the variable.'),
-  value: z.string().max(32_768).describe('Value, as it is; nothing is expanded in it.'),
+  value,
 });
 
+const appVariable = z.strictObject({
+  name: appVariableName.describe('Name of the variable. PORT is given by the platform.'),
+  value,
+});
+
+const repository = withRules(
+  z.string().max(512),
+  matches('^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9_~][A-Za-z0-9._~%+-]*)+/?$',
+    'repo must be a URL like https://github.com/owner/name, without credentials, query or fragment'),
+  matches('^(https://|http://([A-Za-z0-9.-]+[.])?(localhost|svc[.]cluster[.]local)[:/])',
+    'repo must start with https://; plain http:// is only for hosts that end in .svc.cluster.local or .localhost'),
+);
+
 export const source = z.strictObject({
-  repo: z.string().regex(/^https?:\/\/[^\s@?#]+$/).max(512).describe('Address of the git repository, https, without credentials.'),
-  revision: z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9._/-]*$/).max(200).optional()
+  repo: immutable(repository, 'repo is the identity of an app and cannot change; make a new HostedApp for the other repository')
+    .describe('Address of the git repository, https, without credentials. It cannot change later.'),
+  revision: withRules(z.string().max(200),
+    matches('^[A-Za-z0-9_][A-Za-z0-9._/-]*$', 'revision must be a branch, a tag or a full commit id: letters, digits, ".", "_", "-" and "/", not starting with "-", "." or "/"'),
+    noParentSegment('revision')).optional()
     .describe('Branch, tag or full commit id. Absent: the default branch of the repository.'),
-  path: z.string().regex(/^[^/\\].*$/).max(200).default('.').describe('Folder of the app inside the repository, relative, without "..".'),
-  interval: duration.default('5m').describe('How often the repository is asked for a new commit, like 90s, 5m, 1h; at least 30s.'),
+  path: relativePath('path').default('.').describe('Folder of the app inside the repository, relative, without "..".'),
+  interval: duration('interval', '30s', '168h').default('5m').describe('How often the repository is asked for a new commit, like 90s, 5m, 1h; 30s to 168h.'),
 });
 
 const buildResources = z.strictObject({
-  cpu: quantity.default('2').describe('Most processors that a build may use.'),
-  memory: quantity.default('4Gi').describe('Most memory that a build may use.'),
-  disk: quantity.default('10Gi').describe('Most disk that source, layers and image may use during a build.'),
+  cpu: quantity('cpu', '100m', '64').default('2').describe('Most processors that a build may use; 100m to 64.'),
+  memory: quantity('memory', '128Mi', '256Gi').default('4Gi').describe('Most memory that a build may use; 128Mi to 256Gi.'),
+  disk: quantity('disk', '256Mi', '500Gi').default('10Gi').describe('Most disk that source, layers and image may use during a build; 256Mi to 500Gi.'),
 });
 
 export const build = z.strictObject({
   strategy: z.enum(['auto', 'dockerfile', 'python', 'node', 'static']).default('auto')
     .describe('How the image is made. auto: Dockerfile if there is one, else by the files found.'),
-  dockerfile: z.string().regex(/^[^/\\].*$/).max(200).default('Dockerfile').describe('Path of the Dockerfile below source.path.'),
-  args: z.array(variable).max(64).default([]).describe('Build arguments. They end in the image history, so never put a secret here.'),
-  env: z.array(variable).max(64).default([]).describe('Variables set during a build that Moorage plans itself (not a Dockerfile).'),
+  dockerfile: relativePath('dockerfile').default('Dockerfile').describe('Path of the Dockerfile below source.path.'),
+  args: listBy(z.array(variable).max(64), 'name').default([]).describe('Build arguments. They end in the image history, so never put a secret here.'),
+  env: listBy(z.array(variable).max(64), 'name').default([]).describe('Variables set during a build that Moorage plans itself (not a Dockerfile).'),
   resources: buildResources.prefault({}).describe('Limits of the build pod.'),
-  timeout: duration.default('20m').describe('A build that takes longer is stopped and the app rejected; 1m to 2h.'),
+  timeout: duration('timeout', '1m', '2h').default('20m').describe('A build that takes longer is stopped and the app rejected; 1m to 2h.'),
 });
 
 const runResources = z.strictObject({
-  cpu: quantity.default('1').describe('Most processors for one replica.'),
-  memory: quantity.default('512Mi').describe('Most memory for one replica; above it the replica is killed and started again.'),
-  disk: quantity.default('1Gi').describe('Most temporary disk for one replica.'),
+  cpu: quantity('cpu', '10m', '64').default('1').describe('Most processors for one replica; 10m to 64.'),
+  memory: quantity('memory', '16Mi', '256Gi').default('512Mi')
+    .describe('Most memory for one replica, 16Mi to 256Gi; above it the replica is killed and started again.'),
+  disk: quantity('disk', '16Mi', '100Gi').default('1Gi').describe('Most temporary disk for one replica; 16Mi to 100Gi.'),
 });
 
 const secretReference = z.strictObject({
-  name: environmentName.describe('Name of the variable that the app sees.'),
-  secret: z.string().regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/).max(253).describe('Name of a Secret in the namespace of the app.'),
-  key: z.string().regex(/^[-._A-Za-z0-9]+$/).max(253).describe('Key within that Secret.'),
+  name: appVariableName.describe('Name of the variable that the app sees.'),
+  secret: withRules(z.string().max(253), matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$', 'secret must be the name of a Secret: lower-case letters, digits, "-" and "."'))
+    .describe('Name of a Secret in the namespace of the app.'),
+  key: withRules(z.string().max(253), matches('^[-._A-Za-z0-9]+$', 'key must be a key of that Secret: letters, digits, "-", "_" and "."')).describe('Key within that Secret.'),
 });
+
+const mountPath = withRules(
+  z.string().max(200),
+  matches(String.raw`^(/[^\x00-\x1f\x7f:\\/]+)+$`, 'path must be absolute and name a folder below /, like /data, without ":" and without a slash at its end'),
+  noParentSegment('path'),
+  {
+    cel: `!self.matches('^/(proc|sys|dev|etc)(/.*)?$')`,
+    holds: (path) => !/^\/(proc|sys|dev|etc)(\/|$)/.test(path),
+    message: 'path must not be in /proc, /sys, /dev or /etc, which the platform needs; use a folder like /data',
+  },
+);
 
 const volume = z.strictObject({
-  name: z.string().regex(/^[a-z]([-a-z0-9]*[a-z0-9])?$/).max(30).describe('Name of the volume, a DNS label.'),
-  path: z.string().regex(/^\/[^:]*[^/:]$/).max(200).describe('Where it is mounted, absolute.'),
-  size: quantity.default('1Gi').describe('Size; it can grow later where the storage class allows it, never shrink.'),
+  name: withRules(z.string().max(30), matches('^[a-z]([-a-z0-9]*[a-z0-9])?$', 'the name of a volume has lower-case letters, digits and inner hyphens, and starts with a letter'))
+    .describe('Name of the volume, a DNS label of at most 30 characters.'),
+  path: mountPath.describe('Where it is mounted: absolute, and not /proc, /sys, /dev or /etc.'),
+  size: quantity('size', '1Mi', '1Ti').default('1Gi').describe('Size; it can grow later where the storage class allows it, never shrink.'),
 });
 
-export const run = z.strictObject({
+const runFields = z.strictObject({
   port: z.int().min(1).max(65_535).optional()
     .describe('TCP port on which the app listens for HTTP, also given to it as $PORT. Absent: what the plan or the image says, else 8080.'),
   command: z.array(z.string().min(1).max(4096)).max(64).default([]).describe("Command and arguments instead of the image's own."),
-  env: z.array(variable).max(128).default([]).describe('Variables of the running app.'),
-  secrets: z.array(secretReference).max(64).default([]).describe('Variables taken from Secrets.'),
+  env: listBy(z.array(appVariable).max(128), 'name').default([]).describe('Variables of the running app.'),
+  secrets: listBy(z.array(secretReference).max(64), 'name').default([]).describe('Variables taken from Secrets.'),
   resources: runResources.prefault({}).describe('Limits of one replica.'),
   replicas: z.int().min(0).max(20).default(1).describe('How many replicas run.'),
-  healthPath: z.string().regex(/^\/[^\s]*$/).max(200).optional()
+  healthPath: withRules(z.string().max(200), matches(String.raw`^/[\x21-\x7e]*$`, 'healthPath must start with / and have no space, like /healthz')).optional()
     .describe('Path that answers 200 to 399 when the app can serve. Absent: the port accepting connections is enough.'),
-  volumes: z.array(volume).max(8).default([]).describe('Disks that outlive a replica. With any, the app has at most one replica.'),
-  startupTime: duration.default('2m').describe('How long the app may take until it serves; 10s to 30m.'),
+  volumes: listBy(z.array(volume).max(8), 'name').default([]).describe('Disks that outlive a replica. With any, the app has at most one replica.'),
+  startupTime: duration('startupTime', '10s', '30m').default('2m').describe('How long the app may take until it serves; 10s to 30m.'),
 });
+
+export const run = withRules(
+  runFields,
+  {
+    cel: `!has(self.volumes) || self.volumes.size() == 0 || !has(self.replicas) || self.replicas <= 1`,
+    holds: (fields) => fields.volumes.length === 0 || fields.replicas <= 1,
+    message: 'an app with volumes has at most one replica, since a volume is mounted by one; set replicas to 1 or remove volumes',
+  },
+  {
+    cel: `!has(self.env) || !has(self.secrets) || !self.env.exists(one, self.secrets.exists(other, one.name == other.name))`,
+    holds: (fields) => !fields.env.some((one) => fields.secrets.some((other) => one.name === other.name)),
+    message: 'a variable stands in both env and secrets; keep it in one of them',
+  },
+  {
+    cel: `!has(self.volumes) || self.volumes.all(one, self.volumes.exists_one(other, one.path == other.path))`,
+    holds: (fields) => new Set(fields.volumes.map(({ path }) => path)).size === fields.volumes.length,
+    message: 'two volumes have the same path; give each its own',
+  },
+);
 
 export const listing = z.strictObject({
   title: z.string().min(1).max(80).optional().describe('Name shown to people. Absent: the name of the HostedApp.'),
   description: z.string().max(500).optional().describe('One line on what the app does.'),
   category: z.enum(['chat', 'document', 'research', 'writing', 'slides', 'image', 'audio', 'code', 'other']).default('other').describe('Where the catalog lists it.'),
-  upstream: z.string().regex(/^https?:\/\/\S+$/).max(512).optional().describe('Page of the original project, where the repository is a fork.'),
+  upstream: withRules(z.string().max(512), matches(String.raw`^https?://[\x21-\x7e]+$`, 'upstream must be a URL that starts with https:// or http://')).optional()
+   .describe('Page of the original project, where the repository is a fork.'),
 });
 
 export const author = z.strictObject({
   contact: z.string().max(200).optional().describe('Where launch and revenue news go: an e-mail address or URL.'),
-  share: z.string().regex(/^(0(\.[0-9]{1,4})?|1(\.0{1,4})?)$/).default('0.7').describe('Share of the revenue that the author accrues, a decimal from 0 to 1.'),
+  share: withRules(z.string().max(6), matches('^(0([.][0-9]{1,4})?|1([.]0{1,4})?)$', 'share must be a decimal from 0 to 1 with at most 4 places, in quotes, like "0.7"'))
+    .default('0.7').describe('Share of the revenue that the author accrues, a decimal from 0 to 1.'),
 });
 
 export const spec = z.strictObject({
@@ -134,6 +184,7 @@ export const status = z.object({
     .describe('Where the newest revision stands, in a word.'),
   since: timestamp.optional().describe('Since when it has been in this phase.'),
   url: z.string().optional().describe('Where the app answers.'),
+  shortCommit: z.string().max(12).optional().describe('First characters of source.commit, for the column COMMIT.'),
   source: z.object({
     commit: z.string().describe('Newest commit of the revision.'),
     reference: z.string().optional().describe('Reference it was resolved from.'),
@@ -171,7 +222,7 @@ export const status = z.object({
     since: timestamp,
   }).optional().describe('What answers at the URL now.'),
   history: z.array(historyEntry).max(20).optional().describe('Past pipelines, newest first.'),
-  conditions: z.array(condition).optional().describe('Ready, Reconciling, Stalled and one a step.'),
+  conditions: listBy(z.array(condition).max(32), 'type').optional().describe('Ready, Reconciling, Stalled and one a step.'),
 });
 
 export type HostedAppSpec = z.infer<typeof spec>;
