@@ -18,12 +18,14 @@ const printerColumns = [
 ];
 
 /** The name is the subdomain, and names of Services, Deployments and Jobs are made from it. */
-const nameRules: readonly Validation[] = [
+const nameRules: readonly (Validation & { fieldPath: string })[] = [
   {
+    fieldPath: '.metadata.name',
     rule: `self.metadata.name.matches('^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$')`,
     message: 'metadata.name becomes the subdomain of the app; write at most 40 lower-case letters, digits and inner hyphens, starting with a letter',
   },
   {
+    fieldPath: '.metadata.name',
     rule: `!(self.metadata.name in [${[...reservedSlugs].sort().map(celString).join(', ')}])`,
     message: 'metadata.name is a subdomain of the platform itself; choose another name',
   },
@@ -42,7 +44,7 @@ export function definition(): SchemaNode {
     properties: {
       apiVersion: { type: 'string', description: `Version of this form of the object: ${group}/${version}.` },
       kind: { type: 'string', description: `Always ${kind}.` },
-      metadata: { type: 'object' },
+      metadata: { type: 'object', properties: { name: { type: 'string' } } },
       spec: schemaOf(spec, 'What the author wants.'),
       status: schemaOf(status, 'What Moorage sees. Written by the operator alone.'),
     },

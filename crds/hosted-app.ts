@@ -45,7 +45,7 @@ export const build = z.strictObject({
     .describe('How the image is made. auto: Dockerfile if there is one, else by the files found.'),
   dockerfile: relativePath('dockerfile').default('Dockerfile').describe('Path of the Dockerfile below source.path.'),
   args: listBy(z.array(variable).max(64), 'name').default([]).describe('Build arguments. They end in the image history, so never put a secret here.'),
-  env: listBy(z.array(variable).max(64), 'name').default([]).describe('Variables set during a build that Moorage plans itself (not a Dockerfile).'),
+  env: listBy(z.array(variable).max(64), 'name').default([]).describe('Variables set during a build that is planned by Moorage. A Dockerfile does not see them: use args and ARG there.'),
   resources: buildResources.prefault({}).describe('Limits of the build pod.'),
   timeout: duration('timeout', '1m', '2h').default('20m').describe('A build that takes longer is stopped and the app rejected; 1m to 2h.'),
 });
@@ -84,15 +84,15 @@ const volume = z.strictObject({
 
 const runFields = z.strictObject({
   port: z.int().min(1).max(65_535).optional()
-    .describe('TCP port on which the app listens for HTTP, also given to it as $PORT. Absent: what the plan or the image says, else 8080.'),
-  command: z.array(z.string().min(1).max(4096)).max(64).default([]).describe("Command and arguments instead of the image's own."),
-  env: listBy(z.array(appVariable).max(128), 'name').default([]).describe('Variables of the running app.'),
-  secrets: listBy(z.array(secretReference).max(64), 'name').default([]).describe('Variables taken from Secrets.'),
+    .describe('TCP port on which the app listens for HTTP, 1 to 65535, also given to it as $PORT. Absent: what the plan or the image says, else 8080.'),
+  command: z.array(z.string().min(1).max(4096)).max(64).default([]).describe('Command and arguments instead of those of the image, like [python, server.py]. Not run by a shell.'),
+  env: listBy(z.array(appVariable).max(128), 'name').default([]).describe('Variables of the running app, each with name and value. They can be read by whoever can read the HostedApp: keep keys and passwords in secrets.'),
+  secrets: listBy(z.array(secretReference).max(64), 'name').default([]).describe('Variables taken from Secrets: the variable name of the app has the value at key of secret.'),
   resources: runResources.prefault({}).describe('Limits of one replica.'),
-  replicas: z.int().min(0).max(20).default(1).describe('How many replicas run.'),
+  replicas: z.int().min(0).max(20).default(1).describe('How many replicas run, 0 to 20. With 0 nothing answers at the URL.'),
   healthPath: withRules(z.string().max(200), matches(String.raw`^/[\x21-\x7e]*$`, 'healthPath must start with / and have no space, like /healthz')).optional()
     .describe('Path that answers 200 to 399 when the app can serve. Absent: the port accepting connections is enough.'),
-  volumes: listBy(z.array(volume).max(8), 'name').default([]).describe('Disks that outlive a replica. With any, the app has at most one replica.'),
+  volumes: listBy(z.array(volume).max(8), 'name').default([]).describe('Disks that outlive a replica and a new commit. With any, the app has at most one replica.'),
   startupTime: duration('startupTime', '10s', '30m').default('2m').describe('How long the app may take until it serves; 10s to 30m.'),
 });
 
@@ -131,8 +131,8 @@ export const author = z.strictObject({
 
 export const spec = z.strictObject({
   source: source.describe('Where the code comes from.'),
-  build: build.prefault({}).describe('How it becomes an image.'),
-  run: run.prefault({}).describe('How the image is run.'),
+  build: build.prefault({}).describe('How the code becomes an image. A change here builds the same commit again.'),
+  run: run.prefault({}).describe('How the image is run. The app must listen for HTTP on all addresses (0.0.0.0) at $PORT; it runs without a Kubernetes token, with the limits of resources.'),
   listing: listing.prefault({}).describe('How it is shown.'),
   author: author.prefault({}).describe('Whose it is.'),
   suspend: z.boolean().default(false).describe('true: no replica runs and no build starts; data and address are kept.'),
