@@ -38,6 +38,22 @@ export const annotations = {
   rebuild: 'moorage.dev/rebuild',
   /** On a HostedApp: change its value to look for a new commit now. */
   poll: 'moorage.dev/poll',
+  /** On a pipeline Job and on app pods: full commit id, which may be longer than a label. */
+  commit: 'moorage.dev/commit',
+  /** On a pipeline Job: counts up with each pipeline of the app. */
+  number: 'moorage.dev/number',
+  /** On a pipeline Job: why it was started. */
+  reason: 'moorage.dev/reason',
+  /** On a pipeline Job: hash of each build input, to say later which of them changed. */
+  inputs: 'moorage.dev/inputs',
+  /** On a pipeline Job: UID of the HostedApp that it builds. */
+  appUid: 'moorage.dev/app-uid',
+  /** On app pods: image by digest, as it was built. */
+  image: 'moorage.dev/image',
+  /** On app pods: hash of the template that they were made from. */
+  template: 'moorage.dev/template',
+  /** On a Deployment: template that failed to roll out where the last good one had to be put back. */
+  refused: 'moorage.dev/refused',
 } as const;
 
 /** Slugs that an app can never have, since the name serves the platform itself. */
