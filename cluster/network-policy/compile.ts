@@ -1,0 +1,141 @@
+// Compiles pods, namespaces and policies to address sets and lists of what is allowed. Pure: no nftables syntax, no I/O.
+import { createHash } from 'node:crypto';
+import type { Block } from './address.ts';
+import type { Endpoint } from './endpoints.ts';
+import type { Peer, Policy, PolicyPort, Protocol, Rule } from './model.ts';
+import { mergeRanges, type PortRange } from './ports.ts';
+import { matches, type Labels, type Selector } from './selector.ts';
+
+/** What is compiled. */
+export interface Cluster {
+  endpoints: readonly Endpoint[];
+  /** Labels by name of namespace. */
+  namespaces: ReadonlyMap<string, Labels>;
+  policies: readonly Policy[];
+}
+
+/** The other end of a flow: in a set of addresses, or in a block but none of its exceptions. */
+export type PeerMatch = { set: string } | { block: Block; except: readonly Block[] };
+
+/** Destination ports: ranges, or a set of (address, protocol, port). */
+export type PortMatch = { ranges: readonly PortRange[] } | { set: string };
+
+/** Lets a flow through when all of its parts hold; an absent part always holds. */
+export interface Allowance {
+  peer?: PeerMatch | undefined;
+  ports?: PortMatch | undefined;
+}
+
+/** A port of an address. */
+export interface AddressPort {
+  address: string;
+  protocol: Protocol;
+  port: number;
+}
+
+/** One direction: for each pod's address the group whose allowances hold for it, or `undefined` when nothing isolates it. */
+export interface DirectionRules {
+  members: ReadonlyMap<string, string | undefined>;
+  /** Pods that the same policies select share a group. */
+  groups: ReadonlyMap<string, readonly Allowance[]>;
+}
+
+/** All that is to be enforced. Addresses that are no member are unknown, and get nothing. */
+export interface RuleSet {
+  addressSets: ReadonlyMap<string, readonly string[]>;
+  portSets: ReadonlyMap<string, readonly AddressPort[]>;
+  ingress: DirectionRules;
+  egress: DirectionRules;
+}
+
+/** A direction of traffic, as seen from the pod. */
+export type Direction = 'ingress' | 'egress';
+
+/** Compiles a cluster. The same input gives the same output, whatever the order of its parts. */
+export function compile(cluster: Cluster): RuleSet {
+  const sets = { addressSets: new Map<string, readonly string[]>(), portSets: new Map<string, readonly AddressPort[]>() };
+  const context: Context = { cluster, ...sets };
+  return { ...sets, ingress: compileDirection(context, 'ingress'), egress: compileDirection(context, 'egress') };
+}
+
+interface Context {
+  cluster: Cluster;
+  addressSets: Map<string, readonly string[]>;
+  portSets: Map<string, readonly AddressPort[]>;
+}
+
+function compileDirection(context: Context, direction: Direction): DirectionRules {
+  const members = new Map<string, string | undefined>();
+  const groups = new Map<string, readonly Allowance[]>();
+  for (const endpoint of context.cluster.endpoints) {
+    const policies = context.cluster.policies.filter((policy) => isolates(policy, direction, endpoint)).sort(byName);
+    if (policies.length === 0) {
+      members.set(endpoint.address, undefined);
+      continue;
+    }
+    const group = `${direction}-${digest(policies.map((policy) => [policy.namespace, policy.name]))}`;
+    members.set(endpoint.address, group);
+    if (!groups.has(group)) groups.set(group, policies.flatMap((policy) => (policy[direction] ?? []).flatMap((rule) => compileRule(context, policy, rule))));
+  }
+  return { members, groups };
+}
+
+function isolates(policy: Policy, direction: Direction, endpoint: Endpoint): boolean {
+  return policy[direction] !== undefined && policy.namespace === endpoint.namespace && matches(policy.pods, endpoint.labels);
+}
+
+function byName(a: Policy, b: Policy): number {
+  const [left, right] = [`${a.namespace}/${a.name}`, `${b.namespace}/${b.name}`];
+  return left < right ? -1 : Number(left > right);
+}
+
+function compileRule(context: Context, policy: Policy, rule: Rule): Allowance[] {
+  const peers = rule.peers === undefined ? [undefined] : rule.peers.map((peer) => peerMatch(context, policy, peer));
+  const ports = rule.ports === undefined ? [undefined] : portMatches(context, rule.ports);
+  return peers.flatMap((peer) => ports.map((port) => ({ peer, ports: port })));
+}
+
+function peerMatch(context: Context, policy: Policy, peer: Peer): PeerMatch {
+  if (peer.kind === 'block') return { block: peer.block, except: peer.except };
+  const scope = peer.namespaces ?? policy.namespace;
+  const set = `pods-${digest([scope, peer.pods])}`;
+  if (!context.addressSets.has(set)) {
+    const found = context.cluster.endpoints.filter((endpoint) => inScope(context.cluster, scope, endpoint.namespace) && matches(peer.pods, endpoint.labels));
+    context.addressSets.set(set, found.map((endpoint) => endpoint.address).sort());
+  }
+  return { set };
+}
+
+function inScope(cluster: Cluster, scope: Selector | string, namespace: string): boolean {
+  if (typeof scope === 'string') return scope === namespace;
+  const labels = cluster.namespaces.get(namespace);
+  // A namespace that is not in the cache yet is nobody's peer: `NotIn` and `DoesNotExist` must not match for want of labels.
+  return labels !== undefined && matches(scope, labels);
+}
+
+function portMatches(context: Context, ports: readonly PolicyPort[]): PortMatch[] {
+  const ranges = mergeRanges(ports.filter((port) => 'first' in port));
+  const names = ports.filter((port) => 'name' in port);
+  return [...(ranges.length > 0 ? [{ ranges }] : []), ...names.map(({ protocol, name }) => namedPort(context, protocol, name))];
+}
+
+/** The destination is the selected pod for ingress and the peer for egress: one set of all pods that have the name serves both. */
+function namedPort(context: Context, protocol: Protocol, name: string): PortMatch {
+  const set = `port-${digest([protocol, name])}`;
+  if (!context.portSets.has(set)) {
+    const found = context.cluster.endpoints.flatMap(({ address, ports }) =>
+      ports.filter((port) => port.name === name && port.protocol === protocol).map(({ port }) => ({ address, protocol, port })),
+    );
+    context.portSets.set(set, found);
+  }
+  return { set };
+}
+
+function digest(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value, sortKeys)).digest('hex').slice(0, 24);
+}
+
+function sortKeys(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

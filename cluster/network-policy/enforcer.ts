@@ -1,0 +1,97 @@
+// The loop: whenever a pod, namespace, policy or CNI record changes, derive the tables anew and apply the difference.
+import { keyOf, messageOf, type EventRecorder, type Logger } from '../../controller/runtime/index.ts';
+import type { Applier } from './apply.ts';
+import type { AttachmentReading } from './attachments.ts';
+import type { Endpoint } from './endpoints.ts';
+import { reassigned } from './flows.ts';
+import type { Scope } from './scope.ts';
+import { observe, type Sources } from './sources.ts';
+import { derive, type RefusedPolicy, type Wanted } from './state.ts';
+import type { EnforcerStatus } from './status-file.ts';
+
+/** What the loop works with. */
+export interface EnforcerOptions {
+  scope: Scope;
+  sources: Sources;
+  applier: Applier;
+  recorder: EventRecorder;
+  log: Logger;
+  /** Reads the CNI records; `undefined` when sources are not to be proved. */
+  readAttachments: () => Promise<AttachmentReading | undefined>;
+  forgetFlows: (address: string) => Promise<void>;
+  writeStatus: (status: EnforcerStatus) => Promise<void>;
+}
+
+/** The enforcer's own work, without what calls for it. */
+export interface Enforcer {
+  /** Shuts everything: no pod is known, so none may send or be reached (but by the node itself). */
+  close(): Promise<void>;
+  /** Brings the kernel to what the sources show now. */
+  reconcile(): Promise<void>;
+}
+
+/** Makes an enforcer. */
+export function createEnforcer(options: EnforcerOptions): Enforcer {
+  const { scope, sources, applier, log } = options;
+  let owners: ReadonlyMap<string, string> = new Map();
+  let reported = new Map<string, string>();
+
+  const apply = async (wanted: Wanted, state: EnforcerStatus['state'], reading: AttachmentReading | undefined): Promise<void> => {
+    const started = performance.now();
+    const changed = await applier.apply(wanted.tables);
+    if (!changed) return;
+    const lastChangeMs = Math.round(performance.now() - started);
+    const summary = { pods: wanted.endpoints.length, policies: sources.policies.store.size, lastChangeMs };
+    log.info({ ...summary, state }, 'rules applied');
+    await options.writeStatus({
+      ...summary,
+      state,
+      appliedAt: new Date().toISOString(),
+      sourceGuard: reading !== undefined,
+      refused: wanted.refused,
+      contestedAddresses: wanted.contested,
+      unreadableCniRecords: reading?.unreadable ?? [],
+    });
+  };
+
+  const forgetReassigned = async (endpoints: readonly Endpoint[]): Promise<void> => {
+    const now = new Map(endpoints.map(({ address, uid }) => [address, uid]));
+    const before = owners;
+    owners = now;
+    for (const address of reassigned(before, now)) {
+      await options.forgetFlows(address).catch((error: unknown) => {
+        log.warn({ address, problem: messageOf(error) }, 'connections of a former pod stay open until they time out; install conntrack');
+      });
+    }
+  };
+
+  const report = (refused: readonly RefusedPolicy[]): void => {
+    const now = new Map(refused.map((policy) => [keyOf(policy), policy.problems.join('; ')]));
+    for (const [key, problems] of now) {
+      if (reported.get(key) === problems) continue;
+      log.error({ policy: key, problems }, 'policy not understood: the pods that it selects are denied all traffic');
+      const object = sources.policies.store.get(key);
+      const message = `Not understood, so the pods that it selects are denied all traffic: ${problems}`;
+      if (object !== undefined) options.recorder.record(object, { type: 'Warning', reason: 'PolicyNotUnderstood', message, action: 'Enforce' });
+    }
+    reported = now;
+  };
+
+  return {
+    async close() {
+      const reading = await options.readAttachments();
+      const nothing = { pods: [], namespaces: new Map(), policies: [], attachments: reading?.attachments };
+      await apply(derive(nothing, scope), 'closed', reading);
+    },
+    async reconcile() {
+      const reading = await options.readAttachments();
+      const observed = observe(sources, (pod, problem) => {
+        log.error({ pod, problem }, 'pod not understood: it gets no network');
+      });
+      const wanted = derive({ ...observed, attachments: reading?.attachments }, scope);
+      await apply(wanted, 'enforcing', reading);
+      report(wanted.refused);
+      await forgetReassigned(wanted.endpoints);
+    },
+  };
+}

@@ -1,0 +1,65 @@
+// Turns a table, or the difference between two states of one, into a script that nft applies in a single transaction.
+import type { NftChain, NftSet, NftTable } from './tables.ts';
+
+/** Replaces whatever is there. Packets see the old rules or the new ones, never none. */
+export function replaceScript(table: NftTable): string {
+  const { family, name } = table;
+  const empty: NftTable = { family, name, sets: new Map(), chains: new Map() };
+  return [`add table ${family} ${name}`, `delete table ${family} ${name}`, `add table ${family} ${name}`, changeScript(empty, table)].join('\n');
+}
+
+/** Removes a table, if it is there. */
+export function removeScript({ family, name }: Pick<NftTable, 'family' | 'name'>): string {
+  return `add table ${family} ${name}\ndelete table ${family} ${name}\n`;
+}
+
+/** The commands from one state to the next; empty when they are the same. Sets of the same name have the same type. */
+export function changeScript(from: NftTable, to: NftTable): string {
+  const at = `${to.family} ${to.name}`;
+  const changed = [...to.chains].filter(([name, chain]) => !sameRules(from.chains.get(name), chain));
+  const gone = missing(from.chains, to.chains);
+  // What refers to another object goes before it is deleted, and comes after it is added.
+  const lines = [
+    ...missing(to.chains, from.chains).map((name) => chainLine(at, name, to.chains.get(name))),
+    ...[...changed.map(([name]) => name).filter((name) => from.chains.has(name)), ...gone].map((name) => `flush chain ${at} ${name}`),
+    ...missing(to.sets, from.sets).map((name) => setLine(at, name, to.sets.get(name))),
+    ...changed.flatMap(([name, chain]) => chain.rules.map((rule) => `add rule ${at} ${name} ${rule}`)),
+    ...[...to.sets].flatMap(([name, set]) => elementLines(at, name, from.sets.get(name), set)),
+    ...missing(from.sets, to.sets).map((name) => `delete ${kindOf(from.sets.get(name))} ${at} ${name}`),
+    ...gone.map((name) => `delete chain ${at} ${name}`),
+  ];
+  return lines.map((line) => `${line}\n`).join('');
+}
+
+function missing(wanted: ReadonlyMap<string, unknown>, there: ReadonlyMap<string, unknown>): string[] {
+  return [...wanted.keys()].filter((name) => !there.has(name));
+}
+
+function sameRules(a: NftChain | undefined, b: NftChain): boolean {
+  return (a?.rules ?? []).join('\n') === b.rules.join('\n');
+}
+
+function kindOf(set: NftSet | undefined): 'set' | 'map' {
+  return set?.type.includes(' : ') === true ? 'map' : 'set';
+}
+
+function chainLine(at: string, name: string, chain: NftChain | undefined): string {
+  return `add chain ${at} ${name}${chain?.hook === undefined ? '' : ` { ${chain.hook} }`}`;
+}
+
+function setLine(at: string, name: string, set: NftSet | undefined): string {
+  return `add ${kindOf(set)} ${at} ${name} { type ${set?.type ?? ''}; }`;
+}
+
+function elementLines(at: string, name: string, before: NftSet | undefined, after: NftSet): string[] {
+  const old = before?.elements ?? new Map<string, string>();
+  const removed = [...old].filter(([key, verdict]) => after.elements.get(key) !== verdict);
+  const added = [...after.elements].filter(([key, verdict]) => old.get(key) !== verdict);
+  return [...elementLine('delete', at, name, removed), ...elementLine('add', at, name, added)];
+}
+
+function elementLine(verb: 'add' | 'delete', at: string, name: string, elements: readonly (readonly [string, string])[]): string[] {
+  if (elements.length === 0) return [];
+  const texts = elements.map(([key, verdict]) => (verdict === '' ? key : `${key} : ${verdict}`));
+  return [`${verb} element ${at} ${name} { ${texts.join(', ')} }`];
+}
