@@ -1,12 +1,13 @@
 // A thin typed client of the Kubernetes API: paths, JSON, errors, timeouts and watch streams.
 import type { Connection } from './connection.ts';
+import { HttpClient } from './http-client.ts';
 import type { KubeObject, Manifest, ObjectRef, Resource } from './object.ts';
 
 /** Settings of one call. */
 export interface CallOptions {
   /** Aborts the call; it then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
-  /** Milliseconds until the answer must be complete; default 30 000. Does not apply to `watch`. */
+  /** Milliseconds until the answer must be complete (of a watch: must begin); default 30 000. */
   timeoutMs?: number;
 }
 
@@ -39,6 +40,8 @@ export interface WatchOptions extends CallOptions, Selection {
   resourceVersion: string;
   /** Seconds after which the server ends the watch in good order. */
   timeoutSeconds: number;
+  /** Called when the server has accepted the watch (within `timeoutMs`, or the watch fails). */
+  onOpen?: () => void;
 }
 
 /** One line of a watch. A stream's `ERROR` line is thrown as `ApiError` instead. */
@@ -115,5 +118,5 @@ export interface ClientOptions {
 
 /** Makes a client over a connection (see `inClusterConnection`, `fileConnection`). */
 export function createClient(connection: Connection, options: ClientOptions = {}): Client {
-  throw new Error(`not implemented ${connection.server} ${String(options.timeoutMs)}`);
+  return new HttpClient(connection, options);
 }

@@ -23,10 +23,16 @@
 //     await manager.run();                                         // until SIGTERM; leads, drains, releases the lease
 import type { Registry } from 'prom-client';
 import type { Clock } from './clock.ts';
+import { jitter, sleep, systemClock } from './clock.ts';
+import { ApiError, isApiStatus, LeadershipLostError, messageOf, StallingError, WaitingError } from './errors.ts';
 import type { Logger } from './logger.ts';
+import { silentLogger } from './logger.ts';
+import type { RuntimeMetrics } from './metrics.ts';
+import { runtimeMetrics } from './metrics.ts';
 import type { KubeObject } from './object.ts';
 import { keyOf } from './object.ts';
-import type { QueueOptions } from './queue.ts';
+import type { QueueOptions, WorkQueue } from './queue.ts';
+import { createQueue } from './queue.ts';
 import type { Store } from './store.ts';
 
 /** How a reconcile ended well. */
@@ -80,7 +86,20 @@ export interface WatchFilter<T> {
  * With one, an update enqueues the keys of the old and of the new object.
  */
 export function watches<T extends KubeObject>(store: Store<T>, mapping?: KeyMapping<T>, filter: WatchFilter<T> = {}): Watch {
-  throw new Error(`not implemented ${store.size} ${String(mapping)} ${String(filter.changed)} ${keyOf({ name: 'x' })}`);
+  const keys = mapping ?? ((object: T): readonly string[] => [keyOf(object)]);
+  const { changed = () => true } = filter;
+  return {
+    start: (enqueue) =>
+      store.subscribe((change) => {
+        if (change.type !== 'updated') keys(change.object).forEach(enqueue);
+        else if (changed(change.object, change.old)) new Set([...keys(change.old), ...keys(change.object)]).forEach(enqueue);
+      }),
+    resyncKeys: () => (mapping === undefined ? store.list().map(keyOf) : []),
+    get hasSynced() {
+      return store.hasSynced;
+    },
+    whenSynced: (signal) => store.whenSynced(signal),
+  };
 }
 
 /** Maps to the owner of that kind which controls the object, in the object's namespace. */
@@ -140,5 +159,149 @@ export interface Controller {
 
 /** Makes a controller. */
 export function createController(options: ControllerOptions): Controller {
-  throw new Error(`not implemented ${options.name}`);
+  return new QueueController(options);
+}
+
+class QueueController implements Controller {
+  readonly name: string;
+  readonly #options: ControllerOptions;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #queue: WorkQueue;
+  readonly #metrics: RuntimeMetrics | undefined;
+  readonly #labels: { controller: string };
+  /** Keys in work, with the moment each was begun. */
+  readonly #begun = new Map<string, number>();
+  readonly #cut = new AbortController();
+
+  constructor(options: ControllerOptions) {
+    this.name = options.name;
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#log = options.log ?? silentLogger;
+    this.#queue = createQueue({ clock: this.#clock, ...options.queue });
+    this.#metrics = options.registry === undefined ? undefined : runtimeMetrics(options.registry);
+    this.#labels = { controller: options.name };
+  }
+
+  enqueue(key: string): void {
+    this.#queue.add(key);
+    this.#measure();
+  }
+
+  resync(): void {
+    for (const watch of this.#options.watches) for (const key of watch.resyncKeys()) this.enqueue(key);
+  }
+
+  longestReconcileMs(): number {
+    const now = this.#clock.now();
+    let longest = 0;
+    for (const begun of this.#begun.values()) longest = Math.max(longest, now - begun);
+    return longest;
+  }
+
+  get idle(): boolean {
+    return this.#queue.depth === 0 && this.#queue.active === 0;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { watches: sources, workers = 4 } = this.#options;
+    // Before the caches are full, a missing child would look like one to be made.
+    await Promise.all(sources.map((watch) => watch.whenSynced(signal))).catch(() => undefined);
+    if (signal.aborted) return;
+    const stops = sources.map((watch) => watch.start((key) => { this.enqueue(key); }));
+    const working = Array.from({ length: workers }, () => this.#work());
+    this.#log.info({ controller: this.name, workers, ready: this.#queue.depth }, 'The controller works.');
+    await this.#resyncUntil(signal);
+    for (const stop of stops) stop();
+    await this.#drain(signal);
+    await Promise.all(working);
+    this.#log.info({ controller: this.name }, 'The controller has drained.');
+  }
+
+  async #resyncUntil(signal: AbortSignal): Promise<void> {
+    const { resyncMs = 36_000_000 } = this.#options;
+    for (;;) {
+      await sleep(this.#clock, resyncMs === 0 ? Number.MAX_SAFE_INTEGER : jitter(resyncMs, 0.1), signal);
+      if (signal.aborted) return;
+      if (resyncMs > 0) this.resync();
+    }
+  }
+
+  /** Lets what is in work end, for as long as it is allowed to; without leadership that is not at all. */
+  async #drain(signal: AbortSignal): Promise<void> {
+    const reason: unknown = signal.reason;
+    const limitMs = reason instanceof LeadershipLostError ? 0 : (this.#options.drainMs ?? 15_000);
+    const timer = this.#clock.setTimer(() => { this.#cut.abort(reason); }, limitMs);
+    if (limitMs === 0) this.#cut.abort(reason);
+    await this.#queue.drain();
+    this.#clock.clearTimer(timer);
+  }
+
+  async #work(): Promise<void> {
+    for (;;) {
+      const key = await this.#queue.get();
+      if (key === undefined) return;
+      this.#begun.set(key, this.#clock.now());
+      this.#measure();
+      await this.#reconcile(key);
+      this.#begun.delete(key);
+      this.#queue.done(key);
+      this.#measure();
+    }
+  }
+
+  async #reconcile(key: string): Promise<void> {
+    const begun = this.#clock.now();
+    const log = withKey(this.#log, this.name, key);
+    let result: string;
+    try {
+      const outcome = await this.#options.reconcile(key, { signal: this.#cut.signal, log, failures: this.#queue.failures(key) });
+      this.#queue.forget(key);
+      if (outcome.kind === 'requeue') this.#queue.addAfter(key, outcome.afterMs);
+      result = outcome.kind;
+    } catch (error) {
+      result = this.#cut.signal.aborted ? 'cut' : this.#afterError(key, error, log);
+    }
+    this.#metrics?.reconciles.inc({ ...this.#labels, result });
+    this.#metrics?.reconcileSeconds.observe(this.#labels, (this.#clock.now() - begun) / 1000);
+  }
+
+  #afterError(key: string, error: unknown, log: Logger): string {
+    if (error instanceof StallingError) {
+      this.#queue.forget(key);
+      log.info({ reason: error.reason }, `Stalled: ${error.message}`);
+      return 'stalled';
+    }
+    if (error instanceof WaitingError) {
+      this.#queue.forget(key);
+      this.#queue.addAfter(key, error.afterMs);
+      log.debug({ reason: error.reason, afterMs: error.afterMs }, `Waiting: ${error.message}`);
+      return 'waiting';
+    }
+    this.#metrics?.retries.inc(this.#labels);
+    this.#retry(key, error);
+    // A conflict says only that the cache was behind; the retry sees the newer object.
+    const level = isApiStatus(error, 409) ? 'debug' : 'warn';
+    log[level]({ err: error, failures: this.#queue.failures(key) }, `The reconcile failed and will be tried again: ${messageOf(error)}`);
+    return 'error';
+  }
+
+  #retry(key: string, error: unknown): void {
+    const seconds = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) : 0;
+    this.#queue.addRateLimited(key, seconds * 1000);
+  }
+
+  #measure(): void {
+    this.#metrics?.queueDepth.set(this.#labels, this.#queue.depth);
+    this.#metrics?.activeWorkers.set(this.#labels, this.#queue.active);
+  }
+}
+
+/** A logger that adds the controller and the key to each line. */
+function withKey(log: Logger, controller: string, key: string): Logger {
+  const line = (level: keyof Logger) => (fields: object, message: string): void => {
+    log[level]({ controller, key, ...fields }, message);
+  };
+  return { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') };
 }

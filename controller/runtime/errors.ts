@@ -28,6 +28,11 @@ export class WaitingError extends Error {
   }
 }
 
+/** The reason with which work is aborted when this replica no longer leads. */
+export class LeadershipLostError extends Error {
+  override readonly name = 'LeadershipLostError';
+}
+
 /** A refusal of the API server, or a failure to reach it (`status` 0). */
 export class ApiError extends Error {
   override readonly name = 'ApiError';

@@ -1,8 +1,15 @@
 // Records Events about objects, for `kubectl describe`; repeats are counted, floods are cut, failures are only logged.
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import type { Client } from './client.ts';
-import type { Clock } from './clock.ts';
+import type { Clock, Timer } from './clock.ts';
+import { sleep, systemClock } from './clock.ts';
+import { ApiError, messageOf } from './errors.ts';
+import { microTime } from './lease.ts';
 import type { Logger } from './logger.ts';
-import type { KubeObject } from './object.ts';
+import { silentLogger } from './logger.ts';
+import type { KubeObject, Manifest } from './object.ts';
+import { defineResource, keyOf } from './object.ts';
 
 /** What happened. */
 export interface EventNote {
@@ -40,5 +47,167 @@ export interface EventRecorder {
 
 /** Makes a recorder. */
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
-  throw new Error(`not implemented ${options.controller}`);
+  return new SeriesRecorder(options);
+}
+
+const events = defineResource({ group: 'events.k8s.io', version: 'v1', kind: 'Event', plural: 'events', namespaced: true });
+/** Events not yet sent; past it, new ones are dropped, as the API server is not hearing us anyway. */
+const MOST_PENDING = 1000;
+/** Series and objects remembered; past it, the oldest are forgotten. */
+const MOST_REMEMBERED = 4096;
+/** Repeats of a series are sent together after this long at first, doubling up to the most. */
+const FIRST_COUNT_MS = 1000;
+const MOST_COUNT_MS = 60_000;
+const RETRY_MS = 2000;
+
+/** What repeats of one event have in common. */
+interface Series {
+  name: string;
+  namespace: string;
+  count: number;
+  lastSeen: number;
+  lastObserved: Date;
+  waitMs: number;
+  timer: Timer | undefined;
+}
+
+interface Allowance {
+  tokens: number;
+  at: number;
+}
+
+class SeriesRecorder implements EventRecorder {
+  readonly #options: EventRecorderOptions;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #series = new Map<string, Series>();
+  readonly #allowances = new Map<string, Allowance>();
+  #pending = 0;
+  #tail: Promise<void> = Promise.resolve();
+
+  constructor(options: EventRecorderOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#log = options.log ?? silentLogger;
+  }
+
+  record(object: Pick<KubeObject, 'apiVersion' | 'kind' | 'metadata'>, note: EventNote): void {
+    const key = [object.metadata.uid, note.type, note.reason, note.action ?? '', note.message].join('\n');
+    const now = this.#clock.now();
+    const known = this.#series.get(key);
+    if (known !== undefined && now - known.lastSeen <= (this.#options.seriesWindowMs ?? 360_000)) {
+      this.#repeat(known, now);
+      return;
+    }
+    if (!this.#allow(object.metadata.uid, now)) {
+      this.#log.debug({ reason: note.reason, object: keyOf(object) }, 'An event is dropped: too many about this object.');
+      return;
+    }
+    this.#begin(key, object, note, now);
+  }
+
+  async flush(): Promise<void> {
+    for (const series of this.#series.values()) if (series.timer !== undefined) this.#sendCount(series);
+    await this.#tail;
+  }
+
+  #begin(key: string, object: Pick<KubeObject, 'apiVersion' | 'kind' | 'metadata'>, note: EventNote, now: number): void {
+    const old = this.#series.get(key);
+    if (old?.timer !== undefined) this.#sendCount(old);
+    const date = this.#clock.date();
+    const { metadata } = object;
+    // Events about cluster-scoped objects are kept in `default`, where kubectl looks for them.
+    const namespace = metadata.namespace ?? 'default';
+    const name = `${metadata.name.slice(0, 236)}.${randomBytes(8).toString('hex')}`;
+    this.#series.delete(key);
+    this.#series.set(key, { name, namespace, count: 1, lastSeen: now, lastObserved: date, waitMs: FIRST_COUNT_MS, timer: undefined });
+    trim(this.#series, (series) => { this.#drop(series); });
+    const manifest: Manifest = {
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      metadata: { name, namespace },
+      eventTime: microTime(date),
+      reportingController: this.#options.controller,
+      reportingInstance: (this.#options.instance ?? hostname()).slice(0, 128),
+      action: note.action ?? 'Reconcile',
+      reason: note.reason.slice(0, 128),
+      type: note.type,
+      note: shorten(note.message),
+      regarding: { apiVersion: object.apiVersion, kind: object.kind, name: metadata.name, namespace: metadata.namespace, uid: metadata.uid, resourceVersion: metadata.resourceVersion },
+    };
+    this.#send(() => this.#options.client.create(events, manifest));
+  }
+
+  #repeat(series: Series, now: number): void {
+    series.count += 1;
+    series.lastSeen = now;
+    series.lastObserved = this.#clock.date();
+    series.timer ??= this.#clock.setTimer(() => {
+      this.#sendCount(series);
+    }, series.waitMs);
+  }
+
+  #sendCount(series: Series): void {
+    this.#drop(series);
+    series.waitMs = Math.min(series.waitMs * 2, MOST_COUNT_MS);
+    const patch = { series: { count: series.count, lastObservedTime: microTime(series.lastObserved) } };
+    this.#send(() => this.#options.client.patch(events, series, patch, { type: 'application/merge-patch+json' }));
+  }
+
+  #drop(series: Series): void {
+    if (series.timer !== undefined) this.#clock.clearTimer(series.timer);
+    series.timer = undefined;
+  }
+
+  /** Events are sent one after the other: a repeat must not overtake its first. */
+  #send(call: () => Promise<unknown>): void {
+    if (this.#pending >= MOST_PENDING) {
+      this.#log.warn({ pending: this.#pending }, 'An event is dropped: too many are waiting to be sent.');
+      return;
+    }
+    this.#pending += 1;
+    this.#tail = this.#tail.then(() => this.#try(call)).finally(() => { this.#pending -= 1; });
+  }
+
+  async #try(call: () => Promise<unknown>): Promise<void> {
+    try {
+      await call().catch(async (error: unknown) => {
+        if (!isTransient(error)) throw error;
+        await sleep(this.#clock, RETRY_MS);
+        return call();
+      });
+    } catch (error) {
+      this.#log.warn({ error: messageOf(error) }, 'An event could not be recorded.');
+    }
+  }
+
+  #allow(uid: string, now: number): boolean {
+    const { perSecond, burst } = this.#options.perObject ?? { perSecond: 1 / 300, burst: 25 };
+    const before = this.#allowances.get(uid) ?? { tokens: burst, at: now };
+    const tokens = Math.min(burst, before.tokens + ((now - before.at) / 1000) * perSecond);
+    this.#allowances.delete(uid);
+    this.#allowances.set(uid, { tokens: tokens >= 1 ? tokens - 1 : tokens, at: now });
+    trim(this.#allowances, () => undefined);
+    return tokens >= 1;
+  }
+}
+
+/** Forgets the oldest entries of a map that has grown too large. */
+function trim<V>(map: Map<string, V>, forget: (value: V) => void): void {
+  for (const [key, value] of map) {
+    if (map.size <= MOST_REMEMBERED) return;
+    forget(value);
+    map.delete(key);
+  }
+}
+
+/** The API refuses notes of more than 1024 bytes. */
+function shorten(message: string): string {
+  const bytes = Buffer.from(message);
+  // Cutting may leave a part of a character, which decoding turns into U+FFFD.
+  return bytes.length <= 1024 ? message : `${bytes.subarray(0, 1018).toString('utf8').replace(/\uFFFD+$/, '')}…`;
+}
+
+function isTransient(error: unknown): boolean {
+  return error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 500);
 }

@@ -1,8 +1,16 @@
 // The HTTP server for probes and metrics: /healthz, /readyz, /metrics on a port of its own.
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import type { Registry } from 'prom-client';
 import type { Controller } from './controller.ts';
-import type { KubeObject } from './object.ts';
-import type { Reflector } from './reflector.ts';
+import { messageOf } from './errors.ts';
+
+/** What the checks ask of a reflector; any `Reflector` will do. */
+export interface ReflectorHealth {
+  readonly resource: { readonly plural: string };
+  readonly store: { readonly hasSynced: boolean };
+  lastTurnAgeMs(): number;
+}
 
 /** A named check. `undefined` means well; a string says what is wrong. */
 export interface HealthCheck {
@@ -29,22 +37,79 @@ export interface HealthServer {
   close(): Promise<void>;
 }
 
-/** Starts the server. `/healthz` and `/readyz` answer 200 or 503 with a line a check; `?verbose` is not needed. */
+/** Starts the server. `/healthz` and `/readyz` answer 200 or 503 with a line a check. Rejects when the port is taken. */
 export async function startHealthServer(options: HealthServerOptions): Promise<HealthServer> {
-  return Promise.reject(new Error(`not implemented ${options.port}`));
+  const server = createServer((request, response) => {
+    answer(options, (request.url ?? '').split('?')[0] ?? '').then(
+      ({ status, type, body }) => response.writeHead(status, { 'content-type': type }).end(body),
+      (error: unknown) => response.writeHead(500, TEXT).end(`${messageOf(error)}\n`),
+    );
+  });
+  server.listen(options.port, options.host);
+  await once(server, 'listening');
+  const address = server.address();
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : options.port,
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
 }
 
-/** Fails when the server was not heard for longer than `limitMs` (default 900 000: more than the longest watch). */
-export function reflectorAlive(reflector: Reflector<KubeObject>, limitMs = 900_000): HealthCheck {
-  return { name: `watch-${reflector.resource.plural}`, check: () => (limitMs < 0 ? 'x' : undefined) };
+const TEXT = { 'content-type': 'text/plain; charset=utf-8' };
+
+interface Answer {
+  status: number;
+  type: string;
+  body: string;
+}
+
+async function answer(options: HealthServerOptions, path: string): Promise<Answer> {
+  switch (path) {
+    case '/healthz':
+      return report(options.liveness);
+    case '/readyz':
+      return report(options.readiness);
+    case '/metrics':
+      return { status: 200, type: options.registry.contentType, body: await options.registry.metrics() };
+    default:
+      return { status: 404, type: TEXT['content-type'], body: 'Here are /healthz, /readyz and /metrics.\n' };
+  }
+}
+
+function report(checks: readonly HealthCheck[]): Answer {
+  const results = checks.map(({ name, check }) => ({ name, fault: check() }));
+  const status = results.some(({ fault }) => fault !== undefined) ? 503 : 200;
+  const lines = results.map(({ name, fault }) => (fault === undefined ? `ok ${name}` : `failed ${name}: ${fault}`));
+  return { status, type: TEXT['content-type'], body: `${[...lines, status === 200 ? 'ok' : 'failed'].join('\n')}\n` };
+}
+
+/**
+ * Fails when a reflector has neither heard of the server nor tried to for longer than `limitMs` (default 900 000: more than
+ * the longest watch). A server that is down does not fail it: a restart would not help.
+ */
+export function reflectorAlive(reflector: ReflectorHealth, limitMs = 900_000): HealthCheck {
+  const check = (): string | undefined => {
+    const age = reflector.lastTurnAgeMs();
+    return age <= limitMs ? undefined : `nothing was heard or tried for ${Math.round(age / 1000)} s (limit ${Math.round(limitMs / 1000)} s)`;
+  };
+  return { name: `watch-${reflector.resource.plural}`, check };
 }
 
 /** Fails until the cache is filled. */
-export function reflectorSynced(reflector: Reflector<KubeObject>): HealthCheck {
-  return { name: `cache-${reflector.resource.plural}`, check: () => 'x' };
+export function reflectorSynced(reflector: ReflectorHealth): HealthCheck {
+  const check = (): string | undefined => (reflector.store.hasSynced ? undefined : 'the first list is not in yet');
+  return { name: `cache-${reflector.resource.plural}`, check };
 }
 
 /** Fails when one reconcile has run for longer than `limitMs` (default 600 000). */
-export function workersAlive(controller: Controller, limitMs = 600_000): HealthCheck {
-  return { name: `workers-${controller.name}`, check: () => (limitMs < 0 ? 'x' : undefined) };
+export function workersAlive(controller: Pick<Controller, 'name' | 'longestReconcileMs'>, limitMs = 600_000): HealthCheck {
+  const check = (): string | undefined => {
+    const age = controller.longestReconcileMs();
+    return age <= limitMs ? undefined : `a reconcile has run for ${Math.round(age / 1000)} s (limit ${Math.round(limitMs / 1000)} s)`;
+  };
+  return { name: `workers-${controller.name}`, check };
 }

@@ -1,6 +1,7 @@
 // The controller runtime's public face. It knows nothing of what is being controlled.
 export * from './apply.ts';
 export * from './client.ts';
+export * from './compare.ts';
 export * from './clock.ts';
 export * from './connection.ts';
 export * from './controller.ts';

@@ -1,7 +1,11 @@
 // Lets one replica of several act at a time, by a Lease that the leader keeps renewing.
 import type { Client } from './client.ts';
 import type { Clock } from './clock.ts';
+import { sleep, systemClock } from './clock.ts';
+import { LeadershipLostError, messageOf } from './errors.ts';
+import { LeaseRecord } from './lease.ts';
 import type { Logger } from './logger.ts';
+import { silentLogger } from './logger.ts';
 
 /** Settings of an election. All replicas must use the same durations. */
 export interface LeaderElectionOptions {
@@ -34,7 +38,110 @@ export interface LeaderElection {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** Makes a candidate; nothing is asked of the server until `run`. */
+/** Makes a candidate; nothing is asked of the server until `run`. Throws when the durations do not fit together. */
 export function createLeaderElection(options: LeaderElectionOptions): LeaderElection {
-  throw new Error(`not implemented ${options.name}`);
+  return new LeaseElection(options);
+}
+
+class LeaseElection implements LeaderElection {
+  readonly #options: LeaderElectionOptions;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #durationMs: number;
+  readonly #deadlineMs: number;
+  readonly #retryMs: number;
+  readonly #record: LeaseRecord;
+  #leading = false;
+
+  constructor(options: LeaderElectionOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#log = options.log ?? silentLogger;
+    this.#durationMs = options.leaseDurationMs ?? 10_000;
+    this.#deadlineMs = options.renewDeadlineMs ?? 7_000;
+    this.#retryMs = options.retryPeriodMs ?? 2_000;
+    if (this.#deadlineMs >= this.#durationMs || this.#retryMs >= this.#deadlineMs || options.identity === '') {
+      throw new Error('Leader election needs an identity, and retryPeriodMs < renewDeadlineMs < leaseDurationMs: a leader must give up before others may take over.');
+    }
+    this.#record = new LeaseRecord(options, this.#clock, this.#durationMs);
+  }
+
+  get isLeader(): boolean {
+    return this.#leading;
+  }
+
+  get leader(): string | undefined {
+    return this.#record.holder;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const renewedAt = await this.#acquire(signal);
+    if (renewedAt === undefined) return;
+    const term = new AbortController();
+    this.#leading = true;
+    this.#log.info({ lease: this.#options.name, identity: this.#options.identity }, 'This replica leads.');
+    this.#options.onAcquired?.(term.signal);
+    const lost = await this.#hold(renewedAt, signal);
+    this.#leading = false;
+    term.abort(new LeadershipLostError(lost ?? 'The process is ending.'));
+    if (lost === undefined) {
+      await this.#release();
+    } else {
+      this.#log.error({ lease: this.#options.name, reason: lost }, 'Leadership is lost.');
+      this.#options.onLost(lost);
+    }
+  }
+
+  /** Tries until the lease is ours. Returns when the winning try began, or `undefined` when aborted. */
+  async #acquire(signal: AbortSignal): Promise<number | undefined> {
+    while (!signal.aborted) {
+      const began = this.#clock.now();
+      if (await this.#try(this.#deadlineMs, signal)) return began;
+      // Some of the wait is drawn by lot, so that candidates do not come all at once.
+      await this.#record.untilFree(this.#retryMs * (1 + Math.random() / 2), signal);
+    }
+    return undefined;
+  }
+
+  /** Renews until aborted (`undefined`) or lost (the reason). A renewal counts from when it was asked for, as others may see it then. */
+  async #hold(renewedAt: number, signal: AbortSignal): Promise<string | undefined> {
+    let last = renewedAt;
+    for (;;) {
+      await sleep(this.#clock, Math.min(this.#retryMs, last + this.#deadlineMs - this.#clock.now()), signal);
+      if (signal.aborted) return undefined;
+      const began = this.#clock.now();
+      const left = last + this.#deadlineMs - began;
+      if (left <= 0) return `The lease could not be renewed within ${this.#deadlineMs} ms.`;
+      if (await this.#try(left, signal)) last = began;
+      else if (this.#record.isOthers()) return `Another replica holds the lease: ${this.#record.holder ?? ''}.`;
+    }
+  }
+
+  /** One try to get or renew the lease, ended after `limitMs`. */
+  async #try(limitMs: number, signal: AbortSignal): Promise<boolean> {
+    const limit = new AbortController();
+    const end = (): void => {
+      limit.abort(new Error(`no answer within ${Math.round(limitMs)} ms`));
+    };
+    const timer = this.#clock.setTimer(end, limitMs);
+    signal.addEventListener('abort', end);
+    try {
+      return await this.#record.take(limit.signal);
+    } catch (error) {
+      if (!signal.aborted) this.#log.warn({ lease: this.#options.name, error: messageOf(error) }, 'The lease could not be read or written; trying again.');
+      return false;
+    } finally {
+      this.#clock.clearTimer(timer);
+      signal.removeEventListener('abort', end);
+    }
+  }
+
+  async #release(): Promise<void> {
+    try {
+      await this.#record.release(AbortSignal.timeout(this.#retryMs));
+      this.#log.info({ lease: this.#options.name }, 'The lease is released.');
+    } catch (error) {
+      this.#log.warn({ lease: this.#options.name, error: messageOf(error) }, 'The lease could not be released; others wait until it ends.');
+    }
+  }
 }

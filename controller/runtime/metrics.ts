@@ -6,7 +6,7 @@ const REGISTERED = new WeakMap<Registry, RuntimeMetrics>();
 
 /** The runtime's metrics. Label `controller` is a controller's name, `resource` a plural. */
 export interface RuntimeMetrics {
-  /** Reconciles by `controller` and `result`: done, requeue, waiting, stalled, error. */
+  /** Reconciles by `controller` and `result`: done, requeue, waiting, stalled, error, cut (by the shutdown). */
   reconciles: Counter<'controller' | 'result'>;
   /** Seconds of a reconcile. */
   reconcileSeconds: Histogram<'controller'>;
