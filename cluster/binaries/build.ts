@@ -1,0 +1,75 @@
+// Compiles the parts into the cache, each only when its pinned module or recipe changed.
+import { chmod, cp, mkdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { contentKey, folderKey, readText, writeText } from '../files.ts';
+import { paths } from '../paths.ts';
+import { run } from '../shell.ts';
+import { recipeOf, type Part, type Recipe } from './recipes.ts';
+import { findGo } from './toolchain.ts';
+
+const modules = import.meta.dirname;
+const download = z.object({ Dir: z.string() });
+
+/** The folder in the cache where the binaries of a part lie. */
+export function binariesOf(part: Part): string {
+  return join(paths.cache, 'bin', `${part}-${recipeOf(part).version}`);
+}
+
+/** The path of one binary. */
+export function binary(part: Part, name: string): string {
+  return join(binariesOf(part), name);
+}
+
+async function keyOf(recipe: Recipe): Promise<string> {
+  return contentKey([JSON.stringify(recipe), await folderKey(join(modules, recipe.part)), process.arch]);
+}
+
+/** True when the cache holds this part as its recipe and module describe it. */
+export async function isBuilt(part: Part): Promise<boolean> {
+  return (await readText(join(binariesOf(part), '.key'))) === (await keyOf(recipeOf(part)));
+}
+
+async function moduleFolder(go: string, cwd: string, module: string): Promise<string> {
+  return download.parse(JSON.parse(await run(go, ['mod', 'download', '-json', module], { cwd, env: { GOFLAGS: '-mod=mod' } }))).Dir;
+}
+
+async function graft(go: string, source: string, { module, version, into, folder, ours }: NonNullable<Recipe['graft']>): Promise<void> {
+  const copy = join(source, into);
+  // Outside the module, whose replace line would hide the version; the checksum database vouches for it.
+  await cp(await moduleFolder(go, '/', `${module}@${version}`), copy, { recursive: true });
+  await run('chmod', ['-R', 'u+w', copy]);
+  await rm(join(copy, folder), { recursive: true });
+  await cp(join(source, ours), join(copy, folder), { recursive: true });
+}
+
+/** Compiles a part, unless it is there. The compiler's words go to a log in the cache. Returns what was done, for the progress line. */
+export async function buildPart(part: Part): Promise<string> {
+  if (await isBuilt(part)) return 'cached';
+  const recipe = recipeOf(part);
+  const go = await findGo();
+  const source = join(paths.cache, 'src', part);
+  const target = binariesOf(part);
+  const draft = `${target}.draft`;
+  await rm(source, { recursive: true, force: true });
+  await cp(join(modules, part), source, { recursive: true });
+  if (recipe.graft !== undefined) await graft(go, source, recipe.graft);
+  await mkdir(draft, { recursive: true });
+  const log = join(paths.cache, 'log', `go-${part}.log`);
+  await mkdir(join(paths.cache, 'log'), { recursive: true });
+  for (const { output, packages, flags, cgo } of recipe.builds) {
+    const env = { CGO_ENABLED: cgo === true ? '1' : '0', GOFLAGS: '-mod=readonly -buildvcs=false', GOTOOLCHAIN: 'local' };
+    await run(go, ['build', '-trimpath', ...flags, '-o', join(draft, output) + (output === '' ? '/' : ''), ...packages], { cwd: source, env, log });
+  }
+  await chmod(draft, 0o755);
+  await writeText(join(draft, '.key'), await keyOf(recipe));
+  await rm(target, { recursive: true, force: true });
+  await rename(draft, target);
+  await rm(source, { recursive: true, force: true });
+  return `compiled ${recipe.version}`;
+}
+
+/** The folder of a pinned Go module whose files, rather than its code, are wanted. Fetches it when needed. */
+export async function moduleFiles(folder: string, module: string): Promise<string> {
+  return await moduleFolder(await findGo(), join(modules, folder), module);
+}

@@ -1,0 +1,28 @@
+// The cluster's DNS server: CoreDNS with only the plugins that cluster/manifests/coredns.yaml names.
+package main
+
+import (
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/coremain"
+
+	_ "github.com/coredns/coredns/plugin/bind"
+	_ "github.com/coredns/coredns/plugin/cache"
+	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/forward"
+	_ "github.com/coredns/coredns/plugin/health"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
+	_ "github.com/coredns/coredns/plugin/loadbalance"
+	_ "github.com/coredns/coredns/plugin/loop"
+	_ "github.com/coredns/coredns/plugin/metrics"
+	_ "github.com/coredns/coredns/plugin/ready"
+	_ "github.com/coredns/coredns/plugin/reload"
+)
+
+// The order in which plugins see a query, as in CoreDNS's own plugin.cfg.
+func init() {
+	dnsserver.Directives = []string{
+		"reload", "bind", "health", "ready", "prometheus", "errors", "cache", "loadbalance", "kubernetes", "loop", "forward",
+	}
+}
+
+func main() { coremain.Run() }

@@ -1,0 +1,106 @@
+// What is compiled from Go modules, at which version and how. The modules beside this file pin every dependency.
+
+export interface Recipe {
+  /** Folder beside this file that holds go.mod and go.sum. */
+  part: string;
+  /** Names the folder in the cache; the module in go.mod has the same one. */
+  version: string;
+  /** One compiler call each; `output` is a file name, or a folder when it ends in '/'. */
+  builds: readonly { output: string; packages: readonly string[]; flags: readonly string[]; cgo?: boolean }[];
+  /** A module that is compiled from a copy, with one of its folders replaced by a folder of ours. */
+  graft?: { module: string; version: string; into: string; folder: string; ours: string };
+}
+
+const strip = '-s -w';
+
+const kubernetesStamp = (version: string): string => {
+  const [major, minor] = version.slice(1).split('.');
+  const at = 'k8s.io/component-base/version';
+  return `${strip} -X ${at}.gitVersion=${version} -X ${at}.gitMajor=${major} -X ${at}.gitMinor=${minor}`;
+};
+
+const kubernetesCommand = (name: string): string => `k8s.io/kubernetes/cmd/${name}`;
+
+const kubernetes = 'v1.35.4';
+
+/** In the order in which `up` needs them. */
+export const recipes = [
+  {
+    part: 'kubernetes',
+    version: kubernetes,
+    builds: [
+      { output: '', packages: [kubernetesCommand('kube-apiserver')], flags: ['-ldflags', kubernetesStamp(kubernetes)] },
+      { output: 'etcd', packages: ['go.etcd.io/etcd/server/v3'], flags: ['-ldflags', strip] },
+      {
+        output: '',
+        packages: ['kubectl', 'kube-controller-manager', 'kube-scheduler', 'kubelet', 'kube-proxy'].map(kubernetesCommand),
+        flags: ['-ldflags', kubernetesStamp(kubernetes)],
+      },
+    ],
+  },
+  {
+    part: 'containerd',
+    version: 'v2.2.3',
+    builds: [
+      {
+        output: '',
+        packages: ['containerd', 'containerd-shim-runc-v2', 'ctr'].map((name) => `github.com/containerd/containerd/v2/cmd/${name}`),
+        flags: ['-ldflags', `${strip} -X github.com/containerd/containerd/v2/version.Version=v2.2.3`],
+      },
+    ],
+  },
+  {
+    part: 'runc',
+    version: 'v1.4.2',
+    builds: [{ output: '', packages: ['github.com/opencontainers/runc'], flags: ['-tags', 'seccomp', '-ldflags', `${strip} -X main.version=1.4.2`], cgo: true }],
+  },
+  {
+    part: 'buildkit',
+    version: 'v0.30.0',
+    builds: [
+      {
+        output: '',
+        packages: ['github.com/moby/buildkit/cmd/buildkitd', 'github.com/moby/buildkit/cmd/buildctl'],
+        flags: ['-ldflags', `${strip} -X github.com/moby/buildkit/version.Version=v0.30.0`],
+      },
+    ],
+  },
+  { part: 'coredns', version: 'v1.15.0', builds: [{ output: 'coredns', packages: ['.'], flags: ['-ldflags', strip] }] },
+  {
+    part: 'traefik',
+    version: 'v3.6.12',
+    // The ACME DNS providers pull in the SDKs of a dozen clouds: most of the compile time, for something a local certificate never needs.
+    graft: { module: 'github.com/go-acme/lego/v4', version: 'v4.33.0', into: 'lego', folder: 'providers/dns', ours: 'lego-dns' },
+    builds: [
+      {
+        output: 'traefik',
+        packages: ['github.com/traefik/traefik/v3/cmd/traefik'],
+        flags: ['-ldflags', `${strip} -X github.com/traefik/traefik/v3/pkg/version.Version=v3.6.12`],
+      },
+    ],
+  },
+  {
+    part: 'gitleaks',
+    version: 'v8.30.1',
+    builds: [{ output: 'gitleaks', packages: ['github.com/zricethezav/gitleaks/v8'], flags: ['-ldflags', `${strip} -X github.com/zricethezav/gitleaks/v8/version.Version=v8.30.1`] }],
+  },
+  {
+    part: 'local-path-provisioner',
+    version: 'v0.0.30',
+    builds: [{ output: 'local-path-provisioner', packages: ['github.com/rancher/local-path-provisioner'], flags: ['-ldflags', `${strip} -X main.VERSION=v0.0.30`] }],
+  },
+  {
+    part: 'helm',
+    version: 'v4.1.4',
+    builds: [{ output: '', packages: ['helm.sh/helm/v4/cmd/helm'], flags: ['-ldflags', `${strip} -X helm.sh/helm/v4/internal/version.version=v4.1.4`] }],
+  },
+] as const satisfies readonly Recipe[];
+
+export type Part = (typeof recipes)[number]['part'];
+
+/** The recipe of a part. */
+export function recipeOf(part: Part): Recipe {
+  const recipe = recipes.find((candidate) => candidate.part === part);
+  if (recipe === undefined) throw new Error(`there is no recipe for ${part}`);
+  return recipe;
+}

@@ -1,0 +1,57 @@
+// Small file helpers: atomic writes, content keys, and reads that treat a missing file as absence.
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+/** The file's text, or undefined when there is no such file. */
+export async function readText(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+export function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR');
+}
+
+/** Writes by rename, so that a crash leaves the old text or the new one. Returns true when the text changed. */
+export async function writeText(path: string, text: string, mode = 0o644): Promise<boolean> {
+  if ((await readText(path)) === text) return false;
+  await mkdir(dirname(path), { recursive: true });
+  const draft = `${path}.${process.pid}.draft`;
+  await writeFile(draft, text, { mode });
+  await rename(draft, path);
+  return true;
+}
+
+/** A short digest over parts, each length-prefixed so that no two lists of parts share one. */
+export function contentKey(parts: readonly (string | Buffer)[]): string {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part);
+  return hash.digest('hex').slice(0, 16);
+}
+
+/** All files under a folder, as sorted paths relative to it. Names in `skip` are left out at every level. */
+export async function filesUnder(folder: string, skip: readonly string[] = []): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const nested = await Promise.all(
+    entries
+      .filter((entry) => !skip.includes(entry.name))
+      .map(async (entry) => {
+        if (!entry.isDirectory()) return [entry.name];
+        return (await filesUnder(join(folder, entry.name), skip)).map((name) => join(entry.name, name));
+      }),
+  );
+  return nested.flat().sort();
+}
+
+/** The content key of a folder: names and bytes of all its files. */
+export async function folderKey(folder: string, skip: readonly string[] = []): Promise<string> {
+  const names = await filesUnder(folder, skip);
+  const parts: (string | Buffer)[] = [];
+  for (const name of names) parts.push(name, await readFile(join(folder, name)));
+  return contentKey(parts);
+}

@@ -1,0 +1,63 @@
+// One HTTP(S) request with a short limit: how readiness of a program is seen.
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest, type RequestOptions } from 'node:https';
+
+export interface Tls {
+  ca: string;
+  cert?: string;
+  key?: string;
+  /** Name to ask for when it is not the one in the URL. */
+  servername?: string;
+}
+
+export interface ProbeOptions {
+  tls?: Tls;
+  headers?: Record<string, string>;
+  method?: string;
+  /** Connect to this port on this address, whatever the URL's host name resolves to. */
+  connect?: { host: string; port: number };
+}
+
+export interface ProbeAnswer {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  body: string;
+}
+
+/** Makes the request and reads the whole answer. Rejects when nothing answers within 3 s. */
+export async function probe(url: string, options: ProbeOptions = {}): Promise<ProbeAnswer> {
+  const { protocol, hostname, port, pathname, search, host } = new URL(url);
+  const secure = protocol === 'https:';
+  const settings: RequestOptions = {
+    host: options.connect?.host ?? hostname,
+    port: options.connect?.port ?? (port === '' ? (secure ? 443 : 80) : Number(port)),
+    path: `${pathname}${search}`,
+    method: options.method ?? 'GET',
+    headers: { host, ...options.headers },
+    timeout: 3000,
+    agent: false,
+    ...(secure ? { servername: hostname.replace(/^\d+\.\d+\.\d+\.\d+$/, ''), ...options.tls } : {}),
+  };
+  return await new Promise((done, fail) => {
+    const request = (secure ? httpsRequest : httpRequest)(settings, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', fail);
+      response.on('end', () => {
+        done({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks).toString('utf8') });
+      });
+    });
+    request.on('timeout', () => request.destroy(new Error(`${url} did not answer within 3 s`)));
+    request.on('error', fail);
+    request.end();
+  });
+}
+
+/** True when the URL answers with a status below 400. */
+export async function answers(url: string, options: ProbeOptions = {}): Promise<boolean> {
+  try {
+    return (await probe(url, options)).status < 400;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,28 @@
+// Where the local cluster keeps things: state, sockets, cache and the few files meant for the person who ran `up`.
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+const root = resolve(import.meta.dirname, '..');
+const cache = resolve(process.env['MOORAGE_CACHE'] ?? join(homedir(), '.cache', 'moorage'));
+const state = '/var/lib/moorage';
+const run = '/run/moorage';
+const local = join(root, '.moorage');
+
+/** Every path in one place, so that `down` can be read beside it. */
+export const paths = {
+  root,
+  /** Survives `down`: compiled binaries, root file systems, finished images, the local certificate authority. */
+  cache,
+  /** Goes with `down`: etcd data, certificates of the cluster, registry blobs, volumes, logs. */
+  state,
+  logs: join(state, 'log'),
+  certificates: join(state, 'certificates'),
+  volumes: join(state, 'volumes'),
+  /** Goes with `down` and with a reboot: pid files, sockets, container state. */
+  run,
+  /** Beside the source and ignored by git: what a person needs to use the cluster. */
+  local,
+  kubeconfig: join(local, 'kubeconfig'),
+  authority: join(local, 'ca.crt'),
+  gitPassword: join(local, 'git-password'),
+};
