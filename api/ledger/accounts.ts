@@ -1,0 +1,48 @@
+// The chart of accounts: who is debited and credited for what.
+
+/** Names an account. A daily one begins afresh each UTC day; which day is decided by the database's clock. */
+export interface Account {
+  readonly kind: string;
+  readonly owner: string;
+  readonly daily: boolean;
+}
+
+/** What the free use of one caller (a salted hash) has cost on a day. Its limit is the free quota. */
+export function callerAccount(caller: string): Account {
+  return { kind: 'caller', owner: caller, daily: true };
+}
+
+/** What the model calls of a hosted app have cost on a day. Its limit is the app's budget. */
+export function appAccount(app: string): Account {
+  return { kind: 'app', owner: app, daily: true };
+}
+
+/** What we owe a router for the calls of a day made with the platform's key: credited. Its limit is the global daily cap. */
+export function platformAccount(router: string): Account {
+  return { kind: 'platform', owner: router, daily: true };
+}
+
+/** What callers have spent with keys of their own: debited per caller, owed by them and not by us. */
+export function ownKeyAccount(caller: string): Account {
+  return { kind: 'own-key', owner: caller, daily: false };
+}
+
+/** The other side of own keys: what a router has billed to its own customers through us. */
+export function ownKeyRouterAccount(router: string): Account {
+  return { kind: 'own-key-router', owner: router, daily: false };
+}
+
+/** What payers owe us or have paid for uses. */
+export function receivableAccount(payer: string): Account {
+  return { kind: 'receivable', owner: payer, daily: false };
+}
+
+/** What an app has earned, before its author's share is taken out. */
+export function revenueAccount(app: string): Account {
+  return { kind: 'revenue', owner: app, daily: false };
+}
+
+/** What we owe an author: credited. */
+export function authorAccount(author: string): Account {
+  return { kind: 'author', owner: author, daily: false };
+}

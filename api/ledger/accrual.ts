@@ -1,0 +1,32 @@
+// Revenue of a use, and the share of it that its author accrues, as the lines of one transaction.
+import { authorAccount, receivableAccount, revenueAccount, type Account } from './accounts.ts';
+import { picoDollars, shareOf, type Money } from './money.ts';
+
+/** One line of a transaction; debits are positive, credits negative. */
+export interface Line {
+  readonly account: Account;
+  readonly amount: Money;
+}
+
+export interface Charge {
+  readonly payer: string;
+  readonly app: string;
+  readonly author: string;
+  /** What the payer is charged. */
+  readonly price: Money;
+  /** The author's share in parts per million, rounded down to the pico-dollar; the rest stays revenue. */
+  readonly authorShare: number;
+}
+
+/** The lines of a charge; they sum to zero. None for a price of zero. */
+export function chargeLines(charge: Charge): Line[] {
+  const { payer, app, author, price, authorShare } = charge;
+  if (price === 0n) return [];
+  const share = shareOf(price, authorShare);
+  const lines: Line[] = [
+    { account: receivableAccount(payer), amount: price },
+    { account: revenueAccount(app), amount: picoDollars(-price) },
+  ];
+  if (share === 0n) return lines;
+  return [...lines, { account: revenueAccount(app), amount: share }, { account: authorAccount(author), amount: picoDollars(-share) }];
+}

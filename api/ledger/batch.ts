@@ -1,0 +1,65 @@
+// Gathers calls that come while a statement is under way, and sends them together in the next one.
+import { isTransient } from './failures.ts';
+
+interface Waiting<Item, Answer> {
+  readonly item: Item;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface BatchOptions {
+  /** Items in one statement, at most. */
+  readonly size: number;
+  /** Statements under way at once, at most. */
+  readonly flights: number;
+}
+
+/**
+ * An idle batch sends at once, so a lone call waits for nothing; a busy one shares a round trip and a commit between all
+ * who wait. Answers come in the order of the items. When a shared statement fails, its items are sent one by one, so that
+ * one bad item spoils no other: `send` must allow being sent twice. When the database is gone, all fail at once.
+ */
+export class Batch<Item, Answer> {
+  readonly #send: (items: readonly Item[]) => Promise<readonly Answer[]>;
+  readonly #options: BatchOptions;
+  readonly #waiting: Waiting<Item, Answer>[] = [];
+  #flying = 0;
+
+  constructor(send: (items: readonly Item[]) => Promise<readonly Answer[]>, options: BatchOptions) {
+    this.#send = send;
+    this.#options = options;
+  }
+
+  run(item: Item): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject });
+      this.#start();
+    });
+  }
+
+  #start(): void {
+    while (this.#flying < this.#options.flights && this.#waiting.length > 0) {
+      this.#flying += 1;
+      const group = this.#waiting.splice(0, this.#options.size);
+      void this.#fly(group).finally(() => {
+        this.#flying -= 1;
+        this.#start();
+      });
+    }
+  }
+
+  async #fly(group: readonly Waiting<Item, Answer>[]): Promise<void> {
+    try {
+      const answers = await this.#send(group.map(({ item }) => item));
+      group.forEach((waiting, index) => { settle(waiting, answers[index]); });
+    } catch (error) {
+      if (group.length === 1 || isTransient(error, 'any')) group.forEach(({ reject }) => { reject(error); });
+      else for (const waiting of group) await this.#fly([waiting]);
+    }
+  }
+}
+
+function settle<Item, Answer>(waiting: Waiting<Item, Answer>, answer: Answer | undefined): void {
+  if (answer === undefined) waiting.reject(new Error('the batch has no answer for this item'));
+  else waiting.resolve(answer);
+}

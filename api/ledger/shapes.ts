@@ -1,0 +1,69 @@
+// What the ledger's SQL functions answer, checked and turned into our own types.
+import { z } from 'zod';
+import { parseMoney, picoDollars, type Money } from './money.ts';
+
+/** numeric as text, perhaps negative, as money. */
+export const money = z.string().transform((text): Money => (text.startsWith('-') ? picoDollars(-parseMoney(text.slice(1))) : parseMoney(text)));
+const time = z.coerce.date();
+
+const budget = z.object({ limit: money.nullable(), used: money, held: money });
+/** One limited account after the call; limit is null where none was given. */
+export type Budget = z.output<typeof budget>;
+
+const budgets = { debit: budget.nullable(), credit: budget.nullable() };
+
+export const holdAnswers = z.object({
+  answers: z.array(
+    z.object({
+      outcome: z.enum(['held', 'refused', 'replayed', 'conflict']),
+      refused_by: z.enum(['debit', 'credit']).nullable(),
+      state: z.string().nullable(),
+      expires_at: time.nullable(),
+      day_ends_at: time,
+      ...budgets,
+    }),
+  ),
+});
+export type HoldAnswer = z.output<typeof holdAnswers>['answers'][number];
+
+const state = z.enum(['open', 'pending', 'settled', 'voided', 'expired', 'abandoned']);
+export type HoldState = z.output<typeof state>;
+
+export const settleAnswers = z.object({
+  answers: z.array(
+    z.discriminatedUnion('outcome', [
+      z.object({ outcome: z.literal('unknown') }),
+      z.object({ outcome: z.enum(['settled', 'replayed']), was: state, cost: money, held: money, ...budgets }),
+    ]),
+  ),
+});
+export type SettleAnswer = z.output<typeof settleAnswers>['answers'][number];
+
+const voidOutcome = z.enum(['voided', 'replayed', 'unknown', 'settled', 'abandoned']);
+export type VoidOutcome = z.output<typeof voidOutcome>;
+export const voidAnswers = z.object({ answers: z.array(z.object({ outcome: voidOutcome })) });
+
+const pendOutcome = z.enum(['pending', 'settled', 'abandoned', 'unknown']);
+export type PendOutcome = z.output<typeof pendOutcome>;
+export const pendAnswer = z.object({ answer: z.object({ outcome: pendOutcome }) });
+
+const abandonOutcome = z.enum(['open', 'pending', 'settled', 'voided', 'expired', 'abandoned', 'unknown']);
+export const abandonAnswer = z.object({ answer: z.object({ outcome: abandonOutcome }) });
+
+export const pendingAnswers = z.object({
+  answers: z.array(
+    z.object({
+      hold: z.string(),
+      reason: z.enum(['missing', 'expired']),
+      reference: z.string().nullable(),
+      attempts: z.number().int(),
+      since: time,
+      called_at: time,
+    }),
+  ),
+});
+/** A call whose cost is not known; reference is what the router knows it by, where it told us. */
+export type PendingCost = z.output<typeof pendingAnswers>['answers'][number];
+
+export const postAnswer = z.object({ answer: z.object({ outcome: z.enum(['booked', 'replayed', 'conflict']), id: z.string() }) });
+export type PostOutcome = z.output<typeof postAnswer>['answer']['outcome'];

@@ -1,0 +1,79 @@
+// The ledger's statements: one round trip each, parsed once per connection, answers checked.
+import { z } from 'zod';
+import type { Statement } from './database.ts';
+import * as shapes from './shapes.ts';
+
+function statement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
+  return { name: `ledger-${name}`, text, row };
+}
+
+const nothing = z.unknown();
+/** numeric and bigint come as text from both drivers, so they are cast to text or int where they are selected. */
+const today = 'ledger.account_day($3, coalesce($4::timestamptz, clock_timestamp()))';
+const theAccount = `(select id from ledger.account where kind = $1 and owner = $2 and day = ${today})`;
+
+export const hold = statement('hold', 'select ledger.hold($1::jsonb, $2) as answers', shapes.holdAnswers);
+export const settle = statement('settle', 'select ledger.settle($1::jsonb, $2) as answers', shapes.settleAnswers);
+export const voidHolds = statement('void', 'select ledger.void($1::uuid[], $2) as answers', shapes.voidAnswers);
+export const pend = statement('pend', 'select ledger.pend($1, $2, $3::jsonb, $4, $5) as answer', shapes.pendAnswer);
+export const expire = statement('expire', 'select ledger.expire($1, $2) as count', z.object({ count: z.number().int() }));
+export const claimPending = statement('claim', 'select ledger.claim_pending($1, $2, $3) as answers', shapes.pendingAnswers);
+export const deferPending = statement('defer', 'select ledger.defer_pending($1, $2, $3, $4)', nothing);
+export const abandon = statement('abandon', 'select ledger.abandon($1, $2, $3) as answer', shapes.abandonAnswer);
+export const post = statement('post', 'select ledger.post($1, $2, $3::jsonb, $4) as answer', shapes.postAnswer);
+
+export const balance = statement(
+  'balance',
+  `select coalesce(sum(amount), 0)::text as balance from ledger.entry where account_id = ${theAccount}`,
+  z.object({ balance: shapes.money }),
+);
+
+export const budget = statement(
+  'budget',
+  `select coalesce(abs(max(balance)), 0)::text as used, coalesce(max(held), 0)::text as held from ledger.budget where account_id = ${theAccount}`,
+  z.object({ used: shapes.money, held: shapes.money }),
+);
+
+export const counts = statement(
+  'counts',
+  `select (select count(*)::int from ledger.hold where state = 'open') as open,
+    (select count(*)::int from ledger.pending where abandoned_at is null) as pending,
+    (select count(*)::int from ledger.pending where abandoned_at is not null) as abandoned`,
+  z.object({ open: z.number(), pending: z.number(), abandoned: z.number() }),
+);
+
+export const audit = statement('audit', 'select fault from ledger.audit()', z.object({ fault: z.string() }));
+
+export const beginRequest = statement(
+  'begin-request',
+  'select ledger.begin_request($1, $2, $3, $4, $5, $6, $7) as answer',
+  z.object({
+    answer: z.discriminatedUnion('outcome', [
+      z.object({ outcome: z.literal('begun') }),
+      z.object({ outcome: z.literal('mismatch') }),
+      z.object({ outcome: z.literal('in_flight'), lease_until: z.coerce.date() }),
+      z.object({ outcome: z.literal('answered'), response: z.unknown() }),
+    ]),
+  }),
+);
+export const finishRequest = statement('finish-request', 'update ledger.idempotency set response = $4::jsonb where scope = $1 and key = $2 and owner = $3 and response is null', nothing);
+export const forgetRequest = statement('forget-request', 'delete from ledger.idempotency where scope = $1 and key = $2 and owner = $3 and response is null', nothing);
+export const purgeRequests = statement(
+  'purge-requests',
+  `with gone as (delete from ledger.idempotency where (scope, key) in
+    (select scope, key from ledger.idempotency where expires_at <= coalesce($1::timestamptz, clock_timestamp()) limit 1000 for update skip locked) returning 1)
+  select count(*)::int as count from gone`,
+  z.object({ count: z.number() }),
+);
+
+export const recordUsage = statement(
+  'record-usage',
+  `with events as (
+    select * from jsonb_to_recordset($1::jsonb) as e (id text, kind text, at timestamptz, caller text, app text, model text, tokens_in int, tokens_out int, latency_ms int)
+  ), added as (
+    insert into ledger.usage (id, kind, at, caller, app, model, tokens_in, tokens_out, latency_ms, cost_source)
+    select id, kind, coalesce(at, $2, clock_timestamp()), caller, app, model, tokens_in, tokens_out, latency_ms, 'none' from events
+    on conflict (id) do nothing returning 1
+  ) select count(*)::int as count from added`,
+  z.object({ count: z.number() }),
+);
