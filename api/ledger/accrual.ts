@@ -1,6 +1,6 @@
 // Revenue of a use, and the share of it that its author accrues, as the lines of one transaction.
 import { authorAccount, receivableAccount, revenueAccount, type Account } from './accounts.ts';
-import { picoDollars, shareOf, type Money } from './money.ts';
+import { negate, shareOf, type Money } from './money.ts';
 
 /** One line of a transaction; debits are positive, credits negative. */
 export interface Line {
@@ -25,8 +25,8 @@ export function chargeLines(charge: Charge): Line[] {
   const share = shareOf(price, authorShare);
   const lines: Line[] = [
     { account: receivableAccount(payer), amount: price },
-    { account: revenueAccount(app), amount: picoDollars(-price) },
+    { account: revenueAccount(app), amount: negate(price) },
   ];
   if (share === 0n) return lines;
-  return [...lines, { account: revenueAccount(app), amount: share }, { account: authorAccount(author), amount: picoDollars(-share) }];
+  return [...lines, { account: revenueAccount(app), amount: share }, { account: authorAccount(author), amount: negate(share) }];
 }

@@ -115,7 +115,7 @@ export async function openPglite(folder?: string): Promise<Database> {
   // Loaded only where it is used: it is 27 MB of WebAssembly.
   const [{ PGlite }, { createPgConfig }] = await Promise.all([import('@electric-sql/pglite'), import('@electric-sql/pglite/node-postgres')]);
   const engine = folder === undefined ? await PGlite.create() : await PGlite.create(folder);
-  const pool = new Pool({ ...createPgConfig(engine), max: 1, idleTimeoutMillis: 0 } as unknown as PoolConfig);
+  const pool = new Pool(Object.assign(createPgConfig(engine), { max: 1, idleTimeoutMillis: 0 }));
   return new Database(pool, 1, () => engine.close());
 }
 

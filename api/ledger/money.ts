@@ -80,7 +80,7 @@ function quote(text: string): string {
 
 /** Decimal text in USD without needless zeros: `0.0000135`, `2`, `-0.5`. Never in exponent form. */
 export function formatMoney(amount: Money): string {
-  const magnitude = amount < 0n ? -amount : amount;
+  const magnitude = amount < 0n ? negate(amount) : amount;
   const fraction = (magnitude % picoPerDollar).toString().padStart(decimals, '0').replace(/0+$/, '');
   const whole = (magnitude / picoPerDollar).toString();
   return `${amount < 0n ? '-' : ''}${whole}${fraction === '' ? '' : `.${fraction}`}`;
@@ -92,6 +92,11 @@ export function formatMoney(amount: Money): string {
  */
 export function moneyToNumber(amount: Money): number {
   return Number(formatMoney(amount));
+}
+
+/** The opposite amount: the other side of an entry. */
+export function negate(amount: Money): Money {
+  return (0n - amount) as Money;
 }
 
 /** Adds amounts up. */

@@ -1,0 +1,109 @@
+// Starts a real PostgreSQL of its own for tests: a new cluster in a temporary folder, on a unix socket, as user postgres.
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from 'pg';
+
+export interface Postgres {
+  /** Makes an empty database. @returns its URL. */
+  createDatabase(name: string): Promise<string>;
+  /** Ends every backend at once, as a crash of the machine would, and starts again on the same data. */
+  crash(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Settings that a test may change; durable is what production has. */
+export interface PostgresOptions {
+  readonly durable?: boolean;
+}
+
+interface Identity {
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+/** PostgreSQL refuses to run as root, and needs no other user when we are not. */
+function identity(): Identity {
+  if (process.getuid?.() !== 0) return {};
+  const idOf = (flag: string): number => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
+  return { uid: idOf('-u'), gid: idOf('-g') };
+}
+
+function programs(): string {
+  const find = (): string | undefined => globSync('/usr/lib/postgresql/*/bin').filter((folder) => existsSync(join(folder, 'postgres')) && existsSync(join(folder, 'initdb'))).sort().at(-1);
+  const found = find();
+  if (found !== undefined) return found;
+  if (process.getuid?.() !== 0) throw new Error('PostgreSQL is not installed: apt-get install postgresql-15');
+  const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  execFileSync('apt-get', ['update', '-q'], { env: environment, stdio: 'ignore' });
+  // Not the package's own cluster, which would go on running after the tests.
+  execFileSync('sh', ['-c', 'mkdir -p /etc/postgresql-common && test -e /etc/postgresql-common/createcluster.conf || echo create_main_cluster=false > /etc/postgresql-common/createcluster.conf'], { stdio: 'ignore' });
+  execFileSync('apt-get', ['install', '-q', '-y', '--no-install-recommends', 'postgresql-15'], { env: environment, stdio: 'ignore' });
+  const installed = find();
+  if (installed === undefined) throw new Error('postgresql-15 is installed, but its programs are not in /usr/lib/postgresql/15/bin');
+  return installed;
+}
+
+function urlOf(folder: string, database: string): string {
+  return `postgres://postgres@/${database}?host=${encodeURIComponent(folder)}`;
+}
+
+async function ready(folder: string, server: ChildProcess): Promise<void> {
+  for (;;) {
+    if (server.exitCode !== null) throw new Error(`postgres ended with ${server.exitCode}`);
+    const client = new Client({ connectionString: urlOf(folder, 'postgres') });
+    try {
+      await client.connect();
+      await client.end();
+      return;
+    } catch {
+      await sleep(50);
+    }
+  }
+}
+
+async function serve(bin: string, folder: string, as: Identity, options: PostgresOptions): Promise<ChildProcess> {
+  const settings = ['listen_addresses=', `unix_socket_directories=${folder}`, 'max_connections=120', 'shared_buffers=64MB', 'log_min_messages=fatal', ...(options.durable === false ? ['fsync=off', 'synchronous_commit=off'] : [])];
+  const server = spawn(join(bin, 'postgres'), ['-D', join(folder, 'data'), ...settings.flatMap((setting) => ['-c', setting])], { ...as, cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
+  await ready(folder, server);
+  return server;
+}
+
+/** Starts PostgreSQL, installing it first where the machine has none. Stop it at the end. */
+export async function startPostgres(options: PostgresOptions = {}): Promise<Postgres> {
+  const bin = programs();
+  const as = identity();
+  const folder = mkdtempSync(join(tmpdir(), 'moorage-postgres-'));
+  if (as.uid !== undefined && as.gid !== undefined) chownSync(folder, as.uid, as.gid);
+  execFileSync(join(bin, 'initdb'), ['-D', join(folder, 'data'), '-U', 'postgres', '--auth=trust', '--no-sync', '--encoding=UTF8', '--locale=C'], { ...as, cwd: folder, stdio: 'ignore' });
+  let server = await serve(bin, folder, as, options);
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    if (server.exitCode !== null || server.signalCode !== null) return;
+    const ended = once(server, 'exit');
+    server.kill(signal);
+    await ended;
+  };
+  const atExit = (): void => void server.kill('SIGQUIT');
+  process.once('exit', atExit);
+  return {
+    createDatabase: async (name) => {
+      const client = new Client({ connectionString: urlOf(folder, 'postgres') });
+      await client.connect();
+      await client.query(`create database ${client.escapeIdentifier(name)}`);
+      await client.end();
+      return urlOf(folder, name);
+    },
+    crash: async () => {
+      await end('SIGQUIT');
+      server = await serve(bin, folder, as, options);
+    },
+    stop: async () => {
+      process.off('exit', atExit);
+      await end('SIGINT');
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
