@@ -1,0 +1,125 @@
+{{/* Names, labels and pieces that several templates share. */}}
+
+{{- define "moorage.labels" -}}
+app.kubernetes.io/part-of: moorage
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{/* Labels that select the pods of one component: (list $ "operator"). */}}
+{{- define "moorage.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: moorage
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{- define "moorage.gatewayNamespace" -}}
+{{ default .Release.Namespace .Values.gateway.namespace }}
+{{- end }}
+
+{{/* A map of labels as k=v,k=v, as the operator reads it. */}}
+{{- define "moorage.labelList" -}}
+{{- $pairs := list -}}
+{{- range $key, $value := . }}{{- $pairs = append $pairs (printf "%s=%s" $key $value) -}}{{- end -}}
+{{- join "," $pairs -}}
+{{- end }}
+
+{{/* Every address that apps and builds must not reach. */}}
+{{- define "moorage.closedCidrs" -}}
+{{- $n := .Values.network -}}
+{{- join "," (concat $n.closedCidrs $n.podCidrs $n.serviceCidrs $n.nodeCidrs | uniq) -}}
+{{- end }}
+
+{{- define "moorage.saltSecret" -}}
+{{ default "moorage-caller-salt" .Values.api.callerSaltSecret }}
+{{- end }}
+
+{{/* Environment of both processes. */}}
+{{- define "moorage.env" -}}
+- {name: LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
+- name: POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- name: POD_NAMESPACE
+  valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+# Tools like git write to their home; the root file system is read-only.
+- {name: HOME, value: /tmp}
+- {name: MOORAGE_INTERNAL_PORT, value: "9090"}
+- {name: MOORAGE_BASE_DOMAIN, value: {{ .Values.baseDomain | quote }}}
+- {name: MOORAGE_EXTERNAL_PORT, value: {{ .Values.externalPort | quote }}}
+- {name: MOORAGE_APPS_NAMESPACE, value: {{ .Values.namespaces.apps | quote }}}
+- {name: MOORAGE_BUILDS_NAMESPACE, value: {{ .Values.namespaces.builds | quote }}}
+- {name: MOORAGE_GIT_ALLOWED_HOSTS, value: {{ join "," .Values.git.allowedHosts | quote }}}
+- {name: MOORAGE_GIT_INSECURE_HOSTS, value: {{ join "," .Values.git.insecureHosts | quote }}}
+{{- end }}
+
+{{/* What every pod of ours has besides its containers: (list $ "operator"). */}}
+{{- define "moorage.podSpec" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+serviceAccountName: moorage-{{ $component }}
+enableServiceLinks: false
+hostUsers: {{ $root.Values.hostUsers }}
+{{- if $root.Values.priorityClasses.create }}
+priorityClassName: moorage-system
+{{- end }}
+{{- with $root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 1000
+  runAsGroup: 1000
+  fsGroup: 1000
+  seccompProfile: {type: RuntimeDefault}
+topologySpreadConstraints:
+  {{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - maxSkew: 1
+    topologyKey: {{ $key }}
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "moorage.selector" (list $root $component) | nindent 8 }}
+    # Only pods of the same revision count, so that a rollout spreads as well.
+    matchLabelKeys: [pod-template-hash]
+  {{- end }}
+volumes:
+  - name: tmp
+    emptyDir: {sizeLimit: 256Mi}
+{{- end }}
+
+{{/* What every container of ours has: (list $ "operator"). */}}
+{{- define "moorage.container" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+image: {{ $root.Values.image | quote }}
+imagePullPolicy: {{ $root.Values.imagePullPolicy }}
+terminationMessagePolicy: FallbackToLogsOnError
+resources:
+  {{- toYaml (index $root.Values $component).resources | nindent 2 }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+volumeMounts:
+  - {name: tmp, mountPath: /tmp}
+# The first start may wait for the API server; after that a process that hangs is started again.
+startupProbe:
+  httpGet: {path: /healthz, port: internal}
+  periodSeconds: 1
+  failureThreshold: 60
+livenessProbe:
+  httpGet: {path: /healthz, port: internal}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  httpGet: {path: /readyz, port: internal}
+  periodSeconds: 2
+  timeoutSeconds: 2
+  failureThreshold: 2
+{{- end }}

@@ -1,0 +1,65 @@
+{{/* Rules that several NetworkPolicies share; each is a list item. */}}
+
+{{- define "moorage.egressDns" -}}
+- to:
+    - namespaceSelector:
+        matchLabels:
+          {{- toYaml .Values.network.dns.namespaceLabels | nindent 10 }}
+      podSelector:
+        matchLabels:
+          {{- toYaml .Values.network.dns.podLabels | nindent 10 }}
+  ports:
+    {{- range .Values.network.dns.ports }}
+    - {protocol: UDP, port: {{ . }}}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+{{- end }}
+
+{{/* The git server inside the cluster, where there is one. */}}
+{{- define "moorage.egressGit" -}}
+{{- with .Values.git.namespaceLabels -}}
+- to:
+    - namespaceSelector:
+        matchLabels:
+          {{- toYaml . | nindent 10 }}
+  ports:
+    - {protocol: TCP, port: {{ $.Values.git.port }}}
+{{- end }}
+{{- end }}
+
+{{/* Policies speak of the address after the Service's is replaced, so the API server is named by its real one. */}}
+{{- define "moorage.egressApiServer" -}}
+- ports:
+    {{- range .Values.network.apiServer.ports }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+  {{- with .Values.network.apiServer.cidrs }}
+  to:
+    {{- range . }}
+    - ipBlock: {cidr: {{ . | quote }}}
+    {{- end }}
+  {{- end }}
+{{- end }}
+
+{{/* All addresses but the given ones. */}}
+{{- define "moorage.publicInternet" -}}
+{{- $v4 := list }}{{ $v6 := list }}
+{{- range . }}{{ if contains ":" . }}{{ $v6 = append $v6 . }}{{ else }}{{ $v4 = append $v4 . }}{{ end }}{{ end -}}
+- ipBlock:
+    cidr: 0.0.0.0/0
+    except: {{ toJson $v4 }}
+- ipBlock:
+    cidr: ::/0
+    except: {{ toJson $v6 }}
+{{- end }}
+
+{{- define "moorage.ingressMetrics" -}}
+{{- with .Values.network.metricsNamespaceLabels -}}
+- from:
+    - namespaceSelector:
+        matchLabels:
+          {{- toYaml . | nindent 10 }}
+  ports:
+    - {protocol: TCP, port: 9090}
+{{- end }}
+{{- end }}
