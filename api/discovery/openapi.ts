@@ -1,0 +1,90 @@
+// Derives the OpenAPI 3.1 document from the endpoints' definitions.
+import { z } from 'zod';
+import { problemMediaType, type ProblemType } from '../../lib/problem.ts';
+import type { Endpoint } from '../endpoint.ts';
+import { bodyTooLarge, internalFault, invalidRequest, notAcceptable, unsupportedMediaType } from '../problems.ts';
+
+type Json = Record<string, unknown>;
+
+/** The document that describes these endpoints. */
+export function openApi(endpoints: readonly Endpoint[], baseUrl: string): Json {
+  const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.path);
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Moorage',
+      version: '1.1.0',
+      description: 'Hosts open-source AI applications from their git repositories. Authentication is optional.',
+    },
+    servers: [{ url: baseUrl }],
+    security: [{}, { key: [] }],
+    paths: Object.fromEntries([...byPath].map(([path, group]) => [path, Object.fromEntries(group.map((endpoint) => [endpoint.method.toLowerCase(), operation(endpoint)]))])),
+    components: {
+      securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'API key of a model router, beginning with sk-. Optional.' } },
+      schemas: { Problem: problemSchema },
+    },
+  };
+}
+
+function operation(endpoint: Endpoint): Json {
+  return {
+    operationId: endpoint.operation,
+    summary: endpoint.summary,
+    description: endpoint.description,
+    tags: [endpoint.tag],
+    parameters: [...parameters(endpoint.params, 'path'), ...parameters(endpoint.query, 'query')],
+    ...(endpoint.body === undefined ? {} : { requestBody: { required: true, content: { 'application/json': { schema: schemaOf(endpoint.body, 'input') } } } }),
+    responses: { 200: success(endpoint), ...problems(endpoint) },
+  };
+}
+
+function parameters(schema: z.ZodObject | undefined, place: 'path' | 'query'): Json[] {
+  return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
+    const { description, ...form } = schemaOf(field as z.ZodType, 'input');
+    return { name, in: place, required: place === 'path' || !(field as z.ZodType).safeParse(undefined).success, description, schema: form };
+  });
+}
+
+function success(endpoint: Endpoint): Json {
+  const schema = schemaOf(endpoint.output, 'output');
+  return { description: endpoint.outputDescription, content: Object.fromEntries(endpoint.produces.map((type) => [type, { schema }])) };
+}
+
+/** Problems by status; several of one status share its entry. */
+function problems(endpoint: Endpoint): Json {
+  const always = endpoint.body === undefined ? [invalidRequest, notAcceptable, internalFault] : [invalidRequest, notAcceptable, bodyTooLarge, unsupportedMediaType, internalFault];
+  const byStatus = Map.groupBy<number, ProblemType>([...always, ...endpoint.problems], (type) => type.status);
+  return Object.fromEntries([...byStatus].map(([status, types]) => [status, {
+    description: types.map((type) => `${type.title} (\`${type.slug}\`).`).join(' '),
+    content: { [problemMediaType]: { schema: { $ref: '#/components/schemas/Problem' } } },
+  }]));
+}
+
+function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
+  const described: Json = z.toJSONSchema(schema, { io, target: 'draft-2020-12' });
+  // Every schema would say its dialect, which is the document's own.
+  delete described['$schema'];
+  return described;
+}
+
+const problemSchema: Json = {
+  type: 'object',
+  description: 'RFC 9457 problem.',
+  required: ['type', 'title', 'status', 'detail', 'instance', 'request_id'],
+  properties: {
+    type: { type: 'string', format: 'uri' },
+    title: { type: 'string' },
+    status: { type: 'integer' },
+    detail: { type: 'string' },
+    instance: { type: 'string' },
+    request_id: { type: 'string' },
+    errors: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['in', 'field', 'message', 'mend'],
+        properties: { in: { enum: ['body', 'path', 'query', 'header'] }, field: { type: 'string' }, message: { type: 'string' }, mend: { type: 'string' } },
+      },
+    },
+  },
+};

@@ -1,0 +1,86 @@
+// defineEndpoint(): one definition of an endpoint gives its route, its validation and its OpenAPI entry.
+import type { z } from 'zod';
+import type { Logger } from '../lib/log.ts';
+import type { ProblemType } from '../lib/problem.ts';
+import type { Caller } from './caller.ts';
+import { readInput, type noFields, type RawInput } from './validation.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+/** What a handler knows of the request beside its validated input. */
+export interface RequestContext {
+  /** Id of the request: in the answer's X-Request-Id, in problems and in the log. */
+  readonly id: string;
+  readonly headers: Headers;
+  /** Media type to answer with: one of the endpoint's `produces`. */
+  readonly mediaType: string;
+  /** Works out who calls. */
+  caller(): Caller;
+  /** Aborted when the client goes away or when the process has to end. */
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+
+type Fields = z.ZodObject;
+type Empty = typeof noFields;
+
+/** Validated input of a handler. */
+export interface Input<Params extends Fields, Query extends Fields, Body extends z.ZodType> {
+  readonly params: z.output<Params>;
+  readonly query: z.output<Query>;
+  readonly body: z.output<Body>;
+}
+
+/** An endpoint as its author writes it. */
+export interface EndpointDefinition<Params extends Fields, Query extends Fields, Body extends z.ZodType, Output extends z.ZodType> {
+  readonly method: Method;
+  /** Like `/api/submit-status/{owner}/{name}`. */
+  readonly path: string;
+  /** OpenAPI operationId. */
+  readonly operation: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly tag: string;
+  /** Schemas of what comes in. Strict objects: an unknown field is refused by name. Descriptions say what to send. */
+  readonly params?: Params;
+  readonly query?: Query;
+  readonly body?: Body;
+  /** Most bytes of a body that are read; default 64 KiB. */
+  readonly bodyLimit?: number;
+  /** Schema of a JSON answer. Answers are parsed by it: what it does not name does not leave. */
+  readonly output: Output;
+  readonly outputDescription: string;
+  /** Media types of the answer, the preferred one first; default application/json. */
+  readonly produces?: readonly string[];
+  /** Problems that it answers beside those that any endpoint can. */
+  readonly problems?: readonly ProblemType[];
+  /** Answers with a value of `output`, or with a whole Response of one of `produces`. Refuses by throwing a Problem. */
+  readonly handler: (input: Input<Params, Query, Body>, context: RequestContext) => Promise<z.input<Output> | Response>;
+}
+
+/** An endpoint as the application mounts and describes it. */
+export interface Endpoint extends Omit<EndpointDefinition<Fields, Fields, z.ZodType, z.ZodType>, 'handler' | 'produces' | 'bodyLimit' | 'problems'> {
+  readonly produces: readonly string[];
+  readonly bodyLimit: number;
+  readonly problems: readonly ProblemType[];
+  /** Validates the input and runs the handler. @throws Problem */
+  run(raw: RawInput, context: RequestContext): Promise<Response>;
+}
+
+/** Defines an endpoint. */
+export function defineEndpoint<Params extends Fields = Empty, Query extends Fields = Empty, Body extends z.ZodType = z.ZodUndefined, Output extends z.ZodType = z.ZodType>(
+  definition: EndpointDefinition<Params, Query, Body, Output>,
+): Endpoint {
+  const { handler, ...rest } = definition;
+  return {
+    ...rest,
+    produces: definition.produces ?? ['application/json'],
+    bodyLimit: definition.bodyLimit ?? 65_536,
+    problems: definition.problems ?? [],
+    async run(raw, context) {
+      const answer = await handler(readInput(definition, raw), context);
+      if (answer instanceof Response) return answer;
+      return Response.json(definition.output.parse(answer), { headers: { 'cache-control': 'no-store' } });
+    },
+  };
+}

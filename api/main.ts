@@ -1,0 +1,65 @@
+// Starts the API: settings, cluster client, cache, endpoints, servers, shutdown. Wiring only.
+import { Counter, Gauge } from 'prom-client';
+import { createClient, createReflector, defaultConnection, listenForShutdown, reflectorAlive, reflectorSynced, runtimeMetrics, startHealthServer } from '../controller/runtime/index.ts';
+import { createLog } from '../lib/log.ts';
+import { createRegistry, httpMetrics } from '../lib/metrics.ts';
+import { createApp } from './app.ts';
+import { readApiConfig } from './config.ts';
+import { discoveryEndpoints } from './discovery/endpoints.ts';
+import { startServer } from './server.ts';
+import { submitEndpoints } from './submit/endpoints.ts';
+import { appIndex, appIndexers, hostedApps } from './submit/hosted-apps.ts';
+import { podLogs } from './submit/pod-log.ts';
+import { createSubmitter } from './submit/submit-app.ts';
+
+const config = readApiConfig();
+const log = createLog('api');
+const registry = createRegistry();
+const registers = [registry];
+const shutdown = listenForShutdown({ log, limitMs: (config.drainSeconds + 15) * 1000 });
+const ending = new AbortController();
+
+const connection = await defaultConnection();
+const client = createClient(connection, { userAgent: 'moorage-api' });
+const reflector = createReflector({ client, resource: hostedApps, namespace: config.appsNamespace, indexers: appIndexers, log, metrics: runtimeMetrics(registry) });
+const apps = appIndex(reflector.store, config.appsNamespace);
+const reflecting = reflector.run(ending.signal);
+
+const submit = createSubmitter({
+  client, apps, namespace: config.appsNamespace, pollMs: config.pollSeconds * 1000,
+  limits: { perCallerAndDay: config.submissionsPerDay, apps: config.maxApps },
+});
+const submitting = submitEndpoints({
+  apps, submit, hosts: config.hosts, baseUrl: config.baseUrl, logStreams: config.logStreams, openLog: podLogs(connection, config.buildsNamespace),
+  metrics: {
+    submissions: new Counter({ name: 'moorage_submissions_total', help: 'Submissions by result.', labelNames: ['result'], registers }),
+    streams: new Gauge({ name: 'moorage_log_streams', help: 'Build logs being followed.', registers }),
+  },
+});
+const app = createApp({
+  endpoints: [...submitting, ...discoveryEndpoints(submitting, config.baseUrl)],
+  baseUrl: config.baseUrl, callers: { salt: config.callerSalt, trustedProxies: config.trustedProxies },
+  log, metrics: httpMetrics(registry), ending: ending.signal,
+});
+
+const state = { draining: false };
+const health = await startHealthServer({
+  port: config.internalPort, registry,
+  liveness: [reflectorAlive(reflector)],
+  readiness: [reflectorSynced(reflector), { name: 'draining', check: () => (state.draining ? 'the process is about to end' : undefined) }],
+});
+// Before the cache is filled, every app would be unknown.
+await reflector.store.whenSynced(shutdown.signal);
+const server = await startServer({ port: config.port, fetch: app.fetch, log });
+
+shutdown.signal.addEventListener('abort', () => {
+  void stop().catch((error: unknown) => { log.error({ err: error }, 'stopping failed'); }).finally(() => { shutdown.finish(); });
+});
+
+async function stop(): Promise<void> {
+  state.draining = true;
+  await server.drain({ graceMs: config.drainSeconds * 1000, limitMs: 10_000, endStreams: () => { ending.abort(); } });
+  await reflecting;
+  await health.close();
+  client.close();
+}

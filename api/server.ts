@@ -1,0 +1,65 @@
+// Listens on the public port, and stops without failing a request: first the gateway is told, then the door is closed.
+import type { Server } from 'node:http';
+import { createServer } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { getRequestListener } from '@hono/node-server';
+import type { Logger } from '../lib/log.ts';
+
+/** Settings of the public server. */
+export interface ServerOptions {
+  readonly port: number;
+  /** Default all addresses. */
+  readonly host?: string;
+  readonly fetch: Parameters<typeof getRequestListener>[0];
+  readonly log: Logger;
+}
+
+/** A listening server. */
+export interface PublicServer {
+  readonly port: number;
+  /**
+   * Serves for `graceMs` more, so that whoever balances the load can look elsewhere, then takes no connection, calls `endStreams`,
+   * and resolves when the open requests are answered, or cut off after `limitMs`.
+   */
+  drain(options: { graceMs: number; limitMs: number; endStreams: () => void }): Promise<void>;
+}
+
+/** Longer than gateways keep idle connections, so that we never close one that they are about to use. */
+const keepAliveMs = 120_000;
+
+/** Starts to listen. @throws Error when the port is taken */
+export async function startServer(options: ServerOptions): Promise<PublicServer> {
+  const state = { draining: false };
+  const listener = getRequestListener(options.fetch);
+  const server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: 60_000, headersTimeout: 20_000 }, (request, response) => {
+    // Those who keep a connection open would never hear that it is time to go.
+    if (state.draining) response.setHeader('connection', 'close');
+    void listener(request, response);
+  });
+  await listen(server, options);
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : options.port;
+  options.log.info({ port }, 'listening');
+  return {
+    port,
+    async drain({ graceMs, limitMs, endStreams }) {
+      state.draining = true;
+      options.log.info({ grace_ms: graceMs }, 'draining');
+      await delay(graceMs);
+      const closed = Promise.withResolvers<undefined>();
+      server.close(() => { closed.resolve(undefined); });
+      endStreams();
+      const cut = setTimeout(() => { server.closeAllConnections(); }, limitMs);
+      await closed.promise;
+      clearTimeout(cut);
+    },
+  };
+}
+
+async function listen(server: Server, { port, host }: ServerOptions): Promise<void> {
+  const listening = Promise.withResolvers<undefined>();
+  server.once('error', listening.reject);
+  server.listen(port, host, () => { listening.resolve(undefined); });
+  await listening.promise;
+  server.off('error', listening.reject);
+}

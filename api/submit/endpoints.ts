@@ -1,0 +1,168 @@
+// The endpoints by which a repository is submitted and followed.
+import type { Counter, Gauge } from 'prom-client';
+import { z } from 'zod';
+import { Problem } from '../../lib/problem.ts';
+import { parseRepository, RepositoryError, type GitHosts, type Repository } from '../../lib/repository.ts';
+import { defineEndpoint, type Endpoint } from '../endpoint.ts';
+import { beingRemoved, clusterUnavailable, notSubmitted, platformFull, tooManyStreams, tooManySubmissions } from '../problems.ts';
+import { invalid } from '../validation.ts';
+import { findApp } from './find-app.ts';
+import { follow } from './follow.ts';
+import type { AppIndex } from './hosted-apps.ts';
+import { byteStream, eventStream, eventWriter, plainText, textWriter } from './log-stream.ts';
+import type { OpenLog } from './pod-log.ts';
+import { statusView, viewStatus, type Places } from './status-view.ts';
+import type { Submission, Submitted } from './submit-app.ts';
+
+/** What the endpoints work with. */
+export interface SubmitServices {
+  readonly apps: AppIndex;
+  readonly hosts: GitHosts;
+  readonly baseUrl: string;
+  readonly submit: (submission: Submission) => Promise<Submitted>;
+  readonly openLog: OpenLog;
+  /** Most log streams at once. */
+  readonly logStreams: number;
+  /** Silence after which a stream sends a keepalive; default 15 000 ms. */
+  readonly keepaliveMs?: number;
+  readonly metrics: SubmitMetrics;
+}
+
+export interface SubmitMetrics {
+  /** Submissions by `result`: created, known, or the slug of the problem. */
+  readonly submissions: Counter<'result'>;
+  readonly streams: Gauge;
+}
+
+const oneLine = /^[^\p{Cc}\p{Zl}\p{Zp}]*$/u;
+const contactForm = /^([^\s@]+@[^\s@]+\.[^\s@]+|https?:\/\/\S+)$/;
+
+const submission = z.strictObject({
+  repo: z.string().min(1).max(512).describe('Source repository as owner/name or a full URL'),
+  contact: z.string().max(200).regex(oneLine, 'holds control characters').regex(contactForm, 'is neither an e-mail address nor a URL').optional()
+    .describe('Contact for launch and revenue notifications: an e-mail address or a URL'),
+  note: z.string().max(500).regex(oneLine, 'is more than one line').optional().describe('One-line description of the app, up to 500 characters'),
+}).describe('{"repo": "owner/name"}, and if you like "contact" and "note"');
+
+const segment = z.string().min(1).max(100);
+const path = z.strictObject({
+  owner: segment.describe('Owner of the repository'),
+  name: segment.describe('Name of the repository'),
+});
+const which = z.strictObject({
+  host: z.string().max(255).optional().describe('Git host, where owner/name exists on several; default: the first that is allowed'),
+});
+
+/** Makes the endpoints. */
+export function submitEndpoints(services: SubmitServices): Endpoint[] {
+  return [submitEndpoint(services), statusEndpoint(services), logEndpoint(services)];
+}
+
+function submitEndpoint(services: SubmitServices): Endpoint {
+  const { metrics } = services;
+  return defineEndpoint({
+    method: 'POST',
+    path: '/api/submit',
+    operation: 'submitRepository',
+    tag: 'submit',
+    summary: 'Submit a repository for hosting',
+    description: 'The repository is reviewed, made into an image, and deployed on its own subdomain over HTTPS. Submitting is free. '
+      + 'The same repository submitted again is the same app: the answer says where it stands, and the repository is asked for a new commit at once. '
+      + 'Sending an Idempotency-Key does no harm and is not needed.',
+    body: submission,
+    output: statusView.extend({
+      created: z.boolean().describe('true: a new app; false: the repository was submitted before.'),
+      polled: z.boolean().describe('Whether the repository is asked for a new commit now.'),
+    }),
+    outputDescription: 'The repository is in the pipeline, or was already; the outcome is polled at status_url.',
+    problems: [tooManySubmissions, platformFull, beingRemoved, clusterUnavailable],
+    async handler({ body }, context) {
+      const repository = readRepository(body.repo, services.hosts);
+      try {
+        const { app, created, polled } = await services.submit({ repository, contact: body.contact, note: body.note, caller: context.caller().hash });
+        metrics.submissions.inc({ result: created ? 'created' : 'known' });
+        context.log.info({ app: app.metadata.name, created, polled }, 'submitted');
+        const view = viewStatus(app, places(services));
+        return { ...view, message: created ? `Submitted. ${view.message} Follow it at ${view.status_url}.` : `Submitted before. ${view.message}`, created, polled };
+      } catch (error) {
+        if (error instanceof Problem) metrics.submissions.inc({ result: error.type.slug });
+        throw error;
+      }
+    },
+  });
+}
+
+function statusEndpoint(services: SubmitServices): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    path: '/api/submit-status/{owner}/{name}',
+    operation: 'getSubmitStatus',
+    tag: 'submit',
+    summary: 'How a submitted repository stands',
+    description: 'live: it answers at url. in_pipeline: the stage, since when, and the place in the queue. rejected: the reason, with rule, file, line and what to change.',
+    params: path,
+    query: which,
+    output: statusView,
+    outputDescription: 'How it stands.',
+    problems: [notSubmitted],
+    handler({ params, query }) {
+      return Promise.resolve(viewStatus(findApp(services.apps, services.hosts, { ...params, ...query }), places(services)));
+    },
+  });
+}
+
+function logEndpoint(services: SubmitServices): Endpoint {
+  const { apps, hosts, openLog, logStreams, metrics, keepaliveMs = 15_000 } = services;
+  let open = 0;
+  return defineEndpoint({
+    method: 'GET',
+    path: '/api/submit-status/{owner}/{name}/log',
+    operation: 'followSubmitLog',
+    tag: 'submit',
+    summary: 'Follow the log of the newest build',
+    description: 'Server-sent events: `stage` and `end` (a view of the status), `log` ({"stage", "line"}), `gone` when the log is not kept any more. '
+      + 'It attaches to a running build, replays the log of a finished one for as long as that is kept, and resumes after Last-Event-ID. '
+      + 'With Accept: text/plain the log comes as text.',
+    params: path,
+    query: which,
+    output: z.string(),
+    outputDescription: 'The log, from its beginning to the end of the build.',
+    produces: [eventStream, plainText],
+    problems: [notSubmitted, tooManyStreams],
+    handler({ params, query }, context) {
+      const app = findApp(apps, hosts, { ...params, ...query });
+      if (open >= logStreams) throw new Problem(tooManyStreams, `${logStreams} logs are being followed; try again in 10 s, or poll the submit-status`, { headers: { 'retry-after': '10' } });
+      const writer = context.mediaType === plainText ? textWriter(places(services)) : eventWriter(places(services));
+      const leaving = new AbortController();
+      const events = follow(app.metadata.name, {
+        apps, openLog, signal: AbortSignal.any([context.signal, leaving.signal]), after: context.headers.get('last-event-id') ?? undefined,
+      });
+      open += 1;
+      metrics.streams.set(open);
+      let counted = true;
+      const closed = (): void => {
+        if (!counted) return;
+        counted = false;
+        open -= 1;
+        metrics.streams.set(open);
+      };
+      context.signal.addEventListener('abort', closed);
+      const body = byteStream({ events, writer, keepaliveMs, abort: () => { leaving.abort(); }, closed });
+      // X-Accel-Buffering: proxies of one widespread kind hold a stream back without it.
+      return Promise.resolve(new Response(body, { headers: { 'content-type': writer.contentType, 'cache-control': 'no-store', 'x-accel-buffering': 'no' } }));
+    },
+  });
+}
+
+function places({ baseUrl, hosts }: SubmitServices): Places {
+  return { baseUrl, defaultHost: hosts.allowed[0] };
+}
+
+function readRepository(text: string, hosts: GitHosts): Repository {
+  try {
+    return parseRepository(text, hosts);
+  } catch (error) {
+    if (!(error instanceof RepositoryError)) throw error;
+    throw invalid([{ in: 'body', field: 'repo', message: error.message, mend: error.mend }]);
+  }
+}

@@ -1,0 +1,45 @@
+// Finds the app of owner/name as named in a path, and refuses in words that help when there is none.
+import { Problem } from '../../lib/problem.ts';
+import { parseRepository, RepositoryError, type GitHosts } from '../../lib/repository.ts';
+import { notSubmitted } from '../problems.ts';
+import { invalid } from '../validation.ts';
+import { repositoryHost, type App, type AppIndex } from './hosted-apps.ts';
+
+/** Names a repository; `host` tells apart namesakes on several hosts. */
+export interface RepositoryName {
+  readonly owner: string;
+  readonly name: string;
+  readonly host?: string | undefined;
+}
+
+/** The app of this repository. @throws Problem (invalid-request, not-submitted) */
+export function findApp(apps: AppIndex, hosts: GitHosts, wanted: RepositoryName): App {
+  const { owner, name } = checked(hosts, wanted);
+  const found = apps.byPath(owner, name);
+  const host = wanted.host?.toLowerCase() ?? preferredHost(found, hosts);
+  const app = found.find((candidate) => repositoryHost(candidate) === host);
+  if (app !== undefined) return app;
+  const where = host === undefined ? '' : ` on ${host}`;
+  throw new Problem(notSubmitted, `${owner}/${name}${where} was never submitted; POST /api/submit with {"repo": "${owner}/${name}"} first`);
+}
+
+/** The first allowed host that has it, else the only one that has it. */
+function preferredHost(found: readonly App[], hosts: GitHosts): string | undefined {
+  const having = new Set(found.map(repositoryHost));
+  const allowed = hosts.allowed[0];
+  if (allowed !== undefined && having.has(allowed)) return allowed;
+  if (having.size < 2) return [...having][0] ?? allowed;
+  throw invalid([{ in: 'query', field: 'host', message: `this name is hosted from several git hosts: ${[...having].join(', ')}`, mend: `add ?host= with one of them, like ?host=${[...having][0] ?? ''}` }]);
+}
+
+function checked(hosts: GitHosts, { owner, name, host }: RepositoryName): { owner: string; name: string } {
+  if (host !== undefined && !hosts.allowed.includes(host.toLowerCase())) {
+    throw invalid([{ in: 'query', field: 'host', message: `git host ${host} is not one that is hosted from here`, mend: `send one of: ${hosts.allowed.join(', ')}` }]);
+  }
+  try {
+    return parseRepository(`${owner}/${name}`, hosts);
+  } catch (error) {
+    if (!(error instanceof RepositoryError)) throw error;
+    throw invalid([{ in: 'path', field: 'owner, name', message: error.message, mend: error.mend }]);
+  }
+}

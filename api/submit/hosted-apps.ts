@@ -1,0 +1,80 @@
+// The HostedApps as the API reads them: the resource, and a cache found by repository, by owner/name and by caller.
+import type { HostedApp } from '../../crds/hosted-app.ts';
+import { defineResource, type KubeType } from '../../controller/runtime/object.ts';
+import { byLabel, type Indexer, type Store } from '../../controller/runtime/store.ts';
+import { group, kind, labels, plural, version } from '../../lib/names.ts';
+import { repositoryHash } from '../../lib/repository.ts';
+
+/** A HostedApp as read from the API server. */
+export type App = KubeType<HostedApp>;
+
+export const hostedApps = defineResource<App>({ group, version, kind, plural, namespaced: true });
+
+const repositoryIndex = 'repository';
+const pathIndex = 'path';
+const callerIndex = 'caller';
+
+/** Indexers that the store of {@link appIndex} needs. They read the spec, so that an app made by hand is found too. */
+export const appIndexers: Readonly<Record<string, Indexer<App>>> = {
+  [repositoryIndex]: (app) => [repositoryHash(repositoryUrl(app))],
+  [pathIndex]: (app) => [repositoryPath(app)],
+  [callerIndex]: byLabel(labels.caller),
+};
+
+/** Finds apps in the cache. Of several for one repository, the oldest is meant. */
+export interface AppIndex {
+  get(name: string): App | undefined;
+  byRepository(hash: string): App | undefined;
+  /** Apps whose repository is `owner/name` on whatever host; case does not matter. */
+  byPath(owner: string, name: string): readonly App[];
+  byCaller(hash: string): readonly App[];
+  readonly size: number;
+  /** Calls `changed` after each change of the app, its removal included. Returns the way to stop it. */
+  subscribe(name: string, changed: () => void): () => void;
+  /** Resolves when the cache holds the app of this UID, or after `timeoutMs`. */
+  whenSeen(app: App, timeoutMs: number): Promise<void>;
+}
+
+/** Reads apps of one namespace from a store made with {@link appIndexers}. */
+export function appIndex(store: Store<App>, namespace: string): AppIndex {
+  const keyed = (name: string): string => `${namespace}/${name}`;
+  const subscribe = (name: string, changed: () => void): (() => void) =>
+    store.subscribe(({ object }) => { if (object.metadata.name === name) changed(); });
+  return {
+    get: (name) => store.get(keyed(name)),
+    byRepository: (hash) => oldestFirst(store.byIndex(repositoryIndex, hash))[0],
+    byPath: (owner, name) => oldestFirst(store.byIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
+    byCaller: (hash) => store.byIndex(callerIndex, hash),
+    get size() { return store.size; },
+    subscribe,
+    async whenSeen(app, timeoutMs) {
+      const { promise, resolve } = Promise.withResolvers<undefined>();
+      const timer = setTimeout(resolve, timeoutMs, undefined);
+      const stop = subscribe(app.metadata.name, () => { resolve(undefined); });
+      if (store.get(keyed(app.metadata.name)) !== undefined) resolve(undefined);
+      await promise;
+      clearTimeout(timer);
+      stop();
+    },
+  };
+}
+
+/** Orders by age, so that every replica names the same app first. */
+export function oldestFirst(apps: readonly App[]): App[] {
+  const key = ({ metadata }: App): string => `${metadata.creationTimestamp}/${metadata.name}`;
+  return [...apps].sort((a, b) => (key(a) < key(b) ? -1 : 1));
+}
+
+/** Host of an app's repository. */
+export function repositoryHost(app: App): string {
+  return new URL(app.spec.source.repo).host;
+}
+
+/** The address without a slash or `.git` at the end, as `parseRepository` would write it. */
+export function repositoryUrl(app: App): string {
+  return app.spec.source.repo.replace(/\/+$/, '').replace(/\.git$/i, '');
+}
+
+function repositoryPath(app: App): string {
+  return new URL(repositoryUrl(app)).pathname.slice(1).toLowerCase();
+}

@@ -1,0 +1,107 @@
+// Writes what a follower hears as server-sent events, or as plain text for a person at a terminal.
+import type { FollowEvent } from './follow.ts';
+import { harmless } from './log-text.ts';
+import { viewStatus, type Places, type StatusView } from './status-view.ts';
+
+export const eventStream = 'text/event-stream';
+export const plainText = 'text/plain';
+
+/** How an event is written in one of the media types. */
+export interface Writer {
+  readonly contentType: string;
+  /** Sent when nothing else was for a while, so that nobody on the way takes the stream for dead. */
+  readonly keepalive: string;
+  write(event: FollowEvent): string;
+}
+
+const goneNote = 'The log of this build is not kept any more: its pod was removed.';
+
+/** Server-sent events: `stage` and `end` carry a view of the status, `log` a stage and a line, `gone` a message. */
+export function eventWriter(places: Places): Writer {
+  const frame = (event: string, data: unknown, id?: string): string =>
+    `event: ${event}\n${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
+  return {
+    contentType: eventStream,
+    keepalive: ': keepalive\n\n',
+    write(event) {
+      switch (event.type) {
+        case 'stage': return frame('stage', brief(viewStatus(event.app, places)));
+        case 'log': return frame('log', { stage: event.stage, line: event.line }, event.at);
+        case 'gone': return frame('gone', { message: goneNote });
+        case 'end': return frame('end', event.app === undefined ? { status: 'removed', message: 'The app was removed.' } : brief(viewStatus(event.app, places)));
+      }
+    },
+  };
+}
+
+/** Plain text: a line of the log a line, and what is ours behind a `#`. */
+export function textWriter(places: Places): Writer {
+  let stage = '';
+  return {
+    contentType: `${plainText}; charset=utf-8`,
+    keepalive: '',
+    write(event) {
+      switch (event.type) {
+        case 'stage': return `# ${harmless(viewStatus(event.app, places).message)}\n`;
+        case 'log': {
+          const heading = event.stage === stage ? '' : `# ${event.stage}\n`;
+          stage = event.stage;
+          return `${heading}${event.line}\n`;
+        }
+        case 'gone': return `# ${goneNote}\n`;
+        case 'end': return event.app === undefined ? '# The app was removed.\n' : `# ${viewStatus(event.app, places).status}\n`;
+      }
+    },
+  };
+}
+
+/** What a stream of bytes is made of. */
+export interface ByteSource {
+  readonly events: AsyncGenerator<FollowEvent, void, undefined>;
+  readonly writer: Writer;
+  /** Silence after which a keepalive is sent, in milliseconds. */
+  readonly keepaliveMs: number;
+  /** Ends `events`; called when the reader goes away. */
+  readonly abort: () => void;
+  /** Called once the stream is over, in whatever way. */
+  readonly closed: () => void;
+}
+
+/** Streams events as bytes. Nothing is asked of `events` before the first read, nor while the reader is slow. */
+export function byteStream({ events, writer, keepaliveMs, abort, closed }: ByteSource): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  let next: Promise<IteratorResult<FollowEvent, void>> | undefined;
+  const read = async (): Promise<string | undefined> => {
+    next ??= events.next();
+    const silence = Promise.withResolvers<undefined>();
+    const timer = setTimeout(silence.resolve, keepaliveMs, undefined);
+    const result = await Promise.race([next, silence.promise]).finally(() => { clearTimeout(timer); });
+    if (result === undefined) return writer.keepalive;
+    next = undefined;
+    return result.done === true ? undefined : writer.write(result.value);
+  };
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const text = await read();
+        if (text !== undefined) {
+          controller.enqueue(encoder.encode(text));
+          return;
+        }
+        controller.close();
+      } catch (error) {
+        controller.error(error);
+      }
+      closed();
+    },
+    cancel() {
+      abort();
+      closed();
+    },
+  }, { highWaterMark: 0 });
+}
+
+/** What changes from one event to the next. */
+function brief(view: StatusView): Partial<StatusView> {
+  return { ...view, plan: undefined, history: undefined, findings: undefined };
+}

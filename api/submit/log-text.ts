@@ -1,0 +1,29 @@
+// Makes lines of a stranger's log that can do no harm where they are shown, whole and in bounded memory.
+import { stripVTControlCharacters } from 'node:util';
+
+/** Characters of a line that are kept; the rest of it is dropped. */
+const longestLine = 4_000;
+
+// C0 and C1 controls but the tab, line and paragraph separators, and what turns the direction of writing.
+// eslint-disable-next-line no-control-regex -- controls are what this is about
+const harmful = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/g;
+
+/** Takes escape sequences and control characters out of a line, and cuts it to a bounded length. */
+export function harmless(line: string): string {
+  const clean = stripVTControlCharacters(line).replace(harmful, '');
+  return clean.length <= longestLine ? clean : `${clean.slice(0, longestLine).replace(/[\ud800-\udbff]$/, '')} … (cut)`;
+}
+
+/** Cuts a byte stream into harmless lines. A carriage return ends a line too, as progress bars use it; no line is empty. */
+export async function* logLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const chunk of bytes) {
+    const parts = (rest + decoder.decode(chunk, { stream: true })).split(/[\r\n]+/);
+    // A line that never ends must not fill the memory: what is beyond the bound is not shown anyway.
+    rest = (parts.pop() ?? '').slice(0, 4 * longestLine);
+    for (const part of parts) if (part !== '') yield harmless(part);
+  }
+  const last = rest + decoder.decode();
+  if (last !== '') yield harmless(last);
+}

@@ -1,0 +1,121 @@
+// Makes the HostedApp of a submitted repository, once, whoever submits it and however often.
+import { isApiStatus } from '../../controller/runtime/errors.ts';
+import type { Client } from '../../controller/runtime/client.ts';
+import type { Manifest } from '../../controller/runtime/object.ts';
+import { annotations, group, kind, labels, version } from '../../lib/names.ts';
+import { Problem } from '../../lib/problem.ts';
+import { repositoryHash, type Repository } from '../../lib/repository.ts';
+import { beingRemoved, platformFull } from '../problems.ts';
+import { checkRoom, type Limits } from './admission.ts';
+import { hostedApps, oldestFirst, repositoryUrl, type App, type AppIndex } from './hosted-apps.ts';
+import { slugCandidates } from './slug.ts';
+
+/** What is submitted, by whom. */
+export interface Submission {
+  readonly repository: Repository;
+  readonly contact?: string | undefined;
+  readonly note?: string | undefined;
+  /** Hash of the caller. */
+  readonly caller: string;
+}
+
+/** What came of it. `polled`: the repository is asked for a new commit now. */
+export interface Submitted {
+  readonly app: App;
+  readonly created: boolean;
+  readonly polled: boolean;
+}
+
+/** What a submitter works with. */
+export interface SubmitterOptions {
+  readonly client: Client;
+  readonly apps: AppIndex;
+  readonly namespace: string;
+  readonly limits: Limits;
+  /** Least milliseconds between two polls of one repository asked for here. */
+  readonly pollMs: number;
+  readonly now?: () => number;
+}
+
+const fieldManager = 'moorage-api';
+const seenWithinMs = 2_000;
+
+/** Submits repositories. @throws Problem (too-many-submissions, platform-full, being-removed) */
+export function createSubmitter(options: SubmitterOptions): (submission: Submission) => Promise<Submitted> {
+  const { client, apps, namespace, now = Date.now } = options;
+  const unseen = new Map<string, App>();
+  let tail: Promise<unknown> = Promise.resolve();
+
+  /** One at a time in this process, so that counting and creating are one step. Between replicas the API server decides. */
+  async function exclusively<Result>(run: () => Promise<Result>): Promise<Result> {
+    const turn = tail.then(run);
+    tail = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async function findLive(hash: string): Promise<App | undefined> {
+    const page = await client.list(hostedApps, { namespace, labelSelector: `${labels.repository}=${hash}` });
+    return oldestFirst(page.items)[0];
+  }
+
+  async function createOrFind(submission: Submission, hash: string): Promise<{ app: App; created: boolean }> {
+    const known = await findLive(hash);
+    if (known !== undefined) return { app: known, created: false };
+    for (const [name, seen] of unseen) if (apps.get(name) !== undefined || now() - Date.parse(seen.metadata.creationTimestamp) > 60_000) unseen.delete(name);
+    checkRoom(apps, [...unseen.values()], submission.caller, options.limits, now());
+    for (const slug of slugCandidates(submission.repository)) {
+      const found = await tryName(slug, submission, hash);
+      if (found !== undefined) return found;
+    }
+    throw new Error(`every name for ${submission.repository.url} is taken`);
+  }
+
+  /** Creates the app under this name, or finds that it is there already; undefined when another repository has the name. */
+  async function tryName(slug: string, submission: Submission, hash: string): Promise<{ app: App; created: boolean } | undefined> {
+    try {
+      const app = await client.create(hostedApps, manifestOf(slug, namespace, submission, hash), { fieldManager });
+      unseen.set(slug, app);
+      return { app, created: true };
+    } catch (error) {
+      if (isApiStatus(error, 403) && error.message.includes('exceeded quota')) throw new Problem(platformFull, 'the quota of the apps namespace is used up; ask whoever runs this platform for room', { cause: error });
+      if (!isApiStatus(error, 409)) throw error;
+    }
+    const holder = await client.get(hostedApps, { namespace, name: slug });
+    return holder !== undefined && repositoryHash(repositoryUrl(holder)) === hash ? { app: holder, created: false } : undefined;
+  }
+
+  async function poll(app: App): Promise<boolean> {
+    const last = Date.parse(app.metadata.annotations?.[annotations.poll] ?? '');
+    if (app.spec.suspend || now() - last < options.pollMs) return false;
+    const patch = { metadata: { annotations: { [annotations.poll]: new Date(now()).toISOString() } } };
+    await client.patch(hostedApps, { namespace, name: app.metadata.name }, patch, { type: 'application/merge-patch+json', fieldManager });
+    return true;
+  }
+
+  return async (submission) => {
+    const hash = repositoryHash(submission.repository.url);
+    const cached = apps.byRepository(hash);
+    const { app, created } = cached === undefined ? await exclusively(() => createOrFind(submission, hash)) : { app: cached, created: false };
+    if (app.metadata.deletionTimestamp !== undefined) {
+      throw new Problem(beingRemoved, `${app.metadata.name} is being taken down; submit it again in a minute`, { headers: { 'retry-after': '60' } });
+    }
+    if (!created) return { app, created, polled: await poll(app) };
+    // Whoever asks for the status next must not hear that there is no such app.
+    await apps.whenSeen(app, seenWithinMs);
+    return { app, created, polled: true };
+  };
+}
+
+function manifestOf(name: string, namespace: string, submission: Submission, hash: string): Manifest {
+  const { repository, contact, note, caller } = submission;
+  return {
+    apiVersion: `${group}/${version}`,
+    kind,
+    metadata: { name, namespace, labels: { [labels.repository]: hash, [labels.caller]: caller } },
+    spec: {
+      source: { repo: repository.url },
+      ...(note === undefined ? {} : { listing: { description: note } }),
+      ...(contact === undefined ? {} : { author: { contact } }),
+    },
+  };
+}
