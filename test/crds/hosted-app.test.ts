@@ -1,0 +1,29 @@
+// What zod lets through as a HostedApp spec, what it fills in, and what it says about the rest.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { spec } from '../../crds/hosted-app.ts';
+import { quantityValue } from '../../crds/values.ts';
+import { refusals } from './refusals.ts';
+
+test('a repository alone is a complete app', () => {
+  assert.deepEqual(spec.parse({ source: { repo: 'https://github.com/owner/name' } }), {
+    source: { repo: 'https://github.com/owner/name', path: '.', interval: '5m' },
+    build: { strategy: 'auto', dockerfile: 'Dockerfile', args: [], env: [], resources: { cpu: '2', memory: '4Gi', disk: '10Gi' }, timeout: '20m' },
+    run: { command: [], env: [], secrets: [], resources: { cpu: '1', memory: '512Mi', disk: '1Gi' }, replicas: 1, volumes: [], startupTime: '2m' },
+    listing: { category: 'other' },
+    author: { share: '0.7' },
+    suspend: false,
+  });
+});
+
+for (const { what, given, mend } of refusals) {
+  test(`refuses ${what}, and says the mend`, () => {
+    const parsed = spec.safeParse(given);
+    assert.equal(parsed.success, false);
+    assert.match(parsed.error.issues.map((issue) => issue.message).join('\n'), mend);
+  });
+}
+
+test('quantities count in cores and bytes', () => {
+  assert.deepEqual(['250m', '1.5', '2Ki', '1G', '', '1e3', '-1', '1Ei'].map(quantityValue), [0.25, 1.5, 2048, 1e9, undefined, undefined, undefined, undefined]);
+});

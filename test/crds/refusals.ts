@@ -1,0 +1,73 @@
+// Specs that must be refused, each with what the refusal must say: asked of zod and of the API server alike.
+
+export interface Refusal {
+  readonly what: string;
+  readonly given: Readonly<Record<string, unknown>>;
+  /** Must be found in the message. */
+  readonly mend: RegExp;
+}
+
+const source = { repo: 'https://github.com/owner/name' };
+const withSource = (fields: object): Refusal['given'] => ({ source: { ...source, ...fields } });
+const withBuild = (build: object): Refusal['given'] => ({ source, build });
+const withRun = (run: object): Refusal['given'] => ({ source, run });
+const variable = { name: 'MODEL', value: 'small' };
+const volume = { name: 'data', path: '/data', size: '1Gi' };
+const secret = { name: 'KEY', secret: 'keys', key: 'one' };
+
+export const refusals: readonly Refusal[] = [
+  { what: 'plain http', given: withSource({ repo: 'http://github.com/owner/name' }), mend: /must start with https:\/\// },
+  { what: 'http on a host that only looks local', given: withSource({ repo: 'http://notlocalhost/owner/name' }), mend: /must start with https:\/\// },
+  { what: 'http on a host below a local name', given: withSource({ repo: 'http://localhost.example.org/owner/name' }), mend: /must start with https:\/\// },
+  { what: 'another protocol', given: withSource({ repo: 'ext::sh -c id' }), mend: /must be a URL like https:\/\// },
+  { what: 'credentials', given: withSource({ repo: 'https://me:secret@github.com/owner/name' }), mend: /without credentials/ },
+  { what: 'a query', given: withSource({ repo: 'https://github.com/owner/name?x=1' }), mend: /without credentials, query/ },
+  { what: 'a revision that is an option', given: withSource({ revision: '--upload-pack=x' }), mend: /must be a branch, a tag or a full commit id/ },
+  { what: 'a revision range', given: withSource({ revision: 'a..b/../c' }), mend: /must not contain "\.\."/ },
+  { what: 'a path that goes up', given: withSource({ path: 'app/../../etc' }), mend: /must not contain "\.\."/ },
+  { what: 'an absolute path', given: withSource({ path: '/etc' }), mend: /must be relative/ },
+  { what: 'a path with a backslash', given: withSource({ path: 'a\\b' }), mend: /no backslash/ },
+  { what: 'a path with a line break', given: withSource({ path: 'a\nb' }), mend: /no control character/ },
+  { what: 'an interval below 30s', given: withSource({ interval: '29s' }), mend: /from 30s to 168h/ },
+  { what: 'an interval without a unit', given: withSource({ interval: '300' }), mend: /written like 90s, 5m or 1h30m/ },
+  { what: 'an empty interval', given: withSource({ interval: '' }), mend: /written like 90s/ },
+  { what: 'an interval that overflows', given: withSource({ interval: '9999999999999h' }), mend: /from 30s to 168h/ },
+  { what: 'a Dockerfile outside', given: withBuild({ dockerfile: '../Dockerfile' }), mend: /dockerfile must not contain "\.\."/ },
+  { what: 'a timeout below 1m', given: withBuild({ timeout: '30s' }), mend: /from 1m to 2h/ },
+  { what: 'a timeout above 2h', given: withBuild({ timeout: '2h1s' }), mend: /from 1m to 2h/ },
+  { what: 'a build argument with a bad name', given: withBuild({ args: [{ name: '1X', value: '' }] }), mend: /letters, digits and _ only/ },
+  { what: 'more memory for a build than there can be', given: withBuild({ resources: { memory: '1Ti' } }), mend: /from 128Mi to 256Gi/ },
+  { what: 'no processor for a build', given: withBuild({ resources: { cpu: '0' } }), mend: /from 100m to 64/ },
+  { what: 'too many processors', given: withRun({ resources: { cpu: '65' } }), mend: /from 10m to 64/ },
+  { what: 'a quantity with an unknown suffix', given: withRun({ resources: { memory: '1GB' } }), mend: /k, M, G, T, Ki, Mi, Gi or Ti/ },
+  { what: 'a startup time below 10s', given: withRun({ startupTime: '5s' }), mend: /from 10s to 30m/ },
+  { what: 'a startup time above 30m', given: withRun({ startupTime: '31m' }), mend: /from 10s to 30m/ },
+  { what: 'PORT in env', given: withRun({ env: [{ name: 'PORT', value: '80' }] }), mend: /set spec\.run\.port instead/ },
+  { what: 'PORT in secrets', given: withRun({ secrets: [{ ...secret, name: 'PORT' }] }), mend: /set spec\.run\.port instead/ },
+  { what: 'one name in env and secrets', given: withRun({ env: [{ ...variable, name: 'KEY' }], secrets: [secret] }), mend: /keep it in one of them/ },
+  { what: 'a volume with two replicas', given: withRun({ replicas: 2, volumes: [volume] }), mend: /set replicas to 1 or remove volumes/ },
+  { what: 'two volumes at one path', given: withRun({ volumes: [volume, { ...volume, name: 'more' }] }), mend: /give each its own/ },
+  ...['/proc', '/sys/fs', '/dev/shm', '/etc'].map((path) => ({ what: `a volume at ${path}`, given: withRun({ volumes: [{ ...volume, path }] }), mend: /use a folder like \/data/ })),
+  ...['/', 'data', '/data/', '/a//b', '/a:b'].map((path) => ({ what: `a volume at ${path}`, given: withRun({ volumes: [{ ...volume, path }] }), mend: /must be absolute and name a folder below \// })),
+  { what: 'a volume path that goes up', given: withRun({ volumes: [{ ...volume, path: '/data/../etc' }] }), mend: /must not contain "\.\."/ },
+  { what: 'a health path without a slash', given: withRun({ healthPath: 'healthz' }), mend: /must start with \// },
+  { what: 'a Secret that cannot exist', given: withRun({ secrets: [{ ...secret, secret: 'My_Keys' }] }), mend: /must be the name of a Secret/ },
+  { what: 'an upstream that is no page', given: { source, listing: { upstream: 'javascript:alert(1)' } }, mend: /starts with https:\/\// },
+  { what: 'a share above 1', given: { source, author: { share: '1.5' } }, mend: /decimal from 0 to 1/ },
+];
+
+/** Refused too, in the words of zod and of the API server. */
+export const structuralRefusals: readonly Omit<Refusal, 'mend'>[] = [
+  { what: 'no source', given: {} },
+  { what: 'a port above 65535', given: withRun({ port: 65_536 }) },
+  { what: 'port 0', given: withRun({ port: 0 }) },
+  { what: 'a port that is no whole number', given: withRun({ port: 80.5 }) },
+  { what: 'replicas below 0', given: withRun({ replicas: -1 }) },
+  { what: 'more than 20 replicas', given: withRun({ replicas: 21 }) },
+  { what: 'an unknown strategy', given: withBuild({ strategy: 'magic' }) },
+  { what: 'an unknown field', given: withRun({ colour: 'red' }) },
+  { what: 'one variable twice', given: withRun({ env: [variable, variable] }) },
+  { what: 'nine volumes', given: withRun({ volumes: [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => ({ ...volume, name: `v${n}`, path: `/v${n}` })) }) },
+  { what: 'a variable without a value', given: withRun({ env: [{ name: 'A' }] }) },
+  { what: 'a number as a value', given: withRun({ env: [{ name: 'A', value: 1 }] }) },
+];
