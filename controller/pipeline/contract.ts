@@ -62,3 +62,7 @@ export type CloneResult = z.infer<typeof cloneResult>;
 export type ReviewResult = z.infer<typeof reviewResult>;
 export type BuildResult = z.infer<typeof buildResult>;
 export type PipelineRejection = z.infer<typeof rejection>;
+
+/** Left by a container that could not come to a verdict: a fault of the platform or the network; the Job tries again. */
+export const fault = z.object({ fault: z.string() });
+export type PipelineFault = z.infer<typeof fault>;

@@ -1,0 +1,43 @@
+// Stage 1: brings the files of one commit into the workspace, and nothing else of the repository.
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { CloneResult, PipelineInput } from '../contract.ts';
+import { writeNotes } from '../notes.ts';
+import { Fault } from '../outcome.ts';
+import type { Places } from '../settings.ts';
+import { size } from '../text.ts';
+import { fetchCommit, said } from './fetch.ts';
+import { gitFolder, makeGit, type Git } from './git.ts';
+import { listCommit } from './listing.ts';
+import { normalise } from './normalise.ts';
+
+const latestTime = 4_102_444_800;
+
+/** Fetches, measures, checks out. @throws Rejected for limits and damage, Fault for what another try may mend. */
+export async function clone(input: PipelineInput, places: Places, say: (line: string) => void, signal?: AbortSignal): Promise<CloneResult> {
+  process.umask(0o022);
+  await rm(places.source, { recursive: true, force: true });
+  await rm(gitFolder(places), { recursive: true, force: true });
+  await mkdir(places.notes, { recursive: true });
+  const git = makeGit(input, places);
+  say(`fetching commit ${input.commit} of ${input.repo}`);
+  await fetchCommit(git, input, signal);
+  const { gitlinks, files, bytes } = await listCommit(git, input, signal);
+  say(`checking out ${files} files, ${size(bytes)}`);
+  const checkedOut = await git(['checkout', '--quiet', '--force', '--detach', '--no-recurse-submodules', input.commit], {
+    fileBytes: 2 * input.limits.fileBytes + 64 * 1024 * 1024, ...(signal === undefined ? {} : { signal }),
+  });
+  if (checkedOut.code !== 0) throw new Fault(`git could not check out the commit: ${said(checkedOut)}`);
+  const time = await commitTime(git, input.commit);
+  for (const leftover of ['git', 'home']) await rm(join(places.notes, leftover), { recursive: true, force: true });
+  await normalise(places.source, time);
+  await writeNotes(places.notes, 'clone', { commit: input.commit, time, gitlinks });
+  return { commit: input.commit, files, bytes };
+}
+
+/** Seconds since 1970. An author may write any time into a commit; what no file system holds is taken as 1970. */
+async function commitTime(git: Git, commit: string): Promise<number> {
+  const shown = await git(['show', '--no-patch', '--format=%ct', commit]);
+  const seconds = Number(shown.stdout.trim());
+  return Number.isInteger(seconds) && seconds > 0 && seconds < latestTime ? seconds : 0;
+}

@@ -1,0 +1,62 @@
+// Fetches exactly one commit, and cuts off whatever is larger than a repository may be.
+import type { PipelineInput } from '../contract.ts';
+import { Fault, Rejected } from '../outcome.ts';
+import type { RunResult } from '../process.ts';
+import { oneLine, size, tail } from '../text.ts';
+import type { Git } from './git.ts';
+import { followRedirect } from './redirect.ts';
+
+/** Room for a pack beyond the bytes of the tree: commit and tree objects, and headers of what does not compress. */
+const packSlackBytes = 8 * 1024 * 1024;
+
+type FetchInput = Pick<PipelineInput, 'repo' | 'commit' | 'limits'>;
+
+/** Brings the commit into the (new, empty) object store. @throws Rejected when it is too large or damaged, Fault otherwise. */
+export async function fetchCommit(git: Git, input: FetchInput, signal?: AbortSignal): Promise<void> {
+  const format = input.commit.length === 64 ? 'sha256' : 'sha1';
+  const made = await git(['init', '--quiet', '--bare', '--template=', `--object-format=${format}`]);
+  if (made.code !== 0) throw new Fault(`git could not make an object store: ${said(made)}`);
+  const fetch = (url: string, references: readonly string[], depth: readonly string[]): Promise<RunResult> => git(
+    ['fetch', '--quiet', '--no-tags', '--no-recurse-submodules', '--no-auto-maintenance', ...depth, '--', url, ...references],
+    { fileBytes: input.limits.repositoryBytes + packSlackBytes, ...(signal === undefined ? {} : { signal }) },
+  );
+  let url = input.repo;
+  let fetched = await fetch(url, [input.commit], ['--depth=1']);
+  if (fetched.code !== 0 && /redirect|requested URL returned error: 30[1278]/i.test(fetched.stderr)) {
+    url = await followRedirect(url, signal);
+    fetched = await fetch(url, [input.commit], ['--depth=1']);
+  }
+  // Servers that speak only the old protocol refuse a commit that is no tip; its branch then has to come whole.
+  if (fetched.code !== 0 && /unadvertised object|not our ref|dumb http transport|couldn't find remote ref/i.test(fetched.stderr)) {
+    fetched = await fetch(url, ['+refs/heads/*:refs/fetched/heads/*', '+refs/tags/*:refs/fetched/tags/*'], []);
+  }
+  if (fetched.code !== 0) throw verdict(fetched, input);
+  const found = await git(['rev-parse', '--verify', '--quiet', '--end-of-options', `${input.commit}^{commit}`]);
+  if (found.stdout.trim() !== input.commit) {
+    throw new Fault(`commit ${input.commit} is no longer in the repository; it may have been replaced by a forced push`);
+  }
+}
+
+function verdict(result: RunResult, input: FetchInput): Error {
+  if (/signal 25|file too large/i.test(result.stderr)) {
+    return new Rejected([{
+      rule: 'limits/repository-bytes', severity: 'error',
+      message: `The repository is larger than ${size(input.limits.repositoryBytes)}; fetching it was cut off there.`,
+      mend: 'Keep models, datasets and media out of the repository; download them when the app starts, or into a volume.',
+    }]);
+  }
+  if (/fsck error|invalid index-pack output.*|bad object|hasDot(git|dot)|index-pack failed/i.test(result.stderr) && /fsck|error in packed object|\bhas(Dot|Null|Full)/.test(result.stderr)) {
+    return new Rejected([{
+      rule: 'git/damaged', severity: 'error', message: `git refuses an object of this commit: ${said(result)}`,
+      mend: 'Run "git fsck --strict" in a fresh clone, remove what it complains about, and push a new commit.',
+    }]);
+  }
+  return new Fault(`the repository could not be fetched: ${said(result)}`);
+}
+
+/** What git said, on one short line. */
+export function said(result: RunResult): string {
+  const text = oneLine(tail(result.stderr, 600));
+  if (text !== '') return text;
+  return result.signal === null ? `exit code ${String(result.code)}` : `ended by ${result.signal}`;
+}

@@ -1,0 +1,77 @@
+// Makes the termination message of a container: JSON that always fits in what Kubernetes keeps.
+import { z } from 'zod';
+import { finding, type Finding } from '../../crds/hosted-app.ts';
+import { cloneResult, buildResult, fault, rejection, reviewResult, terminationMessageLimit } from './contract.ts';
+import { clean, head, oneLine, tail } from './text.ts';
+
+export const stageMessage = z.union([rejection, reviewResult, buildResult, cloneResult, fault]);
+export type StageMessage = z.infer<typeof stageMessage>;
+
+const logBytes = 2_500;
+const textBudgets = [2_000, 600, 300, 160, 80, 40] as const;
+
+/**
+ * JSON of at most 4096 bytes. What does not fit is shortened in this order: the log's beginning, warnings from the last on,
+ * errors from the last on (a last finding says how many are missing), then the texts of what is left.
+ */
+export function termination(message: StageMessage): string {
+  const tidied = tidy(message);
+  for (const candidate of shortenings(tidied)) {
+    const text = JSON.stringify(candidate);
+    if (Buffer.byteLength(text) <= terminationMessageLimit) return text;
+  }
+  return JSON.stringify({ fault: 'the result of this stage is too large to be told; see its log' });
+}
+
+function tidy(message: StageMessage): StageMessage {
+  const copy = { ...message };
+  if ('fault' in copy) copy.fault = head(oneLine(copy.fault), textBudgets[0]);
+  if ('findings' in copy) copy.findings = errorsFirst(copy.findings.map((each) => shorten(each, textBudgets[0])));
+  if ('log' in copy && copy.log !== undefined) copy.log = tail(clean(copy.log).trimEnd(), logBytes);
+  return copy;
+}
+
+function* shortenings(message: StageMessage): Generator<StageMessage> {
+  yield message;
+  if ('fault' in message) {
+    for (const budget of textBudgets) yield { fault: head(message.fault, budget) };
+    return;
+  }
+  if (!('findings' in message)) return;
+  for (const logLimit of [1_500, 800]) yield withLog(message, logLimit);
+  for (let kept = message.findings.length - 1; kept >= 1; kept -= 1) yield withLog({ ...message, findings: first(message.findings, kept) }, 800);
+  for (const budget of textBudgets) {
+    yield withLog({ ...message, findings: first(message.findings, 1).map((each) => shorten(each, budget)) }, budget === 40 ? 0 : budget / 2);
+  }
+}
+
+function withLog<Message extends object>(message: Message, bytes: number): Message {
+  if (!('log' in message) || typeof message.log !== 'string') return message;
+  return { ...message, log: tail(message.log, bytes) };
+}
+
+function errorsFirst(findings: readonly Finding[]): Finding[] {
+  return [...findings.filter((each) => each.severity === 'error'), ...findings.filter((each) => each.severity === 'warning')];
+}
+
+function first(findings: readonly Finding[], count: number): Finding[] {
+  const left = findings.length - count;
+  if (left <= 0) return [...findings];
+  const more: Finding = {
+    rule: 'findings/more', severity: 'warning', message: `${left} more findings did not fit here.`, mend: 'Mend the ones shown; all of them are in the log of this stage.',
+  };
+  return [...findings.slice(0, count), more];
+}
+
+/** A finding within the bounds of the contract and with texts of at most `budget` bytes. */
+export function shorten(each: Finding, budget: number): Finding {
+  const short: Finding = {
+    rule: head(oneLine(each.rule), 60),
+    severity: each.severity,
+    message: head(clean(each.message).trim(), Math.min(budget, 2_000)),
+    mend: head(clean(each.mend).trim(), Math.min(budget, 600)),
+  };
+  if (each.file !== undefined) short.file = head(oneLine(each.file), Math.min(budget, 300));
+  if (each.line !== undefined) short.line = each.line;
+  return finding.parse(short);
+}

@@ -1,0 +1,115 @@
+// Plans Node apps: install by the lock file, build, then a small image with what serves it.
+import type { Finding } from '../../../crds/hosted-app.ts';
+import type { Tree } from '../tree.ts';
+import { copy, declaredArguments, dockerfileText, shellCommand, step } from './dockerfile-text.ts';
+import { readProject, runsOn, type NodeProject } from './node-project.ts';
+import { findApp, type NodeApp } from './node-start.ts';
+import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from './recipe.ts';
+import { serveFiles } from './static-server.ts';
+
+const nodeMajor = 24;
+const ignore = ['.git', '**/node_modules', '.next', '.nuxt', '.output', '**/.DS_Store'];
+const cache = '--mount=type=cache,target=/root/.cache --mount=type=cache,target=/root/.npm';
+
+export const node: Language = {
+  name: 'node',
+  plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
+    const project = readProject(tree);
+    if (project === undefined) return tree.has('package.json') ? malformed() : undefined;
+    const found = findApp(tree, project);
+    const app: NodeApp | undefined = found ?? (input.hasCommand ? { kind: 'server', command: '', because: 'run.command says how it starts.', prune: false } : undefined);
+    if (app === undefined) return tree.has('index.html') ? undefined : noStart();
+    const port = input.port ?? defaultPort;
+    const reason = `${project.file} makes this a Node app. ${app.because}`;
+    return {
+      plan: { strategy: 'node', reason, port, ...(app.framework === undefined ? {} : { framework: app.framework }) },
+      dockerfile: dockerfileText(reason, [...buildStage(input, project, app), '', ...runStage(tree, app, port)]),
+      ignore, findings: engineWarning(project),
+    };
+  },
+};
+
+function malformed(): Problem {
+  return { problem: { rule: 'plan/manifest', severity: 'error', file: 'package.json', message: 'This file is not valid JSON.', mend: 'Mend it; "npm pkg get name" shows where it breaks.' } };
+}
+
+function noStart(): Problem {
+  return { problem: {
+    rule: 'plan/no-start', severity: 'error', file: 'package.json', message: 'This is a Node project, but nothing tells how it is started.',
+    mend: 'Add a "start" script to package.json that listens on process.env.PORT, or a "build" script where it is a site, or set run.command.',
+  } };
+}
+
+function engineWarning({ engines }: NodeProject): Finding[] {
+  if (runsOn(engines, nodeMajor)) return [];
+  return [{
+    rule: 'plan/node-version', severity: 'warning', file: 'package.json', message: `engines.node is "${engines ?? ''}"; Node ${nodeMajor} is used.`,
+    mend: `Widen engines.node if the app runs on Node ${nodeMajor}; else bring a Dockerfile with the version that it needs.`,
+  }];
+}
+
+function buildStage(input: PlanInput, project: NodeProject, app: NodeApp): string[] {
+  const manifests = ['package.json', ...(project.locked ? [project.file] : [])];
+  const built = project.scripts['build'] !== undefined;
+  return [
+    `FROM ${images.node} AS build`,
+    'ENV CI=true NEXT_TELEMETRY_DISABLED=1 ASTRO_TELEMETRY_DISABLED=1 npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
+    ...manager(project),
+    'WORKDIR /app',
+    ...declaredArguments(input),
+    ...(project.needsTree ? ['COPY . .'] : [copy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] ./']),
+    ...step(project.file, 'installing the packages', `RUN ${cache} ${install(project)}`),
+    ...(project.needsTree ? [] : ['COPY . .']),
+    ...(built ? step('package.json', 'running the build script', `RUN ${cache} npm run build`) : []),
+    ...(app.kind === 'server' && app.prune ? step('package.json', 'removing development packages', `RUN ${cache} ${prune(project)}`) : []),
+  ];
+}
+
+function manager({ manager: name, managerVersion }: NodeProject): string[] {
+  if (name === 'npm') return [];
+  const packaged = name === 'berry' ? `@yarnpkg/cli-dist@${managerVersion}` : `${name}@${managerVersion}`;
+  return step('plan', `installing ${packaged}`, `RUN ${cache} npm install --global --force ${packaged}`);
+}
+
+function install({ manager: name, locked }: NodeProject): string {
+  switch (name) {
+    case 'npm': return locked ? 'npm ci' : 'npm install';
+    case 'pnpm': return `pnpm install ${locked ? '--frozen-lockfile' : '--no-frozen-lockfile'}`;
+    case 'yarn': return `yarn install --non-interactive ${locked ? '--frozen-lockfile' : ''}`.trimEnd();
+    case 'berry': return `yarn install ${locked ? '--immutable' : '--no-immutable'}`;
+  }
+}
+
+function prune({ manager: name }: NodeProject): string {
+  switch (name) {
+    case 'npm': return 'npm prune --omit=dev';
+    case 'pnpm': return 'pnpm prune --prod --ignore-scripts';
+    case 'yarn': return 'yarn install --non-interactive --production --ignore-scripts --prefer-offline';
+    case 'berry': return '(yarn workspaces focus --production || true)';
+  }
+}
+
+function runStage(tree: Tree, app: NodeApp, port: number): string[] {
+  if (app.kind === 'files') return serveFiles({ port, from: `/app/${app.folder}`, stage: 'build', fallback: app.fallback, notFoundPage: true });
+  const start = app.kind === 'standalone' ? 'export HOSTNAME=0.0.0.0; exec node server.js' : app.command;
+  return [
+    `FROM ${images.node}`,
+    "RUN getent passwd 1000 || useradd --create-home --uid 1000 node; install -d -o 1000 -g 1000 /app",
+    `ENV NODE_ENV=production NEXT_TELEMETRY_DISABLED=1 HOST=0.0.0.0 PORT=${port} npm_config_update_notifier=false`,
+    'WORKDIR /app',
+    ...(app.kind === 'standalone' ? standalone(tree) : [copy(['/app/'], './', '--from=build', '--chown=1000:1000')]),
+    'USER 1000:1000',
+    `EXPOSE ${port}`,
+    ...(start === '' ? [] : [shellCommand(start)]),
+  ];
+}
+
+/** Next.js leaves a server with only the packages that it needs; its static files have to be laid beside it. */
+function standalone(tree: Tree): string[] {
+  const from = ['--from=build', '--chown=1000:1000'];
+  return [
+    copy(['/app/.next/standalone/'], './', ...from),
+    copy(['/app/.next/static/'], './.next/static/', ...from),
+    ...(tree.entry('public')?.kind === 'directory' ? [copy(['/app/public/'], './public/', ...from)] : []),
+  ];
+}

@@ -1,0 +1,40 @@
+// What a planner makes of a tree: a Dockerfile, and why it is so.
+import type { Finding, Plan } from '../../../crds/hosted-app.ts';
+import type { PipelineInput } from '../contract.ts';
+import type { Tree } from '../tree.ts';
+
+export type PlanInput = Pick<PipelineInput, 'build' | 'port' | 'hasCommand' | 'path'>;
+
+export interface Recipe {
+  readonly plan: Plan;
+  /** Text of the Dockerfile; absent when the author's own is built. */
+  readonly dockerfile?: string;
+  /** Patterns that are kept out of the build context besides the author's own. */
+  readonly ignore?: readonly string[];
+  /** Warnings on the way to this plan. */
+  readonly findings: readonly Finding[];
+}
+
+/** The files are of this language, but something is missing. */
+export interface Problem {
+  readonly problem: Finding;
+}
+
+/** One language: looks at a tree and plans it, says what is missing, or does not know it. */
+export interface Language {
+  readonly name: 'python' | 'node' | 'static';
+  plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined;
+}
+
+/** Port that a planned app listens on when nothing else is said. */
+export const defaultPort = 8080;
+
+/** Base images: ordinary Docker Hub names. */
+export const images = {
+  node: 'node:24-bookworm-slim',
+  nginx: 'nginx:stable-bookworm',
+  python: [
+    { version: '3.11', image: 'python:3.11-slim-bookworm' },
+    { version: '3.13', image: 'python:3.13-slim-trixie' },
+  ],
+} as const;

@@ -1,0 +1,31 @@
+// Plans a site of plain files.
+import type { Tree } from '../tree.ts';
+import { dockerfileText } from './dockerfile-text.ts';
+import type { Language, PlanInput, Recipe } from './recipe.ts';
+import { defaultPort } from './recipe.ts';
+import { serveFiles } from './static-server.ts';
+
+const folders = ['.', 'public', 'dist', 'site', '_site', 'docs', 'www', 'html', 'build'] as const;
+const ignore = ['.git', '**/node_modules', '**/.DS_Store'];
+
+export const staticSite: Language = {
+  name: 'static',
+  plan(tree: Tree, input: PlanInput): Recipe | undefined {
+    const folder = folders.find((each) => tree.has(index(each)));
+    if (folder === undefined) return undefined;
+    const port = input.port ?? defaultPort;
+    const site = tree.below(folder);
+    const pages = site.entries.filter((each) => each.kind === 'file' && /\.html?$/i.test(each.path)).length;
+    const reason = `${index(folder)} makes this a static site; ${folder === '.' ? 'its files are' : `the folder ${folder} is`} served as ${folder === '.' ? 'they are' : 'it is'}.`;
+    return {
+      plan: { strategy: 'static', reason, port },
+      // A single page draws all its views itself, so any path must lead to it.
+      dockerfile: dockerfileText(reason, serveFiles({ port, from: folder, fallback: pages === 1, notFoundPage: site.has('404.html') })),
+      ignore, findings: [],
+    };
+  },
+};
+
+function index(folder: string): string {
+  return folder === '.' ? 'index.html' : `${folder}/index.html`;
+}

@@ -1,0 +1,23 @@
+// Leaves the plan, and the Dockerfile where Moorage wrote one, for the build stage.
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join, posix } from 'node:path';
+import type { PipelineInput } from '../contract.ts';
+import { writeNotes } from '../notes.ts';
+import type { Places } from '../settings.ts';
+import { diskTree } from '../tree.ts';
+import type { Recipe } from './recipe.ts';
+
+/** Writes plan.json and, for planned images, Dockerfile and Dockerfile.dockerignore into the notes. */
+export async function writePlan(recipe: Recipe, input: Pick<PipelineInput, 'path' | 'build'>, places: Places): Promise<void> {
+  const context = join(places.source, input.path);
+  if (recipe.dockerfile === undefined) {
+    await writeNotes(places.notes, 'plan', { plan: recipe.plan, authored: true, context, dockerfile: join(places.source, posix.join(input.path, input.build.dockerfile)) });
+    return;
+  }
+  const dockerfile = join(places.notes, 'Dockerfile');
+  await mkdir(places.notes, { recursive: true });
+  await writeFile(dockerfile, recipe.dockerfile);
+  const authored = diskTree(context).text('.dockerignore') ?? '';
+  await writeFile(`${dockerfile}.dockerignore`, `${(recipe.ignore ?? []).join('\n')}\n${authored}\n`);
+  await writeNotes(places.notes, 'plan', { plan: recipe.plan, authored: false, context, dockerfile });
+}

@@ -1,0 +1,99 @@
+// Runs a program with bounded memory for what it prints, and ends it when told to.
+import { spawn } from 'node:child_process';
+
+export interface RunOptions {
+  /** The whole environment: nothing is inherited. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  readonly signal?: AbortSignal;
+  /** Sees every piece of stdout; an error that it throws ends the program and is thrown by {@link run}. */
+  readonly onStdout?: (chunk: Buffer) => void;
+  readonly onStderr?: (chunk: Buffer) => void;
+  /** Most bytes kept of stdout and stderr each, from the end. Default 1 MiB. */
+  readonly keepBytes?: number;
+}
+
+export interface RunResult {
+  /** Exit code; 128 + number after a signal is not made up: `signal` tells. */
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Keeps the last bytes of a stream. */
+export class Tail {
+  readonly #limit: number;
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  add(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    if (this.#bytes > 2 * this.#limit) this.#compact();
+  }
+
+  text(): string {
+    this.#compact();
+    return Buffer.concat(this.#chunks).toString('utf8');
+  }
+
+  #compact(): void {
+    const all = Buffer.concat(this.#chunks);
+    const kept = all.length > this.#limit ? Buffer.from(all.subarray(all.length - this.#limit)) : all;
+    this.#chunks = [kept];
+    this.#bytes = kept.length;
+  }
+}
+
+/** Runs a program to its end. @throws when it cannot be started, when `onStdout` throws, or when `signal` aborts. */
+export function run(command: string, args: readonly string[], options: RunOptions): Promise<RunResult> {
+  options.signal?.throwIfAborted();
+  const keep = options.keepBytes ?? 1024 * 1024;
+  const [stdout, stderr] = [new Tail(keep), new Tail(keep)];
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, {
+      env: { ...options.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+      ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+    });
+    let failure: unknown;
+    const end = (reason: unknown): void => {
+      failure ??= reason;
+      killGroup(child.pid);
+    };
+    const onAbort = (): void => { end(options.signal?.reason ?? new Error('stopped')); };
+    const pipe = (kept: Tail, sink?: (chunk: Buffer) => void) => (chunk: Buffer): void => {
+      kept.add(chunk);
+      try {
+        if (failure === undefined) sink?.(chunk);
+      } catch (error) {
+        end(error);
+      }
+    };
+    options.signal?.addEventListener('abort', onAbort, { once: true });
+    child.stdout.on('data', pipe(stdout, options.onStdout));
+    child.stderr.on('data', pipe(stderr, options.onStderr));
+    child.on('error', (error) => { failure ??= error; });
+    child.on('close', (code, signal) => {
+      options.signal?.removeEventListener('abort', onAbort);
+      if (failure === undefined) resolve({ code, signal, stdout: stdout.text(), stderr: stderr.text() });
+      else reject(failure instanceof Error ? failure : new Error('stopped', { cause: failure }));
+    });
+  });
+}
+
+/** Ends a program and all that it started (it leads a process group of its own). */
+function killGroup(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

@@ -1,0 +1,50 @@
+// Rule: a repository stays within the limits of bytes, files and bytes of one file.
+import type { Finding } from '../../../crds/hosted-app.ts';
+import type { PipelineInput } from '../contract.ts';
+import { size } from '../text.ts';
+import type { Rule } from './rule.ts';
+
+type Limits = PipelineInput['limits'];
+
+const mend = 'Keep models, datasets and media out of the repository; download them when the app starts, or into a volume.';
+
+/** Adds up files one at a time, so that a hostile listing can be left at the first limit that it passes. */
+export class LimitCounter {
+  readonly #limits: Limits;
+  files = 0;
+  bytes = 0;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+  }
+
+  /** Counts a file in. Gives the finding of the limit that it passes, if any. */
+  add(path: string, bytes: number): Finding | undefined {
+    this.files += 1;
+    this.bytes += bytes;
+    if (bytes > this.#limits.fileBytes) {
+      return { rule: 'limits/file-bytes', severity: 'error', file: path, message: `This file has ${size(bytes)}; at most ${size(this.#limits.fileBytes)} are allowed.`, mend };
+    }
+    if (this.files > this.#limits.files) {
+      return {
+        rule: 'limits/files', severity: 'error', message: `The repository has more than ${this.#limits.files} files.`,
+        mend: 'Leave dependencies (node_modules, .venv) and generated files out of the repository, by .gitignore and "git rm -r --cached".',
+      };
+    }
+    if (this.bytes <= this.#limits.repositoryBytes) return undefined;
+    return { rule: 'limits/repository-bytes', severity: 'error', message: `The files of the repository have more than ${size(this.#limits.repositoryBytes)} together.`, mend };
+  }
+}
+
+export const limits: Rule = {
+  name: 'limits',
+  check({ tree, input }) {
+    const counter = new LimitCounter(input.limits);
+    for (const entry of tree.entries) {
+      if (entry.kind === 'directory') continue;
+      const passed = counter.add(entry.path, entry.bytes);
+      if (passed !== undefined) return [passed];
+    }
+    return [];
+  },
+};

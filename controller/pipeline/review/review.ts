@@ -1,0 +1,40 @@
+// Stage 2: judges the author's files by every rule, then plans the image.
+import type { Finding } from '../../../crds/hosted-app.ts';
+import type { PipelineInput, ReviewResult } from '../contract.ts';
+import { readNotes } from '../notes.ts';
+import { Rejected } from '../outcome.ts';
+import { makePlan } from '../plan/plan.ts';
+import { writePlan } from '../plan/write.ts';
+import type { Places } from '../settings.ts';
+import { diskTree } from '../tree.ts';
+import type { ReviewContext } from './rule.ts';
+import { rules } from './rules.ts';
+
+const mostFindings = 50;
+
+/** @throws Rejected when any rule finds an error or no plan fits, Fault when a tool of the review fails. */
+export async function review(input: PipelineInput, places: Places, say: (line: string) => void, signal?: AbortSignal): Promise<ReviewResult> {
+  const { gitlinks } = await readNotes(places.notes, 'clone');
+  const tree = diskTree(places.source);
+  const context: ReviewContext = { tree, source: places.source, notes: places.notes, input, gitlinks, ...(signal === undefined ? {} : { signal }) };
+  const findings = await check(context);
+  for (const each of findings) say(line(each));
+  const [first, ...more] = findings.filter((each) => each.severity === 'error');
+  if (first !== undefined) throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);
+  const recipe = makePlan(tree.below(input.path), input);
+  await writePlan(recipe, input, places);
+  say(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);
+  return { findings: [...findings, ...recipe.findings].slice(0, mostFindings), plan: recipe.plan };
+}
+
+/** Findings of all rules. Every rule is asked, so that an author sees all there is to mend at once. */
+export async function check(context: ReviewContext): Promise<Finding[]> {
+  const found = await Promise.all(rules.map(async (rule) => rule.check(context)));
+  return found.flat();
+}
+
+/** A finding as a line of the log. */
+export function line(finding: Finding): string {
+  const where = [finding.file, finding.line].filter((part) => part !== undefined).join(':');
+  return `${finding.severity}: ${finding.rule}${where === '' ? '' : ` at ${where}`}: ${finding.message} ${finding.mend}`;
+}

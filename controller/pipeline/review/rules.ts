@@ -1,0 +1,13 @@
+// The registry of review rules, in the order in which their findings are told.
+import { dockerfile } from './dockerfile.ts';
+import { largeFiles } from './large-files.ts';
+import { license } from './license.ts';
+import { limits } from './limits.ts';
+import { names } from './names.ts';
+import type { Rule } from './rule.ts';
+import { secrets } from './secrets.ts';
+import { sourcePath } from './source-path.ts';
+import { submodules } from './submodules.ts';
+import { symlinks } from './symlinks.ts';
+
+export const rules: readonly Rule[] = [limits, names, symlinks, submodules, sourcePath, secrets, license, dockerfile, largeFiles];

@@ -1,0 +1,27 @@
+// Rule: symbolic links stay inside the repository.
+import { posix } from 'node:path';
+import type { Finding } from '../../../crds/hosted-app.ts';
+import { head, oneLine } from '../text.ts';
+import type { TreeEntry } from '../tree.ts';
+import type { Rule } from './rule.ts';
+
+const mend = 'Replace the link by the file itself, or by a relative link to a file within the repository.';
+
+export const symlinks: Rule = {
+  name: 'symlinks',
+  check({ tree }) {
+    return tree.entries.filter((each) => each.kind === 'symlink').flatMap(judge).slice(0, 20);
+  },
+};
+
+/** A link is judged by its own text; whether what it names exists, or is a link again, cannot make it leave. */
+function judge(entry: TreeEntry): Finding[] {
+  const target = entry.target ?? '';
+  const shown = head(oneLine(target), 120);
+  if (posix.isAbsolute(target)) {
+    return [{ rule: 'symlinks/absolute', severity: 'error', file: entry.path, message: `This is a link to the absolute path ${shown}.`, mend }];
+  }
+  const reached = posix.join(posix.dirname(entry.path), target);
+  if (reached !== '..' && !reached.startsWith('../')) return [];
+  return [{ rule: 'symlinks/escape', severity: 'error', file: entry.path, message: `This link leaves the repository: ${shown}.`, mend }];
+}

@@ -1,0 +1,54 @@
+// What a pipeline container is told by its environment.
+import { join } from 'node:path';
+import { z } from 'zod';
+import { readConfig } from '../../lib/config.ts';
+import { pipelineInput, workspace, type PipelineInput } from './contract.ts';
+
+const environment = z.object({
+  MOORAGE_PIPELINE: z.string().transform((text, context) => {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      context.addIssue('must be JSON');
+      return z.NEVER;
+    }
+  }).pipe(pipelineInput),
+  MOORAGE_WORKSPACE: z.string().startsWith('/').default(workspace.root),
+  MOORAGE_TERMINATION_LOG: z.string().startsWith('/').default('/dev/termination-log'),
+});
+
+export interface Places {
+  readonly root: string;
+  /** The author's files. */
+  readonly source: string;
+  /** Notes from stage to stage, never inside the author's tree. */
+  readonly notes: string;
+}
+
+export interface Settings {
+  readonly input: PipelineInput;
+  readonly places: Places;
+  readonly terminationLog: string;
+}
+
+/** Folders of the workspace below a root; the root is another one only in tests. */
+export function placesBelow(root: string): Places {
+  const moved = (path: string): string => join(root, path.slice(workspace.root.length));
+  return { root, source: moved(workspace.source), notes: moved(workspace.notes) };
+}
+
+/** Reads the settings. @throws Error that names each variable that is wrong. */
+export function readSettings(variables: NodeJS.ProcessEnv = process.env): Settings {
+  const read = readConfig(environment, variables);
+  return { input: read.MOORAGE_PIPELINE, places: placesBelow(read.MOORAGE_WORKSPACE), terminationLog: read.MOORAGE_TERMINATION_LOG };
+}
+
+const passedOn = [
+  'PATH', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'no_proxy', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'GIT_SSL_CAINFO', 'TMPDIR',
+] as const;
+
+/** The environment of the programs that a stage starts: an allow-list, so that nothing given to the pod leaks into them. */
+export function childEnvironment(variables: NodeJS.ProcessEnv = process.env): Record<string, string> {
+  const kept = passedOn.flatMap((name) => (variables[name] === undefined ? [] : [[name, variables[name]] as const]));
+  return { LC_ALL: 'C.UTF-8', HOME: '/nonexistent', ...Object.fromEntries(kept) };
+}

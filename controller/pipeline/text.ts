@@ -1,0 +1,57 @@
+// Makes text of unknown origin safe to show, and shortens it by bytes without breaking a character.
+
+// eslint-disable-next-line no-control-regex
+const escapeSequences = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
+// eslint-disable-next-line no-control-regex
+const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+
+/** Text without terminal escapes, control characters (but newline and tab) and direction overrides; lone surrogates replaced. */
+export function clean(text: string): string {
+  return text.replace(/\r\n?/g, '\n').replace(escapeSequences, '').replace(controlCharacters, '').toWellFormed();
+}
+
+/** Text on one line, for messages. */
+export function oneLine(text: string): string {
+  return clean(text).replace(/\s+/g, ' ').trim();
+}
+
+/** The first `bytes` bytes (UTF-8) of a text, ending in "…" when something was cut. */
+export function head(text: string, bytes: number): string {
+  const buffer = Buffer.from(text);
+  if (buffer.length <= bytes) return text;
+  const room = Math.max(0, bytes - 3);
+  return `${decode(buffer.subarray(0, boundary(buffer, room)))}…`.slice(0, bytes < 3 ? 0 : undefined);
+}
+
+/** The last `bytes` bytes (UTF-8) of a text, starting with "…" when something was cut, at a line start where one is near. */
+export function tail(text: string, bytes: number): string {
+  const buffer = Buffer.from(text);
+  if (buffer.length <= bytes) return text;
+  if (bytes < 3) return '';
+  const rest = decode(buffer.subarray(boundary(buffer, buffer.length - bytes + 3, 1)));
+  const newline = rest.indexOf('\n');
+  return `…${newline >= 0 && newline < 200 && newline < rest.length - 1 ? rest.slice(newline + 1) : rest}`;
+}
+
+/** Index of a character start at or before (`step` -1) or after (1) an offset. */
+function boundary(buffer: Buffer, offset: number, step: -1 | 1 = -1): number {
+  let index = offset;
+  while (index > 0 && index < buffer.length && ((buffer[index] ?? 0) & 0xc0) === 0x80) index += step;
+  return index;
+}
+
+function decode(buffer: Buffer): string {
+  return buffer.toString('utf8');
+}
+
+/** Bytes for people: 1.5 MiB. */
+export function size(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${Number(value.toFixed(1))} ${units[unit] ?? 'B'}`;
+}

@@ -1,0 +1,121 @@
+// An index of the author's files that never follows a symbolic link and reads with bounds.
+import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+
+export interface TreeEntry {
+  /** Relative, with "/". Names that are not UTF-8 are shown with replacement characters. */
+  readonly path: string;
+  readonly kind: 'file' | 'directory' | 'symlink' | 'other';
+  readonly bytes: number;
+  /** Where a symbolic link points to, as written. */
+  readonly target?: string;
+  /** The name is not valid UTF-8, so that no tool will find the file by the name shown. */
+  readonly unreadableName?: boolean;
+}
+
+export interface Tree {
+  /** Sorted by path. */
+  readonly entries: readonly TreeEntry[];
+  entry(path: string): TreeEntry | undefined;
+  /** Is there a regular file of that path? */
+  has(path: string): boolean;
+  /** The first `bytes` (default 1 MiB) of a regular file as text; undefined when there is none. */
+  text(path: string, bytes?: number): string | undefined;
+  /** The tree of a folder in it, with paths relative to that folder. "." is the tree itself. */
+  below(folder: string): Tree;
+}
+
+type Reader = (path: string, bytes: number) => string;
+const defaultReadBytes = 1024 * 1024;
+
+class IndexedTree implements Tree {
+  readonly entries: readonly TreeEntry[];
+  readonly #byPath: ReadonlyMap<string, TreeEntry>;
+  readonly #read: Reader;
+
+  constructor(entries: readonly TreeEntry[], read: Reader) {
+    this.entries = entries.toSorted((one, other) => (one.path < other.path ? -1 : 1));
+    this.#byPath = new Map(this.entries.map((each) => [each.path, each]));
+    this.#read = read;
+  }
+
+  entry(path: string): TreeEntry | undefined {
+    return this.#byPath.get(path);
+  }
+
+  has(path: string): boolean {
+    return this.#byPath.get(path)?.kind === 'file';
+  }
+
+  text(path: string, bytes = defaultReadBytes): string | undefined {
+    const found = this.#byPath.get(path);
+    return found?.kind === 'file' && found.unreadableName !== true ? this.#read(path, bytes) : undefined;
+  }
+
+  below(folder: string): Tree {
+    if (folder === '.') return this;
+    const prefix = `${folder}/`;
+    const inside = this.entries.filter((each) => each.path.startsWith(prefix)).map((each) => ({ ...each, path: each.path.slice(prefix.length) }));
+    return new IndexedTree(inside, (path, bytes) => this.#read(`${prefix}${path}`, bytes));
+  }
+}
+
+/** Indexes a folder on disk. */
+export function diskTree(root: string): Tree {
+  const entries: TreeEntry[] = [];
+  const folders: { path: string; raw: Buffer }[] = [{ path: '', raw: Buffer.from(root) }];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    for (const name of readdirSync(folder.raw, { encoding: 'buffer' })) {
+      const raw = Buffer.concat([folder.raw, Buffer.from('/'), name]);
+      const entry = describe(raw, folder.path === '' ? name.toString('utf8') : `${folder.path}/${name.toString('utf8')}`, name);
+      entries.push(entry);
+      if (entry.kind === 'directory') folders.push({ path: entry.path, raw });
+    }
+  }
+  return new IndexedTree(entries, (path, bytes) => readBounded(join(root, path), bytes));
+}
+
+/** A tree in memory: contents by path; `{ link }` is a symbolic link. */
+export function memoryTree(files: Readonly<Record<string, string | { readonly link: string }>>): Tree {
+  const contents = new Map(Object.entries(files));
+  const folders = new Set([...contents.keys()].flatMap(parents).filter((folder) => !contents.has(folder)));
+  const entries = [
+    ...[...folders].map((path): TreeEntry => ({ path, kind: 'directory', bytes: 0 })),
+    ...[...contents].map(([path, content]): TreeEntry => (typeof content === 'string'
+      ? { path, kind: 'file', bytes: Buffer.byteLength(content) }
+      : { path, kind: 'symlink', bytes: 0, target: content.link })),
+  ];
+  return new IndexedTree(entries, (path, bytes) => {
+    const content = contents.get(path);
+    return typeof content === 'string' ? Buffer.from(content).subarray(0, bytes).toString('utf8') : '';
+  });
+}
+
+function parents(path: string): string[] {
+  const parts = path.split('/').slice(0, -1);
+  return parts.map((_, index) => parts.slice(0, index + 1).join('/'));
+}
+
+function describe(raw: Buffer, path: string, name: Buffer): TreeEntry {
+  const stat = lstatSync(raw);
+  const odd = name.equals(Buffer.from(name.toString('utf8'))) ? {} : { unreadableName: true };
+  if (stat.isSymbolicLink()) return { path, kind: 'symlink', bytes: stat.size, target: readlinkSync(raw, 'utf8'), ...odd };
+  if (stat.isDirectory()) return { path, kind: 'directory', bytes: 0, ...odd };
+  return { path, kind: stat.isFile() ? 'file' : 'other', bytes: stat.size, ...odd };
+}
+
+function readBounded(path: string, bytes: number): string {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const buffer = Buffer.alloc(Math.min(bytes, fstatSync(descriptor).size));
+    let filled = 0;
+    while (filled < buffer.length) {
+      const read = readSync(descriptor, buffer, filled, buffer.length - filled, filled);
+      if (read === 0) break;
+      filled += read;
+    }
+    return buffer.toString('utf8', 0, filled);
+  } finally {
+    closeSync(descriptor);
+  }
+}
