@@ -70,10 +70,9 @@ function forward({ bridge, podCidr }: Scope): NftChain {
       `meta mark set meta mark or ${SEEN}`,
       'ct state established,related accept',
       `iifname != "${bridge}" ip saddr ${podCidr} counter drop comment "pod address from outside"`,
-      // Broadcast and multicast have no one pod as destination whose ingress rules could be asked.
-      `iifname "${bridge}" oifname "${bridge}" ip daddr != ${podCidr} counter drop comment "not to one pod"`,
       'ip saddr . ip daddr @itself accept',
       `iifname "${bridge}" jump egress`,
+      // Broadcast and multicast are no pod's address, whose rules could be asked: this drops them too.
       `oifname "${bridge}" jump ingress`,
     ],
   };

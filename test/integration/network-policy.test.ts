@@ -1,105 +1,13 @@
-// Compiled policies hold for real traffic: pods on one bridge, the node, the outside world, NAT, forged sources.
+// Compiled policies hold for real traffic: pods on one bridge, the node, the outside world, NAT, established flows.
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, test } from 'node:test';
+import { test } from 'node:test';
 import { execa } from 'execa';
 import fc from 'fast-check';
-import { createApplier, nftRunner, type Applier } from '../../cluster/network-policy/apply.ts';
-import type { Pod } from '../../cluster/network-policy/endpoints.ts';
-import { removeScript } from '../../cluster/network-policy/script.ts';
-import { derive, type Observed } from '../../cluster/network-policy/state.ts';
-import { oracleAllows, type Flow, type WirePolicy, type World } from '../cluster/network-policy/oracle.ts';
+import { derive } from '../../cluster/network-policy/state.ts';
+import { oracleAllows, type Flow } from '../cluster/network-policy/oracle.ts';
 import { podAddress, world } from '../cluster/network-policy/worlds.ts';
-import { arpFrame, datagramFrame } from './network-policy-frames.ts';
-import { installTools, NODE_BRIDGE, NODE_OUTSIDE, NODE_PORTS, openLab, WORLD, type Lab, type Place, type PodPlace } from './network-policy-lab.ts';
-
-const skip = process.platform === 'linux' && process.getuid?.() === 0 ? false : 'needs root on Linux';
-const SCOPE = { table: 'moorage-policy', bridge: 'moorage0', podCidr: '10.244.0.0/16' };
-const ADDRESSES = [0, 1, 2, 3].map(podAddress);
-const PORTS = [1, 2, 3, 4, 5, 6, 7];
-const SERVICE = '10.96.0.50';
-const API_SERVICE = '10.96.0.1';
-/** Long enough for a loaded machine when an answer is expected; when none is, waiting longer would prove no more. */
-const [ANSWER_MS, SILENCE_MS] = [15_000, 400];
-
-const NAT = `
-table ip lab-nat {
-  chain prerouting { type nat hook prerouting priority -100;
-    ip daddr ${SERVICE} tcp dport 80 dnat to ${podAddress(1)}:1
-    ip daddr ${API_SERVICE} tcp dport 443 dnat to ${NODE_OUTSIDE}:${NODE_PORTS.api}
-    ip daddr ${NODE_OUTSIDE} tcp dport 8443 dnat to ${podAddress(1)}:2
-  }
-  chain postrouting { type nat hook postrouting priority 100;
-    ip saddr 10.244.0.0/16 ip daddr != 10.244.0.0/16 masquerade
-    ip saddr . ip daddr { ${ADDRESSES.map((address) => `${address} . ${address}`).join(', ')} } masquerade
-  }
-}
-`;
-
-let lab: Lab;
-let applier: Applier;
-const pod = (index: number): PodPlace => lab.pods[index] ?? assert.fail(`no pod ${index}`);
-
-before(async () => {
-  if (skip !== false) return;
-  await installTools();
-  lab = await openLab(ADDRESSES);
-  await nftRunner(lab.nft)(NAT);
-  await Promise.all([...lab.pods, lab.outside].map(async (place) => place.ask({ op: 'listen', ports: PORTS })));
-});
-after(async () => {
-  if (skip === false) await lab.close();
-});
-beforeEach(async () => {
-  if (skip !== false) return;
-  applier = createApplier(nftRunner(lab.nft));
-  await nftRunner(lab.nft)(removeScript({ family: 'inet', name: SCOPE.table }) + removeScript({ family: 'bridge', name: SCOPE.table }));
-  await lab.node.sysctl('net.bridge.bridge-nf-call-iptables=1');
-});
-
-function observed(cluster: World): Observed {
-  const pods = cluster.pods.map(({ namespace, name, labels, address, ports }): Pod => ({
-    metadata: { namespace, name, uid: name, labels, annotations: {} },
-    spec: { containers: [{ ports: ports.map(({ name: port, protocol, port: containerPort }) => ({ name: port, protocol, containerPort })) }], initContainers: [] },
-    status: { phase: 'Running', podIP: address },
-  }));
-  const attachments = cluster.pods.map(({ namespace, name, address }) => {
-    const { port, mac } = pod(ADDRESSES.indexOf(address));
-    return { namespace, name, uid: name, port, mac, address };
-  });
-  return { pods, attachments, namespaces: new Map(Object.entries(cluster.namespaces)), policies: cluster.policies };
-}
-
-/** Four pods: three in `one`, labelled app=pod0.. and naming port 3 `http` on pod 1; the last in `two`. */
-function lot(...policies: WirePolicy['spec'][]): World {
-  return {
-    namespaces: { one: { team: 'a' }, two: { team: 'b' } },
-    pods: ADDRESSES.map((address, index) => ({
-      namespace: index === 3 ? 'two' : 'one',
-      name: `pod${index}`,
-      labels: { app: `pod${index}` },
-      address,
-      ports: index === 1 ? [{ name: 'http', protocol: 'TCP' as const, port: 3 }] : [],
-    })),
-    policies: policies.map((spec, index) => ({ namespace: 'one', name: `policy${index}`, spec })),
-  };
-}
-
-async function enforce(cluster: World): Promise<void> {
-  await applier.apply(derive(observed(cluster), SCOPE).tables);
-}
-
-async function opens(place: Place, host: string, port: number, options: { op?: 'tcp' | 'udp'; from?: string } = {}): Promise<void> {
-  const { op = 'tcp', from = '' } = options;
-  assert.equal(await place.ask({ op, host, port, from, waitMs: ANSWER_MS }), 'open', `${place.name} to ${host}:${port} should be open`);
-}
-
-async function silent(place: Place, host: string, port: number, options: { op?: 'tcp' | 'udp'; from?: string } = {}): Promise<void> {
-  const { op = 'tcp', from = '' } = options;
-  assert.equal(await place.ask({ op, host, port, from, waitMs: SILENCE_MS }), 'silent', `${place.name} to ${host}:${port} should be closed`);
-}
-
-const only = (app: string): { matchLabels: { app: string } } => ({ matchLabels: { app } });
-const denyAll = { podSelector: {}, policyTypes: ['Ingress' as const, 'Egress' as const] };
+import { ADDRESSES, ANSWER_MS, API_SERVICE, applier, denyAll, enforce, lab, lot, observed, only, opens, pod, SCOPE, SERVICE, silent, skip } from './network-policy-bench.ts';
+import { NODE_BRIDGE, NODE_OUTSIDE, NODE_PORTS, WORLD } from './network-policy-lab.ts';
 
 test('without a policy everything flows', { skip }, async () => {
   await enforce(lot());
@@ -204,81 +112,6 @@ test('a policy that is not understood denies the pods that it selects, and no ot
   assert.match(wanted.refused[0]?.problems.join() ?? '', /spec\.ingress\.0\.from\.0.*serviceAccountSelector/);
   await applier.apply(wanted.tables);
   await Promise.all([silent(pod(0), podAddress(1), 1), opens(pod(0), podAddress(2), 1), opens(pod(1), podAddress(0), 1)]);
-});
-
-test('the loopback services of the node are closed to pods even where loopback is routed', { skip }, async () => {
-  await pod(0).sysctl('net.ipv4.conf.all.route_localnet=1');
-  await pod(0).ip('addr', 'del', '127.0.0.1/8', 'dev', 'lo');
-  await pod(0).ip('route', 'add', '127.0.0.0/8', 'via', NODE_BRIDGE);
-  try {
-    await opens(pod(0), '127.0.0.1', NODE_PORTS.api, { from: podAddress(0) });
-    await enforce(lot());
-    await silent(pod(0), '127.0.0.1', NODE_PORTS.api, { from: podAddress(0) });
-  } finally {
-    await pod(0).ip('route', 'del', '127.0.0.0/8', 'via', NODE_BRIDGE);
-    await pod(0).ip('addr', 'add', '127.0.0.1/8', 'dev', 'lo');
-  }
-});
-
-test('a pod that gives itself the address of another is not heard', { skip }, async () => {
-  const stolen = '10.244.0.99';
-  await pod(0).ip('addr', 'add', `${stolen}/24`, 'dev', 'eth0');
-  try {
-    await opens(pod(0), podAddress(1), 1, { from: stolen });
-    await enforce(lot());
-    await silent(pod(0), podAddress(1), 1, { from: stolen });
-    await silent(pod(0), NODE_BRIDGE, NODE_PORTS.api, { from: stolen });
-    await opens(pod(0), podAddress(1), 1, { from: podAddress(0) });
-  } finally {
-    await pod(0).ip('addr', 'del', `${stolen}/24`, 'dev', 'eth0');
-  }
-});
-
-/** Sends the forged frame, then an honest one by the same way; what is heard by then tells whether the first got through. */
-async function getsThrough(text: string, forged: Uint8Array): Promise<boolean> {
-  await pod(0).sendFrame(forged);
-  await opens(pod(0), podAddress(1), 2, { op: 'udp' });
-  const heard = await pod(1).ask({ op: 'heard' });
-  assert(Array.isArray(heard));
-  return heard.includes(text);
-}
-
-test('frames forged to go around the rules do not arrive', { skip }, async () => {
-  const from = { mac: pod(0).mac, address: podAddress(0) };
-  const to = { mac: pod(1).mac, address: podAddress(1) };
-  // A port of its own for each, so that none belongs to a flow that an earlier one opened.
-  let fromPort = 40_000;
-  const frame = (text: string, change: object): [string, Uint8Array] => [text, datagramFrame({ from, to, fromPort: fromPort++, port: 1, text, ...change })];
-  assert.equal(await getsThrough(...frame('tagged, no rules', { vlan: 0 })), true, 'the frames of this test are well formed');
-  assert.equal(await getsThrough(...frame('forged, no rules', { from: { ...from, address: podAddress(2) } })), true);
-  const ingress = [{ from: [{ podSelector: only('pod2') }], ports: [{ protocol: 'UDP' as const, port: 1 }] }, { ports: [{ protocol: 'UDP' as const, port: 2 }] }];
-  await enforce(lot({ podSelector: only('pod1'), ingress }));
-  assert.equal(await getsThrough(...frame('plain', {})), false, 'denied by the policy');
-  assert.equal(await getsThrough(...frame('tagged', { vlan: 0 })), false, 'a priority tag hides the packet from br_netfilter');
-  assert.equal(await getsThrough(...frame('forged address', { from: { ...from, address: podAddress(2) } })), false);
-  assert.equal(await getsThrough(...frame('forged sender', { from: { mac: pod(2).mac, address: podAddress(2) } })), false);
-  assert.equal(await getsThrough(...frame('broadcast', { to: { ...to, address: '255.255.255.255' } })), false);
-});
-
-test('a pod cannot announce the address of another as its own', { skip }, async () => {
-  const neighbour = async (): Promise<string> => (await execa('ip', ['-n', pod(2).name, 'neigh', 'show', podAddress(1)])).stdout;
-  await opens(pod(2), podAddress(1), 1);
-  await pod(0).sendFrame(arpFrame({ mac: pod(0).mac, address: podAddress(1) }));
-  await opens(pod(0), podAddress(2), 1);
-  assert.match(await neighbour(), new RegExp(pod(0).mac), 'the announcement of this test is well formed');
-  await pod(1).sendFrame(arpFrame({ mac: pod(1).mac, address: podAddress(1) }));
-  await opens(pod(2), podAddress(1), 1);
-  await enforce(lot());
-  await pod(0).sendFrame(arpFrame({ mac: pod(0).mac, address: podAddress(1) }));
-  await opens(pod(0), podAddress(2), 1);
-  assert.doesNotMatch(await neighbour(), new RegExp(pod(0).mac));
-});
-
-test('when bridged packets are not shown to the rules, they do not pass', { skip }, async () => {
-  await enforce(lot());
-  await opens(pod(0), podAddress(1), 1);
-  await lab.node.sysctl('net.bridge.bridge-nf-call-iptables=0');
-  await silent(pod(0), podAddress(1), 1);
 });
 
 /** The kernel's tables without what differs between two equal ones: handles, counters, the order of elements. */

@@ -1,0 +1,58 @@
+// Calls for the enforcer's work: at each change of a mirror or of the CNI records, and from time to time regardless.
+import { watch } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { messageOf, type Logger } from '../../controller/runtime/index.ts';
+import type { Applier } from './apply.ts';
+import type { Enforcer } from './enforcer.ts';
+import { createLatest } from './latest.ts';
+import type { Sources } from './sources.ts';
+
+/** Settings. */
+export interface RunOptions {
+  enforcer: Enforcer;
+  applier: Applier;
+  sources: Sources;
+  /** The CNI library's directory of records; made when it is not there yet. */
+  records: string;
+  /** Whether an earlier run's rules are in the kernel. Without any, nothing flows until the new ones are known. */
+  rulesExist: () => Promise<boolean>;
+  /** Sets the kernel's switches; called now and with each restore. */
+  prepareKernel: () => Promise<void>;
+  /** Milliseconds between putting everything anew, in case someone flushed the kernel's tables or reset its switches. */
+  restoreMs: number;
+  log: Logger;
+}
+
+/** Enforces until the signal is aborted. Rules stay in the kernel afterwards. Rejects when the kernel cannot be prepared. */
+export async function runEnforcer(options: RunOptions, signal: AbortSignal): Promise<void> {
+  const { enforcer, applier, log } = options;
+  const reflectors = [options.sources.pods, options.sources.namespaces, options.sources.policies];
+  await options.prepareKernel();
+  await mkdir(options.records, { recursive: true });
+  if (!(await options.rulesExist())) await enforcer.close();
+
+  const running = Promise.all(reflectors.map(async (reflector) => reflector.run(signal)));
+  const onError = (error: unknown): void => {
+    log.error({ problem: messageOf(error) }, 'rules could not be applied; those in the kernel stay');
+  };
+  const work = createLatest(async () => enforcer.reconcile(), { settleMs: 5, retryMs: 1000, onError }, signal);
+  const restore = async (): Promise<void> => {
+    await options.prepareKernel();
+    applier.distrust();
+    work.request();
+  };
+  const synced = await Promise.all(reflectors.map(async ({ store }) => store.whenSynced(signal))).catch(() => undefined);
+  if (synced === undefined) {
+    await running;
+    return;
+  }
+
+  for (const { store } of reflectors) store.subscribe(() => { work.request(); });
+  const records = watch(options.records, () => { work.request(); });
+  const timer = setInterval(() => { restore().catch(onError); }, options.restoreMs);
+  work.request();
+  await running;
+  clearInterval(timer);
+  records.close();
+  await work.idle();
+}
