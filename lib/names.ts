@@ -50,10 +50,14 @@ export const annotations = {
   appUid: 'moorage.dev/app-uid',
   /** On app pods: image by digest, as it was built. */
   image: 'moorage.dev/image',
+  /** On app pods: port that they listen on. */
+  port: 'moorage.dev/port',
   /** On app pods: hash of the template that they were made from. */
   template: 'moorage.dev/template',
   /** On a Deployment: template that failed to roll out where the last good one had to be put back. */
   refused: 'moorage.dev/refused',
+  /** On a Deployment that cannot keep the old replica beside the new one: the release that last served, JSON. */
+  lastGood: 'moorage.dev/last-good',
 } as const;
 
 /** Slugs that an app can never have, since the name serves the platform itself. */
