@@ -39,7 +39,9 @@ export function createApplier(run: RunNft): Applier {
     async apply(tables) {
       const first = applied.length !== tables.length;
       const difference = first ? '' : tables.map((table, index) => changeScript(applied[index] ?? table, table)).join('');
-      if (first || !trusted) await run(tables.map(replaceScript).join(''));
+      const whole = first || !trusted;
+      trusted = false;
+      if (whole) await run(tables.map(replaceScript).join(''));
       else if (difference !== '') await applyDifference(difference, tables);
       applied = tables;
       trusted = true;
