@@ -6,7 +6,7 @@ import { celString, matches, withRules, type Rule } from './rules.ts';
 const suffixes: Readonly<Record<string, number>> = {
   '': 1, m: 1e-3, k: 1e3, M: 1e6, G: 1e9, T: 1e12, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40,
 };
-const quantityPattern = /^([0-9]{1,12}(?:\.[0-9]{1,3})?)(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/;
+const quantityPattern = /^([0-9]{1,15}(?:\.[0-9]{1,3})?)(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/;
 
 /** Number that a Kubernetes quantity stands for, in cores or bytes; undefined for any other text. */
 export function quantityValue(text: string): number | undefined {
@@ -17,7 +17,7 @@ export function quantityValue(text: string): number | undefined {
 /** A Kubernetes quantity between two others, both included. */
 export function quantity(what: string, least: string, most: string): z.ZodString {
   const [low, high] = [quantityValue(least) ?? Number.NaN, quantityValue(most) ?? Number.NaN];
-  const form = celString('^[0-9]{1,12}([.][0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$');
+  const form = celString('^[0-9]{1,15}([.][0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$');
   return withRules(z.string().max(24), {
     cel: `self.matches(${form}) && quantity(self).compareTo(quantity(${celString(least)})) >= 0 && quantity(self).compareTo(quantity(${celString(most)})) <= 0`,
     holds: (text) => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { spec } from '../../crds/hosted-app.ts';
 import { quantityValue } from '../../crds/values.ts';
-import { refusals } from './refusals.ts';
+import { refusals, structuralRefusals } from './refusals.ts';
 
 test('a repository alone is a complete app', () => {
   assert.deepEqual(spec.parse({ source: { repo: 'https://github.com/owner/name' } }), {
@@ -21,6 +21,12 @@ for (const { what, given, mend } of refusals) {
     const parsed = spec.safeParse(given);
     assert.equal(parsed.success, false);
     assert.match(parsed.error.issues.map((issue) => issue.message).join('\n'), mend);
+  });
+}
+
+for (const { what, given } of structuralRefusals) {
+  test(`refuses ${what}`, () => {
+    assert.equal(spec.safeParse(given).success, false);
   });
 }
 

@@ -1,0 +1,134 @@
+// The CRD on a real API server: what it refuses and in which words, what it fills in, and that it agrees with zod.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { ApiException, CustomObjectsApi, KubeConfig } from '@kubernetes/client-node';
+import fc from 'fast-check';
+import { z } from 'zod';
+import { hostedApp, spec as specSchema } from '../../crds/hosted-app.ts';
+import { reservedSlugs } from '../../lib/names.ts';
+import { goodSpec, oddSpec } from '../crds/arbitraries.ts';
+import { refusals, structuralRefusals } from '../crds/refusals.ts';
+import { startApiServer, type ApiServer } from './api-server.ts';
+
+let server: ApiServer;
+let api: CustomObjectsApi;
+const crd = new URL('../../crds/hostedapps.yaml', import.meta.url).pathname;
+const source = { repo: 'https://github.com/owner/name' };
+const failure = z.object({ message: z.string(), reason: z.string() });
+
+before(async () => {
+  server = await startApiServer();
+  await server.kubectl('apply', '--server-side', '-f', crd);
+  await server.kubectl('wait', '--for=condition=Established', 'crd/hostedapps.moorage.dev', '--timeout=60s');
+  const config = new KubeConfig();
+  config.loadFromFile(server.kubeconfig);
+  api = config.makeApiClient(CustomObjectsApi);
+});
+after(() => server.stop());
+
+const resource = { group: 'moorage.dev', version: 'v1alpha1', namespace: 'default', plural: 'hostedapps', fieldValidation: 'Strict' } as const;
+
+function create(spec: unknown, name: string, dryRun?: 'All'): Promise<unknown> {
+  const body = { apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp', metadata: { name }, spec };
+  return api.createNamespacedCustomObject({ ...resource, body, ...(dryRun === undefined ? {} : { dryRun }) });
+}
+
+/** What the API server says to a spec: the object as it would be stored, or its refusal. Nothing is stored. */
+async function offer(spec: unknown, name = 'hello'): Promise<{ taken: unknown } | { refused: string }> {
+  try {
+    return { taken: await create(spec, name, 'All') };
+  } catch (error) {
+    if (!(error instanceof ApiException)) throw error;
+    const { message, reason } = failure.parse(JSON.parse(String(error.body)));
+    assert.ok(['Invalid', 'BadRequest'].includes(reason), `${reason}: ${message}`);
+    return { refused: message };
+  }
+}
+
+test('fills in the same defaults as zod', async () => {
+  const answer = await offer({ source });
+  assert.ok('taken' in answer, JSON.stringify(answer));
+  assert.deepEqual((answer.taken as { spec: unknown }).spec, specSchema.parse({ source }));
+});
+
+for (const { what, given, mend } of refusals) {
+  test(`refuses ${what}, and says the mend`, async () => {
+    const answer = await offer(given);
+    assert.ok('refused' in answer, 'was taken');
+    assert.match(answer.refused, mend);
+  });
+}
+
+for (const { what, given } of structuralRefusals) {
+  test(`refuses ${what}`, async () => {
+    const answer = await offer(given);
+    assert.ok('refused' in answer, 'was taken');
+  });
+}
+
+test('refuses names that cannot be a subdomain of their own', async () => {
+  for (const name of ['2048', 'a.b', 'a'.repeat(41)]) {
+    const answer = await offer({ source }, name);
+    assert.ok('refused' in answer && /metadata\.name: .*at most 40 lower-case letters/.test(answer.refused), `${name}: ${JSON.stringify(answer)}`);
+  }
+  for (const name of reservedSlugs) {
+    const answer = await offer({ source }, name);
+    assert.ok('refused' in answer && answer.refused.includes('choose another name'), `${name}: ${JSON.stringify(answer)}`);
+  }
+  assert.ok('taken' in (await offer({ source }, `a${'b'.repeat(39)}`)));
+});
+
+test('the repository of an app cannot change, everything else can', async () => {
+  await create({ source }, 'fixed');
+  const patch = (spec: object): Promise<string> => server.kubectl('patch', 'happ', 'fixed', '--type=merge', '-p', JSON.stringify({ spec }));
+  await assert.rejects(patch({ source: { repo: 'https://github.com/owner/other' } }), /make a new HostedApp/);
+  await patch({ source: { revision: 'main', path: 'app' }, suspend: true });
+});
+
+test('status is written apart from spec, and shown by kubectl get', async () => {
+  await create({ source }, 'shown');
+  await server.kubectl('patch', 'happ', 'shown', '--type=merge', '-p', JSON.stringify({ status: { phase: 'Live' } }));
+  assert.equal(await server.kubectl('get', 'happ', 'shown', '-o', 'jsonpath={.status}'), '', 'status written through the object itself');
+  const status = {
+    phase: 'Live', url: 'https://shown.moorage.localhost/', shortCommit: '0123456',
+    conditions: [{ type: 'Ready', status: 'True', reason: 'Serving', message: 'It answers.', lastTransitionTime: '2026-01-01T00:00:00Z' }],
+  };
+  await server.kubectl('patch', 'happ', 'shown', '--subresource=status', '--type=merge', '-p', JSON.stringify({ status, spec: { suspend: true } }));
+  const shown = hostedApp.parse(JSON.parse(await server.kubectl('get', 'happ', 'shown', '-o', 'json')));
+  assert.deepEqual([shown.status, shown.spec.suspend, shown.metadata.generation], [status, false, 1]);
+  const [head, row] = (await server.kubectl('get', 'happ', 'shown', '-o', 'wide')).split('\n').map((line) => line.trim().split(/\s+/));
+  assert.deepEqual(head, ['NAME', 'REPO', 'PHASE', 'URL', 'COMMIT', 'AGE', 'READY', 'REASON']);
+  assert.deepEqual(row?.toSpliced(5, 1), ['shown', source.repo, 'Live', status.url, '0123456', 'True', 'Serving']);
+  assert.equal(await server.kubectl('get', 'moorage', '--field-selector', 'status.phase=Live', '-o', 'name'), 'hostedapp.moorage.dev/shown');
+});
+
+test('kubectl explain teaches every field of run', async () => {
+  const said = await server.kubectl('explain', 'happ.spec.run');
+  for (const word of ['$PORT', '0.0.0.0', 'healthPath', 'startupTime', '10s to 30m']) assert.ok(said.includes(word), `${word} is not in:\n${said}`);
+});
+
+test('takes every spec that zod takes, and makes the same of it', async () => {
+  await fc.assert(
+    fc.asyncProperty(goodSpec, async (given) => {
+      const parsed = specSchema.safeParse(given);
+      assert.ok(parsed.success, `zod refuses ${JSON.stringify(given)}: ${parsed.error?.message ?? ''}`);
+      const answer = await offer(given);
+      assert.ok('taken' in answer, JSON.stringify(answer));
+      assert.deepEqual((answer.taken as { spec: unknown }).spec, parsed.data);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('takes and refuses the same odd values as zod', async () => {
+  const seen = { taken: 0, refused: 0 };
+  await fc.assert(
+    fc.asyncProperty(oddSpec, async (given) => {
+      const answer = await offer(given);
+      assert.equal('taken' in answer, specSchema.safeParse(given).success, `the API server says: ${JSON.stringify(answer)}`);
+      seen['taken' in answer ? 'taken' : 'refused'] += 1;
+    }),
+    { numRuns: 1000 },
+  );
+  assert.ok(seen.taken > 50 && seen.refused > 50, `the values were not odd enough: ${JSON.stringify(seen)}`);
+});
