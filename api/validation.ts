@@ -29,7 +29,7 @@ export function readInput<Params extends z.ZodObject, Query extends z.ZodObject,
 ): { params: z.output<Params>; query: z.output<Query>; body: z.output<Body> } {
   const errors: FieldError[] = [];
   const take = (part: Part, schema: z.ZodType, value: unknown): unknown => {
-    const parsed = schema.safeParse(value);
+    const parsed = schema.safeParse(value, { reportInput: true });
     if (parsed.success) return parsed.data;
     errors.push(...parsed.error.issues.flatMap((issue) => fieldErrors(part, schema, issue)));
     return undefined;

@@ -25,6 +25,8 @@ export interface SubmitServices {
   readonly logStreams: number;
   /** Silence after which a stream sends a keepalive; default 15 000 ms. */
   readonly keepaliveMs?: number;
+  /** Wait before a log that is not there yet is asked for again; default 500 ms. */
+  readonly logRetryMs?: number;
   readonly metrics: SubmitMetrics;
 }
 
@@ -112,7 +114,7 @@ function statusEndpoint(services: SubmitServices): Endpoint {
 }
 
 function logEndpoint(services: SubmitServices): Endpoint {
-  const { apps, hosts, openLog, logStreams, metrics, keepaliveMs = 15_000 } = services;
+  const { apps, hosts, openLog, logStreams, metrics, keepaliveMs = 15_000, logRetryMs: retryMs = 500 } = services;
   let open = 0;
   return defineEndpoint({
     method: 'GET',
@@ -135,7 +137,7 @@ function logEndpoint(services: SubmitServices): Endpoint {
       const writer = context.mediaType === plainText ? textWriter(places(services)) : eventWriter(places(services));
       const leaving = new AbortController();
       const events = follow(app.metadata.name, {
-        apps, openLog, signal: AbortSignal.any([context.signal, leaving.signal]), after: context.headers.get('last-event-id') ?? undefined,
+        apps, openLog, retryMs, signal: AbortSignal.any([context.signal, leaving.signal]), after: context.headers.get('last-event-id') ?? undefined,
       });
       open += 1;
       metrics.streams.set(open);

@@ -1,0 +1,90 @@
+// What the application does for every endpoint: ids, metrics, faults, derived documents, the front page.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.ts';
+import { ApiError } from '../../controller/runtime/errors.ts';
+import { sampleServer, sampleServices } from './sample.ts';
+
+const faulty = (path: string, error: Error): ReturnType<typeof defineEndpoint> => defineEndpoint({
+  method: 'GET', path, operation: 'fail', tag: 'test', summary: '.', description: '.', output: z.object({}), outputDescription: '.', handler: () => Promise.reject(error),
+});
+
+test('a fault of ours is told without its insides', async () => {
+  const { app } = sampleServer(sampleServices(), [faulty('/broken', new Error('password is hunter2'))]);
+  const answer = await app.request('/broken', { headers: { 'x-request-id': 'request-0001' } });
+  const text = await answer.text();
+  assert.equal(answer.status, 500);
+  assert.doesNotMatch(text, /hunter2/);
+  assert.match(text, /request-0001/);
+});
+
+test('a cluster that does not answer is a 503 with Retry-After', async () => {
+  const { app } = sampleServer(sampleServices(), [faulty('/away', new ApiError(0, 'Unreachable', 'x')), faulty('/busy', new ApiError(429, 'TooManyRequests', 'x', 7)), faulty('/forbidden', new ApiError(403, 'Forbidden', 'x'))]);
+  const away = await app.request('/away');
+  assert.deepEqual([away.status, away.headers.get('retry-after')], [503, '5']);
+  assert.equal((await app.request('/busy')).headers.get('retry-after'), '7');
+  assert.equal((await app.request('/forbidden')).status, 500);
+});
+
+test('what the output schema does not name does not leave', async () => {
+  const endpoint = defineEndpoint({
+    method: 'GET', path: '/narrow', operation: 'narrow', tag: 'test', summary: '.', description: '.', output: z.object({ shown: z.int() }), outputDescription: '.',
+    handler: () => Promise.resolve({ shown: 1, hidden: 2 }),
+  });
+  const { app } = sampleServer(sampleServices(), [endpoint]);
+  assert.deepEqual(await (await app.request('/narrow')).json(), { shown: 1 });
+});
+
+test('a request id is taken over when it is harmless, else made', async () => {
+  const { app } = sampleServer();
+  const idOf = async (given: string): Promise<string | null> => (await app.request('/', { headers: { 'x-request-id': given } })).headers.get('x-request-id');
+  assert.equal(await idOf('abcd-1234'), 'abcd-1234');
+  assert.match(await idOf('short') ?? '', /^[0-9a-f-]{36}$/);
+  assert.match(await idOf('with spaces and "quotes"') ?? '', /^[0-9a-f-]{36}$/);
+});
+
+test('labels of metrics do not grow with paths, methods or statuses that callers invent', async () => {
+  const { app, registry } = sampleServer();
+  for (let number = 0; number < 30; number += 1) {
+    await app.request(`/api/submit-status/octo/app${number}`);
+    await app.request(`/nothing/${number}`, { method: `INVENTED${number}` });
+  }
+  const text = await registry.metrics();
+  const counts = text.split('\n').filter((line) => line.startsWith('moorage_http_request_duration_seconds_count'));
+  assert.deepEqual(counts.map((line) => /\{(.*)\}/.exec(line)?.[1]).sort(), [
+    'method="GET",route="/api/submit-status/{owner}/{name}",status="404"',
+    'method="OTHER",route="unmatched",status="404"',
+  ]);
+});
+
+test('HEAD answers as GET does, without a body', async () => {
+  const { app } = sampleServer();
+  const answer = await app.request('/openapi.json', { method: 'HEAD' });
+  assert.deepEqual([answer.status, await answer.text()], [200, '']);
+});
+
+test('the front page is HTML for a browser and JSON for a program', async () => {
+  const { app } = sampleServer();
+  const browser = await app.request('/', { headers: { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' } });
+  assert.match(browser.headers.get('content-type') ?? '', /^text\/html/);
+  assert.match(await browser.text(), /curl https:\/\/moorage\.test\/api\/submit/);
+  const program = await app.request('/', { headers: { accept: '*/*' } });
+  assert.equal((await program.json() as { openapi: string }).openapi, 'https://moorage.test/openapi.json');
+});
+
+test('the OpenAPI document names every endpoint, its input, and its problems', async () => {
+  const { app, endpoints } = sampleServer();
+  const shape = z.object({
+    openapi: z.literal('3.1.0'),
+    info: z.object({ version: z.literal('1.1.0') }),
+    paths: z.record(z.string(), z.record(z.string(), z.looseObject({ operationId: z.string(), parameters: z.array(z.object({ name: z.string(), in: z.string(), required: z.boolean() })), responses: z.record(z.string(), z.unknown()) }))),
+  });
+  const document = shape.parse(await (await app.request('/openapi.json')).json());
+  const described = Object.entries(document.paths).flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`));
+  assert.deepEqual(described.sort(), endpoints.map(({ method, path }) => `${method} ${path}`).sort());
+  const status = document.paths['/api/submit-status/{owner}/{name}']?.['get'];
+  assert.deepEqual(status?.parameters.map(({ name, in: place, required }) => [name, place, required]), [['owner', 'path', true], ['name', 'path', true], ['host', 'query', false]]);
+  assert.deepEqual(Object.keys(status.responses), ['200', '400', '404', '406', '500']);
+  assert.deepEqual(Object.keys(document.paths['/api/submit']?.['post']?.responses ?? {}), ['200', '400', '406', '409', '413', '415', '429', '500', '503']);
+});

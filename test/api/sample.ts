@@ -1,0 +1,62 @@
+// Apps and an application as the tests of the API need them: real store and router, nothing behind them.
+import { Counter, Gauge, Registry } from 'prom-client';
+import { pino } from 'pino';
+import { createApp } from '../../api/app.ts';
+import { blockList } from '../../api/config.ts';
+import { discoveryEndpoints } from '../../api/discovery/endpoints.ts';
+import type { Endpoint } from '../../api/endpoint.ts';
+import { submitEndpoints, type SubmitServices } from '../../api/submit/endpoints.ts';
+import { appIndex, appIndexers, type App, type AppIndex } from '../../api/submit/hosted-apps.ts';
+import { createStore, type WritableStore } from '../../controller/runtime/store.ts';
+import { spec, type HostedAppStatus } from '../../crds/hosted-app.ts';
+import { httpMetrics } from '../../lib/metrics.ts';
+
+export const namespace = 'apps';
+export const baseUrl = 'https://moorage.test';
+export const hosts = { allowed: ['git.test', 'other.test', 'third.test'], insecure: [] };
+export const silent = pino({ level: 'silent' });
+
+/** A HostedApp as the API server would return it. */
+export function sampleApp(name: string, repo = `https://git.test/octo/${name}`, status?: HostedAppStatus, labels: Record<string, string> = {}): App {
+  return {
+    apiVersion: 'moorage.dev/v1alpha1',
+    kind: 'HostedApp',
+    metadata: { name, namespace, uid: `uid-${name}`, resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-01T00:00:00Z', labels },
+    spec: spec.parse({ source: { repo } }),
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+/** A cache that the test fills. */
+export function sampleApps(...apps: App[]): { store: WritableStore<App>; apps: AppIndex } {
+  const store = createStore<App>({ indexers: appIndexers });
+  store.replace(apps);
+  return { store, apps: appIndex(store, namespace) };
+}
+
+/** Services in which nothing may be submitted and no log is kept. */
+export function sampleServices(changes: Partial<SubmitServices> = {}): SubmitServices {
+  const registers = [new Registry()];
+  return {
+    apps: sampleApps().apps, hosts, baseUrl, logStreams: 2,
+    submit: () => Promise.reject(new Error('submitted what should have been refused')),
+    openLog: () => Promise.resolve({ state: 'gone' }),
+    metrics: {
+      submissions: new Counter({ name: 'submissions', help: '.', labelNames: ['result'], registers }),
+      streams: new Gauge({ name: 'streams', help: '.', registers }),
+    },
+    ...changes,
+  };
+}
+
+/** The whole application over these services. */
+export function sampleServer(services: SubmitServices = sampleServices(), more: readonly Endpoint[] = []): { app: ReturnType<typeof createApp>; registry: Registry; endpoints: Endpoint[]; ending: AbortController } {
+  const registry = new Registry();
+  const ending = new AbortController();
+  const submitting = [...submitEndpoints(services), ...more];
+  const endpoints = [...submitting, ...discoveryEndpoints(submitting, baseUrl)];
+  const app = createApp({
+    endpoints, baseUrl, callers: { salt: 'salt', trustedProxies: blockList(['10.0.0.0/8']) }, log: silent, metrics: httpMetrics(registry), ending: ending.signal,
+  });
+  return { app, registry, endpoints, ending };
+}

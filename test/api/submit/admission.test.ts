@@ -1,0 +1,48 @@
+// Room for one more app: per caller and day, and on the whole.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { checkRoom } from '../../../api/submit/admission.ts';
+import type { App } from '../../../api/submit/hosted-apps.ts';
+import { labels } from '../../../lib/names.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { sampleApp, sampleApps } from '../sample.ts';
+
+const now = Date.parse('2026-01-02T00:00:00Z');
+const hour = 3_600_000;
+
+function submitted(name: string, caller: string, hoursAgo: number): App {
+  const app = sampleApp(name, undefined, undefined, { [labels.caller]: caller });
+  return { ...app, metadata: { ...app.metadata, creationTimestamp: new Date(now - hoursAgo * hour).toISOString() } };
+}
+
+function refusal(cached: App[], unseen: App[], limits: { perCallerAndDay: number; apps: number }): Problem | undefined {
+  try {
+    checkRoom(sampleApps(...cached).apps, unseen, 'me', limits, now);
+    return undefined;
+  } catch (error) {
+    assert.ok(error instanceof Problem);
+    return error;
+  }
+}
+
+test('below the limit there is room, whatever others did and whatever is older than a day', () => {
+  const apps = [submitted('a', 'me', 1), submitted('b', 'you', 1), submitted('c', 'you', 2), submitted('d', 'me', 25)];
+  assert.equal(refusal(apps, [], { perCallerAndDay: 2, apps: 100 }), undefined);
+});
+
+test('at the limit, Retry-After says when the oldest of today leaves the count', () => {
+  const problem = refusal([submitted('a', 'me', 20), submitted('b', 'me', 1)], [], { perCallerAndDay: 2, apps: 100 });
+  assert.equal(problem?.type.status, 429);
+  assert.equal(problem.headers['retry-after'], String(4 * 3600));
+  assert.match(problem.message, /2 new repositories within 24 hours.*in 4 hours/);
+});
+
+test('with a limit that was lowered, enough of them have to leave the count', () => {
+  const problem = refusal([submitted('a', 'me', 20), submitted('b', 'me', 10), submitted('c', 'me', 1)], [], { perCallerAndDay: 1, apps: 100 });
+  assert.equal(problem?.headers['retry-after'], String(23 * 3600));
+});
+
+test('what was created and is not in the cache yet counts', () => {
+  assert.equal(refusal([], [submitted('a', 'me', 0)], { perCallerAndDay: 1, apps: 100 })?.type.status, 429);
+  assert.equal(refusal([submitted('a', 'you', 0)], [submitted('b', 'you', 0)], { perCallerAndDay: 1, apps: 2 })?.type.slug, 'platform-full');
+});

@@ -1,0 +1,39 @@
+// Names for an app: the repository's own first, always fit for the cluster, never a reserved one.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { slugCandidates } from '../../../api/submit/slug.ts';
+import { reservedSlugs } from '../../../lib/names.ts';
+import { parseRepository, repositoryHash } from '../../../lib/repository.ts';
+
+const hosts = { allowed: ['git.test'], insecure: [] };
+const candidates = (text: string): readonly string[] => slugCandidates(parseRepository(text, hosts));
+
+for (const [repo, first, second] of [
+  ['octo/Chat-UI', 'chat-ui', 'octo-chat-ui'],
+  ['octo/chat_ui.git', 'chat-ui', 'octo-chat-ui'],
+  ['octo/api', 'octo-api', undefined],
+  ['octo/3d-viewer', 'app-3d-viewer', 'octo-3d-viewer'],
+  ['4chan/2048', 'app-2048', 'app-4chan-2048'],
+] as const) {
+  test(`names of ${repo}`, () => {
+    assert.equal(candidates(repo)[0], first);
+    if (second !== undefined) assert.equal(candidates(repo)[1], second);
+  });
+}
+
+test('a name of no usable characters still has a candidate', () => { assert.match(candidates('octo/_').at(-1) ?? '', /^[a-z][a-z0-9-]*-[0-9a-f]{8}$/); });
+
+test('every candidate is a label, and the last one is the repository’s alone', () => {
+  const segment = fc.stringMatching(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,60}[A-Za-z0-9_]$/);
+  fc.assert(fc.property(segment, segment, (owner, name) => {
+    const repository = parseRepository(`https://git.test/${owner}/${name}`, hosts);
+    const slugs = slugCandidates(repository);
+    assert.ok(slugs.length > 0);
+    for (const slug of slugs) {
+      assert.match(slug, /^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$/);
+      assert.equal(reservedSlugs.has(slug), false);
+    }
+    assert.ok(slugs.at(-1)?.endsWith(repositoryHash(repository.url).slice(0, 8)));
+  }));
+});

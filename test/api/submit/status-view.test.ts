@@ -1,0 +1,91 @@
+// The answer of submit-status for each way that an app can stand.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
+import { statusView, viewStatus, type StatusView } from '../../../api/submit/status-view.ts';
+import { sampleApp, sampleServer, sampleServices, sampleApps } from '../sample.ts';
+
+const places = { baseUrl: 'https://moorage.test:8443', defaultHost: 'git.test' };
+const since = '2026-01-01T00:00:05Z';
+const commit = 'a'.repeat(40);
+const view = (status?: HostedAppStatus): StatusView => viewStatus(sampleApp('chat', undefined, status), places);
+const served = { served: { image: 'i@sha256:1', commit, since }, url: 'https://chat.moorage.test:8443', phase: 'Live' as const, since };
+
+test('just submitted', () => {
+  const { status, stage, url, status_url, log_url, message } = view();
+  assert.deepEqual([status, stage], ['in_pipeline', 'pending']);
+  assert.equal(url, 'https://chat.moorage.test:8443');
+  assert.equal(status_url, 'https://moorage.test:8443/api/submit-status/octo/chat');
+  assert.equal(log_url, `${status_url}/log`);
+  assert.equal(message, 'The repository is being asked for its newest commit. It will answer at https://chat.moorage.test:8443.');
+});
+
+test('links name the git host where it is not the first', () => {
+  assert.equal(viewStatus(sampleApp('chat', 'https://other.test/octo/chat'), places).status_url, 'https://moorage.test:8443/api/submit-status/octo/chat?host=other.test');
+});
+
+test('queued: the place', () => {
+  const shown = view({ phase: 'Queued', since, source: { commit }, pipeline: { job: 'j', position: 3 } });
+  assert.deepEqual([shown.stage, shown.position, shown.since, shown.commit], ['queued', 3, since, commit]);
+  assert.match(shown.message, /Its place is 3\./);
+});
+
+test('building: what is done, what is ahead', () => {
+  const { stages } = view({ phase: 'Building', since });
+  assert.deepEqual(stages?.map(({ stage, state }) => `${stage} ${state}`), [
+    'pending done', 'queued done', 'cloning done', 'reviewing done', 'building current', 'deploying ahead', 'routing ahead',
+  ]);
+});
+
+test('live', () => {
+  const shown = view(served);
+  assert.deepEqual([shown.status, shown.commit, shown.since, shown.poll_after_seconds], ['live', commit, since, undefined]);
+  assert.equal(shown.message, 'It answers at https://chat.moorage.test:8443.');
+});
+
+test('live, with a newer commit on its way', () => {
+  const shown = view({ ...served, phase: 'Building', source: { commit: 'b'.repeat(40) } });
+  assert.equal(shown.status, 'live');
+  assert.deepEqual([shown.update?.stage, shown.update?.commit], ['building', 'b'.repeat(40)]);
+  assert.match(shown.message, /A newer commit is on its way: the image is being built\./);
+});
+
+const rejection = { rule: 'secrets/aws-access-token', file: 'app/keys.py', line: 7, message: 'An AWS access token is in the source', mend: 'Revoke it and take it out of the history.', log: 'last line' };
+
+test('rejected: the reason in a sentence and in parts', () => {
+  const shown = view({ phase: 'Rejected', rejection, source: { commit }, findings: [{ ...rejection, severity: 'error' }] });
+  assert.deepEqual([shown.status, shown.reason], ['rejected', 'app/keys.py:7: An AWS access token is in the source.']);
+  assert.deepEqual(shown.rejection, rejection);
+  assert.equal(shown.findings?.length, 1);
+  assert.match(shown.message, /Revoke it/);
+});
+
+test('live by an older commit, the newer one refused', () => {
+  const shown = view({ ...served, phase: 'Rejected', rejection });
+  assert.equal(shown.status, 'live');
+  assert.deepEqual(shown.problem, rejection);
+  assert.match(shown.message, /older commit.*app\/keys\.py:7/);
+});
+
+test('history and plan are shown, and every view holds to the schema', () => {
+  const history = [{ number: 1, job: 'chat-1', commit, reason: 'first commit', result: 'Succeeded' as const, startedAt: since, finishedAt: since }];
+  const shown = view({ ...served, history, plan: { strategy: 'python', reason: 'requirements.txt' } });
+  assert.deepEqual(shown.history, [{ number: 1, commit, reason: 'first commit', result: 'Succeeded', message: undefined, started_at: since, finished_at: since }]);
+  assert.deepEqual(statusView.parse(shown).plan, { strategy: 'python', reason: 'requirements.txt' });
+});
+
+test('owner/name on several hosts: the first allowed host, else the only one, else the caller has to say', async () => {
+  const apps = [sampleApp('a', 'https://git.test/octo/a'), sampleApp('octo-a', 'https://other.test/octo/a'), sampleApp('b', 'https://other.test/octo/b'),
+    sampleApp('c', 'https://other.test/octo/c'), sampleApp('octo-c', 'https://third.test/octo/c')];
+  const { app } = sampleServer(sampleServices({ apps: sampleApps(...apps).apps }));
+  const slug = async (path: string): Promise<unknown> => (await (await app.request(`/api/submit-status/${path}`)).json() as { slug?: string; detail?: string }).slug;
+  assert.equal(await slug('octo/a'), 'a');
+  assert.equal(await slug('OCTO/A'), 'a');
+  assert.equal(await slug('octo/a?host=other.test'), 'octo-a');
+  assert.equal(await slug('octo/b'), 'b');
+  assert.equal(await slug('octo/c?host=third.test'), 'octo-c');
+  const ambiguous = await app.request('/api/submit-status/octo/c');
+  assert.equal(ambiguous.status, 400);
+  assert.match(await ambiguous.text(), /add \?host=/);
+  assert.equal((await app.request('/api/submit-status/octo/b?host=git.test')).status, 404);
+});
