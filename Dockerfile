@@ -1,0 +1,35 @@
+# Images of Moorage: `moorage` runs operator and API, `moorage-pipeline` clones, reviews and builds what authors submit.
+#   docker build --target moorage -t moorage . && docker build --target moorage-pipeline -t moorage-pipeline .
+# Sources run as they are (Node strips the types), so nothing is compiled here.
+
+FROM node:24-bookworm-slim AS base
+# git resolves and clones repositories; it needs certificates of its own, and Node is told to trust the same ones.
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends ca-certificates git \
+ && rm -rf /var/lib/apt/lists/*
+ENV NODE_ENV=production NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
+WORKDIR /app
+
+FROM base AS dependencies
+COPY package.json package-lock.json .npmrc ./
+RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts
+
+FROM base AS moorage
+COPY --from=dependencies /app/node_modules node_modules
+COPY package.json LICENSE* ./
+COPY lib lib
+COPY crds crds
+COPY controller controller
+COPY api api
+USER 1000:1000
+EXPOSE 8080 9090
+CMD ["node", "controller/main.ts"]
+
+# The tools come below the sources, so that a change of ours leaves these layers as they are.
+FROM base AS moorage-pipeline
+COPY --from=moby/buildkit:v0.30.0 /usr/bin/buildkitd /usr/bin/buildctl /usr/bin/buildkit-runc /usr/bin/
+COPY --from=zricethezav/gitleaks:v8.30.1 /usr/bin/gitleaks /usr/bin/gitleaks
+COPY --from=moorage /app /app
+# Root inside the user namespace of its pod, which is nobody on the node; BuildKit mounts, so it cannot be less.
+USER 0:0
+CMD ["node", "controller/pipeline/main.ts"]
