@@ -1,6 +1,5 @@
-// The database as the ledger sees it: named statements, transactions, retries; PostgreSQL or PGlite behind one pg pool.
+// The database as the ledger sees it: named statements, transactions and retries, over PostgreSQL or PGlite.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Pool, type PoolClient, type PoolConfig } from 'pg';
 import type { z } from 'zod';
 import { isTransient } from './failures.ts';
 
@@ -21,23 +20,34 @@ export interface Transaction extends Queryable {
   script(sql: string): Promise<void>;
 }
 
-/** What the ledger needs of a database. */
-export class Database implements Queryable {
-  readonly #pool: Pool;
-  readonly #closing: () => Promise<void>;
+/** Where statements run, in the driver's own terms. */
+export interface Connection {
+  rows(statement: { readonly name: string; readonly text: string }, values: readonly unknown[]): Promise<unknown[]>;
+  script(sql: string): Promise<void>;
+}
+
+export interface Driver extends Connection {
   /** How many statements can run at once; 1 on PGlite. */
   readonly connections: number;
+  /** Runs work between begin and commit; rolls back when it throws. */
+  transaction<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
 
-  constructor(pool: Pool, connections: number, closing: () => Promise<void> = () => Promise.resolve()) {
-    this.#pool = pool;
-    this.#closing = closing;
-    this.connections = connections;
-    // A broken idle connection is replaced by the pool; without a listener it would end the process.
-    pool.on('error', () => undefined);
+/** What the ledger needs of a database. */
+export class Database implements Queryable {
+  readonly #driver: Driver;
+
+  constructor(driver: Driver) {
+    this.#driver = driver;
+  }
+
+  get connections(): number {
+    return this.#driver.connections;
   }
 
   async query<Row>(statement: Statement<Row>, values: readonly unknown[]): Promise<Row[]> {
-    return rowsOf(this.#pool, statement, values);
+    return parsed(statement, await this.#driver.rows(statement, values));
   }
 
   /**
@@ -53,29 +63,23 @@ export class Database implements Queryable {
    * A lost connection is not retried: the commit may have happened.
    */
   async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    return retrying('rolled back', () => this.#once(work));
-  }
-
-  async #once<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    const client = await this.#pool.connect();
-    let broken = false;
-    try {
-      await client.query('begin');
-      const result = await work(transactionOn(client));
-      await client.query('commit');
-      return result;
-    } catch (error) {
-      await client.query('rollback').catch(() => (broken = true));
-      throw error;
-    } finally {
-      client.release(broken);
-    }
+    return retrying('rolled back', () =>
+      this.#driver.transaction((connection) =>
+        work({
+          query: async (statement, values) => parsed(statement, await connection.rows(statement, values)),
+          script: (sql) => connection.script(sql),
+        }),
+      ),
+    );
   }
 
   async close(): Promise<void> {
-    await this.#pool.end();
-    await this.#closing();
+    await this.#driver.close();
   }
+}
+
+function parsed<Row>(statement: Statement<Row>, rows: readonly unknown[]): Row[] {
+  return rows.map((row) => statement.row.parse(row));
 }
 
 async function retrying<T>(harmless: 'any' | 'rolled back', work: () => Promise<T>): Promise<T> {
@@ -87,41 +91,4 @@ async function retrying<T>(harmless: 'any' | 'rolled back', work: () => Promise<
       await sleep(Math.random() * 5 * 4 ** attempt);
     }
   }
-}
-
-async function rowsOf<Row>(on: Pool | PoolClient, statement: Statement<Row>, values: readonly unknown[]): Promise<Row[]> {
-  const { rows } = await on.query<Record<string, unknown>>({ name: statement.name, text: statement.text, values: [...values] });
-  return rows.map((row) => statement.row.parse(row));
-}
-
-function transactionOn(client: PoolClient): Transaction {
-  return {
-    query: (statement, values) => rowsOf(client, statement, values),
-    script: async (sql) => {
-      await client.query(sql);
-    },
-  };
-}
-
-/** PostgreSQL (15 or newer) at a URL; the pool connects on first use. */
-export function openPostgres(connectionString: string, options: PoolConfig = {}): Database {
-  const max = options.max ?? 10;
-  const pool = new Pool({ connectionString, max, application_name: 'moorage', connectionTimeoutMillis: 5_000, statement_timeout: 10_000, ...options });
-  return new Database(pool, max);
-}
-
-/** An embedded PostgreSQL in this process, in a folder or, without one, in memory. For one process only. */
-export async function openPglite(folder?: string): Promise<Database> {
-  // Loaded only where it is used: it is 27 MB of WebAssembly.
-  const [{ PGlite }, { createPgConfig }] = await Promise.all([import('@electric-sql/pglite'), import('@electric-sql/pglite/node-postgres')]);
-  const engine = folder === undefined ? await PGlite.create() : await PGlite.create(folder);
-  const pool = new Pool(Object.assign(createPgConfig(engine), { max: 1, idleTimeoutMillis: 0 }));
-  return new Database(pool, 1, () => engine.close());
-}
-
-/** Opens `postgres://…` with pg; `pglite:` (in memory) or `pglite:<folder>` embedded. @throws TypeError for any other URL. */
-export async function openDatabase(url: string): Promise<Database> {
-  if (/^postgres(ql)?:\/\//.test(url)) return openPostgres(url);
-  if (url.startsWith('pglite:')) return openPglite(url.slice('pglite:'.length) || undefined);
-  throw new TypeError('the database URL must begin with postgres:// (a PostgreSQL server) or pglite: (embedded; in memory, or in the folder named after the colon)');
 }

@@ -10,8 +10,6 @@ const budget = z.object({ limit: money.nullable(), used: money, held: money });
 /** One limited account after the call; limit is null where none was given. */
 export type Budget = z.output<typeof budget>;
 
-const budgets = { debit: budget.nullable(), credit: budget.nullable() };
-
 export const holdAnswers = z.object({
   answers: z.array(
     z.object({
@@ -20,7 +18,8 @@ export const holdAnswers = z.object({
       state: z.string().nullable(),
       expires_at: time.nullable(),
       day_ends_at: time,
-      ...budgets,
+      debit: budget.nullable(),
+      credit: budget.nullable(),
     }),
   ),
 });
@@ -33,7 +32,7 @@ export const settleAnswers = z.object({
   answers: z.array(
     z.discriminatedUnion('outcome', [
       z.object({ outcome: z.literal('unknown') }),
-      z.object({ outcome: z.enum(['settled', 'replayed']), was: state, cost: money, held: money, ...budgets }),
+      z.object({ outcome: z.enum(['settled', 'replayed']), was: state, cost: money, held: money, debit: budget.nullable() }),
     ]),
   ),
 });

@@ -56,7 +56,7 @@ export const beginRequest = statement(
     ]),
   }),
 );
-export const finishRequest = statement('finish-request', 'update ledger.idempotency set response = $4::jsonb where scope = $1 and key = $2 and owner = $3 and response is null', nothing);
+export const finishRequest = statement('finish-request', 'update ledger.idempotency set response = $4::json where scope = $1 and key = $2 and owner = $3 and response is null', nothing);
 export const forgetRequest = statement('forget-request', 'delete from ledger.idempotency where scope = $1 and key = $2 and owner = $3 and response is null', nothing);
 export const purgeRequests = statement(
   'purge-requests',

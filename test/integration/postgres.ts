@@ -66,7 +66,7 @@ async function ready(folder: string, server: ChildProcess): Promise<void> {
 }
 
 async function serve(bin: string, folder: string, as: Identity, options: PostgresOptions): Promise<ChildProcess> {
-  const settings = ['listen_addresses=', `unix_socket_directories=${folder}`, 'max_connections=120', 'shared_buffers=64MB', 'log_min_messages=fatal', ...(options.durable === false ? ['fsync=off', 'synchronous_commit=off'] : [])];
+  const settings = ['listen_addresses=', `unix_socket_directories=${folder}`, 'max_connections=120', 'shared_buffers=64MB', 'log_min_messages=panic', ...(options.durable === false ? ['fsync=off', 'synchronous_commit=off'] : [])];
   const server = spawn(join(bin, 'postgres'), ['-D', join(folder, 'data'), ...settings.flatMap((setting) => ['-c', setting])], { ...as, cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
   await ready(folder, server);
   return server;

@@ -63,7 +63,7 @@ begin
   end if;
   return jsonb_build_object(
     'outcome', case when v_state = 'settled' then 'replayed' else 'settled' end, 'was', v_state, 'cost', h.cost::text, 'held', h.amount::text,
-    'debit', ledger.budget_of(h.debit, null), 'credit', ledger.budget_of(h.credit, null));
+    'debit', ledger.budget_of(h.debit, null));
 end $$;
 
 -- Gives reservations back for calls that cost nothing. A hold that is settled stays so.

@@ -1,0 +1,24 @@
+// PGlite as a driver of the ledger's database: a PostgreSQL inside this process, on one connection.
+import { PGlite, type Transaction as Engine } from '@electric-sql/pglite';
+import type { Connection, Driver } from './database.ts';
+
+/** Opens the data in a folder or, without one, in memory. Only one process may have a folder open. */
+export async function pgliteDriver(folder?: string): Promise<Driver> {
+  const engine = folder === undefined ? await PGlite.create() : await PGlite.create(folder);
+  return {
+    connections: 1,
+    ...connectionOn(engine),
+    transaction: (work) => engine.transaction((transaction) => work(connectionOn(transaction))),
+    close: () => engine.close(),
+  };
+}
+
+function connectionOn(on: PGlite | Engine): Connection {
+  return {
+    // PGlite has no named statements here; it parses in process, each time.
+    rows: async ({ text }, values) => (await on.query(text, [...values])).rows,
+    script: async (sql) => {
+      await on.exec(sql);
+    },
+  };
+}

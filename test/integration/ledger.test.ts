@@ -1,0 +1,149 @@
+// The ledger's promises on a real PostgreSQL: the suite, processes that race, processes and servers that die.
+import assert from 'node:assert/strict';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { callerAccount, platformAccount } from '../../api/ledger/accounts.ts';
+import { Ledger } from '../../api/ledger/ledger.ts';
+import { negate, parseMoney, picoDollars, sumMoney, type Money } from '../../api/ledger/money.ts';
+import { openLedgerDatabase } from '../../api/ledger/open.ts';
+import { reconcile, type Found } from '../../api/ledger/reconciler.ts';
+import { ledgerSuite, someHold } from '../api/ledger/suite.ts';
+import { startPostgres, type Postgres } from './postgres.ts';
+
+let postgres: Postgres;
+before(async () => {
+  postgres = await startPostgres();
+});
+after(() => postgres.stop());
+
+ledgerSuite('PostgreSQL', async () => openLedgerDatabase(await postgres.createDatabase('suite')), { sequential: 60, concurrent: 40 });
+
+const otherBackends = {
+  name: 'test-backends',
+  text: "select pid from pg_stat_activity where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()",
+  row: z.object({ pid: z.number() }),
+};
+
+interface Worker {
+  readonly process: ChildProcess;
+  readonly lines: AsyncIterator<string>;
+}
+
+function startWorker(...argv: string[]): Worker {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'ledger-worker.ts'), ...argv], { stdio: ['pipe', 'pipe', 'inherit'] });
+  return { process: child, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() };
+}
+
+async function line(worker: Worker): Promise<string> {
+  const next = await worker.lines.next();
+  assert.ok(next.done !== true, 'the worker ended early');
+  return next.value;
+}
+
+test('two processes that start together on an empty database make one schema, and hold exactly 7 between them', async () => {
+  const url = await postgres.createDatabase('race');
+  const caller = randomUUID();
+  const workers = [startWorker('race', url, caller), startWorker('race', url, caller)];
+  for (const worker of workers) assert.equal(await line(worker), 'up');
+  for (const worker of workers) worker.process.stdin?.write('go\n');
+  const held = await Promise.all(workers.map(async (worker) => Number((await line(worker)).replace('held ', ''))));
+  assert.equal(held.reduce((total, count) => total + count, 0), 7, held.join(' + '));
+  const database = await openLedgerDatabase(url);
+  const ledger = new Ledger(database);
+  assert.equal((await ledger.budget({ account: callerAccount(caller), limit: null })).held, parseMoney('0.07'));
+  assert.deepEqual(await ledger.audit(), []);
+  await database.close();
+});
+
+function readRouterLog(file: string): Map<string, Money> {
+  const lines = readFileSync(file, 'utf8').split('\n').filter((text) => text !== '');
+  return new Map(lines.map((text) => text.split(' ')).map(([id = '', cost = '']) => [id, parseMoney(cost)]));
+}
+
+test('after kill -9 in the middle nothing stays reserved, and the books agree with the router to the last digit', async () => {
+  const url = await postgres.createDatabase('killed');
+  const folder = mkdtempSync(join(tmpdir(), 'moorage-ledger-'));
+  const routerLog = join(folder, 'router.log');
+  const caller = randomUUID();
+  for (let round = 0; round < 3; round += 1) {
+    const worker = startWorker('spend', url, caller, routerLog);
+    assert.equal(await line(worker), 'up');
+    worker.process.stdin?.write('go\n');
+    for (let seen = 0; seen < 40; seen += 1) await line(worker);
+    const ended = once(worker.process, 'exit');
+    worker.process.kill('SIGKILL');
+    await ended;
+  }
+  const database = await openLedgerDatabase(url);
+  // A statement that the dead process had sent may still be running.
+  while ((await database.query(otherBackends, [])).length > 0) await sleep(10);
+  const later = new Ledger(database, { clock: () => new Date(Date.now() + 10_000) });
+  const counts = await later.counts();
+  assert.ok(counts.open > 0, 'the worker was killed with calls under way');
+  assert.equal(await later.expire(), counts.open);
+  const billed = readRouterLog(routerLog);
+  const lookUp = ({ hold }: { hold: string }): Promise<Found> => {
+    const cost = billed.get(hold);
+    return Promise.resolve(cost === undefined ? { outcome: 'not made' } : { outcome: 'found', cost, source: 'router_record' });
+  };
+  for (let left = counts.open; left > 0; ) {
+    const { settled, voided } = await reconcile(later, { lookUp, waitMs: 1_000, attempts: 3, leaseMs: 60_000 });
+    assert.ok(settled + voided > 0);
+    left -= settled + voided;
+  }
+  const total = sumMoney(billed.values());
+  assert.equal(await later.balance(callerAccount(caller)), total);
+  assert.equal(await later.balance(platformAccount('router')), negate(total));
+  assert.equal((await later.budget({ account: callerAccount(caller), limit: null })).held, 0n);
+  assert.deepEqual(await later.counts(), { open: 0, pending: 0, abandoned: 0 });
+  assert.deepEqual(await later.audit(), []);
+  await database.close();
+  rmSync(folder, { recursive: true });
+});
+
+test('what PGlite keeps in a folder is there when it is opened again', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'moorage-ledger-'));
+  const hold = someHold();
+  for (const outcome of ['held', 'replayed']) {
+    const database = await openLedgerDatabase(`pglite:${join(folder, 'data')}`);
+    assert.equal((await new Ledger(database).hold(hold)).outcome, outcome);
+    await database.close();
+  }
+  rmSync(folder, { recursive: true });
+});
+
+test('a crash of the database in the middle loses nothing that was answered, and sending again books once', async () => {
+  const database = await openLedgerDatabase(await postgres.createDatabase('crashed'));
+  const ledger = new Ledger(database);
+  const [caller, router] = [randomUUID(), randomUUID()];
+  const calls = Array.from({ length: 400 }, (_, index) => ({ hold: someHold({ caller, router, quota: parseMoney('100'), cap: null }), cost: picoDollars(BigInt(index + 1)) }));
+  const settled = new Set<string>();
+  let left = [...calls];
+  const work = async (): Promise<void> => {
+    for (let call = left.pop(); call !== undefined; call = left.pop()) {
+      await ledger.hold(call.hold);
+      const answer = await ledger.settle({ hold: call.hold.id, cost: call.cost, source: 'billed' });
+      if (answer.outcome !== 'unknown') settled.add(call.hold.id);
+      if (settled.size === 100) await postgres.crash();
+    }
+  };
+  await Promise.allSettled(Array.from({ length: 16 }, work));
+  assert.ok(settled.size >= 100);
+  for (const { hold, cost } of calls.filter(({ hold }) => settled.has(hold.id))) {
+    assert.deepEqual(await ledger.settle({ hold: hold.id, cost, source: 'billed' }).then((answer) => answer.outcome), 'replayed');
+  }
+  left = calls.filter(({ hold }) => !settled.has(hold.id));
+  await work();
+  assert.equal(await ledger.balance(callerAccount(caller)), sumMoney(calls.map(({ cost }) => cost)));
+  assert.equal((await ledger.budget(calls[0]?.hold.debit ?? assert.fail())).held, 0n);
+  assert.deepEqual(await ledger.audit(), []);
+  await database.close();
+});
