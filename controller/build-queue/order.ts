@@ -1,0 +1,22 @@
+// The queue of builds: the list of suspended Jobs, oldest first. It is nowhere else.
+import { isFinished } from '../hosted-app/build/verdict.ts';
+import type { Job } from '../hosted-app/kinds.ts';
+
+/** True when the Job waits for its turn. */
+export function isQueued(job: Job): boolean {
+  return job.spec?.suspend === true && !isFinished(job) && job.metadata.deletionTimestamp === undefined;
+}
+
+/** True when the Job takes a place among the running ones. */
+export function isRunning(job: Job): boolean {
+  return job.spec?.suspend !== true && !isFinished(job) && job.metadata.deletionTimestamp === undefined;
+}
+
+/** Those that wait, in the order in which they will run. */
+export function inOrder(jobs: readonly Job[]): Job[] {
+  return jobs.filter(isQueued).sort((a, b) => compare(a.metadata.creationTimestamp, b.metadata.creationTimestamp) || compare(a.metadata.name, b.metadata.name));
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}

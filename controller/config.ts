@@ -1,0 +1,119 @@
+// The operator's configuration: environment in, settings out.
+import { hostname } from 'node:os';
+import { z } from 'zod';
+import { count, flag, list, readConfig } from '../lib/config.ts';
+import { parseDuration } from '../lib/duration.ts';
+import type { Settings } from './hosted-app/settings.ts';
+
+const pairs = list.transform((items, context) => {
+  const entries = items.map((item) => item.split('='));
+  if (entries.some((entry) => entry.length !== 2)) context.addIssue('must be a list like key=value,key=value');
+  return Object.fromEntries(entries.map(([name = '', value = '']) => [name, value]));
+});
+
+const duration = z.string().transform((text, context) => {
+  try {
+    return parseDuration(text);
+  } catch {
+    context.addIssue('must be a duration like 90s, 20m or 2h');
+    return z.NEVER;
+  }
+});
+
+const quantity = z.string().regex(/^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/, 'must be a quantity like 2, 500m or 4Gi');
+
+/** Every variable that the operator reads. */
+export const environment = z.object({
+  POD_NAME: z.string().default(hostname()),
+  POD_NAMESPACE: z.string().default('moorage-system'),
+  MOORAGE_BASE_DOMAIN: z.string().default('moorage.localhost'),
+  MOORAGE_EXTERNAL_PORT: count.default(443),
+  MOORAGE_INTERNAL_PORT: z.coerce.number().int().min(0).default(9090),
+  MOORAGE_APPS_NAMESPACE: z.string().default('moorage-apps'),
+  MOORAGE_BUILDS_NAMESPACE: z.string().default('moorage-builds'),
+  MOORAGE_GIT_ALLOWED_HOSTS: list.default(['github.com']),
+  MOORAGE_GIT_INSECURE_HOSTS: list.default([]),
+  MOORAGE_PIPELINE_IMAGE: z.string(),
+  MOORAGE_REGISTRY_HOST: z.string(),
+  MOORAGE_REGISTRY_INSECURE: flag.default(false),
+  MOORAGE_REGISTRY_PUSH_SECRET: z.string().default('moorage-registry'),
+  MOORAGE_REGISTRY_PULL_SECRET: z.string().optional(),
+  MOORAGE_REGISTRY_MIRROR: z.string().optional(),
+  MOORAGE_REGISTRY_CACHE: flag.default(true),
+  MOORAGE_GATEWAY_NAME: z.string().default('moorage'),
+  MOORAGE_GATEWAY_NAMESPACE: z.string().default('moorage-system'),
+  MOORAGE_GATEWAY_NAMESPACE_LABELS: pairs.default({ 'kubernetes.io/metadata.name': 'moorage-gateway' }),
+  MOORAGE_BUILDS_CONCURRENCY: count.default(2),
+  MOORAGE_BUILDS_HISTORY_LIMIT: count.default(3),
+  MOORAGE_BUILDS_PRIORITY_CLASS: z.string().optional(),
+  MOORAGE_BUILDS_FAULT_LIMIT: count.default(5),
+  MOORAGE_BUILDS_MAX_CPU: quantity.default('4'),
+  MOORAGE_BUILDS_MAX_MEMORY: quantity.default('8Gi'),
+  MOORAGE_BUILDS_MAX_DISK: quantity.default('20Gi'),
+  MOORAGE_BUILDS_MAX_TIMEOUT: duration.default(7_200_000),
+  MOORAGE_LIMIT_REPOSITORY_BYTES: count.default(1_073_741_824),
+  MOORAGE_LIMIT_FILES: count.default(50_000),
+  MOORAGE_LIMIT_FILE_BYTES: count.default(104_857_600),
+  MOORAGE_RUNTIME_CLASS: z.string().optional(),
+  MOORAGE_STORAGE_CLASS: z.string().optional(),
+  MOORAGE_CLOSED_CIDRS: list.default(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '169.254.0.0/16', 'fc00::/7', 'fe80::/10']),
+  MOORAGE_PROBE_URL: z.url({ protocol: /^https?$/ }).optional(),
+  MOORAGE_LEASE_NAME: z.string().default('moorage-operator'),
+  MOORAGE_RESYNC: duration.default(600_000),
+});
+
+/** What the process needs besides the settings of apps. */
+export interface OperatorConfig {
+  readonly settings: Settings;
+  readonly lease: { readonly namespace: string; readonly name: string; readonly identity: string };
+  readonly internalPort: number;
+  readonly buildsConcurrency: number;
+  readonly resyncMs: number;
+}
+
+/** Reads the configuration. @throws Error that names each variable that is wrong. */
+export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): OperatorConfig {
+  const read = readConfig(environment, variables);
+  return {
+    settings: settingsOf(read),
+    // A restarted container has the same pod name, but must not be taken for the process that died.
+    lease: { namespace: read.POD_NAMESPACE, name: read.MOORAGE_LEASE_NAME, identity: `${read.POD_NAME}_${crypto.randomUUID().slice(0, 8)}` },
+    internalPort: read.MOORAGE_INTERNAL_PORT,
+    buildsConcurrency: read.MOORAGE_BUILDS_CONCURRENCY,
+    resyncMs: read.MOORAGE_RESYNC,
+  };
+}
+
+function settingsOf(read: z.output<typeof environment>): Settings {
+  return {
+    baseDomain: read.MOORAGE_BASE_DOMAIN,
+    externalPort: read.MOORAGE_EXTERNAL_PORT,
+    appsNamespace: read.MOORAGE_APPS_NAMESPACE,
+    buildsNamespace: read.MOORAGE_BUILDS_NAMESPACE,
+    gitHosts: { allowed: lower(read.MOORAGE_GIT_ALLOWED_HOSTS), insecure: lower(read.MOORAGE_GIT_INSECURE_HOSTS) },
+    gateway: { name: read.MOORAGE_GATEWAY_NAME, namespace: read.MOORAGE_GATEWAY_NAMESPACE, namespaceLabels: read.MOORAGE_GATEWAY_NAMESPACE_LABELS },
+    registry: {
+      host: read.MOORAGE_REGISTRY_HOST,
+      insecure: read.MOORAGE_REGISTRY_INSECURE,
+      pushSecret: read.MOORAGE_REGISTRY_PUSH_SECRET,
+      pullSecret: read.MOORAGE_REGISTRY_PULL_SECRET,
+      mirror: read.MOORAGE_REGISTRY_MIRROR,
+    },
+    pipeline: {
+      image: read.MOORAGE_PIPELINE_IMAGE,
+      limits: { repositoryBytes: read.MOORAGE_LIMIT_REPOSITORY_BYTES, files: read.MOORAGE_LIMIT_FILES, fileBytes: read.MOORAGE_LIMIT_FILE_BYTES },
+      cache: read.MOORAGE_REGISTRY_CACHE,
+      most: { cpu: read.MOORAGE_BUILDS_MAX_CPU, memory: read.MOORAGE_BUILDS_MAX_MEMORY, disk: read.MOORAGE_BUILDS_MAX_DISK },
+      longestMs: read.MOORAGE_BUILDS_MAX_TIMEOUT,
+      historyLimit: read.MOORAGE_BUILDS_HISTORY_LIMIT,
+      priorityClass: read.MOORAGE_BUILDS_PRIORITY_CLASS,
+      faultLimit: read.MOORAGE_BUILDS_FAULT_LIMIT,
+    },
+    run: { runtimeClass: read.MOORAGE_RUNTIME_CLASS, storageClass: read.MOORAGE_STORAGE_CLASS, closedCidrs: read.MOORAGE_CLOSED_CIDRS },
+    probeUrl: read.MOORAGE_PROBE_URL,
+  };
+}
+
+function lower(hosts: readonly string[]): string[] {
+  return hosts.map((host) => host.toLowerCase());
+}

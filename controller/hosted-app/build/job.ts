@@ -1,0 +1,134 @@
+// The Job that takes one commit of an app through clone, review and build.
+import { parseDuration } from '../../../lib/duration.ts';
+import { annotations, labels } from '../../../lib/names.ts';
+import type { HostedApp } from '../../../crds/hosted-app.ts';
+import { rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
+import type { Manifest } from '../../runtime/index.ts';
+import { least, shareOf } from '../quantity.ts';
+import type { Settings } from '../settings.ts';
+import type { BuildInputs } from './inputs.ts';
+
+/** What tells this pipeline from the app's others. */
+export interface JobIdentity {
+  readonly name: string;
+  readonly commit: string;
+  readonly inputs: BuildInputs;
+  readonly number: number;
+  /** Why it is made, for people. */
+  readonly reason: string;
+}
+
+/** Name of an app's image, without tag or digest. A pipeline may push to this name and no other. */
+export function imageName(settings: Settings, app: string): string {
+  return `${settings.registry.host}/apps/${app}`;
+}
+
+/** The Job, suspended: the build queue lets it go when its turn has come. */
+export function pipelineJob(app: HostedApp, settings: Settings, identity: JobIdentity): Manifest {
+  const marks = {
+    [labels.app]: app.metadata.name,
+    [labels.appNamespace]: app.metadata.namespace,
+    // A label holds 63 characters, one less than the longest commit id.
+    [labels.commit]: identity.commit.slice(0, 40),
+    [labels.component]: 'pipeline',
+    [labels.partOf]: 'moorage',
+    [labels.managedBy]: 'moorage',
+  };
+  return {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: {
+      name: identity.name,
+      namespace: settings.buildsNamespace,
+      labels: marks,
+      annotations: {
+        [annotations.commit]: identity.commit,
+        [annotations.number]: String(identity.number),
+        [annotations.reason]: identity.reason,
+        [annotations.inputs]: JSON.stringify(identity.inputs.each),
+        [annotations.appUid]: app.metadata.uid,
+      },
+    },
+    spec: {
+      suspend: true,
+      backoffLimit: 3,
+      activeDeadlineSeconds: Math.floor(Math.min(parseDuration(app.spec.build.timeout), settings.pipeline.longestMs) / 1000),
+      podFailurePolicy: { rules: failureRules },
+      template: { metadata: { labels: marks }, spec: podSpec(app, settings, identity.commit) },
+    },
+  };
+}
+
+const failureRules = [
+  { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
+  { action: 'FailJob', onExitCodes: { operator: 'In', values: [rejectedExitCode] } },
+  // Killed for its memory or its disk; the same build would be killed again.
+  { action: 'FailJob', onExitCodes: { containerName: 'build', operator: 'In', values: [137] } },
+];
+
+function podSpec(app: HostedApp, settings: Settings, commit: string): object {
+  const limits = buildLimits(app, settings);
+  const common = {
+    image: settings.pipeline.image,
+    imagePullPolicy: 'IfNotPresent',
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    env: [{ name: 'MOORAGE_PIPELINE', value: JSON.stringify(pipelineInput(app, settings, commit)) }],
+  };
+  const checkout = { ...common, securityContext: confined, resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '1', memory: '1Gi', 'ephemeral-storage': limits.disk } } };
+  const command = ['node', 'controller/pipeline/main.ts'];
+  const workspaceMount = { name: 'workspace', mountPath: workspace.root };
+  return {
+    restartPolicy: 'Never',
+    hostUsers: false,
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    terminationGracePeriodSeconds: 10,
+    ...(settings.pipeline.priorityClass === undefined ? {} : { priorityClassName: settings.pipeline.priorityClass }),
+    initContainers: ['clone', 'review'].map((name) => ({ name, ...checkout, command: [...command, name], volumeMounts: [workspaceMount] })),
+    containers: [{
+      name: 'build',
+      ...common,
+      command: [...command, 'build'],
+      env: [...common.env, { name: 'DOCKER_CONFIG', value: '/registry' }],
+      // Counts only inside the user namespace of the pod: on the node it is an ordinary user.
+      securityContext: { runAsUser: 0, privileged: false, procMount: 'Unmasked', capabilities: { add: ['SYS_ADMIN', 'NET_ADMIN'] }, seccompProfile: { type: 'Unconfined' } },
+      resources: {
+        requests: { cpu: shareOf(limits.cpu, 8n), memory: shareOf(limits.memory, 8n) },
+        limits: { cpu: limits.cpu, memory: limits.memory, 'ephemeral-storage': limits.disk },
+      },
+      volumeMounts: [workspaceMount, { name: 'layers', mountPath: '/var/lib/buildkit' }, { name: 'registry', mountPath: '/registry', readOnly: true }],
+    }],
+    volumes: [
+      { name: 'workspace', emptyDir: { sizeLimit: limits.disk } },
+      { name: 'layers', emptyDir: { sizeLimit: limits.disk } },
+      { name: 'registry', secret: { secretName: settings.registry.pushSecret, items: [{ key: '.dockerconfigjson', path: 'config.json' }] } },
+    ],
+  };
+}
+
+const confined = { runAsUser: 0, privileged: false, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, seccompProfile: { type: 'RuntimeDefault' } };
+
+function buildLimits(app: HostedApp, settings: Settings): { cpu: string; memory: string; disk: string } {
+  const { cpu, memory, disk } = app.spec.build.resources;
+  const { most } = settings.pipeline;
+  return { cpu: least(cpu, most.cpu), memory: least(memory, most.memory), disk: least(disk, most.disk) };
+}
+
+function pipelineInput(app: HostedApp, settings: Settings, commit: string): PipelineInput {
+  const { source, build, run } = app.spec;
+  return {
+    app: app.metadata.name,
+    repo: source.repo,
+    insecure: settings.gitHosts.insecure.includes(new URL(source.repo).host.toLowerCase()),
+    commit,
+    path: source.path,
+    build: { strategy: build.strategy, dockerfile: build.dockerfile, args: build.args, env: build.env },
+    ...(run.port === undefined ? {} : { port: run.port }),
+    hasCommand: run.command.length > 0,
+    image: imageName(settings, app.metadata.name),
+    ...(settings.pipeline.cache ? { cache: `${settings.registry.host}/cache/${app.metadata.name}` } : {}),
+    insecureRegistry: settings.registry.insecure,
+    ...(settings.registry.mirror === undefined ? {} : { mirror: settings.registry.mirror }),
+    limits: settings.pipeline.limits,
+  };
+}

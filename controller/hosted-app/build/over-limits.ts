@@ -1,0 +1,30 @@
+// Tells a build that asked for more memory or disk than it may have from a fault of the platform.
+import type { Pod } from '../kinds.ts';
+import type { Rejection } from '../outcome.ts';
+
+/** The limit that a pod ran into, if any did. */
+export function overLimits(pods: readonly Pod[]): Rejection | undefined {
+  if (pods.some(isOutOfMemory)) {
+    return {
+      rule: 'build/out-of-memory',
+      message: 'The build needed more memory than spec.build.resources.memory gives it and was killed.',
+      mend: 'Raise spec.build.resources.memory, or make the build need less (fewer parallel jobs, prebuilt packages).',
+    };
+  }
+  const evicted = pods.find(isOutOfDisk);
+  if (evicted === undefined) return undefined;
+  return {
+    rule: 'build/out-of-disk',
+    message: `The build filled more disk than spec.build.resources.disk gives it and was stopped (${(evicted.status?.message ?? '').slice(0, 300)}).`,
+    mend: 'Raise spec.build.resources.disk, or make the image smaller (a slimmer base image, CPU-only wheels, no build leftovers).',
+  };
+}
+
+function isOutOfMemory(pod: Pod): boolean {
+  return (pod.status?.containerStatuses ?? []).some((status) => status.name === 'build' && status.state?.terminated?.reason === 'OOMKilled');
+}
+
+/** Evicted for its own usage; an eviction for the node's sake says that "the node was low on resource" instead. */
+function isOutOfDisk(pod: Pod): boolean {
+  return pod.status?.reason === 'Evicted' && /exceed/i.test(pod.status.message ?? '') && !/node was low/i.test(pod.status.message ?? '');
+}

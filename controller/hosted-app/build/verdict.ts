@@ -1,0 +1,150 @@
+// Reads from a Job and its pods how a pipeline stands. What the pods say may be hostile: it is bounded and validated.
+import type { z } from 'zod';
+import type { Finding, HostedAppStatus, Plan } from '../../../crds/hosted-app.ts';
+import { annotations } from '../../../lib/names.ts';
+import {
+  buildResult, cloneResult, fault, rejectedExitCode, rejection as rejectionSchema, reviewResult, terminationMessageLimit, type BuildResult, type PipelineContainer,
+} from '../../pipeline/contract.ts';
+import { conditionOf, heldBack, isTrue, unscheduled, type ContainerStatus, type Job, type Pod, type Terminated } from '../kinds.ts';
+import type { Rejection } from '../outcome.ts';
+import { present } from '../present.ts';
+import { overLimits } from './over-limits.ts';
+
+export type Stage = NonNullable<NonNullable<HostedAppStatus['pipeline']>['stage']>;
+
+/** What the review left, once it has passed. */
+export interface Reviewed {
+  readonly findings: readonly Finding[];
+  readonly plan: Plan;
+}
+
+/** How a pipeline stands. `pod` is the newest pod. */
+export type Verdict = { readonly pod: string | undefined; readonly review?: Reviewed | undefined } & (
+  | { readonly kind: 'queued' }
+  | { readonly kind: 'running'; readonly stage: Stage; readonly since: string | undefined; readonly trouble: string | undefined }
+  | { readonly kind: 'succeeded'; readonly result: BuildResult }
+  | { readonly kind: 'rejected'; readonly stage: 'Review' | 'Build'; readonly rejection: Rejection; readonly findings: readonly Finding[] }
+  | { readonly kind: 'faulted'; readonly message: string }
+);
+
+/** True when the Job will run no more pod. */
+export function isFinished(job: Job): boolean {
+  return isTrue(job.status?.conditions, 'Complete') || isTrue(job.status?.conditions, 'Failed');
+}
+
+/** Judges a Job by itself and its pods. `image` is the name that the pipeline was told to push to. */
+export function judge(job: Job, pods: readonly Pod[], image: string): Verdict {
+  const newest = pods.toSorted(byAge).at(-1);
+  const review = readMessage(statusOf(newest, 'review')?.state?.terminated, reviewResult);
+  const seen = { pod: newest?.metadata.name, review };
+  if (isTrue(job.status?.conditions, 'Complete')) return { ...seen, ...succeeded(job, pods.find((pod) => pod.status?.phase === 'Succeeded'), image) };
+  if (isTrue(job.status?.conditions, 'Failed')) return { ...seen, ...failed(job, pods, newest) };
+  if (job.spec?.suspend === true) return { ...seen, kind: 'queued' };
+  return { ...seen, ...running(job, newest) };
+}
+
+function succeeded(job: Job, pod: Pod | undefined, image: string): { kind: 'succeeded'; result: BuildResult } | { kind: 'faulted'; message: string } {
+  const clone = readMessage(statusOf(pod, 'clone')?.state?.terminated, cloneResult);
+  const result = readMessage(statusOf(pod, 'build')?.state?.terminated, buildResult);
+  if (result === undefined || clone === undefined) return { kind: 'faulted', message: 'The pipeline ended well, but what it left behind is missing or malformed.' };
+  if (clone.commit !== job.metadata.annotations?.[annotations.commit]) return { kind: 'faulted', message: 'The pipeline built another commit than it was asked to.' };
+  if (!isImageOf(result.image, image)) return { kind: 'faulted', message: `The pipeline named an image outside ${image}.` };
+  return { kind: 'succeeded', result };
+}
+
+/** True when `image` is `name@sha256:<digest>`: a hostile pod must not have us run some other image. */
+export function isImageOf(image: string, name: string): boolean {
+  return image.startsWith(`${name}@`) && /^sha256:[0-9a-f]{64}$/.test(image.slice(name.length + 1));
+}
+
+type Failed =
+  | { kind: 'rejected'; stage: 'Review' | 'Build'; rejection: Rejection; findings: readonly Finding[] }
+  | { kind: 'faulted'; message: string };
+
+function failed(job: Job, pods: readonly Pod[], newest: Pod | undefined): Failed {
+  const refused = pods.flatMap((pod) => allStatuses(pod)).find((status) => status.state?.terminated?.exitCode === rejectedExitCode);
+  if (refused !== undefined) return rejectedBy(refused);
+  const over = overLimits(pods);
+  if (over !== undefined) return { kind: 'rejected', stage: 'Build', rejection: over, findings: [] };
+  const failure = conditionOf(job.status?.conditions, 'Failed');
+  if (failure?.reason === 'DeadlineExceeded') return { kind: 'rejected', stage: 'Build', rejection: timedOut, findings: [] };
+  return { kind: 'faulted', message: bounded(faultOf(newest) ?? failure?.message ?? 'The Job failed without a word.') };
+}
+
+const timedOut: Rejection = {
+  rule: 'build/timeout',
+  message: 'The build took longer than spec.build.timeout allows and was stopped.',
+  mend: 'Make the build shorter (fewer or prebuilt dependencies), or raise spec.build.timeout.',
+};
+
+function rejectedBy(status: ContainerStatus): Failed {
+  const said = readMessage(status.state?.terminated, rejectionSchema);
+  const first = firstError(said?.findings ?? []);
+  if (said === undefined || first === undefined) return { kind: 'faulted', message: `The ${status.name} stage refused the app, but its reason is malformed.` };
+  const { rule, file, line, message, mend } = first;
+  const rejection = present({ rule, file, line, message, mend, log: said.log?.slice(-8_000) });
+  return { kind: 'rejected', stage: status.name === 'build' ? 'Build' : 'Review', rejection, findings: said.findings.slice(0, 50) };
+}
+
+function firstError(findings: readonly Finding[]): Finding | undefined {
+  return findings.find((finding) => finding.severity === 'error') ?? findings[0];
+}
+
+function faultOf(pod: Pod | undefined): string | undefined {
+  if (pod === undefined) return undefined;
+  const broken = allStatuses(pod).flatMap(({ name, state }) => (state?.terminated === undefined ? [] : [{ name, ...state.terminated }])).find(({ exitCode }) => exitCode !== 0);
+  if (broken === undefined) return pod.status?.message;
+  const reason = broken.reason === undefined ? '' : ` (${broken.reason})`;
+  const said = readMessage(broken, fault)?.fault ?? broken.message?.trim();
+  return `${broken.name} ended with exit code ${broken.exitCode}${reason}: ${said ?? 'no message'}`;
+}
+
+const stages = [['Clone', 'clone'], ['Review', 'review'], ['Build', 'build']] as const satisfies readonly (readonly [Stage, PipelineContainer])[];
+
+function running(job: Job, pod: Pod | undefined): { kind: 'running'; stage: Stage; since: string | undefined; trouble: string | undefined } {
+  let since = job.status?.startTime;
+  for (const [stage, name] of stages) {
+    const state = statusOf(pod, name)?.state;
+    const ended = state?.terminated;
+    if (ended?.exitCode === 0 && name !== 'build') {
+      since = ended.finishedAt ?? since;
+      continue;
+    }
+    return { kind: 'running', stage, since, trouble: troubleOf(pod, state?.waiting) };
+  }
+  return { kind: 'running', stage: 'Build', since, trouble: undefined };
+}
+
+function troubleOf(pod: Pod | undefined, waiting: { reason?: string; message?: string } | undefined): string | undefined {
+  if (pod === undefined) return undefined;
+  const held = unscheduled(pod) ?? heldBack(waiting);
+  return held === undefined ? undefined : bounded(`It has to wait: ${held}.`);
+}
+
+function readMessage<Schema extends z.ZodType>(terminated: Terminated | undefined, schema: Schema): z.output<Schema> | undefined {
+  const text = terminated?.message;
+  // The kubelet cuts in bytes and counts 12 KiB over all containers; anything longer is none of ours.
+  if (text === undefined || text.length > 3 * terminationMessageLimit) return undefined;
+  try {
+    const parsed = schema.safeParse(JSON.parse(text));
+    return parsed.success ? parsed.data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function statusOf(pod: Pod | undefined, name: PipelineContainer): ContainerStatus | undefined {
+  return pod === undefined ? undefined : allStatuses(pod).find((status) => status.name === name);
+}
+
+function allStatuses(pod: Pod): ContainerStatus[] {
+  return [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
+}
+
+function byAge(a: Pod, b: Pod): number {
+  return a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) || a.metadata.name.localeCompare(b.metadata.name);
+}
+
+function bounded(text: string): string {
+  return text.length > 900 ? `…${text.slice(-900)}` : text;
+}

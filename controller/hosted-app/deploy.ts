@@ -1,0 +1,96 @@
+// Step Deploy: the newest image runs behind its Service and NetworkPolicy, with the old one serving until it does.
+import { annotations } from '../../lib/names.ts';
+import { timestamp } from './timestamp.ts';
+import { APPLIED_HASH_ANNOTATION, hashOf, type KubeObject, type Manifest, type Resource } from '../runtime/index.ts';
+import { claims as claimResource, deployments, policies, services, type Pod } from './kinds.ts';
+import type { Observed } from './observed.ts';
+import { done, short, stalled, waiting, type Action, type Draft, type Outcome, type StepResult } from './outcome.ts';
+import { choose, type Choice } from './run/last-good.ts';
+import { claimsOf, deploymentOf, policyOf, replicasOf, serviceOf } from './run/objects.ts';
+import { diagnose, isReady, templateOf, type Expectation } from './run/pods.ts';
+import { judgeRollout } from './run/rollout.ts';
+import { podTemplate, startupMs, type Release } from './run/template.ts';
+
+export function deployStep(observed: Observed, draft: Draft): StepResult {
+  tellServed(observed, draft);
+  if (draft.built === undefined) return { outcomes: {} };
+  const { app, settings, deployment } = observed;
+  const wanted = { image: draft.built.image, commit: draft.built.commit, port: app.spec.run.port ?? draft.built.port ?? 8080 };
+  const target = podTemplate(app, settings, wanted);
+  const failing = failureOf(observed, target.hash, wanted.port);
+  const choice = choose(app, deployment, observed.pods, wanted, target.hash, failing !== undefined);
+  const chosen = choice.isTakenBack ? podTemplate(app, settings, choice.release) : target;
+  const manifest = deploymentOf(app, chosen.template, choice.marks);
+  const actions = applies(observed, manifest, choice.release.port);
+  const outcome = outcomeOf(observed, manifest, choice, chosen.hash);
+  return { outcomes: { Deployed: choice.isTakenBack ? takenBack(observed, wanted, choice, failing ?? outcome) : outcome }, actions };
+}
+
+function outcomeOf(observed: Observed, manifest: Manifest, choice: Choice, hash: string): Outcome {
+  const { app, deployment } = observed;
+  const { commit, port } = choice.release;
+  if (deployment === undefined || !isApplied(deployment, manifest)) return waiting('RollingOut', `Commit ${short(commit)} is being rolled out.`);
+  if (app.spec.suspend) return done('Suspended', 'No replica runs while the app is suspended; its data and its address are kept.');
+  return judgeRollout(deployment, observed.pods, { hash, commit, replicas: replicasOf(app), expected: expectation(observed, port) }, observed.now);
+}
+
+function failureOf(observed: Observed, hash: string, port: number): Outcome | undefined {
+  const expected = expectation(observed, port);
+  const rejection = observed.pods.filter((pod) => templateOf(pod) === hash).map((pod) => diagnose(pod, expected, observed.now)).find((found) => found !== undefined);
+  return rejection === undefined ? undefined : stalled('RolloutTakenBack', rejection);
+}
+
+/** The failing pods are gone once the last good release is back, so why they failed is read from what was said then. */
+function takenBack(observed: Observed, wanted: Release, choice: Choice, now: Outcome): Outcome {
+  const said = now.kind === 'stalled' ? now.rejection : observed.app.status?.rejection;
+  const rejection = said ?? { rule: 'run/taken-back', message: `Commit ${short(wanted.commit)} did not come to serve.`, mend: 'Look at its log, and push a commit that starts.' };
+  const back = `Commit ${short(choice.release.commit)} was put back.`;
+  return stalled('RolloutTakenBack', { ...rejection, message: rejection.message.endsWith(back) ? rejection.message : `${rejection.message} ${back}` });
+}
+
+function expectation(observed: Observed, port: number): Expectation {
+  const { startupTime, healthPath, resources } = observed.app.spec.run;
+  return { port, startupMs: startupMs(observed.app), startupTime, healthPath, memory: resources.memory };
+}
+
+function applies(observed: Observed, deployment: Manifest, port: number): Action[] {
+  const { app, settings } = observed;
+  // Pods of the release before may listen on another port and must stay reachable until they are gone.
+  const older = observed.pods.map((pod) => Number(pod.metadata.annotations?.[annotations.port])).filter((number) => number > 0);
+  const ports = [...new Set([port, ...older])].sort((a, b) => a - b);
+  const claims = claimsOf(app, settings).map((manifest) => applyAction(claimResource, manifest, observed.claims.find((claim) => claim.metadata.name === manifest.metadata.name)));
+  return [
+    ...claims,
+    applyAction(policies, policyOf(app, settings, ports), observed.policy),
+    applyAction(services, serviceOf(app), observed.service),
+    applyAction(deployments, deployment, observed.deployment),
+  ];
+}
+
+function applyAction(resource: Resource, manifest: Manifest, cached: KubeObject | undefined): Action {
+  return { kind: 'apply', resource, manifest, cached };
+}
+
+/** True when the cached object carries this manifest. */
+export function isApplied(cached: KubeObject, manifest: Manifest): boolean {
+  return cached.metadata.annotations?.[APPLIED_HASH_ANNOTATION] === hashOf(manifest);
+}
+
+/**
+ * Says what really answers at the published address: the release that did so far as long as one pod of it is ready,
+ * then the one that came after. Before the address is published, nothing does.
+ */
+function tellServed(observed: Observed, draft: Draft): void {
+  if (draft.url === undefined) return;
+  const serving = observed.pods.filter(isReady).map(releaseOf);
+  const { served } = draft;
+  if (serving.some((release) => release.image === served?.image && release.commit === served.commit)) return;
+  const next = serving[0];
+  if (next === undefined) delete draft.served;
+  else draft.served = { ...next, since: timestamp(observed.now) };
+}
+
+/** Image and commit that a pod was made from. */
+export function releaseOf(pod: Pod): { image: string; commit: string } {
+  return { image: pod.metadata.annotations?.[annotations.image] ?? '', commit: pod.metadata.annotations?.[annotations.commit] ?? '' };
+}

@@ -1,0 +1,70 @@
+// Gathers from the caches all that a reconcile looks at.
+import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
+import { inOrder, isQueued } from '../build-queue/order.ts';
+import { StallingError, type KubeObject, type Store } from '../runtime/index.ts';
+import type { Errands } from './errands.ts';
+import type { Deployment, HostedAppObject, HttpRoute, Job, Pod } from './kinds.ts';
+import type { Observed, ProbeAnswer } from './observed.ts';
+import { hostOf, type Settings } from './settings.ts';
+import { sourceIdentity } from './source.ts';
+import type { SourceAnswer, SourceQuestion } from './source/ls-remote.ts';
+
+/** The caches that the operator reads; those of children have an index `app`, by the label of the app's name. */
+export interface Caches {
+  readonly apps: Store<HostedAppObject>;
+  readonly jobs: Store<Job>;
+  readonly pipelinePods: Store<Pod>;
+  readonly deployments: Store<Deployment>;
+  readonly services: Store<KubeObject>;
+  readonly policies: Store<KubeObject>;
+  readonly claims: Store<KubeObject>;
+  readonly pods: Store<Pod>;
+  readonly routes: Store<HttpRoute>;
+}
+
+/** Name of the index by app. */
+export const byApp = 'app';
+
+interface Answers {
+  readonly polls: Errands<SourceQuestion, SourceAnswer>;
+  readonly probes: Errands<string, ProbeAnswer>;
+}
+
+/** Makes the observer. An app is parsed once for each version of it. */
+export function createObserver(caches: Caches, settings: Settings): (app: HostedAppObject, now: Date, answers: Answers) => Observed {
+  const parsed = new WeakMap<HostedAppObject, HostedApp>();
+
+  function parse(object: HostedAppObject): HostedApp {
+    const known = parsed.get(object);
+    if (known !== undefined) return known;
+    const result = hostedApp.safeParse(object);
+    const whole = result.success ? result : hostedApp.safeParse({ ...object, status: undefined });
+    if (!whole.success) throw new StallingError('SpecUnreadable', `The API server let through a spec that cannot be read: ${whole.error.message.slice(0, 500)}`);
+    parsed.set(object, whole.data);
+    return whole.data;
+  }
+
+  return (object, now, { polls, probes }) => {
+    const app = parse(object);
+    const { name, namespace } = app.metadata;
+    const key = `${namespace}/${name}`;
+    const jobs = caches.jobs.byIndex(byApp, name);
+    return {
+      app,
+      now,
+      settings,
+      poll: polls.take(key, sourceIdentity(app)),
+      probe: probes.take(key, hostOf(settings, name)),
+      jobs,
+      pipelinePods: caches.pipelinePods.byIndex(byApp, name),
+      // Sorting all that wait is worth it only for those who do.
+      queue: jobs.some(isQueued) ? inOrder(caches.jobs.list()).map((job) => job.metadata.name) : [],
+      deployment: caches.deployments.get(key),
+      service: caches.services.get(key),
+      policy: caches.policies.get(key),
+      claims: caches.claims.byIndex(byApp, name),
+      pods: caches.pods.byIndex(byApp, name),
+      route: caches.routes.get(key),
+    };
+  };
+}

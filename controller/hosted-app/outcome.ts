@@ -1,0 +1,77 @@
+// How a step of the reconciler ended, and what it asks to have done.
+import type { HostedAppStatus } from '../../crds/hosted-app.ts';
+import type { KubeObject, Manifest, Resource } from '../runtime/index.ts';
+import type { Observed } from './observed.ts';
+
+export type Rejection = NonNullable<HostedAppStatus['rejection']>;
+
+/** What every outcome says: `reason` (CamelCase) and `message` become those of a condition and of an event. */
+interface Told {
+  readonly reason: string;
+  readonly message: string;
+  /** Look again after this many milliseconds, even if nothing changes. */
+  readonly afterMs?: number | undefined;
+}
+
+/**
+ * - `done`: the step holds.
+ * - `waiting`: nothing is wrong; something else has to happen first.
+ * - `stalled`: a person has to change something; `rejection` says what.
+ * - `failed`: something broke that may well work the next time; it is tried again.
+ * `blocking: false` means that it is worth a condition, but the app as a whole is none the worse.
+ */
+export type Outcome =
+  | (Told & { readonly kind: 'done' })
+  | (Told & { readonly kind: 'waiting' })
+  | (Told & { readonly kind: 'stalled'; readonly rejection?: Rejection })
+  | (Told & { readonly kind: 'failed'; readonly blocking?: boolean });
+
+export function done(reason: string, message: string, afterMs?: number): Outcome {
+  return { kind: 'done', reason, message, afterMs };
+}
+
+export function waiting(reason: string, message: string, afterMs?: number): Outcome {
+  return { kind: 'waiting', reason, message, afterMs };
+}
+
+export function stalled(reason: string, rejection: Rejection, afterMs?: number): Outcome {
+  return { kind: 'stalled', reason, message: `${rejection.message} ${rejection.mend}`, rejection, afterMs };
+}
+
+export function failed(reason: string, message: string, afterMs?: number): Outcome {
+  return { kind: 'failed', reason, message, afterMs };
+}
+
+/** A change that a step asks for. Steps are pure; reconcile.ts alone carries these out. */
+export type Action =
+  | { readonly kind: 'apply'; readonly resource: Resource; readonly manifest: Manifest; readonly cached: KubeObject | undefined }
+  | { readonly kind: 'create'; readonly resource: Resource; readonly manifest: Manifest }
+  | { readonly kind: 'delete'; readonly resource: Resource; readonly object: KubeObject }
+  | { readonly kind: 'poll' }
+  | { readonly kind: 'probe'; readonly host: string };
+
+/** Status fields on their way to the next status; steps fill in theirs. Conditions, phase and since are made by status.ts. */
+export type Draft = Omit<HostedAppStatus, 'conditions' | 'phase' | 'since' | 'observedGeneration' | 'rejection'>;
+
+/** What a step gives back. */
+export interface StepResult {
+  /** By condition type, in the order of the steps. */
+  readonly outcomes: Partial<Record<StepCondition, Outcome>>;
+  /** Carried out at once, in order. */
+  readonly actions?: readonly Action[];
+  /** Carried out once the status that tells of them is written: a deletion must not be forgotten by history. */
+  readonly afterStatus?: readonly Action[];
+}
+
+/** Conditions of the steps in order; `Published` is told by Ready alone. */
+export const stepConditions = ['SourceResolved', 'Reviewed', 'Built', 'Deployed', 'Routed', 'Published'] as const;
+export type StepCondition = (typeof stepConditions)[number];
+export type Outcomes = Partial<Record<StepCondition, Outcome>>;
+
+/** A step: reads `observed` (never changing it), fills in its part of `draft`, says how it stands and what it wants done. */
+export type Step = (observed: Observed, draft: Draft) => StepResult;
+
+/** First characters of a commit id, as people write it. */
+export function short(commit: string): string {
+  return commit.slice(0, 7);
+}

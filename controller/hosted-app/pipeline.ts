@@ -1,0 +1,202 @@
+// Step Pipeline: one Job a commit and its build inputs, from the queue to an image or a refusal.
+import { timestamp } from './timestamp.ts';
+import { annotations } from '../../lib/names.ts';
+import type { HistoryEntry } from '../../crds/hosted-app.ts';
+import { faultDelayMs, faultsOf, isRecorded, nextNumber, numberOf, record } from './build/history.ts';
+import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './build/inputs.ts';
+import { imageName, pipelineJob } from './build/job.ts';
+import { isFinished, judge, type Reviewed, type Verdict } from './build/verdict.ts';
+import { jobs as jobResource, type Job } from './kinds.ts';
+import type { Observed } from './observed.ts';
+import { done, failed, short, stalled, waiting, type Action, type Draft, type Outcomes, type StepResult } from './outcome.ts';
+
+/** What the newest commit asks for. */
+interface Wanted {
+  readonly commit: string;
+  readonly inputs: BuildInputs;
+  readonly name: string;
+}
+
+export function pipelineStep(observed: Observed, draft: Draft): StepResult {
+  const { app } = observed;
+  if (app.spec.suspend) return { outcomes: suspended(draft), afterStatus: supersede(observed, draft, undefined, 'the app was suspended') };
+  if (draft.source === undefined) return { outcomes: {} };
+  const inputs = buildInputs(app);
+  const { commit } = draft.source;
+  const wanted: Wanted = { commit, inputs, name: jobName(app.metadata.name, commit, inputs.hash) };
+  const superseded = supersede(observed, draft, wanted.name, `${short(commit)} took its place`);
+  if (draft.built?.commit === commit && draft.built.inputsHash === inputs.hash) {
+    return { outcomes: standing(draft, commit), afterStatus: [...superseded, ...oldJobs(observed, wanted.name)] };
+  }
+  const result = pursue(observed, draft, wanted);
+  return { ...result, afterStatus: [...superseded, ...(result.afterStatus ?? []), ...oldJobs(observed, wanted.name)] };
+}
+
+function pursue(observed: Observed, draft: Draft, wanted: Wanted): StepResult {
+  const job = observed.jobs.find((candidate) => candidate.metadata.name === wanted.name);
+  if (job === undefined) return start(observed, draft, wanted);
+  if (job.metadata.deletionTimestamp !== undefined) return { outcomes: inTurn('Starting', 'The last Job of this commit is being cleared away.') };
+  if (job.metadata.annotations?.[annotations.appUid] !== observed.app.metadata.uid) {
+    return { outcomes: inTurn('Starting', 'A Job of an earlier app of this name is being cleared away.'), afterStatus: [remove(job)] };
+  }
+  const verdict = judge(job, podsOf(observed, job), imageName(observed.settings, observed.app.metadata.name));
+  tellPipeline(observed, draft, job, verdict);
+  return conclude(observed, draft, wanted, job, verdict);
+}
+
+function start(observed: Observed, draft: Draft, wanted: Wanted): StepResult {
+  const history = draft.history ?? [];
+  const faults = faultsOf(history, wanted.name);
+  const { faultLimit } = observed.settings.pipeline;
+  if (faults.length >= faultLimit) return { outcomes: givenUp(faults) };
+  const number = numberFor(observed, draft, wanted.name);
+  const reason = whyBuilt({ commit: wanted.commit, inputs: wanted.inputs.each, previous: previousOf(observed, draft), faults: faults.length, faultLimit });
+  const asked = draft.pipeline?.job === wanted.name && draft.pipeline.number === number ? draft.pipeline.stageSince : undefined;
+  draft.pipeline = { job: wanted.name, number, reason, stage: 'Queued', stageSince: asked ?? timestamp(observed.now) };
+  delete draft.findings;
+  const manifest = pipelineJob(observed.app, observed.settings, { ...wanted, number, reason });
+  return { outcomes: inTurn('Queued', `Pipeline ${number} of commit ${short(wanted.commit)} is queued: ${reason}.`), actions: [{ kind: 'create', resource: jobResource, manifest }] };
+}
+
+/** The same number while the cache has not caught up with a Job that was made already. */
+function numberFor(observed: Observed, draft: Draft, name: string): number {
+  const history = draft.history ?? [];
+  const told = draft.pipeline?.job === name ? draft.pipeline.number : undefined;
+  const pending = told !== undefined && !history.some((entry) => entry.number === told);
+  return pending ? told : nextNumber(history, observed.jobs, draft.pipeline?.number);
+}
+
+function previousOf(observed: Observed, draft: Draft): { commit: string | undefined; inputs: ReturnType<typeof inputsOf> } | undefined {
+  const newest = observed.jobs.toSorted((a, b) => numberOf(b) - numberOf(a))[0];
+  if (newest !== undefined) return { commit: newest.metadata.annotations?.[annotations.commit], inputs: inputsOf(newest) };
+  const last = draft.history?.[0];
+  return last === undefined ? undefined : { commit: last.commit, inputs: undefined };
+}
+
+function conclude(observed: Observed, draft: Draft, wanted: Wanted, job: Job, verdict: Verdict): StepResult {
+  switch (verdict.kind) {
+    case 'queued': return { outcomes: inTurn('Queued', `Commit ${short(wanted.commit)} waits for its turn: place ${draft.pipeline?.position ?? '?'} in the queue of builds.`) };
+    case 'running': return { outcomes: underWay(verdict, wanted.commit) };
+    case 'succeeded': return succeeded(observed, draft, wanted, job, verdict);
+    case 'rejected': return rejected(observed, draft, job, verdict);
+    case 'faulted': return faulted(observed, draft, job, verdict.message);
+  }
+}
+
+function succeeded(observed: Observed, draft: Draft, wanted: Wanted, job: Job, verdict: Verdict & { kind: 'succeeded' }): StepResult {
+  const { image, port, findings } = verdict.result;
+  draft.built = { image, commit: wanted.commit, inputsHash: wanted.inputs.hash, ...(port === undefined ? {} : { port }) };
+  tellReview(draft, verdict.review);
+  draft.findings = [...(draft.findings ?? []), ...findings].slice(0, 50);
+  draft.history = record(draft.history ?? [], job, observed.now, { result: 'Succeeded', image });
+  return { outcomes: standing(draft, wanted.commit) };
+}
+
+function rejected(observed: Observed, draft: Draft, job: Job, verdict: Verdict & { kind: 'rejected' }): StepResult {
+  const { rejection, stage } = verdict;
+  draft.findings = [...(verdict.review?.findings ?? []), ...verdict.findings].slice(0, 50);
+  draft.history = record(draft.history ?? [], job, observed.now, { result: 'Rejected', message: `${rejection.rule}: ${rejection.message}` });
+  if (stage === 'Review') return { outcomes: { Reviewed: stalled('ReviewRejected', rejection), Built: waiting('NotReached', 'The review came to a refusal, so nothing is built.') } };
+  const reason = rejection.rule === 'build/timeout' ? 'BuildTimedOut' : 'BuildRejected';
+  return { outcomes: { Reviewed: passed(verdict.review?.findings.length ?? 0), Built: stalled(reason, rejection) } };
+}
+
+/** The Job is kept until the wait is over, with its pods, so that what happened can be looked at. */
+function faulted(observed: Observed, draft: Draft, job: Job, message: string): StepResult {
+  const wasRecorded = isRecorded(draft.history ?? [], job);
+  draft.history = record(draft.history ?? [], job, observed.now, { result: 'Faulted', message });
+  const faults = faultsOf(draft.history, job.metadata.name);
+  if (faults.length >= observed.settings.pipeline.faultLimit) return { outcomes: givenUp(faults) };
+  const endedAt = Date.parse(faults[0]?.finishedAt ?? timestamp(observed.now));
+  const dueIn = endedAt + faultDelayMs(faults.length) - observed.now.getTime();
+  const outcome = failed('PipelineFaulted', `${message} It is tried again by itself.`, Math.max(dueIn, 0));
+  return { outcomes: stageFailed(outcome), afterStatus: dueIn <= 0 && wasRecorded ? [remove(job)] : [] };
+}
+
+function stageFailed(outcome: ReturnType<typeof failed>): Outcomes {
+  return { Reviewed: waiting('NotReached', 'The pipeline is tried again after a fault of the platform.'), Built: outcome };
+}
+
+function givenUp(faults: readonly HistoryEntry[]): Outcomes {
+  const rejection = {
+    rule: 'platform/fault',
+    message: `The platform failed ${faults.length} times at this commit: ${faults[0]?.message ?? 'no message'}`.slice(0, 1_500),
+    mend: `This is not your app's doing. Push a new commit, or have the platform's operator change the annotation ${annotations.rebuild}.`,
+  };
+  return { Reviewed: waiting('NotReached', 'The pipeline could not be run.'), Built: stalled('PipelineFaulted', rejection) };
+}
+
+/** Once an image is there it stays so, whether its Job still exists or not. */
+function standing(draft: Draft, commit: string): Outcomes {
+  const warnings = (draft.findings ?? []).length;
+  return { Reviewed: passed(warnings), Built: done('Built', `Commit ${short(commit)} is built: ${draft.built?.image.split('/').at(-1) ?? ''}.`) };
+}
+
+function passed(warnings: number): ReturnType<typeof done> {
+  return done('ReviewPassed', warnings === 0 ? 'Nothing was found.' : `Passed with ${warnings} warning${warnings === 1 ? '' : 's'}; see status.findings.`);
+}
+
+function underWay(verdict: Verdict & { kind: 'running' }, commit: string): Outcomes {
+  const trouble = verdict.trouble === undefined ? '' : ` ${verdict.trouble}`;
+  if (verdict.stage !== 'Build') {
+    const told = verdict.stage === 'Clone' ? waiting('Cloning', `Commit ${short(commit)} is being cloned.${trouble}`) : waiting('Reviewing', `Commit ${short(commit)} is being reviewed.${trouble}`);
+    return { Reviewed: told, Built: waiting('NotReached', 'The review comes first.') };
+  }
+  return { Reviewed: passed(verdict.review?.findings.length ?? 0), Built: waiting('Building', `Commit ${short(commit)} is being built.${trouble}`) };
+}
+
+function inTurn(reason: string, message: string): Outcomes {
+  return { Reviewed: waiting(reason, message), Built: waiting('NotReached', 'The review comes first.') };
+}
+
+function suspended(draft: Draft): Outcomes {
+  delete draft.pipeline;
+  return draft.built === undefined ? {} : standing(draft, draft.built.commit);
+}
+
+function tellPipeline(observed: Observed, draft: Draft, job: Job, verdict: Verdict): void {
+  const place = observed.queue.indexOf(job.metadata.name);
+  const reason = job.metadata.annotations?.[annotations.reason];
+  draft.pipeline = {
+    job: job.metadata.name,
+    number: numberOf(job),
+    ...(verdict.pod === undefined ? {} : { pod: verdict.pod }),
+    ...(reason === undefined ? {} : { reason }),
+    ...stageOf(job, verdict),
+    ...(verdict.kind === 'queued' && place >= 0 ? { position: place + 1 } : {}),
+  };
+  if (verdict.kind === 'running') tellReview(draft, verdict.review);
+}
+
+function stageOf(job: Job, verdict: Verdict): { stage?: 'Queued' | 'Clone' | 'Review' | 'Build'; stageSince?: string } {
+  if (verdict.kind === 'queued') return { stage: 'Queued', stageSince: job.metadata.creationTimestamp };
+  if (verdict.kind !== 'running') return {};
+  return { stage: verdict.stage, ...(verdict.since === undefined ? {} : { stageSince: verdict.since }) };
+}
+
+function tellReview(draft: Draft, review: Reviewed | undefined): void {
+  if (review === undefined) return;
+  draft.findings = review.findings.slice(0, 50);
+  draft.plan = review.plan;
+}
+
+function podsOf(observed: Observed, job: Job): Observed['pipelinePods'] {
+  return observed.pipelinePods.filter((pod) => (pod.metadata.ownerReferences ?? []).some((owner) => owner.uid === job.metadata.uid));
+}
+
+/** Ends every pipeline but `current` that is still on its way. */
+function supersede(observed: Observed, draft: Draft, current: string | undefined, why: string): Action[] {
+  const overtaken = observed.jobs.filter((job) => job.metadata.name !== current && !isFinished(job) && job.metadata.deletionTimestamp === undefined);
+  for (const job of overtaken) draft.history = record(draft.history ?? [], job, observed.now, { result: 'Superseded', message: why });
+  return overtaken.map(remove);
+}
+
+/** Finished Jobs beyond the limit, oldest first to go; what they came to is in history. */
+function oldJobs(observed: Observed, current: string): Action[] {
+  const finished = observed.jobs.filter((job) => isFinished(job) && job.metadata.name !== current && job.metadata.deletionTimestamp === undefined);
+  return finished.toSorted((a, b) => numberOf(b) - numberOf(a)).slice(observed.settings.pipeline.historyLimit).map(remove);
+}
+
+function remove(job: Job): Action {
+  return { kind: 'delete', resource: jobResource, object: job };
+}

@@ -1,0 +1,40 @@
+// Step Publish: calls an app live once it answers, through the gateway itself where that is configured.
+import { timestamp } from './timestamp.ts';
+import type { Observed } from './observed.ts';
+import { done, waiting, type Draft, type Outcomes, type StepResult } from './outcome.ts';
+import { isReady } from './run/pods.ts';
+import { releaseOf } from './deploy.ts';
+import { replicasOf } from './run/objects.ts';
+import { hostOf, urlOf } from './settings.ts';
+
+const retryMs = 1_000;
+const doubtMs = 30_000;
+
+/** `before`: how the steps before stand; an app is published only when Deploy and Route hold. */
+export function publishStep(observed: Observed, draft: Draft, before: Outcomes): StepResult {
+  const { app, settings } = observed;
+  if (![before.Deployed, before.Routed].every((outcome) => outcome?.kind === 'done')) return { outcomes: {} };
+  if (replicasOf(app) === 0) return { outcomes: { Published: waiting('ScaledToZero', 'No replica is asked for, so nothing answers.') } };
+  const url = urlOf(settings, app.metadata.name);
+  if (draft.url !== url && mustAsk(observed)) return probing(observed, url);
+  const release = observed.pods.filter(isReady).map(releaseOf)[0];
+  if (release === undefined) return { outcomes: { Published: waiting('Confirming', 'Waiting to see a replica that is ready.') } };
+  draft.url = url;
+  draft.served ??= { ...release, since: timestamp(observed.now) };
+  return { outcomes: { Published: done('Live', `${url} answers.`) } };
+}
+
+function mustAsk({ settings, probe, app, now }: Observed): boolean {
+  if (settings.probeUrl === undefined || probe?.answers === true) return false;
+  // A gateway takes a moment to learn a route. What is still a bare 404 after that is the app's own.
+  const since = app.status?.phase === 'Routing' ? Date.parse(app.status.since ?? '') : now.getTime();
+  return probe?.isDoubtful !== true || now.getTime() - since < doubtMs;
+}
+
+function probing(observed: Observed, url: string): StepResult {
+  const detail = observed.probe === undefined ? '' : ` The last answer was ${observed.probe.detail}.`;
+  return {
+    outcomes: { Published: waiting('Confirming', `Asking ${url} through the gateway.${detail}`, retryMs) },
+    actions: [{ kind: 'probe', host: hostOf(observed.settings, observed.app.metadata.name) }],
+  };
+}

@@ -1,0 +1,122 @@
+// Reconciles one HostedApp: looks, runs the steps in order, carries out what they ask, writes one status.
+import { isDeepStrictEqual } from 'node:util';
+import type { HostedAppStatus } from '../../crds/hosted-app.ts';
+import {
+  ApiError, applyIfChanged, applyStatus, deleteObject, done as settled, isApiStatus, requeueAfter, refOf, type Client, type EventRecorder, type Reconcile, type ReconcileResult,
+} from '../runtime/index.ts';
+import { deployStep } from './deploy.ts';
+import type { Errands } from './errands.ts';
+import { transitions } from './events.ts';
+import { hold, release } from './finalize.ts';
+import { hostedApps, type HostedAppObject } from './kinds.ts';
+import { createObserver, type Caches } from './observe.ts';
+import type { Observed, ProbeAnswer } from './observed.ts';
+import { failed, type Action, type Outcomes, type Step, type StepCondition, type StepResult } from './outcome.ts';
+import { pipelineStep } from './pipeline.ts';
+import { publishStep } from './publish.ts';
+import { routeStep } from './route.ts';
+import type { Settings } from './settings.ts';
+import { sourceIdentity, sourceStep } from './source.ts';
+import type { SourceAnswer, SourceQuestion } from './source/ls-remote.ts';
+import { draftOf, makeStatus } from './status.ts';
+
+export interface ReconcilerOptions {
+  readonly client: Client;
+  readonly caches: Caches;
+  readonly settings: Settings;
+  readonly recorder: EventRecorder;
+  readonly polls: Errands<SourceQuestion, SourceAnswer>;
+  readonly probes: Errands<string, ProbeAnswer>;
+  readonly now?: () => Date;
+}
+
+/** The steps before Publish, each with the condition that a refusal of the API server is told in. */
+const steps: readonly (readonly [Step, StepCondition])[] = [[sourceStep, 'SourceResolved'], [pipelineStep, 'Built'], [deployStep, 'Deployed'], [routeStep, 'Routed']];
+
+/** Refused writes are tried again after this long; what refuses them (a quota, a policy) sends no event. */
+const refusedRetryMs = 30_000;
+
+/** Makes the reconcile function. It keeps nothing between calls but the last status it wrote, until the cache has it. */
+export function createReconciler(options: ReconcilerOptions): Reconcile {
+  const { client, caches, settings, recorder, polls, probes, now = () => new Date() } = options;
+  const written = new Map<string, HostedAppObject>();
+  const observe = createObserver(caches, settings);
+
+  /** The cache may be behind our own last write; judging by it would undo what was written. */
+  function newest(key: string): HostedAppObject | undefined {
+    const cached = caches.apps.get(key);
+    const own = written.get(key);
+    if (own === undefined || cached === undefined) return cached;
+    if (cached.metadata.uid === own.metadata.uid && BigInt(cached.metadata.resourceVersion) < BigInt(own.metadata.resourceVersion)) return own;
+    written.delete(key);
+    return cached;
+  }
+
+  async function act(observed: Observed, action: Action, signal: AbortSignal): Promise<void> {
+    const { app } = observed;
+    const key = `${app.metadata.namespace}/${app.metadata.name}`;
+    switch (action.kind) {
+      case 'apply': await applyIfChanged(client, action.resource, action.cached, action.manifest, { signal }); return;
+      case 'create': await createOnce(client, action, signal); return;
+      case 'delete': await deleteObject(client, action.resource, action.object, { propagation: 'Background', signal }); return;
+      case 'poll': polls.start(key, sourceIdentity(app), { repo: app.spec.source.repo, revision: app.spec.source.revision }); return;
+      case 'probe': probes.start(key, action.host, action.host); return;
+    }
+  }
+
+  /** Runs a step and what it asks for; what the API server refuses for good becomes the step's outcome. */
+  async function runStep(observed: Observed, condition: StepCondition, result: StepResult, signal: AbortSignal): Promise<Outcomes> {
+    try {
+      for (const action of result.actions ?? []) await act(observed, action, signal);
+      return result.outcomes;
+    } catch (error) {
+      if (!(error instanceof ApiError) || ![400, 403, 404, 422].includes(error.status)) throw error;
+      return { ...result.outcomes, [condition]: failed('Refused', `The cluster refuses what the app asks for: ${error.message.slice(0, 1_000)}`, refusedRetryMs) };
+    }
+  }
+
+  async function writeStatus(app: HostedAppObject, status: HostedAppStatus, signal: AbortSignal): Promise<void> {
+    const key = `${app.metadata.namespace ?? ''}/${app.metadata.name}`;
+    if (isDeepStrictEqual(status, app.status)) return;
+    written.set(key, await applyStatus(client, hostedApps, refOf(key), status, { signal }));
+    for (const note of transitions(app.status, status)) recorder.record(app, note);
+  }
+
+  return async (key, { signal }) => {
+    const cached = newest(key);
+    if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {
+      for (const forget of [polls, probes, { forget: () => written.delete(key) }]) forget.forget(key);
+      return cached === undefined ? settled : release(client, cached, settings.buildsNamespace, signal);
+    }
+    const app = await hold(client, cached, signal);
+    if (app !== cached) written.set(key, app);
+    const observed = observe(app, now(), { polls, probes });
+    const draft = draftOf(observed.app.status);
+    const outcomes: Outcomes = {};
+    const later: Action[] = [];
+    for (const [step, condition] of steps) {
+      const result = step(observed, draft);
+      Object.assign(outcomes, await runStep(observed, condition, result, signal));
+      later.push(...(result.afterStatus ?? []));
+    }
+    Object.assign(outcomes, await runStep(observed, 'Published', publishStep(observed, draft, outcomes), signal));
+    await writeStatus(app, makeStatus(observed, draft, outcomes), signal);
+    for (const action of later) await act(observed, action, signal);
+    return comeBack(outcomes);
+  };
+}
+
+function comeBack(outcomes: Outcomes): ReconcileResult {
+  const times = Object.values(outcomes).flatMap(({ afterMs }) => (afterMs !== undefined && Number.isFinite(afterMs) ? [afterMs] : []));
+  return times.length === 0 ? settled : requeueAfter(Math.max(0, Math.min(...times)));
+}
+
+/** The name says all that a Job is made from, so one that is there already is the one that was asked for. */
+async function createOnce(client: Client, action: Action & { kind: 'create' }, signal: AbortSignal): Promise<void> {
+  try {
+    await client.create(action.resource, action.manifest, { signal, fieldManager: 'moorage' });
+  } catch (error) {
+    if (!isApiStatus(error, 409)) throw error;
+  }
+}
+

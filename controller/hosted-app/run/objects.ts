@@ -1,0 +1,109 @@
+// The objects beside the pod: Deployment, Service, NetworkPolicy, volume claims and HTTPRoute of an app.
+import { labels } from '../../../lib/names.ts';
+import type { HostedApp } from '../../../crds/hosted-app.ts';
+import type { Manifest } from '../../runtime/index.ts';
+import { hostOf, type Settings } from '../settings.ts';
+import { claimName, labelsOf, selectorOf, startupMs } from './template.ts';
+
+function child(app: HostedApp, apiVersion: string, kind: string, name: string, marks: Record<string, string> = {}): Manifest {
+  return {
+    apiVersion,
+    kind,
+    metadata: {
+      name,
+      namespace: app.metadata.namespace,
+      labels: labelsOf(app.metadata.name),
+      ...(Object.keys(marks).length === 0 ? {} : { annotations: marks }),
+      ownerReferences: [{ apiVersion: app.apiVersion, kind: app.kind, name: app.metadata.name, uid: app.metadata.uid, controller: true, blockOwnerDeletion: true }],
+    },
+  };
+}
+
+/** Replicas that are asked for now; with a volume at most one. */
+export function replicasOf(app: HostedApp): number {
+  if (app.spec.suspend) return 0;
+  return isRecreated(app) ? Math.min(1, app.spec.run.replicas) : app.spec.run.replicas;
+}
+
+/** The Deployment of one pod template; `marks` are annotations by which the rollout is steered. */
+export function deploymentOf(app: HostedApp, template: object, marks: Record<string, string>): Manifest {
+  return {
+    ...child(app, 'apps/v1', 'Deployment', app.metadata.name, marks),
+    spec: {
+      replicas: replicasOf(app),
+      revisionHistoryLimit: 3,
+      // Beyond the time to start, what is left is for scheduling and for pulling the image.
+      progressDeadlineSeconds: Math.ceil(startupMs(app) / 1000) + 600,
+      selector: { matchLabels: selectorOf(app.metadata.name) },
+      strategy: isRecreated(app) ? { type: 'Recreate' } : { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
+      template,
+    },
+  };
+}
+
+/** True when the old replica has to go before the new one can come: a volume can be mounted once. */
+export function isRecreated(app: HostedApp): boolean {
+  return app.spec.run.volumes.length > 0;
+}
+
+/** The Service. It aims at the port by name, so that pods of two releases with two ports are both reached. */
+export function serviceOf(app: HostedApp): Manifest {
+  return {
+    ...child(app, 'v1', 'Service', app.metadata.name),
+    spec: { selector: selectorOf(app.metadata.name), ports: [{ name: 'http', port: 80, protocol: 'TCP', targetPort: 'http' }] },
+  };
+}
+
+/** Only the gateway may come in; only DNS and public addresses may be reached. */
+export function policyOf(app: HostedApp, settings: Settings, ports: readonly number[]): Manifest {
+  const closed = (six: boolean): string[] => settings.run.closedCidrs.filter((cidr) => cidr.includes(':') === six);
+  const open = (cidr: string, except: string[]): object => ({ to: [{ ipBlock: { cidr, ...(except.length === 0 ? {} : { except }) } }] });
+  return {
+    ...child(app, 'networking.k8s.io/v1', 'NetworkPolicy', app.metadata.name),
+    spec: {
+      podSelector: { matchLabels: selectorOf(app.metadata.name) },
+      policyTypes: ['Ingress', 'Egress'],
+      ingress: [{ from: [{ namespaceSelector: { matchLabels: settings.gateway.namespaceLabels } }], ports: ports.map((port) => ({ port, protocol: 'TCP' })) }],
+      egress: [
+        {
+          to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'kube-system' } }, podSelector: { matchLabels: { 'k8s-app': 'kube-dns' } } }],
+          ports: [{ port: 53, protocol: 'UDP' }, { port: 53, protocol: 'TCP' }],
+        },
+        open('0.0.0.0/0', closed(false)),
+        open('::/0', closed(true)),
+      ],
+    },
+  };
+}
+
+/** The claims of the app's volumes. They go with the app, not with the volume's entry in the spec: data is not deleted by an edit. */
+export function claimsOf(app: HostedApp, settings: Settings): Manifest[] {
+  const { storageClass } = settings.run;
+  return app.spec.run.volumes.map(({ name, size }) => ({
+    ...child(app, 'v1', 'PersistentVolumeClaim', claimName(app.metadata.name, name)),
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: size } },
+      ...(storageClass === undefined ? {} : { storageClassName: storageClass }),
+    },
+  }));
+}
+
+/** The HTTPRoute. */
+export function routeOf(app: HostedApp, settings: Settings): Manifest {
+  const { name, namespace } = settings.gateway;
+  return {
+    ...child(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', app.metadata.name),
+    spec: {
+      parentRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name, namespace, sectionName: 'https' }],
+      hostnames: [hostOf(settings, app.metadata.name)],
+      rules: [{
+        matches: [{ path: { type: 'PathPrefix', value: '/' } }],
+        backendRefs: [{ group: '', kind: 'Service', name: app.metadata.name, port: 80, weight: 1 }],
+      }],
+    },
+  };
+}
+
+/** Label selector of all the children of apps. */
+export const childSelector = `${labels.app},${labels.component}=app`;

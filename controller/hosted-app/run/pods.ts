@@ -1,0 +1,115 @@
+// What the pods of a rollout tell: which ones serve, and why one does not.
+import { annotations } from '../../../lib/names.ts';
+import { heldBack, isTrue, unscheduled, type ContainerStatus, type Pod, type Terminated } from '../kinds.ts';
+import type { Rejection } from '../outcome.ts';
+
+/** What an app was given, for messages. */
+export interface Expectation {
+  readonly port: number;
+  readonly startupMs: number;
+  readonly startupTime: string;
+  readonly healthPath: string | undefined;
+  readonly memory: string;
+}
+
+/** True when the pod takes requests. */
+export function isReady(pod: Pod): boolean {
+  return pod.metadata.deletionTimestamp === undefined && isTrue(pod.status?.conditions, 'Ready');
+}
+
+/** Hash of the template that the pod was made from. */
+export function templateOf(pod: Pod): string | undefined {
+  return pod.metadata.annotations?.[annotations.template];
+}
+
+/** The reason why this pod does not serve, if it is one that its author can act on. */
+export function diagnose(pod: Pod, expected: Expectation, now: Date): Rejection | undefined {
+  const status = appStatus(pod);
+  if (status === undefined || status.ready) return undefined;
+  return misconfigured(status) ?? outOfMemory(status, expected) ?? neverListened(status, expected, now) ?? crashed(status);
+}
+
+/** What keeps the pod from starting, in a sentence, where nobody is to blame yet. */
+export function holdUp(pod: Pod): string | undefined {
+  const held = unscheduled(pod) ?? heldBack(appStatus(pod)?.state?.waiting);
+  return held === undefined ? undefined : cut(held);
+}
+
+/** When to look at a pod again because its time to start is over, in milliseconds; nothing when it is not starting. */
+export function startsUntil(pod: Pod, expected: Expectation, now: Date): number | undefined {
+  const status = appStatus(pod);
+  const startedAt = status?.state?.running?.startedAt;
+  if (startedAt === undefined || status?.ready === true) return undefined;
+  const left = Date.parse(startedAt) + expected.startupMs + 1_000 - now.getTime();
+  return left > 0 ? left : undefined;
+}
+
+function appStatus(pod: Pod): ContainerStatus | undefined {
+  return pod.status?.containerStatuses?.find(({ name }) => name === 'app');
+}
+
+function misconfigured(status: ContainerStatus): Rejection | undefined {
+  const { reason, message } = status.state?.waiting ?? {};
+  const said = cut(message ?? 'no message');
+  switch (reason) {
+    case 'CreateContainerConfigError':
+      return { rule: 'run/misconfigured', message: `The app cannot be started as it is configured: ${said}.`, mend: 'Make the Secret and key that spec.run.secrets names, or correct the name.' };
+    case 'ErrImagePull': case 'ImagePullBackOff': case 'InvalidImageName':
+      return { rule: 'run/image-pull', message: `The image cannot be fetched from the registry: ${said}.`, mend: "This is not your app's doing. It is tried again by itself; if the image is gone, ask for a rebuild." };
+    default: return undefined;
+  }
+}
+
+function outOfMemory(status: ContainerStatus, expected: Expectation): Rejection | undefined {
+  if (lastEnd(status)?.reason !== 'OOMKilled') return undefined;
+  const message = `The app needed more than its ${expected.memory} of memory and was killed (${status.restartCount} restarts).`;
+  return { rule: 'run/out-of-memory', message, mend: 'Raise spec.run.resources.memory, or make the app need less (fewer workers, smaller models).', ...logOf(status) };
+}
+
+function neverListened(status: ContainerStatus, expected: Expectation, now: Date): Rejection | undefined {
+  if (status.started === true) return undefined;
+  const ended = lastEnd(status);
+  const runningFor = now.getTime() - Date.parse(status.state?.running?.startedAt ?? now.toISOString());
+  const overdue = runningFor > expected.startupMs || (ended !== undefined && wasStopped(ended, expected));
+  if (!overdue) return undefined;
+  const { port, healthPath, startupTime } = expected;
+  const missing = healthPath === undefined ? `accept connections on port ${port}` : `answer 200 to 399 at ${healthPath} on port ${port}`;
+  const mend = `Make it listen on 0.0.0.0 (not 127.0.0.1) and on $PORT, which is ${port}; or set spec.run.port to the port it uses, or raise spec.run.startupTime if it is slow to start.`;
+  return { rule: 'run/never-listened', message: `The app runs, but did not ${missing} within ${startupTime}.`, mend, ...logOf(status) };
+}
+
+function crashed(status: ContainerStatus): Rejection | undefined {
+  const ended = lastEnd(status);
+  if (ended === undefined || (status.restartCount < 2 && status.state?.waiting?.reason !== 'CrashLoopBackOff')) return undefined;
+  const why = ended.reason === undefined || ended.reason === 'Error' || ended.reason === 'Completed' ? '' : ` (${ended.reason})`;
+  const how = ended.exitCode === 0 ? 'ended by itself with exit code 0, though it should go on serving' : `crashes with exit code ${ended.exitCode}${why}`;
+  return { rule: 'run/crashed', message: `The app ${how} (${status.restartCount} restarts).`, mend: mendFor(ended), ...logOf(status) };
+}
+
+function mendFor(ended: Terminated): string {
+  if (ended.exitCode === 127 || ended.reason === 'StartError') return 'The start command was not found in the image: correct the CMD of the Dockerfile, or spec.run.command.';
+  if (ended.exitCode === 126) return 'The start command is not executable: set its mode, or start it through its interpreter.';
+  return 'Run the image with the same variables and look at the last lines of its log; missing configuration and missing packages are the usual causes.';
+}
+
+function lastEnd(status: ContainerStatus): Terminated | undefined {
+  return status.state?.terminated ?? status.lastState?.terminated;
+}
+
+/** Killed by the kubelet when its time to start was over; some apps answer that signal by ending well. */
+function wasStopped(ended: Terminated, expected: Expectation): boolean {
+  return [0, 137, 143].includes(ended.exitCode) && livedFor(ended) >= 0.9 * expected.startupMs;
+}
+
+function livedFor(ended: Terminated): number {
+  return ended.startedAt === undefined || ended.finishedAt === undefined ? 0 : Date.parse(ended.finishedAt) - Date.parse(ended.startedAt);
+}
+
+function logOf(status: ContainerStatus): { log?: string } {
+  const text = lastEnd(status)?.message?.trim();
+  return text === undefined || text === '' ? {} : { log: text.slice(-8_000) };
+}
+
+function cut(text: string): string {
+  return text.length > 300 ? `${text.slice(0, 300)}…` : text;
+}

@@ -1,0 +1,59 @@
+// Judges a Deployment and its pods: does the wanted template serve, is it on its way, or why not?
+import { conditionOf, type Deployment, type Pod } from '../kinds.ts';
+import { done, failed, short, stalled, waiting, type Outcome } from '../outcome.ts';
+import { diagnose, holdUp, startsUntil, templateOf, type Expectation } from './pods.ts';
+
+/** What a rollout is to come to. */
+export interface Target {
+  readonly hash: string;
+  readonly commit: string;
+  readonly replicas: number;
+  readonly expected: Expectation;
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  'run/crashed': 'AppCrashed',
+  'run/never-listened': 'AppNeverListened',
+  'run/out-of-memory': 'AppOutOfMemory',
+  'run/misconfigured': 'AppMisconfigured',
+  'run/image-pull': 'ImagePullFailed',
+};
+
+/** How the rollout of `target` stands. The Deployment must be the one that carries it. */
+export function judgeRollout(deployment: Deployment, pods: readonly Pod[], target: Target, now: Date): Outcome {
+  const { commit, replicas, expected } = target;
+  const { observed, available, updated, all } = countsOf(deployment);
+  if (observed < (deployment.metadata.generation ?? 0)) return waiting('RollingOut', `Commit ${short(commit)} is being rolled out.`);
+  if (replicas === 0) return done('ScaledToZero', 'No replica is asked for.');
+  if (updated >= replicas && available >= replicas && all === updated) {
+    return done('Available', `${available} of ${replicas} replicas of commit ${short(commit)} serve.`);
+  }
+  const own = pods.filter((pod) => templateOf(pod) === target.hash && pod.metadata.deletionTimestamp === undefined);
+  return trouble(deployment, own, expected, now) ?? onItsWay(own, target, now);
+}
+
+function countsOf({ status = {} }: Deployment): { observed: number; available: number; updated: number; all: number } {
+  const { observedGeneration: observed = 0, availableReplicas: available = 0, updatedReplicas: updated = 0, replicas: all = 0 } = status;
+  return { observed, available, updated, all };
+}
+
+/** What stands in the way for good, of the pods or of the Deployment itself. */
+function trouble(deployment: Deployment, own: readonly Pod[], expected: Expectation, now: Date): Outcome | undefined {
+  const rejection = own.map((pod) => diagnose(pod, expected, now)).find((found) => found !== undefined);
+  if (rejection !== undefined) return stalled(reasons[rejection.rule] ?? 'RolloutFailed', rejection);
+  const conditions = deployment.status?.conditions;
+  const replicaFailure = conditionOf(conditions, 'ReplicaFailure');
+  if (replicaFailure?.status === 'True') return failed('ReplicaRefused', `The cluster refuses the app's pods: ${replicaFailure.message ?? 'no message'}`);
+  const progressing = conditionOf(conditions, 'Progressing');
+  if (progressing?.status !== 'False') return undefined;
+  const held = own.map(holdUp).find((found) => found !== undefined);
+  return failed('RolloutTimedOut', `The rollout has made no progress for too long${held === undefined ? '' : `: ${held}`}.`);
+}
+
+function onItsWay(own: readonly Pod[], target: Target, now: Date): Outcome {
+  const held = own.map(holdUp).find((found) => found !== undefined);
+  const times = own.flatMap((pod) => startsUntil(pod, target.expected, now) ?? []);
+  const ready = own.filter((pod) => conditionOf(pod.status?.conditions, 'Ready')?.status === 'True').length;
+  const message = `${ready} of ${target.replicas} replicas of commit ${short(target.commit)} serve${held === undefined ? '' : `; ${held}`}.`;
+  return waiting('RollingOut', message, times.length === 0 ? undefined : Math.min(...times));
+}

@@ -1,0 +1,104 @@
+// The pod of a hosted app: what it may do, what it may use, and how it is asked whether it serves.
+import { parseDuration } from '../../../lib/duration.ts';
+import { annotations, labels } from '../../../lib/names.ts';
+import type { HostedApp } from '../../../crds/hosted-app.ts';
+import { hashOf } from '../../runtime/index.ts';
+import { shareOf } from '../quantity.ts';
+import type { Settings } from '../settings.ts';
+
+/** An image and where it came from. */
+export interface Release {
+  readonly image: string;
+  readonly commit: string;
+  readonly port: number;
+}
+
+/** What the app's pods are chosen by; must never change for an existing Deployment. */
+export function selectorOf(app: string): Record<string, string> {
+  return { [labels.app]: app, [labels.component]: 'app' };
+}
+
+/** Labels of everything that belongs to an app. */
+export function labelsOf(app: string): Record<string, string> {
+  return { ...selectorOf(app), [labels.name]: app, [labels.partOf]: 'moorage', [labels.managedBy]: 'moorage' };
+}
+
+/** Name of the claim of a volume. */
+export function claimName(app: string, volume: string): string {
+  return `${app}-${volume}`;
+}
+
+/** Milliseconds that the app may take until it serves. */
+export function startupMs(app: HostedApp): number {
+  return parseDuration(app.spec.run.startupTime);
+}
+
+/** The pod template, with a hash of itself by which its pods are known again. */
+export function podTemplate(app: HostedApp, settings: Settings, release: Release): { hash: string; template: object } {
+  const spec = podSpec(app, settings, release);
+  const hash = hashOf([spec, release.commit]);
+  const marks = { [annotations.template]: hash, [annotations.port]: String(release.port), [annotations.commit]: release.commit, [annotations.image]: release.image };
+  return { hash, template: { metadata: { labels: { ...labelsOf(app.metadata.name), [labels.commit]: release.commit.slice(0, 40) }, annotations: marks }, spec } };
+}
+
+// What ordinary images need to start: giving up root, taking over their own files, and listening below 1024.
+const capabilities = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE'];
+
+function podSpec(app: HostedApp, settings: Settings, release: Release): object {
+  const { run } = app.spec;
+  const { runtimeClass } = settings.run;
+  const { pullSecret } = settings.registry;
+  return {
+    hostUsers: false,
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    // The sleep before the stop lets the gateway forget this pod while it still answers.
+    terminationGracePeriodSeconds: 35,
+    securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
+    ...(runtimeClass === undefined ? {} : { runtimeClassName: runtimeClass }),
+    ...(pullSecret === undefined ? {} : { imagePullSecrets: [{ name: pullSecret }] }),
+    containers: [container(app, release)],
+    ...(run.volumes.length === 0 ? {} : { volumes: run.volumes.map(({ name }) => ({ name, persistentVolumeClaim: { claimName: claimName(app.metadata.name, name) } })) }),
+  };
+}
+
+function container(app: HostedApp, release: Release): object {
+  const { run } = app.spec;
+  const limits = { cpu: run.resources.cpu, memory: run.resources.memory, 'ephemeral-storage': run.resources.disk };
+  return {
+    name: 'app',
+    image: release.image,
+    imagePullPolicy: 'IfNotPresent',
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    ...(run.command.length === 0 ? {} : { command: run.command }),
+    env: variables(app, release.port),
+    ports: [{ name: 'http', containerPort: release.port, protocol: 'TCP' }],
+    resources: { limits, requests: { cpu: shareOf(limits.cpu, 10n), memory: shareOf(limits.memory, 4n) } },
+    securityContext: { privileged: false, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'], add: capabilities } },
+    lifecycle: { preStop: { sleep: { seconds: 5 } } },
+    ...probes(app),
+    ...(run.volumes.length === 0 ? {} : { volumeMounts: run.volumes.map(({ name, path }) => ({ name, mountPath: path })) }),
+  };
+}
+
+function variables(app: HostedApp, port: number): object[] {
+  const { env, secrets } = app.spec.run;
+  return [
+    { name: 'PORT', value: String(port) },
+    // An empty value is not kept by the API server, so it must not be asked for.
+    ...env.map(({ name, value }) => (value === '' ? { name } : { name, value })),
+    ...secrets.map(({ name, secret, key }) => ({ name, valueFrom: { secretKeyRef: { name: secret, key } } })),
+  ];
+}
+
+/** No liveness probe: an app that is merely busy must not be killed. One that exits is started again anyway. */
+function probes(app: HostedApp): object {
+  const { healthPath } = app.spec.run;
+  const check = healthPath === undefined ? { tcpSocket: { port: 'http' } } : { httpGet: { path: healthPath, port: 'http', scheme: 'HTTP' } };
+  const tries = Math.max(1, Math.ceil(startupMs(app) / 1000));
+  return {
+    // Every second, so that an app that is quick serves quickly; killed at the end, so that its log can be shown.
+    startupProbe: { ...check, periodSeconds: 1, timeoutSeconds: 2, failureThreshold: tries, terminationGracePeriodSeconds: 5 },
+    readinessProbe: { ...check, periodSeconds: 5, timeoutSeconds: 3, failureThreshold: 2 },
+  };
+}

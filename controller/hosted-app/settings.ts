@@ -1,0 +1,52 @@
+// What the installation decides about every app: the reconciler's settings, made by config.ts.
+import type { PipelineInput } from '../pipeline/contract.ts';
+import type { GitHosts } from '../../lib/repository.ts';
+
+export interface Settings {
+  readonly baseDomain: string;
+  /** Port in the addresses that people see. */
+  readonly externalPort: number;
+  readonly appsNamespace: string;
+  readonly buildsNamespace: string;
+  readonly gitHosts: GitHosts;
+  readonly gateway: { readonly name: string; readonly namespace: string; readonly namespaceLabels: Readonly<Record<string, string>> };
+  readonly registry: {
+    readonly host: string;
+    readonly insecure: boolean;
+    readonly pushSecret: string;
+    readonly pullSecret?: string | undefined;
+    readonly mirror?: string | undefined;
+  };
+  readonly pipeline: {
+    readonly image: string;
+    readonly limits: PipelineInput['limits'];
+    readonly cache: boolean;
+    /** Most of each that a build gets, whatever its spec says; quantities. */
+    readonly most: { readonly cpu: string; readonly memory: string; readonly disk: string };
+    readonly longestMs: number;
+    /** Finished Jobs kept an app. */
+    readonly historyLimit: number;
+    readonly priorityClass?: string | undefined;
+    /** Faults of the platform in a row, on one commit, until a person is asked. */
+    readonly faultLimit: number;
+  };
+  readonly run: {
+    readonly runtimeClass?: string | undefined;
+    readonly storageClass?: string | undefined;
+    /** Addresses that an app must not reach. */
+    readonly closedCidrs: readonly string[];
+  };
+  /** Base URL of the gateway from inside; absent: nothing is asked through it before an app is called live. */
+  readonly probeUrl?: string | undefined;
+}
+
+/** Host name of an app. */
+export function hostOf(settings: Settings, app: string): string {
+  return `${app}.${settings.baseDomain}`;
+}
+
+/** Address of an app, as people see it. */
+export function urlOf(settings: Settings, app: string): string {
+  const port = settings.externalPort === 443 ? '' : `:${settings.externalPort}`;
+  return `https://${hostOf(settings, app)}${port}/`;
+}

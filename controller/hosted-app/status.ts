@@ -1,0 +1,106 @@
+// Turns the outcomes of the steps into conditions, phase and the one status that is written.
+import type { Condition, HostedAppStatus } from '../../crds/hosted-app.ts';
+import type { Observed } from './observed.ts';
+import { short, stepConditions, type Draft, type Outcome, type Outcomes, type Rejection, type StepCondition } from './outcome.ts';
+import { timestamp } from './timestamp.ts';
+
+type Phase = NonNullable<HostedAppStatus['phase']>;
+type Said = Pick<Condition, 'status' | 'reason' | 'message'>;
+
+/** The first step that does not hold, in the order of the steps. */
+interface Obstacle {
+  readonly step: StepCondition;
+  readonly outcome: Exclude<Outcome, { kind: 'done' }>;
+}
+
+/** Makes the status. Pure: the same observation and outcomes give the same status, and equal conditions keep their times. */
+export function makeStatus(observed: Observed, draft: Draft, outcomes: Outcomes): HostedAppStatus {
+  const { app, now } = observed;
+  const obstacle = firstObstacle(outcomes);
+  const phase = phaseOf(observed, draft, outcomes);
+  const before = app.status;
+  const isSame = before?.phase === phase && before.source?.commit === draft.source?.commit;
+  const rejection = isPaused(observed) ? undefined : rejectionOf(obstacle);
+  return {
+    ...draft,
+    observedGeneration: app.metadata.generation,
+    phase,
+    since: (isSame ? before.since : undefined) ?? timestamp(now),
+    ...(draft.source === undefined ? {} : { shortCommit: short(draft.source.commit) }),
+    ...(rejection === undefined ? {} : { rejection }),
+    conditions: conditionsOf(observed, draft, outcomes, obstacle),
+  };
+}
+
+const made: ReadonlySet<string> = new Set(['conditions', 'phase', 'since', 'observedGeneration', 'rejection', 'shortCommit']);
+
+/** Fields of the last status that a new one starts from. */
+export function draftOf(status: HostedAppStatus | undefined): Draft {
+  const kept = Object.entries(status ?? {}).filter(([name]) => !made.has(name));
+  return structuredClone(Object.fromEntries(kept));
+}
+
+function firstObstacle(outcomes: Outcomes, except?: StepCondition): Obstacle | undefined {
+  for (const step of stepConditions) {
+    const outcome = outcomes[step];
+    if (outcome === undefined || outcome.kind === 'done' || step === except) continue;
+    if (outcome.kind === 'failed' && outcome.blocking === false) continue;
+    return { step, outcome };
+  }
+  return undefined;
+}
+
+function rejectionOf(obstacle: Obstacle | undefined): Rejection | undefined {
+  return obstacle?.outcome.kind === 'stalled' ? obstacle.outcome.rejection : undefined;
+}
+
+function isPaused({ app }: Observed): boolean {
+  return app.spec.suspend || app.spec.run.replicas === 0;
+}
+
+function conditionsOf(observed: Observed, draft: Draft, outcomes: Outcomes, obstacle: Obstacle | undefined): Condition[] {
+  const said: [string, Said][] = [['Ready', ready(observed, draft, outcomes, obstacle)]];
+  if (!isPaused(observed) && obstacle !== undefined) {
+    const { kind, reason, message } = obstacle.outcome;
+    said.push([kind === 'stalled' ? 'Stalled' : 'Reconciling', { status: 'True', reason, message }]);
+  }
+  for (const step of stepConditions) {
+    if (step !== 'Published') said.push([step, sayStep(outcomes[step])]);
+  }
+  return said.map(([type, condition]) => dated(observed, type, condition));
+}
+
+function ready(observed: Observed, draft: Draft, outcomes: Outcomes, obstacle: Obstacle | undefined): Said {
+  if (observed.app.spec.suspend) return { status: 'False', reason: 'Suspended', message: 'The app is suspended (spec.suspend).' };
+  if (isPaused(observed)) return { status: 'False', reason: 'ScaledToZero', message: 'No replica is asked for (spec.run.replicas is 0).' };
+  if (obstacle === undefined) return { status: 'True', reason: 'Live', message: outcomes.Published?.message ?? 'The app answers.' };
+  const { kind, reason, message } = obstacle.outcome;
+  const kept = draft.served === undefined ? '' : ` Commit ${short(draft.served.commit)} keeps serving.`;
+  return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message: `${message}${kept}` };
+}
+
+function sayStep(outcome: Outcome | undefined): Said {
+  if (outcome === undefined) return { status: 'Unknown', reason: 'NotReached', message: 'The steps before come first.' };
+  const { kind, reason, message } = outcome;
+  if (kind === 'done') return { status: 'True', reason, message };
+  return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message };
+}
+
+function dated({ app, now }: Observed, type: string, said: Said): Condition {
+  const before = app.status?.conditions?.find((condition) => condition.type === type);
+  const lastTransitionTime = before?.status === said.status ? before.lastTransitionTime : timestamp(now);
+  return { type, ...said, message: said.message.slice(0, 4_000), observedGeneration: app.metadata.generation, lastTransitionTime };
+}
+
+/** Where the newest revision stands. A repository that is gone says nothing about a commit that is known. */
+function phaseOf(observed: Observed, draft: Draft, outcomes: Outcomes): Phase {
+  if (isPaused(observed)) return 'Suspended';
+  const obstacle = firstObstacle(outcomes, draft.source === undefined ? undefined : 'SourceResolved');
+  if (obstacle === undefined) return 'Live';
+  if (obstacle.outcome.kind === 'stalled') return 'Rejected';
+  const inPipeline = pipelinePhases[draft.pipeline?.stage ?? 'Queued'];
+  const phases = { SourceResolved: 'Pending', Reviewed: inPipeline, Built: inPipeline, Deployed: 'Deploying', Routed: 'Routing', Published: 'Routing' } as const;
+  return phases[obstacle.step];
+}
+
+const pipelinePhases = { Queued: 'Queued', Clone: 'Cloning', Review: 'Reviewing', Build: 'Building' } as const;

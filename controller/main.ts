@@ -1,0 +1,22 @@
+// Starts the operator: wiring only.
+import { Registry, collectDefaultMetrics } from 'prom-client';
+import { createLog } from '../lib/log.ts';
+import { createBuildQueue } from './build-queue/build-queue.ts';
+import { operatorConfig } from './config.ts';
+import { mirror } from './hosted-app/caches.ts';
+import { createHostedAppController } from './hosted-app/controller.ts';
+import { createClient, createEventRecorder, createManager, defaultConnection } from './runtime/index.ts';
+
+const log = createLog('operator');
+const { settings, lease, internalPort, buildsConcurrency, resyncMs } = operatorConfig();
+const registry = new Registry();
+collectDefaultMetrics({ register: registry });
+
+const client = createClient(await defaultConnection(), { userAgent: 'moorage-operator' });
+const manager = createManager({ client, log, registry, healthPort: internalPort, leaderElection: lease });
+const caches = mirror(manager, settings);
+const recorder = createEventRecorder({ client, controller: 'moorage.dev/operator', instance: lease.identity, log });
+
+manager.add(createHostedAppController({ client, caches, settings, recorder, resyncMs, log, registry }));
+manager.add(createBuildQueue({ client, namespace: settings.buildsNamespace, concurrency: buildsConcurrency, jobs: caches.jobs, log, registry }));
+await manager.run();
