@@ -1,0 +1,147 @@
+// Speaks to the API: submits, asks for the status, follows the log.
+import { lookup as systemLookup } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import { Agent, fetch } from 'undici';
+import { z } from 'zod';
+import { Fault } from './fault.ts';
+import type { Installation } from './installation.ts';
+
+const reason = z.object({
+  rule: z.string(),
+  file: z.string().nullish(),
+  line: z.number().nullish(),
+  message: z.string(),
+  mend: z.string(),
+  log: z.string().nullish(),
+});
+export type Reason = z.output<typeof reason>;
+
+const finding = z.object({ severity: z.string(), rule: z.string(), file: z.string().nullish(), line: z.number().nullish(), message: z.string(), mend: z.string() });
+export type Finding = z.output<typeof finding>;
+
+const status = z.object({
+  status: z.enum(['live', 'in_pipeline', 'rejected', 'removed']),
+  message: z.string(),
+  slug: z.string(),
+  url: z.string(),
+  status_url: z.string(),
+  log_url: z.string(),
+  commit: z.string().optional(),
+  newest_commit: z.string().optional(),
+  stage: z.string().optional(),
+  position: z.number().optional(),
+  update: z.object({ stage: z.string(), position: z.number().optional() }).optional(),
+  problem: reason.optional(),
+  rejection: reason.optional(),
+  findings: z.array(finding).optional(),
+});
+export type Status = z.output<typeof status>;
+
+const submitted = status.extend({ created: z.boolean(), polled: z.boolean() });
+export type SubmittedStatus = z.output<typeof submitted>;
+
+const problem = z.object({ detail: z.string(), errors: z.array(z.object({ field: z.string(), message: z.string(), mend: z.string() })).optional() });
+
+/** An event of the log stream. */
+export type LogEvent =
+  | { readonly type: 'stage' | 'end'; readonly status: Status['status']; readonly stage: string | undefined; readonly position: number | undefined }
+  | { readonly type: 'log'; readonly stage: string; readonly line: string }
+  | { readonly type: 'gone' };
+
+const view = z.object({ status: status.shape.status, stage: z.string().optional(), position: z.number().optional(), update: status.shape.update });
+const line = z.object({ stage: z.string(), line: z.string() });
+
+/** The API of one installation. */
+export interface ApiClient {
+  submit(repo: string): Promise<SubmittedStatus>;
+  status(url: string): Promise<Status>;
+  /** Events from the beginning to the `end`; connects again where it broke off. */
+  log(url: string): AsyncGenerator<LogEvent, void, undefined>;
+  close(): Promise<void>;
+}
+
+/** Breaks in a row after which the log is given up. */
+const mostBreaks = 30;
+
+/** Makes a client. Names below .localhost lead to this machine, whatever its resolver says. */
+export function createApiClient(installation: Installation): ApiClient {
+  const ca = installation.authority?.pem;
+  const dispatcher = new Agent({ bodyTimeout: 0, connect: { lookup, ...(ca === undefined ? {} : { ca }) } });
+  const ask = async (url: string, init: { method?: string; body?: string; headers?: Record<string, string> } = {}): Promise<Awaited<ReturnType<typeof fetch>>> => {
+    const response = await fetch(url, { ...init, dispatcher }).catch((error: unknown) => {
+      throw new Fault(`${installation.baseUrl} does not answer (${causeOf(error)}): is the cluster up? \`npm run status\` tells, \`npm run up\` mends`);
+    });
+    if (response.ok) return response;
+    throw new Fault(refusal(response.status, await response.text()));
+  };
+  return {
+    submit: async (repo) => submitted.parse(await (await ask(`${installation.baseUrl}/api/submit`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ repo }) })).json()),
+    status: async (url) => status.parse(await (await ask(url)).json()),
+    async *log(url) {
+      let last: string | undefined;
+      for (let breaks = 0; breaks < mostBreaks; breaks += 1) {
+        const response = await ask(url, { headers: { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) } });
+        for await (const { event, id, data } of messages(response.body)) {
+          breaks = 0;
+          last = id ?? last;
+          const read = readEvent(event, data);
+          if (read !== undefined) yield read;
+          if (read?.type === 'end') return;
+        }
+        await new Promise((resolve) => setTimeout(resolve, 1_000));
+      }
+      throw new Fault('the log breaks off again and again; look at `kubectl -n moorage-system get pods`');
+    },
+    close: () => dispatcher.close(),
+  };
+}
+
+/** Messages of a stream; ends where the stream ends or breaks. */
+async function* messages(body: AsyncIterable<Uint8Array> | null): AsyncGenerator<EventSourceMessage, void, undefined> {
+  const ready: EventSourceMessage[] = [];
+  const parser = createParser({ onEvent: (message) => { ready.push(message); } });
+  const decoder = new TextDecoder();
+  try {
+    for await (const chunk of body ?? []) {
+      parser.feed(decoder.decode(chunk, { stream: true }));
+      yield* ready.splice(0);
+    }
+  } catch {
+    // A replica that ends takes its streams along; another one goes on from the last event.
+  }
+}
+
+function readEvent(event: string | undefined, data: string): LogEvent | undefined {
+  if (event === 'gone') return { type: 'gone' };
+  if (event === 'log') return { type: 'log', ...line.parse(JSON.parse(data)) };
+  if (event !== 'stage' && event !== 'end') return undefined;
+  const { status: word, stage, position, update } = view.parse(JSON.parse(data));
+  return { type: event, status: word, stage: stage ?? update?.stage, position: position ?? update?.position };
+}
+
+function refusal(code: number, text: string): string {
+  const parsed = problem.safeParse(parseJson(text));
+  if (!parsed.success) return `the API answered ${code}: ${text.slice(0, 300)}`;
+  const { detail, errors = [] } = parsed.data;
+  return [detail, ...errors.map(({ field, message, mend }) => `  ${field}: ${message}; ${mend}`)].join('\n');
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function causeOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return cause instanceof Error ? cause.message || cause.name : String(cause);
+}
+
+const lookup: LookupFunction = (hostname, options, callback) => {
+  if (hostname !== 'localhost' && !hostname.endsWith('.localhost')) systemLookup(hostname, options, callback);
+  else if (options.all === true) callback(null, [{ address: '127.0.0.1', family: 4 }]);
+  else callback(null, '127.0.0.1', 4);
+};

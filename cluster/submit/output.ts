@@ -1,0 +1,74 @@
+// What a person sees of a submission: stages with the time they took to come, the log below them, and how it ended.
+import { harmless } from '../../api/submit/log-text.ts';
+import type { Finding, LogEvent, Reason, Status } from './api-client.ts';
+
+/** Writes the course of a submission. */
+export interface Output {
+  say(text: string): void;
+  event(event: LogEvent): void;
+  /** The end: the URL, or why not. */
+  verdict(status: Status, reason: Reason | undefined): void;
+}
+
+const indent = ' '.repeat(12);
+
+/** Makes an output. @param write takes a whole line; @param now milliseconds of some clock */
+export function createOutput(write: (line: string) => void, now: () => number = () => performance.now()): Output {
+  const start = now();
+  let told = '';
+  let logged = '';
+  const at = (text: string): void => { write(`${((now() - start) / 1000).toFixed(1).padStart(8)} s  ${harmless(text)}`); };
+  return {
+    say: at,
+    event(event) {
+      if (event.type === 'gone') {
+        write(`${indent}(the log of this build is not kept any more)`);
+      } else if (event.type === 'log') {
+        const heading = event.stage === logged ? '' : `${event.stage}:`;
+        if (heading !== '') write(`${indent}${heading}`);
+        logged = event.stage;
+        write(`${indent}  ${harmless(event.line)}`);
+      } else if (event.type === 'stage' && event.stage !== undefined) {
+        const text = `${event.stage}${event.position === undefined ? '' : `, place ${event.position}`}`;
+        if (text !== told) at(text);
+        told = text;
+      }
+    },
+    verdict(status, reason) {
+      if (reason === undefined) {
+        at(status.status === 'live' ? 'live' : status.message);
+        if (status.status === 'live') write(status.url);
+        return;
+      }
+      at(status.status === 'live' ? 'rejected; the last good commit goes on serving' : 'rejected');
+      for (const line of reasonLines(reason)) write(line);
+      for (const line of otherFindings(status.findings ?? [], reason)) write(line);
+    },
+  };
+}
+
+function reasonLines({ rule, file, line, message, mend, log }: Reason): string[] {
+  const tail = (log ?? '').split(/[\r\n]+/).filter((text) => text !== '').slice(-20).map((text) => `    ${harmless(text)}`);
+  return [
+    `  rule   ${harmless(rule)}`,
+    ...placeOf(file, line).map((place) => `  at     ${place}`),
+    ...paragraphs('  why    ', message),
+    ...paragraphs('  mend   ', mend),
+    ...(tail.length === 0 ? [] : ['  log', ...tail]),
+  ];
+}
+
+function otherFindings(findings: readonly Finding[], reason: Reason): string[] {
+  const others = findings.filter(({ rule, file, line }) => rule !== reason.rule || file !== reason.file || line !== reason.line);
+  return others.map(({ severity, rule, file, line, message, mend }) =>
+    harmless(`  ${severity}  ${[rule, ...placeOf(file, line)].join(' at ')}: ${message} ${mend}`.replaceAll(/\s+/g, ' ').replace(/^ /, '  ')));
+}
+
+function placeOf(file: string | null | undefined, line: number | null | undefined): string[] {
+  if (file === undefined || file === null) return [];
+  return [harmless(line === undefined || line === null ? file : `${file}:${line}`)];
+}
+
+function paragraphs(heading: string, text: string): string[] {
+  return text.split(/[\r\n]+/).map((line, index) => `${index === 0 ? heading : ' '.repeat(heading.length)}${harmless(line)}`);
+}

@@ -1,0 +1,116 @@
+// Submits a folder or a repository and follows it to its end.
+import { existsSync, statSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { toDnsLabel } from '../../lib/names.ts';
+import type { ApiClient, Reason, Status, SubmittedStatus } from './api-client.ts';
+import { Fault } from './fault.ts';
+import type { Installation } from './installation.ts';
+import type { Output } from './output.ts';
+import { localOwner, pushSnapshot } from './push.ts';
+import { takeSnapshot } from './snapshot.ts';
+
+/** What to submit. */
+export interface Request {
+  /** A folder, owner/name or a URL. */
+  readonly what: string;
+  /** Name of the repository that a folder becomes; default the folder's own. */
+  readonly name?: string | undefined;
+}
+
+/** What it works with. */
+export interface Tools {
+  readonly installation: Installation;
+  readonly api: ApiClient;
+  readonly output: Output;
+  /** Wait between two looks at the status; default 1000 ms. */
+  readonly lookMs?: number;
+  /** How long the platform may take to notice a pushed commit; default 120 000 ms. */
+  readonly noticeMs?: number;
+}
+
+/** Submits, follows, and tells the end. Resolves with the exit code: 0 live, 1 rejected. @throws Fault */
+export async function submit(request: Request, tools: Tools): Promise<0 | 1> {
+  const { api, output } = tools;
+  const { repo, commit } = isFolder(request.what) ? await pushFolder(request, tools) : { repo: request.what, commit: undefined };
+  const first = await api.submit(repo);
+  output.say(`${first.created ? 'submitted' : 'submitted before'}: ${first.slug}`);
+  const noticed = commit === undefined ? await awaitChange(first, tools) : await awaitNotice(repo, commit, first, tools);
+  const status = await follow(noticed, commit, tools);
+  const reason = reasonOf(status);
+  output.verdict(status, reason);
+  return status.status === 'live' && reason === undefined ? 0 : 1;
+}
+
+/** Whether the argument names a folder. @throws Fault when it looks like one and is none */
+function isFolder(what: string): boolean {
+  if (existsSync(what)) {
+    if (statSync(what).isDirectory()) return true;
+    throw new Fault(`${what} is a file: give the folder that the app is in`);
+  }
+  if (/^([.~/]|[^/]*$)/.test(what)) throw new Fault(`there is no folder ${what}: give a folder, owner/name or a URL`);
+  return false;
+}
+
+async function pushFolder({ what, name }: Request, { installation, output }: Tools): Promise<{ repo: string; commit: string }> {
+  const label = toDnsLabel(name ?? basename(resolve(what)));
+  if (label === '') throw new Fault(`the folder's name makes no name for an app: give one with --name NAME`);
+  const snapshot = await takeSnapshot(what);
+  try {
+    const made = { commit: '', 'commit and changes': ', with its uncommitted changes', folder: ', a snapshot of the folder' }[snapshot.origin];
+    const repo = await pushSnapshot(snapshot, label, installation);
+    output.say(`pushed ${what} to ${localOwner}/${label} at ${snapshot.commit.slice(0, 7)}${made}`);
+    return { repo, commit: snapshot.commit };
+  } finally {
+    await snapshot.remove();
+  }
+}
+
+/** Waits until the pushed commit is the newest that the platform has seen, and asks it to look again meanwhile. */
+async function awaitNotice(repo: string, commit: string, first: SubmittedStatus, { api, lookMs = 1_000, noticeMs = 120_000 }: Tools): Promise<Status> {
+  const deadline = performance.now() + noticeMs;
+  let status: Status = first;
+  let { polled } = first;
+  while (status.newest_commit !== commit && !(first.created && isOver(status))) {
+    if (performance.now() > deadline) {
+      throw new Fault(`the platform has not noticed commit ${commit.slice(0, 7)} within ${Math.round(noticeMs / 1000)} s; it says: ${status.message} Look at \`kubectl -n moorage-system logs deploy/moorage-operator\``);
+    }
+    await delay(lookMs);
+    // A repository is asked at most once in some seconds; what was pushed in between has to be asked for again.
+    if (!polled) ({ polled } = await api.submit(repo));
+    status = await api.status(first.status_url);
+  }
+  return status;
+}
+
+/** Gives the platform a few looks' time to find a newer commit of a repository that was submitted before. */
+async function awaitChange(first: SubmittedStatus, { api, lookMs = 1_000 }: Tools): Promise<Status> {
+  let status: Status = first;
+  for (let looks = 0; looks < 5 && !first.created && isOver(status) && status.newest_commit === first.newest_commit; looks += 1) {
+    await delay(lookMs);
+    status = await api.status(first.status_url);
+  }
+  return status;
+}
+
+/** Shows the log until the commit is live or rejected. */
+async function follow(begun: Status, commit: string | undefined, { api, output, lookMs = 1_000 }: Tools): Promise<Status> {
+  let status = begun;
+  while (!isOver(status)) {
+    for await (const event of api.log(status.log_url)) output.event(event);
+    status = await api.status(status.status_url);
+    if (!isOver(status)) await delay(lookMs);
+  }
+  if (commit !== undefined && status.status === 'live' && reasonOf(status) === undefined && status.commit !== commit) {
+    throw new Fault(`${status.slug} serves commit ${(status.commit ?? 'unknown').slice(0, 7)}, a newer one than was pushed here; somebody else submits it too`);
+  }
+  return status;
+}
+
+function isOver(status: Status): boolean {
+  return status.status !== 'in_pipeline' && status.update === undefined;
+}
+
+function reasonOf(status: Status): Reason | undefined {
+  return status.rejection ?? status.problem;
+}
