@@ -35,23 +35,25 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
   const { scope, sources, applier, log } = options;
   let owners: ReadonlyMap<string, string> = new Map();
   let reported = new Map<string, string>();
+  let lastTold = '';
 
-  const apply = async (wanted: Wanted, state: EnforcerStatus['state'], reading: AttachmentReading | undefined): Promise<void> => {
-    const started = performance.now();
+  const apply = async (wanted: Wanted, state: EnforcerStatus['state'], reading: AttachmentReading | undefined, started: number): Promise<void> => {
     const changed = await applier.apply(wanted.tables);
-    if (!changed) return;
-    const lastChangeMs = Math.round(performance.now() - started);
-    const summary = { pods: wanted.endpoints.length, policies: sources.policies.store.size, lastChangeMs };
-    log.info({ ...summary, state }, 'rules applied');
-    await options.writeStatus({
-      ...summary,
+    const facts = {
       state,
-      appliedAt: new Date().toISOString(),
+      pods: wanted.endpoints.length,
+      policies: sources.policies.store.size,
       sourceGuard: reading !== undefined,
       refused: wanted.refused,
       contestedAddresses: wanted.contested,
       unreadableCniRecords: reading?.unreadable ?? [],
-    });
+    };
+    const told = JSON.stringify(facts);
+    if (!changed && told === lastTold) return;
+    lastTold = told;
+    const lastChangeMs = Math.round(performance.now() - started);
+    log.info({ state, pods: facts.pods, policies: facts.policies, lastChangeMs }, 'rules applied');
+    await options.writeStatus({ ...facts, appliedAt: new Date().toISOString(), lastChangeMs });
   };
 
   const forgetReassigned = async (endpoints: readonly Endpoint[]): Promise<void> => {
@@ -79,17 +81,19 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
 
   return {
     async close() {
+      const started = performance.now();
       const reading = await options.readAttachments();
       const nothing = { pods: [], namespaces: new Map(), policies: [], attachments: reading?.attachments };
-      await apply(derive(nothing, scope), 'closed', reading);
+      await apply(derive(nothing, scope), 'closed', reading, started);
     },
     async reconcile() {
+      const started = performance.now();
       const reading = await options.readAttachments();
       const observed = observe(sources, (pod, problem) => {
         log.error({ pod, problem }, 'pod not understood: it gets no network');
       });
       const wanted = derive({ ...observed, attachments: reading?.attachments }, scope);
-      await apply(wanted, 'enforcing', reading);
+      await apply(wanted, 'enforcing', reading, started);
       report(wanted.refused);
       await forgetReassigned(wanted.endpoints);
     },

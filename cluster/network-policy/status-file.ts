@@ -9,7 +9,7 @@ export interface EnforcerStatus {
   state: 'closed' | 'enforcing';
   /** RFC 3339. */
   appliedAt: string;
-  /** Milliseconds that the last change took, from noticing it to having it in the kernel. */
+  /** Milliseconds that the last change took, from beginning to look to having it in the kernel. */
   lastChangeMs: number;
   pods: number;
   policies: number;

@@ -29,6 +29,10 @@ async function listen(ports: readonly number[]): Promise<Reply> {
       datagrams.send(message, peer.port, peer.address);
     });
     await new Promise<void>((resolve) => datagrams.bind(port, '0.0.0.0', resolve));
+    const sixth = createSocket({ type: 'udp6', ipv6Only: true }, (message, peer) => {
+      sixth.send(message, peer.port, peer.address);
+    });
+    await new Promise<void>((resolve) => sixth.bind(port, '::', resolve));
   }
   return 'done';
 }
@@ -53,7 +57,7 @@ async function tcp(host: string, port: number, from: string, waitMs: number): Pr
 
 async function udp(host: string, port: number, from: string, waitMs: number): Promise<Reply> {
   return new Promise((resolve) => {
-    const socket = createSocket('udp4');
+    const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
     const settle = (reply: Reply): void => { clearTimeout(timer); clearInterval(again); socket.close(); resolve(reply); };
     const timer = setTimeout(() => { settle('silent'); }, waitMs);
     const send = (): void => { socket.send('hello', port, host, () => undefined); };

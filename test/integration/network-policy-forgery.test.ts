@@ -36,6 +36,13 @@ test('a pod that gives itself the address of another is not heard', { skip }, as
   }
 });
 
+test('IPv6 between pods is closed', { skip }, async () => {
+  for (const index of [0, 1]) await pod(index).ip('addr', 'add', `fd00::${index + 2}/64`, 'dev', 'eth0', 'nodad');
+  await opens(pod(0), 'fd00::3', 1, { op: 'udp' });
+  await enforce(lot());
+  await silent(pod(0), 'fd00::3', 1, { op: 'udp' });
+});
+
 /** Sends the forged frame, then an honest one by the same way; what is heard by then tells whether the first got through. */
 async function getsThrough(text: string, forged: Uint8Array): Promise<boolean> {
   await pod(0).sendFrame(forged);
