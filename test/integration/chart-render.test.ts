@@ -1,0 +1,147 @@
+// Facts about what the chart renders, whatever the values.
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import { z } from 'zod';
+import { readApiConfig } from '../../api/config.ts';
+import { chart, helm, render, required, valuesFile, type Rendered } from './chart.ts';
+
+const local = {
+  ...required,
+  externalPort: 8443,
+  registry: { host: 'registry.moorage-system.svc:5000', insecure: true, cidrs: ['10.244.0.1/32'], port: 5000 },
+  git: { allowedHosts: ['git.moorage-git.svc.cluster.local'], insecureHosts: ['git.moorage-git.svc.cluster.local'], namespaceLabels: { 'kubernetes.io/metadata.name': 'moorage-git' } },
+  network: { podCidrs: ['10.244.0.0/16'], serviceCidrs: ['10.96.0.0/16'], nodeCidrs: ['192.0.2.1/32'], apiServer: { cidrs: ['192.0.2.1/32'], ports: [6443] }, metricsNamespaceLabels: { team: 'metrics' } },
+};
+let plain: Rendered[] = [];
+let full: Rendered[] = [];
+
+before(async () => {
+  [plain, full] = [await render(required), await render(local)];
+});
+
+const container = z.looseObject({
+  name: z.string(),
+  image: z.string(),
+  env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })),
+  resources: z.object({ requests: z.object({ cpu: z.string(), memory: z.string() }), limits: z.object({ cpu: z.string(), memory: z.string() }) }),
+  securityContext: z.object({ allowPrivilegeEscalation: z.literal(false), readOnlyRootFilesystem: z.literal(true), capabilities: z.object({ drop: z.tuple([z.literal('ALL')]) }) }),
+  startupProbe: z.unknown(), livenessProbe: z.unknown(), readinessProbe: z.unknown(),
+});
+const deployment = z.looseObject({
+  metadata: z.looseObject({ name: z.string() }),
+  spec: z.looseObject({
+    template: z.looseObject({
+      spec: z.looseObject({
+        hostUsers: z.literal(false),
+        enableServiceLinks: z.literal(false),
+        securityContext: z.looseObject({ runAsNonRoot: z.literal(true), seccompProfile: z.object({ type: z.literal('RuntimeDefault') }) }),
+        terminationGracePeriodSeconds: z.int().min(30),
+        topologySpreadConstraints: z.array(z.unknown()).min(1),
+        containers: z.array(container).length(1),
+      }),
+    }),
+  }),
+});
+const rule = z.object({ apiGroups: z.array(z.string()), resources: z.array(z.string()), resourceNames: z.array(z.string()).optional(), verbs: z.array(z.string()) });
+const role = z.looseObject({ metadata: z.looseObject({ name: z.string(), namespace: z.string() }), rules: z.array(rule) });
+const policy = z.looseObject({
+  metadata: z.looseObject({ name: z.string(), namespace: z.string() }),
+  spec: z.looseObject({ podSelector: z.unknown(), policyTypes: z.array(z.string()), ingress: z.array(z.unknown()).optional(), egress: z.array(z.unknown()).optional() }),
+});
+
+const ofKind = (objects: readonly Rendered[], kind: string): Rendered[] => objects.filter((object) => object.kind === kind);
+const named = (objects: readonly Rendered[], kind: string, name: string): Rendered => {
+  const found = ofKind(objects, kind).find((object) => object.metadata.name === name);
+  assert.ok(found, `no ${kind} ${name}`);
+  return found;
+};
+function envOf(objects: readonly Rendered[], component: string): Map<string, string | undefined> {
+  const [first] = deployment.parse(named(objects, 'Deployment', `moorage-${component}`)).spec.template.spec.containers;
+  return new Map(first?.env.map(({ name, value }) => [name, value]));
+}
+
+test('helm lint finds nothing wrong', async () => {
+  for (const values of [required, local]) assert.match(await helm(['lint', '--strict', chart, '--values', valuesFile(values)]), /0 chart\(s\) failed/);
+});
+
+test('values that are missing, unknown or out of bounds are refused by name', async () => {
+  await assert.rejects(render({}), /missing properties 'baseDomain', 'image', 'pipelineImage'/);
+  await assert.rejects(render({ ...required, colour: 'red' }), /additional properties 'colour' not allowed/);
+  await assert.rejects(render({ ...required, builds: { concurency: 2 } }), /at '\/builds': additional properties 'concurency' not allowed/);
+  await assert.rejects(render({ ...required, builds: { concurrency: 0 } }), /at '\/builds\/concurrency'/);
+  await assert.rejects(render({ ...required, gateway: { ...required.gateway, namespaceLabels: {} } }), /at '\/gateway\/namespaceLabels'/);
+});
+
+test('operator and API run with limits, probes, no capability, no root, in a user namespace', () => {
+  for (const objects of [plain, full]) assert.deepEqual(ofKind(objects, 'Deployment').map((object) => deployment.parse(object).metadata.name).sort(), ['moorage-api', 'moorage-operator']);
+});
+
+test('no role is cluster-wide, names a wildcard, or reads Secrets', () => {
+  assert.deepEqual([...ofKind(full, 'ClusterRole'), ...ofKind(full, 'ClusterRoleBinding')], []);
+  for (const { metadata, rules } of ofKind(full, 'Role').map((object) => role.parse(object))) {
+    for (const one of rules) {
+      const words = [...one.apiGroups, ...one.resources, ...one.verbs];
+      assert.ok(!words.some((word) => ['*', 'secrets', 'serviceaccounts/token', 'impersonate', 'escalate', 'bind', 'pods/exec'].includes(word)), `${metadata.namespace}/${metadata.name}: ${words.join(' ')}`);
+    }
+  }
+});
+
+test('the API has HostedApps and the logs of pipelines, nothing more', () => {
+  const rights = ofKind(full, 'Role').map((object) => role.parse(object)).filter(({ metadata }) => metadata.name === 'moorage-api')
+    .flatMap(({ metadata, rules }) => rules.map(({ resources, verbs }) => `${metadata.namespace} ${resources.join()} ${verbs.join()}`));
+  assert.deepEqual(rights, ['moorage-apps hostedapps get,list,watch,create,patch', 'moorage-builds pods/log get']);
+});
+
+test('apps and builds start from nothing open', () => {
+  const closed = ofKind(plain, 'NetworkPolicy').map((object) => policy.parse(object)).filter(({ metadata }) => metadata.name === 'default-deny');
+  assert.deepEqual(closed.map(({ metadata }) => metadata.namespace).sort(), ['moorage-apps', 'moorage-builds']);
+  for (const { spec } of closed) assert.deepEqual(spec, { podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
+});
+
+test('the internet that a build reaches leaves out pods, Services, nodes, private and metadata addresses', () => {
+  const { spec } = policy.parse(ofKind(full, 'NetworkPolicy').find(({ metadata }) => metadata.name === 'builds'));
+  const blocks = z.array(z.looseObject({ to: z.array(z.looseObject({ ipBlock: z.object({ cidr: z.string(), except: z.array(z.string()).optional() }).optional() })) })).parse(spec.egress)
+    .flatMap(({ to }) => to).flatMap(({ ipBlock }) => (ipBlock === undefined ? [] : [ipBlock]));
+  assert.deepEqual(blocks.map(({ cidr }) => cidr), ['10.244.0.1/32', '0.0.0.0/0', '::/0']);
+  const closed = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '169.254.0.0/16', '10.244.0.0/16', '10.96.0.0/16', '192.0.2.1/32'];
+  for (const cidr of closed) assert.ok(blocks[1]?.except?.includes(cidr), `${cidr} is open`);
+  assert.ok(blocks[2]?.except?.every((cidr) => cidr.includes(':')));
+});
+
+test('the API lets in the gateway on its public port, and metrics only from the namespace that was named', () => {
+  const ingress = (objects: readonly Rendered[], name: string): unknown => policy.parse(ofKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === name)).spec.ingress;
+  const gateway = { from: [{ namespaceSelector: { matchLabels: required.gateway.namespaceLabels } }], ports: [{ protocol: 'TCP', port: 8080 }] };
+  const metrics = { from: [{ namespaceSelector: { matchLabels: { team: 'metrics' } } }], ports: [{ protocol: 'TCP', port: 9090 }] };
+  assert.deepEqual([ingress(plain, 'moorage-api'), ingress(plain, 'moorage-operator')], [[gateway], []]);
+  assert.deepEqual([ingress(full, 'moorage-api'), ingress(full, 'moorage-operator')], [[gateway, metrics], [metrics]]);
+});
+
+test('http is only a redirect, to the port that people see', () => {
+  const route = z.looseObject({ spec: z.looseObject({ rules: z.array(z.object({ filters: z.array(z.unknown()) })) }) }).parse(named(full, 'HTTPRoute', 'moorage-redirect'));
+  assert.deepEqual(route.spec.rules, [{ filters: [{ type: 'RequestRedirect', requestRedirect: { scheme: 'https', port: 8443, statusCode: 301 } }] }]);
+});
+
+test('no app can take the address of the API', () => {
+  const gateway = z.looseObject({ spec: z.looseObject({ listeners: z.array(z.looseObject({ name: z.string(), allowedRoutes: z.object({ namespaces: z.looseObject({ selector: z.object({ matchLabels: z.record(z.string(), z.string()) }) }) }) })) }) })
+    .parse(named(plain, 'Gateway', 'moorage'));
+  const open = gateway.spec.listeners.map(({ name, allowedRoutes }) => [name, Object.entries(allowedRoutes.namespaces.selector.matchLabels).join()]);
+  assert.deepEqual(open, [['https', 'moorage.dev/routes,true'], ['https-base', 'kubernetes.io/metadata.name,moorage-system'], ['http', 'kubernetes.io/metadata.name,moorage-system']]);
+});
+
+test('what users have made outlives the release', () => {
+  const kept = full.filter(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy'] === 'keep').map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+  assert.deepEqual(kept.sort(), ['CustomResourceDefinition hostedapps.moorage.dev', 'Namespace moorage-apps', 'Namespace moorage-builds', 'Secret moorage-caller-salt']);
+});
+
+test('the switches leave out what an installation brings itself', async () => {
+  const objects = await render({ ...required, crd: { install: false }, namespaces: { create: false }, gateway: { ...required.gateway, create: false }, priorityClasses: { create: false }, api: { callerSaltSecret: 'mine' } });
+  for (const kind of ['CustomResourceDefinition', 'Namespace', 'Gateway', 'PriorityClass', 'Secret']) assert.deepEqual(ofKind(objects, kind), []);
+  assert.equal(envOf(objects, 'operator').get('MOORAGE_BUILDS_PRIORITY_CLASS'), '');
+});
+
+test('the API reads every setting that the chart gives it', () => {
+  for (const [objects, baseUrl, allowed] of [[plain, 'https://apps.example.org', 'github.com'], [full, 'https://apps.example.org:8443', 'git.moorage-git.svc.cluster.local']] as const) {
+    const config = readApiConfig({ ...Object.fromEntries(envOf(objects, 'api')), MOORAGE_CALLER_SALT: 'x'.repeat(64) });
+    assert.deepEqual([config.baseUrl, config.hosts.allowed[0], config.submissionsPerDay, config.appsNamespace, config.buildsNamespace], [baseUrl, allowed, 20, 'moorage-apps', 'moorage-builds']);
+  }
+});

@@ -1,0 +1,149 @@
+// The chart on a real API server: it installs and upgrades, its roles give what they say, its sandbox refuses what it must.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startApiServer, type ApiServer } from './api-server.ts';
+import { addGatewayTypes, changedChart, install, kubectlWith, required } from './chart.ts';
+import { appPod, container, ordinary, pipelinePod, type Fields, type Namespace } from './sandbox-pods.ts';
+
+let server: ApiServer;
+
+before(async () => {
+  server = await startApiServer();
+  await addGatewayTypes(server);
+  await install(server, required);
+  await admissionIsOn();
+});
+after(() => server.stop());
+
+const podNamed = (namespace: Namespace, name: string, spec: Fields): object => ({ apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace }, spec });
+
+/** What the API server says to a pod: nothing when it takes it, else the refusal. Nothing is stored. */
+async function refusal(namespace: Namespace, spec: Fields): Promise<string | undefined> {
+  try {
+    await kubectlWith(server, [podNamed(namespace, 'offered', spec)], 'create', '--dry-run=server');
+    return undefined;
+  } catch (error) {
+    const said = String(error);
+    assert.match(said, /forbidden|is invalid|denied request/i);
+    return said;
+  }
+}
+
+/** The API server takes a moment to compile a new admission policy; a pod that breaks nothing but that policy tells when it has. */
+async function admissionIsOn(): Promise<void> {
+  for (let tries = 0; tries < 300; tries += 1) {
+    if ((await refusal('moorage-apps', appPod({ hostUsers: true })))?.includes('moorage-sandbox') === true) return;
+    await sleep(100);
+  }
+  assert.fail('the admission policy was not enforced');
+}
+
+test('takes the pods that the operator makes', async () => {
+  assert.equal(await refusal('moorage-apps', appPod()), undefined);
+  assert.equal(await refusal('moorage-apps', appPod({ volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }] })), undefined);
+  assert.equal(await refusal('moorage-builds', pipelinePod()), undefined);
+});
+
+test('gives limits to a container without', async () => {
+  const pod = podNamed('moorage-apps', 'offered', appPod({ containers: [{ name: 'app', image: 'example:1', securityContext: ordinary }] }));
+  const given = await kubectlWith(server, [pod], 'create', '--dry-run=server', '-o', 'jsonpath={.spec.containers[0].resources.limits}');
+  assert.deepEqual(JSON.parse(given), { cpu: '500m', memory: '256Mi', 'ephemeral-storage': '1Gi' });
+});
+
+const withApp = (changes: Fields): Fields => appPod({ containers: [container('app', changes)] });
+const withCapabilities = (...add: string[]): Fields => ({ capabilities: { drop: ['ALL'], add } });
+const secretEnvironment = { env: [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'moorage-registry', key: '.dockerconfigjson' } } }] };
+
+const refused: readonly (readonly [what: string, namespace: Namespace, spec: () => Fields, mend: RegExp])[] = [
+  ['a pod of an app without a user namespace', 'moorage-apps', () => appPod({ hostUsers: true }), /set spec\.hostUsers to false/],
+  ['a pod of an app that does not say', 'moorage-apps', () => appPod({ hostUsers: undefined }), /set spec\.hostUsers to false/],
+  ['a pipeline without a user namespace', 'moorage-builds', () => pipelinePod({ pod: { hostUsers: true } }), /hostUsers/],
+  ['a token', 'moorage-apps', () => appPod({ automountServiceAccountToken: true }), /set spec\.automountServiceAccountToken to false/],
+  ['a service account', 'moorage-apps', () => appPod({ serviceAccountName: 'moorage-operator' }), /leave spec\.serviceAccountName away/],
+  ['a projected token', 'moorage-builds', () => pipelinePod({ pod: { serviceAccountName: 'default', volumes: [{ name: 'registry', projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } }] } }), /volumes of a sandboxed pod are emptyDir/],
+  ['a folder of the node', 'moorage-builds', () => pipelinePod({ pod: { volumes: [{ name: 'registry', hostPath: { path: '/' } }] } }), /volumes of a sandboxed pod are emptyDir/],
+  ['the network of the node', 'moorage-builds', () => pipelinePod({ pod: { hostNetwork: true } }), /hostNetwork/i],
+  ['the processes of the node', 'moorage-builds', () => pipelinePod({ pod: { hostPID: true } }), /hostPID/i],
+  ['a port of the node', 'moorage-builds', () => pipelinePod({ build: { ports: [{ containerPort: 80, hostPort: 80 }] } }), /leave hostPort away/],
+  ['a privileged build', 'moorage-builds', () => pipelinePod({ build: { securityContext: { privileged: true } } }), /leave securityContext\.privileged away/],
+  ['an app with SYS_ADMIN', 'moorage-apps', () => withApp({ securityContext: withCapabilities('SYS_ADMIN') }), /violates PodSecurity "baseline|add only those that ordinary images need/],
+  ['an app with MKNOD', 'moorage-apps', () => withApp({ securityContext: withCapabilities('MKNOD') }), /add only those that ordinary images need/],
+  ['an app that keeps the default capabilities', 'moorage-apps', () => withApp({ securityContext: {} }), /drop ALL capabilities/],
+  ['an app without seccomp', 'moorage-apps', () => appPod({ securityContext: {} }), /seccompProfile\.type to RuntimeDefault/],
+  ['an app with an unmasked proc', 'moorage-apps', () => withApp({ securityContext: { ...ordinary, procMount: 'Unmasked' } }), /procMount/],
+  ['an app that calls itself build', 'moorage-apps', () => appPod({ containers: [container('build', { securityContext: { ...ordinary, procMount: 'Unmasked' } })] }), /procMount/],
+  ['a build with more than BuildKit needs', 'moorage-builds', () => pipelinePod({ build: { securityContext: { capabilities: { add: ['SYS_MODULE'] } } } }), /the container build may add SYS_ADMIN and NET_ADMIN/],
+  ['a clone with SYS_ADMIN', 'moorage-builds', () => pipelinePod({ clone: { securityContext: { ...withCapabilities('SYS_ADMIN'), seccompProfile: { type: 'RuntimeDefault' } } } }), /add only those that ordinary images need/],
+  ['a clone without seccomp', 'moorage-builds', () => pipelinePod({ clone: { securityContext: { ...ordinary, seccompProfile: { type: 'Unconfined' } } } }), /RuntimeDefault/],
+  ['a clone that is given the push secret', 'moorage-builds', () => pipelinePod({ clone: { volumeMounts: [{ name: 'registry', mountPath: '/registry' }] } }), /only the container build may be given a Secret/],
+  ['a clone that reads it as a variable', 'moorage-builds', () => pipelinePod({ clone: secretEnvironment }), /only the container build may be given a Secret/],
+  ['a clone that reads it whole', 'moorage-builds', () => pipelinePod({ clone: { envFrom: [{ secretRef: { name: 'moorage-registry' } }] } }), /only the container build may be given a Secret/],
+];
+for (const [what, namespace, spec, mend] of refused) {
+  test(`refuses ${what} in ${namespace}`, async () => {
+    assert.match((await refusal(namespace, spec())) ?? 'it was taken', mend);
+  });
+}
+
+test('refuses an ephemeral container in a running pod', async () => {
+  await kubectlWith(server, [podNamed('moorage-builds', 'running', pipelinePod())], 'create');
+  await assert.rejects(server.kubectl('debug', 'running', '-n', 'moorage-builds', '--image=example:1', '--profile=restricted', '--attach=false'), /takes no ephemeral containers/);
+});
+
+interface Right { readonly who: 'operator' | 'api'; readonly verb: string; readonly what: string; readonly where: string; readonly name?: string }
+
+function review({ who, verb, what, where, name }: Right): object {
+  const [path = '', group = ''] = what.split('@');
+  const [resource = '', subresource] = path.split('/');
+  const user = `system:serviceaccount:moorage-system:moorage-${who}`;
+  return { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec: { user, resourceAttributes: { verb, group, resource, subresource, name, namespace: where } } };
+}
+
+const happ = 'hostedapps@moorage.dev';
+const rights: readonly (readonly [Right, boolean])[] = [
+  ...['get', 'list', 'watch', 'patch'].map((verb) => [{ who: 'operator', verb, what: happ, where: 'moorage-apps' }, true] as const),
+  ...['create', 'delete', 'deletecollection'].map((verb) => [{ who: 'operator', verb, what: happ, where: 'moorage-apps' }, false] as const),
+  [{ who: 'operator', verb: 'patch', what: 'hostedapps/status@moorage.dev', where: 'moorage-apps' }, true],
+  ...['deployments@apps', 'services', 'persistentvolumeclaims', 'networkpolicies@networking.k8s.io', 'httproutes@gateway.networking.k8s.io']
+    .flatMap((what) => ['list', 'watch', 'create', 'patch', 'delete'].map((verb) => [{ who: 'operator', verb, what, where: 'moorage-apps' }, true] as const)),
+  ...['list', 'watch', 'create', 'patch', 'delete'].map((verb) => [{ who: 'operator', verb, what: 'jobs@batch', where: 'moorage-builds' }, true] as const),
+  [{ who: 'operator', verb: 'watch', what: 'pods', where: 'moorage-builds' }, true],
+  [{ who: 'operator', verb: 'create', what: 'pods', where: 'moorage-builds' }, false],
+  [{ who: 'operator', verb: 'create', what: 'jobs@batch', where: 'moorage-apps' }, false],
+  [{ who: 'operator', verb: 'update', what: 'leases@coordination.k8s.io', where: 'moorage-system', name: 'moorage-operator' }, true],
+  [{ who: 'operator', verb: 'update', what: 'leases@coordination.k8s.io', where: 'moorage-system', name: 'another' }, false],
+  [{ who: 'operator', verb: 'create', what: 'events@events.k8s.io', where: 'moorage-apps' }, true],
+  ...['moorage-apps', 'moorage-builds', 'moorage-system', 'kube-system'].flatMap((where) =>
+    (['operator', 'api'] as const).flatMap((who) => [
+      ...['get', 'list', 'create'].map((verb) => [{ who, verb, what: 'secrets', where }, false] as const),
+      [{ who, verb: 'create', what: 'pods/exec', where }, false] as const,
+      [{ who, verb: 'create', what: 'rolebindings@rbac.authorization.k8s.io', where }, false] as const,
+    ])),
+  ...['get', 'list', 'watch', 'create', 'patch'].map((verb) => [{ who: 'api', verb, what: happ, where: 'moorage-apps' }, true] as const),
+  ...['update', 'delete'].map((verb) => [{ who: 'api', verb, what: happ, where: 'moorage-apps' }, false] as const),
+  [{ who: 'api', verb: 'patch', what: 'hostedapps/status@moorage.dev', where: 'moorage-apps' }, false],
+  [{ who: 'api', verb: 'get', what: 'pods/log', where: 'moorage-builds' }, true],
+  [{ who: 'api', verb: 'get', what: 'pods/log', where: 'moorage-apps' }, false],
+  [{ who: 'api', verb: 'list', what: 'pods', where: 'moorage-builds' }, false],
+  [{ who: 'api', verb: 'create', what: 'jobs@batch', where: 'moorage-builds' }, false],
+];
+
+test('operator and API may do what they need, and nothing beside it', async () => {
+  const answers = (await kubectlWith(server, rights.map(([right]) => review(right)), 'create', '-o', 'jsonpath={.status.allowed}{"\\n"}')).split('\n');
+  assert.equal(answers.length, rights.length);
+  const wrong = rights.filter(([, expected], index) => answers[index] !== String(expected));
+  assert.deepEqual(wrong.map(([right, expected]) => `${expected ? 'may not' : 'may'}: ${JSON.stringify(right)}`), []);
+});
+
+test('an upgrade keeps the salt of callers and brings a changed CRD', async () => {
+  const salt = (): Promise<string> => server.kubectl('get', 'secret', 'moorage-caller-salt', '-n', 'moorage-system', '-o', 'jsonpath={.data.salt}');
+  const columns = (): Promise<string> => server.kubectl('get', 'crd', 'hostedapps.moorage.dev', '-o', 'jsonpath={.spec.versions[0].additionalPrinterColumns[*].name}');
+  const [first, before] = [await salt(), await columns()];
+  assert.ok(Buffer.from(first, 'base64').length >= 32);
+  await install(server, required, changedChart('files/hostedapps.yaml', (text) => text.replace('- name: Repo\n', '- name: Old\n')));
+  assert.match(await columns(), /^Old /);
+  await install(server, { ...required, submissions: { perDay: 21 } });
+  assert.deepEqual([await salt(), await columns()], [first, before]);
+  assert.match(await server.kubectl('get', 'deployment', 'moorage-api', '-n', 'moorage-system', '-o', 'yaml'), /MOORAGE_SUBMISSIONS_PER_DAY\s+value: "21"/);
+});

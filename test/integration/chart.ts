@@ -1,0 +1,77 @@
+// What the chart's tests share: helm, its values, a render, and an API server with the Gateway API's types.
+import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { stringify, parseAllDocuments } from 'yaml';
+import { z } from 'zod';
+import type { Values } from '../../charts/values.ts';
+import { binariesOf, binary, buildPart, moduleFiles } from '../../cluster/binaries/build.ts';
+import { run } from '../../cluster/shell.ts';
+import type { ApiServer } from './api-server.ts';
+
+export const chart = new URL('../../charts/moorage', import.meta.url).pathname;
+
+/** As little as an installation must say. */
+export const required = {
+  baseDomain: 'apps.example.org',
+  image: 'registry.example.org/moorage:1',
+  pipelineImage: 'registry.example.org/moorage-pipeline:1',
+  gateway: { className: 'example', namespaceLabels: { 'kubernetes.io/metadata.name': 'gateway' } },
+  registry: { host: 'registry.example.org' },
+} satisfies Values;
+
+const object = z.looseObject({
+  apiVersion: z.string(),
+  kind: z.string(),
+  metadata: z.looseObject({ name: z.string(), namespace: z.string().optional(), labels: z.record(z.string(), z.string()).optional(), annotations: z.record(z.string(), z.string()).optional() }),
+});
+export type Rendered = z.infer<typeof object>;
+
+const scratch = mkdtempSync(join(tmpdir(), 'moorage-chart-'));
+let files = 0;
+
+/** Writes values to a file for helm and gives its path. */
+export function valuesFile(values: object): string {
+  const path = join(scratch, `values-${++files}.yaml`);
+  writeFileSync(path, stringify(values));
+  return path;
+}
+
+/** Runs helm; rejects with what it said. */
+export async function helm(args: readonly string[], kubeconfig?: string): Promise<string> {
+  await buildPart('helm');
+  const places = { HELM_CACHE_HOME: join(scratch, 'cache'), HELM_CONFIG_HOME: join(scratch, 'config'), HELM_DATA_HOME: join(scratch, 'data') };
+  return run(binary('helm', 'helm'), args, { env: { ...places, ...(kubeconfig === undefined ? {} : { KUBECONFIG: kubeconfig }) } });
+}
+
+/** Every object of the chart with these values. */
+export async function render(values: object): Promise<Rendered[]> {
+  const text = await helm(['template', 'moorage', chart, '--namespace', 'moorage-system', '--values', valuesFile(values)]);
+  return parseAllDocuments(text).map((document) => document.toJS() as unknown).filter((value) => value !== null).map((value) => object.parse(value));
+}
+
+/** Installs or upgrades the release on a real API server. */
+export async function install(server: ApiServer, values: object, from = chart): Promise<void> {
+  await helm(['upgrade', '--install', 'moorage', from, '--namespace', 'moorage-system', '--create-namespace', '--values', valuesFile(values)], server.kubeconfig);
+}
+
+/** A copy of the chart with one of its files changed, as an older version might have been. */
+export function changedChart(file: string, change: (text: string) => string): string {
+  const copy = mkdtempSync(join(scratch, 'chart-'));
+  cpSync(chart, copy, { recursive: true });
+  writeFileSync(join(copy, file), change(readFileSync(join(copy, file), 'utf8')));
+  return copy;
+}
+
+/** Hands objects to kubectl on its standard input; resolves to what it printed. */
+export function kubectlWith(server: ApiServer, objects: readonly object[], ...args: readonly string[]): Promise<string> {
+  const input = objects.map((object) => JSON.stringify(object)).join('\n---\n');
+  return run(join(binariesOf('kubernetes'), 'kubectl'), [...args, '-f', '-'], { env: { KUBECONFIG: server.kubeconfig }, input });
+}
+
+/** Adds the types of the Gateway API, which the chart takes as given. */
+export async function addGatewayTypes(server: ApiServer): Promise<void> {
+  const folder = await moduleFiles('gateway-api', 'sigs.k8s.io/gateway-api');
+  await server.kubectl('apply', '--server-side', '-f', join(folder, 'config/crd/standard'));
+  await server.kubectl('wait', '--for=condition=Established', 'crd/gateways.gateway.networking.k8s.io', 'crd/httproutes.gateway.networking.k8s.io', '--timeout=60s');
+}
