@@ -1,5 +1,5 @@
 // What a pipeline container is told by its environment.
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { z } from 'zod';
 import { readConfig } from '../../lib/config.ts';
 import { pipelineInput, workspace, type PipelineInput } from './contract.ts';
@@ -14,7 +14,7 @@ const environment = z.object({
     }
   }).pipe(pipelineInput),
   MOORAGE_WORKSPACE: z.string().startsWith('/').default(workspace.root),
-  MOORAGE_TERMINATION_LOG: z.string().startsWith('/').default('/dev/termination-log'),
+  MOORAGE_BUILDKIT_ROOT: z.string().startsWith('/').default('/var/lib/buildkit'),
 });
 
 export interface Places {
@@ -23,24 +23,35 @@ export interface Places {
   readonly source: string;
   /** Notes from stage to stage, never inside the author's tree. */
   readonly notes: string;
+  /** State of the builder: a disk that takes overlay mounts, which a container's own root does not. */
+  readonly builder: string;
 }
 
 export interface Settings {
   readonly input: PipelineInput;
   readonly places: Places;
-  readonly terminationLog: string;
 }
 
-/** Folders of the workspace below a root; the root is another one only in tests. */
-export function placesBelow(root: string): Places {
+/** Where the termination message goes; /dev/termination-log but in tests. */
+export function terminationLog(variables: NodeJS.ProcessEnv = process.env): string {
+  return variables['MOORAGE_TERMINATION_LOG'] ?? '/dev/termination-log';
+}
+
+/** Folders of the workspace below a root; both are others only in tests. */
+export function placesBelow(root: string, builder: string): Places {
   const moved = (path: string): string => join(root, path.slice(workspace.root.length));
-  return { root, source: moved(workspace.source), notes: moved(workspace.notes) };
+  return { root, source: moved(workspace.source), notes: moved(workspace.notes), builder };
 }
 
 /** Reads the settings. @throws Error that names each variable that is wrong. */
 export function readSettings(variables: NodeJS.ProcessEnv = process.env): Settings {
   const read = readConfig(environment, variables);
-  return { input: read.MOORAGE_PIPELINE, places: placesBelow(read.MOORAGE_WORKSPACE), terminationLog: read.MOORAGE_TERMINATION_LOG };
+  return { input: { ...read.MOORAGE_PIPELINE, path: plainPath(read.MOORAGE_PIPELINE.path) }, places: placesBelow(read.MOORAGE_WORKSPACE, read.MOORAGE_BUILDKIT_ROOT) };
+}
+
+/** One spelling of a folder: "./web/" is "web". */
+function plainPath(path: string): string {
+  return posix.normalize(path).replace(/(?!^)\/$/, '');
 }
 
 const passedOn = [

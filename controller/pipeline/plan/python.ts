@@ -15,12 +15,10 @@ export const python: Language = {
   name: 'python',
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const packages = findPackages(tree);
-    if (packages === undefined && !looksLikePython(tree)) return undefined;
     const start = findStart(tree, packages?.names ?? new Set());
-    if (start === undefined && packages === undefined) return undefined;
+    if (packages === undefined && (start === undefined || !looksLikePython(tree))) return undefined;
     if (start === undefined && !input.hasCommand) return noStart(packages?.file);
-    const choice = choosePython(tree);
-    return 'asked' in choice ? noImage(choice) : recipe(tree, input, { packages, start, choice });
+    return withImage(tree, input, packages, start);
   },
 };
 
@@ -28,6 +26,11 @@ interface Parts {
   readonly packages: PythonPackages | undefined;
   readonly start: PythonStart | undefined;
   readonly choice: PythonChoice;
+}
+
+function withImage(tree: Tree, input: PlanInput, packages: PythonPackages | undefined, start: PythonStart | undefined): Recipe | Problem {
+  const choice = choosePython(tree);
+  return 'asked' in choice ? noImage(choice) : recipe(tree, input, { packages, start, choice });
 }
 
 function looksLikePython(tree: Tree): boolean {

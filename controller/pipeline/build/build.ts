@@ -1,0 +1,93 @@
+// Stage 3: checks the Dockerfile, builds the image and pushes it by digest.
+import { readFile, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import type { Finding } from '../../../crds/hosted-app.ts';
+import type { BuildResult, PipelineInput } from '../contract.ts';
+import { readNotes, type PlanNotes } from '../notes.ts';
+import { Fault, Rejected } from '../outcome.ts';
+import { run } from '../process.ts';
+import { line } from '../review/review.ts';
+import { childEnvironment, type Places } from '../settings.ts';
+import { oneLine, tail } from '../text.ts';
+import { BuildLog } from './build-log.ts';
+import { startDaemon, type Daemon } from './daemon.ts';
+import { buildMetadata, plainHosts, sourcePolicy } from './daemon-config.ts';
+import { judgeFailure } from './failure.ts';
+import { exposedPort, readImageConfig } from './image-config.ts';
+import { readLint } from './lint.ts';
+import { buildArguments, lintArguments, metadataPath, type Solve } from './solve.ts';
+
+const mostLogBytes = 8 * 1024 * 1024;
+const dockerfileBytes = 512 * 1024;
+
+export interface BuildTools {
+  readonly say: (line: string) => void;
+  /** Where the build log goes. */
+  readonly write: (chunk: Buffer) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** @throws Rejected for what the author can mend, Fault for registry, network and daemon. */
+export async function build(input: PipelineInput, places: Places, tools: BuildTools): Promise<BuildResult> {
+  const [{ time }, notes] = [await readNotes(places.notes, 'clone'), await readNotes(places.notes, 'plan')];
+  const policyFile = join(places.notes, 'source-policy.json');
+  await writeFile(policyFile, sourcePolicy(input));
+  await using daemon = await startDaemon(input, places, tools.signal);
+  const solve: Solve = { input, notes, time, policyFile, address: daemon.address, metadataFile: metadataPath(places.notes) };
+  const findings = notes.authored ? await lint(solve, places, tools) : [];
+  await solveImage(solve, places, tools);
+  const metadata = buildMetadata.parse(JSON.parse(await readFile(solve.metadataFile, 'utf8')));
+  const port = notes.authored ? await portOf(daemon, metadata['containerimage.config.digest']) : notes.plan.port;
+  return { image: `${input.image}@${metadata['containerimage.digest']}`, findings, ...(port === undefined ? {} : { port }) };
+}
+
+/** The environment of buildctl, which alone holds the registry's credentials. */
+function clientEnvironment(): Record<string, string> {
+  const credentials = process.env['DOCKER_CONFIG'];
+  return { ...childEnvironment(), ...(credentials === undefined ? {} : { DOCKER_CONFIG: credentials }) };
+}
+
+/** Checks that say an error are final; a check that cannot be made says nothing, for the build will tell. */
+async function lint(solve: Solve, places: Places, tools: BuildTools): Promise<Finding[]> {
+  const checked = await run('buildctl', lintArguments(solve), { env: clientEnvironment(), ...(tools.signal === undefined ? {} : { signal: tools.signal }) });
+  if (checked.code !== 0) return [];
+  const findings = readLint(checked.stdout, relative(places.source, solve.notes.dockerfile));
+  for (const each of findings) tools.say(line(each));
+  const [first, ...more] = findings.filter((each) => each.severity === 'error');
+  // An image that cannot be resolved is judged by the build, which can tell a fault from an error.
+  if (first !== undefined && !/resolve source metadata|failed to (?:authorize|fetch|do request)/.test(first.message)) throw new Rejected([first, ...more]);
+  return findings.filter((each) => each.severity === 'warning');
+}
+
+async function solveImage(solve: Solve, places: Places, tools: BuildTools): Promise<void> {
+  const log = new BuildLog(tools.write, mostLogBytes);
+  const add = (chunk: Buffer): void => { log.add(chunk); };
+  const built = await run('buildctl', buildArguments(solve), { env: clientEnvironment(), onStdout: add, onStderr: add, keepBytes: 64 * 1024, ...(tools.signal === undefined ? {} : { signal: tools.signal }) });
+  if (built.code === 0) return;
+  if (built.code === null) throw new Fault(`buildctl was ended by ${built.signal ?? 'a signal'}: ${oneLine(tail(log.end(), 300))}`);
+  throw judgeFailure({
+    output: log.end(), dockerfile: (await readFile(solve.notes.dockerfile, 'utf8')).slice(0, dockerfileBytes),
+    ...authored(solve.notes, places), ...(await mirrorAnswers(solve.input) ? { mirrorAnswers: true } : {}),
+  });
+}
+
+function authored(notes: PlanNotes, places: Places): { authored?: string } {
+  return notes.authored ? { authored: relative(places.source, notes.dockerfile) } : {};
+}
+
+/** Whether the mirror is there at all: only then a missing image is missing and not out of reach. */
+async function mirrorAnswers(input: PipelineInput): Promise<boolean> {
+  if (input.mirror === undefined) return false;
+  const protocol = plainHosts(input).includes(input.mirror) ? 'http' : 'https';
+  try {
+    const answer = await fetch(`${protocol}://${input.mirror}/v2/`, { redirect: 'manual', signal: AbortSignal.timeout(10_000) });
+    await answer.body?.cancel();
+    return answer.status < 500;
+  } catch {
+    return false;
+  }
+}
+
+async function portOf(daemon: Daemon, digest: string | undefined): Promise<number | undefined> {
+  return digest === undefined ? undefined : exposedPort(await readImageConfig(daemon.root, digest));
+}

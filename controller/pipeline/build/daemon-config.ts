@@ -1,0 +1,62 @@
+// Writes buildkitd.toml and the source policy: what a build may use, and from where.
+import { z } from 'zod';
+import type { PipelineInput } from '../contract.ts';
+
+type ConfigInput = Pick<PipelineInput, 'image' | 'cache' | 'insecureRegistry' | 'mirror'>;
+
+/** Where the daemon keeps its state and listens. */
+export interface DaemonPlaces {
+  readonly root: string;
+  readonly socket: string;
+}
+
+/** TOML of a daemon for a single build: nothing is collected, nobody else's frontend runs, no entitlement can be asked for. */
+export function daemonConfig(input: ConfigInput, places: DaemonPlaces, processors: number): string {
+  const quoted = JSON.stringify;
+  return [
+    `root = ${quoted(places.root)}`,
+    'insecure-entitlements = []',
+    '[log]', '  format = "text"', '  level = "warn"',
+    '[grpc]', `  address = [${quoted(`unix://${places.socket}`)}]`,
+    '[otel]', `  socketPath = ${quoted(`${places.root}/otel.sock`)}`,
+    '[cdi]', '  disabled = true',
+    '[history]', '  maxEntries = 2',
+    '[worker.containerd]', '  enabled = false',
+    '[worker.oci]', '  enabled = true', '  snapshotter = "overlayfs"', '  gc = false', '  networkMode = "host"', '  noProcessSandbox = false', `  max-parallelism = ${Math.max(1, processors)}`,
+    '[frontend."gateway.v0"]', '  enabled = false',
+    '[frontend."dockerfile.v0"]', '  enabled = true',
+    ...(input.mirror === undefined ? [] : ['[registry."docker.io"]', `  mirrors = [${quoted(input.mirror)}]`]),
+    ...plainHosts(input).flatMap((host) => [`[registry.${quoted(host)}]`, '  http = true']),
+    '',
+  ].join('\n');
+}
+
+/** Registry host of an image name, with its port. */
+export function registryHost(image: string): string {
+  const [first = '', ...rest] = image.split('/');
+  return rest.length > 0 && /[.:]|^localhost$/.test(first) ? first : 'docker.io';
+}
+
+/** Hosts that are spoken to without TLS: the registry where it is insecure, and the mirror where it is the same one. */
+export function plainHosts(input: ConfigInput): string[] {
+  if (!input.insecureRegistry) return [];
+  const own = registryHost(input.image);
+  const named = [own, ...(input.cache === undefined ? [] : [registryHost(input.cache)]), ...(input.mirror === undefined ? [] : [input.mirror])];
+  return [...new Set(named)].filter((host) => host !== 'docker.io');
+}
+
+/**
+ * A source policy in BuildKit's JSON. The build holds credentials for the registry that it pushes to, so a Dockerfile must not
+ * be able to read other apps' images there with them. Base images by way of a mirror keep their Docker Hub name and are not meant.
+ */
+export function sourcePolicy(input: Pick<PipelineInput, 'image'>): string {
+  const repository = input.image.slice(0, input.image.lastIndexOf('/'));
+  const deny = (identifier: string): object => ({ action: 'DENY', selector: { identifier, matchType: 'WILDCARD' } });
+  return JSON.stringify({ rules: [deny(`docker-image://${repository}/*`)] });
+}
+
+/** What buildctl leaves behind about an image that it pushed. */
+export const buildMetadata = z.object({
+  'containerimage.digest': z.string().regex(/^sha256:[0-9a-f]{64}$/),
+  'containerimage.config.digest': z.string().regex(/^sha256:[0-9a-f]{64}$/).optional(),
+});

@@ -1,0 +1,124 @@
+// Turns what a failed build printed into a verdict on the repository or a fault of the platform.
+import { posix } from 'node:path';
+import type { Finding } from '../../../crds/hosted-app.ts';
+import { Fault, Rejected } from '../outcome.ts';
+import { images } from '../plan/recipe.ts';
+import { clean, head, oneLine, tail } from '../text.ts';
+import { excerptAt, type Excerpt } from './excerpt.ts';
+import { guessMend, registryHiccup } from './mends.ts';
+
+export interface FailedBuild {
+  /** The plain progress and the error that buildctl printed at its end. */
+  readonly output: string;
+  /** Path of the author's Dockerfile in the repository; absent when Moorage planned it. */
+  readonly authored?: string;
+  /** Text of the Dockerfile that was built. */
+  readonly dockerfile: string;
+  /** A mirror stands in for Docker Hub, and it answers. */
+  readonly mirrorAnswers?: boolean;
+}
+
+const logBytes = 2_500;
+const platform = /failed to push|error (?:writing|exporting) (?:layer|cache)|failed to (?:authorize|fetch oauth token|configure registry cache)|exporting to image.*(?:unexpected status|dial tcp)|transport: |code = Unavailable|error reading from server|failed to (?:mount|prepare|create) .*(?:snapshot|overlay)|context (?:canceled|deadline exceeded)|runc did not terminate|unable to start container process: (?!exec:)/i;
+const unavailable = /dial tcp|i\/o timeout|no such host|connection re(?:fused|set)|TLS handshake|EOF|unexpected status[^\n]{0,200}: 5\d\d|too many ?requests|429/i;
+
+/** The verdict. @returns Rejected where the author can mend it, else Fault. */
+export function judgeFailure(build: FailedBuild): Rejected | Fault {
+  const output = clean(build.output);
+  const error = oneLine(tail(output.slice(output.lastIndexOf('\nerror: ') + 1), 1_500)).replace(/^error: /, '');
+  const said = failedStep(output);
+  const fault = faultOf(error, said, output);
+  if (fault !== undefined) return new Fault(fault);
+  const verdict = judgeBaseImage(error, build) ?? judgeDockerfile(error, build, excerptAt(output)) ?? judgeStep(error, said, build, excerptAt(output));
+  return verdict instanceof Fault ? verdict : new Rejected([verdict], tail(said === '' ? error : `${said}\n${error}`, logBytes));
+}
+
+/** Why this is nobody's fault here; undefined when the author can mend it. */
+function faultOf(error: string, said: string, output: string): string | undefined {
+  if (!/failed to solve|dockerfile parse error/i.test(error)) return `the builder failed: ${oneLine(tail(error === '' ? output : error, 500))}`;
+  const inStep = error.includes('did not complete successfully');
+  if (inStep && registryHiccup(said)) return `a package registry failed during the build: ${oneLine(tail(said, 400))}`;
+  return !inStep && platform.test(error) ? `the builder failed: ${head(error, 600)}` : undefined;
+}
+
+/** Lines of the step that failed, without the progress prefix. */
+function failedStep(output: string): string {
+  const number = [...output.matchAll(/^#(\d+) ERROR:/gm)].at(-1)?.[1];
+  if (number === undefined) return '';
+  const prefix = `#${number} `;
+  const lines = output.split('\n').filter((line) => line.startsWith(prefix)).map((line) => line.slice(prefix.length).replace(/^\d+\.\d+ /, ''));
+  return lines.filter((line) => !/^(?:ERROR:|DONE|CACHED|\.\.\.$)/.test(line)).join('\n');
+}
+
+const absent = /not found|pull access denied|insufficient_scope|authorization failed|unauthorized|not a valid|no match for platform|manifest unknown|failed to authorize/i;
+const alwaysThere = [...images.python.map((each) => each.image), images.node, images.nginx, 'debian:bookworm-slim'].join(', ');
+
+/** An image named in FROM that cannot be had. */
+function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | undefined {
+  const [, name, why] = /(?:failed to resolve source metadata for|source docker-image:\/\/) ?([^\s:"]+(?::\d+\/[^\s:"]+)?(?::[^\s:"]+)?)"?:? (.*)$/.exec(error) ?? [];
+  if (name === undefined || why === undefined) return undefined;
+  const line = lineOfImage(build, name);
+  const rule = { rule: 'build/base-image', severity: 'error', ...place(build, line) } as const;
+  if (/denied by policy|not allowed by policy|source "?docker-image.*denied/i.test(error)) {
+    return { ...rule, message: `The base image ${name} may not be used.`, mend: 'Build on a public base image; images of other apps cannot be read.' };
+  }
+  const outOfReach = name.startsWith('docker.io/') && build.mirrorAnswers === true;
+  if (!absent.test(why) && !outOfReach) return unavailable.test(why) ? new Fault(`the base image ${name} could not be fetched: ${head(why, 300)}`) : undefined;
+  return {
+    ...rule, message: `The base image ${name} cannot be found${absent.test(why) ? '' : ': the mirror does not have it, and Docker Hub cannot be reached from here'}.`,
+    mend: `Check the name and tag in FROM (it must be public, and exist for this processor); these are always there: ${alwaysThere}.`,
+  };
+}
+
+function lineOfImage(build: FailedBuild, name: string): number | undefined {
+  const short = name.replace(/^docker\.io\/(?:library\/)?/, '').replace(/@sha256:.*$/, '').replace(/:latest$/, '');
+  const index = build.dockerfile.split('\n').findIndex((line) => /^\s*(?:FROM|COPY|RUN)\b/i.test(line) && line.includes(short));
+  return index < 0 ? undefined : index + 1;
+}
+
+/** Errors of the Dockerfile itself: what cannot be read, and files that are not there to be copied. */
+function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefined): Finding | undefined {
+  const parse = /dockerfile parse error on line (\d+): (.*)$/.exec(error);
+  if (parse !== null) {
+    return { rule: 'dockerfile/invalid', severity: 'error', ...place(build, Number(parse[1])), message: `The Dockerfile cannot be read: ${parse[2] ?? ''}`, mend: 'Mend this line; https://docs.docker.com/reference/dockerfile/ has every instruction.' };
+  }
+  const missing = error.includes('did not complete') ? undefined : /"([^"]+)": not found/.exec(error)?.[1];
+  return missing === undefined ? undefined : {
+    rule: 'build/file-missing', severity: 'error', ...place(build, at?.line), ...plannedFile(build, at), message: `The build copies ${missing}, which does not exist.`,
+    mend: 'Commit the file, mend its path (relative to source.path, case-sensitive), or take it out of .dockerignore; what a stage makes is copied with --from.',
+  };
+}
+
+/** A step that ran and failed. */
+function judgeStep(error: string, said: string, build: FailedBuild, at: Excerpt | undefined): Finding {
+  const guess = guessMend(`${said}\n${error}`);
+  const step = nameOfStep(build, at);
+  const code = /exit code: (\d+)/.exec(error)?.[1];
+  const how = code === undefined ? `: ${head(error.replace(/^.*failed to solve: /, '').replace(/\.$/, ''), 400)}` : ` with exit code ${code}`;
+  const message = guess.message === undefined ? `${step} failed${how}.` : `${guess.message} ${step} failed.`;
+  return { rule: guess.rule, severity: 'error', ...place(build, at?.line), ...plannedFile(build, at), message, mend: guess.mend };
+}
+
+/** The step as its author knows it: the instruction, or what the planner wanted with it. */
+function nameOfStep(build: FailedBuild, at: Excerpt | undefined): string {
+  const planned = build.authored === undefined ? note(build.dockerfile, at)?.what : undefined;
+  const what = planned ?? oneLine(at?.text ?? '');
+  return what === '' ? 'A step of the build' : `The step "${head(what, 200)}"`;
+}
+
+function place(build: FailedBuild, line: number | undefined): Pick<Finding, 'file' | 'line'> {
+  if (build.authored === undefined) return {};
+  return { file: posix.normalize(build.authored), ...(line === undefined ? {} : { line }) };
+}
+
+/** What the planner noted about the step that the excerpt points at. */
+function note(dockerfile: string, at: Excerpt | undefined): { file: string; what: string } | undefined {
+  const above = dockerfile.split('\n').slice(0, Math.max(0, (at?.line ?? 1) - 1));
+  const match = /^# step: ([^|]+) \| (.*)$/.exec(above.at(-1) ?? '');
+  return match === null ? undefined : { file: match[1] ?? '', what: match[2] ?? '' };
+}
+
+function plannedFile(build: FailedBuild, at: Excerpt | undefined): Pick<Finding, 'file'> {
+  const file = build.authored === undefined ? note(build.dockerfile, at)?.file : undefined;
+  return file === undefined || file === 'plan' ? {} : { file };
+}

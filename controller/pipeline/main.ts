@@ -1,0 +1,59 @@
+// Entry of every pipeline container: runs one stage, leaves its termination message, exits by the contract.
+import { writeFile } from 'node:fs/promises';
+import { build } from './build/build.ts';
+import { clone } from './clone/clone.ts';
+import { containers, rejectedExitCode, type PipelineContainer } from './contract.ts';
+import { termination, type StageMessage } from './message.ts';
+import { Fault, Rejected } from './outcome.ts';
+import { line, review } from './review/review.ts';
+import { readSettings, terminationLog, type Settings } from './settings.ts';
+import { oneLine } from './text.ts';
+
+const faultExitCode = 1;
+const stoppedExitCode = 143;
+
+const stop = new AbortController();
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => { stop.abort(new Fault(`stopped by ${signal}`)); });
+
+const say = (text: string): void => { process.stdout.write(`${text}\n`); };
+
+function runStage(stage: PipelineContainer, { input, places }: Settings): Promise<StageMessage> {
+  switch (stage) {
+    case 'clone': return clone(input, places, say, stop.signal);
+    case 'review': return review(input, places, say, stop.signal);
+    case 'build': return build(input, places, { say, write: (chunk) => { process.stdout.write(chunk); }, signal: stop.signal });
+  }
+}
+
+/** What a thrown thing means: the message to leave and the code to exit with. */
+function ended(error: unknown): { message: StageMessage; code: number } {
+  if (error instanceof Rejected) {
+    for (const each of error.findings) say(line(each));
+    return { message: { rejected: true, findings: [...error.findings], ...(error.log === undefined ? {} : { log: error.log }) }, code: rejectedExitCode };
+  }
+  const fault = stop.signal.aborted ? 'the stage was stopped before its end' : oneLine(error instanceof Error ? error.message : String(error));
+  process.stderr.write(`fault: ${error instanceof Error && !(error instanceof Fault) ? error.stack ?? fault : fault}\n`);
+  return { message: { fault }, code: stop.signal.aborted ? stoppedExitCode : faultExitCode };
+}
+
+async function main(): Promise<number> {
+  const stage = containers.find((each) => each === process.argv[2]);
+  if (stage === undefined) {
+    process.stderr.write(`usage: main.ts ${containers.join(' | ')}\n`);
+    return faultExitCode;
+  }
+  const { message, code } = await judged(stage);
+  await writeFile(terminationLog(), termination(message));
+  return code;
+}
+
+async function judged(stage: PipelineContainer): Promise<{ message: StageMessage; code: number }> {
+  try {
+    return { message: await runStage(stage, readSettings()), code: 0 };
+  } catch (error) {
+    return ended(error);
+  }
+}
+
+// Connections kept alive for a next request must not keep the container.
+process.exit(await main());
