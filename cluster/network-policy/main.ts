@@ -1,4 +1,5 @@
 // The NetworkPolicy enforcer of the one-machine node: wiring only.
+import { rm } from 'node:fs/promises';
 import { createClient, createEventRecorder, fileConnection, listenForShutdown } from '../../controller/runtime/index.ts';
 import { readConfig } from '../../lib/config.ts';
 import { createLog } from '../../lib/log.ts';
@@ -16,6 +17,8 @@ import { writeStatus } from './status-file.ts';
 const log = createLog('network-policy');
 const config = readConfig(configSchema);
 const shutdown = listenForShutdown({ log });
+// What an earlier run said is not true of this one until it has heard the API server.
+await rm(config.STATUS_FILE, { force: true });
 const client = createClient(await fileConnection(config.KUBECONFIG), { userAgent: 'moorage-network-policy' });
 const recorder = createEventRecorder({ client, controller: 'moorage.dev/network-policy', instance: config.NODE_NAME, log });
 const sources = createSources(client, log);
