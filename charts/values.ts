@@ -53,7 +53,7 @@ const builds = z.strictObject({
   concurrency: z.int().min(1).max(100).default(2).describe('Pipelines at once; the others wait in the queue.'),
   maximum: z.strictObject({ cpu: quantity.default('4'), memory: quantity.default('8Gi'), disk: quantity.default('20Gi') }).prefault({}).describe('Most that one build gets, whatever its HostedApp asks.'),
   timeout: duration.default('2h').describe('Longest build, whatever its HostedApp asks.'),
-  historyLimit: z.int().min(0).max(20).default(3).describe('Finished pipelines kept an app, with their logs.'),
+  historyLimit: z.int().min(1).max(20).default(3).describe('Finished pipelines kept an app, with their logs.'),
   quota: z.record(z.string(), z.string()).default({ pods: '20', 'limits.cpu': '32', 'limits.memory': '64Gi', 'limits.ephemeral-storage': '200Gi', 'count/jobs.batch': '5000' })
     .describe('ResourceQuota of the builds namespace.'),
   ports: z.array(port).min(1).default([80, 443]).describe('TCP ports on the public internet that a build may reach.'),

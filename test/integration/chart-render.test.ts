@@ -1,9 +1,11 @@
 // Facts about what the chart renders, whatever the values.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { before, test } from 'node:test';
 import { z } from 'zod';
 import { readApiConfig } from '../../api/config.ts';
-import { chart, helm, render, required, valuesFile, type Rendered } from './chart.ts';
+import { operatorConfig } from '../../controller/config.ts';
+import { chart, environmentOf, helm, named, ofKind, render, required, valuesFile, type Rendered } from './chart.ts';
 
 const local = {
   ...required,
@@ -48,17 +50,6 @@ const policy = z.looseObject({
   metadata: z.looseObject({ name: z.string(), namespace: z.string() }),
   spec: z.looseObject({ podSelector: z.unknown(), policyTypes: z.array(z.string()), ingress: z.array(z.unknown()).optional(), egress: z.array(z.unknown()).optional() }),
 });
-
-const ofKind = (objects: readonly Rendered[], kind: string): Rendered[] => objects.filter((object) => object.kind === kind);
-const named = (objects: readonly Rendered[], kind: string, name: string): Rendered => {
-  const found = ofKind(objects, kind).find((object) => object.metadata.name === name);
-  assert.ok(found, `no ${kind} ${name}`);
-  return found;
-};
-function envOf(objects: readonly Rendered[], component: string): Map<string, string | undefined> {
-  const [first] = deployment.parse(named(objects, 'Deployment', `moorage-${component}`)).spec.template.spec.containers;
-  return new Map(first?.env.map(({ name, value }) => [name, value]));
-}
 
 test('helm lint finds nothing wrong', async () => {
   for (const values of [required, local]) assert.match(await helm(['lint', '--strict', chart, '--values', valuesFile(values)]), /0 chart\(s\) failed/);
@@ -136,12 +127,27 @@ test('what users have made outlives the release', () => {
 test('the switches leave out what an installation brings itself', async () => {
   const objects = await render({ ...required, crd: { install: false }, namespaces: { create: false }, gateway: { ...required.gateway, create: false }, priorityClasses: { create: false }, api: { callerSaltSecret: 'mine' } });
   for (const kind of ['CustomResourceDefinition', 'Namespace', 'Gateway', 'PriorityClass', 'Secret']) assert.deepEqual(ofKind(objects, kind), []);
-  assert.equal(envOf(objects, 'operator').get('MOORAGE_BUILDS_PRIORITY_CLASS'), '');
+  assert.equal(environmentOf(objects, 'operator')['MOORAGE_BUILDS_PRIORITY_CLASS'], '');
 });
 
 test('the API reads every setting that the chart gives it', () => {
   for (const [objects, baseUrl, allowed] of [[plain, 'https://apps.example.org', 'github.com'], [full, 'https://apps.example.org:8443', 'git.moorage-git.svc.cluster.local']] as const) {
-    const config = readApiConfig({ ...Object.fromEntries(envOf(objects, 'api')), MOORAGE_CALLER_SALT: 'x'.repeat(64) });
+    const config = readApiConfig({ ...environmentOf(objects, 'api'), MOORAGE_CALLER_SALT: 'x'.repeat(64) });
     assert.deepEqual([config.baseUrl, config.hosts.allowed[0], config.submissionsPerDay, config.appsNamespace, config.buildsNamespace], [baseUrl, allowed, 20, 'moorage-apps', 'moorage-builds']);
+  }
+});
+
+test('the operator reads every setting that the chart gives it', () => {
+  const { settings, lease } = operatorConfig(environmentOf(full, 'operator'));
+  assert.deepEqual([lease.name, settings.gateway, settings.registry.host, settings.registry.pullSecret, settings.externalPort, settings.pipeline.priorityClass],
+    ['moorage-operator', { name: 'moorage', namespace: 'moorage-system', namespaceLabels: required.gateway.namespaceLabels }, 'registry.moorage-system.svc:5000', undefined, 8443, 'moorage-builds']);
+  assert.ok(['10.244.0.0/16', '10.96.0.0/16', '192.0.2.1/32', '169.254.0.0/16'].every((cidr) => settings.run.closedCidrs.includes(cidr)));
+});
+
+test('no setting that the chart gives is one that nobody reads', () => {
+  for (const [component, file] of [['operator', 'controller/config.ts'], ['api', 'api/config.ts']] as const) {
+    const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+    const unread = Object.keys(environmentOf(full, component)).filter((name) => name.startsWith('MOORAGE_') && !text.includes(`  ${name}:`));
+    assert.deepEqual(unread, [], `not in ${file}`);
   }
 });

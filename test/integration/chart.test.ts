@@ -2,8 +2,15 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { operatorConfig } from '../../controller/config.ts';
+import { buildInputs, jobName } from '../../controller/hosted-app/build/inputs.ts';
+import { pipelineJob } from '../../controller/hosted-app/build/job.ts';
+import { claimsOf, deploymentOf, policyOf, routeOf, serviceOf } from '../../controller/hosted-app/run/objects.ts';
+import { podTemplate } from '../../controller/hosted-app/run/template.ts';
+import { hostedApp, spec as specSchema } from '../../crds/hosted-app.ts';
 import { startApiServer, type ApiServer } from './api-server.ts';
-import { addGatewayTypes, changedChart, install, kubectlWith, required } from './chart.ts';
+import { addGatewayTypes, changedChart, environmentOf, install, kubectlWith, ofKind, podSpecOf, render, required } from './chart.ts';
 import { appPod, container, ordinary, pipelinePod, type Fields, type Namespace } from './sandbox-pods.ts';
 
 let server: ApiServer;
@@ -16,6 +23,7 @@ before(async () => {
 });
 after(() => server.stop());
 
+const fields = z.record(z.string(), z.unknown());
 const podNamed = (namespace: Namespace, name: string, spec: Fields): object => ({ apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace }, spec });
 
 /** What the API server says to a pod: nothing when it takes it, else the refusal. Nothing is stored. */
@@ -39,10 +47,38 @@ async function admissionIsOn(): Promise<void> {
   assert.fail('the admission policy was not enforced');
 }
 
-test('takes the pods that the operator makes', async () => {
+test('takes all that the operator makes by the settings of the chart, from the operator', async () => {
+  const { settings } = operatorConfig(environmentOf(await render(required), 'operator'));
+  const run = { volumes: [{ name: 'data', path: '/data' }], secrets: [{ name: 'KEY', secret: 'keys', key: 'one' }] };
+  const app = hostedApp.parse({
+    apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp',
+    metadata: { name: 'hello', namespace: 'moorage-apps', uid: 'e6d2ef86-4f0c-4f0e-9d3a-000000000000', generation: 1, resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' },
+    spec: specSchema.parse({ source: { repo: 'https://github.com/owner/name' }, run }),
+  });
+  const commit = '0123456789'.repeat(4);
+  const inputs = buildInputs(app);
+  const { template } = podTemplate(app, settings, { image: `registry.example.org/apps/hello@sha256:${'0'.repeat(64)}`, commit, port: 8080 });
+  const job = pipelineJob(app, settings, { name: jobName('hello', commit, inputs.hash), commit, inputs, number: 1, reason: 'first build' });
+  const made = [job, deploymentOf(app, template, {}), serviceOf(app), policyOf(app, settings, [8080]), ...claimsOf(app, settings), routeOf(app, settings)];
+  const operator = ['--as=system:serviceaccount:moorage-system:moorage-operator', '--server-side', '--field-manager=moorage', '--dry-run=server'];
+  const said = await kubectlWith(server, made, 'apply', ...operator);
+  assert.equal(said.split('\n').filter((line) => line.includes('serverside-applied')).length, made.length, said);
+  assert.equal(await refusal('moorage-apps', z.object({ spec: fields }).parse(template).spec), undefined);
+  assert.equal(await refusal('moorage-builds', z.object({ spec: z.object({ template: z.object({ spec: fields }) }) }).parse(job).spec.template.spec), undefined);
+});
+
+test('takes the pods that the refused ones below are made from', async () => {
   assert.equal(await refusal('moorage-apps', appPod()), undefined);
   assert.equal(await refusal('moorage-apps', appPod({ volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }] })), undefined);
   assert.equal(await refusal('moorage-builds', pipelinePod()), undefined);
+});
+
+test('operator and API run in a namespace that enforces the restricted Pod Security level', async () => {
+  await server.kubectl('label', 'namespace', 'moorage-system', 'pod-security.kubernetes.io/enforce=restricted', '--overwrite');
+  for (const deployment of ofKind(await render(required), 'Deployment')) {
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'offered', namespace: 'moorage-system' }, spec: podSpecOf(deployment) };
+    assert.match(await kubectlWith(server, [pod], 'create', '--dry-run=server', '-o', 'name'), /^pod\/offered/);
+  }
 });
 
 test('gives limits to a container without', async () => {

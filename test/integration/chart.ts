@@ -75,3 +75,30 @@ export async function addGatewayTypes(server: ApiServer): Promise<void> {
   await server.kubectl('apply', '--server-side', '-f', join(folder, 'config/crd/standard'));
   await server.kubectl('wait', '--for=condition=Established', 'crd/gateways.gateway.networking.k8s.io', 'crd/httproutes.gateway.networking.k8s.io', '--timeout=60s');
 }
+
+/** The objects of one kind. */
+export function ofKind(objects: readonly Rendered[], kind: string): Rendered[] {
+  return objects.filter((one) => one.kind === kind);
+}
+
+/** The object of that kind and name. @throws Error when there is none. */
+export function named(objects: readonly Rendered[], kind: string, name: string): Rendered {
+  const found = ofKind(objects, kind).find((one) => one.metadata.name === name);
+  if (found === undefined) throw new Error(`no ${kind} ${name}`);
+  return found;
+}
+
+const workload = z.looseObject({
+  spec: z.looseObject({ template: z.looseObject({ spec: z.looseObject({ containers: z.array(z.looseObject({ env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })) })).length(1) }) }) }),
+});
+
+/** The variables that a process of the chart is given as plain text; those from elsewhere are undefined. */
+export function environmentOf(objects: readonly Rendered[], component: 'operator' | 'api' | (string & {})): Record<string, string | undefined> {
+  const [only] = workload.parse(named(objects, 'Deployment', `moorage-${component}`)).spec.template.spec.containers;
+  return Object.fromEntries(only?.env.map(({ name, value }) => [name, value]) ?? []);
+}
+
+/** The pod spec of a Deployment. */
+export function podSpecOf(deployment: object): Readonly<Record<string, unknown>> {
+  return workload.parse(deployment).spec.template.spec;
+}
