@@ -15,7 +15,7 @@ const SHORT_WATCH_MS = 1000;
 
 /** Settings of a reflector. */
 export interface ReflectorOptions<T extends KubeObject> extends Selection, StoreOptions<T> {
-  client: Client;
+  client: Pick<Client, 'list' | 'watch'>;
   resource: Resource<T>;
   /** Changes each object before it is stored, to save memory; default drops `managedFields`. May change its argument. */
   transform?: (object: T) => T;
@@ -68,10 +68,13 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
 
   constructor(options: ReflectorOptions<T>) {
     this.resource = options.resource;
-    this.store = createStore(options);
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#log = options.log ?? silentLogger;
+    const onError = (error: unknown): void => {
+      this.#log.error({ err: error, resource: options.resource.plural }, `A change of ${options.resource.plural} could not be handled: ${messageOf(error)}`);
+    };
+    this.store = createStore({ onError, ...options });
     this.#transform = options.transform ?? dropManagedFields;
     this.#labels = { resource: options.resource.plural };
     this.#heardAt = this.#clock.now();

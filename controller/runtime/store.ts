@@ -44,6 +44,8 @@ export interface StoreOptions<T> {
   indexers?: Readonly<Record<string, Indexer<T>>>;
   /** Deep-freeze objects, so that a reconciler that changes one throws. Default: on, unless `NODE_ENV` is `production`. */
   freeze?: boolean;
+  /** Told when a subscriber throws; the others still hear of the change. Default: thrown outside, which ends the process. */
+  onError?: (error: unknown) => void;
 }
 
 /** Makes an empty store. */
@@ -56,11 +58,13 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
   readonly #indexes: Map<string, KeyIndex<T>>;
   readonly #subscribers = new Set<(change: Change<T>) => void>();
   readonly #freeze: boolean;
+  readonly #onError: (error: unknown) => void;
   readonly #synced = Promise.withResolvers<undefined>();
   #hasSynced = false;
 
   constructor(options: StoreOptions<T>) {
     this.#freeze = options.freeze ?? process.env['NODE_ENV'] !== 'production';
+    this.#onError = options.onError ?? throwOutside;
     this.#indexes = new Map(Object.entries(options.indexers ?? {}).map(([name, indexer]) => [name, new KeyIndex(indexer)]));
   }
 
@@ -163,8 +167,20 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
   }
 
   #tell(change: Change<T>): void {
-    for (const handler of [...this.#subscribers]) handler(change);
+    for (const handler of [...this.#subscribers]) {
+      try {
+        handler(change);
+      } catch (error) {
+        this.#onError(error);
+      }
+    }
   }
+}
+
+function throwOutside(error: unknown): void {
+  queueMicrotask(() => {
+    throw error;
+  });
 }
 
 /** Which keys are filed under which value. */

@@ -1,0 +1,7 @@
+// Waits for something to come true, without a time limit of its own: the test's is the limit.
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Resolves when `condition` holds, asking every few milliseconds. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await delay(2);
+}
