@@ -14,22 +14,26 @@ FROM base AS dependencies
 COPY package.json package-lock.json .npmrc ./
 RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts
 
+# What runs, in one place for both images. Dependencies are a layer of their own, since they change seldom.
+FROM scratch AS sources
+COPY package.json LICENSE /
+COPY lib /lib
+COPY crds /crds
+COPY controller /controller
+COPY api /api
+
 FROM base AS moorage
 COPY --from=dependencies /app/node_modules node_modules
-COPY package.json LICENSE* ./
-COPY lib lib
-COPY crds crds
-COPY controller controller
-COPY api api
+COPY --from=sources / ./
 USER 1000:1000
 EXPOSE 8080 9090
 CMD ["node", "controller/main.ts"]
 
-# The tools come below the sources, so that a change of ours leaves these layers as they are.
 FROM base AS moorage-pipeline
 COPY --from=moby/buildkit:v0.30.0 /usr/bin/buildkitd /usr/bin/buildctl /usr/bin/buildkit-runc /usr/bin/
 COPY --from=zricethezav/gitleaks:v8.30.1 /usr/bin/gitleaks /usr/bin/gitleaks
-COPY --from=moorage /app /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY --from=sources / ./
 # Root inside the user namespace of its pod, which is nobody on the node; BuildKit mounts, so it cannot be less.
 USER 0:0
 CMD ["node", "controller/pipeline/main.ts"]
