@@ -172,6 +172,20 @@ test('operator and API may do what they need, and nothing beside it', async () =
   assert.deepEqual(wrong.map(([right, expected]) => `${expected ? 'may not' : 'may'}: ${JSON.stringify(right)}`), []);
 });
 
+test('the API may submit and annotate an app, and change nothing else of it', async () => {
+  const asApi = '--as=system:serviceaccount:moorage-system:moorage-api';
+  const source = { repo: 'https://github.com/owner/name' };
+  const app = (spec: object): object => ({ apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp', metadata: { name: 'submitted', namespace: 'moorage-apps' }, spec });
+  const patch = (change: object): Promise<string> => server.kubectl('patch', 'happ', 'submitted', '-n', 'moorage-apps', asApi, '--type=merge', '-p', JSON.stringify(change));
+  const secrets = [{ name: 'KEY', secret: 'keys', key: 'one' }];
+  await assert.rejects(kubectlWith(server, [app({ source, run: { secrets } })], 'create', asApi), /is given no Secrets; add spec\.run\.secrets with kubectl/);
+  await kubectlWith(server, [app({ source })], 'create', asApi);
+  await patch({ metadata: { annotations: { 'moorage.dev/poll': 'now' } } });
+  await assert.rejects(patch({ spec: { run: { secrets } } }), /not change its spec/);
+  await assert.rejects(patch({ spec: { source: { revision: 'other' } } }), /not change its spec/);
+  await assert.rejects(patch({ metadata: { labels: { 'moorage.dev/caller': 'another' } } }), /not change its labels/);
+});
+
 test('an upgrade keeps the salt of callers and brings a changed CRD', async () => {
   const salt = (): Promise<string> => server.kubectl('get', 'secret', 'moorage-caller-salt', '-n', 'moorage-system', '-o', 'jsonpath={.data.salt}');
   const columns = (): Promise<string> => server.kubectl('get', 'crd', 'hostedapps.moorage.dev', '-o', 'jsonpath={.spec.versions[0].additionalPrinterColumns[*].name}');
