@@ -79,7 +79,7 @@ function conclude(observed: Observed, draft: Draft, wanted: Wanted, job: Job, ve
     case 'running': return { outcomes: underWay(verdict, wanted.commit) };
     case 'succeeded': return succeeded(observed, draft, wanted, job, verdict);
     case 'rejected': return rejected(observed, draft, job, verdict);
-    case 'faulted': return faulted(observed, draft, job, verdict.message);
+    case 'faulted': return faulted(observed, draft, job, verdict);
   }
 }
 
@@ -94,27 +94,33 @@ function succeeded(observed: Observed, draft: Draft, wanted: Wanted, job: Job, v
 
 function rejected(observed: Observed, draft: Draft, job: Job, verdict: Verdict & { kind: 'rejected' }): StepResult {
   const { rejection, stage } = verdict;
-  draft.findings = [...(verdict.review?.findings ?? []), ...verdict.findings].slice(0, 50);
+  if (!isRecorded(draft.history ?? [], job)) draft.findings = [...(verdict.review?.findings ?? draft.findings ?? []), ...verdict.findings].slice(0, 50);
   draft.history = record(draft.history ?? [], job, observed.now, { result: 'Rejected', message: `${rejection.rule}: ${rejection.message}` });
   if (stage === 'Review') return { outcomes: { Reviewed: stalled('ReviewRejected', rejection), Built: waiting('NotReached', 'The review came to a refusal, so nothing is built.') } };
   const reason = rejection.rule === 'build/timeout' ? 'BuildTimedOut' : 'BuildRejected';
-  return { outcomes: { Reviewed: passed(verdict.review?.findings.length ?? 0), Built: stalled(reason, rejection) } };
+  return { outcomes: { ...reviewOf(observed, job, verdict), Built: stalled(reason, rejection) } };
 }
 
 /** The Job is kept until the wait is over, with its pods, so that what happened can be looked at. */
-function faulted(observed: Observed, draft: Draft, job: Job, message: string): StepResult {
+function faulted(observed: Observed, draft: Draft, job: Job, verdict: Verdict & { kind: 'faulted' }): StepResult {
+  const { message } = verdict;
   const wasRecorded = isRecorded(draft.history ?? [], job);
   draft.history = record(draft.history ?? [], job, observed.now, { result: 'Faulted', message });
   const faults = faultsOf(draft.history, job.metadata.name);
   if (faults.length >= observed.settings.pipeline.faultLimit) return { outcomes: givenUp(faults) };
+  const review = reviewOf(observed, job, verdict);
   const endedAt = Date.parse(faults[0]?.finishedAt ?? timestamp(observed.now));
   const dueIn = endedAt + faultDelayMs(faults.length) - observed.now.getTime();
   const outcome = failed('PipelineFaulted', `${message} It is tried again by itself.`, Math.max(dueIn, 0));
-  return { outcomes: stageFailed(outcome), afterStatus: dueIn <= 0 && wasRecorded ? [remove(job)] : [] };
+  return { outcomes: { ...review, Built: outcome }, afterStatus: dueIn <= 0 && wasRecorded ? [remove(job)] : [] };
 }
 
-function stageFailed(outcome: ReturnType<typeof failed>): Outcomes {
-  return { Reviewed: waiting('NotReached', 'The pipeline is tried again after a fault of the platform.'), Built: outcome };
+/** How the review went: as its pod says, or as it was told before the pod was taken away. */
+function reviewOf(observed: Observed, job: Job, verdict: Verdict): Outcomes {
+  if (verdict.review !== undefined) return { Reviewed: passed(verdict.review.findings.length) };
+  const { pipeline, conditions = [], findings = [] } = observed.app.status ?? {};
+  const wasPassed = pipeline?.job === job.metadata.name && conditions.some(({ type, status }) => type === 'Reviewed' && status === 'True');
+  return wasPassed ? { Reviewed: passed(findings.length) } : {};
 }
 
 function givenUp(faults: readonly HistoryEntry[]): Outcomes {
@@ -123,7 +129,7 @@ function givenUp(faults: readonly HistoryEntry[]): Outcomes {
     message: `The platform failed ${faults.length} times at this commit: ${faults[0]?.message ?? 'no message'}`.slice(0, 1_500),
     mend: `This is not your app's doing. Push a new commit, or have the platform's operator change the annotation ${annotations.rebuild}.`,
   };
-  return { Reviewed: waiting('NotReached', 'The pipeline could not be run.'), Built: stalled('PipelineFaulted', rejection) };
+  return { Built: stalled('PipelineFaulted', rejection) };
 }
 
 /** Once an image is there it stays so, whether its Job still exists or not. */

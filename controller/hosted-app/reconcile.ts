@@ -4,21 +4,18 @@ import type { HostedAppStatus } from '../../crds/hosted-app.ts';
 import {
   ApiError, applyIfChanged, applyStatus, deleteObject, done as settled, isApiStatus, requeueAfter, refOf, type Client, type EventRecorder, type Reconcile, type ReconcileResult,
 } from '../runtime/index.ts';
-import { deployStep } from './deploy.ts';
+import { decide, type Decision } from './decide.ts';
 import type { Errands } from './errands.ts';
 import { transitions } from './events.ts';
 import { hold, release } from './finalize.ts';
 import { hostedApps, type HostedAppObject } from './kinds.ts';
 import { createObserver, type Caches } from './observe.ts';
 import type { Observed, ProbeAnswer } from './observed.ts';
-import { failed, type Action, type Outcomes, type Step, type StepCondition, type StepResult } from './outcome.ts';
-import { pipelineStep } from './pipeline.ts';
-import { publishStep } from './publish.ts';
-import { routeStep } from './route.ts';
+import { failed, type Action, type Outcomes } from './outcome.ts';
 import type { Settings } from './settings.ts';
-import { sourceIdentity, sourceStep } from './source.ts';
+import { sourceIdentity } from './source.ts';
 import type { SourceAnswer, SourceQuestion } from './source/ls-remote.ts';
-import { draftOf, makeStatus } from './status.ts';
+import { makeStatus } from './status.ts';
 
 export interface ReconcilerOptions {
   readonly client: Client;
@@ -29,9 +26,6 @@ export interface ReconcilerOptions {
   readonly probes: Errands<string, ProbeAnswer>;
   readonly now?: () => Date;
 }
-
-/** The steps before Publish, each with the condition that a refusal of the API server is told in. */
-const steps: readonly (readonly [Step, StepCondition])[] = [[sourceStep, 'SourceResolved'], [pipelineStep, 'Built'], [deployStep, 'Deployed'], [routeStep, 'Routed']];
 
 /** Refused writes are tried again after this long; what refuses them (a quota, a policy) sends no event. */
 const refusedRetryMs = 30_000;
@@ -64,15 +58,18 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     }
   }
 
-  /** Runs a step and what it asks for; what the API server refuses for good becomes the step's outcome. */
-  async function runStep(observed: Observed, condition: StepCondition, result: StepResult, signal: AbortSignal): Promise<Outcomes> {
-    try {
-      for (const action of result.actions ?? []) await act(observed, action, signal);
-      return result.outcomes;
-    } catch (error) {
-      if (!(error instanceof ApiError) || ![400, 403, 404, 422].includes(error.status)) throw error;
-      return { ...result.outcomes, [condition]: failed('Refused', `The cluster refuses what the app asks for: ${error.message.slice(0, 1_000)}`, refusedRetryMs) };
+  /** Carries out what was decided; what the API server refuses for good becomes the outcome of the step that asked for it. */
+  async function actOn(observed: Observed, decision: Decision, signal: AbortSignal): Promise<Outcomes> {
+    const outcomes: Outcomes = { ...decision.outcomes };
+    for (const { condition, action } of decision.actions) {
+      try {
+        await act(observed, action, signal);
+      } catch (error) {
+        if (!(error instanceof ApiError) || ![400, 403, 404, 422].includes(error.status)) throw error;
+        outcomes[condition] = failed('Refused', `The cluster refuses what the app asks for: ${error.message.slice(0, 1_000)}`, refusedRetryMs);
+      }
     }
+    return outcomes;
   }
 
   async function writeStatus(app: HostedAppObject, status: HostedAppStatus, signal: AbortSignal): Promise<void> {
@@ -91,17 +88,10 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     const app = await hold(client, cached, signal);
     if (app !== cached) written.set(key, app);
     const observed = observe(app, now(), { polls, probes });
-    const draft = draftOf(observed.app.status);
-    const outcomes: Outcomes = {};
-    const later: Action[] = [];
-    for (const [step, condition] of steps) {
-      const result = step(observed, draft);
-      Object.assign(outcomes, await runStep(observed, condition, result, signal));
-      later.push(...(result.afterStatus ?? []));
-    }
-    Object.assign(outcomes, await runStep(observed, 'Published', publishStep(observed, draft, outcomes), signal));
-    await writeStatus(app, makeStatus(observed, draft, outcomes), signal);
-    for (const action of later) await act(observed, action, signal);
+    const decision = decide(observed);
+    const outcomes = await actOn(observed, decision, signal);
+    await writeStatus(app, makeStatus(observed, decision.draft, outcomes), signal);
+    for (const action of decision.afterStatus) await act(observed, action, signal);
     return comeBack(outcomes);
   };
 }
