@@ -125,11 +125,16 @@ function problemResponse(problem: Problem, context: AppContext, options: AppOpti
 function toProblem(error: unknown, context: AppContext, log: Logger): Problem {
   if (error instanceof Problem) return error;
   log.error({ err: error, request_id: context.get('id'), route: context.get('route') }, 'request failed');
-  if (error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 500)) {
+  if (error instanceof ApiError && isPassing(error.status)) {
     const seconds = error.retryAfterSeconds ?? 5;
     return new Problem(clusterUnavailable, `the cluster did not answer; try again in ${seconds} s`, { headers: { 'retry-after': String(seconds) }, cause: error });
   }
   return new Problem(internalFault, `this failed on our side; the log knows it as ${context.get('id')}`, { cause: error });
+}
+
+/** Whether the cluster may answer otherwise later. An API server that has just started refuses (401, 403) what it allows a moment later. */
+function isPassing(status: number): boolean {
+  return status === 0 || status === 401 || status === 403 || status === 429 || status >= 500;
 }
 
 function allowedMethods(endpoints: readonly Endpoint[]): Map<string, string> {

@@ -1,4 +1,6 @@
 // `npm run submit -- ./folder [--name NAME]`: exit code 0 when live, 1 when rejected, 2 when it could not be submitted.
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createApiClient } from './api-client.ts';
 import { Fault } from './fault.ts';
@@ -36,10 +38,16 @@ function readArguments(): Request | undefined {
     if (values.help === true) return undefined;
     const [what, ...more] = positionals;
     if (what === undefined || more.length > 0) throw new Error(what === undefined ? 'nothing to submit was named' : `one thing at a time: ${more.join(' ')}`);
-    return { what, name: values.name };
+    return { what: fromWhereItWasTyped(what), name: values.name };
   } catch (error) {
     throw new Fault(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`);
   }
+}
+
+/** npm runs scripts in the project's root; a folder is meant from where the person stands. */
+function fromWhereItWasTyped(what: string): string {
+  const path = resolve(process.env['INIT_CWD'] ?? '.', what);
+  return existsSync(path) ? path : what;
 }
 
 try {

@@ -20,11 +20,12 @@ test('a fault of ours is told without its insides', async () => {
 });
 
 test('a cluster that does not answer is a 503 with Retry-After', async () => {
-  const { app } = sampleServer(sampleServices(), [faulty('/away', new ApiError(0, 'Unreachable', 'x')), faulty('/busy', new ApiError(429, 'TooManyRequests', 'x', 7)), faulty('/forbidden', new ApiError(403, 'Forbidden', 'x'))]);
+  const { app } = sampleServer(sampleServices(), [faulty('/away', new ApiError(0, 'Unreachable', 'x')), faulty('/busy', new ApiError(429, 'TooManyRequests', 'x', 7)), faulty('/forbidden', new ApiError(403, 'Forbidden', 'x')), faulty('/invalid', new ApiError(422, 'Invalid', 'x'))]);
   const away = await app.request('/away');
   assert.deepEqual([away.status, away.headers.get('retry-after')], [503, '5']);
   assert.equal((await app.request('/busy')).headers.get('retry-after'), '7');
-  assert.equal((await app.request('/forbidden')).status, 500);
+  assert.equal((await app.request('/forbidden')).status, 503);
+  assert.equal((await app.request('/invalid')).status, 500);
 });
 
 test('what the output schema does not name does not leave', async () => {

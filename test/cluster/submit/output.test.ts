@@ -1,0 +1,60 @@
+// What a person sees of a submission, whole.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createOutput, type Output } from '../../../cluster/submit/output.ts';
+import type { Reason, Status } from '../../../cluster/submit/api-client.ts';
+
+function recorded(): { output: Output; lines: string[] } {
+  const lines: string[] = [];
+  let clock = 0;
+  return { lines, output: createOutput((line) => { lines.push(line); }, () => { clock += 1_200; return clock; }) };
+}
+
+const status: Status = { status: 'live', message: 'It answers.', slug: 'hello', url: 'https://hello.test', status_url: 's', log_url: 'l' };
+const reason: Reason = { rule: 'secrets/aws', file: 'a/b.py', line: 3, message: 'A key is in it', mend: 'Take it out.\nRevoke it.', log: 'one\n\u001b[31mtwo\u001b[0m\n' };
+
+test('to live', () => {
+  const { output, lines } = recorded();
+  output.event({ type: 'stage', status: 'in_pipeline', stage: 'queued', position: 2 });
+  output.event({ type: 'stage', status: 'in_pipeline', stage: 'queued', position: 2 });
+  output.event({ type: 'stage', status: 'in_pipeline', stage: 'cloning', position: undefined });
+  output.event({ type: 'log', stage: 'clone', line: 'fetching' });
+  output.event({ type: 'log', stage: 'clone', line: '\u001b]0;owned\u0007done' });
+  output.event({ type: 'log', stage: 'build', line: 'step 1' });
+  output.verdict(status, undefined);
+  assert.deepEqual(lines, [
+    '     1.2 s  queued, place 2',
+    '     2.4 s  cloning',
+    '            clone:',
+    '              fetching',
+    '              done',
+    '            build:',
+    '              step 1',
+    '     3.6 s  live',
+    'https://hello.test',
+  ]);
+});
+
+test('to rejected: rule, place, why, mend, log, and what else was found', () => {
+  const { output, lines } = recorded();
+  const others = [{ severity: 'error', ...reason }, { severity: 'warning', rule: 'licence', message: 'No year', mend: 'Add one.' }];
+  output.verdict({ ...status, status: 'rejected', findings: others }, reason);
+  assert.deepEqual(lines, [
+    '     1.2 s  rejected',
+    '  rule   secrets/aws',
+    '  at     a/b.py:3',
+    '  why    A key is in it',
+    '  mend   Take it out.',
+    '         Revoke it.',
+    '  log',
+    '    one',
+    '    two',
+    '  warning licence: No year Add one.',
+  ]);
+});
+
+test('to a newer commit that was refused while the app goes on', () => {
+  const { output, lines } = recorded();
+  output.verdict(status, { rule: 'build/failed', message: 'No', mend: 'Yes' });
+  assert.equal(lines[0], '     1.2 s  rejected; the last good commit goes on serving');
+});

@@ -1,0 +1,172 @@
+// A replica of the API on loopback, over a real API server and with no more rights there than it has in a cluster.
+import { dirname, join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { createServer as createTlsServer } from 'node:https';
+import type { ServerResponse } from 'node:http';
+import { Counter, Gauge, Registry } from 'prom-client';
+import { blockList } from '../../api/config.ts';
+import { createApp } from '../../api/app.ts';
+import { discoveryEndpoints } from '../../api/discovery/endpoints.ts';
+import { startServer } from '../../api/server.ts';
+import { submitEndpoints } from '../../api/submit/endpoints.ts';
+import { appIndex, appIndexers, hostedApps } from '../../api/submit/hosted-apps.ts';
+import { podLogs } from '../../api/submit/pod-log.ts';
+import { createSubmitter } from '../../api/submit/submit-app.ts';
+import { ensureCertificate } from '../../cluster/node/certificates.ts';
+import { createClient } from '../../controller/runtime/client.ts';
+import { fileConnection, type Connection } from '../../controller/runtime/connection.ts';
+import { createReflector } from '../../controller/runtime/reflector.ts';
+import { httpMetrics } from '../../lib/metrics.ts';
+import { silent } from '../api/sample.ts';
+import type { ApiServer } from './api-server.ts';
+
+export const namespaces = { apps: 'moorage-apps', builds: 'moorage-builds' } as const;
+const user = 'system:serviceaccount:moorage-system:moorage-api';
+
+/** All that the API may do in a cluster. */
+const rights = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: api, namespace: ${namespaces.apps}}
+rules: [{apiGroups: [moorage.dev], resources: [hostedapps], verbs: [get, list, watch, create, patch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: api, namespace: ${namespaces.builds}}
+rules: [{apiGroups: [""], resources: [pods/log], verbs: [get]}]
+${Object.values(namespaces).map((namespace) => `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: api, namespace: ${namespace}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: api}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "${user}"}]`).join('\n')}
+`;
+
+/** Applies manifests given as text. */
+export async function applyText(server: ApiServer, text: string): Promise<void> {
+  const { run } = await import('../../cluster/shell.ts');
+  const { binariesOf } = await import('../../cluster/binaries/build.ts');
+  await run(join(binariesOf('kubernetes'), 'kubectl'), ['apply', '--server-side', '-f', '-'], { env: { KUBECONFIG: server.kubeconfig }, input: text });
+}
+
+/** Makes the CRD, the namespaces and the API's rights. */
+export async function prepare(server: ApiServer): Promise<void> {
+  await server.kubectl('apply', '--server-side', '-f', new URL('../../crds/hostedapps.yaml', import.meta.url).pathname);
+  await server.kubectl('wait', '--for=condition=Established', 'crd/hostedapps.moorage.dev', '--timeout=60s');
+  for (const namespace of Object.values(namespaces)) await server.kubectl('create', 'namespace', namespace);
+  await applyText(server, rights);
+}
+
+async function limitedConnection(server: ApiServer): Promise<Connection> {
+  const admin = await fileConnection(server.kubeconfig);
+  return {
+    server: admin.server,
+    namespace: admin.namespace,
+    async credentials() {
+      const { headers, agent } = await admin.credentials();
+      return { headers: { ...headers, 'impersonate-user': user }, agent };
+    },
+    close() { admin.close(); },
+  };
+}
+
+export interface ReplicaOptions {
+  perCallerAndDay?: number;
+  apps?: number;
+  pollMs?: number;
+  allowed?: string[];
+  insecure?: string[];
+}
+
+export interface Replica {
+  readonly url: string;
+  /** Posts to /api/submit as somebody at `address`. */
+  submit(repo: string, address?: string): Promise<Response>;
+  stop(): Promise<void>;
+}
+
+/** Starts a replica. Its limits are wide unless given. */
+export async function startReplica(server: ApiServer, options: ReplicaOptions = {}): Promise<Replica> {
+  const { perCallerAndDay = 10_000, apps: most = 10_000, pollMs = 60_000, allowed = ['git.test'], insecure = [] } = options;
+  const ending = new AbortController();
+  const connection = await limitedConnection(server);
+  const client = createClient(connection);
+  const reflector = createReflector({ client, resource: hostedApps, namespace: namespaces.apps, indexers: appIndexers, backoffMs: [20, 200] });
+  const reflecting = reflector.run(ending.signal);
+  await reflector.store.whenSynced();
+  const apps = appIndex(reflector.store, namespaces.apps);
+  const hosts = { allowed, insecure };
+  const submit = createSubmitter({ client, apps, namespace: namespaces.apps, pollMs, limits: { perCallerAndDay, apps: most } });
+  const registers = [new Registry()];
+  const port = Promise.withResolvers<number>();
+  const make = (baseUrl: string): ReturnType<typeof createApp> => {
+    const endpoints = submitEndpoints({
+      apps, hosts, baseUrl, submit, openLog: podLogs(connection, namespaces.builds), logStreams: 100, logRetryMs: 20,
+      metrics: { submissions: new Counter({ name: 'submissions', help: '.', labelNames: ['result'], registers }), streams: new Gauge({ name: 'streams', help: '.', registers }) },
+    });
+    return createApp({
+      endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl)], baseUrl,
+      callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) }, log: silent, metrics: httpMetrics(new Registry()), ending: ending.signal,
+    });
+  };
+  const app = port.promise.then((number) => make(`http://127.0.0.1:${number}`));
+  const listening = await startServer({ port: 0, host: '127.0.0.1', log: silent, fetch: async (request, env) => (await app).fetch(request, env) });
+  port.resolve(listening.port);
+  const url = `http://127.0.0.1:${listening.port}`;
+  return {
+    url,
+    submit: (repo, address = '203.0.113.1') => fetch(`${url}/api/submit`, {
+      method: 'POST', headers: { 'content-type': 'application/json', 'x-forwarded-for': address }, body: JSON.stringify({ repo }),
+    }),
+    async stop() {
+      await listening.drain({ graceMs: 0, limitMs: 1_000, endStreams: () => { ending.abort(); } });
+      await reflecting;
+      client.close();
+    },
+  };
+}
+
+/** What a container's log is asked of: `write` more of it, or `end` it. */
+export interface ScriptedKubelet {
+  readonly port: number;
+  /** Log requests that are open, by `pod/container`. */
+  readonly open: Map<string, ServerResponse>;
+  /** Log of a container that has ended. A container without one is waiting to start. */
+  readonly ended: Map<string, string>;
+  stop(): Promise<void>;
+}
+
+/** The one edge that is not real here: a kubelet that serves logs as the test writes them, to the real API server. */
+export async function startKubelet(server: ApiServer): Promise<ScriptedKubelet> {
+  const folder = join(dirname(server.kubeconfig), 'certificates');
+  const authority = { certificate: join(folder, 'ca.crt'), key: join(folder, 'ca.key') };
+  const pair = await ensureCertificate(folder, authority, { name: 'scripted-kubelet', commonName: 'kubelet', addresses: ['127.0.0.1'], usage: ['serverAuth'] });
+  const open = new Map<string, ServerResponse>();
+  const ended = new Map<string, string>();
+  const kubelet = createTlsServer({ cert: readFileSync(pair.certificate), key: readFileSync(pair.key) }, (request, response) => {
+    const [, pod = '', container = ''] = /^\/containerLogs\/[^/]+\/([^/]+)\/([^/?]+)/.exec(request.url ?? '') ?? [];
+    const key = `${pod}/${container}`;
+    const text = ended.get(key);
+    if (text !== undefined) {
+      response.end(text);
+      return;
+    }
+    if (!container.startsWith('clone')) {
+      response.writeHead(400).end(`container "${container}" in pod "${pod}" is waiting to start: PodInitializing`);
+      return;
+    }
+    open.set(key, response);
+    response.on('close', () => { open.delete(key); });
+    response.flushHeaders();
+  });
+  await new Promise<void>((resolve) => { kubelet.listen(0, '127.0.0.1', resolve); });
+  const address = kubelet.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  return {
+    port, open, ended,
+    async stop() {
+      kubelet.closeAllConnections();
+      await new Promise((resolve) => { kubelet.close(resolve); });
+    },
+  };
+}

@@ -1,0 +1,158 @@
+// Submitting against a real API server: one app a repository however many ask at once, limits that hold, rights that suffice.
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import { z } from 'zod';
+import { startApiServer, type ApiServer } from './api-server.ts';
+import { namespaces, prepare, startReplica, type Replica, type ReplicaOptions } from './api-replica.ts';
+
+let server: ApiServer;
+const replicas: Replica[] = [];
+
+before(async () => {
+  server = await startApiServer();
+  await prepare(server);
+});
+after(() => server.stop());
+
+beforeEach(async (t) => {
+  await server.kubectl('delete', 'hostedapps', '--all', '-n', namespaces.apps, '--timeout=30s');
+  if ('after' in t) t.after(async () => { await Promise.all(replicas.splice(0).map((replica) => replica.stop())); });
+});
+
+async function replica(options?: ReplicaOptions): Promise<Replica> {
+  const started = await startReplica(server, options);
+  replicas.push(started);
+  return started;
+}
+
+const answer = z.looseObject({ slug: z.string().optional(), created: z.boolean().optional(), polled: z.boolean().optional(), status: z.union([z.string(), z.number()]), detail: z.string().optional(), type: z.string().optional() });
+type Answer = z.output<typeof answer> & { code: number; retryAfter: string | null };
+
+async function read(response: Response): Promise<Answer> {
+  return { ...answer.parse(await response.json()), code: response.status, retryAfter: response.headers.get('retry-after') };
+}
+
+const stored = z.object({ items: z.array(z.object({ metadata: z.looseObject({ name: z.string(), labels: z.record(z.string(), z.string()).optional(), annotations: z.record(z.string(), z.string()).optional() }), spec: z.looseObject({ source: z.looseObject({ repo: z.string() }) }) })) });
+
+async function apps(): Promise<z.output<typeof stored>['items']> {
+  return stored.parse(JSON.parse(await server.kubectl('get', 'hostedapps', '-n', namespaces.apps, '-o', 'json'))).items;
+}
+
+test('one repository, 50 at once over two replicas: one app, made once', async () => {
+  const [one, two] = [await replica(), await replica()];
+  const spellings = ['octo/chat', 'https://git.test/octo/chat', 'https://git.test/octo/chat.git', 'https://GIT.test/octo/chat/', 'Octo/Chat'];
+  const answers = await Promise.all(Array.from({ length: 50 }, async (_, index) => read(await (index % 2 === 0 ? one : two).submit(spellings[index % spellings.length] ?? ''))));
+  assert.deepEqual(new Set(answers.map(({ code }) => code)), new Set([200]));
+  assert.deepEqual(new Set(answers.map(({ slug }) => slug)), new Set(['chat']));
+  assert.equal(answers.filter(({ created }) => created === true).length, 1);
+  assert.equal((await apps()).length, 1);
+});
+
+test('ten repositories of one name, each five times, 50 at once over two replicas: ten apps, a name each', async () => {
+  const both = [await replica(), await replica()] as const;
+  const owners = Array.from({ length: 10 }, (_, index) => `owner${index}`);
+  const answers = await Promise.all(Array.from({ length: 50 }, async (_, index) => {
+    const owner = owners[index % 10] ?? '';
+    return { owner, ...await read(await both[index % 2 === 0 ? 0 : 1].submit(`${owner}/chat`)) };
+  }));
+  assert.deepEqual(new Set(answers.map(({ code }) => code)), new Set([200]));
+  const items = await apps();
+  assert.equal(items.length, 10);
+  assert.equal(new Set(items.map(({ spec }) => spec.source.repo)).size, 10);
+  const names = items.map(({ metadata }) => metadata.name).sort();
+  assert.equal(names.filter((name) => name === 'chat').length, 1);
+  assert.equal(names.filter((name) => /^owner\d-chat$/.test(name)).length, 9);
+  for (const { owner, slug } of answers) assert.equal(items.find(({ metadata }) => metadata.name === slug)?.spec.source.repo, `https://git.test/${owner}/chat`);
+  assert.equal(answers.filter(({ created }) => created === true).length, 10);
+});
+
+test('a name that is taken twice over ends in a hash; a reserved one is never given', async () => {
+  const api = await replica({ allowed: ['git.test', 'other.test'] });
+  await api.submit('octo/chat');
+  await api.submit('x/octo-chat');
+  assert.match((await read(await api.submit('https://other.test/octo/chat'))).slug ?? '', /^chat-[0-9a-f]{8}$/);
+  assert.equal((await read(await api.submit('octo/api'))).slug, 'octo-api');
+});
+
+test('what was just submitted is known to its status at once', async () => {
+  const api = await replica();
+  await api.submit('octo/chat');
+  const status = await fetch(`${api.url}/api/submit-status/octo/chat`);
+  assert.equal(status.status, 200);
+  assert.deepEqual(answer.parse(await status.json()).status, 'in_pipeline');
+});
+
+test('submitted again: asked for a new commit, but not more often than it may be', async () => {
+  const api = await replica({ pollMs: 3_600_000 });
+  const poll = async (): Promise<string | undefined> => (await apps())[0]?.metadata.annotations?.['moorage.dev/poll'];
+  assert.equal((await read(await api.submit('octo/chat'))).polled, true);
+  assert.equal(await poll(), undefined);
+  const again = await read(await api.submit('octo/chat'));
+  assert.deepEqual([again.created, again.polled], [false, true]);
+  const first = await poll();
+  assert.ok(first !== undefined);
+  // The annotation reaches the cache by the watch.
+  let third = await read(await api.submit('octo/chat'));
+  for (let tries = 0; third.polled === true && tries < 50; tries += 1) third = await read(await api.submit('octo/chat'));
+  assert.equal(third.polled, false);
+});
+
+test('an app made by hand, without labels, is the app of its repository', async () => {
+  await server.kubectl('create', '-n', namespaces.apps, '-f', new URL('../fixtures/hosted-app-by-hand.yaml', import.meta.url).pathname);
+  const api = await replica();
+  const { slug, created } = await read(await api.submit('octo/chat'));
+  assert.deepEqual([slug, created], ['by-hand', false]);
+});
+
+test('limit of a caller: 30 at once, exactly as many as are admitted; others are not touched; nobody is stored', async () => {
+  const api = await replica({ perCallerAndDay: 7 });
+  const answers = await Promise.all(Array.from({ length: 30 }, async (_, index) => read(await api.submit(`octo/app${index}`, `203.0.113.${index}`))));
+  assert.equal(answers.filter(({ code }) => code === 200).length, 7);
+  const refused = answers.filter(({ code }) => code === 429);
+  assert.equal(refused.length, 23);
+  for (const { retryAfter, detail } of refused) {
+    assert.ok(Number(retryAfter) > 86_000 && Number(retryAfter) <= 86_400);
+    assert.match(detail ?? '', /7 are admitted/);
+  }
+  assert.equal((await read(await api.submit('octo/other', '198.51.100.1'))).code, 200);
+  const items = await apps();
+  assert.equal(items.length, 8);
+  assert.doesNotMatch(JSON.stringify(items), /203\.0\.113|198\.51\.100/);
+  const admitted = answers.find(({ code }) => code === 200)?.slug ?? '';
+  assert.equal((await read(await api.submit(`octo/${admitted}`))).code, 200);
+});
+
+test('room for apps: 30 at once, exactly as many as there is room for', async () => {
+  const api = await replica({ apps: 5 });
+  const answers = await Promise.all(Array.from({ length: 30 }, async (_, index) => read(await api.submit(`octo/app${index}`))));
+  assert.deepEqual([answers.filter(({ code }) => code === 200).length, answers.filter(({ code }) => code === 503).length], [5, 25]);
+  assert.ok(answers.filter(({ code }) => code === 503).every(({ type }) => type?.endsWith('/problems/platform-full')));
+  assert.equal((await apps()).length, 5);
+});
+
+test('an app that is being taken down is not taken up again', async () => {
+  const api = await replica();
+  await api.submit('octo/chat');
+  await server.kubectl('patch', 'hostedapp', 'chat', '-n', namespaces.apps, '--type=merge', '-p', '{"metadata":{"finalizers":["moorage.dev/pipelines"]}}');
+  await server.kubectl('delete', 'hostedapp', 'chat', '-n', namespaces.apps, '--wait=false');
+  let again = await read(await api.submit('octo/chat'));
+  for (let tries = 0; again.code !== 409 && tries < 50; tries += 1) again = await read(await api.submit('octo/chat'));
+  assert.deepEqual([again.code, again.retryAfter], [409, '60']);
+  await server.kubectl('patch', 'hostedapp', 'chat', '-n', namespaces.apps, '--type=merge', '-p', '{"metadata":{"finalizers":null}}');
+});
+
+test('the API server killed and back: the status goes on from the cache, and submitting works again', async () => {
+  const api = await replica();
+  await api.submit('octo/chat');
+  const restarted = server.restart();
+  const seen: number[] = [];
+  let code = 0;
+  while (code !== 200) {
+    seen.push((await fetch(`${api.url}/api/submit-status/octo/chat`)).status);
+    ({ code } = await read(await api.submit('octo/second')));
+    assert.ok([200, 503].includes(code), `answered ${code}`);
+  }
+  await restarted;
+  assert.deepEqual(new Set(seen), new Set([200]));
+  assert.deepEqual((await apps()).map(({ metadata }) => metadata.name).sort(), ['chat', 'second']);
+});
