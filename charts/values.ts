@@ -44,7 +44,7 @@ const registry = z.strictObject({
 
 const git = z.strictObject({
   allowedHosts: z.array(host).min(1).default(['github.com', 'gitlab.com', 'codeberg.org']).describe('Git servers that may be used; the first completes owner/name.'),
-  insecureHosts: z.array(host).default([]).describe('Those among them that are spoken to by plain http; inside the cluster only.'),
+  insecureHosts: z.array(z.string().regex(/^([a-z0-9.-]+[.])?(localhost|svc[.]cluster[.]local)(:[0-9]{1,5})?$/)).default([]).describe('Those among them that are spoken to by plain http; inside the cluster only.'),
   namespaceLabels: labels.default({}).describe('Labels of the namespace of a git server inside the cluster.'),
   port: port.default(8080).describe('TCP port of the pods of that git server.'),
 });
