@@ -1,5 +1,5 @@
 // Small file helpers: atomic writes, content keys, and reads that treat a missing file as absence.
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
@@ -21,7 +21,7 @@ export function isMissing(error: unknown): boolean {
 export async function writeText(path: string, text: string, mode = 0o644): Promise<boolean> {
   if ((await readText(path)) === text) return false;
   await mkdir(dirname(path), { recursive: true });
-  const draft = `${path}.${process.pid}.draft`;
+  const draft = `${path}.${randomUUID()}.draft`;
   await writeFile(draft, text, { mode });
   await rename(draft, path);
   return true;

@@ -1,8 +1,7 @@
 // Finds a Go toolchain that is new enough, or fetches the pinned one from the Go module proxy.
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import { isMissing } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
 
@@ -60,7 +59,7 @@ async function fetchPinned(): Promise<string> {
 async function onPath(): Promise<string | undefined> {
   for (const folder of [...(process.env['PATH'] ?? '').split(delimiter), '/usr/local/go/bin', '/usr/lib/go/bin']) {
     const go = join(folder, 'go');
-    const exists = await readFile(go).then(() => true, (error: unknown) => !isMissing(error));
+    const exists = await access(go).then(() => true, () => false);
     if (exists && isNewEnough(await versionOf(go))) return go;
   }
   return undefined;

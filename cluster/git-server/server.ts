@@ -1,0 +1,183 @@
+// Smart HTTP for git: anyone who reaches it reads, the holder of the password pushes, and a first push makes the repository.
+import { spawn } from 'node:child_process';
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { access, mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { execFile } from 'node:child_process';
+
+const repositories = process.env['REPOSITORIES'] ?? '/repositories';
+const passwordFile = process.env['PASSWORD_FILE'] ?? '/secret/password';
+const port = Number(process.env['PORT'] ?? '8080');
+
+const maximumPushBytes = 512 * 1024 * 1024;
+const maximumFetchRequestBytes = 16 * 1024 * 1024;
+const requestMs = 10 * 60_000;
+const atOnce = 16;
+
+let running = 0;
+
+interface Target {
+  owner: string;
+  name: string;
+  action: 'info/refs' | 'git-upload-pack' | 'git-receive-pack';
+  push: boolean;
+  query: string;
+}
+
+/** `/<owner>/<name>.git/<action>` with names that are plain, or undefined. */
+function parseTarget(method: string, url: string): Target | undefined {
+  const [path = '', query = ''] = url.split('?', 2);
+  const found = /^\/([A-Za-z0-9][A-Za-z0-9_-]{0,62})\/([A-Za-z0-9][A-Za-z0-9._-]{0,98}?)(?:\.git)?\/(info\/refs|git-upload-pack|git-receive-pack)$/.exec(path);
+  if (found === null || found[2]?.includes('..') === true) return undefined;
+  const [, owner = '', name = '', action] = found;
+  if (action === 'info/refs') {
+    const service = new URLSearchParams(query).get('service');
+    if (method !== 'GET' || (service !== 'git-upload-pack' && service !== 'git-receive-pack')) return undefined;
+    return { owner, name, action, push: service === 'git-receive-pack', query: `service=${service}` };
+  }
+  if (method !== 'POST' || (action !== 'git-upload-pack' && action !== 'git-receive-pack')) return undefined;
+  return { owner, name, action, push: action === 'git-receive-pack', query: '' };
+}
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+async function mayPush(request: IncomingMessage): Promise<boolean> {
+  const [scheme, credentials = ''] = (request.headers.authorization ?? '').split(' ', 2);
+  if (scheme?.toLowerCase() !== 'basic') return false;
+  const given = Buffer.from(credentials, 'base64').toString('utf8').replace(/^[^:]*:/, '');
+  const expected = (await readFile(passwordFile, 'utf8')).trim();
+  return expected !== '' && timingSafeEqual(digest(given), digest(expected));
+}
+
+function refuse(response: ServerResponse, status: number, message: string, headers: Record<string, string> = {}): void {
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', ...headers });
+  response.end(`${message}\n`);
+}
+
+async function exists(folder: string): Promise<boolean> {
+  return await access(join(folder, 'HEAD')).then(() => true, () => false);
+}
+
+async function create(folder: string): Promise<void> {
+  const draft = `${folder}.${process.pid}.${Date.now()}.draft`;
+  const git = promisify(execFile);
+  await mkdir(draft, { recursive: true });
+  await git('git', ['init', '--quiet', '--bare', '--initial-branch=main', draft]);
+  await git('git', ['-C', draft, 'config', 'http.receivepack', 'true']);
+  await git('git', ['-C', draft, 'config', 'receive.fsckObjects', 'true']);
+  await git('git', ['-C', draft, 'config', 'receive.maxInputSize', String(maximumPushBytes)]);
+  await git('git', ['-C', draft, 'config', 'uploadpack.allowAnySHA1InWant', 'true']);
+  // Someone else's first push may have come in between; theirs stays.
+  await rename(draft, folder).catch(() => rm(draft, { recursive: true, force: true }));
+}
+
+function environment(request: IncomingMessage, target: Target, length: string): Record<string, string> {
+  const protocol = request.headers['git-protocol'];
+  return {
+    PATH: process.env['PATH'] ?? '/usr/bin:/bin',
+    HOME: process.env['HOME'] ?? '/tmp',
+    GIT_PROJECT_ROOT: repositories,
+    GIT_HTTP_EXPORT_ALL: '1',
+    // The volume may belong to another id than this process.
+    GIT_CONFIG_COUNT: '1',
+    GIT_CONFIG_KEY_0: 'safe.directory',
+    GIT_CONFIG_VALUE_0: '*',
+    PATH_INFO: `/${target.owner}/${target.name}.git/${target.action}`,
+    REQUEST_METHOD: request.method ?? 'GET',
+    QUERY_STRING: target.query,
+    CONTENT_TYPE: request.headers['content-type'] ?? '',
+    ...(length === '' ? {} : { CONTENT_LENGTH: length }),
+    ...(request.headers['content-encoding'] === undefined ? {} : { HTTP_CONTENT_ENCODING: request.headers['content-encoding'] }),
+    ...(typeof protocol === 'string' ? { GIT_PROTOCOL: protocol } : {}),
+    ...(target.push ? { REMOTE_USER: 'moorage' } : {}),
+  };
+}
+
+/** Reads the header block that a CGI program writes before its body. */
+function parseHead(text: string): { status: number; headers: Record<string, string> } {
+  const headers: Record<string, string> = {};
+  let status = 200;
+  for (const line of text.split(/\r?\n/)) {
+    const colon = line.indexOf(':');
+    if (colon < 1) continue;
+    const name = line.slice(0, colon).toLowerCase();
+    const value = line.slice(colon + 1).trim();
+    if (name === 'status') status = Number.parseInt(value, 10);
+    else headers[name] = value;
+  }
+  return { status, headers };
+}
+
+/** Hands the request to `git http-backend` and its answer back. */
+function serve(request: IncomingMessage, response: ServerResponse, target: Target): Promise<void> {
+  return new Promise((done) => {
+    const limit = target.push ? maximumPushBytes : maximumFetchRequestBytes;
+    const backend = spawn('git', ['http-backend'], { env: environment(request, target, request.headers['content-length'] ?? ''), stdio: ['pipe', 'pipe', 'inherit'] });
+    const timer = setTimeout(() => backend.kill('SIGKILL'), requestMs);
+    let received = 0;
+    let head = Buffer.alloc(0);
+    let started = false;
+    request.on('data', (chunk: Buffer) => {
+      received += chunk.length;
+      if (received > limit) backend.kill('SIGKILL');
+    });
+    // A backend that ended early closes its input; its answer says why.
+    backend.stdin.on('error', () => undefined);
+    request.pipe(backend.stdin);
+    backend.stdout.on('data', (chunk: Buffer) => {
+      if (started) {
+        if (!response.write(chunk)) backend.stdout.pause();
+        return;
+      }
+      head = Buffer.concat([head, chunk]);
+      const end = head.indexOf('\r\n\r\n');
+      if (end < 0) return;
+      started = true;
+      const { status, headers } = parseHead(head.subarray(0, end).toString('latin1'));
+      response.writeHead(status, headers);
+      response.write(head.subarray(end + 4));
+    });
+    response.on('drain', () => backend.stdout.resume());
+    response.on('close', () => backend.kill('SIGKILL'));
+    backend.on('close', () => {
+      clearTimeout(timer);
+      if (!started) refuse(response, received > limit ? 413 : 500, received > limit ? `a push may have ${limit} bytes at most` : 'git gave no answer');
+      else response.end();
+      done();
+    });
+  });
+}
+
+async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.url === '/healthz') { response.end('ok\n'); return; }
+  const target = parseTarget(request.method ?? '', request.url ?? '');
+  if (target === undefined) { refuse(response, 404, 'this is a git server: clone /<owner>/<name>.git'); return; }
+  if (target.push && !(await mayPush(request))) {
+    refuse(response, 401, 'pushing takes the password in .moorage/git-password, with any user name', { 'www-authenticate': 'Basic realm="moorage git"' });
+    return;
+  }
+  const folder = join(repositories, target.owner, `${target.name}.git`);
+  if (!(await exists(folder))) {
+    if (!target.push) { refuse(response, 404, `there is no repository ${target.owner}/${target.name}; a push makes it`); return; }
+    await create(folder);
+  }
+  if (running >= atOnce) { refuse(response, 503, 'too many git requests at once', { 'retry-after': '2' }); return; }
+  running += 1;
+  await serve(request, response, target).finally(() => { running -= 1; });
+}
+
+const server = createServer((request, response) => {
+  handle(request, response).catch((error: unknown) => {
+    process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+    if (!response.headersSent) refuse(response, 500, 'the git server failed; its log says why');
+    else response.destroy();
+  });
+});
+server.requestTimeout = requestMs;
+server.listen(port);
+process.on('SIGTERM', () => {
+  server.close(() => process.exit(0));
+  server.closeIdleConnections();
+});

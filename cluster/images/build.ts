@@ -1,0 +1,178 @@
+// Builds images with BuildKit run on the node itself, keeps them in the cache as OCI archives, and pushes them to the registry.
+import { cp, mkdir, mkdtemp, readFile, readdir, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { binariesOf, binary } from '../binaries/build.ts';
+import { contentKey, folderKey, readText } from '../files.ts';
+import { configFile, ensureProcess, stopProcess } from '../node/processes.ts';
+import { askRegistry, dockerConfigFolder, registryAddress } from '../node/registry.ts';
+import { places } from '../node/settings.ts';
+import { paths } from '../paths.ts';
+import { run, succeeds } from '../shell.ts';
+import { images, type ImageRecipe } from './catalog.ts';
+
+const socket = `unix://${join(paths.run, 'buildkit', 'buildkitd.sock')}`;
+const index = z.object({ manifests: z.array(z.object({ digest: z.string() })).min(1) });
+
+export interface Build {
+  name: string;
+  /** Changes with the content. */
+  key: string;
+  /** Folder that the Dockerfile copies from. */
+  context: string;
+  dockerfile?: string;
+  target?: string;
+  arguments?: Record<string, string>;
+}
+
+let started: Promise<void> | undefined;
+
+/** Images that are made side by side share one daemon. */
+function startBuildkit(): Promise<void> {
+  started ??= launchBuildkit();
+  return started;
+}
+
+async function launchBuildkit(): Promise<void> {
+  const config = join(paths.state, 'buildkitd.toml');
+  const text = await configFile(
+    config,
+    `root = "${join(paths.state, 'buildkit')}"
+[grpc]
+address = ["${socket}"]
+[worker.oci]
+enabled = true
+binary = "${binary('runc', 'runc')}"
+snapshotter = "overlayfs"
+networkMode = "host"
+gc = true
+maxUsedSpace = "8GB"
+[worker.containerd]
+enabled = false
+[registry."docker.io"]
+mirrors = ["${registryAddress}"]
+[registry."${registryAddress}"]
+http = true
+`,
+  );
+  await ensureProcess(places, {
+    name: 'buildkitd',
+    command: binary('buildkit', 'buildkitd'),
+    args: ['--config', config],
+    env: { PATH: `${binariesOf('runc')}:/usr/sbin:/usr/bin:/sbin:/bin` },
+    inputs: [text],
+    ready: () => succeeds(binary('buildkit', 'buildctl'), ['--addr', socket, 'debug', 'workers']),
+  });
+}
+
+/** BuildKit takes memory and is wanted while images are made, not after. */
+export async function stopBuildkit(): Promise<void> {
+  started = undefined;
+  await stopProcess(places, 'buildkitd');
+}
+
+function archiveOf(build: Pick<Build, 'name' | 'key'>): string {
+  return join(paths.cache, 'images', `${build.name}-${build.key}.tar`);
+}
+
+/** Builds the image into the cache, unless one with this key is there. Returns the archive's path and whether it was there. */
+export async function ensureArchive(build: Build, fill?: (context: string) => Promise<void>): Promise<{ archive: string; cached: boolean }> {
+  const archive = archiveOf(build);
+  if (await succeeds('test', ['-e', archive])) return { archive, cached: true };
+  await startBuildkit();
+  await mkdir(join(paths.cache, 'images'), { recursive: true });
+  await mkdir(paths.logs, { recursive: true });
+  const scratch = fill === undefined ? undefined : await mkdtemp(join(tmpdir(), 'moorage-image-'));
+  try {
+    const context = scratch ?? build.context;
+    if (scratch !== undefined) {
+      await cp(build.context, scratch, { recursive: true });
+      await fill?.(scratch);
+    }
+    const options = [
+      ...Object.entries(build.arguments ?? {}).map(([name, value]) => `build-arg:${name}=${value}`),
+      ...(build.target === undefined ? [] : [`target=${build.target}`]),
+    ];
+    await run(
+      binary('buildkit', 'buildctl'),
+      [
+        ...['--addr', socket, 'build', '--progress=plain', '--frontend=dockerfile.v0'],
+        ...[`--local=context=${context}`, `--local=dockerfile=${context}`],
+        ...options.flatMap((option) => ['--opt', option]),
+        ...['--output', `type=oci,dest=${archive}.draft`],
+      ],
+      { env: { DOCKER_CONFIG: await dockerConfigFolder() }, log: join(paths.logs, `image-${build.name}.log`) },
+    );
+  } finally {
+    if (scratch !== undefined) await rm(scratch, { recursive: true, force: true });
+  }
+  await rename(`${archive}.draft`, archive);
+  await removeOlder(build);
+  return { archive, cached: false };
+}
+
+async function removeOlder({ name, key }: Pick<Build, 'name' | 'key'>): Promise<void> {
+  const folder = join(paths.cache, 'images');
+  const pattern = new RegExp(`^${name}-[0-9a-f]{16}\\.tar`);
+  for (const file of await readdir(folder)) if (pattern.test(file) && !file.includes(key)) await rm(join(folder, file));
+}
+
+async function digestOf(archive: string): Promise<string> {
+  const [first] = index.parse(JSON.parse(await run('tar', ['-xOf', archive, 'index.json']))).manifests;
+  return first?.digest ?? '';
+}
+
+/** Makes sure that the registry has the archive's image under all these tags. Returns its digest and how many tags were pushed. */
+export async function pushArchive(archive: string, repository: string, tags: readonly string[]): Promise<{ digest: string; pushed: number }> {
+  const digest = await digestOf(archive);
+  let pushed = 0;
+  for (const tag of tags) {
+    const answer = await askRegistry(`/v2/${repository}/manifests/${tag}`, 'HEAD');
+    if (answer.status === 200 && answer.headers['docker-content-digest'] === digest) continue;
+    const authfile = join(await dockerConfigFolder(), 'config.json');
+    await run('skopeo', ['copy', '--quiet', '--preserve-digests', '--insecure-policy', '--dest-tls-verify=false', '--authfile', authfile, `oci-archive:${archive}`, `docker://${registryAddress}/${repository}:${tag}`]);
+    pushed += 1;
+  }
+  return { digest, pushed };
+}
+
+/** The content key of an image of the catalog, which changes when one that it starts from does. */
+export async function imageKey(image: ImageRecipe): Promise<string> {
+  const parts = await Promise.all(image.parts.map((part) => readFile(join(binariesOf(part), '.key'))));
+  const bases = await Promise.all(image.bases.map((name) => imageKey(imageOf(name))));
+  const own = image.key === undefined ? '' : await image.key();
+  return contentKey([await folderKey(join(import.meta.dirname, image.folder)), JSON.stringify(image.arguments ?? {}), own, ...parts, ...bases]);
+}
+
+/** The image of that name. */
+export function imageOf(name: string): ImageRecipe {
+  const image = images.find((candidate) => candidate.name === name);
+  if (image === undefined) throw new Error(`there is no image ${name} in the catalog`);
+  return image;
+}
+
+/** Builds and pushes an image of the catalog as far as that is due. Returns what was done, for the progress line. */
+export async function ensureImage(image: ImageRecipe): Promise<string> {
+  const build: Build = {
+    name: image.name,
+    key: await imageKey(image),
+    context: join(import.meta.dirname, image.folder),
+    ...(image.arguments === undefined ? {} : { arguments: image.arguments }),
+  };
+  const { archive, cached } = await ensureArchive(build, image.fill);
+  const { pushed } = await pushArchive(archive, image.repository, image.tags);
+  return `${image.repository.replace(/^library\//, '')}:${image.tags[0] ?? ''} ${cached ? 'cached' : 'built'}${pushed === 0 ? '' : ', pushed'}`;
+}
+
+/** The text of a build's log, for error messages. */
+export async function buildLog(name: string): Promise<string> {
+  return (await readText(join(paths.logs, `image-${name}.log`))) ?? '';
+}
+
+/** The image of the catalog by digest, for a manifest: it changes when the content does. */
+export async function imageReference(name: string): Promise<string> {
+  const image = imageOf(name);
+  const archive = archiveOf({ name, key: await imageKey(image) });
+  return `docker.io/${image.repository}@${await digestOf(archive)}`;
+}

@@ -1,0 +1,49 @@
+// A cluster that the person has: only the chart is installed there, with values of theirs.
+import { join } from 'node:path';
+import { kubectlFor } from '../kubectl.ts';
+import { lineReporter, say } from '../report.ts';
+import { run } from '../shell.ts';
+import { runSteps } from '../steps.ts';
+import type { Target } from '../targets.ts';
+import { installChart, release, waitForRelease } from './helm.ts';
+import { findTool } from './tools.ts';
+import { homedir } from 'node:os';
+
+/** The cluster behind a kubeconfig context. Its gateway, registry and certificate are its own: the values name them. */
+export function existingCluster(context: string, values: string | undefined): Target {
+  const kubeconfig = process.env['KUBECONFIG'] ?? join(homedir(), '.kube', 'config');
+  return {
+    up: async () => {
+      const [helm, kubectlCommand] = await Promise.all([findTool('helm', 'helm'), findTool('kubectl', 'kubernetes')]);
+      const kubectl = kubectlFor(kubectlCommand, kubeconfig, context);
+      await runSteps(
+        [
+          { name: `cluster ${context} answers`, run: () => kubectl(['version', '-o', 'yaml']).then(() => undefined) },
+          {
+            name: 'moorage chart',
+            needs: [`cluster ${context} answers`],
+            run: async () => { await installChart({ helm, kubeconfig, context }, values === undefined ? [] : [values], []); return undefined; },
+          },
+          { name: 'moorage ready', needs: ['moorage chart'], run: () => waitForRelease(kubectl) },
+        ],
+        lineReporter(),
+      );
+      say(`\nMoorage is installed in ${context}. Try: kubectl --context ${context} get happ --all-namespaces`);
+    },
+    down: async () => {
+      const helm = await findTool('helm', 'helm');
+      await run(helm, ['uninstall', release.name, '--namespace', release.namespace, '--kubeconfig', kubeconfig, '--kube-context', context, '--ignore-not-found']);
+      say(`Moorage is uninstalled from ${context}. Its resource definition and the HostedApps stay: kubectl delete crd hostedapps.moorage.dev removes both`);
+    },
+    status: async () => {
+      const kubectl = kubectlFor(await findTool('kubectl', 'kubernetes'), kubeconfig, context);
+      try {
+        say(await kubectl(['-n', release.namespace, 'get', 'deployments,pods']));
+        await waitForRelease(kubectl);
+        return [];
+      } catch (error) {
+        return [error instanceof Error ? error.message : String(error)];
+      }
+    },
+  };
+}

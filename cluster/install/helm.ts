@@ -1,0 +1,33 @@
+// Installs Moorage's chart by Helm and waits until operator and API serve.
+import { join } from 'node:path';
+import { waitForRollout, type Kubectl } from '../kubectl.ts';
+import { paths } from '../paths.ts';
+import { run } from '../shell.ts';
+
+export const release = { name: 'moorage', namespace: 'moorage-system' } as const;
+
+export interface HelmTarget {
+  helm: string;
+  kubeconfig: string;
+  context?: string;
+}
+
+/** Installs or upgrades the release. `values` are files, `settings` single values such as `image=...`; later ones win. */
+export async function installChart(target: HelmTarget, values: readonly string[], settings: readonly string[]): Promise<void> {
+  const scope = ['--kubeconfig', target.kubeconfig, ...(target.context === undefined ? [] : ['--kube-context', target.context])];
+  await run(target.helm, [
+    ...['upgrade', release.name, join(paths.root, 'charts', 'moorage'), '--install', '--namespace', release.namespace, '--create-namespace'],
+    ...['--history-max', '5', '--force-conflicts', ...scope],
+    ...values.flatMap((file) => ['--values', file]),
+    ...settings.flatMap((setting) => ['--set', setting]),
+  ]);
+}
+
+/** Waits until every Deployment of the release serves its current template. */
+export async function waitForRelease(kubectl: Kubectl): Promise<undefined> {
+  const names = await kubectl(['-n', release.namespace, 'get', 'deployments', '-l', `app.kubernetes.io/instance=${release.name}`, '-o', 'name']);
+  for (const name of names.split('\n').filter((line) => line !== '')) {
+    await waitForRollout(kubectl, release.namespace, name.replace(/^.*\//, ''), 180);
+  }
+  return undefined;
+}

@@ -1,0 +1,68 @@
+// Moorage itself on the one-machine node: its images, its chart, and the sample app.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { binary } from '../binaries/build.ts';
+import { contentKey, folderKey, readText } from '../files.ts';
+import { ensureArchive, imageKey, imageOf, pushArchive } from '../images/build.ts';
+import type { Kubectl } from '../kubectl.ts';
+import { installPushSecret } from '../node/addons.ts';
+import type { GatewayPorts } from '../node/ports.ts';
+import { node } from '../node/settings.ts';
+import { paths } from '../paths.ts';
+import type { Step } from '../steps.ts';
+import { installChart, waitForRelease } from './helm.ts';
+
+const targets = ['moorage', 'moorage-pipeline'] as const;
+type Target = (typeof targets)[number];
+
+/** What the root Dockerfile copies, and the images that it starts from. */
+const sources = { folders: ['lib', 'crds', 'controller', 'api'], files: ['Dockerfile', '.dockerignore', '.npmrc', 'package.json', 'package-lock.json', 'LICENSE'] };
+const bases: Record<Target, readonly string[]> = { moorage: ['node-24'], 'moorage-pipeline': ['node-24', 'buildkit', 'gitleaks'] };
+
+async function productKey(target: Target): Promise<string> {
+  const folders = await Promise.all(sources.folders.map((folder) => folderKey(join(paths.root, folder))));
+  const files = await Promise.all(sources.files.map(async (file) => (await readText(join(paths.root, file))) ?? ''));
+  const keys = await Promise.all(bases[target].map((name) => imageKey(imageOf(name))));
+  return contentKey([target, ...folders, ...files, ...keys]);
+}
+
+/** Builds and pushes one target of the root Dockerfile, and returns the image by digest. */
+async function ensureProductImage(target: Target): Promise<{ reference: string; detail: string }> {
+  const key = await productKey(target);
+  const { archive, cached } = await ensureArchive({ name: target, key, context: paths.root, target });
+  const { digest } = await pushArchive(archive, `moorage/${target}`, [key]);
+  return { reference: `${node.registryHost}/moorage/${target}@${digest}`, detail: cached ? 'unchanged' : 'built' };
+}
+
+/** The steps from a cluster to Moorage serving on it. */
+export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[] {
+  const references = new Map<Target, string>();
+  const image = (target: Target): Step => ({
+    name: `image ${target}`,
+    lane: 'images',
+    needs: [...bases[target].map((base) => `image ${base}`)],
+    run: async () => {
+      const { reference, detail } = await ensureProductImage(target);
+      references.set(target, reference);
+      return detail;
+    },
+  });
+  return [
+    ...targets.map(image),
+    {
+      name: 'moorage chart',
+      needs: [...targets.map((target) => `image ${target}`), 'compile helm', 'gateway', 'network policy'],
+      run: async () => {
+        const settings = [
+          `image=${references.get('moorage') ?? ''}`,
+          `pipelineImage=${references.get('moorage-pipeline') ?? ''}`,
+          `externalPort=${ports().https}`,
+        ];
+        await installChart({ helm: binary('helm', 'helm'), kubeconfig: paths.kubeconfig }, [join(paths.root, 'cluster', 'values.local.yaml')], settings);
+        await installPushSecret(kubectl);
+        return (await readFile(join(paths.root, 'charts', 'moorage', 'Chart.yaml'), 'utf8')).match(/^version:.*$/m)?.[0];
+      },
+    },
+    { name: 'moorage ready', needs: ['moorage chart', 'git server'], run: () => waitForRelease(kubectl) },
+  ];
+}

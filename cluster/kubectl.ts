@@ -1,0 +1,43 @@
+// kubectl against the cluster that `up` works on.
+import { readFile } from 'node:fs/promises';
+import { run } from './shell.ts';
+
+export interface Kubectl {
+  /** Runs kubectl and returns what it printed. */
+  (args: readonly string[], input?: string): Promise<string>;
+}
+
+/** A kubectl for one kubeconfig, and one context of it when given. */
+export function kubectlFor(command: string, kubeconfig: string, context?: string): Kubectl {
+  const scope = context === undefined ? [] : [`--context=${context}`];
+  return (args, input) => run(command, [...scope, ...args], { env: { KUBECONFIG: kubeconfig }, ...(input === undefined ? {} : { input }) });
+}
+
+/** Replaces each `@NAME@` of a manifest. Throws when one is left that has no value. */
+export function fillIn(text: string, values: Readonly<Record<string, string>>): string {
+  return text.replaceAll(/@([A-Z_]+(?::[a-z0-9-]+)?)@/g, (whole, name: string) => {
+    const value = values[name];
+    if (value === undefined) throw new Error(`the manifest has ${whole}, for which there is no value`);
+    return value;
+  });
+}
+
+/** Applies manifests server-side, so that a field taken out of them is taken out of the cluster too. */
+export async function apply(kubectl: Kubectl, manifests: string): Promise<void> {
+  await kubectl(['apply', '--server-side', '--force-conflicts', '--field-manager=moorage-up', '-f', '-'], manifests);
+}
+
+export async function applyFile(kubectl: Kubectl, path: string, values: Readonly<Record<string, string>> = {}): Promise<void> {
+  await apply(kubectl, fillIn(await readFile(path, 'utf8'), values));
+}
+
+/** Waits until a Deployment serves its current template. */
+export async function waitForRollout(kubectl: Kubectl, namespace: string, name: string, seconds: number): Promise<void> {
+  try {
+    await kubectl(['-n', namespace, 'rollout', 'status', `deployment/${name}`, `--timeout=${seconds}s`]);
+  } catch (error) {
+    const pods = await kubectl(['-n', namespace, 'get', 'pods', '-o', 'wide']).catch(() => '');
+    const events = await kubectl(['-n', namespace, 'events', '--types=Warning']).catch(() => '');
+    throw new Error(`deployment ${namespace}/${name} did not become available within ${seconds} s\n${pods}\n${events.split('\n').slice(-8).join('\n')}`, { cause: error });
+  }
+}

@@ -1,0 +1,31 @@
+// Only one `up` or `down` at a time. A lock whose holder has died is taken over.
+import { link, mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { readText } from './files.ts';
+import { startTimeOf } from './node/processes.ts';
+
+async function identity(pid: number): Promise<string | undefined> {
+  const line = await readText(`/proc/${pid}/stat`);
+  return line === undefined ? undefined : `${pid} ${startTimeOf(line) ?? ''}`;
+}
+
+/** Takes the lock, runs `body`, gives it back. Throws at once when a living process holds it. */
+export async function withLock<T>(path: string, body: () => Promise<T>): Promise<T> {
+  await mkdir(dirname(path), { recursive: true });
+  const own = (await identity(process.pid)) ?? String(process.pid);
+  const draft = join(dirname(path), `lock.${process.pid}`);
+  await writeFile(draft, own);
+  try {
+    for (;;) {
+      // A link is made whole or not at all, so the lock never exists without its holder's name.
+      if (await link(draft, path).then(() => true, () => false)) break;
+      const holder = await readText(path);
+      const pid = Number.parseInt(holder ?? '', 10);
+      if (holder !== undefined && (await identity(pid)) === holder) throw new Error(`process ${pid} is at work on this cluster already: wait for it, or end it`);
+      await rm(path, { force: true });
+    }
+    return await body().finally(() => rm(path, { force: true }));
+  } finally {
+    await rm(draft, { force: true });
+  }
+}

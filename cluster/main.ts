@@ -1,0 +1,30 @@
+// `up`, `down` and `status`: reads the command line and picks where to run.
+import { readArguments, usage, UsageError, type Arguments } from './arguments.ts';
+import { say } from './report.ts';
+import { StepError } from './steps.ts';
+import { pickTarget } from './targets.ts';
+
+async function main(args: Arguments): Promise<number> {
+  if (args.help) {
+    say(usage);
+    return 0;
+  }
+  const target = await pickTarget(args);
+  if (args.command === 'up') await target.up();
+  if (args.command === 'down') await target.down();
+  if (args.command !== 'status') return 0;
+  const problems = await target.status();
+  for (const problem of problems) say(`  -> ${problem}`);
+  say(problems.length === 0 ? 'all is well' : 'something is down');
+  return problems.length === 0 ? 0 : 1;
+}
+
+try {
+  process.exitCode = await main(readArguments(process.argv.slice(2)));
+} catch (error) {
+  const message = error instanceof Error ? error.message : String(error);
+  // A step that failed has been shown in full where it failed.
+  const shown = error instanceof StepError ? `step "${error.step}" failed; mend it and run this again, which goes on from there` : message;
+  process.stderr.write(`\n${shown}\n${error instanceof UsageError ? `\n${usage}\n` : ''}`);
+  process.exitCode = error instanceof UsageError ? 64 : 1;
+}

@@ -1,0 +1,89 @@
+// What runs inside the node's cluster before Moorage does: DNS, storage, gateway, the registry's name and the git server.
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { moduleFiles } from '../binaries/build.ts';
+import { readText, writeText } from '../files.ts';
+import { imageReference } from '../images/build.ts';
+import { apply, applyFile, waitForRollout, type Kubectl } from '../kubectl.ts';
+import { paths } from '../paths.ts';
+import { waitFor } from '../wait.ts';
+import { ensureGatewayCertificate } from './gateway-certificate.ts';
+import { dockerConfig } from './registry.ts';
+import { node } from './settings.ts';
+
+const manifest = (name: string): string => join(paths.root, 'cluster', 'manifests', `${name}.yaml`);
+const patienceSeconds = 180;
+
+/** The Gateway API's resource definitions, from the files of its Go module. */
+export async function installGatewayApi(kubectl: Kubectl): Promise<undefined> {
+  const folder = join(await moduleFiles('gateway-api', 'sigs.k8s.io/gateway-api'), 'config', 'crd', 'standard');
+  await kubectl(['apply', '--server-side', '--force-conflicts', '--field-manager=moorage-up', '-f', folder]);
+  return undefined;
+}
+
+export async function installNamespaces(kubectl: Kubectl): Promise<undefined> {
+  await applyFile(kubectl, manifest('namespaces'));
+  await applyFile(kubectl, manifest('network-policy'));
+  await applyFile(kubectl, manifest('registry'));
+  return undefined;
+}
+
+export async function installDns(kubectl: Kubectl): Promise<undefined> {
+  await applyFile(kubectl, manifest('coredns'), { 'IMAGE:coredns': await imageReference('coredns') });
+  await waitForRollout(kubectl, 'kube-system', 'coredns', patienceSeconds);
+  return undefined;
+}
+
+export async function installStorage(kubectl: Kubectl): Promise<undefined> {
+  const values = { 'IMAGE:local-path-provisioner': await imageReference('local-path-provisioner'), VOLUMES: paths.volumes };
+  await applyFile(kubectl, manifest('storage'), values);
+  await waitForRollout(kubectl, 'moorage-storage', 'local-path-provisioner', patienceSeconds);
+  return undefined;
+}
+
+/** Secrets are applied through kubectl's standard input, never on its command line. */
+async function applySecret(kubectl: Kubectl, namespace: string, name: string, type: string, data: Record<string, string>): Promise<void> {
+  await apply(kubectl, stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, type, stringData: data }, { lineWidth: 0 }));
+}
+
+export async function installGateway(kubectl: Kubectl, ports: { http: number; https: number }): Promise<undefined> {
+  const certificate = await ensureGatewayCertificate();
+  const [cert, key] = await Promise.all([readFile(certificate.certificate, 'utf8'), readFile(certificate.key, 'utf8')]);
+  await applySecret(kubectl, 'moorage-system', 'moorage-wildcard', 'kubernetes.io/tls', { 'tls.crt': cert, 'tls.key': key });
+  await applyFile(kubectl, manifest('traefik'), { 'IMAGE:traefik': await imageReference('traefik'), HTTP_PORT: String(ports.http), HTTPS_PORT: String(ports.https) });
+  await waitForRollout(kubectl, 'moorage-gateway', 'traefik', patienceSeconds);
+  return undefined;
+}
+
+/** The password for pushing to the git server, made once and kept beside the source. */
+async function gitPassword(): Promise<string> {
+  const existing = await readText(paths.gitPassword);
+  if (existing !== undefined) return existing.trim();
+  const password = randomBytes(18).toString('base64url');
+  await writeText(paths.gitPassword, `${password}\n`, 0o600);
+  return password;
+}
+
+export async function installGitServer(kubectl: Kubectl): Promise<undefined> {
+  await applySecret(kubectl, 'moorage-git', 'git-password', 'Opaque', { password: await gitPassword() });
+  await applyFile(kubectl, manifest('git-server'), { 'IMAGE:git-server': await imageReference('git-server') });
+  await waitForRollout(kubectl, 'moorage-git', 'git', patienceSeconds);
+  return undefined;
+}
+
+/** The password that builds push with, in the namespace that the chart makes for them. */
+export async function installPushSecret(kubectl: Kubectl): Promise<undefined> {
+  await applySecret(kubectl, 'moorage-builds', 'moorage-registry', 'kubernetes.io/dockerconfigjson', { '.dockerconfigjson': await dockerConfig() });
+  return undefined;
+}
+
+/** Waits until the node is Ready in the API server's eyes. */
+export async function waitForNode(kubectl: Kubectl): Promise<undefined> {
+  await waitFor('the node being Ready', async () => {
+    const state = await kubectl(['get', 'node', node.name, '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}']);
+    return state === 'True';
+  }, { seconds: 90, hint: async () => await kubectl(['describe', 'node', node.name]).catch(() => '') });
+  return undefined;
+}

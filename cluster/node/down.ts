@@ -1,0 +1,131 @@
+// Takes the node away: processes, containers, mounts, network, cgroups and state, so that nothing of it is left.
+import { readFile, readdir, readlink, rm, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { paths } from '../paths.ts';
+import { readText } from '../files.ts';
+import { run, succeeds } from '../shell.ts';
+import type { Step } from '../steps.ts';
+import { waitFor } from '../wait.ts';
+import { newFolders, readBefore, removeNetwork } from './network.ts';
+import { processNames, stopProcess } from './processes.ts';
+import { places } from './settings.ts';
+
+/** Mount points under our folders, deepest first, from the text of /proc/self/mountinfo. */
+export function mountsUnder(mountinfo: string, folders: readonly string[]): string[] {
+  const points = mountinfo
+    .split('\n')
+    .map((line) => (line.split(' ')[4] ?? '').replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))));
+  return points
+    .map((point, index) => ({ point, index }))
+    .filter(({ point }) => folders.some((folder) => point === folder || point.startsWith(`${folder}/`)))
+    .sort((a, b) => b.point.split('/').length - a.point.split('/').length || b.index - a.index)
+    .map(({ point }) => point);
+}
+
+/** The cgroup folders that the kubelet made, in each hierarchy of the machine. */
+async function podCgroups(): Promise<string[]> {
+  const root = '/sys/fs/cgroup';
+  const hierarchies = [root, ...(await readdir(root, { withFileTypes: true })).filter((entry) => entry.isDirectory()).map((entry) => join(root, entry.name))];
+  const found: string[] = [];
+  for (const hierarchy of hierarchies) {
+    for (const name of ['kubepods', 'k8s.io', 'buildkit']) if (await succeeds('test', ['-d', join(hierarchy, name)])) found.push(join(hierarchy, name));
+  }
+  return found;
+}
+
+async function foldersBelow(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  const nested = await Promise.all(entries.filter((entry) => entry.isDirectory()).map((entry) => foldersBelow(join(folder, entry.name))));
+  return [...nested.flat(), folder];
+}
+
+async function membersOf(cgroups: readonly string[]): Promise<number[]> {
+  const folders = (await Promise.all(cgroups.map(foldersBelow))).flat();
+  const lists = await Promise.all(folders.map(async (folder) => (await readText(join(folder, 'cgroup.procs'))) ?? ''));
+  return [...new Set(lists.join('\n').split('\n').filter((line) => line !== '').map(Number))];
+}
+
+/** Processes of ours that no pid file names: shims and whatever a crash of `up` left, all run from binaries in the cache with our sockets. */
+async function strays(): Promise<number[]> {
+  const found: number[] = [];
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    const executable = await readlink(`/proc/${name}/exe`).catch(() => '');
+    const command = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '');
+    const fromCache = executable.startsWith(join(paths.cache, 'bin')) || executable.startsWith(join(paths.cache, 'debian'));
+    if (fromCache && (command.includes(paths.run) || command.includes(paths.state))) found.push(Number(name));
+  }
+  return found;
+}
+
+function kill(pids: readonly number[]): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It ended by itself in between.
+    }
+  }
+}
+
+async function stopProcesses(): Promise<string> {
+  const names = await processNames(places);
+  // The kubelet first, so that it starts nothing that is stopped here; containerd and what keeps state last.
+  const last = ['containerd', 'kube-apiserver', 'etcd', 'registry'];
+  const order = ['kubelet', ...names.filter((name) => name !== 'kubelet' && !last.includes(name))];
+  for (const name of order.filter((name) => names.includes(name))) await stopProcess(places, name);
+  const cgroups = await podCgroups();
+  await waitFor('the end of all containers', async () => {
+    const members = await membersOf(cgroups);
+    kill(members);
+    return members.length === 0;
+  }, { seconds: 20, every: 100 });
+  for (const name of last.filter((name) => names.includes(name))) await stopProcess(places, name);
+  await waitFor('the end of all stray processes', async () => {
+    const pids = await strays();
+    kill(pids);
+    return pids.length === 0;
+  }, { seconds: 10, every: 100 });
+  return `${names.length} processes`;
+}
+
+async function removeMounts(before: readonly string[]): Promise<string> {
+  const folders = [paths.state, paths.run, ...before];
+  let count = 0;
+  // A mount can hide another one at the same place, so this looks again until none is left.
+  for (let round = 0; round < 10; round += 1) {
+    const mounts = mountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders);
+    if (mounts.length === 0) return `${count} mounts`;
+    for (const mount of mounts) if (await succeeds('umount', [mount]) || await succeeds('umount', ['--lazy', mount])) count += 1;
+  }
+  throw new Error(`these mounts could not be taken away: ${mountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders).join(', ')}`);
+}
+
+async function removeCgroups(): Promise<undefined> {
+  for (const cgroup of await podCgroups()) {
+    for (const folder of await foldersBelow(cgroup)) await rmdir(folder);
+  }
+  return undefined;
+}
+
+/** The steps of `down`. Each can be done again after a crash. */
+export function downSteps(purge: boolean): Step[] {
+  return [
+    { name: 'processes and containers', run: stopProcesses },
+    { name: 'mounts', needs: ['processes and containers'], run: async () => removeMounts(newFolders((await readBefore()) ?? { sysctls: {}, tables: [], folders: [] })) },
+    { name: 'cgroups', needs: ['mounts'], run: removeCgroups },
+    { name: 'network', needs: ['mounts'], run: async () => { await removeNetwork(await readBefore()); return undefined; } },
+    { name: 'state', needs: ['network', 'cgroups'], run: async () => removeState(purge) },
+  ];
+}
+
+async function removeState(purge: boolean): Promise<string> {
+  const before = await readBefore();
+  const foreign = before === undefined ? [] : newFolders(before);
+  // The kubelet marks some folders as unchangeable only on other systems; here a plain removal does.
+  for (const folder of [...foreign, paths.run, paths.state]) await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+  for (const file of [paths.kubeconfig, paths.gitPassword, paths.authority]) await rm(file, { force: true });
+  if (!purge) return `the cache stays: ${paths.cache} (remove it with --purge)`;
+  await run('rm', ['-rf', paths.cache]);
+  return `removed ${paths.cache} as well`;
+}

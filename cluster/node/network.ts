@@ -1,0 +1,141 @@
+// The node's network: the bridge, the route of the service range, and one nftables table that keeps pods in their place.
+import { join } from 'node:path';
+import { z } from 'zod';
+import { readText, writeText } from '../files.ts';
+import { paths } from '../paths.ts';
+import { run, succeeds } from '../shell.ts';
+import { node } from './settings.ts';
+
+export const nodeTable = 'moorage-node';
+
+const changedSysctls = { 'net.ipv4.ip_forward': '1', 'net.bridge.bridge-nf-call-iptables': '1' } as const;
+
+const beforeSchema = z.object({ sysctls: z.record(z.string(), z.string()), tables: z.array(z.string()), folders: z.array(z.string()) });
+export type Before = z.output<typeof beforeSchema>;
+const beforePath = join(paths.state, 'before.json');
+
+/** Folders outside of ours that the node's programs write to; `down` removes those that were not there before. */
+const foreignFolders = ['/var/lib/cni', '/run/containerd', '/var/log/containers', '/var/log/pods', '/etc/cni', '/opt/cni', '/var/lib/kubelet', '/etc/kubernetes'];
+
+/** Reads a kernel switch; undefined when the kernel has no such switch. */
+async function sysctl(name: string): Promise<string | undefined> {
+  return (await readText(`/proc/sys/${name.replaceAll('.', '/')}`))?.trim();
+}
+
+async function setSysctl(name: string, value: string): Promise<void> {
+  if ((await sysctl(name)) !== value) await run('sysctl', ['-q', '-w', `${name}=${value}`]);
+}
+
+/** What the machine was like before the first `up`, or undefined when there was none. */
+export async function readBefore(): Promise<Before | undefined> {
+  const text = await readText(beforePath);
+  return text === undefined ? undefined : beforeSchema.parse(JSON.parse(text));
+}
+
+async function rememberBefore(): Promise<void> {
+  if ((await readText(beforePath)) !== undefined) return;
+  const sysctls: Record<string, string> = {};
+  for (const name of Object.keys(changedSysctls)) {
+    const value = await sysctl(name);
+    if (value !== undefined) sysctls[name] = value;
+  }
+  const tables = (await run('nft', ['list', 'tables'])).split('\n').filter((line) => line !== '');
+  const folders: string[] = [];
+  for (const folder of foreignFolders) if (await succeeds('test', ['-e', folder])) folders.push(folder);
+  await writeText(beforePath, `${JSON.stringify({ sysctls, tables, folders }, null, 2)}\n`);
+}
+
+/** Folders that only the node's programs can have made. */
+export function newFolders(before: Before): string[] {
+  return foreignFolders.filter((folder) => !before.folders.includes(folder));
+}
+
+/** The rules of the node itself. Policies between pods are the NetworkPolicy enforcer's. */
+export function nodeRules(): string {
+  const { bridge, podCidr, serviceCidr, address, apiPort, registryPort } = node;
+  return `table inet ${nodeTable}
+delete table inet ${nodeTable}
+table inet ${nodeTable} {
+  chain input {
+    type filter hook input priority filter - 10; policy accept;
+    iifname "lo" accept
+    iifname != "${bridge}" ip daddr ${podCidr} ct state new drop comment "pods and node are not for the machine's neighbours"
+    iifname != "${bridge}" accept
+    ct state established,related accept
+    ip daddr ${address} tcp dport { ${apiPort}, ${registryPort} } accept
+    icmp type echo-request accept
+    counter drop comment "pods reach nothing else of the node"
+  }
+  chain forward {
+    type filter hook forward priority filter - 10; policy accept;
+    iifname != "${bridge}" oifname "${bridge}" ct state new ct status & dnat == 0 drop comment "only published ports come in"
+    ip daddr ${serviceCidr} counter reject with icmp type net-unreachable comment "a service without endpoints"
+  }
+  chain output {
+    type filter hook output priority filter - 10; policy accept;
+    ip daddr ${serviceCidr} counter reject with icmp type net-unreachable
+  }
+  chain postrouting {
+    type nat hook postrouting priority srcnat; policy accept;
+    ip saddr ${podCidr} ip daddr != ${podCidr} oifname != "${bridge}" masquerade
+  }
+}
+`;
+}
+
+async function ensureBridge(): Promise<void> {
+  const { bridge, bridgeMac, address, nodePodCidr, serviceCidr } = node;
+  if (!(await succeeds('ip', ['link', 'show', bridge]))) await run('ip', ['link', 'add', bridge, 'address', bridgeMac, 'type', 'bridge']);
+  await setSysctl(`net.ipv6.conf.${bridge}.disable_ipv6`, '1');
+  await run('ip', ['address', 'replace', `${address}/${nodePodCidr.split('/')[1] ?? '24'}`, 'dev', bridge]);
+  await run('ip', ['link', 'set', bridge, 'up']);
+  // A packet for a service without rules goes to the bridge, where the table above refuses it, and never to the machine's own network.
+  await run('ip', ['route', 'replace', serviceCidr, 'dev', bridge]);
+}
+
+async function refuseTakenRange(): Promise<void> {
+  for (const cidr of [node.podCidr, node.serviceCidr]) {
+    const routes = (await run('ip', ['-4', 'route', 'show', 'root', cidr])).split('\n').filter((line) => line !== '' && !line.includes(`dev ${node.bridge}`));
+    if (routes.length > 0) throw new Error(`the range ${cidr}, which pods or services need, is in use on this machine: ${routes.join('; ')}. Take that route away, or use --context NAME with another cluster`);
+  }
+}
+
+/** Sets up bridge, route, rules and kernel switches; all of it can be done again at any time. */
+export async function ensureNetwork(): Promise<undefined> {
+  await rememberBefore();
+  await refuseTakenRange();
+  // Built into some kernels, a module of others.
+  await succeeds('modprobe', ['-q', '-a', 'br_netfilter', 'overlay', 'nf_tables']);
+  await ensureBridge();
+  for (const [name, value] of Object.entries(changedSysctls)) await setSysctl(name, value);
+  await run('nft', ['-f', '-'], { input: nodeRules() });
+  return undefined;
+}
+
+async function removeChains(table: string): Promise<void> {
+  const rules = (await run('iptables', ['-t', table, '-S']).catch(() => '')).split('\n');
+  const ours = (rule: string): boolean => / -j (CNI|KUBE)-/.test(rule) || /^-A (CNI|KUBE)-/.test(rule);
+  for (const rule of rules.filter((line) => line.startsWith('-A') && ours(line))) {
+    await run('sh', ['-c', `iptables -t ${table} ${rule.replace(/^-A/, '-D')}`]);
+  }
+  for (const rule of rules.filter((line) => /^-N (CNI|KUBE)-/.test(line))) await succeeds('iptables', ['-t', table, '-X', rule.slice(3)]);
+}
+
+/** True when the listing of a table shows base chains at most, and no rule. */
+export function isEmptyTable(listing: string): boolean {
+  return listing.split('\n').every((line) => /^(table .*|\tchain .*|\t\ttype .* hook .*|\t?\}|)$/.test(line));
+}
+
+/** Takes back all that the node changed in the network. */
+export async function removeNetwork(before: Before | undefined): Promise<void> {
+  for (const table of ['nat', 'filter', 'mangle']) await removeChains(table);
+  const present = (await run('nft', ['list', 'tables'])).split('\n').filter((line) => line !== '');
+  const known = new Set(before?.tables ?? present);
+  for (const line of present) {
+    const ours = /^table \S+ (moorage\S*|kube-proxy)$/.test(line);
+    const leftEmpty = !known.has(line) && /^table ip6? (nat|filter|mangle|raw)$/.test(line) && isEmptyTable(await run('nft', ['list', ...line.split(' ')]));
+    if (ours || leftEmpty) await succeeds('nft', ['delete', ...line.split(' ')]);
+  }
+  await succeeds('ip', ['link', 'delete', node.bridge]);
+  for (const [name, value] of Object.entries(before?.sysctls ?? {})) await setSysctl(name, value);
+}

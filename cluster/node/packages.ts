@@ -1,0 +1,64 @@
+// Debian packages: tools are installed, daemons are only unpacked into the cache so that Debian never starts them.
+import { access, chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { paths } from '../paths.ts';
+import { run, succeeds } from '../shell.ts';
+
+/** Tools that `up` runs, and what compiling runc takes. None of them brings a daemon. */
+const tools = [
+  ...['openssl', 'ca-certificates', 'iproute2', 'nftables', 'iptables', 'conntrack', 'kmod', 'procps', 'util-linux'],
+  ...['debootstrap', 'skopeo', 'apache2-utils', 'unzip', 'git', 'gcc', 'libc6-dev', 'libseccomp-dev', 'pkg-config'],
+];
+
+const unpacked = {
+  'docker-registry': 'usr/bin/docker-registry',
+  'containernetworking-plugins': 'usr/lib/cni/bridge',
+} as const;
+
+type Unpacked = keyof typeof unpacked;
+
+const noQuestions = { DEBIAN_FRONTEND: 'noninteractive' };
+
+/** Where the files of an unpacked package lie. */
+export function unpackedFolder(name: Unpacked): string {
+  return join(paths.cache, 'debian', name);
+}
+
+async function missingTools(): Promise<string[]> {
+  const present = await run('dpkg-query', ['-W', '-f', '${db:Status-Abbrev} ${Package}\\n']);
+  const installed = new Set(present.split('\n').filter((line) => line.startsWith('ii')).map((line) => line.split(/\s+/)[1]));
+  return tools.filter((name) => !installed.has(name));
+}
+
+async function isUnpacked(name: Unpacked): Promise<boolean> {
+  return await access(join(unpackedFolder(name), unpacked[name])).then(() => true, () => false);
+}
+
+async function unpack(name: Unpacked): Promise<void> {
+  const draft = `${unpackedFolder(name)}.draft`;
+  await rm(draft, { recursive: true, force: true });
+  await mkdir(draft, { recursive: true });
+  // apt drops its rights for downloads; its user must be able to write here.
+  await chmod(draft, 0o777);
+  await run('apt-get', ['download', name], { cwd: draft, env: noQuestions });
+  const archive = (await readdir(draft)).find((file) => file.endsWith('.deb'));
+  if (archive === undefined) throw new Error(`apt-get download ${name} left no package in ${draft}`);
+  await run('dpkg-deb', ['-x', join(draft, archive), draft]);
+  await rm(join(draft, archive));
+  await chmod(draft, 0o755);
+  await rm(unpackedFolder(name), { recursive: true, force: true });
+  await rename(draft, unpackedFolder(name));
+}
+
+/** Installs the tools that are not there and unpacks the daemons. Needs root and a Debian or Ubuntu machine. */
+export async function ensurePackages(): Promise<string> {
+  if (!(await succeeds('apt-get', ['--version']))) throw new Error('the one-machine node is built from Debian packages, and this machine has no apt-get: use --context NAME with a cluster that you have');
+  const missing = await missingTools();
+  const daemons: Unpacked[] = [];
+  for (const name of Object.keys(unpacked) as Unpacked[]) if (!(await isUnpacked(name))) daemons.push(name);
+  if (missing.length + daemons.length === 0) return 'all there';
+  await run('apt-get', ['update', '-q'], { env: noQuestions });
+  if (missing.length > 0) await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...missing], { env: noQuestions });
+  for (const name of daemons) await unpack(name);
+  return `installed ${[...missing, ...daemons].join(' ')}`;
+}

@@ -1,0 +1,51 @@
+// The one-machine node as a place to run: what `up`, `down` and `status` do there.
+import { join } from 'node:path';
+import type { Arguments } from '../arguments.ts';
+import { productSteps } from '../install/product.ts';
+import { withLock } from '../lock.ts';
+import { paths } from '../paths.ts';
+import { formatElapsed, lineReporter, say } from '../report.ts';
+import { runSteps } from '../steps.ts';
+import type { Target } from '../targets.ts';
+import { downSteps } from './down.ts';
+import { choosePorts, httpsUrl } from './ports.ts';
+import { node } from './settings.ts';
+import { nodeStatus } from './status.ts';
+import { nodeKubectl, nodeSteps, requireNodeMachine, stopBuildkit } from './up.ts';
+
+/** Outside of the folders that `down` removes. */
+const lock = '/run/lock/moorage.lock';
+
+async function up(args: Arguments): Promise<void> {
+  requireNodeMachine();
+  const begun = Date.now();
+  const ports = await choosePorts({ http: args.httpPort, https: args.httpsPort });
+  say('one-machine Kubernetes node');
+  try {
+    await runSteps([...nodeSteps(() => ports), ...productSteps(nodeKubectl, () => ports)], lineReporter());
+  } finally {
+    await stopBuildkit();
+  }
+  say(`
+Moorage is up after ${formatElapsed(Date.now() - begun)}.
+
+  base URL      ${httpsUrl(node.baseDomain, ports)}
+  sample app    ${httpsUrl(`hello.${node.baseDomain}`, ports)}/
+  kubeconfig    ${paths.kubeconfig}
+  certificate   ${paths.authority}
+
+Try: curl --cacert ${paths.authority} ${httpsUrl(`hello.${node.baseDomain}`, ports)}/
+     npm run submit -- ./folder-with-an-app`);
+}
+
+/** The one-machine node. */
+export function nodeTarget(args: Arguments): Target {
+  return {
+    up: () => withLock(lock, () => up(args)),
+    down: () => withLock(lock, async () => {
+      requireNodeMachine();
+      await runSteps(downSteps(args.purge), lineReporter());
+    }),
+    status: nodeStatus,
+  };
+}

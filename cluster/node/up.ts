@@ -1,0 +1,97 @@
+// Brings the one-machine node up: the list of steps, and what each needs.
+import { chmod, mkdir } from 'node:fs/promises';
+import { buildPart, binary } from '../binaries/build.ts';
+import { recipes } from '../binaries/recipes.ts';
+import { ensureImage, stopBuildkit } from '../images/build.ts';
+import { images, type ImageRecipe } from '../images/catalog.ts';
+import { kubectlFor, type Kubectl } from '../kubectl.ts';
+import { paths } from '../paths.ts';
+import type { Step } from '../steps.ts';
+import { installDns, installGateway, installGatewayApi, installGitServer, installNamespaces, installStorage, waitForNode } from './addons.ts';
+import { containerdSpec } from './containerd.ts';
+import { controllerManagerSpec, prepareControlPlane, schedulerSpec, type ControlPlane } from './control-plane.ts';
+import { writeKubeconfig } from './kubeconfig.ts';
+import { kubeletSpec, kubeProxySpec } from './kubelet.ts';
+import { ensureNetwork } from './network.ts';
+import { networkPolicySpec } from './network-policy.ts';
+import { ensurePackages } from './packages.ts';
+import type { GatewayPorts } from './ports.ts';
+import { ensureProcess, type ProcessSpec } from './processes.ts';
+import { registrySpec } from './registry.ts';
+import { controlPlaneOptions, node, places } from './settings.ts';
+
+/** Throws with what to do instead where the one-machine node cannot run. */
+export function requireNodeMachine(): void {
+  if (process.platform !== 'linux') throw new Error(`the one-machine node runs on Linux, not on ${process.platform}: start Docker (kind is used then), or use --context NAME with a cluster that you have`);
+  if (process.getuid?.() !== 0) throw new Error('the one-machine node sets up network devices and containers, for which it must be root: run this with sudo, or use --context NAME with a cluster that you have');
+}
+
+async function startOrKeep(spec: ProcessSpec): Promise<string> {
+  return (await ensureProcess(places, spec)) ? 'started' : 'runs';
+}
+
+/** Certificates and the API server's settings are made once and used by several steps. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
+}
+
+export const nodeKubectl: Kubectl = kubectlFor(binary('kubernetes', 'kubectl'), paths.kubeconfig);
+
+async function writePersonalKubeconfig(plane: ControlPlane): Promise<undefined> {
+  const authority = plane.authority.certificate;
+  await writeKubeconfig(paths.kubeconfig, { server: plane.server, authority, ...plane.admin, context: 'moorage', namespace: 'moorage-apps' });
+  await chmod(paths.kubeconfig, 0o600);
+  return undefined;
+}
+
+async function makeFolders(): Promise<void> {
+  // Users of pods, who are nobody on the node, pass through these to what is mounted for them; what lies inside has rights of its own.
+  for (const folder of [paths.state, paths.run, paths.volumes]) {
+    await mkdir(folder, { recursive: true });
+    await chmod(folder, 0o711);
+  }
+}
+
+function imageStep(image: ImageRecipe): Step {
+  const parts = new Set(['buildkit', 'runc', ...image.parts]);
+  return {
+    name: `image ${image.name}`,
+    lane: image.folder === 'debian' ? `debootstrap ${image.name}` : 'images',
+    needs: ['packages', 'registry', ...[...parts].map((part) => `compile ${part}`), ...image.bases.map((base) => `image ${base}`)],
+    run: () => ensureImage(image),
+  };
+}
+
+/** All steps up to a cluster with DNS, storage, a gateway and a git server. */
+export function nodeSteps(ports: () => GatewayPorts): Step[] {
+  const options = controlPlaneOptions();
+  const plane = once(() => prepareControlPlane(options));
+  const start = (name: string, needs: string[], spec: () => Promise<ProcessSpec>): Step => ({ name, needs, run: async () => startOrKeep(await spec()) });
+  const kubectl = nodeKubectl;
+  return [
+    { name: 'packages', run: async () => { await makeFolders(); return await ensurePackages(); } },
+    ...recipes.map(({ part }): Step => ({ name: `compile ${part}`, lane: 'compiler', needs: ['packages'], run: () => buildPart(part) })),
+    { name: 'network', needs: ['packages'], run: ensureNetwork },
+    start('registry', ['packages', 'network'], registrySpec),
+    start('etcd', ['compile kubernetes'], async () => (await plane()).etcd),
+    start('api server', ['etcd', 'network'], async () => (await plane()).apiServer),
+    { name: 'kubeconfig', needs: ['api server'], run: async () => await writePersonalKubeconfig(await plane()) },
+    start('controller manager', ['api server'], async () => controllerManagerSpec(options, await plane(), node.podCidr)),
+    start('scheduler', ['api server'], async () => schedulerSpec(options, await plane())),
+    start('kube-proxy', ['api server'], async () => kubeProxySpec(await plane())),
+    start('containerd', ['compile containerd', 'compile runc', 'registry'], containerdSpec),
+    ...images.map(imageStep),
+    { name: 'namespaces', needs: ['kubeconfig'], run: () => installNamespaces(kubectl) },
+    start('network policy', ['namespaces', 'kube-proxy'], async () => networkPolicySpec(await plane())),
+    start('kubelet', ['containerd', 'network policy', 'image pause'], async () => kubeletSpec(await plane())),
+    { name: 'node ready', needs: ['kubelet', 'controller manager', 'scheduler', 'kube-proxy'], run: () => waitForNode(kubectl) },
+    { name: 'gateway api', needs: ['namespaces'], run: () => installGatewayApi(kubectl) },
+    { name: 'dns', needs: ['node ready', 'image coredns'], run: () => installDns(kubectl) },
+    { name: 'storage', needs: ['node ready', 'image local-path-provisioner', 'image debian-bookworm'], run: () => installStorage(kubectl) },
+    { name: 'gateway', needs: ['dns', 'gateway api', 'image traefik'], run: () => installGateway(kubectl, ports()) },
+    { name: 'git server', needs: ['storage', 'gateway api', 'image git-server'], run: () => installGitServer(kubectl) },
+  ];
+}
+
+export { stopBuildkit };
