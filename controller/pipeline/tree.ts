@@ -75,15 +75,15 @@ export function diskTree(root: string): Tree {
   return new IndexedTree(entries, (path, bytes) => readBounded(join(root, path), bytes));
 }
 
-/** A tree in memory: contents by path; `{ link }` is a symbolic link. */
-export function memoryTree(files: Readonly<Record<string, string | { readonly link: string }>>): Tree {
+/** A tree in memory: contents by path; `{ linkTo }` is a symbolic link. */
+export function memoryTree(files: Readonly<Record<string, string | { readonly linkTo: string }>>): Tree {
   const contents = new Map(Object.entries(files));
   const folders = new Set([...contents.keys()].flatMap(parents).filter((folder) => !contents.has(folder)));
   const entries = [
     ...[...folders].map((path): TreeEntry => ({ path, kind: 'directory', bytes: 0 })),
     ...[...contents].map(([path, content]): TreeEntry => (typeof content === 'string'
       ? { path, kind: 'file', bytes: Buffer.byteLength(content) }
-      : { path, kind: 'symlink', bytes: 0, target: content.link })),
+      : { path, kind: 'symlink', bytes: 0, target: content.linkTo })),
   ];
   return new IndexedTree(entries, (path, bytes) => {
     const content = contents.get(path);

@@ -30,7 +30,7 @@ export function judgeFailure(build: FailedBuild): Rejected | Fault {
   const fault = faultOf(error, said, output);
   if (fault !== undefined) return new Fault(fault);
   const verdict = judgeBaseImage(error, build) ?? judgeDockerfile(error, build, excerptAt(output)) ?? judgeStep(error, said, build, excerptAt(output));
-  return verdict instanceof Fault ? verdict : new Rejected([verdict], tail(said === '' ? error : `${said}\n${error}`, logBytes));
+  return verdict instanceof Fault ? verdict : new Rejected([verdict], excerpt(said === '' ? error : `${said}\n${error}`));
 }
 
 /** Why this is nobody's fault here; undefined when the author can mend it. */
@@ -41,9 +41,15 @@ function faultOf(error: string, said: string, output: string): string | undefine
   return !inStep && platform.test(error) ? `the builder failed: ${head(error, 600)}` : undefined;
 }
 
+/** The beginning, where tools tend to say what is wrong, and the end, where the rest of them do. */
+function excerpt(log: string): string {
+  if (Buffer.byteLength(log) <= logBytes) return log;
+  return `${head(log, logBytes / 3)}\n${tail(log, (logBytes * 2) / 3 - 10)}`;
+}
+
 /** Lines of the step that failed, without the progress prefix. */
 function failedStep(output: string): string {
-  const number = [...output.matchAll(/^#(\d+) ERROR:/gm)].at(-1)?.[1];
+  const number = [...output.matchAll(/^#(\d+) ERROR: (?!failed to configure \w+ cache)/gm)].at(-1)?.[1];
   if (number === undefined) return '';
   const prefix = `#${number} `;
   const lines = output.split('\n').filter((line) => line.startsWith(prefix)).map((line) => line.slice(prefix.length).replace(/^\d+\.\d+ /, ''));
@@ -95,7 +101,8 @@ function judgeStep(error: string, said: string, build: FailedBuild, at: Excerpt 
   const step = nameOfStep(build, at);
   const code = /exit code: (\d+)/.exec(error)?.[1];
   const how = code === undefined ? `: ${head(error.replace(/^.*failed to solve: /, '').replace(/\.$/, ''), 400)}` : ` with exit code ${code}`;
-  const message = guess.message === undefined ? `${step} failed${how}.` : `${guess.message} ${step} failed.`;
+  const told = guess.line === undefined || error.includes(guess.line) ? '' : `: ${head(oneLine(guess.line), 300)}`;
+  const message = guess.message === undefined ? `${step} failed${how}${told}`.replace(/\.?$/, '.') : `${guess.message} ${step} failed${how}.`;
   return { rule: guess.rule, severity: 'error', ...place(build, at?.line), ...plannedFile(build, at), message, mend: guess.mend };
 }
 

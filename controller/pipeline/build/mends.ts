@@ -4,6 +4,8 @@ export interface Mend {
   readonly rule: string;
   readonly message?: string;
   readonly mend: string;
+  /** The line that told. */
+  readonly line?: string;
 }
 
 interface Pattern extends Mend {
@@ -34,8 +36,12 @@ const fallback: Mend = { rule: 'build/failed', mend: 'Run the same step in a fre
 
 /** A guess at the mend; never undefined. */
 export function guessMend(log: string): Mend {
-  const found = patterns.find((each) => each.pattern.test(log));
-  return found ?? fallback;
+  const lines = log.split('\n').map((line) => line.slice(0, 2_000));
+  for (const { pattern, ...mend } of patterns) {
+    const line = lines.find((each) => pattern.test(each));
+    if (line !== undefined) return { ...mend, line: line.trim() };
+  }
+  return fallback;
 }
 
 const registries = /pypi\.org|pythonhosted\.org|registry\.npmjs\.org|registry\.yarnpkg\.com|deb\.debian\.org|security\.debian\.org/i;

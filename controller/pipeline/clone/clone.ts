@@ -24,7 +24,7 @@ export async function clone(input: PipelineInput, places: Places, say: (line: st
   await fetchCommit(git, input, signal);
   const { gitlinks, files, bytes } = await listCommit(git, input, signal);
   say(`checking out ${files} files, ${size(bytes)}`);
-  const checkedOut = await git(['checkout', '--quiet', '--force', '--detach', '--no-recurse-submodules', input.commit], {
+  const checkedOut = await git([`--work-tree=${places.source}`, 'checkout', '--quiet', '--force', '--detach', '--no-recurse-submodules', input.commit], {
     fileBytes: 2 * input.limits.fileBytes + 64 * 1024 * 1024, ...(signal === undefined ? {} : { signal }),
   });
   if (checkedOut.code !== 0) throw new Fault(`git could not check out the commit: ${said(checkedOut)}`);

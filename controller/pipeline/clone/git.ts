@@ -36,7 +36,7 @@ export function makeGit(input: Pick<PipelineInput, 'insecure'>, places: Places):
   mkdirSync(home, { recursive: true });
   mkdirSync(places.source, { recursive: true });
   const env = {
-    ...childEnvironment(), HOME: home, XDG_CONFIG_HOME: home, GIT_DIR: gitFolder(places), GIT_WORK_TREE: places.source,
+    ...childEnvironment(), HOME: home, XDG_CONFIG_HOME: home, GIT_DIR: gitFolder(places),
     GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_SYSTEM: '/dev/null', GIT_CONFIG_GLOBAL: '/dev/null', GIT_ATTR_NOSYSTEM: '1', GIT_TEMPLATE_DIR: '',
     GIT_TERMINAL_PROMPT: '0', GIT_ASKPASS: '/bin/false', SSH_ASKPASS: '/bin/false', GIT_SSH_COMMAND: '/bin/false', GIT_LFS_SKIP_SMUDGE: '1',
     GIT_NO_LAZY_FETCH: '1', GIT_NO_REPLACE_OBJECTS: '1', GIT_OPTIONAL_LOCKS: '0', GIT_ALLOW_PROTOCOL: input.insecure ? 'https:http' : 'https',

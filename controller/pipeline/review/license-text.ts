@@ -5,7 +5,7 @@ import { openExpression, openLicense } from './license-expression.ts';
 export type Verdict = { readonly open: true; readonly id: string } | { readonly open: false; readonly reason: string };
 
 /** Share of a licence's three-word runs that a file must hold. Lower than 1 for names, years, and small changes of wording. */
-const enough = 0.9;
+const enough = 0.8;
 
 /** Words that take rights away again. They count only where the recognised licence does not use them itself. */
 const restrictions: readonly (readonly [RegExp, string])[] = [
@@ -31,11 +31,20 @@ export function recognise(text: string): Verdict {
   const plain = normalise(text);
   const shingles = new Set(shingle(plain));
   if (shingles.size < 5) return { open: false, reason: 'The licence file is empty or only names a licence.' };
-  const best = all().filter((each) => containment(each.shingles, shingles) >= enough).sort((one, other) => other.shingles.size - one.shingles.size)[0];
+  // The SPDX text of the LGPL holds that of the GPL as well, which few copies do.
+  if (/gnu lesser general public license version 3/.test(plain) && plain.includes('incorporates the terms and conditions of version 3 of the gnu general public license')) return { open: true, id: 'LGPL-3.0-or-later' };
+  const best = closest(shingles);
   if (best === undefined) return { open: false, reason: 'The text of the licence file is not that of an open-source licence on the SPDX list.' };
   const added = restrictions.find(([pattern]) => pattern.test(plain) && !pattern.test(best.text));
   if (added !== undefined) return { open: false, reason: `The licence file holds ${best.id} and adds ${added[1]}, so it is not an open-source licence.` };
   return { open: true, id: best.id };
+}
+
+/** Among the licences that the text holds, the one that it resembles most: many are another one and a clause. */
+function closest(shingles: ReadonlySet<string>): Known | undefined {
+  const candidates = all().map((each) => ({ each, held: overlap(each.shingles, shingles) })).filter(({ each, held }) => held / each.shingles.size >= enough);
+  const likeness = ({ each, held }: { each: Known; held: number }): number => (2 * held) / (each.shingles.size + shingles.size);
+  return candidates.toSorted((one, other) => likeness(other) - likeness(one))[0]?.each;
 }
 
 function all(): readonly Known[] {
@@ -64,8 +73,8 @@ function shingle(text: string): string[] {
   return words.slice(0, -2).map((word, index) => `${word} ${words[index + 1] ?? ''} ${words[index + 2] ?? ''}`);
 }
 
-function containment(template: ReadonlySet<string>, text: ReadonlySet<string>): number {
+function overlap(template: ReadonlySet<string>, text: ReadonlySet<string>): number {
   let held = 0;
   for (const each of template) if (text.has(each)) held += 1;
-  return held / template.size;
+  return held;
 }

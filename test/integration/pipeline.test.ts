@@ -1,0 +1,151 @@
+// Repositories of every kind go through clone, review and build for real, and the images that come out answer.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { buildResult } from '../../controller/pipeline/contract.ts';
+import { answerOf, inspect } from './pipeline-images.ts';
+import { startLab, type Lab, type StageEnd } from './pipeline-lab.ts';
+import type { RepositoryContent } from './pipeline-repositories.ts';
+
+let lab: Lab;
+before(async () => { lab = await startLab(); });
+after(() => lab.stop());
+
+async function through(name: string, content: RepositoryContent, more: Parameters<Lab['pod']>[1] = {}): Promise<StageEnd> {
+  const repository = await lab.repositories.add(name, content);
+  const pod = await lab.pod(repository, { image: `${lab.registry.host}/apps/${name}`, ...more });
+  try {
+    const ended = await pod.upTo('build');
+    assert.ok(ended.messageBytes <= 4096);
+    return ended;
+  } finally {
+    await pod.remove();
+  }
+}
+
+const apps: readonly { fixture: string; port: number; path: string; answer: RegExp }[] = [
+  { fixture: 'dockerfile-app', port: 8000, path: '/', answer: /Good day from a Dockerfile/ },
+  { fixture: 'fastapi', port: 8080, path: '/', answer: /hello from FastAPI/ },
+  { fixture: 'flask', port: 8080, path: '/', answer: /hello from Flask/ },
+  { fixture: 'express', port: 8080, path: '/', answer: /hello from Express/ },
+  { fixture: 'vite', port: 8080, path: '/some/view', answer: /src="\/assets\/index-[^"]+\.js"/ },
+  { fixture: 'static', port: 8080, path: '/', answer: /hello from static files/ },
+];
+
+for (const { fixture, port, path, answer } of apps) {
+  test(`${fixture} becomes an image that answers as an unprivileged user`, async () => {
+    const build = { strategy: 'auto' as const, dockerfile: 'Dockerfile', args: fixture === 'dockerfile-app' ? [{ name: 'GREETING', value: 'Good day' }] : [], env: [] };
+    const ended = await through(fixture, { fixture }, { build });
+    assert.equal(ended.code, 0, ended.log.slice(-3000));
+    const result = buildResult.parse(ended.message);
+    assert.match(result.image, new RegExp(`^${lab.registry.host}/apps/${fixture}@sha256:[0-9a-f]{64}$`));
+    assert.equal(result.port, port);
+    const said = await answerOf(lab, result.image, port, path);
+    assert.match(said, answer);
+    assert.match(said, /user=1000/);
+  });
+}
+
+test('the same commit makes the same image, and a second build takes its layers from the cache', async () => {
+  const repository = await lab.repositories.add('again', { fixture: 'flask' });
+  const images: string[] = [];
+  const logs: string[] = [];
+  for (let round = 0; round < 2; round += 1) {
+    const pod = await lab.pod(repository, { image: `${lab.registry.host}/apps/again`, cache: `${lab.registry.host}/cache/again` });
+    const ended = await pod.upTo('build');
+    assert.equal(ended.code, 0, ended.log.slice(-2000));
+    images.push(buildResult.parse(ended.message).image);
+    logs.push(ended.log);
+    await pod.remove();
+  }
+  assert.equal(images[0], images[1]);
+  assert.doesNotMatch(logs[0] ?? '', /^#\d+ CACHED/m);
+  assert.match(logs[1] ?? '', /uv pip install[^\n]*\n#\d+ CACHED/);
+});
+
+test('build arguments and credentials stay out of a planned image', async () => {
+  const ended = await through('quiet', { fixture: 'static', files: { 'package.json': '{"scripts":{"build":"mkdir dist && echo $SECRETISH > dist/index.html"},"devDependencies":{"vite":"7.1.7"}}' } },
+    { build: { strategy: 'node', dockerfile: 'Dockerfile', args: [], env: [{ name: 'SECRETISH', value: 'only at build time' }] } });
+  assert.equal(ended.code, 0, ended.log.slice(-2000));
+  const { image } = buildResult.parse(ended.message);
+  assert.doesNotMatch(JSON.stringify((await inspect(lab.registry, image)).configuration), /only at build time/);
+  assert.match(await answerOf(lab, image, 8080, '/'), /only at build time/);
+});
+
+test('a build step reaches neither credentials nor the builder, and gets no privileges', async () => {
+  const steps = [
+    'id -u', 'env', 'cat /proc/1/cmdline | tr "\\0" " "', 'cat /proc/1/environ | tr "\\0" "\\n"', 'ls / /run', 'find / -xdev -name "*.sock" -o -xdev -name config.json -path "*docker*" 2>/dev/null',
+    'grep -c . /proc/net/unix', 'grep -i buildkit /proc/net/unix || echo no-abstract-socket', 'grep CapEff /proc/self/status', 'mount -t tmpfs none /mnt 2>&1 || echo mount-refused',
+    `bash -c 'exec 3<>/dev/tcp/${lab.registry.host.replace(':', '/')}; printf "GET /v2/_catalog HTTP/1.0\\r\\n\\r\\n" >&3; head -1 <&3'`,
+  ];
+  const ended = await through('prying', { fixture: 'static', files: { Dockerfile: ['FROM debian:bookworm-slim', ...steps.map((step) => `RUN echo "> "; ${step}`), ''].join('\n') } });
+  assert.equal(ended.code, 0, ended.log.slice(-3000));
+  assert.doesNotMatch(ended.log, /DOCKER_CONFIG|MOORAGE_|docker\/config\.json/);
+  assert.doesNotMatch(ended.log, /buildkitd\.sock$/m);
+  assert.match(ended.log, /mount-refused/);
+  assert.match(ended.log, /HTTP\/1\.[01] 401/);
+  assert.match(ended.log, /CapEff:\s+00000000a80425fb/);
+});
+
+test('a Dockerfile cannot read the images of other apps with the credentials of the push', async () => {
+  const victim = await through('victim', { fixture: 'static' });
+  const { image } = buildResult.parse(victim.message);
+  for (const [index, dockerfile] of [`FROM ${image}\n`, `ARG NAME=${image}\nFROM \${NAME}\n`, `FROM debian:bookworm-slim\nCOPY --from=${image} /srv /srv\n`].entries()) {
+    const ended = await through(`thief-${index}`, { fixture: 'static', files: { Dockerfile: dockerfile } });
+    assert.equal(ended.code, 42, ended.log.slice(-2000));
+    assert.ok('rejected' in ended.message);
+    assert.equal(ended.message.findings[0]?.rule, 'build/base-image', JSON.stringify(ended.message));
+  }
+});
+
+const failures: readonly { name: string; content: RepositoryContent; rule: string; file: string; line?: number; message: RegExp; log?: RegExp }[] = [
+  {
+    name: 'no such package', content: { fixture: 'failing-build' }, rule: 'build/failed', file: 'requirements.txt',
+    message: /installing the packages.*no-such-package-for-moorage-tests/, log: /No solution found/,
+  },
+  {
+    name: 'a step that fails', content: { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim\n\nRUN echo first \\\n && not-a-program\n' } }, rule: 'build/failed', file: 'Dockerfile', line: 3,
+    message: /not-a-program/, log: /not-a-program: not found/,
+  },
+  {
+    name: 'a file that is not there', content: { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim\nCOPY missing.txt /\n' } }, rule: 'build/file-missing', file: 'Dockerfile', line: 2, message: /missing\.txt/,
+  },
+  { name: 'an unknown instruction', content: { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim\nRUNN true\n' } }, rule: 'dockerfile/invalid', file: 'Dockerfile', line: 2, message: /RUNN/ },
+  { name: 'a base image that is not there', content: { fixture: 'static', files: { Dockerfile: '# a comment\nFROM debian:no-such-tag\n' } }, rule: 'build/base-image', file: 'Dockerfile', line: 2, message: /debian:no-such-tag/ },
+  { name: 'a privilege that is not given', content: { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim\nRUN --security=insecure true\n' } }, rule: 'build/failed', file: 'Dockerfile', message: /security\.insecure/ },
+  {
+    name: 'a lock file out of step', content: { fixture: 'express', files: { 'package.json': '{"scripts":{"start":"node server.js"},"dependencies":{"express":"5.1.0","left-pad":"1.3.0"}}' } }, rule: 'build/lockfile', file: 'package-lock.json',
+    message: /installing the packages/,
+  },
+];
+
+for (const [index, { name, content, rule, file, line, message, log }] of failures.entries()) {
+  test(`rejected with a mend: ${name}`, async () => {
+    const ended = await through(`failure-${index}`, content);
+    assert.equal(ended.code, 42, ended.log.slice(-2000));
+    assert.ok('rejected' in ended.message);
+    const [first] = ended.message.findings;
+    assert.equal(first?.rule, rule, JSON.stringify(ended.message));
+    assert.equal(first.file, file);
+    if (line !== undefined) assert.equal(first.line, line);
+    assert.match(first.message, message);
+    assert.ok(first.mend.length > 20);
+    if (log !== undefined) assert.match(ended.message.log ?? '', log);
+  });
+}
+
+test("BuildKit's own checks become warnings with their line", async () => {
+  const ended = await through('checked', { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim as base\nENV API_TOKEN=abc\nCMD sleep 1\n' } });
+  assert.equal(ended.code, 0, ended.log.slice(-2000));
+  const found = buildResult.parse(ended.message).findings.map(({ rule, severity, file, line }) => ({ rule, severity, file, line }));
+  assert.deepEqual(found, [
+    { rule: 'dockerfile/FromAsCasing', severity: 'warning', file: 'Dockerfile', line: 1 },
+    { rule: 'dockerfile/SecretsUsedInArgOrEnv', severity: 'warning', file: 'Dockerfile', line: 2 },
+    { rule: 'dockerfile/JSONArgsRecommended', severity: 'warning', file: 'Dockerfile', line: 3 },
+  ]);
+});
+
+test('a registry that refuses the push is a fault, not a verdict', async () => {
+  const ended = await through('refused', { fixture: 'static' }, { image: '127.0.0.1:1/apps/refused' });
+  assert.equal(ended.code, 1, ended.log.slice(-2000));
+  assert.ok('fault' in ended.message);
+});
