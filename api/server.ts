@@ -49,8 +49,11 @@ export async function startServer(options: ServerOptions): Promise<PublicServer>
       const closed = Promise.withResolvers<undefined>();
       server.close(() => { closed.resolve(undefined); });
       endStreams();
+      // A connection whose answer began before the drain is kept alive by its client, and is idle only once that answer has ended.
+      const sweep = setInterval(() => { server.closeIdleConnections(); }, 50);
       const cut = setTimeout(() => { server.closeAllConnections(); }, limitMs);
       await closed.promise;
+      clearInterval(sweep);
       clearTimeout(cut);
     },
   };
