@@ -108,8 +108,10 @@ test('the API lets in the gateway on its public port, and metrics only from the 
 });
 
 test('http is only a redirect, to the port that people see', () => {
-  const route = z.looseObject({ spec: z.looseObject({ rules: z.array(z.object({ filters: z.array(z.unknown()) })) }) }).parse(named(full, 'HTTPRoute', 'moorage-redirect'));
-  assert.deepEqual(route.spec.rules, [{ filters: [{ type: 'RequestRedirect', requestRedirect: { scheme: 'https', port: 8443, statusCode: 301 } }] }]);
+  for (const [objects, port] of [[plain, {}], [full, { port: 8443 }]] as const) {
+    const route = z.looseObject({ spec: z.looseObject({ rules: z.array(z.unknown()) }) }).parse(named(objects, 'HTTPRoute', 'moorage-redirect'));
+    assert.deepEqual(route.spec.rules, [{ filters: [{ type: 'RequestRedirect', requestRedirect: { scheme: 'https', statusCode: 301, ...port } }] }]);
+  }
 });
 
 test('no app can take the address of the API', () => {
