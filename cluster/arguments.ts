@@ -36,26 +36,33 @@ function port(name: string, text: string | undefined): number | undefined {
   return value;
 }
 
-/** Throws UsageError, with a message for the person who typed it. */
-export function readArguments(argv: readonly string[]): Arguments {
-  const options = {
-    context: { type: 'string' },
-    values: { type: 'string' },
-    'https-port': { type: 'string' },
-    'http-port': { type: 'string' },
-    purge: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  } as const;
-  let parsed;
+const options = {
+  context: { type: 'string' },
+  values: { type: 'string' },
+  'https-port': { type: 'string' },
+  'http-port': { type: 'string' },
+  purge: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const;
+
+function parse(argv: readonly string[]) {
   try {
-    parsed = parseArgs({ args: [...argv], options, allowPositionals: true });
+    return parseArgs({ args: [...argv], options, allowPositionals: true });
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
-  const { values, positionals } = parsed;
-  const [command, ...rest] = positionals;
+}
+
+function readCommand([command, ...rest]: readonly string[]): Arguments['command'] {
   if (command !== 'up' && command !== 'down' && command !== 'status') throw new UsageError(`give one of up, down and status, not "${command ?? ''}"`);
   if (rest.length > 0) throw new UsageError(`"${rest[0] ?? ''}" is one word too many`);
+  return command;
+}
+
+/** Throws UsageError, with a message for the person who typed it. */
+export function readArguments(argv: readonly string[]): Arguments {
+  const { values, positionals } = parse(argv);
+  const command = readCommand(positionals);
   if (values.values !== undefined && values.context === undefined) throw new UsageError('--values goes with --context: the local cluster has values of its own');
   const [httpsPort, httpPort] = [port('https-port', values['https-port']), port('http-port', values['http-port'])];
   if (httpsPort !== undefined && httpsPort === httpPort) throw new UsageError(`--https-port and --http-port are both ${httpsPort}: give two ports`);

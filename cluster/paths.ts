@@ -24,5 +24,7 @@ export const paths = {
   local,
   kubeconfig: join(local, 'kubeconfig'),
   authority: join(local, 'ca.crt'),
+  /** Addresses of the installation, for `npm run submit`. */
+  installation: join(local, 'config.json'),
   gitPassword: join(local, 'git-password'),
 };

@@ -1,11 +1,10 @@
 // Smart HTTP for git: anyone who reaches it reads, the holder of the password pushes, and a first push makes the repository.
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { access, mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { execFile } from 'node:child_process';
 
 const repositories = process.env['REPOSITORIES'] ?? '/repositories';
 const passwordFile = process.env['PASSWORD_FILE'] ?? '/secret/password';
@@ -26,19 +25,17 @@ interface Target {
   query: string;
 }
 
+const pathPattern = /^\/(?<owner>[A-Za-z0-9][A-Za-z0-9_-]{0,62})\/(?<name>[A-Za-z0-9][A-Za-z0-9._-]{0,98}?)(?:\.git)?\/(?<action>info\/refs|git-upload-pack|git-receive-pack)$/;
+
 /** `/<owner>/<name>.git/<action>` with names that are plain, or undefined. */
 function parseTarget(method: string, url: string): Target | undefined {
   const [path = '', query = ''] = url.split('?', 2);
-  const found = /^\/([A-Za-z0-9][A-Za-z0-9_-]{0,62})\/([A-Za-z0-9][A-Za-z0-9._-]{0,98}?)(?:\.git)?\/(info\/refs|git-upload-pack|git-receive-pack)$/.exec(path);
-  if (found === null || found[2]?.includes('..') === true) return undefined;
-  const [, owner = '', name = '', action] = found;
-  if (action === 'info/refs') {
-    const service = new URLSearchParams(query).get('service');
-    if (method !== 'GET' || (service !== 'git-upload-pack' && service !== 'git-receive-pack')) return undefined;
-    return { owner, name, action, push: service === 'git-receive-pack', query: `service=${service}` };
-  }
-  if (method !== 'POST' || (action !== 'git-upload-pack' && action !== 'git-receive-pack')) return undefined;
-  return { owner, name, action, push: action === 'git-receive-pack', query: '' };
+  const { owner, name, action } = pathPattern.exec(path)?.groups ?? {};
+  if (owner === undefined || name === undefined || name.includes('..')) return undefined;
+  const service = action === 'info/refs' ? new URLSearchParams(query).get('service') : action;
+  if (service !== 'git-upload-pack' && service !== 'git-receive-pack') return undefined;
+  if (action === 'info/refs') return method === 'GET' ? { owner, name, action, push: service === 'git-receive-pack', query: `service=${service}` } : undefined;
+  return method === 'POST' ? { owner, name, action: service, push: service === 'git-receive-pack', query: '' } : undefined;
 }
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();

@@ -7,10 +7,12 @@ import { ensureArchive, imageKey, imageOf, pushArchive } from '../images/build.t
 import type { Kubectl } from '../kubectl.ts';
 import { installPushSecret } from '../node/addons.ts';
 import type { GatewayPorts } from '../node/ports.ts';
+import { dockerConfig } from '../node/registry.ts';
 import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import type { Step } from '../steps.ts';
 import { installChart, waitForRelease } from './helm.ts';
+import { submitSample, writeAddresses } from './sample.ts';
 
 const targets = ['moorage', 'moorage-pipeline'] as const;
 type Target = (typeof targets)[number];
@@ -33,6 +35,9 @@ async function ensureProductImage(target: Target): Promise<{ reference: string; 
   const { digest } = await pushArchive(archive, `moorage/${target}`, [key]);
   return { reference: `${node.registryHost}/moorage/${target}@${digest}`, detail: cached ? 'unchanged' : 'built' };
 }
+
+/** Base images that the plans of the pipeline start from. */
+const pipelineBases = ['node-24', 'python-3.11', 'nginx'];
 
 /** The steps from a cluster to Moorage serving on it. */
 export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[] {
@@ -59,10 +64,12 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[
           `externalPort=${ports().https}`,
         ];
         await installChart({ helm: binary('helm', 'helm'), kubeconfig: paths.kubeconfig }, [join(paths.root, 'cluster', 'values.local.yaml')], settings);
-        await installPushSecret(kubectl);
+        await installPushSecret(kubectl, await dockerConfig());
         return (await readFile(join(paths.root, 'charts', 'moorage', 'Chart.yaml'), 'utf8')).match(/^version:.*$/m)?.[0];
       },
     },
     { name: 'moorage ready', needs: ['moorage chart', 'git server'], run: () => waitForRelease(kubectl) },
+    { name: 'addresses', needs: ['packages'], run: () => writeAddresses(ports()) },
+    { name: 'sample app', needs: ['moorage ready', 'addresses', ...pipelineBases.map((base) => `image ${base}`)], run: () => submitSample(ports()) },
   ];
 }

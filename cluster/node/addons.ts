@@ -10,7 +10,6 @@ import { apply, applyFile, waitForRollout, type Kubectl } from '../kubectl.ts';
 import { paths } from '../paths.ts';
 import { waitFor } from '../wait.ts';
 import { ensureGatewayCertificate } from './gateway-certificate.ts';
-import { dockerConfig } from './registry.ts';
 import { node } from './settings.ts';
 
 const manifest = (name: string): string => join(paths.root, 'cluster', 'manifests', `${name}.yaml`);
@@ -23,10 +22,11 @@ export async function installGatewayApi(kubectl: Kubectl): Promise<undefined> {
   return undefined;
 }
 
-export async function installNamespaces(kubectl: Kubectl): Promise<undefined> {
+/** `registry` is the address at which the registry listens on port 5000. */
+export async function installNamespaces(kubectl: Kubectl, registry: string): Promise<undefined> {
   await applyFile(kubectl, manifest('namespaces'));
   await applyFile(kubectl, manifest('network-policy'));
-  await applyFile(kubectl, manifest('registry'));
+  await applyFile(kubectl, manifest('registry'), { REGISTRY_ADDRESS: registry });
   return undefined;
 }
 
@@ -48,11 +48,18 @@ async function applySecret(kubectl: Kubectl, namespace: string, name: string, ty
   await apply(kubectl, stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, type, stringData: data }, { lineWidth: 0 }));
 }
 
-export async function installGateway(kubectl: Kubectl, ports: { http: number; https: number }): Promise<undefined> {
+export interface GatewaySettings {
+  image: string;
+  /** Where the gateway is published on the node. */
+  address: string;
+  ports: { http: number; https: number };
+}
+
+export async function installGateway(kubectl: Kubectl, { image, address, ports }: GatewaySettings): Promise<undefined> {
   const certificate = await ensureGatewayCertificate();
   const [cert, key] = await Promise.all([readFile(certificate.certificate, 'utf8'), readFile(certificate.key, 'utf8')]);
   await applySecret(kubectl, 'moorage-system', 'moorage-wildcard', 'kubernetes.io/tls', { 'tls.crt': cert, 'tls.key': key });
-  await applyFile(kubectl, manifest('traefik'), { 'IMAGE:traefik': await imageReference('traefik'), HTTP_PORT: String(ports.http), HTTPS_PORT: String(ports.https) });
+  await applyFile(kubectl, manifest('traefik'), { 'IMAGE:traefik': image, HOST_ADDRESS: address, HTTP_PORT: String(ports.http), HTTPS_PORT: String(ports.https) });
   await waitForRollout(kubectl, 'moorage-gateway', 'traefik', patienceSeconds);
   return undefined;
 }
@@ -66,16 +73,16 @@ async function gitPassword(): Promise<string> {
   return password;
 }
 
-export async function installGitServer(kubectl: Kubectl): Promise<undefined> {
+export async function installGitServer(kubectl: Kubectl, image: string): Promise<undefined> {
   await applySecret(kubectl, 'moorage-git', 'git-password', 'Opaque', { password: await gitPassword() });
-  await applyFile(kubectl, manifest('git-server'), { 'IMAGE:git-server': await imageReference('git-server') });
+  await applyFile(kubectl, manifest('git-server'), { 'IMAGE:git-server': image });
   await waitForRollout(kubectl, 'moorage-git', 'git', patienceSeconds);
   return undefined;
 }
 
 /** The password that builds push with, in the namespace that the chart makes for them. */
-export async function installPushSecret(kubectl: Kubectl): Promise<undefined> {
-  await applySecret(kubectl, 'moorage-builds', 'moorage-registry', 'kubernetes.io/dockerconfigjson', { '.dockerconfigjson': await dockerConfig() });
+export async function installPushSecret(kubectl: Kubectl, config: string): Promise<undefined> {
+  await applySecret(kubectl, 'moorage-builds', 'moorage-registry', 'kubernetes.io/dockerconfigjson', { '.dockerconfigjson': config });
   return undefined;
 }
 

@@ -124,7 +124,7 @@ async function removeState(purge: boolean): Promise<string> {
   const foreign = before === undefined ? [] : newFolders(before);
   // The kubelet marks some folders as unchangeable only on other systems; here a plain removal does.
   for (const folder of [...foreign, paths.run, paths.state]) await rm(folder, { recursive: true, force: true, maxRetries: 3 });
-  for (const file of [paths.kubeconfig, paths.gitPassword, paths.authority]) await rm(file, { force: true });
+  for (const file of [paths.kubeconfig, paths.gitPassword, paths.authority, paths.installation]) await rm(file, { force: true });
   if (!purge) return `the cache stays: ${paths.cache} (remove it with --purge)`;
   await run('rm', ['-rf', paths.cache]);
   return `removed ${paths.cache} as well`;

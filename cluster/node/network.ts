@@ -69,11 +69,11 @@ table inet ${nodeTable} {
   chain forward {
     type filter hook forward priority filter - 10; policy accept;
     iifname != "${bridge}" oifname "${bridge}" ct state new ct status & dnat == 0 drop comment "only published ports come in"
-    ip daddr ${serviceCidr} counter reject with icmp type net-unreachable comment "a service without endpoints"
+    ip daddr ${serviceCidr} counter reject with icmp type port-unreachable comment "a service without endpoints"
   }
   chain output {
     type filter hook output priority filter - 10; policy accept;
-    ip daddr ${serviceCidr} counter reject with icmp type net-unreachable
+    ip daddr ${serviceCidr} counter reject with icmp type port-unreachable
   }
   chain postrouting {
     type nat hook postrouting priority srcnat; policy accept;
@@ -126,9 +126,7 @@ export function isEmptyTable(listing: string): boolean {
   return listing.split('\n').every((line) => /^(table .*|\tchain .*|\t\ttype .* hook .*|\t?\}|)$/.test(line));
 }
 
-/** Takes back all that the node changed in the network. */
-export async function removeNetwork(before: Before | undefined): Promise<void> {
-  for (const table of ['nat', 'filter', 'mangle']) await removeChains(table);
+async function removeTables(before: Before | undefined): Promise<void> {
   const present = (await run('nft', ['list', 'tables'])).split('\n').filter((line) => line !== '');
   const known = new Set(before?.tables ?? present);
   for (const line of present) {
@@ -136,6 +134,12 @@ export async function removeNetwork(before: Before | undefined): Promise<void> {
     const leftEmpty = !known.has(line) && /^table ip6? (nat|filter|mangle|raw)$/.test(line) && isEmptyTable(await run('nft', ['list', ...line.split(' ')]));
     if (ours || leftEmpty) await succeeds('nft', ['delete', ...line.split(' ')]);
   }
+}
+
+/** Takes back all that the node changed in the network. */
+export async function removeNetwork(before: Before | undefined): Promise<void> {
+  for (const table of ['nat', 'filter', 'mangle']) await removeChains(table);
+  await removeTables(before);
   await succeeds('ip', ['link', 'delete', node.bridge]);
   for (const [name, value] of Object.entries(before?.sysctls ?? {})) await setSysctl(name, value);
 }

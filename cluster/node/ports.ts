@@ -39,6 +39,6 @@ export async function choosePorts(wanted: { http: number | undefined; https: num
 }
 
 /** An https address at these ports. */
-export function httpsUrl(host: string, ports: GatewayPorts): string {
+export function httpsUrl(host: string, ports: { https: number }): string {
   return `https://${host}${ports.https === 443 ? '' : `:${ports.https}`}`;
 }

@@ -2,7 +2,7 @@
 import { chmod, mkdir } from 'node:fs/promises';
 import { buildPart, binary } from '../binaries/build.ts';
 import { recipes } from '../binaries/recipes.ts';
-import { ensureImage, stopBuildkit } from '../images/build.ts';
+import { ensureImage, imageReference, stopBuildkit } from '../images/build.ts';
 import { images, type ImageRecipe } from '../images/catalog.ts';
 import { kubectlFor, type Kubectl } from '../kubectl.ts';
 import { paths } from '../paths.ts';
@@ -76,21 +76,21 @@ export function nodeSteps(ports: () => GatewayPorts): Step[] {
     start('registry', ['packages', 'network'], registrySpec),
     start('etcd', ['compile kubernetes'], async () => (await plane()).etcd),
     start('api server', ['etcd', 'network'], async () => (await plane()).apiServer),
-    { name: 'kubeconfig', needs: ['api server'], run: async () => await writePersonalKubeconfig(await plane()) },
+    { name: 'kubeconfig', needs: ['api server'], run: async () => writePersonalKubeconfig(await plane()) },
     start('controller manager', ['api server'], async () => controllerManagerSpec(options, await plane(), node.podCidr)),
     start('scheduler', ['api server'], async () => schedulerSpec(options, await plane())),
     start('kube-proxy', ['api server'], async () => kubeProxySpec(await plane())),
     start('containerd', ['compile containerd', 'compile runc', 'registry'], containerdSpec),
     ...images.map(imageStep),
-    { name: 'namespaces', needs: ['kubeconfig'], run: () => installNamespaces(kubectl) },
+    { name: 'namespaces', needs: ['kubeconfig'], run: () => installNamespaces(kubectl, node.address) },
     start('network policy', ['namespaces', 'kube-proxy'], async () => networkPolicySpec(await plane())),
     start('kubelet', ['containerd', 'network policy', 'image pause'], async () => kubeletSpec(await plane())),
     { name: 'node ready', needs: ['kubelet', 'controller manager', 'scheduler', 'kube-proxy'], run: () => waitForNode(kubectl) },
     { name: 'gateway api', needs: ['namespaces'], run: () => installGatewayApi(kubectl) },
     { name: 'dns', needs: ['node ready', 'image coredns'], run: () => installDns(kubectl) },
     { name: 'storage', needs: ['node ready', 'image local-path-provisioner', 'image debian-bookworm'], run: () => installStorage(kubectl) },
-    { name: 'gateway', needs: ['dns', 'gateway api', 'image traefik'], run: () => installGateway(kubectl, ports()) },
-    { name: 'git server', needs: ['storage', 'gateway api', 'image git-server'], run: () => installGitServer(kubectl) },
+    { name: 'gateway', needs: ['dns', 'gateway api', 'image traefik'], run: async () => installGateway(kubectl, { image: await imageReference('traefik'), address: '127.0.0.1', ports: ports() }) },
+    { name: 'git server', needs: ['storage', 'gateway api', 'image git-server'], run: async () => installGitServer(kubectl, await imageReference('git-server')) },
   ];
 }
 
