@@ -58,7 +58,7 @@ interface Comparison {
 const causes: readonly ((comparison: Comparison) => string | undefined)[] = [
   ({ faults, faultLimit }) => (faults === 0 ? undefined : `again after a fault of the platform (try ${faults + 1} of ${faultLimit})`),
   ({ previous }) => (previous === undefined ? 'first build' : undefined),
-  ({ previous, commit }) => (previous?.commit === commit ? undefined : `new commit ${short(commit)}${previous?.commit === undefined ? '' : ` (was ${short(previous.commit)})`}`),
+  ({ previous, commit }) => (previous?.commit === undefined || previous.commit === commit ? undefined : `new commit ${short(commit)} (was ${short(previous.commit)})`),
   (comparison) => (changed(comparison).includes(rebuildInput) ? 'a rebuild was asked for' : undefined),
   (comparison) => {
     const fields = changed(comparison).filter((name) => name !== rebuildInput);

@@ -1,0 +1,32 @@
+// The build queue of the real operator: a cap on builds at once, oldest first, and places that are told.
+// The Jobs' ends are written by the test in place of the job controller.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { failJob, startedJob, startJob } from './operator/stand-in.ts';
+import { startWorld, until, type World } from './operator/world.ts';
+
+let world: World;
+before(async () => { world = await startWorld(); });
+after(() => world.stop());
+
+async function place(name: string): Promise<number | undefined> {
+  return (await world.app(name))?.status?.pipeline?.position;
+}
+
+test('one build at a time: the others wait in the order in which they came, and move up', async () => {
+  const operator = world.startOperator({ MOORAGE_BUILDS_CONCURRENCY: '1' });
+  for (const name of ['one', 'two', 'three']) {
+    await world.submit(name);
+    await until(`a Job of ${name}`, async () => (await world.jobs(name)).length === 1);
+  }
+  const first = await startedJob(world, 'one');
+  await until('places 1 and 2', async () => (await place('two')) === 1 && (await place('three')) === 2);
+  assert.equal((await world.app('two'))?.status?.phase, 'Queued');
+  assert.deepEqual((await Promise.all(['two', 'three'].map((name) => world.jobs(name)))).flat().map(({ spec }) => spec?.suspend), [true, true]);
+  await startJob(world.client, first);
+  await failJob(world.client, first, 'DeadlineExceeded');
+  await startedJob(world, 'two');
+  await until('three to move up', async () => (await place('three')) === 1);
+  assert.equal((await world.jobs('three'))[0]?.spec?.suspend, true);
+  await operator.end();
+});

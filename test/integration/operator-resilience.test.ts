@@ -1,0 +1,85 @@
+// The real operator is ended by SIGKILL at every stage, replaced, and finds its way: one Job, one image, one leader.
+// Kubelet, controllers and gateway are stood in for by status written by the test.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { annotations } from '../../lib/names.ts';
+import type { Job } from '../../controller/hosted-app/kinds.ts';
+import { acceptRoute, cloned, completeJob, deploymentOf, imageOf, pushed, reviewed, rollOut, running, startedJob, startJob, writePod } from './operator/stand-in.ts';
+import { startWorld, until, type Operator, type World } from './operator/world.ts';
+
+let world: World;
+before(async () => { world = await startWorld(); });
+after(() => world.stop());
+
+const image = imageOf('survivor', 'a');
+
+/** What happens in the world at each stage, whether an operator is there or not. */
+function stagesOf(job: () => Job, commit: () => string): readonly (readonly [string, () => Promise<unknown>])[] {
+  const pod = (...statuses: Parameters<typeof writePod>[2]): Promise<void> => writePod(world.client, job(), statuses);
+  return [
+    ['Cloning', async () => { await startJob(world.client, job()); await pod(running('clone')); }],
+    ['Reviewing', () => pod(cloned(commit()), running('review'))],
+    ['Building', () => pod(cloned(commit()), reviewed(), running('build'))],
+    ['Deploying', async () => { await writePod(world.client, job(), [cloned(commit()), reviewed(), pushed(image)], 'Succeeded'); await completeJob(world.client, job()); }],
+    ['Routing', async () => { await rollOut(world.client, await deploymentOf(world, 'survivor', image)); }],
+    ['Live', () => acceptRoute(world, 'survivor')],
+  ];
+}
+
+test('killed at each stage, the operator goes on where it was: the same Job, no second one', async () => {
+  let operator = world.startOperator();
+  await world.submit('survivor');
+  let job = await until('the Job', async () => (await world.jobs('survivor'))[0]);
+  await operator.kill();
+  operator = world.startOperator();
+  job = await startedJob(world, 'survivor');
+  const { uid } = job.metadata;
+  const commit = job.metadata.annotations?.[annotations.commit] ?? '';
+  for (const [phase, happen] of stagesOf(() => job, () => commit)) {
+    const isSeen = async (): Promise<boolean> => (await world.app('survivor'))?.status?.phase === phase;
+    // What the next operator makes (the Deployment, the route) must be there before the world can go on without one.
+    if (phase === 'Routing' || phase === 'Live') await until(`${phase} can come`, async () => (await world.api.kubectl('get', 'deployment,httproute', '-n', 'moorage-apps', '-o', 'name')).includes('httproute'));
+    await operator.kill();
+    await happen();
+    operator = world.startOperator();
+    await until(`phase ${phase} after a restart`, isSeen);
+    assert.deepEqual((await world.jobs('survivor')).map(({ metadata }) => metadata.uid), [uid], phase);
+  }
+  const status = (await world.app('survivor'))?.status;
+  assert.deepEqual(status?.history?.map(({ number, result, image: made }) => [number, result, made]), [[1, 'Succeeded', image]]);
+  assert.equal(status.served?.image, image);
+  assert.equal(await operator.end(), 0);
+});
+
+test('the API server is killed and comes back: the operator goes on', async () => {
+  const operator = world.startOperator();
+  await world.submit('patient');
+  await startedJob(world, 'patient');
+  await world.api.restart();
+  await world.submit('late');
+  await startedJob(world, 'late');
+  assert.equal(operator.process.exitCode, null);
+  assert.equal(await operator.end(), 0);
+});
+
+async function leader(): Promise<string> {
+  return world.api.kubectl('get', 'lease', 'moorage-operator', '-n', 'moorage-system', '-o', 'jsonpath={.spec.holderIdentity}');
+}
+
+test('of two replicas one leads, and the other takes over from one that died', async (t) => {
+  const replicas: Record<string, Operator> = { one: world.startOperator({ POD_NAME: 'one' }), two: world.startOperator({ POD_NAME: 'two' }) };
+  const holder = await until('a leader', async () => /^(one|two)_/.exec(await leader())?.[1]);
+  const other = holder === 'one' ? 'two' : 'one';
+  await world.submit('before-takeover');
+  await startedJob(world, 'before-takeover');
+  assert.doesNotMatch(replicas[other]?.log() ?? '', /build started/, 'the one that does not lead must not act');
+  await replicas[holder]?.kill();
+  const killedAt = performance.now();
+  await world.submit('after-takeover');
+  await startedJob(world, 'after-takeover');
+  t.diagnostic(`taken over and at work after ${((performance.now() - killedAt) / 1000).toFixed(1)} s`);
+  assert.equal((await leader()).split('_')[0], other);
+  assert.equal((await world.jobs('after-takeover')).length, 1);
+  assert.equal(await replicas[other]?.end(), 0);
+  assert.equal(await leader(), '', 'a lease is given back by one that ends well');
+});
