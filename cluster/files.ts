@@ -13,8 +13,9 @@ export async function readText(path: string): Promise<string | undefined> {
   }
 }
 
+/** True for the errors of a path that is not there; a process that ends while its files in /proc are read is one. */
 export function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR');
+  return error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR', 'ESRCH'].includes(String(error.code));
 }
 
 /** Writes by rename, so that a crash leaves the old text or the new one. Returns true when the text changed. */

@@ -20,22 +20,30 @@ let running = 0;
 interface Target {
   owner: string;
   name: string;
-  action: 'info/refs' | 'git-upload-pack' | 'git-receive-pack';
+  action: string;
   push: boolean;
   query: string;
 }
 
 const pathPattern = /^\/(?<owner>[A-Za-z0-9][A-Za-z0-9_-]{0,62})\/(?<name>[A-Za-z0-9][A-Za-z0-9._-]{0,98}?)(?:\.git)?\/(?<action>info\/refs|git-upload-pack|git-receive-pack)$/;
 
+/** The service that a request is for, and undefined when method and action do not go together. */
+function serviceOf(method: string, action: string, query: string): string | undefined {
+  if (action === 'info/refs') return method === 'GET' ? (new URLSearchParams(query).get('service') ?? undefined) : undefined;
+  return method === 'POST' ? action : undefined;
+}
+
+const services: readonly (string | undefined)[] = ['git-upload-pack', 'git-receive-pack'];
+
 /** `/<owner>/<name>.git/<action>` with names that are plain, or undefined. */
 function parseTarget(method: string, url: string): Target | undefined {
   const [path = '', query = ''] = url.split('?', 2);
-  const { owner, name, action } = pathPattern.exec(path)?.groups ?? {};
-  if (owner === undefined || name === undefined || name.includes('..')) return undefined;
-  const service = action === 'info/refs' ? new URLSearchParams(query).get('service') : action;
-  if (service !== 'git-upload-pack' && service !== 'git-receive-pack') return undefined;
-  if (action === 'info/refs') return method === 'GET' ? { owner, name, action, push: service === 'git-receive-pack', query: `service=${service}` } : undefined;
-  return method === 'POST' ? { owner, name, action: service, push: service === 'git-receive-pack', query: '' } : undefined;
+  const groups = pathPattern.exec(path)?.groups;
+  if (groups === undefined) return undefined;
+  const { owner = '', name = '', action = '' } = groups;
+  const service = serviceOf(method, action, query);
+  if (name.includes('..') || !services.includes(service)) return undefined;
+  return { owner, name, action, push: service === 'git-receive-pack', query: `service=${service ?? ''}` };
 }
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();

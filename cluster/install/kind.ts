@@ -89,7 +89,8 @@ async function install(kubectl: Kubectl, images: ReadonlyMap<string, string>, po
     ...['registry.mirror=', `registry.cidrs={${own}/32}`, `network.nodeCidrs={${api}/32}`, `network.apiServer.cidrs={${api}/32}`],
   ];
   await installChart({ helm, kubeconfig: paths.kubeconfig }, [join(paths.root, 'cluster', 'values.local.yaml')], settings);
-  return await installPushSecret(kubectl, JSON.stringify({ auths: {} }));
+  await installPushSecret(kubectl, JSON.stringify({ auths: {} }));
+  return undefined;
 }
 
 function steps(kind: string, kubectl: Kubectl, ports: { http: number; https: number }): Step[] {
