@@ -25,7 +25,7 @@ interface Target {
   query: string;
 }
 
-const pathPattern = /^\/(?<owner>[A-Za-z0-9][A-Za-z0-9_-]{0,62})\/(?<name>[A-Za-z0-9][A-Za-z0-9._-]{0,98}?)(?:\.git)?\/(?<action>info\/refs|git-upload-pack|git-receive-pack)$/;
+const pathPattern = /^\/([A-Za-z0-9][A-Za-z0-9_-]{0,62})\/([A-Za-z0-9][A-Za-z0-9._-]{0,98}?)(?:\.git)?\/(info\/refs|git-upload-pack|git-receive-pack)$/;
 
 /** The service that a request is for, and undefined when method and action do not go together. */
 function serviceOf(method: string, action: string, query: string): string | undefined {
@@ -37,13 +37,11 @@ const services: readonly (string | undefined)[] = ['git-upload-pack', 'git-recei
 
 /** `/<owner>/<name>.git/<action>` with names that are plain, or undefined. */
 function parseTarget(method: string, url: string): Target | undefined {
-  const [path = '', query = ''] = url.split('?', 2);
-  const groups = pathPattern.exec(path)?.groups;
-  if (groups === undefined) return undefined;
-  const { owner = '', name = '', action = '' } = groups;
+  const query = url.split('?')[1] ?? '';
+  const [, owner = '', name = '..', action = ''] = pathPattern.exec(url.split('?')[0] ?? '') ?? [];
   const service = serviceOf(method, action, query);
   if (name.includes('..') || !services.includes(service)) return undefined;
-  return { owner, name, action, push: service === 'git-receive-pack', query: `service=${service ?? ''}` };
+  return { owner, name, action, push: service === 'git-receive-pack', query: `service=${String(service)}` };
 }
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
