@@ -1,0 +1,130 @@
+// What the end-to-end tests share: kubectl, the CLI, HTTPS through the gateway, and throw-away repositories.
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { execa } from 'execa';
+import { Agent, request } from 'undici';
+import { z } from 'zod';
+import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
+
+const config = z.looseObject({ baseUrl: z.url() }).parse(JSON.parse(readFileSync('.moorage/config.json', 'utf8')));
+export const baseUrl = new URL(config.baseUrl);
+export const appsNamespace = 'moorage-apps';
+export const buildsNamespace = 'moorage-builds';
+export const systemNamespace = 'moorage-system';
+
+/** Every name of the base domain is this machine, whatever its resolver thinks. */
+const agent = new Agent({
+  connect: {
+    ca: readFileSync('.moorage/ca.crt'),
+    lookup: (_host, _options, callback) => {
+      callback(null, [{ address: '127.0.0.1', family: 4 }]);
+    },
+  },
+  connections: 64,
+});
+
+export function appUrl(slug: string, path = '/'): URL {
+  return new URL(path, `https://${slug}.${baseUrl.host}`);
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+/** One request through the gateway, certificate checked against the local authority. */
+export async function get(url: URL, init: { method?: 'GET' | 'POST'; headers?: Record<string, string>; body?: string } = {}): Promise<Answer> {
+  const response = await request(url, { dispatcher: agent, method: 'GET', ...init });
+  return { status: response.statusCode, body: await response.body.text(), headers: response.headers };
+}
+
+/** Runs kubectl on the cluster that `npm run up` made. */
+export async function kubectl(...args: readonly string[]): Promise<string> {
+  const { stdout } = await execa('.moorage/kubectl', args, { env: { KUBECONFIG: '.moorage/kubeconfig' } });
+  return stdout;
+}
+
+export async function readApp(name: string): Promise<HostedApp> {
+  return hostedApp.parse(JSON.parse(await kubectl('get', 'happ', name, '-n', appsNamespace, '-o', 'json')));
+}
+
+/** Runs `npm run submit` on a folder; never throws, the exit code is part of what is tested. */
+export async function submit(folder: string, ...args: readonly string[]): Promise<{ exitCode: number | undefined; all: string }> {
+  const { exitCode, all } = await execa('sh', ['cluster/bootstrap.sh', 'submit', folder, ...args], { all: true, reject: false, timeout: 900_000 });
+  return { exitCode, all };
+}
+
+/** A copy of a fixture in a folder of its own, whose name becomes the app's; gone after `use`. */
+export async function withCopy<T>(fixture: string, name: string, use: (folder: string) => Promise<T>): Promise<T> {
+  const parent = mkdtempSync(join(tmpdir(), 'moorage-e2e-'));
+  const folder = join(parent, name);
+  cpSync(join('test/fixtures', fixture), folder, { recursive: true });
+  try {
+    return await use(folder);
+  } finally {
+    rmSync(parent, { recursive: true, force: true });
+  }
+}
+
+/** A folder made of the files given, named like the app; gone after `use`. */
+export async function withFiles<T>(name: string, files: Readonly<Record<string, string>>, use: (folder: string) => Promise<T>): Promise<T> {
+  const parent = mkdtempSync(join(tmpdir(), 'moorage-e2e-'));
+  const folder = join(parent, name);
+  for (const [file, text] of Object.entries({ LICENSE: readFileSync('LICENSE', 'utf8'), ...files })) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    writeFileSync(join(folder, file), text);
+  }
+  try {
+    return await use(folder);
+  } finally {
+    rmSync(parent, { recursive: true, force: true });
+  }
+}
+
+export function edit(folder: string, file: string, change: (text: string) => string): void {
+  const path = join(folder, file);
+  writeFileSync(path, change(readFileSync(path, 'utf8')));
+}
+
+/**
+ * Kills every process on this node whose command line ends with `script` with SIGKILL, as a crash would.
+ * @returns how many were killed.
+ */
+export function crash(script: string): number {
+  const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry) && runs(entry, script));
+  for (const pid of pids) process.kill(Number(pid), 'SIGKILL');
+  return pids.length;
+}
+
+function runs(pid: string, script: string): boolean {
+  try {
+    const inPod = readFileSync(`/proc/${pid}/cgroup`, 'utf8').includes('kubepods');
+    return inPod && readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').some((word) => word.endsWith(script));
+  } catch {
+    return false; // it ended while we looked
+  }
+}
+
+/** Asks until `probe` gives a value, or fails with what was seen last. */
+export async function eventually<T>(what: string, probe: () => Promise<T | undefined>, seconds = 60): Promise<T> {
+  const end = Date.now() + seconds * 1000;
+  let last: unknown;
+  while (Date.now() < end) {
+    try {
+      const value = await probe();
+      if (value !== undefined) return value;
+    } catch (error) {
+      last = error;
+    }
+    await sleep(250);
+  }
+  throw new Error(`${what}: not within ${seconds} s`, { cause: last });
+}
+
+/** Deletes apps and waits until nothing of them is left. */
+export async function deleteApps(...names: readonly string[]): Promise<void> {
+  if (names.length > 0) await kubectl('delete', 'happ', ...names, '-n', appsNamespace, '--ignore-not-found', '--timeout=120s');
+}

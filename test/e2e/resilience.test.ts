@@ -1,0 +1,90 @@
+// Any process may die at any line: the build goes on, as one Job, with one image.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { z } from 'zod';
+import { prepareControlPlane } from '../../cluster/node/control-plane.ts';
+import { ensureProcess, stopProcess } from '../../cluster/node/processes.ts';
+import { controlPlaneOptions, places } from '../../cluster/node/settings.ts';
+import { appUrl, buildsNamespace, crash, deleteApps, eventually, get, kubectl, readApp, submit, systemNamespace, withFiles } from './cluster.ts';
+
+const operator = 'moorage-operator';
+const operatorScript = 'controller/main.ts';
+const phases = ['Queued', 'Cloning', 'Reviewing', 'Building', 'Deploying', 'Routing'] as const;
+
+/** Slow enough in its build to be interrupted there. */
+const files = {
+  Dockerfile:
+    'FROM python:3.13-slim-trixie\nRUN sleep 8\nRUN echo served > index.html\nEXPOSE 8000\nCMD ["python", "-m", "http.server", "8000"]\n',
+};
+
+const jobList = z.looseObject({ items: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string() }) })) });
+
+async function jobsOf(app: string): Promise<readonly string[]> {
+  const jobs = jobList.parse(JSON.parse(await kubectl('get', 'jobs', '-n', buildsNamespace, '-l', `moorage.dev/app=${app}`, '-o', 'json')));
+  return jobs.items.map((job) => job.metadata.name);
+}
+
+async function assertOnePipeline(app: string): Promise<void> {
+  const read = await readApp(app);
+  assert.equal((await jobsOf(app)).length, 1, 'one Job');
+  assert.equal(read.status?.history?.length, 1, 'one pipeline in the history');
+  assert.equal(read.status.history[0]?.result, 'Succeeded');
+  assert.equal(read.status.built?.image, read.status.served?.image);
+  assert.match((await get(appUrl(app))).body, /served/);
+}
+
+async function restartApiServer(): Promise<void> {
+  const { apiServer } = await prepareControlPlane(controlPlaneOptions());
+  await stopProcess(places, apiServer.name, 0);
+  await ensureProcess(places, apiServer);
+}
+
+before(() => kubectl('wait', '--for=condition=Available', `deploy/${operator}`, '-n', systemNamespace, '--timeout=120s'));
+
+test('kill -9 of the operator in each phase', async (t) => {
+  const app = 'e2e-killed';
+  after(() => deleteApps(app));
+  const struck: string[] = [];
+  await withFiles(app, files, async (folder) => {
+    const submitted = submit(folder);
+    const strike = async (): Promise<true | undefined> => {
+      const phase = await readApp(app).then((read) => read.status?.phase, () => undefined);
+      if (phase !== undefined && phase !== 'Live' && !struck.includes(phase) && crash(operatorScript) > 0) struck.push(phase);
+      return phase === 'Live' ? true : undefined;
+    };
+    await eventually('live in spite of it', strike, 400);
+    const ended = await submitted;
+    assert.equal(ended.exitCode, 0, ended.all);
+  });
+  t.diagnostic(`killed while ${struck.join(', ')}`);
+  assert.ok(struck.includes('Building') && struck.length >= 3, `struck in ${struck.join(', ')} of ${phases.join(', ')}`);
+  await assertOnePipeline(app);
+});
+
+test('the API server is killed in the middle of a build', async () => {
+  const app = 'e2e-api-server';
+  after(() => deleteApps(app));
+  await withFiles(app, files, async (folder) => {
+    const submitted = submit(folder);
+    await eventually('building', async () => ((await readApp(app)).status?.phase === 'Building' ? true : undefined), 120);
+    await restartApiServer();
+    const ended = await submitted;
+    assert.equal(ended.exitCode, 0, ended.all);
+  });
+  await assertOnePipeline(app);
+});
+
+test('of two operator replicas one leads, and the other takes over', async (t) => {
+  const holder = (): Promise<string> => kubectl('get', 'lease', operator, '-n', systemNamespace, '-o', 'jsonpath={.spec.holderIdentity}');
+  await kubectl('scale', `deploy/${operator}`, '-n', systemNamespace, '--replicas=2');
+  after(() => kubectl('scale', `deploy/${operator}`, '-n', systemNamespace, '--replicas=1'));
+  await kubectl('rollout', 'status', `deploy/${operator}`, '-n', systemNamespace, '--timeout=120s');
+  const leader = await holder();
+  const pods = (await kubectl('get', 'pods', '-n', systemNamespace, '-l', 'app.kubernetes.io/component=operator', '-o', 'jsonpath={.items[*].metadata.name}')).split(' ');
+  const pod = pods.find((name) => leader.startsWith(name));
+  assert.ok(pod !== undefined, `leader ${leader} is one of ${pods.join(', ')}`);
+  const started = performance.now();
+  await kubectl('delete', 'pod', pod, '-n', systemNamespace, '--grace-period=0', '--force');
+  await eventually('another leads', async () => (await holder().then((name) => name !== leader && name !== '') ? true : undefined), 60);
+  t.diagnostic(`taken over after ${((performance.now() - started) / 1000).toFixed(1)} s`);
+});
