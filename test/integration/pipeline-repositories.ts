@@ -96,6 +96,8 @@ function answer(folder: string, request: IncomingMessage, response: ServerRespon
   });
   request.pipe(child.stdin);
   child.stdin.on('error', () => undefined);
+  // A client that hangs up would leave git blocked on its pipe.
+  response.on('close', () => { child.stdout.destroy(); child.kill(); });
   let head = Buffer.alloc(0);
   const onHead = (chunk: Buffer): void => {
     head = Buffer.concat([head, chunk]);

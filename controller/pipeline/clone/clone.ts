@@ -21,7 +21,7 @@ export async function clone(input: PipelineInput, places: Places, say: (line: st
   await mkdir(places.notes, { recursive: true });
   const git = makeGit(input, places);
   say(`fetching commit ${input.commit} of ${input.repo}`);
-  await fetchCommit(git, input, signal);
+  await fetchCommit(git, gitFolder(places), input, signal);
   const { gitlinks, files, bytes } = await listCommit(git, input, signal);
   say(`checking out ${files} files, ${size(bytes)}`);
   const checkedOut = await git([`--work-tree=${places.source}`, 'checkout', '--quiet', '--force', '--detach', '--no-recurse-submodules', input.commit], {
