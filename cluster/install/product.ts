@@ -8,6 +8,7 @@ import type { Kubectl } from '../kubectl.ts';
 import { installPushSecret } from '../node/addons.ts';
 import type { GatewayPorts } from '../node/ports.ts';
 import { dockerConfig } from '../node/registry.ts';
+import { cleanRegistry } from '../node/registry-cleanup.ts';
 import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import type { Step } from '../steps.ts';
@@ -69,7 +70,8 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[
       },
     },
     { name: 'moorage ready', needs: ['moorage chart', 'git server'], run: () => waitForRelease(kubectl) },
+    { name: 'registry cleanup', needs: ['moorage ready'], run: () => cleanRegistry(kubectl) },
     { name: 'addresses', needs: ['packages'], run: () => writeAddresses(ports()) },
-    { name: 'sample app', needs: ['moorage ready', 'addresses', ...pipelineBases.map((base) => `image ${base}`)], run: () => submitSample(ports()) },
+    { name: 'sample app', needs: ['registry cleanup', 'addresses', ...pipelineBases.map((base) => `image ${base}`)], run: () => submitSample(ports()) },
   ];
 }

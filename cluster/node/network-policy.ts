@@ -1,14 +1,24 @@
 // The NetworkPolicy enforcer as a process of the node.
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { folderKey, readText } from '../files.ts';
 import { paths } from '../paths.ts';
 import { componentKubeconfig, type ControlPlane } from './control-plane.ts';
 import type { ProcessSpec } from './processes.ts';
-import { node } from './settings.ts';
+import { node, places } from './settings.ts';
 
 const status = z.object({ state: z.string() });
 const statusFile = join(paths.run, 'network-policy.json');
+
+async function modified(file: string): Promise<number> {
+  return (await stat(file).catch(() => undefined))?.mtimeMs ?? 0;
+}
+
+async function isEnforcing(): Promise<boolean> {
+  const text = await readText(statusFile);
+  return text !== undefined && status.parse(JSON.parse(text)).state === 'enforcing';
+}
 
 export async function networkPolicySpec(plane: ControlPlane): Promise<ProcessSpec> {
   const kubeconfig = await componentKubeconfig(plane, paths.state, { name: 'network-policy', commonName: 'moorage:network-policy' });
@@ -26,9 +36,7 @@ export async function networkPolicySpec(plane: ControlPlane): Promise<ProcessSpe
       STATUS_FILE: statusFile,
     },
     inputs: [kubeconfig.text, ...(await Promise.all(sources.map((folder) => folderKey(join(paths.root, folder)))))],
-    ready: async () => {
-      const text = await readText(statusFile);
-      return text !== undefined && status.parse(JSON.parse(text)).state === 'enforcing';
-    },
+    // A file from before this start says nothing about this process.
+    ready: async () => (await modified(statusFile)) > (await modified(join(places.run, 'network-policy.pid'))) && (await isEnforcing()),
   };
 }

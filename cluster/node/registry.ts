@@ -10,7 +10,9 @@ import { probe, type ProbeAnswer } from './probe.ts';
 import { configFile, type ProcessSpec } from './processes.ts';
 import { node } from './settings.ts';
 
-const folder = join(paths.state, 'registry');
+export const registryFolder = join(paths.state, 'registry');
+export const registryConfig = join(registryFolder, 'config.yaml');
+const folder = registryFolder;
 const user = 'moorage';
 
 export const registryUrl = `http://${node.address}:${node.registryPort}`;
@@ -54,9 +56,8 @@ export async function registrySpec(): Promise<ProcessSpec> {
   const users = join(folder, 'users');
   const password = await registryPassword();
   if ((await readText(users)) === undefined) await writeText(users, `${await run('htpasswd', ['-niB', user], { input: password })}\n`, 0o600);
-  const config = join(folder, 'config.yaml');
   const text = await configFile(
-    config,
+    registryConfig,
     stringify({
       version: 0.1,
       log: { level: 'warn', accesslog: { disabled: true } },
@@ -68,7 +69,7 @@ export async function registrySpec(): Promise<ProcessSpec> {
   return {
     name: 'registry',
     command: join(unpackedFolder('docker-registry'), 'usr/bin/docker-registry'),
-    args: ['serve', config],
+    args: ['serve', registryConfig],
     inputs: [text, (await readText(users)) ?? ''],
     ready: async () => (await askRegistry('/v2/')).status === 200,
   };

@@ -14,7 +14,7 @@ export const expectedProcesses = ['etcd', 'kube-apiserver', 'kube-controller-man
 const podList = z.object({
   items: z.array(
     z.object({
-      metadata: z.object({ namespace: z.string(), name: z.string() }),
+      metadata: z.object({ namespace: z.string(), name: z.string(), deletionTimestamp: z.string().optional() }),
       status: z.object({
         phase: z.string().optional(),
         conditions: z.array(z.object({ type: z.string(), status: z.string() })).optional(),
@@ -23,10 +23,10 @@ const podList = z.object({
   ),
 });
 
-/** Pods that neither finished nor serve, as `namespace/name (phase)`. */
+/** Pods that neither finished, nor are on their way out, nor serve, as `namespace/name (phase)`. */
 export function unreadyPods(list: z.output<typeof podList>): string[] {
   return list.items
-    .filter(({ status }) => status.phase !== 'Succeeded' && status.phase !== 'Failed')
+    .filter(({ metadata, status }) => metadata.deletionTimestamp === undefined && status.phase !== 'Succeeded' && status.phase !== 'Failed')
     .filter(({ status }) => !(status.conditions ?? []).some(({ type, status: value }) => type === 'Ready' && value === 'True'))
     .map(({ metadata, status }) => `${metadata.namespace}/${metadata.name} (${status.phase ?? 'unknown'})`);
 }

@@ -75,12 +75,13 @@ test('the usual port is left out of addresses', () => {
   assert.equal(httpsUrl('a.test', { https: 8443 }), 'https://a.test:8443');
 });
 
-test('pods that finished are not missing, pods that do not serve are', () => {
+test('pods that finished or leave are not missing, pods that do not serve are', () => {
   const pod = (name: string, phase: string, ready: string): Parameters<typeof unreadyPods>[0]['items'][number] => ({
     metadata: { namespace: 'n', name },
     status: { phase, conditions: [{ type: 'Ready', status: ready }] },
   });
-  assert.deepEqual(unreadyPods({ items: [pod('a', 'Running', 'True'), pod('b', 'Running', 'False'), pod('c', 'Succeeded', 'False'), pod('d', 'Pending', 'False')] }), ['n/b (Running)', 'n/d (Pending)']);
+  const leaving = { ...pod('e', 'Running', 'False'), metadata: { namespace: 'n', name: 'e', deletionTimestamp: '2026-01-01T00:00:00Z' } };
+  assert.deepEqual(unreadyPods({ items: [pod('a', 'Running', 'True'), pod('b', 'Running', 'False'), pod('c', 'Succeeded', 'False'), pod('d', 'Pending', 'False'), leaving] }), ['n/b (Running)', 'n/d (Pending)']);
 });
 
 test('elapsed time reads well', () => {
