@@ -1,5 +1,6 @@
 // What strangers' code finds when it looks around: in a RUN step of its build, and in its running app.
 import assert from 'node:assert/strict';
+import { networkInterfaces } from 'node:os';
 import { after, test } from 'node:test';
 import { appsNamespace, baseUrl, deleteApps, get, kubectl, submit, withFiles } from './cluster.ts';
 
@@ -8,10 +9,11 @@ after(() => deleteApps(name));
 
 /** Addresses that must stay closed: API server by service and by node, kubelet, registry, metadata, another app. */
 async function closedAddresses(): Promise<readonly string[]> {
-  const node = await kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}');
+  const node = Object.values(networkInterfaces()).flatMap((all = []) => all.filter(({ family, internal }) => family === 'IPv4' && !internal).map(({ address }) => address));
   const hello = await kubectl('get', 'service', 'hello', '-n', appsNamespace, '-o', 'jsonpath={.spec.clusterIP}:{.spec.ports[0].port}');
   const pod = await kubectl('get', 'pods', '-n', appsNamespace, '-l', 'moorage.dev/app=hello', '-o', 'jsonpath={.items[0].status.podIP}:{.items[0].spec.containers[0].ports[0].containerPort}');
-  return ['10.96.0.1:443', `${node}:6443`, '10.244.0.1:6443', `${node}:10250`, '10.244.0.1:10250', `${node}:22`, '169.254.169.254:80', hello, pod];
+  const ofNode = node.flatMap((address) => [6443, 10_250, 2379, 443, 22].map((port) => `${address}:${port}`));
+  return ['10.96.0.1:443', ...ofNode, '169.254.169.254:80', hello, pod];
 }
 
 /** Python that says of each address whether a connection could be made. */
@@ -28,7 +30,7 @@ def look(address):
 print('uid_map', ' '.join(open('/proc/self/uid_map').read().split()))
 print('token', 'FOUND' if os.path.exists('/var/run/secrets/kubernetes.io') else 'absent')
 print('registry-credentials', 'FOUND' if any(os.path.exists(p) for p in ('/registry/config.json', os.path.expanduser('~/.docker/config.json'))) else 'absent')
-print('environment', 'LEAKED' if any(k.startswith('KUBERNETES_') or k.startswith('MOORAGE_') for k in os.environ) else 'clean')
+print('environment', 'LEAKED' if any(k.startswith(('MOORAGE_', 'HELLO_SERVICE', 'DOCKER_CONFIG')) for k in os.environ) else 'clean')
 for address in ${JSON.stringify(addresses)}:
     print('address', address, look(address))
 try:
