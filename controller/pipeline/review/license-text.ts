@@ -4,8 +4,10 @@ import { openExpression, openLicense } from './license-expression.ts';
 
 export type Verdict = { readonly open: true; readonly id: string } | { readonly open: false; readonly reason: string };
 
-/** Share of a licence's three-word runs that a file must hold. Lower than 1 for names, years, and small changes of wording. */
-const enough = 0.8;
+/** Share of a licence's three-word runs that a file must hold. Long ones are often copied without their appendix; in short ones every word counts. */
+function enough(template: ReadonlySet<string>): number {
+  return template.size < 400 ? 0.93 : 0.8;
+}
 
 /** Words that take rights away again. They count only where the recognised licence does not use them itself. */
 const restrictions: readonly (readonly [RegExp, string])[] = [
@@ -42,7 +44,7 @@ export function recognise(text: string): Verdict {
 
 /** Among the licences that the text holds, the one that it resembles most: many are another one and a clause. */
 function closest(shingles: ReadonlySet<string>): Known | undefined {
-  const candidates = all().map((each) => ({ each, held: overlap(each.shingles, shingles) })).filter(({ each, held }) => held / each.shingles.size >= enough);
+  const candidates = all().map((each) => ({ each, held: overlap(each.shingles, shingles) })).filter(({ each, held }) => held / each.shingles.size >= enough(each.shingles));
   const likeness = ({ each, held }: { each: Known; held: number }): number => (2 * held) / (each.shingles.size + shingles.size);
   return candidates.toSorted((one, other) => likeness(other) - likeness(one))[0]?.each;
 }
