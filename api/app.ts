@@ -10,6 +10,7 @@ import { Problem, problemBody, problemMediaType } from '../lib/problem.ts';
 import { identifyCaller, type CallerRules } from './caller.ts';
 import type { Endpoint, RequestContext } from './endpoint.ts';
 import { clusterUnavailable, internalFault, methodNotAllowed, notAcceptable, notFound } from './problems.ts';
+import { refuseKeys } from './query-keys.ts';
 import { readJsonBody } from './request-body.ts';
 
 /** What the application needs. */
@@ -75,6 +76,7 @@ async function observe(options: AppOptions, context: AppContext, next: () => Pro
 
 async function rawInput(endpoint: Endpoint, context: AppContext): Promise<{ params: Record<string, string>; query: Record<string, string | string[]>; body: unknown }> {
   const query = Object.fromEntries(Object.entries(context.req.queries()).map(([name, values]) => [name, single(values)]));
+  refuseKeys(query);
   const body = endpoint.body === undefined ? undefined : await readJsonBody(context.req.raw, endpoint.bodyLimit);
   return { params: context.req.param(), query, body };
 }

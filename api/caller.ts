@@ -57,7 +57,8 @@ export function addressPrefix(address: string): string {
   return `${[a, b, c, d & 0xff00].map((group) => group.toString(16)).join(':')}::/56`;
 }
 
-function keyedHash(text: string, salt: string): string {
+/** A hash that only who has the salt can make. */
+export function keyedHash(text: string, salt: string): string {
   return createHmac('sha256', salt).update(text).digest('hex').slice(0, 32);
 }
 

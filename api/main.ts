@@ -6,6 +6,9 @@ import { createRegistry, httpMetrics } from '../lib/metrics.ts';
 import { createApp } from './app.ts';
 import { readApiConfig } from './config.ts';
 import { discoveryEndpoints } from './discovery/endpoints.ts';
+import { readModelSettings } from './models/config.ts';
+import { startModels } from './models/start.ts';
+import { modelAppOf } from './models/v1/apps.ts';
 import { startServer } from './server.ts';
 import { submitEndpoints } from './submit/endpoints.ts';
 import { appIndex, appIndexers, hostedApps } from './submit/hosted-apps.ts';
@@ -13,6 +16,7 @@ import { podLogs } from './submit/pod-log.ts';
 import { createSubmitter } from './submit/submit-app.ts';
 
 const config = readApiConfig();
+const modelSettings = readModelSettings();
 const log = createLog('api');
 const registry = createRegistry();
 const registers = [registry];
@@ -36,8 +40,12 @@ const submitting = submitEndpoints({
     streams: new Gauge({ name: 'moorage_log_streams', help: 'Build logs being followed.', registers }),
   },
 });
+const models = startModels({
+  settings: modelSettings, callerSalt: config.callerSalt, baseUrl: config.baseUrl, registry, log, findApp: (name) => modelAppOf(apps.get(name)),
+});
+const endpoints = [...models.endpoints, ...submitting];
 const app = createApp({
-  endpoints: [...submitting, ...discoveryEndpoints(submitting, config.baseUrl)],
+  endpoints: [...endpoints, ...discoveryEndpoints(endpoints, config.baseUrl)],
   baseUrl: config.baseUrl, callers: { salt: config.callerSalt, trustedProxies: config.trustedProxies },
   log, metrics: httpMetrics(registry), ending: ending.signal,
 });
@@ -59,6 +67,7 @@ shutdown.signal.addEventListener('abort', () => {
 async function stop(): Promise<void> {
   state.draining = true;
   await server.drain({ graceMs: config.drainSeconds * 1000, limitMs: 10_000, endStreams: () => { ending.abort(); } });
+  await models.stop();
   await reflecting;
   await health.close();
   client.close();

@@ -1,5 +1,6 @@
 // The kinds of problems that the API answers with, each with the page that its type URI leads to.
 import type { ProblemType } from '../lib/problem.ts';
+import { modelProblems } from './models/problems.ts';
 
 export const invalidRequest: ProblemType = {
   slug: 'invalid-request',
@@ -92,7 +93,14 @@ export const tooManyStreams: ProblemType = {
   description: 'This replica streams as many logs as it may. Poll the submit-status instead, or try again after the seconds in Retry-After.',
 };
 
+export const noCluster: ProblemType = {
+  slug: 'no-cluster',
+  status: 503,
+  title: 'There is no cluster here',
+  description: 'The API runs alone, for a first look at models. Hosting needs a Kubernetes cluster: `npm run up` starts one on a Linux machine, and the Helm chart installs into your own.',
+};
+
 export const problemTypes: readonly ProblemType[] = [
   invalidRequest, notFound, methodNotAllowed, notAcceptable, bodyTooLarge, unsupportedMediaType, internalFault, clusterUnavailable,
-  notSubmitted, tooManySubmissions, platformFull, beingRemoved, tooManyStreams,
+  notSubmitted, tooManySubmissions, platformFull, beingRemoved, tooManyStreams, noCluster, ...modelProblems,
 ];

@@ -14,6 +14,7 @@ command=$1
 shift
 case "$command" in
   up | down | status) exec node cluster/main.ts "$command" "$@" ;;
+  start) exec node api/alone.ts "$@" ;;
   submit) exec node cluster/submit/main.ts "$@" ;;
   check | test) exec node test/main.ts "$command" "$@" ;;
   *) echo "unknown command: $command" >&2; exit 64 ;;

@@ -129,10 +129,17 @@ export const author = z.strictObject({
     .default('0.7').describe('Share of the revenue that the author accrues, a decimal from 0 to 1.'),
 });
 
+export const models = z.strictObject({
+  enabled: z.boolean().default(false).describe('true: the app can ask models: it gets OPENAI_BASE_URL and OPENAI_API_KEY, and its calls are booked to it.'),
+  dailyBudgetUsd: withRules(z.string().max(10), matches('^(0|[1-9][0-9]{0,4})([.][0-9]{1,4})?$', 'dailyBudgetUsd must be a decimal of USD with at most 4 places, in quotes, like "2.50"'))
+    .default('1').describe('What its calls of models may cost in a day (UTC), USD. A call that could cost more than is left is refused.'),
+});
+
 export const spec = z.strictObject({
   source: source.describe('Where the code comes from.'),
   build: build.prefault({}).describe('How the code becomes an image. A change here builds the same commit again.'),
   run: run.prefault({}).describe('How the image is run. The app must listen for HTTP on all addresses (0.0.0.0) at $PORT; it runs without a Kubernetes token, with the limits of resources.'),
+  models: models.prefault({}).describe('Whether the app can ask models, and for how much.'),
   listing: listing.prefault({}).describe('How it is shown.'),
   author: author.prefault({}).describe('Whose it is.'),
   suspend: z.boolean().default(false).describe('true: no replica runs and no build starts; data and address are kept.'),

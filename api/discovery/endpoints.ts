@@ -20,6 +20,9 @@ function front(baseUrl: string): Endpoint {
   const about = {
     name: 'Moorage',
     description: 'Hosts open-source AI applications from their git repositories, each on its own subdomain over HTTPS.',
+    ask: `${baseUrl}/api/ask`,
+    compare: `${baseUrl}/api/compare`,
+    models: `${baseUrl}/api/models`,
     submit: `${baseUrl}/api/submit`,
     submit_status: `${baseUrl}/api/submit-status/{owner}/{name}`,
     openapi: `${baseUrl}/openapi.json`,

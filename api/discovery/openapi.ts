@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { problemMediaType, type ProblemType } from '../../lib/problem.ts';
 import type { Endpoint } from '../endpoint.ts';
+import { keyInQuery } from '../models/problems.ts';
 import { bodyTooLarge, internalFault, invalidRequest, notAcceptable, unsupportedMediaType } from '../problems.ts';
 
 type Json = Record<string, unknown>;
@@ -52,7 +53,7 @@ function success(endpoint: Endpoint): Json {
 
 /** Problems by status; several of one status share its entry. */
 function problems(endpoint: Endpoint): Json {
-  const always = endpoint.body === undefined ? [invalidRequest, notAcceptable, internalFault] : [invalidRequest, notAcceptable, bodyTooLarge, unsupportedMediaType, internalFault];
+  const always = endpoint.body === undefined ? [invalidRequest, keyInQuery, notAcceptable, internalFault] : [invalidRequest, keyInQuery, notAcceptable, bodyTooLarge, unsupportedMediaType, internalFault];
   const byStatus = Map.groupBy<number, ProblemType>([...always, ...endpoint.problems], (type) => type.status);
   return Object.fromEntries([...byStatus].map(([status, types]) => [status, {
     description: types.map((type) => `${type.title} (\`${type.slug}\`).`).join(' '),

@@ -55,6 +55,7 @@ export const goodSpec = record({
   })),
   run: maybe(run),
   listing: maybe(record({ title: maybe(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 })), description: maybe(fc.string({ maxLength: 100 })), category: maybe(fc.constantFrom('chat', 'other')), upstream: maybe(label(20).map((name) => `https://${name}.org/`)) })),
+  models: maybe(record({ enabled: maybe(fc.boolean()), dailyBudgetUsd: maybe(fc.constantFrom('0', '1', '0.25', '99999.9999')) })),
   author: maybe(record({ contact: maybe(fc.string({ maxLength: 40 })), share: maybe(fc.constantFrom('0', '0.7', '0.1234', '1', '1.0')) })),
   suspend: maybe(fc.boolean()),
 });
@@ -66,7 +67,7 @@ const text = fc.oneof(
 const places = [
   ['source', 'repo'], ['source', 'revision'], ['source', 'path'], ['source', 'interval'], ['build', 'strategy'], ['build', 'dockerfile'], ['build', 'timeout'], ['build', 'resources', 'cpu'], ['build', 'resources', 'memory'],
   ['run', 'healthPath'], ['run', 'startupTime'], ['run', 'resources', 'cpu'], ['run', 'resources', 'disk'], ['listing', 'title'], ['listing', 'description'], ['listing', 'category'], ['listing', 'upstream'],
-  ['author', 'contact'], ['author', 'share'], ['run', 'env', 'name'], ['run', 'secrets', 'name'], ['run', 'secrets', 'secret'], ['run', 'secrets', 'key'], ['run', 'volumes', 'name'], ['run', 'volumes', 'path'], ['run', 'volumes', 'size'], ['build', 'args', 'name'],
+  ['author', 'contact'], ['author', 'share'], ['models', 'dailyBudgetUsd'], ['run', 'env', 'name'], ['run', 'secrets', 'name'], ['run', 'secrets', 'secret'], ['run', 'secrets', 'key'], ['run', 'volumes', 'name'], ['run', 'volumes', 'path'], ['run', 'volumes', 'size'], ['build', 'args', 'name'],
 ] as const;
 const items: Readonly<Record<string, object>> = { env: { name: 'A', value: 'a' }, args: { name: 'A', value: 'a' }, secrets: { name: 'B', secret: 's', key: 'k' }, volumes: { name: 'v', path: '/v', size: '1Gi' } };
 

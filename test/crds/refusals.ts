@@ -54,6 +54,8 @@ export const refusals: readonly Refusal[] = [
   { what: 'a Secret that cannot exist', given: withRun({ secrets: [{ ...secret, secret: 'My_Keys' }] }), mend: /must be the name of a Secret/ },
   { what: 'an upstream that is no page', given: { source, listing: { upstream: 'javascript:alert(1)' } }, mend: /starts with https:\/\// },
   { what: 'a share above 1', given: { source, author: { share: '1.5' } }, mend: /decimal from 0 to 1/ },
+  { what: 'a budget with a sign', given: { source, models: { enabled: true, dailyBudgetUsd: '-1' } }, mend: /decimal of USD/ },
+  { what: 'a budget in another form', given: { source, models: { dailyBudgetUsd: '1e3' } }, mend: /decimal of USD/ },
 ];
 
 /** Refused too, in the words of zod and of the API server. */

@@ -1,0 +1,49 @@
+// Answers with server-sent events, and sees the generator behind them through to its end when the reader leaves.
+
+export const eventStream = 'text/event-stream';
+
+/** One event as text. */
+export function eventFrame(event: string | undefined, data: unknown): string {
+  return `${event === undefined ? '' : `event: ${event}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`;
+}
+
+export interface EventStreamOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Silence after which a comment is sent, so that nobody on the way takes the stream for dead; default 15 000 ms. */
+  readonly keepaliveMs?: number;
+  /** Called when the reader goes away; has to make the frames end. */
+  readonly abort: () => void;
+}
+
+/** Streams frames as they come. A reader that leaves ends nothing half way: the frames are read to their end, unsent. */
+export function eventStreamResponse(frames: AsyncGenerator<string, void, undefined>, { headers = {}, keepaliveMs = 15_000, abort }: EventStreamOptions): Response {
+  const encoder = new TextEncoder();
+  let next: Promise<IteratorResult<string, void>> | undefined;
+  const read = async (): Promise<string | undefined> => {
+    next ??= frames.next();
+    const silence = Promise.withResolvers<undefined>();
+    const timer = setTimeout(silence.resolve, keepaliveMs, undefined);
+    const result = await Promise.race([next, silence.promise]).finally(() => { clearTimeout(timer); });
+    if (result === undefined) return ': keepalive\n\n';
+    next = undefined;
+    return result.done === true ? undefined : result.value;
+  };
+  const drain = async (): Promise<void> => {
+    abort();
+    for (;;) {
+      const result = await (next ?? frames.next());
+      next = undefined;
+      if (result.done === true) return;
+    }
+  };
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const text = await read();
+      if (text === undefined) controller.close();
+      else controller.enqueue(encoder.encode(text));
+    },
+    cancel: () => drain(),
+  }, { highWaterMark: 0 });
+  // X-Accel-Buffering: proxies of one widespread kind hold a stream back without it.
+  return new Response(body, { headers: { 'content-type': eventStream, 'cache-control': 'no-store', 'x-accel-buffering': 'no', ...headers } });
+}

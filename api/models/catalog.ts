@@ -1,0 +1,69 @@
+// The models that can be asked: read from models.yaml, checked, and found by id.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { MoneyError, parseMoney, type Money } from '../ledger/money.ts';
+
+export const modelsFile = join(import.meta.dirname, 'models.yaml');
+
+const price = z.string().transform((text, context): Money => {
+  try {
+    return parseMoney(text);
+  } catch (error) {
+    if (!(error instanceof MoneyError)) throw error;
+    context.addIssue({ code: 'custom', message: error.message });
+    return z.NEVER;
+  }
+});
+
+const named = {
+  id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must have letters, digits, ".", "_" and "-"'),
+  label: z.string().min(1).max(100),
+  /** USD per million input tokens. */
+  in_per_m: price,
+  /** The router's name of the model. */
+  upstream: z.string().min(1).max(200),
+};
+
+const model = z.strictObject({
+  ...named,
+  maker: z.string().min(1).max(64),
+  quality: z.enum(['light', 'standard', 'frontier']),
+  tier: z.enum(['free', 'premium']),
+  /** USD per million output tokens. */
+  out_per_m: price,
+});
+export type Model = z.output<typeof model>;
+
+const embedding = z.strictObject(named);
+export type EmbeddingModel = z.output<typeof embedding>;
+
+const file = z.strictObject({ models: z.array(model).min(1), embeddings: z.array(embedding).default([]) });
+
+/** The models of this installation. */
+export interface Catalog {
+  readonly models: readonly Model[];
+  readonly embeddings: readonly EmbeddingModel[];
+  /** The model that is asked when none is named. */
+  readonly preferred: Model;
+  /** Ids, as a schema of them needs it. */
+  readonly ids: readonly [string, ...string[]];
+  get(id: string): Model | undefined;
+}
+
+/** Reads the models. Prices are taken from the text, digit by digit. @throws Error that names each entry that is wrong. */
+export function readCatalog(path: string = modelsFile): Catalog {
+  // The failsafe schema leaves every scalar as it is written, so that no price goes through a float.
+  const parsed = file.safeParse(parse(readFileSync(path, 'utf8'), { schema: 'failsafe' }));
+  if (!parsed.success) throw new Error(`${path} is wrong:\n${parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`).join('\n')}`);
+  const { models, embeddings } = parsed.data;
+  const byId = new Map(models.map((entry) => [entry.id, entry]));
+  const all = [...models, ...embeddings].map(({ id }) => id);
+  const twice = all.find((id, index) => all.indexOf(id) !== index);
+  if (twice !== undefined) throw new Error(`${path} is wrong: ${twice} is listed twice`);
+  const preferred = models.find(({ tier }) => tier === 'free');
+  const [first, ...rest] = models.map(({ id }) => id);
+  if (preferred === undefined || first === undefined) throw new Error(`${path} is wrong: no model has the tier free, so nobody could ask without a key`);
+  return { models, embeddings, preferred, ids: [first, ...rest], get: (id) => byId.get(id) };
+}

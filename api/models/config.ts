@@ -1,0 +1,69 @@
+// The settings of model calls, read from the environment. A router and a database are optional; without them no model is asked.
+import { z } from 'zod';
+import { count, readConfig } from '../../lib/config.ts';
+import { MoneyError, parseMoney, type Money } from '../ledger/money.ts';
+import { modelsFile } from './catalog.ts';
+
+export interface RouterSettings {
+  readonly kind: 'openrouter' | 'litellm';
+  /** Like `https://router.example/api/v1`, without a slash at the end. */
+  readonly url: string;
+  /** The platform's key, for callers without one of their own. */
+  readonly key: string | undefined;
+}
+
+export interface ModelSettings {
+  readonly router: RouterSettings | undefined;
+  readonly databaseUrl: string | undefined;
+  readonly modelsFile: string;
+  /** What one caller without a key may spend a day (UTC). */
+  readonly freeQuota: Money;
+  /** What all calls with the platform's key may cost together a day. */
+  readonly dailyCap: Money;
+  /** Longest call. */
+  readonly callMs: number;
+  /** Output tokens when a caller names no number, and the most that can be named. */
+  readonly maxTokens: { readonly usual: number; readonly most: number };
+  /** Makes the tokens of hosted apps; without it /v1 is closed. */
+  readonly appTokenSecret: string | undefined;
+}
+
+const money = z.string().transform((text, context): Money => {
+  try {
+    return parseMoney(text);
+  } catch (error) {
+    if (!(error instanceof MoneyError)) throw error;
+    context.addIssue({ code: 'custom', message: error.message });
+    return z.NEVER;
+  }
+});
+
+const environment = z.object({
+  DATABASE_URL: z.string().regex(/^(postgres(ql)?:\/\/|pglite:)/, 'must begin with postgres:// or pglite:').optional(),
+  MOORAGE_ROUTER_KIND: z.enum(['openrouter', 'litellm'], 'must be openrouter or litellm').default('openrouter'),
+  MOORAGE_ROUTER_URL: z.url({ protocol: /^https?$/, error: 'must be the base URL of a model router, like https://openrouter.ai/api/v1' }).optional(),
+  MOORAGE_ROUTER_KEY: z.string().optional(),
+  MOORAGE_MODELS_FILE: z.string().default(modelsFile),
+  MOORAGE_FREE_QUOTA_USD: money.default(parseMoney('0.05')),
+  MOORAGE_DAILY_CAP_USD: money.default(parseMoney('5')),
+  MOORAGE_CALL_SECONDS: count.max(900).default(120),
+  MOORAGE_USUAL_TOKENS: count.default(1024),
+  MOORAGE_MAX_TOKENS: count.default(16_384),
+  MOORAGE_APP_TOKEN_SECRET: z.string().min(32, 'must be a secret of at least 32 characters').optional(),
+});
+
+/** Reads the settings. @throws Error that names every variable that is wrong. */
+export function readModelSettings(variables: NodeJS.ProcessEnv = process.env): ModelSettings {
+  const read = readConfig(environment, variables);
+  const url = read.MOORAGE_ROUTER_URL?.replace(/\/+$/, '');
+  return {
+    router: url === undefined ? undefined : { kind: read.MOORAGE_ROUTER_KIND, url, key: read.MOORAGE_ROUTER_KEY },
+    databaseUrl: read.DATABASE_URL,
+    modelsFile: read.MOORAGE_MODELS_FILE,
+    freeQuota: read.MOORAGE_FREE_QUOTA_USD,
+    dailyCap: read.MOORAGE_DAILY_CAP_USD,
+    callMs: read.MOORAGE_CALL_SECONDS * 1000,
+    maxTokens: { usual: Math.min(read.MOORAGE_USUAL_TOKENS, read.MOORAGE_MAX_TOKENS), most: read.MOORAGE_MAX_TOKENS },
+    appTokenSecret: read.MOORAGE_APP_TOKEN_SECRET,
+  };
+}

@@ -1,0 +1,12 @@
+// All endpoints of models.
+import type { Endpoint } from '../endpoint.ts';
+import { askEndpoint } from './ask.ts';
+import { compareEndpoint } from './compare.ts';
+import { listEndpoint } from './list.ts';
+import type { ModelEndpointsOptions } from './services.ts';
+import type { AppTokens } from './v1/apps.ts';
+import { v1Endpoints } from './v1/endpoints.ts';
+
+export function modelEndpoints(options: ModelEndpointsOptions, tokens: AppTokens): Endpoint[] {
+  return [askEndpoint(options), compareEndpoint(options), listEndpoint(options.catalog), ...v1Endpoints(options, tokens)];
+}

@@ -1,0 +1,27 @@
+// GET /api/models: what can be asked, and what it costs.
+import { z } from 'zod';
+import { defineEndpoint, type Endpoint } from '../endpoint.ts';
+import { moneyToNumber } from '../ledger/money.ts';
+import type { Catalog } from './catalog.ts';
+
+export function listEndpoint(catalog: Catalog): Endpoint {
+  const entry = z.object({
+    id: z.enum(catalog.ids).describe('Model identifier'),
+    label: z.string().describe('Display label'),
+    tier: z.enum(['free', 'premium']).describe("premium requires the caller's own key"),
+    in_per_m: z.number().describe('USD per million input tokens'),
+    out_per_m: z.number().describe('USD per million output tokens'),
+  });
+  const listed = catalog.models.map(({ id, label, tier, in_per_m, out_per_m }) => ({ id, label, tier, in_per_m: moneyToNumber(in_per_m), out_per_m: moneyToNumber(out_per_m) }));
+  return defineEndpoint({
+    method: 'GET',
+    path: '/api/models',
+    operation: 'listModels',
+    tag: 'models',
+    summary: 'The models that can be asked',
+    description: 'Prices are list prices. What a call cost is in its answer, as the router billed it.',
+    output: z.array(entry),
+    outputDescription: 'The models.',
+    handler: () => Promise.resolve(listed),
+  });
+}

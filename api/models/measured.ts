@@ -1,0 +1,23 @@
+// The measured fields of an answer: cost, latency and tokens, as ask and compare show them.
+import { moneyToNumber } from '../ledger/money.ts';
+import type { Called } from './chat.ts';
+
+export interface Measured {
+  cost_usd?: number;
+  latency_ms: number;
+  tokens_in?: number;
+  tokens_out?: number;
+}
+
+/** Fields that are not known are left out; a cost of 0 is shown only where nothing was billed. */
+export function measured({ booked, answer }: Called): Measured {
+  const { cost, source, latencyMs } = booked;
+  const nothing = source === 'none' ? 0 : undefined;
+  const cost_usd = cost === undefined ? nothing : moneyToNumber(cost);
+  return {
+    ...(cost_usd === undefined ? {} : { cost_usd }),
+    latency_ms: latencyMs,
+    ...(answer?.tokensIn === undefined ? {} : { tokens_in: answer.tokensIn }),
+    ...(answer?.tokensOut === undefined ? {} : { tokens_out: answer.tokensOut }),
+  };
+}

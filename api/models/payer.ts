@@ -1,0 +1,48 @@
+// Who pays for a call: the free quota of a caller, a key of the caller's own, or the budget of a hosted app.
+import { appAccount, callerAccount, ownKeyAccount, ownKeyRouterAccount, platformAccount } from '../ledger/accounts.ts';
+import type { LimitedAccount } from '../ledger/ledger.ts';
+import type { Money } from '../ledger/money.ts';
+
+export interface Payer {
+  /** Fit for a label of a metric. */
+  readonly kind: 'anonymous' | 'key' | 'app';
+  /** Salted hash of the caller, or the name of the app: whose idempotency keys and uses they are. */
+  readonly owner: string;
+  /** The caller's own key, passed on to the router and kept nowhere. */
+  readonly key: string | undefined;
+  readonly debit: LimitedAccount;
+  readonly credit: LimitedAccount;
+}
+
+/** What the platform pays for, and how far. */
+export interface Limits {
+  /** Name that the router's bills are booked under. */
+  readonly router: string;
+  readonly freeQuota: Money;
+  readonly dailyCap: Money;
+}
+
+export function anonymousPayer(caller: string, { router, freeQuota, dailyCap }: Limits): Payer {
+  return {
+    kind: 'anonymous', owner: caller, key: undefined,
+    debit: { account: callerAccount(caller), limit: freeQuota },
+    credit: { account: platformAccount(router), limit: dailyCap },
+  };
+}
+
+/** No quota: the router bills the key's owner. */
+export function keyPayer(caller: string, key: string, { router }: Limits): Payer {
+  return {
+    kind: 'key', owner: caller, key,
+    debit: { account: ownKeyAccount(caller), limit: null },
+    credit: { account: ownKeyRouterAccount(router), limit: null },
+  };
+}
+
+export function appPayer(app: string, dailyBudget: Money, { router, dailyCap }: Limits): Payer {
+  return {
+    kind: 'app', owner: app, key: undefined,
+    debit: { account: appAccount(app), limit: dailyBudget },
+    credit: { account: platformAccount(router), limit: dailyCap },
+  };
+}

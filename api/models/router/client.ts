@@ -1,0 +1,206 @@
+// Talks to a model router: calls, streams, keys and records, with every failure told apart.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, request, type Dispatcher } from 'undici';
+import type { Found } from '../../ledger/reconciler.ts';
+import type { RouterSettings } from '../config.ts';
+import { completion, embeddings, type Chunk, type RouterAnswer, type RouterUsage } from './answer.ts';
+import { startDeadline, type Deadline } from './deadline.ts';
+import { refused, RouterFailure } from './failure.ts';
+import { liteLlm } from './litellm.ts';
+import { openRouter } from './openrouter.ts';
+import { events, parseBody, referenceIn, saidIn, takeIn, textOf, told, type Seen } from './reading.ts';
+import { header, type Lookup, type RouterHeaders, type RouterShape } from './shape.ts';
+
+export interface RouterCall {
+  /** Id of the hold that pays for it; sent along. */
+  readonly hold: string;
+  /** The request, with the router's name of the model and with max_tokens. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** The caller's own key; undefined: the platform's. */
+  readonly key: string | undefined;
+  /** Whether the model has a price. */
+  readonly priced: boolean;
+  /** Aborted when the caller goes away. */
+  readonly signal: AbortSignal;
+}
+
+/** One event of a stream. */
+export interface StreamPart {
+  readonly text: string;
+  readonly chunk: Chunk;
+}
+
+export interface RouterOptions {
+  /** Longest call, in milliseconds. */
+  readonly callMs: number;
+  /** Longest wait for a connection; default 5 000 ms. */
+  readonly connectMs?: number;
+}
+
+/** Failures in which no byte of the request left. */
+const notSent: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'ERR_TLS_CERT_ALTNAME_INVALID', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'SELF_SIGNED_CERT_IN_CHAIN', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'CERT_HAS_EXPIRED']);
+
+/** A router as the platform and its callers use it. */
+export class RouterClient {
+  readonly #settings: RouterSettings;
+  readonly #options: RouterOptions;
+  readonly #shape: RouterShape;
+  readonly #agent: Agent;
+
+  constructor(settings: RouterSettings, options: RouterOptions) {
+    this.#settings = settings;
+    this.#options = options;
+    this.#shape = { openrouter: openRouter, litellm: liteLlm }[settings.kind];
+    // Idle connections go before usual servers close theirs (5 s), since a request on a closing one cannot be sent again.
+    this.#agent = new Agent({ connect: { timeout: options.connectMs ?? 5_000 }, keepAliveTimeout: 3_000, keepAliveMaxTimeout: 60_000, headersTimeout: 0, bodyTimeout: 0 });
+  }
+
+  /** What the ledger books its bills under. */
+  get name(): string {
+    return this.#settings.kind;
+  }
+
+  /** Asks for one whole answer. @throws RouterFailure */
+  async chat(call: RouterCall): Promise<RouterAnswer> {
+    return this.#whole('chat/completions', call, (text, headers) => {
+      const read = completion.safeParse(parseBody(text, headers));
+      if (!read.success) throw told(text, headers);
+      const { id, choices, usage } = read.data;
+      const [first] = choices;
+      return this.#answer(call, headers, { id, usage, body: text, streamed: false, text: first?.message.content ?? '', finish: first?.finish_reason });
+    });
+  }
+
+  /** Asks for embeddings. @throws RouterFailure */
+  async embed(call: RouterCall): Promise<RouterAnswer> {
+    return this.#whole('embeddings', call, (text, headers) => {
+      const read = embeddings.safeParse(parseBody(text, headers));
+      if (!read.success) throw told(text, headers);
+      const { id, usage } = read.data;
+      return this.#answer(call, headers, { id, usage, body: text, streamed: false, text: '', finish: undefined });
+    });
+  }
+
+  /** Asks for an answer piece by piece; returns its summary at the end. Ending it early ends the call. @throws RouterFailure */
+  async *stream(call: RouterCall): AsyncGenerator<StreamPart, RouterAnswer, undefined> {
+    const deadline = startDeadline(call.signal, this.#options.callMs);
+    const seen: Seen = { done: false, text: '' };
+    let headers: RouterHeaders = {};
+    try {
+      const response = await this.#post('chat/completions', { ...call.body, stream: true }, call, true, deadline);
+      ({ headers } = response);
+      for await (const data of events(response.body)) {
+        const part = takeIn(seen, data, headers);
+        if (part !== undefined) yield part;
+      }
+    } catch (error) {
+      throw failureOf(error, deadline, seen.id ?? referenceIn(headers));
+    } finally {
+      deadline.clear();
+    }
+    if (!seen.done && seen.finish === undefined) throw new RouterFailure('interrupted', 'the stream ended before the answer did', { reference: seen.id ?? referenceIn(headers) });
+    return this.#answer(call, headers, { ...seen, usage: seen.usage, body: '', streamed: true });
+  }
+
+  /** Whether the router knows a key. @throws RouterFailure when it cannot be asked */
+  async knowsKey(key: string): Promise<boolean> {
+    const { status, said } = await this.#get(this.#shape.keyAddress(this.#settings.url), key);
+    if (status === 200) return true;
+    if ([400, 401, 403, 404].includes(status)) return false;
+    throw refused(status, said);
+  }
+
+  /** Asks the router's records for the cost of a call. */
+  async lookUp(call: Lookup, key?: string): Promise<Found> {
+    return this.#shape.lookUp(call, async (address) => this.#get(address, key), this.#settings.url);
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+
+  async #whole(path: string, call: RouterCall, read: (text: string, headers: RouterHeaders) => RouterAnswer): Promise<RouterAnswer> {
+    const deadline = startDeadline(call.signal, this.#options.callMs);
+    let headers: RouterHeaders = {};
+    try {
+      const response = await this.#post(path, call.body, call, false, deadline);
+      ({ headers } = response);
+      return read(await textOf(response.body), headers);
+    } catch (error) {
+      throw failureOf(error, deadline, referenceIn(headers));
+    } finally {
+      deadline.clear();
+    }
+  }
+
+  #answer(call: RouterCall, headers: RouterHeaders, from: { id?: string | null | undefined; usage: RouterUsage | null | undefined; text: string; finish?: string | null | undefined; body: string; streamed: boolean }): RouterAnswer {
+    const { usage, streamed } = from;
+    return {
+      reference: from.id ?? referenceIn(headers),
+      text: from.text,
+      finishReason: from.finish ?? undefined,
+      tokensIn: usage?.prompt_tokens ?? undefined,
+      tokensOut: usage?.completion_tokens ?? undefined,
+      cost: this.#shape.cost({ headers, usage, streamed, priced: call.priced }),
+      body: from.body,
+    };
+  }
+
+  /** Sends a request; once more when no connection came about. @throws RouterFailure for any status but 2xx */
+  async #post(path: string, body: Readonly<Record<string, unknown>>, call: RouterCall, streamed: boolean, deadline: Deadline): Promise<Dispatcher.ResponseData> {
+    const send = (): Promise<Dispatcher.ResponseData> => request(`${this.#settings.url}/${path}`, {
+      method: 'POST',
+      dispatcher: this.#agent,
+      headers: { 'content-type': 'application/json', ...this.#credentials(call.key), ...this.#shape.headers(call.hold) },
+      body: JSON.stringify({ ...body, ...this.#shape.fields(call.hold, streamed) }),
+      signal: deadline.signal,
+    });
+    const response = await send().catch(async (error: unknown) => {
+      if (!notSent.has(codeOf(error)) || deadline.signal.aborted) throw error;
+      await sleep(100);
+      return send();
+    });
+    if (response.statusCode >= 200 && response.statusCode < 300) return response;
+    const text = await textOf(response.body);
+    throw refused(response.statusCode, saidIn(text) ?? `the router answered ${response.statusCode}`, { reference: referenceIn(response.headers), retryAfterSeconds: retryAfter(response.headers) });
+  }
+
+  async #get(address: string, key?: string): Promise<{ status: number; body: unknown; said: string }> {
+    const deadline = startDeadline(new AbortController().signal, 10_000);
+    try {
+      const response = await request(address, { dispatcher: this.#agent, headers: this.#credentials(key), signal: deadline.signal });
+      const text = await textOf(response.body);
+      return { status: response.statusCode, body: response.statusCode === 200 ? parseBody(text, response.headers) : undefined, said: saidIn(text) ?? `the router answered ${response.statusCode}` };
+    } catch (error) {
+      throw failureOf(error, deadline, undefined);
+    } finally {
+      deadline.clear();
+    }
+  }
+
+  #credentials(key: string | undefined): Record<string, string> {
+    const used = key ?? this.#settings.key;
+    return used === undefined ? {} : { authorization: `Bearer ${used}` };
+  }
+}
+
+function retryAfter(headers: RouterHeaders): number | undefined {
+  const seconds = Number(header(headers, 'retry-after') ?? Number.NaN);
+  return Number.isInteger(seconds) && seconds > 0 && seconds < 86_400 ? seconds : undefined;
+}
+
+function failureOf(error: unknown, deadline: Deadline, reference: string | undefined): RouterFailure {
+  if (error instanceof RouterFailure) return error;
+  const reason = deadline.reason();
+  if (reason === 'timeout') return new RouterFailure('timeout', 'the answer did not come in time', { reference, cause: error });
+  if (reason === 'cancelled') return new RouterFailure('cancelled', 'the caller went away', { reference, cause: error });
+  const code = codeOf(error);
+  if (notSent.has(code)) return new RouterFailure('unreachable', `the router cannot be reached (${code})`, { cause: error });
+  return new RouterFailure('interrupted', `the connection to the router broke${code === '' ? '' : ` (${code})`}`, { reference, cause: error });
+}
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return '';
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  return codeOf(error.cause);
+}

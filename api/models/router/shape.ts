@@ -1,0 +1,44 @@
+// What differs between routers: how they tell a cost, how they keep records, how they know a key.
+import type { Found } from '../../ledger/reconciler.ts';
+import type { Cost, RouterUsage } from './answer.ts';
+
+/** Response headers, by name in lower case. */
+export type RouterHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** What of an answer may tell its cost. */
+export interface Told {
+  readonly headers: RouterHeaders;
+  readonly usage: RouterUsage | null | undefined;
+  readonly streamed: boolean;
+  /** Whether the model has a price, so that a cost of 0 would be odd. */
+  readonly priced: boolean;
+}
+
+/** A GET of the router's, with a key: status, and body as exact JSON. */
+export type Get = (address: string) => Promise<{ readonly status: number; readonly body: unknown }>;
+
+/** A call whose cost is to be found. */
+export interface Lookup {
+  /** Id of its hold, which was sent along. */
+  readonly hold: string;
+  readonly reference: string | null;
+}
+
+export interface RouterShape {
+  /** Fields to add to a request, so that it is metered and can be found again. */
+  fields(hold: string, streamed: boolean): Readonly<Record<string, unknown>>;
+  /** Headers to add to it. */
+  headers(hold: string): Readonly<Record<string, string>>;
+  /** The cost, when it is told. */
+  cost(told: Told): Cost | undefined;
+  /** Asks the router's records. */
+  lookUp(call: Lookup, get: Get, base: string): Promise<Found>;
+  /** Address that answers 200 to a valid key and 401 to any other. */
+  keyAddress(base: string): string;
+}
+
+/** One value of a header. */
+export function header(headers: RouterHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return Array.isArray(value) ? value[0] : value;
+}

@@ -1,0 +1,23 @@
+// What the model endpoints work with.
+import type { IdempotencyKeys } from '../ledger/idempotency.ts';
+import type { Catalog } from './catalog.ts';
+import type { CallerKeys } from './keys.ts';
+import type { Meter } from './meter.ts';
+import type { Limits } from './payer.ts';
+
+export interface ModelServices {
+  readonly meter: Meter;
+  readonly keys: CallerKeys;
+  readonly limits: Limits;
+  /** Where the pages of problems are. */
+  readonly baseUrl: string;
+  readonly idempotency: IdempotencyKeys;
+  readonly maxTokens: { readonly usual: number; readonly most: number };
+}
+
+export interface ModelEndpointsOptions {
+  readonly catalog: Catalog;
+  readonly maxTokens: ModelServices['maxTokens'];
+  /** The services. @throws Problem (models-unconfigured, ledger-unavailable) while there are none */
+  readonly services: () => ModelServices;
+}

@@ -1,0 +1,46 @@
+// Which hosted app calls /v1, and what it may spend.
+import { Problem } from '../../../lib/problem.ts';
+import { appNameIn, isTokenOf } from '../../../lib/app-token.ts';
+import type { App } from '../../submit/hosted-apps.ts';
+import { parseMoney, type Money } from '../../ledger/money.ts';
+import { appPayer, type Limits, type Payer } from '../payer.ts';
+import { appTokenRefused } from '../problems.ts';
+
+/** A hosted app, as far as its model calls are concerned. */
+export interface ModelApp {
+  readonly name: string;
+  readonly uid: string;
+  readonly enabled: boolean;
+  /** USD a day, as decimal text. */
+  readonly dailyBudgetUsd: string;
+}
+
+/** What of a hosted app matters here. */
+export function modelAppOf(app: App | undefined): ModelApp | undefined {
+  if (app === undefined) return undefined;
+  const { metadata: { name, uid }, spec: { models, suspend } } = app;
+  return { name, uid, enabled: models.enabled && !suspend, dailyBudgetUsd: models.dailyBudgetUsd };
+}
+
+/** Finds apps and proves who they are. */
+export interface AppTokens {
+  /** Undefined: this installation makes no tokens. */
+  readonly secret: string | undefined;
+  readonly find: (name: string) => ModelApp | undefined;
+}
+
+/** The app that a request comes from, as a payer. @throws Problem (app-token-refused) */
+export function appPayerOf(headers: Headers, tokens: AppTokens, limits: Limits): Payer {
+  const token = /^Bearer +(\S+)$/i.exec(headers.get('authorization')?.trim() ?? '')?.[1];
+  if (token === undefined) throw refused('no token was sent; send Authorization: Bearer with the value of OPENAI_API_KEY');
+  const name = appNameIn(token);
+  const app = name === undefined ? undefined : tokens.find(name);
+  if (app === undefined || tokens.secret === undefined || !isTokenOf(token, app, tokens.secret)) throw refused('the token is not that of a hosted app');
+  if (!app.enabled) throw refused(`models are not enabled for ${app.name}; whoever runs this installation can set spec.models.enabled`);
+  const budget: Money = parseMoney(app.dailyBudgetUsd);
+  return appPayer(app.name, budget, limits);
+}
+
+function refused(detail: string): Problem {
+  return new Problem(appTokenRefused, detail, { headers: { 'www-authenticate': 'Bearer realm="moorage /v1"' } });
+}
