@@ -42,6 +42,7 @@ export function containerdConfig(hosts: string, cni: string, canScore: boolean):
   return `version = 3
 root = "${join(paths.state, 'containerd')}"
 state = "${join(paths.run, 'containerd')}"
+disabled_plugins = ["io.containerd.nri.v1.nri"]
 
 [grpc]
 address = "${containerdSocket}"

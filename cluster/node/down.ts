@@ -1,12 +1,13 @@
 // Takes the node away: processes, containers, mounts, network, cgroups and state, so that nothing of it is left.
 import { readFile, readdir, readlink, rm, rmdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { paths } from '../paths.ts';
 import { readText } from '../files.ts';
 import { run, succeeds } from '../shell.ts';
 import type { Step } from '../steps.ts';
 import { waitFor } from '../wait.ts';
-import { newFolders, readBefore, removeNetwork } from './network.ts';
+import { nodeCgroups } from './cgroups.ts';
+import { newEmptyFolders, newFolders, readBefore, removeNetwork } from './network.ts';
 import { processNames, stopProcess } from './processes.ts';
 import { places } from './settings.ts';
 
@@ -20,17 +21,6 @@ export function mountsUnder(mountinfo: string, folders: readonly string[]): stri
     .filter(({ point }) => folders.some((folder) => point === folder || point.startsWith(`${folder}/`)))
     .sort((a, b) => b.point.split('/').length - a.point.split('/').length || b.index - a.index)
     .map(({ point }) => point);
-}
-
-/** The cgroup folders that the kubelet made, in each hierarchy of the machine. */
-async function podCgroups(): Promise<string[]> {
-  const root = '/sys/fs/cgroup';
-  const hierarchies = [root, ...(await readdir(root, { withFileTypes: true })).filter((entry) => entry.isDirectory()).map((entry) => join(root, entry.name))];
-  const found: string[] = [];
-  for (const hierarchy of hierarchies) {
-    for (const name of ['kubepods', 'k8s.io', 'buildkit']) if (await succeeds('test', ['-d', join(hierarchy, name)])) found.push(join(hierarchy, name));
-  }
-  return found;
 }
 
 async function foldersBelow(folder: string): Promise<string[]> {
@@ -74,7 +64,7 @@ async function stopProcesses(): Promise<string> {
   const last = ['containerd', 'kube-apiserver', 'etcd', 'registry'];
   const order = ['kubelet', ...names.filter((name) => name !== 'kubelet' && !last.includes(name))];
   for (const name of order.filter((name) => names.includes(name))) await stopProcess(places, name);
-  const cgroups = await podCgroups();
+  const cgroups = await nodeCgroups();
   await waitFor('the end of all containers', async () => {
     const members = await membersOf(cgroups);
     kill(members);
@@ -87,6 +77,13 @@ async function stopProcesses(): Promise<string> {
     return pids.length === 0;
   }, { seconds: 10, every: 100 });
   return `${names.length} processes`;
+}
+
+/** BuildKit leaves its cgroup behind. Another one may be at work in it: then it is not empty and stays. */
+async function removeEmptyBuildCgroups(): Promise<void> {
+  for (const cgroup of await nodeCgroups()) {
+    for (const folder of await foldersBelow(join(dirname(cgroup), 'buildkit'))) await rmdir(folder).catch(() => undefined);
+  }
 }
 
 async function removeMounts(before: readonly string[]): Promise<string> {
@@ -102,7 +99,8 @@ async function removeMounts(before: readonly string[]): Promise<string> {
 }
 
 async function removeCgroups(): Promise<undefined> {
-  for (const cgroup of await podCgroups()) {
+  await removeEmptyBuildCgroups();
+  for (const cgroup of await nodeCgroups()) {
     for (const folder of await foldersBelow(cgroup)) await rmdir(folder);
   }
   return undefined;
@@ -123,6 +121,7 @@ async function removeState(purge: boolean): Promise<string> {
   const before = await readBefore();
   const foreign = before === undefined ? [] : newFolders(before);
   // The kubelet marks some folders as unchangeable only on other systems; here a plain removal does.
+  for (const folder of newEmptyFolders(before)) await rmdir(folder).catch(() => undefined);
   for (const folder of [...foreign, paths.run, paths.state]) await rm(folder, { recursive: true, force: true, maxRetries: 3 });
   for (const file of [paths.kubeconfig, paths.gitPassword, paths.authority, paths.installation]) await rm(file, { force: true });
   if (!purge) return `the cache stays: ${paths.cache} (remove it with --purge)`;

@@ -5,6 +5,7 @@ import { stringify } from 'yaml';
 import { binary } from '../binaries/build.ts';
 import { readText } from '../files.ts';
 import { paths } from '../paths.ts';
+import { cgroupRoot, ensureCgroups } from './cgroups.ts';
 import { ensureCertificate } from './certificates.ts';
 import { componentKubeconfig, type ControlPlane } from './control-plane.ts';
 import { answers } from './probe.ts';
@@ -38,6 +39,7 @@ async function kubeletConfig(certificate: { certificate: string; key: string }, 
     resolvConf: await resolvers(),
     containerRuntimeEndpoint: `unix://${containerdSocket}`,
     cgroupDriver: 'cgroupfs',
+    cgroupRoot,
     // Machines with cgroup v1 alone still do; Kubernetes warns and goes on.
     failCgroupV1: false,
     failSwapOn: false,
@@ -68,6 +70,7 @@ export async function kubeletSpec(plane: ControlPlane): Promise<ProcessSpec> {
     addresses: [node.address],
     usage: ['serverAuth'],
   });
+  await ensureCgroups();
   const identity = { name: 'kubelet-node', commonName: `system:node:${node.name}`, organization: 'system:nodes' };
   const kubeconfig = await componentKubeconfig(plane, paths.state, identity);
   const file = join(paths.state, 'kubelet.yaml');

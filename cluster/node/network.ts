@@ -14,8 +14,8 @@ const beforeSchema = z.object({ sysctls: z.record(z.string(), z.string()), table
 export type Before = z.output<typeof beforeSchema>;
 const beforePath = join(paths.state, 'before.json');
 
-/** Folders outside of ours that the node's programs write to; `down` removes those that were not there before. */
-const foreignFolders = ['/var/lib/cni', '/run/containerd', '/var/log/containers', '/var/log/pods', '/etc/cni', '/opt/cni', '/var/lib/kubelet', '/etc/kubernetes'];
+/** Folders and files outside of ours that the node's programs write to; `down` removes those that were not there before. */
+const foreignFolders = ['/var/lib/cni', '/run/containerd', '/var/log/containers', '/var/log/pods', '/etc/cni', '/opt/cni', '/var/lib/kubelet', '/etc/kubernetes', '/var/lib/containers/cache/blob-info-cache-v1.boltdb'];
 
 /** Reads a kernel switch; undefined when the kernel has no such switch. */
 async function sysctl(name: string): Promise<string | undefined> {
@@ -25,6 +25,9 @@ async function sysctl(name: string): Promise<string | undefined> {
 async function setSysctl(name: string, value: string): Promise<void> {
   if ((await sysctl(name)) !== value) await run('sysctl', ['-q', '-w', `${name}=${value}`]);
 }
+
+/** The same, where others may write too: these go only when they are empty. */
+const sharedFolders = ['/run/runc', '/run/nri', '/run/containers', '/var/lib/containers/cache', '/var/lib/containers', '/run/buildkit'];
 
 /** What the machine was like before the first `up`, or undefined when there was none. */
 export async function readBefore(): Promise<Before | undefined> {
@@ -41,13 +44,17 @@ async function rememberBefore(): Promise<void> {
   }
   const tables = (await run('nft', ['list', 'tables'])).split('\n').filter((line) => line !== '');
   const folders: string[] = [];
-  for (const folder of foreignFolders) if (await succeeds('test', ['-e', folder])) folders.push(folder);
+  for (const folder of [...foreignFolders, ...sharedFolders]) if (await succeeds('test', ['-e', folder])) folders.push(folder);
   await writeText(beforePath, `${JSON.stringify({ sysctls, tables, folders }, null, 2)}\n`);
 }
 
 /** Folders that only the node's programs can have made. */
 export function newFolders(before: Before): string[] {
   return foreignFolders.filter((folder) => !before.folders.includes(folder));
+}
+
+export function newEmptyFolders(before: Before | undefined): string[] {
+  return sharedFolders.filter((folder) => before !== undefined && !before.folders.includes(folder));
 }
 
 /** The rules of the node itself. Policies between pods are the NetworkPolicy enforcer's. */

@@ -31,6 +31,7 @@ async function isTaken(port: number): Promise<boolean> {
 export async function choosePorts(wanted: { http: number | undefined; https: number | undefined }): Promise<GatewayPorts> {
   const remembered = await rememberedPorts();
   const ports = { http: wanted.http ?? remembered.http, https: wanted.https ?? remembered.https };
+  if (ports.http === ports.https) throw new Error(`http and https are both on port ${ports.http}: give --http-port or --https-port another number`);
   for (const name of ['https', 'http'] as const) {
     if (await isTaken(ports[name])) throw new Error(`port ${ports[name]} of this machine is taken by another program: give a free one with --${name}-port N`);
   }
