@@ -33,7 +33,8 @@ export async function answerOf(lab: Lab, image: string, port: number, path: stri
   const command = (config.Cmd ?? []).map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`).join(' ');
   return lab.buildBeside([
     `FROM ${image}`,
-    "RUN <<'SCRIPT'",
+    // A network of its own: another process of this machine may listen on the same port.
+    "RUN --network=none <<'SCRIPT'",
     `${command} > /tmp/app.log 2>&1 &`,
     "cat > /tmp/ask.sh <<'ASK'",
     'for try in $(seq 150); do',

@@ -90,7 +90,7 @@ test('a build step reaches neither credentials nor the builder, and gets no priv
 test('a Dockerfile cannot read the images of other apps with the credentials of the push', async () => {
   const victim = await through('victim', { fixture: 'static' });
   const { image } = buildResult.parse(victim.message);
-  for (const [index, dockerfile] of [`FROM ${image}\n`, `ARG NAME=${image}\nFROM \${NAME}\n`, `FROM debian:bookworm-slim\nCOPY --from=${image} /srv /srv\n`].entries()) {
+  for (const [index, dockerfile] of [`FROM ${image}\n`, `ARG NAME=${image}\nFROM \${NAME}\n`, `FROM debian:bookworm-slim\nCOPY --from=${image} /srv /srv\n`, `FROM ${image.slice(lab.registry.host.length + 1)}\n`].entries()) {
     const ended = await through(`thief-${index}`, { fixture: 'static', files: { Dockerfile: dockerfile } });
     assert.equal(ended.code, 42, ended.log.slice(-2000));
     assert.ok('rejected' in ended.message);

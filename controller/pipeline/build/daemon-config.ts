@@ -47,12 +47,16 @@ export function plainHosts(input: ConfigInput): string[] {
 
 /**
  * A source policy in BuildKit's JSON. The build holds credentials for the registry that it pushes to, so a Dockerfile must not
- * be able to read other apps' images there with them. Base images by way of a mirror keep their Docker Hub name and are not meant.
+ * be able to read other apps' images or layer caches there with them. Where that registry is the mirror of Docker Hub as well,
+ * the same repositories could also be named as if they were on Docker Hub.
  */
-export function sourcePolicy(input: Pick<PipelineInput, 'image'>): string {
-  const repository = input.image.slice(0, input.image.lastIndexOf('/'));
-  const deny = (identifier: string): object => ({ action: 'DENY', selector: { identifier, matchType: 'WILDCARD' } });
-  return JSON.stringify({ rules: [deny(`docker-image://${repository}/*`)] });
+export function sourcePolicy(input: Pick<PipelineInput, 'image' | 'cache' | 'mirror'>): string {
+  const closed = [input.image, ...(input.cache === undefined ? [] : [input.cache])].flatMap((image) => {
+    const host = registryHost(image);
+    const folder = image.slice(0, image.lastIndexOf('/'));
+    return host === input.mirror ? [folder, `docker.io${folder.slice(host.length)}`] : [folder];
+  });
+  return JSON.stringify({ rules: [...new Set(closed)].map((folder) => ({ action: 'DENY', selector: { identifier: `docker-image://${folder}/*`, matchType: 'WILDCARD' } })) });
 }
 
 /** What buildctl leaves behind about an image that it pushed. */

@@ -31,7 +31,11 @@ test('TLS is left out only where it is said', () => {
 });
 
 test('images of apps are no source for a build', () => {
-  assert.deepEqual(JSON.parse(sourcePolicy(sampleInput())), { rules: [{ action: 'DENY', selector: { identifier: 'docker-image://registry.example:5000/apps/*', matchType: 'WILDCARD' } }] });
+  const denied = (input: Parameters<typeof sourcePolicy>[0]): string[] => [...sourcePolicy(input).matchAll(/"DENY","selector":\{"identifier":"docker-image:\/\/([^"]+)","matchType":"WILDCARD"/g)].map((match) => match[1] ?? '');
+  const own = 'registry.example:5000';
+  assert.deepEqual(denied(sampleInput()), [`${own}/apps/*`]);
+  assert.deepEqual(denied(sampleInput({ cache: `${own}/cache/a`, mirror: 'other.example' })), [`${own}/apps/*`, `${own}/cache/*`]);
+  assert.deepEqual(denied(sampleInput({ cache: `${own}/cache/a`, mirror: own })), [`${own}/apps/*`, 'docker.io/apps/*', `${own}/cache/*`, 'docker.io/cache/*']);
 });
 
 test('an author sets build arguments, but not those of Moorage', () => {
