@@ -1,12 +1,13 @@
 // The sample app, submitted as anyone would: proof that a folder becomes a site.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { folderKey, readText, writeText } from '../files.ts';
 import { httpsUrl } from '../node/ports.ts';
 import { answers } from '../node/probe.ts';
 import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
-import { run } from '../shell.ts';
+import { CommandError, run } from '../shell.ts';
 import { waitFor } from '../wait.ts';
 
 /** Writes down where the installation is reached, for `npm run submit`. */
@@ -25,14 +26,27 @@ async function sampleAnswers(ports: { https: number }): Promise<boolean> {
   return await answers(`${httpsUrl(`hello.${node.baseDomain}`, ports)}/`, { tls: { ca }, connect: { host: '127.0.0.1', port: ports.https } });
 }
 
+/** `submit` ends with 2 when it could not submit at all, as in the first seconds of a new gateway and API; a rejection is final. */
+async function submitOnceServed(folder: string): Promise<void> {
+  const log = join(paths.logs, 'sample.log');
+  for (let left = 5; ; left -= 1) {
+    try {
+      await run(process.execPath, [join(paths.root, 'cluster', 'submit', 'main.ts'), folder], { log });
+      return;
+    } catch (error) {
+      if (left === 0 || !(error instanceof CommandError) || error.exitCode !== 2) throw error;
+      await sleep(3000);
+    }
+  }
+}
+
 /** Submits manifests/samples/hello as anyone would, unless this very content was submitted and answers. */
 export async function submitSample(ports: { https: number }): Promise<string> {
   const folder = join(paths.root, 'manifests', 'samples', 'hello');
   const stamp = join(paths.state, 'sample');
   const key = await folderKey(folder);
   if ((await readText(stamp)) === key && (await sampleAnswers(ports))) return 'answers';
-  const log = join(paths.logs, 'sample.log');
-  await run(process.execPath, [join(paths.root, 'cluster', 'submit', 'main.ts'), folder], { log });
+  await submitOnceServed(folder);
   await waitFor('an answer of the sample app', () => sampleAnswers(ports), { seconds: 30 });
   await writeText(stamp, key);
   return 'submitted, built and answers';
