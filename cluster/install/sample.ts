@@ -26,10 +26,10 @@ async function sampleAnswers(ports: { https: number }): Promise<boolean> {
   return await answers(`${httpsUrl(`hello.${node.baseDomain}`, ports)}/`, { tls: { ca }, connect: { host: '127.0.0.1', port: ports.https } });
 }
 
-/** `submit` ends with 2 when it could not submit at all, as in the first seconds of a new gateway and API; a rejection is final. */
+/** `submit` ends with 2 when it could not submit at all, as in the first minute of a new cluster, whose quotas do not know the new resource yet; a rejection is final. */
 async function submitOnceServed(folder: string): Promise<void> {
   const log = join(paths.logs, 'sample.log');
-  for (let left = 5; ; left -= 1) {
+  for (let left = 30; ; left -= 1) {
     try {
       await run(process.execPath, [join(paths.root, 'cluster', 'submit', 'main.ts'), folder], { log });
       return;
