@@ -59,6 +59,7 @@ export const environment = z.object({
   MOORAGE_CLOSED_CIDRS: list.default(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '169.254.0.0/16', 'fc00::/7', 'fe80::/10']),
   MOORAGE_PROBE_URL: z.url({ protocol: /^https?$/ }).optional(),
   MOORAGE_LEASE_NAME: z.string().default('moorage-operator'),
+  MOORAGE_SERVICE_ACCOUNT: z.string().optional(),
   MOORAGE_RESYNC: duration.default(600_000),
 });
 
@@ -69,6 +70,8 @@ export interface OperatorConfig {
   readonly internalPort: number;
   readonly buildsConcurrency: number;
   readonly resyncMs: number;
+  /** Folder with the token and the CA of a service account, where it is not where a pod has it. */
+  readonly serviceAccount?: string | undefined;
 }
 
 /** Reads the configuration. @throws Error that names each variable that is wrong. */
@@ -81,6 +84,7 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
     internalPort: read.MOORAGE_INTERNAL_PORT,
     buildsConcurrency: read.MOORAGE_BUILDS_CONCURRENCY,
     resyncMs: read.MOORAGE_RESYNC,
+    serviceAccount: read.MOORAGE_SERVICE_ACCOUNT,
   };
 }
 

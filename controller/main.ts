@@ -5,14 +5,15 @@ import { createBuildQueue } from './build-queue/build-queue.ts';
 import { operatorConfig } from './config.ts';
 import { mirror } from './hosted-app/caches.ts';
 import { createHostedAppController } from './hosted-app/controller.ts';
-import { createClient, createEventRecorder, createManager, defaultConnection } from './runtime/index.ts';
+import { createClient, createEventRecorder, createManager, defaultConnection, inClusterConnection } from './runtime/index.ts';
 
 const log = createLog('operator');
-const { settings, lease, internalPort, buildsConcurrency, resyncMs } = operatorConfig();
+const { settings, lease, internalPort, buildsConcurrency, resyncMs, serviceAccount } = operatorConfig();
 const registry = new Registry();
 collectDefaultMetrics({ register: registry });
 
-const client = createClient(await defaultConnection(), { userAgent: 'moorage-operator' });
+const connection = serviceAccount === undefined ? await defaultConnection() : await inClusterConnection(serviceAccount);
+const client = createClient(connection, { userAgent: 'moorage-operator' });
 const manager = createManager({ client, log, registry, healthPort: internalPort, leaderElection: lease });
 const caches = mirror(manager, settings);
 const recorder = createEventRecorder({ client, controller: 'moorage.dev/operator', instance: lease.identity, log });

@@ -1,8 +1,12 @@
 // Stands in for what this world lacks: kubelet, job controller, deployment controller and gateway. It only writes status.
+import { z } from 'zod';
 import { deployments, jobs, pods, routes, type ContainerStatus, type Deployment, type Job } from '../../../controller/hosted-app/kinds.ts';
 import { applyStatus, type Client } from '../../../controller/runtime/index.ts';
 import { labels } from '../../../lib/names.ts';
 import { all, until, type World } from './world.ts';
+
+/** Pods are made from the operator's own templates, so that the chart's admission policy judges them as it would. */
+const templated = z.object({ template: z.object({ metadata: z.object({ labels: z.record(z.string(), z.string()), annotations: z.record(z.string(), z.string()).optional() }), spec: z.looseObject({}) }) });
 
 const manager = { fieldManager: 'stand-in' };
 const builds = 'moorage-builds';
@@ -34,11 +38,8 @@ export async function writePod(client: Client, job: Job, statuses: ContainerStat
   if ((await client.get(pods, ref)) === undefined) {
     const app = job.metadata.labels?.[labels.app] ?? '';
     const owner = { apiVersion: 'batch/v1', kind: 'Job', name: job.metadata.name, uid: job.metadata.uid, controller: true };
-    const container = (title: string): object => ({ name: title, image: 'none' });
-    await client.create(pods, {
-      apiVersion: 'v1', kind: 'Pod', metadata: { ...ref, labels: { [labels.app]: app }, ownerReferences: [owner] },
-      spec: { restartPolicy: 'Never', initContainers: ['clone', 'review'].map(container), containers: [container('build')] },
-    });
+    const { template } = templated.parse((await client.get(jobs, job.metadata))?.spec);
+    await client.create(pods, { apiVersion: 'v1', kind: 'Pod', metadata: { ...ref, labels: { [labels.app]: app }, ownerReferences: [owner] }, spec: template.spec });
   }
   const padded = (status: ContainerStatus): object => ({ image: 'none', imageID: '', ...status });
   await applyStatus(client, pods, ref, {
@@ -115,10 +116,10 @@ function podName(deployment: Deployment): string {
 
 /** Makes the pod of a Deployment's present template and writes how its container stands. */
 async function writeAppPod(client: Client, deployment: Deployment, status: Partial<ContainerStatus>): Promise<void> {
-  const { template } = deployment.spec as unknown as { template: { metadata: { labels: Record<string, string>; annotations: Record<string, string> } } };
+  const { template } = templated.parse(deployment.spec);
   const ref = { name: podName(deployment), namespace: apps };
   if ((await client.get(pods, ref)) === undefined) {
-    await client.create(pods, { apiVersion: 'v1', kind: 'Pod', metadata: { ...ref, ...template.metadata }, spec: { containers: [{ name: 'app', image: 'none' }] } });
+    await client.create(pods, { apiVersion: 'v1', kind: 'Pod', metadata: { ...ref, labels: template.metadata.labels, annotations: template.metadata.annotations ?? {} }, spec: template.spec });
   }
   const ready = status.ready === true ? 'True' : 'False';
   await applyStatus(client, pods, ref, {

@@ -1,13 +1,16 @@
-// A world for the real operator process: a real API server, a git repository on loopback, and nothing else.
+// A world for the real operator process: a real API server with the chart installed, and a git repository on loopback.
+// The operator gets the chart's variables and the rights of the chart's service account, no more.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { moduleFiles } from '../../../cluster/binaries/build.ts';
 import { hostedApps, jobs, type HostedAppObject, type Job } from '../../../controller/hosted-app/kinds.ts';
 import { createClient, fileConnection, type Client, type KubeObject, type Resource } from '../../../controller/runtime/index.ts';
 import { labels } from '../../../lib/names.ts';
 import { startApiServer, type ApiServer } from '../api-server.ts';
+import { addGatewayTypes, environmentOf, install, render, required } from '../chart.ts';
 import { startGitServer, type GitServer } from './git-server.ts';
 
 const root = join(import.meta.dirname, '../../..');
@@ -46,19 +49,22 @@ export async function startWorld(): Promise<World> {
 }
 
 async function furnish(api: ApiServer): Promise<World> {
-  const gateway = await moduleFiles('gateway-api', 'sigs.k8s.io/gateway-api');
-  await api.kubectl('apply', '--server-side', '-f', join(root, 'crds/hostedapps.yaml'), '-f', join(gateway, 'config/crd/standard/gateway.networking.k8s.io_httproutes.yaml'));
-  await api.kubectl('wait', '--for=condition=Established', 'crd/hostedapps.moorage.dev', 'crd/httproutes.gateway.networking.k8s.io', '--timeout=60s');
-  for (const namespace of ['moorage-apps', 'moorage-builds', 'moorage-system']) await api.kubectl('create', 'namespace', namespace);
-  const client = createClient(await fileConnection(api.kubeconfig));
   const git = await startGitServer();
+  const values = { ...required, baseDomain: 'apps.localhost', registry: { host: 'registry.test' }, git: { allowedHosts: [git.host], insecureHosts: [git.host] }, builds: { concurrency: 50 } };
+  await addGatewayTypes(api);
+  await install(api, values);
+  // Without a quota controller nothing says how much is used, and the API server then refuses everything.
+  for (const namespace of ['moorage-apps', 'moorage-builds']) await api.kubectl('delete', 'resourcequota', '--all', '-n', namespace);
+  const folder = await mkdtemp(join(tmpdir(), 'moorage-operator-'));
+  const environment = { ...defined(environmentOf(await render(values), 'operator')), ...(await identify(api, folder)), MOORAGE_INTERNAL_PORT: '0', NODE_ENV: 'test' };
+  const client = createClient(await fileConnection(api.kubeconfig));
   const operators: Operator[] = [];
   return {
     api,
     client,
     git,
     startOperator(variables = {}) {
-      const operator = spawnOperator({ ...environmentFor(api, git), ...variables });
+      const operator = spawnOperator({ ...environment, ...variables });
       operators.push(operator);
       return operator;
     },
@@ -73,24 +79,22 @@ async function furnish(api: ApiServer): Promise<World> {
       client.close();
       await git.stop();
       await api.stop();
+      await rm(folder, { recursive: true, force: true });
     },
   };
 }
 
-function environmentFor(api: ApiServer, git: GitServer): Record<string, string> {
-  return {
-    PATH: process.env['PATH'] ?? '',
-    KUBECONFIG: api.kubeconfig,
-    LOG_LEVEL: 'info',
-    NODE_ENV: 'test',
-    MOORAGE_INTERNAL_PORT: '0',
-    MOORAGE_BASE_DOMAIN: 'apps.localhost',
-    MOORAGE_GIT_ALLOWED_HOSTS: git.host,
-    MOORAGE_GIT_INSECURE_HOSTS: git.host,
-    MOORAGE_PIPELINE_IMAGE: 'registry.test/pipeline',
-    MOORAGE_REGISTRY_HOST: 'registry.test',
-    MOORAGE_BUILDS_CONCURRENCY: '50',
-  };
+/** What a kubelet would put into the operator's pod: its service account, and where the API server is. */
+async function identify(api: ApiServer, folder: string): Promise<Record<string, string>> {
+  const authority = await api.kubectl('config', 'view', '--raw', '-o', 'jsonpath={.clusters[0].cluster.certificate-authority-data}');
+  await writeFile(join(folder, 'ca.crt'), Buffer.from(authority, 'base64'));
+  await writeFile(join(folder, 'token'), await api.kubectl('create', 'token', 'moorage-operator', '-n', 'moorage-system', '--duration=24h'));
+  const { hostname, port } = new URL(api.server);
+  return { MOORAGE_SERVICE_ACCOUNT: folder, KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, POD_NAME: 'operator', POD_NAMESPACE: 'moorage-system', PATH: process.env['PATH'] ?? '' };
+}
+
+function defined(variables: Record<string, string | undefined>): Record<string, string> {
+  return Object.fromEntries(Object.entries(variables).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
 }
 
 function spawnOperator(environment: Record<string, string>): Operator {
