@@ -22,18 +22,22 @@ COPY crds /crds
 COPY controller /controller
 COPY api /api
 
-FROM base AS moorage
+# Compiled code, kept here: a process that finds it starts faster and needs less memory. Without configuration
+# each ends as soon as it is loaded.
+FROM base AS app
+ENV NODE_COMPILE_CACHE=/app/.compiled
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=sources / ./
+RUN for main in controller/main.ts api/main.ts controller/pipeline/main.ts; do timeout 20 node "$main" > /dev/null 2>&1 || true; done
+
+FROM app AS moorage
 USER 1000:1000
 EXPOSE 8080 9090
 CMD ["node", "controller/main.ts"]
 
-FROM base AS moorage-pipeline
+FROM app AS moorage-pipeline
 COPY --from=moby/buildkit:v0.30.0 /usr/bin/buildkitd /usr/bin/buildctl /usr/bin/buildkit-runc /usr/bin/
 COPY --from=zricethezav/gitleaks:v8.30.1 /usr/bin/gitleaks /usr/bin/gitleaks
-COPY --from=dependencies /app/node_modules node_modules
-COPY --from=sources / ./
 # Root inside the user namespace of its pod, which is nobody on the node; BuildKit mounts, so it cannot be less.
 USER 0:0
 CMD ["node", "controller/pipeline/main.ts"]
