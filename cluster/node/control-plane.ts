@@ -77,6 +77,7 @@ export async function prepareControlPlane(options: ControlPlaneOptions): Promise
   const certificates = join(options.folder, 'certificates');
   const authority = await ensureAuthority(certificates, 'ca', 'moorage cluster');
   const etcdAuthority = await ensureAuthority(certificates, 'etcd-ca', 'moorage etcd');
+  const frontAuthority = await ensureAuthority(certificates, 'front-proxy-ca', 'moorage front proxy');
   const issue = (spec: CertificateSpec, from = authority): Promise<Authority> => ensureCertificate(certificates, from, spec);
   const [etcdServer, etcdClient, serving, kubeletClient, admin] = await Promise.all([
     issue({ name: 'etcd', commonName: 'etcd', names: ['localhost'], addresses: ['127.0.0.1'], usage: ['serverAuth', 'clientAuth'] }, etcdAuthority),
@@ -109,6 +110,9 @@ export async function prepareControlPlane(options: ControlPlaneOptions): Promise
       ...['--authorization-mode=Node,RBAC', '--enable-admission-plugins=NodeRestriction', '--anonymous-auth=false', '--allow-privileged=true'],
       ...[`--kubelet-client-certificate=${kubeletClient.certificate}`, `--kubelet-client-key=${kubeletClient.key}`],
       ...[`--kubelet-certificate-authority=${authority.certificate}`, '--kubelet-preferred-address-types=InternalIP'],
+      // No API is served by another server here, but components complain without an authority for it.
+      ...[`--requestheader-client-ca-file=${frontAuthority.certificate}`, '--requestheader-allowed-names=front-proxy-client'],
+      ...['--requestheader-username-headers=X-Remote-User', '--requestheader-group-headers=X-Remote-Group', '--requestheader-extra-headers-prefix=X-Remote-Extra-'],
       ...['--endpoint-reconciler-type=master-count', '--profiling=false', ...(options.apiServerArgs ?? [])],
     ],
     inputs: [tls.ca, await readFile(serving.certificate, 'utf8'), encryptionText],
@@ -141,6 +145,8 @@ export async function controllerManagerSpec(options: ControlPlaneOptions, plane:
       ...['--bind-address=127.0.0.1', `--tls-cert-file=${serving.certificate}`, `--tls-private-key-file=${serving.key}`],
       ...[`--root-ca-file=${plane.authority.certificate}`, `--service-account-private-key-file=${join(plane.certificates, 'service-account.key')}`],
       ...['--use-service-account-credentials=true', '--leader-elect=false', '--profiling=false'],
+      // A quota that counts a resource which is newer than itself is in doubt, and refuses, until it is looked at again: 5 minutes unless told.
+      '--resource-quota-sync-period=10s',
       ...['--allocate-node-cidrs=true', `--cluster-cidr=${podCidr}`, `--service-cluster-ip-range=${options.serviceCidr}`],
     ],
     inputs: [kubeconfig.text],
