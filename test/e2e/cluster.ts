@@ -90,19 +90,20 @@ export function edit(folder: string, file: string, change: (text: string) => str
 }
 
 /**
- * Kills every process on this node whose command line ends with `script` with SIGKILL, as a crash would.
+ * Kills every process in a pod on this node that runs `script` with SIGKILL, as a crash would.
+ * @param podUid only those of this pod
  * @returns how many were killed.
  */
-export function crash(script: string): number {
-  const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry) && runs(entry, script));
+export function crash(script: string, podUid = ''): number {
+  const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry) && runs(entry, script, podUid));
   for (const pid of pids) process.kill(Number(pid), 'SIGKILL');
   return pids.length;
 }
 
-function runs(pid: string, script: string): boolean {
+function runs(pid: string, script: string, podUid: string): boolean {
   try {
-    const inPod = readFileSync(`/proc/${pid}/cgroup`, 'utf8').includes('kubepods');
-    return inPod && readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').some((word) => word.endsWith(script));
+    const groups = readFileSync(`/proc/${pid}/cgroup`, 'utf8');
+    return groups.includes('kubepods') && groups.includes(podUid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').some((word) => word.endsWith(script));
   } catch {
     return false; // it ended while we looked
   }
