@@ -23,6 +23,8 @@ export const paths = {
   /** Beside the source and ignored by git: what a person needs to use the cluster. */
   local,
   kubeconfig: join(local, 'kubeconfig'),
+  /** A kubectl that fits the cluster, for machines without one. */
+  kubectl: join(local, 'kubectl'),
   authority: join(local, 'ca.crt'),
   /** Addresses of the installation, for `npm run submit`. */
   installation: join(local, 'config.json'),

@@ -1,5 +1,5 @@
 // Brings the one-machine node up: the list of steps, and what each needs.
-import { chmod, mkdir } from 'node:fs/promises';
+import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
 import { buildPart, binary } from '../binaries/build.ts';
 import { recipes } from '../binaries/recipes.ts';
 import { ensureImage, imageReference, stopBuildkit } from '../images/build.ts';
@@ -42,6 +42,8 @@ async function writePersonalKubeconfig(plane: ControlPlane): Promise<undefined> 
   const authority = plane.authority.certificate;
   await writeKubeconfig(paths.kubeconfig, { server: plane.server, authority, ...plane.admin, context: 'moorage', namespace: 'moorage-apps' });
   await chmod(paths.kubeconfig, 0o600);
+  await rm(paths.kubectl, { force: true });
+  await symlink(binary('kubernetes', 'kubectl'), paths.kubectl);
   return undefined;
 }
 
