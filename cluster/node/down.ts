@@ -121,8 +121,8 @@ async function removeState(purge: boolean): Promise<string> {
   const before = await readBefore();
   const foreign = before === undefined ? [] : newFolders(before);
   // The kubelet marks some folders as unchangeable only on other systems; here a plain removal does.
-  for (const folder of newEmptyFolders(before)) await rmdir(folder).catch(() => undefined);
   for (const folder of [...foreign, paths.run, paths.state]) await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+  for (const folder of newEmptyFolders(before)) await rmdir(folder).catch(() => undefined);
   for (const file of [paths.kubeconfig, paths.gitPassword, paths.authority, paths.installation]) await rm(file, { force: true });
   if (!purge) return `the cache stays: ${paths.cache} (remove it with --purge)`;
   await run('rm', ['-rf', paths.cache]);
