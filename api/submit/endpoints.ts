@@ -36,14 +36,16 @@ export interface SubmitMetrics {
   readonly streams: Gauge;
 }
 
-const oneLine = /^[^\p{Cc}\p{Zl}\p{Zp}]*$/u;
+/** One line as it is shown: no controls, no line breaks of any kind, nothing that turns the direction of writing. */
+const oneLine = /^[^\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]*$/u;
 const contactForm = /^([^\s@]+@[^\s@]+\.[^\s@]+|https?:\/\/\S+)$/;
 
+// The length comes first and ends the check: the form of an address takes time that grows with the square of its length.
 const submission = z.strictObject({
   repo: z.string().min(1).max(512).describe('Source repository as owner/name or a full URL'),
-  contact: z.string().max(200).regex(oneLine, 'holds control characters').regex(contactForm, 'is neither an e-mail address nor a URL').optional()
+  contact: z.string().max(200, { abort: true }).regex(oneLine, 'holds control characters').regex(contactForm, 'is neither an e-mail address nor a URL').optional()
     .describe('Contact for launch and revenue notifications: an e-mail address or a URL'),
-  note: z.string().max(500).regex(oneLine, 'is more than one line').optional().describe('One-line description of the app, up to 500 characters'),
+  note: z.string().max(500, { abort: true }).regex(oneLine, 'is more than one line, or holds characters that nobody sees').optional().describe('One-line description of the app, up to 500 characters'),
 }).describe('{"repo": "owner/name"}, and if you like "contact" and "note"');
 
 const segment = z.string().min(1).max(100);

@@ -63,10 +63,13 @@ const cases: readonly Case[] = [
   invalid('contact neither', { repo, contact: 'me' }, ['contact'], /neither an e-mail address nor a URL/),
   invalid('contact number', { repo, contact: 7 }, ['contact'], /must be a string/),
   invalid('contact long', { repo, contact: `${'a'.repeat(300)}@example.org` }, ['contact'], /longer than 200/),
+  // One fault and not two: the form of what is too long is not looked at, for that would take seconds.
+  invalid('contact long and crooked', { repo, contact: `a@${'.'.repeat(60_000)}@` }, ['contact'], /longer than 200/),
   invalid('contact line break', { repo, contact: 'me@example.org\nBcc: x@example.org' }, ['contact', 'contact'], /control characters/),
   invalid('note long', { repo, note: 'x'.repeat(501) }, ['note'], /longer than 500/),
   invalid('note lines', { repo, note: 'a\nb' }, ['note'], /more than one line/),
   invalid('note escape', { repo, note: '\u001b[31m' }, ['note'], /more than one line/),
+  invalid('note turned around', { repo, note: 'safe \u202eexe.fdp' }, ['note'], /more than one line/),
   invalid('unknown field', { repo, branch: 'main' }, ['branch'], /no such field/),
   invalid('prototype field', JSON.parse('{"repo": "octo/chat", "__proto__": {"x": 1}}'), ['__proto__'], /no such field/),
   invalid('all at once', { contact: 7, branch: 'main' }, ['repo', 'contact', 'branch'], /is missing/),

@@ -29,10 +29,21 @@ for (const [name, line, shown] of [
   ['backspaces', 'safe\b\b\b\bevil', 'safeevil'],
   ['C1 controls', 'a\u009b31mb', 'ab'],
   ['direction of writing', 'a\u202egpj.exe', 'agpj.exe'],
+  ['link', '\u001b]8;;https://evil.example\u001b\\click\u001b]8;;\u001b\\', 'click'],
+  ['unfinished command', 'a\u001b]0;title', 'a'],
+  ['character set', 'a\u001b(0b\u001bcc', 'abc'],
   ['tab stays', 'a\tb', 'a\tb'],
   ['event of its own', 'x\u2028event: end', 'xevent: end'],
 ] as const) {
   test(`harmless: ${name}`, () => { assert.equal(harmless(line), shown); });
+}
+
+for (const piece of ['\u001b]', '\u001b[', '\u001b[;', '\u009d', '\u009b1', '\u001b]a;', '\u001b(', '\u001b', '\u001b[1;']) {
+  // Steps that grow with the square of the length would take this one hours.
+  test(`a megabyte of ${JSON.stringify(piece)} is harmless in time`, { timeout: 60_000 }, () => {
+    const shown = harmless(piece.repeat(1_000_000 / piece.length));
+    for (const control of ['\u001b', '\u009b', '\u009d']) assert.ok(!shown.includes(control));
+  });
 }
 
 test('a line without end is cut, and the next one is whole', async () => {
