@@ -9,7 +9,7 @@ import { count, readConfig } from '../lib/config.ts';
 import { createLog } from '../lib/log.ts';
 import { createRegistry, httpMetrics } from '../lib/metrics.ts';
 import { createApp } from './app.ts';
-import { blockList } from './config.ts';
+import { blockList, subnets } from './config.ts';
 import { discoveryEndpoints } from './discovery/endpoints.ts';
 import { readCatalog } from './models/catalog.ts';
 import { readModelSettings, type RouterSettings } from './models/config.ts';
@@ -19,9 +19,10 @@ import { startServer } from './server.ts';
 import { submitWithoutCluster } from './submit/without-cluster.ts';
 
 const { values: chosen } = parseArgs({ options: { 'demo-router': { type: 'boolean', default: false } } });
-const { MOORAGE_PORT: port, MOORAGE_HOST: host, MOORAGE_STATE: state } = readConfig(z.object({
+const { MOORAGE_PORT: port, MOORAGE_HOST: host, MOORAGE_STATE: state, MOORAGE_TRUSTED_PROXIES: proxies } = readConfig(z.object({
   MOORAGE_PORT: count.max(65_535).default(8080),
   MOORAGE_HOST: z.string().default('127.0.0.1'),
+  MOORAGE_TRUSTED_PROXIES: subnets.default([]),
   MOORAGE_STATE: z.string().default(join(import.meta.dirname, '..', '.moorage', 'alone')),
 }));
 
@@ -44,7 +45,7 @@ await models.ready;
 const endpoints = [...models.endpoints, ...submitWithoutCluster(baseUrl)];
 const app = createApp({
   endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl)],
-  baseUrl, callers: { salt: callerSalt, trustedProxies: blockList([]) }, log, metrics: httpMetrics(registry), ending: ending.signal,
+  baseUrl, callers: { salt: callerSalt, trustedProxies: blockList(proxies) }, log, metrics: httpMetrics(registry), ending: ending.signal,
 });
 const server = await startServer({ port, host, fetch: app.fetch, log });
 log.info(router === undefined

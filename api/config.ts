@@ -27,6 +27,9 @@ export interface ApiConfig {
 const port = count.max(65_535, 'must be a port, 1 to 65535');
 const lowerList = list.transform((items) => items.map((item) => item.toLowerCase()));
 
+/** Addresses with a prefix length, separated by commas. */
+export const subnets = list.pipe(z.array(z.string().refine(isSubnet, 'must be addresses with a prefix length, like 10.0.0.0/8')));
+
 const environment = z.object({
   MOORAGE_PORT: port.default(8080),
   MOORAGE_INTERNAL_PORT: port.default(9090),
@@ -37,7 +40,7 @@ const environment = z.object({
   MOORAGE_GIT_ALLOWED_HOSTS: lowerList.refine((hosts) => hosts.length > 0, 'must name at least one git host, like github.com'),
   MOORAGE_GIT_INSECURE_HOSTS: lowerList.default([]),
   MOORAGE_CALLER_SALT: z.string().min(32, 'must be a secret of at least 32 characters'),
-  MOORAGE_TRUSTED_PROXIES: list.pipe(z.array(z.string().refine(isSubnet, 'must be addresses with a prefix length, like 10.0.0.0/8'))).default([]),
+  MOORAGE_TRUSTED_PROXIES: subnets.default([]),
   MOORAGE_SUBMISSIONS_PER_DAY: count.default(20),
   MOORAGE_MAX_APPS: count.default(500),
   MOORAGE_POLL_SECONDS: count.default(10),

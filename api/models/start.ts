@@ -30,6 +30,8 @@ export interface ModelsOptions {
   readonly log: Logger;
   /** Finds hosted apps, for /v1. */
   readonly findApp: (name: string) => ModelApp | undefined;
+  /** Opens the database; default openLedgerDatabase. */
+  readonly open?: (url: string) => Promise<Database>;
 }
 
 export interface Models {
@@ -62,7 +64,7 @@ export function startModels(options: ModelsOptions): Models {
   };
 
   async function begin(): Promise<void> {
-    const database = await openPatiently(settings.databaseUrl ?? '', options.log, ending.signal);
+    const database = await openPatiently(() => (options.open ?? openLedgerDatabase)(settings.databaseUrl ?? ''), options.log, ending.signal);
     if (database === undefined || settings.router === undefined) return;
     const router = new RouterClient(settings.router, { callMs: settings.callMs });
     const ledger = new Ledger(database);
@@ -97,14 +99,14 @@ function missingSetting({ router, databaseUrl }: ModelSettings): string | undefi
 }
 
 /** Tries until the database answers. @returns undefined when the process ends before that */
-async function openPatiently(url: string, log: Logger, signal: AbortSignal): Promise<Database | undefined> {
+async function openPatiently(open: () => Promise<Database>, log: Logger, signal: AbortSignal): Promise<Database | undefined> {
   for (let wait = 500; ; wait = Math.min(wait * 2, 15_000)) {
     try {
-      return await openLedgerDatabase(url);
+      return await open();
     } catch (error) {
       log.error({ err: error }, 'the database cannot be opened, trying again');
     }
-    await sleep(wait, undefined, { signal, ref: false }).catch(() => undefined);
+    await sleep(wait, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return undefined;
   }
 }

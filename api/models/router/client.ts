@@ -106,7 +106,7 @@ export class RouterClient {
   async knowsKey(key: string): Promise<boolean> {
     const { status, said } = await this.#get(this.#shape.keyAddress(this.#settings.url), key);
     if (status === 200) return true;
-    if ([400, 401, 403, 404].includes(status)) return false;
+    if ([401, 403, 404].includes(status)) return false;
     throw refused(status, said);
   }
 

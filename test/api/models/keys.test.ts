@@ -1,0 +1,76 @@
+// Callers' keys: asked once, remembered as hashes, forgotten in time; tokens of apps.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CallerKeys } from '../../../api/models/keys.ts';
+import { RouterFailure } from '../../../api/models/router/failure.ts';
+import { appNameIn, appToken, isTokenOf } from '../../../lib/app-token.ts';
+
+interface World {
+  readonly keys: CallerKeys;
+  readonly asked: string[];
+  readonly valid: Set<string>;
+  time: number;
+}
+
+function world(): World {
+  const made = { asked: [] as string[], valid: new Set<string>(), time: 0 };
+  const knowsKey = (key: string): Promise<boolean> => {
+    made.asked.push(key);
+    return Promise.resolve(made.valid.has(key));
+  };
+  const keys = new CallerKeys({ router: { knowsKey }, hash: (key) => `hash of ${key}`, size: 3, now: () => made.time });
+  return Object.assign(made, { keys });
+}
+
+test('a valid key is asked for once a minute, however many calls come at once', async () => {
+  const it = world();
+  it.valid.add('sk-a');
+  assert.deepEqual(await Promise.all([it.keys.identify('sk-a'), it.keys.identify('sk-a'), it.keys.identify('sk-a')]), ['hash of sk-a', 'hash of sk-a', 'hash of sk-a']);
+  it.time = 59_999;
+  await it.keys.identify('sk-a');
+  assert.deepEqual(it.asked, ['sk-a']);
+  it.time = 60_000;
+  it.valid.delete('sk-a');
+  assert.equal(await it.keys.identify('sk-a'), undefined);
+});
+
+test('a key that the router refused in a call is asked for again at once', async () => {
+  const it = world();
+  it.valid.add('sk-a');
+  await it.keys.identify('sk-a');
+  it.valid.delete('sk-a');
+  it.keys.forget('sk-a');
+  assert.equal(await it.keys.identify('sk-a'), undefined);
+});
+
+test('a wrong key is not asked for again for half a minute, and invented ones do not pile up', async () => {
+  const it = world();
+  assert.equal(await it.keys.identify('sk-0'), undefined);
+  assert.equal(await it.keys.identify('sk-0'), undefined);
+  assert.deepEqual(it.asked, ['sk-0']);
+  it.time = 30_000;
+  for (const key of ['sk-0', 'sk-1', 'sk-2', 'sk-3', 'sk-0']) await it.keys.identify(key);
+  assert.deepEqual(it.asked, ['sk-0', 'sk-0', 'sk-1', 'sk-2', 'sk-3', 'sk-0']);
+});
+
+test('a router that cannot be asked is no verdict on the key', async () => {
+  let away = true;
+  const keys = new CallerKeys({ router: { knowsKey: () => (away ? Promise.reject(new RouterFailure('unreachable', 'away')) : Promise.resolve(true)) }, hash: (key) => key });
+  await assert.rejects(keys.identify('sk-a'), RouterFailure);
+  away = false;
+  assert.equal(await keys.identify('sk-a'), 'sk-a');
+});
+
+const secret = 'x'.repeat(32);
+const app = { name: 'chat-ui', uid: '11111111-2222-4333-8444-555555555555' };
+
+test('a token is that of one app, one life of it and one secret', () => {
+  const token = appToken(app, secret);
+  assert.equal(appNameIn(token), 'chat-ui');
+  assert.equal(isTokenOf(token, app, secret), true);
+  assert.equal(isTokenOf(token, { ...app, uid: 'another' }, secret), false);
+  assert.equal(isTokenOf(token, { ...app, name: 'chat-u' }, secret), false);
+  assert.equal(isTokenOf(token, app, 'y'.repeat(32)), false);
+  assert.equal(isTokenOf(`${token}x`, app, secret), false);
+  for (const text of ['', 'sk-abc', 'moorage-.x', `moorage-UP.${'a'.repeat(43)}`, `moorage-chat-ui.${'a'.repeat(42)}`]) assert.equal(appNameIn(text), undefined);
+});

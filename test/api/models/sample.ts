@@ -1,0 +1,52 @@
+// The whole application over a router and a database of the test's choice.
+import { Registry } from 'prom-client';
+import { createApp } from '../../../api/app.ts';
+import { blockList } from '../../../api/config.ts';
+import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
+import { Ledger } from '../../../api/ledger/ledger.ts';
+import { openLedgerDatabase } from '../../../api/ledger/open.ts';
+import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
+import { readModelSettings } from '../../../api/models/config.ts';
+import { startModels } from '../../../api/models/start.ts';
+import type { ModelApp } from '../../../api/models/v1/apps.ts';
+import { httpMetrics } from '../../../lib/metrics.ts';
+import type { Database } from '../../../api/ledger/database.ts';
+import { baseUrl, silent } from '../sample.ts';
+
+export const appTokenSecret = 'a-secret-of-the-tests-of-enough-length';
+
+export interface Sample {
+  readonly app: ReturnType<typeof createApp>;
+  readonly catalog: Catalog;
+  readonly registry: Registry;
+  readonly database: Database;
+  /** The books, read beside the application. */
+  readonly ledger: Ledger;
+  readonly stop: () => Promise<void>;
+}
+
+export interface SampleOptions {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly apps?: readonly ModelApp[];
+  /** Another database than one in memory. */
+  readonly databaseUrl?: string;
+}
+
+/** Starts it; the callers' addresses are those in X-Forwarded-For. */
+export async function sampleModels({ environment, apps = [], databaseUrl = 'pglite:' }: SampleOptions): Promise<Sample> {
+  const registry = new Registry();
+  const database = await openLedgerDatabase(databaseUrl);
+  const settings = readModelSettings({ MOORAGE_APP_TOKEN_SECRET: appTokenSecret, ...environment, DATABASE_URL: databaseUrl });
+  const models = startModels({ settings, callerSalt: 'salt', baseUrl, registry, log: silent, findApp: (name) => apps.find((app) => app.name === name), open: () => Promise.resolve(database) });
+  await models.ready;
+  const app = createApp({
+    endpoints: [...models.endpoints, ...discoveryEndpoints(models.endpoints, baseUrl)],
+    baseUrl, callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) }, log: silent, metrics: httpMetrics(registry), ending: new AbortController().signal,
+  });
+  return { app, catalog: readCatalog(settings.modelsFile), registry, database, ledger: new Ledger(database), stop: () => models.stop() };
+}
+
+/** A JSON request. */
+export function json(body: unknown, headers: Readonly<Record<string, string>> = {}): RequestInit {
+  return { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: typeof body === 'string' ? body : JSON.stringify(body) };
+}
