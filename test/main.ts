@@ -25,7 +25,7 @@ async function runTests(stage: Extract<Stage, { kind: 'tests' }>): Promise<Tally
   const files = globSync(stage.files, { exclude: stage.exclude }).filter(wanted).sort();
   const tally: Tally = { passed: 0, failed: 0, skipped: 0 };
   if (files.length === 0) return tally;
-  const stream = run({ files, concurrency: stage.concurrency, timeout: stage.timeoutMs });
+  const stream = run({ files, concurrency: stage.concurrency, timeout: stage.timeoutMs, forceExit: true });
   stream.on('test:summary', (summary) => {
     if (summary.file !== undefined) return;
     tally.passed += summary.counts.passed;
