@@ -1,0 +1,132 @@
+// `npm run bench:pipeline`: submit to live, beside a bare buildctl and a bare pod start of the same image, in one run on the running cluster.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { readInstallation } from '../../cluster/submit/installation.ts';
+import { pushSnapshot } from '../../cluster/submit/push.ts';
+import { takeSnapshot } from '../../cluster/submit/snapshot.ts';
+import { appsNamespace, appUrl, baseUrl, buildsNamespace, deleteApps, eventually, get, kubectl, readApp } from '../e2e/cluster.ts';
+import { rawBuildPod, rawDeployment } from './raw-pods.ts';
+
+const rounds = Number(process.argv[2] ?? 5);
+const pipelineJob = z.looseObject({ items: z.array(z.looseObject({ spec: z.looseObject({ template: z.looseObject({ spec: z.looseObject({ containers: z.array(z.looseObject({ image: z.string() })) }) }) }) })).min(1) });
+
+interface Round {
+  /** Seconds from POST /api/submit to the first 200 through the gateway. */
+  readonly live: number;
+  /** Seconds that buildctl takes with its daemon running, push included. */
+  readonly build: number;
+  /** Seconds from creating a Deployment of that image, already on the node, to its readiness. */
+  readonly start: number;
+}
+
+/** Each round has content of its own, so that no layer of an earlier one helps. */
+function filesOf(round: string): Readonly<Record<string, string>> {
+  return {
+    LICENSE: 'MIT License\n\nPermission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is furnished to do so, subject to the following conditions:\n\nThe above copyright notice and this permission notice shall be included in all copies or substantial portions of the Software.\n\nTHE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.\n',
+    Dockerfile: `FROM python:3.13-slim-trixie\nWORKDIR /site\nRUN echo ${round} > index.html && head -c 20000000 /dev/urandom > blob\nEXPOSE 8000\nCMD ["python", "-m", "http.server", "8000"]\n`,
+  };
+}
+
+async function measure(round: number): Promise<Round> {
+  const name = `bench-${process.pid}-${round}`;
+  const folder = mkdtempSync(join(tmpdir(), 'moorage-bench-'));
+  for (const [file, text] of Object.entries(filesOf(name))) writeFileSync(join(folder, file), text);
+  const snapshot = await takeSnapshot(folder);
+  try {
+    const repo = await pushSnapshot(snapshot, name, await readInstallation());
+    const live = await submitToLive(name, repo);
+    const image = (await readApp(name)).status?.built?.image;
+    if (image === undefined) throw new Error(`${name} has no image`);
+    return { live, build: await rawBuild(name, repo, snapshot.commit), start: await rawStart(name, image) };
+  } finally {
+    await deleteApps(name);
+    await snapshot.remove();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function submitToLive(name: string, repo: string): Promise<number> {
+  const started = performance.now();
+  const answer = await get(new URL('/api/submit', baseUrl), { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ repo }) });
+  if (answer.status !== 200) throw new Error(answer.body);
+  for (;;) {
+    if ((await get(appUrl(name))).status === 200) return seconds(started);
+    const status = await get(new URL(`/api/submit-status/local/${name}`, baseUrl));
+    if (status.body.includes('"rejected"')) throw new Error(status.body);
+    await sleep(100);
+  }
+}
+
+/** The same build in a pod of the same image and limits, with nothing of ours around it; buildctl is timed in the pod. */
+async function rawBuild(name: string, repo: string, commit: string): Promise<number> {
+  const jobs = pipelineJob.parse(JSON.parse(await kubectl('get', 'jobs', '-n', buildsNamespace, '-l', `moorage.dev/app=${name}`, '-o', 'json')));
+  const image = jobs.items[0]?.spec.template.spec.containers[0]?.image ?? '';
+  const pod = `${name}-raw`;
+  await create(rawBuildPod({ name: pod, namespace: buildsNamespace, image, repo, commit }));
+  try {
+    return await eventually('the bare build', async () => {
+      const figure = /^buildctl (\d+)$/m.exec(await kubectl('logs', pod, '-n', buildsNamespace))?.[1];
+      return figure === undefined ? undefined : Number(figure) / 1000;
+    }, 300);
+  } finally {
+    await kubectl('delete', 'pod', pod, '-n', buildsNamespace, '--wait=false');
+  }
+}
+
+async function rawStart(name: string, image: string): Promise<number> {
+  const deployment = `${name}-raw`;
+  const started = performance.now();
+  await create(rawDeployment({ name: deployment, namespace: appsNamespace, image, port: 8000 }));
+  try {
+    await kubectl('wait', '--for=condition=Available', `deploy/${deployment}`, '-n', appsNamespace, '--timeout=120s');
+    return seconds(started);
+  } finally {
+    await kubectl('delete', 'deploy', deployment, '-n', appsNamespace, '--wait=false');
+  }
+}
+
+async function create(manifest: object): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'moorage-bench-'));
+  const file = join(folder, 'manifest.json');
+  writeFileSync(file, JSON.stringify(manifest));
+  try {
+    await kubectl('create', '-f', file);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function seconds(started: number): number {
+  return (performance.now() - started) / 1000;
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+function report(all: readonly Round[]): string {
+  const row = (label: string, pick: (round: Round) => number): string => {
+    const values = all.map(pick);
+    return `${label.padEnd(34)} ${[Math.min(...values), median(values), Math.max(...values)].map((value) => value.toFixed(2).padStart(7)).join(' ')}`;
+  };
+  return [
+    `${'seconds'.padEnd(34)}     min  median     max`,
+    row('submit to first 200', (round) => round.live),
+    row('bare buildctl, daemon running', (round) => round.build),
+    row('bare pod start, image present', (round) => round.start),
+    row('over their sum', (round) => round.live - round.build - round.start),
+    row('ratio to their sum', (round) => round.live / (round.build + round.start)),
+  ].join('\n');
+}
+
+const done: Round[] = [];
+for (let round = 1; round <= rounds; round += 1) {
+  const figures = await measure(round);
+  process.stdout.write(`round ${round}: live ${figures.live.toFixed(2)}, buildctl ${figures.build.toFixed(2)}, pod ${figures.start.toFixed(2)}\n`);
+  done.push(figures);
+}
+process.stdout.write(`${report(done)}\n`);
+process.exit(0);
