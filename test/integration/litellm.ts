@@ -1,7 +1,7 @@
 // Starts a real LiteLLM proxy on loopback: installed from PyPI once, mock models that cost by its price map, its own spend records collected.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,8 +32,8 @@ export interface LiteLlm {
   /** Its master key. */
   readonly key: string;
   /**
-   * What it has booked, by the call id that it was given, once there are that many records. The records are LiteLLM's standard logging payloads,
-   * written by its own generic API logger. (Its other record, the spend log table, needs engines that are in no package registry.)
+   * What it has booked, by the call id that it was given, once there are that many records. The records are LiteLLM's own,
+   * from which it also fills its table of spend logs; that table needs database engines which are in no package registry.
    */
   spent(records: number): Promise<ReadonlyMap<string, Money>>;
   stop(): Promise<void>;
@@ -44,34 +44,39 @@ export async function startLiteLlm(models: readonly MockModel[], workers = 1): P
   const program = install();
   const folder = mkdtempSync(join(tmpdir(), 'moorage-litellm-'));
   const key = 'sk-platform-0123456789';
-  const spent = new Map<string, Money>();
-  const sink = await startSink(spent);
+  const spendLog = join(folder, 'spend.jsonl');
   const port = await freePort();
+  writeFileSync(join(folder, 'spend_log.py'), writer);
   writeFileSync(join(folder, 'config.yaml'), stringify(configOf(models, key)));
   const child = spawn(program, ['--config', 'config.yaml', '--host', '127.0.0.1', '--port', String(port), '--num_workers', String(workers)], {
     cwd: folder, stdio: ['ignore', 'ignore', 'ignore'], detached: true,
     env: {
-      ...process.env, GENERIC_LOGGER_ENDPOINT: `http://127.0.0.1:${portOf(sink)}/`, DEFAULT_FLUSH_INTERVAL_SECONDS: '1',
+      ...process.env, SPEND_LOG: spendLog,
       LITELLM_LOCAL_MODEL_COST_MAP: 'True', LITELLM_TELEMETRY: 'False', DISABLE_ADMIN_UI: 'True', LITELLM_LOG: 'ERROR', LITELLM_MODE: 'PRODUCTION',
     },
   });
   const atExit = (): void => { endGroup(child); };
+  // A test that is stopped from outside says so by a signal, which runs no exit handlers.
+  const atSignal = (): void => { process.exit(143); };
   process.once('exit', atExit);
+  process.once('SIGTERM', atSignal);
   const url = `http://127.0.0.1:${port}`;
   await alive(url, child);
   return {
     url, key,
     async spent(records) {
-      while (spent.size < records) await sleep(100);
-      return spent;
+      for (;;) {
+        const spent = readSpent(spendLog);
+        if (spent.size >= records) return spent;
+        await sleep(100);
+      }
     },
     async stop() {
       process.off('exit', atExit);
+      process.off('SIGTERM', atSignal);
       const ended = once(child, 'exit');
       endGroup(child);
       await ended;
-      sink.closeAllConnections();
-      sink.close();
       rmSync(folder, { recursive: true, force: true });
     },
   };
@@ -115,28 +120,36 @@ function configOf(models: readonly MockModel[], key: string): object {
       },
       ...(embedding === true ? { model_info: { mode: 'embedding' } } : {}),
     })),
-    litellm_settings: { callbacks: ['generic_api'], include_cost_in_streaming_usage: true, telemetry: false, num_retries: 0 },
+    litellm_settings: { callbacks: ['spend_log.writer'], include_cost_in_streaming_usage: true, telemetry: false, num_retries: 0 },
     router_settings: { disable_cooldowns: true },
     general_settings: { master_key: key },
   };
 }
 
-const records = z.array(z.looseObject({ litellm_call_id: z.string(), status: z.string(), response_cost: z.string() }));
+/**
+ * LiteLLM hands each success to this with its standard logging payload, whose response_cost is what its spend logs hold. Nothing is awaited,
+ * so none is lost: its own HTTP logger drops what comes in while it sends.
+ */
+const writer = `import json, os
+from litellm.integrations.custom_logger import CustomLogger
 
-async function startSink(spent: Map<string, Money>): Promise<Server> {
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => { chunks.push(chunk); });
-    request.on('end', () => {
-      for (const record of records.parse(parseExact(Buffer.concat(chunks).toString('utf8')))) {
-        if (record.status === 'success') spent.set(record.litellm_call_id, parseBilled(record.response_cost));
-      }
-      response.end();
-    });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return server;
+class Writer(CustomLogger):
+    async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
+        record = kwargs["standard_logging_object"]
+        line = json.dumps({"litellm_call_id": record["litellm_call_id"], "response_cost": record["response_cost"]})
+        with open(os.environ["SPEND_LOG"], "a") as log:
+            log.write(line + "\\n")
+
+writer = Writer()
+`;
+
+const record = z.looseObject({ litellm_call_id: z.string(), response_cost: z.string() });
+
+/** Whole lines only: the last one may be on its way. */
+function readSpent(file: string): Map<string, Money> {
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+  const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n').filter((line) => line !== '');
+  return new Map(lines.map((line) => record.parse(parseExact(line))).map(({ litellm_call_id, response_cost }) => [litellm_call_id, parseBilled(response_cost)]));
 }
 
 async function alive(url: string, child: ChildProcess): Promise<void> {

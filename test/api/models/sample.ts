@@ -1,4 +1,5 @@
 // The whole application over a router and a database of the test's choice.
+import type { HttpBindings } from '@hono/node-server';
 import { Registry } from 'prom-client';
 import { createApp } from '../../../api/app.ts';
 import { blockList } from '../../../api/config.ts';
@@ -16,7 +17,8 @@ import { baseUrl, silent } from '../sample.ts';
 export const appTokenSecret = 'a-secret-of-the-tests-of-enough-length';
 
 export interface Sample {
-  readonly app: ReturnType<typeof createApp>;
+  /** Sends a request from this machine, so that X-Forwarded-For is believed. */
+  readonly request: (path: string, init?: RequestInit) => Promise<Response>;
   readonly catalog: Catalog;
   readonly registry: Registry;
   readonly database: Database;
@@ -43,7 +45,9 @@ export async function sampleModels({ environment, apps = [], databaseUrl = 'pgli
     endpoints: [...models.endpoints, ...discoveryEndpoints(models.endpoints, baseUrl)],
     baseUrl, callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) }, log: silent, metrics: httpMetrics(registry), ending: new AbortController().signal,
   });
-  return { app, catalog: readCatalog(settings.modelsFile), registry, database, ledger: new Ledger(database), stop: () => models.stop() };
+  const bindings = { incoming: { socket: { remoteAddress: '127.0.0.1' } } } as unknown as HttpBindings;
+  const request = async (path: string, init: RequestInit = {}): Promise<Response> => app.request(path, init, bindings);
+  return { request, catalog: readCatalog(settings.modelsFile), registry, database, ledger: new Ledger(database), stop: () => models.stop() };
 }
 
 /** A JSON request. */

@@ -1,0 +1,216 @@
+// Routers that misbehave: what the caller sees, and what is booked, on a real PostgreSQL. The routers are scripted servers on loopback.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { z } from 'zod';
+import { platformAccount } from '../../api/ledger/accounts.ts';
+import { Ledger } from '../../api/ledger/ledger.ts';
+import { parseMoney } from '../../api/ledger/money.ts';
+import { reconcile } from '../../api/ledger/reconciler.ts';
+import { RouterClient } from '../../api/models/router/client.ts';
+import { json, sampleModels, type Sample } from '../api/models/sample.ts';
+import { completion, delta, events, reply, startScriptedRouter, type Script, type ScriptedRouter } from '../api/models/scripted-router.ts';
+import { startPostgres, type Postgres } from './postgres.ts';
+
+const usage = '{"prompt_tokens":3,"completion_tokens":1,"cost":0.000123}';
+let lateLooks = 0;
+const left = Promise.withResolvers<undefined>();
+
+const scripts: Readonly<Record<string, Script>> = {
+  good: reply(200, completion(usage)),
+  hangs: () => undefined,
+  'resets-at-once': (response) => { response.socket?.resetAndDestroy(); },
+  'resets-in-the-body': (response) => { response.writeHead(200, { 'content-type': 'application/json', 'x-generation-id': 'gen-1' }).write('{"id":'); setImmediate(() => { response.socket?.resetAndDestroy(); }); },
+  'says-429': reply(429, '{"error":{"message":"slow down"}}', { 'retry-after': '17' }),
+  'says-402': reply(402, '{"error":{"message":"no credit"}}'),
+  'says-401': reply(401, '{"error":{"message":"no such key"}}'),
+  'says-400': reply(400, '{"error":{"message":"prompt too long for sk-secret-1234567"}}'),
+  'says-500': reply(500, '{"error":{"message":"oops"}}'),
+  'says-500-in-html': reply(502, '<html>bad gateway</html>'),
+  'says-503': reply(503, '{"error":{"message":"overloaded"}}'),
+  'not-json': reply(200, '{"id": "gen-1", "choices": ['),
+  empty: reply(200, ''),
+  'other-json': reply(200, '{"hello": "world"}'),
+  'error-in-200': reply(200, '{"error":{"message":"upstream died","code":502}}'),
+  'no-choices': reply(200, '{"id":"gen-1","choices":[]}'),
+  'no-usage': reply(200, completion(undefined)),
+  'no-cost': reply(200, completion('{"prompt_tokens":3,"completion_tokens":1}')),
+  'negative-cost': reply(200, completion('{"prompt_tokens":3,"completion_tokens":1,"cost":-1}')),
+  'absurd-cost': reply(200, completion('{"prompt_tokens":3,"completion_tokens":1,"cost":1e30}')),
+  'late-cost': reply(200, completion(undefined, 'gen-late')),
+  'stream-good': (response) => { events(response, delta('H'), delta('i', 'stop'), `{"id":"gen-1","choices":[],"usage":${usage}}`, '[DONE]'); response.end(); },
+  'stream-resets': (response) => { events(response, delta('H')); setTimeout(() => { response.socket?.resetAndDestroy(); }, 50); },
+  'stream-breaks-off': (response) => { events(response, delta('H')); response.end(); },
+  'stream-errs': (response) => { events(response, delta('H'), '{"id":"gen-1","error":{"message":"upstream died","code":502},"choices":[]}'); response.end(); },
+  'stream-not-json': (response) => { events(response, delta('H'), '{'); response.end(); },
+  'stream-no-usage': (response) => { events(response, delta('H'), delta('i', 'stop'), '[DONE]'); response.end(); },
+  'stream-hangs': async (response, _asked, closed) => { events(response, delta('H')); await closed; left.resolve(undefined); },
+  '/key': (response, { authorization }) => { response.writeHead(authorization === 'Bearer sk-valid-12345678' ? 200 : 401, { 'content-type': 'application/json' }).end('{"data":{}}'); },
+  '/generation': (response, { path }) => {
+    const found = path.endsWith('gen-late') && (lateLooks += 1) > 2;
+    response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' }).end(found ? '{"data":{"total_cost":0.00045}}' : '{"error":{"message":"not yet"}}');
+  },
+};
+
+let postgres: Postgres;
+let router: ScriptedRouter;
+let sample: Sample;
+const folder = mkdtempSync(join(tmpdir(), 'moorage-failures-'));
+before(async () => {
+  const models = Object.keys(scripts).filter((name) => !name.startsWith('/')).concat('unknown')
+    .map((id) => ({ id, label: id, maker: 'test', quality: 'light', tier: 'free', in_per_m: '1', out_per_m: '1', upstream: id }));
+  writeFileSync(join(folder, 'models.yaml'), JSON.stringify({ models }));
+  [postgres, router] = await Promise.all([startPostgres(), startScriptedRouter(scripts)]);
+  sample = await sampleModels({
+    databaseUrl: await postgres.createDatabase('failures'),
+    environment: { MOORAGE_ROUTER_URL: router.url, MOORAGE_ROUTER_KEY: 'sk-platform-1234', MOORAGE_MODELS_FILE: join(folder, 'models.yaml'), MOORAGE_FREE_QUOTA_USD: '1', MOORAGE_CALL_SECONDS: '1' },
+  });
+});
+after(async () => {
+  await sample.stop();
+  await router.close();
+  await postgres.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const newest = {
+  name: 'test-newest', text: "select h.state, h.cost::text, u.cost_source, p.reference from ledger.hold h left join ledger.usage u on u.id = h.id::text left join ledger.pending p on p.hold_id = h.id order by h.created_at desc limit 1",
+  row: z.object({ state: z.string(), cost: z.string().nullable(), cost_source: z.string().nullable(), reference: z.string().nullable() }),
+};
+
+interface Row {
+  readonly model: string;
+  readonly key?: string;
+  readonly status: number;
+  readonly type?: string;
+  readonly says?: RegExp;
+  /** What is booked: state of the hold, and its cost. */
+  readonly booked: 'settled' | 'voided' | 'pending';
+  readonly reference?: string;
+}
+
+const ownKey = 'sk-valid-12345678';
+const table: readonly Row[] = [
+  { model: 'good', status: 200, booked: 'settled' },
+  { model: 'good', key: ownKey, status: 200, booked: 'settled' },
+  { model: 'hangs', status: 504, type: 'model-timeout', booked: 'pending' },
+  { model: 'resets-at-once', status: 502, type: 'model-failed', says: /connection to the router broke/, booked: 'pending' },
+  { model: 'resets-in-the-body', status: 502, type: 'model-failed', booked: 'pending', reference: 'gen-1' },
+  { model: 'says-429', status: 503, type: 'router-unavailable', says: /slow down.*try again in 17 s/, booked: 'voided' },
+  { model: 'says-402', status: 503, type: 'router-unavailable', says: /no credit left/, booked: 'voided' },
+  { model: 'says-402', key: ownKey, status: 402, type: 'key-out-of-credit', says: /no credit/, booked: 'voided' },
+  { model: 'says-401', status: 503, type: 'router-unavailable', says: /MOORAGE_ROUTER_KEY/, booked: 'voided' },
+  { model: 'says-401', key: ownKey, status: 401, type: 'key-refused', booked: 'voided' },
+  { model: 'says-400', status: 422, type: 'model-refused', says: /prompt too long for sk-…/, booked: 'voided' },
+  { model: 'unknown', status: 502, type: 'model-failed', says: /does not offer unknown/, booked: 'voided' },
+  { model: 'says-500', status: 502, type: 'model-failed', says: /oops/, booked: 'pending' },
+  { model: 'says-500-in-html', status: 502, type: 'model-failed', says: /answered 502/, booked: 'pending' },
+  { model: 'says-503', status: 503, type: 'router-unavailable', booked: 'voided' },
+  { model: 'not-json', status: 502, type: 'model-failed', says: /not JSON/, booked: 'pending' },
+  { model: 'empty', status: 502, type: 'model-failed', booked: 'pending' },
+  { model: 'other-json', status: 502, type: 'model-failed', booked: 'pending' },
+  { model: 'error-in-200', status: 502, type: 'model-failed', says: /upstream died/, booked: 'pending' },
+  { model: 'no-choices', status: 502, type: 'model-failed', booked: 'pending' },
+  { model: 'no-usage', status: 200, booked: 'pending', reference: 'gen-1' },
+  { model: 'no-cost', status: 200, booked: 'pending', reference: 'gen-1' },
+  { model: 'negative-cost', status: 200, booked: 'pending', reference: 'gen-1' },
+  { model: 'absurd-cost', status: 200, booked: 'pending', reference: 'gen-1' },
+];
+
+const told = z.looseObject({ type: z.string().optional(), detail: z.string().optional(), cost_usd: z.number().optional(), cost_source: z.string().optional() });
+
+async function expectBooked(body: z.output<typeof told>, booked: Row['booked'], reference?: string): Promise<void> {
+  const [row] = await sample.database.query(newest, []);
+  assert.equal(row?.state, booked);
+  const answered = body.type === undefined;
+  if (answered) assert.deepEqual([body.cost_usd, body.cost_source], booked === 'settled' ? [0.000123, 'billed'] : [undefined, 'pending']);
+  if (booked === 'settled') assert.equal(parseMoney(row.cost ?? ''), parseMoney('0.000123'));
+  if (booked === 'pending') assert.equal(row.cost_source, 'pending');
+  if (reference !== undefined) assert.equal(row.reference, reference);
+}
+
+/** Every call bounds its answer, can be found again by its hold, and carries the key of who pays. */
+function expectSent(key: string): void {
+  const sent = router.asked.findLast(({ path }) => path === '/chat/completions');
+  assert.match(sent?.body ?? '', /"max_tokens":1024/);
+  assert.match(sent?.hold ?? '', /^[0-9a-f-]{36}$/);
+  assert.equal(sent?.authorization, `Bearer ${key}`);
+}
+
+for (const { model, key, status, type, says, booked, reference } of table) {
+  test(`a router that ${model}${key === undefined ? '' : ', with an own key'}: ${status}${type === undefined ? '' : ` ${type}`}, ${booked}`, async () => {
+    const answer = await sample.request('/api/ask', json({ prompt: 'Hello', model }, key === undefined ? {} : { authorization: `Bearer ${key}` }));
+    const body = told.parse(await answer.json());
+    assert.equal(answer.status, status, JSON.stringify(body));
+    assert.equal(body.type, type === undefined ? undefined : `https://moorage.test/problems/${type}`);
+    assert.match(body.detail ?? '', says ?? /^/);
+    await expectBooked(body, booked, reference);
+    expectSent(key ?? 'sk-platform-1234');
+  });
+}
+
+for (const { model, ends, says, booked } of [
+  { model: 'stream-good', ends: 'done', says: /"cost_usd":0\.000123/, booked: 'settled' },
+  { model: 'stream-no-usage', ends: 'done', says: /"cost_source":"pending"/, booked: 'pending' },
+  { model: 'stream-resets', ends: 'error', says: /model-failed/, booked: 'pending' },
+  { model: 'stream-breaks-off', ends: 'error', says: /ended before the answer did/, booked: 'pending' },
+  { model: 'stream-errs', ends: 'error', says: /upstream died/, booked: 'pending' },
+  { model: 'stream-not-json', ends: 'error', says: /not JSON/, booked: 'pending' },
+] as const) {
+  test(`a router whose ${model}: the last event is ${ends}, ${booked}`, async () => {
+    const answer = await sample.request('/api/ask', json({ prompt: 'Hello', model, stream: true }));
+    assert.equal(answer.headers.get('content-type'), 'text/event-stream');
+    const all = (await answer.text()).trimEnd().split('\n\n');
+    assert.equal(all[0], 'event: delta\ndata: {"text":"H"}');
+    const last = all.at(-1) ?? '';
+    assert.match(last, new RegExp(`^event: ${ends}\n`));
+    assert.match(last, says);
+    const [row] = await sample.database.query(newest, []);
+    assert.equal(row?.state, booked);
+    assert.equal(row.cost_source, booked === 'settled' ? 'billed' : 'pending');
+  });
+}
+
+test('a caller who leaves in the middle of a stream ends the call, and its cost is looked for', async () => {
+  const answer = await sample.request('/api/ask', json({ prompt: 'Hello', model: 'stream-hangs', stream: true }));
+  const reader = answer.body?.getReader() ?? assert.fail('no body');
+  await reader.read();
+  await reader.cancel();
+  await left.promise;
+  const [row] = await sample.database.query(newest, []);
+  assert.deepEqual([row?.state, row?.reference], ['pending', 'gen-1']);
+});
+
+test('one failing model does not fail a comparison', async () => {
+  const answer = await sample.request('/api/compare', json({ prompt: 'Hello', models: ['good', 'says-500', 'says-429', 'no-usage', 'hangs'] }));
+  assert.equal(answer.status, 200);
+  const body = z.looseObject({ results: z.array(z.looseObject({ model: z.string(), answer: z.string(), cost_source: z.string(), error: z.string().optional() })), summary: z.looseObject({}) }).parse(await answer.json());
+  assert.deepEqual(body.results.map(({ model, cost_source, cost_usd, error }) => [model, cost_source, cost_usd, error !== undefined]), [
+    ['good', 'billed', 0.000123, false], ['says-500', 'pending', undefined, true], ['says-429', 'none', 0, true], ['no-usage', 'pending', undefined, false], ['hangs', 'pending', undefined, true],
+  ]);
+  const { fastest, ...rest } = body.summary;
+  assert.ok(fastest === 'good' || fastest === 'no-usage');
+  assert.deepEqual(rest, { cheapest: 'good', total_cost_usd: 0.000123, cost_spread: '1x between cheapest and priciest', pending: ['says-500', 'no-usage', 'hangs'] });
+});
+
+test('a cost that comes late is found in the router’s records and booked, and one that never comes is given up', async () => {
+  const answer = await sample.request('/api/ask', json({ prompt: 'Hello', model: 'late-cost' }));
+  assert.equal(z.looseObject({ cost_source: z.string() }).parse(await answer.json()).cost_source, 'pending');
+  const client = new RouterClient({ kind: 'openrouter', url: router.url, key: 'sk-platform-1234' }, { callMs: 1_000 });
+  let hours = 0;
+  const later = new Ledger(sample.database, { clock: () => new Date(Date.now() + hours * 3_600_000) });
+  while ((await later.counts()).pending > 0) {
+    hours += 2;
+    await reconcile(later, { lookUp: (pending) => client.lookUp(pending), waitMs: 1_000, attempts: 10, leaseMs: 1_000 });
+  }
+  await client.close();
+  const late = { name: 'test-late', text: "select h.cost::text, u.cost_source from ledger.hold h join ledger.usage u on u.id = h.id::text where u.model = 'late-cost'", row: z.object({ cost: z.string(), cost_source: z.string() }) };
+  assert.deepEqual((await sample.database.query(late, [])).map(({ cost, cost_source }) => [parseMoney(cost), cost_source]), [[parseMoney('0.00045'), 'router_record']]);
+  const { open, pending, abandoned } = await later.counts();
+  assert.deepEqual([open, pending], [0, 0]);
+  assert.ok(abandoned > 0);
+  assert.deepEqual(await later.audit(), []);
+  assert.equal((await sample.ledger.budget({ account: platformAccount('openrouter'), limit: null })).held, 0n);
+});
