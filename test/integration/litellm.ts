@@ -25,6 +25,8 @@ export interface MockModel {
   /** Like `litellm.RateLimitError`, to fail. */
   readonly answer?: string;
   readonly embedding?: boolean;
+  /** Asks this server, instead of answering by itself. */
+  readonly apiBase?: string;
 }
 
 export interface LiteLlm {
@@ -112,10 +114,10 @@ function install(): string {
 
 function configOf(models: readonly MockModel[], key: string): object {
   return {
-    model_list: models.map(({ name, inPerToken, outPerToken, delaySeconds, answer, embedding }) => ({
+    model_list: models.map(({ name, inPerToken, outPerToken, delaySeconds, embedding, apiBase, answer = 'one two three four five six seven eight nine ten' }) => ({
       model_name: name,
       litellm_params: {
-        model: `openai/${name.replaceAll('/', '-')}`, api_key: 'none', mock_response: embedding === true ? [0.25, -0.5] : (answer ?? 'one two three four five six seven eight nine ten'),
+        model: `openai/${name.replaceAll('/', '-')}`, api_key: 'none', ...(apiBase === undefined ? { mock_response: embedding === true ? [0.25, -0.5] : answer } : { api_base: apiBase }),
         input_cost_per_token: Number(inPerToken), output_cost_per_token: Number(outPerToken), ...(delaySeconds === undefined ? {} : { mock_delay: delaySeconds }),
       },
       ...(embedding === true ? { model_info: { mode: 'embedding' } } : {}),

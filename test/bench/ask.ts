@@ -1,0 +1,131 @@
+// Compares three ways to one mock upstream on this machine: direct, through a LiteLLM proxy, and through POST /api/ask with the ledger on PostgreSQL.
+//   npm run bench:ask -- --rate 40 --seconds 10 --width 32 --delay 20
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { Agent, request } from 'undici';
+import { platformAccount } from '../../api/ledger/accounts.ts';
+import { Ledger } from '../../api/ledger/ledger.ts';
+import { formatMoney, negate, picoDollars } from '../../api/ledger/money.ts';
+import { openLedgerDatabase } from '../../api/ledger/open.ts';
+import { freePort, startLiteLlm } from '../integration/litellm.ts';
+import { startApi } from '../integration/models-lab.ts';
+import { startPostgres } from '../integration/postgres.ts';
+
+const { values } = parseArgs({ options: { rate: { type: 'string', default: '40' }, seconds: { type: 'string', default: '10' }, width: { type: 'string', default: '32' }, delay: { type: 'string', default: '20' } } });
+const [rate, seconds, width] = [Number(values.rate), Number(values.seconds), Number(values.width)];
+
+interface Target {
+  readonly name: string;
+  readonly url: string;
+  readonly body: object;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+interface Measured {
+  readonly latencies: number[];
+  readonly failed: number;
+  readonly perSecond: number;
+}
+
+const agent = new Agent({ connections: 512, pipelining: 1 });
+
+async function call(target: Target, index: number): Promise<boolean> {
+  const { statusCode, body } = await request(target.url, {
+    method: 'POST', dispatcher: agent, body: JSON.stringify(target.body),
+    headers: { 'content-type': 'application/json', 'x-forwarded-for': `198.51.${index % 200}.1`, ...target.headers },
+  });
+  await body.dump();
+  return statusCode === 200;
+}
+
+/** Requests begin at a fixed rate, whether or not those before have ended: waiting in a queue counts as latency. */
+async function atFixedRate(target: Target): Promise<Measured> {
+  const latencies: number[] = [];
+  let failed = 0;
+  const start = performance.now();
+  const all = Array.from({ length: rate * seconds }, async (_, index) => {
+    const due = start + (index * 1000) / rate;
+    await sleep(Math.max(0, due - performance.now()));
+    const began = performance.now();
+    if (await call(target, index).catch(() => false)) latencies.push(performance.now() - began);
+    else failed += 1;
+  });
+  await Promise.all(all);
+  return { latencies, failed, perSecond: latencies.length / ((performance.now() - start) / 1000) };
+}
+
+/** So many callers, each with one request after the other. */
+async function asFastAsItGoes(target: Target): Promise<Measured> {
+  const latencies: number[] = [];
+  let [failed, index] = [0, 0];
+  const start = performance.now();
+  await Promise.all(Array.from({ length: width }, async () => {
+    while (performance.now() - start < seconds * 1000) {
+      const began = performance.now();
+      if (await call(target, (index += 1)).catch(() => false)) latencies.push(performance.now() - began);
+      else failed += 1;
+    }
+  }));
+  return { latencies, failed, perSecond: latencies.length / ((performance.now() - start) / 1000) };
+}
+
+function quantile(sorted: readonly number[], q: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
+}
+
+function line(name: string, { latencies, failed, perSecond }: Measured): string {
+  const sorted = latencies.toSorted((a, b) => a - b);
+  const quantiles = [0.5, 0.95, 0.99].map((q) => quantile(sorted, q).toFixed(1).padStart(8)).join(' ');
+  return `${name.padEnd(8)} ${perSecond.toFixed(1).padStart(8)} ${quantiles} ${String(failed).padStart(7)}`;
+}
+
+async function startUpstream(): Promise<{ url: string; process: ChildProcess }> {
+  const port = await freePort();
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'mock-upstream.ts'), String(port), values.delay], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(child.stdout, 'data');
+  return { url: `http://127.0.0.1:${port}`, process: child };
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'moorage-bench-'));
+const modelsFile = join(folder, 'models.yaml');
+writeFileSync(modelsFile, JSON.stringify({ models: [{ id: 'bench', label: 'Bench', maker: 'bench', quality: 'light', tier: 'free', in_per_m: '1', out_per_m: '1', upstream: 'bench' }] }));
+const [postgres, upstream] = await Promise.all([startPostgres(), startUpstream()]);
+const liteLlm = await startLiteLlm([{ name: 'bench', inPerToken: '0', outPerToken: '0.000001', apiBase: upstream.url }]);
+const databaseUrl = await postgres.createDatabase('bench');
+const ours = await startApi({
+  databaseUrl, router: { url: upstream.url, key: 'sk-bench-12345678' },
+  environment: { MOORAGE_ROUTER_KIND: 'openrouter', MOORAGE_MODELS_FILE: modelsFile, MOORAGE_FREE_QUOTA_USD: '1000', MOORAGE_DAILY_CAP_USD: '100000' },
+});
+
+const completion = { model: 'bench', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 100 };
+const targets: readonly Target[] = [
+  { name: 'direct', url: `${upstream.url}/chat/completions`, body: completion, headers: {} },
+  { name: 'LiteLLM', url: `${liteLlm.url}/chat/completions`, body: completion, headers: { authorization: `Bearer ${liteLlm.key}` } },
+  { name: 'ours', url: `${ours.url}/api/ask`, body: { prompt: 'Hello', max_tokens: 100 }, headers: {} },
+];
+process.stdout.write(`${cpus().length} processors; upstream answers after ${values.delay} ms; one process each of LiteLLM and the API; the load comes from the same machine\n`);
+let calls = 0n;
+for (const [title, run] of [[`${rate} requests/s for ${seconds} s`, atFixedRate], [`${width} callers without a pause for ${seconds} s`, asFastAsItGoes]] as const) {
+  process.stdout.write(`\n${title}\n${'path'.padEnd(8)} ${'req/s'.padStart(8)} ${'p50 ms'.padStart(8)} ${'p95 ms'.padStart(8)} ${'p99 ms'.padStart(8)}  failed\n`);
+  for (const target of targets) {
+    for (let warm = 0; warm < 50; warm += 1) if (await call(target, warm) && target.name === 'ours') calls += 1n;
+    const measured = await run(target);
+    if (target.name === 'ours') calls += BigInt(measured.latencies.length);
+    process.stdout.write(`${line(target.name, measured)}\n`);
+  }
+}
+await ours.stop();
+const database = await openLedgerDatabase(databaseUrl);
+const booked = negate(await new Ledger(database).balance(platformAccount('openrouter')));
+process.stdout.write(`\nbooked ${formatMoney(booked)} USD for ${calls.toString()} calls: ${booked === picoDollars(calls * 20_000_000n) ? 'exact' : 'WRONG'}\n`);
+await database.close();
+await liteLlm.stop();
+upstream.process.kill();
+await postgres.stop();
+await agent.close();
+rmSync(folder, { recursive: true });
