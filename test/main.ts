@@ -1,8 +1,8 @@
 // Runs the checks in stages and closes with one line that counts them all: `N passed, N failed`.
-import { spawnSync } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import { execa } from 'execa';
 import { stages, type Stage } from './stages.ts';
 
 interface Tally {
@@ -13,11 +13,18 @@ interface Tally {
 
 const [command = 'check', ...patterns] = process.argv.slice(2);
 
-/** A tool that checks the whole tree counts as one check. */
-function runTool(argv: readonly string[]): Tally {
-  const [file = '', ...rest] = argv;
-  const ended = spawnSync(file, rest, { stdio: 'inherit' });
-  return ended.status === 0 ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 };
+/** What a command says is shown as it comes when it runs alone, and in one piece when it runs beside others. */
+async function runTools(stage: Extract<Stage, { kind: 'tools' }>): Promise<Tally> {
+  const alone = stage.commands.length === 1;
+  const ended = await Promise.all(
+    stage.commands.map(async ([file = '', ...rest]) => {
+      const result = await execa(file, rest, { reject: false, stdin: 'ignore', all: true, ...(alone ? { stdout: 'inherit', stderr: 'inherit' } : {}) });
+      if (!alone) process.stdout.write(`${result.all ?? ''}\n`);
+      return result.exitCode === 0;
+    }),
+  );
+  const passed = ended.filter(Boolean).length;
+  return { passed, failed: ended.length - passed, skipped: 0 };
 }
 
 async function runTests(stage: Extract<Stage, { kind: 'tests' }>): Promise<Tally> {
@@ -38,10 +45,10 @@ async function runTests(stage: Extract<Stage, { kind: 'tests' }>): Promise<Tally
 
 const total: Tally = { passed: 0, failed: 0, skipped: 0 };
 for (const stage of stages(command)) {
-  if (patterns.length > 0 && stage.kind === 'tool') continue;
+  if (patterns.length > 0 && stage.kind === 'tools') continue;
   const started = performance.now();
   process.stdout.write(`\n== ${stage.name}\n`);
-  const tally = stage.kind === 'tool' ? runTool(stage.argv) : await runTests(stage);
+  const tally = stage.kind === 'tools' ? await runTools(stage) : await runTests(stage);
   total.passed += tally.passed;
   total.failed += tally.failed;
   total.skipped += tally.skipped;

@@ -1,7 +1,13 @@
 // The stages of `npm run check` and `npm test`, in order.
 
 export type Stage =
-  | { readonly kind: 'tool'; readonly name: string; readonly argv: readonly string[]; readonly gate: boolean }
+  | {
+      readonly kind: 'tools';
+      readonly name: string;
+      /** Commands that run side by side; each counts as one check. */
+      readonly commands: readonly (readonly string[])[];
+      readonly gate: boolean;
+    }
   | {
       readonly kind: 'tests';
       readonly name: string;
@@ -13,8 +19,7 @@ export type Stage =
       readonly gate: boolean;
     };
 
-const types: Stage = { kind: 'tool', name: 'types', argv: ['tsc', '--noEmit'], gate: false };
-const lint: Stage = { kind: 'tool', name: 'lint', argv: ['eslint', '.'], gate: false };
+const typesAndLint: Stage = { kind: 'tools', name: 'types and lint', commands: [['tsc', '--noEmit'], ['eslint', '.']], gate: false };
 const unit: Stage = {
   kind: 'tests',
   name: 'unit',
@@ -27,17 +32,17 @@ const unit: Stage = {
 /** Real binaries on loopback: API server and etcd, registry, BuildKit, network namespaces. */
 const integration: Stage = { kind: 'tests', name: 'integration', files: 'test/integration/**/*.test.ts', exclude: [], concurrency: 1, timeoutMs: 600_000, gate: false };
 /** Brings the one-machine node up first, and needs nothing else. */
-const cluster: Stage = { kind: 'tool', name: 'cluster up', argv: ['node', 'cluster/main.ts', 'up'], gate: true };
+const cluster: Stage = { kind: 'tools', name: 'cluster up', commands: [['node', 'cluster/main.ts', 'up']], gate: true };
 const e2e: Stage = { kind: 'tests', name: 'e2e', files: 'test/e2e/**/*.test.ts', exclude: ['test/e2e/last/**'], concurrency: 1, timeoutMs: 1_200_000, gate: false };
 /** Takes the cluster down, so only where nobody wants to go on using it. */
 const last: Stage = { kind: 'tests', name: 'teardown', files: 'test/e2e/last/**/*.test.ts', exclude: [], concurrency: 1, timeoutMs: 300_000, gate: false };
 
 const sets: Readonly<Record<string, readonly Stage[]>> = {
-  check: [types, lint, unit],
+  check: [typesAndLint, unit],
   unit: [unit],
   integration: [integration],
   e2e: [cluster, e2e],
-  test: [types, lint, unit, integration, cluster, e2e],
+  test: [typesAndLint, unit, integration, cluster, e2e],
 };
 
 /** Stages of a command; with CI set, `test` also proves that `down` leaves nothing. */
