@@ -1,4 +1,5 @@
 // Writes buildkitd.toml and the source policy: what a build may use, and from where.
+import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import type { PipelineInput } from '../contract.ts';
 
@@ -9,6 +10,9 @@ export interface DaemonPlaces {
   readonly root: string;
   readonly socket: string;
 }
+
+/** Runs the steps, with less than runc would give them. */
+const stepRuntime = fileURLToPath(new URL('step-runtime.sh', import.meta.url));
 
 /** TOML of a daemon for a single build: nothing is collected, nobody else's frontend runs, no entitlement can be asked for. */
 export function daemonConfig(input: ConfigInput, places: DaemonPlaces, processors: number): string {
@@ -22,7 +26,7 @@ export function daemonConfig(input: ConfigInput, places: DaemonPlaces, processor
     '[cdi]', '  disabled = true',
     '[history]', '  maxEntries = 2',
     '[worker.containerd]', '  enabled = false',
-    '[worker.oci]', '  enabled = true', '  snapshotter = "overlayfs"', '  gc = false', '  networkMode = "host"', '  noProcessSandbox = false', `  max-parallelism = ${Math.max(1, processors)}`,
+    '[worker.oci]', '  enabled = true', '  snapshotter = "overlayfs"', '  gc = false', '  networkMode = "host"', `  binary = ${quoted(stepRuntime)}`, '  noProcessSandbox = false', `  max-parallelism = ${Math.max(1, processors)}`,
     '[frontend."gateway.v0"]', '  enabled = false',
     '[frontend."dockerfile.v0"]', '  enabled = true',
     ...(input.mirror === undefined ? [] : ['[registry."docker.io"]', `  mirrors = [${quoted(input.mirror)}]`]),

@@ -1,6 +1,7 @@
 // The small parts of the build stage: configuration, policy, checks, ports, log.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { parse } from 'smol-toml';
 import { BuildLog } from '../../../controller/pipeline/build/build-log.ts';
 import { daemonConfig, plainHosts, registryHost, sourcePolicy } from '../../../controller/pipeline/build/daemon-config.ts';
@@ -19,7 +20,7 @@ test('the daemon runs no foreign frontend, gives no privilege, and knows the mir
   const input = sampleInput({ insecureRegistry: true, mirror: 'registry.example:5000', cache: 'cache.example:5001/cache/a' });
   assert.deepEqual(JSON.parse(JSON.stringify(parse(daemonConfig(input, { root: '/var/lib/b', socket: '/run/b.sock' }, 2)))), {
     'root': '/var/lib/b', 'insecure-entitlements': [], 'log': { format: 'text', level: 'warn' }, 'grpc': { address: ['unix:///run/b.sock'] }, 'otel': { socketPath: '/var/lib/b/otel.sock' }, 'cdi': { disabled: true }, 'history': { maxEntries: 2 },
-    'worker': { containerd: { enabled: false }, oci: { 'enabled': true, 'snapshotter': 'overlayfs', 'gc': false, 'networkMode': 'host', 'noProcessSandbox': false, 'max-parallelism': 2 } },
+    'worker': { containerd: { enabled: false }, oci: { 'enabled': true, 'snapshotter': 'overlayfs', 'gc': false, 'networkMode': 'host', 'binary': fileURLToPath(new URL('../../../controller/pipeline/build/step-runtime.sh', import.meta.url)), 'noProcessSandbox': false, 'max-parallelism': 2 } },
     'frontend': { 'gateway.v0': { enabled: false }, 'dockerfile.v0': { enabled: true } },
     'registry': { 'docker.io': { mirrors: ['registry.example:5000'] }, 'registry.example:5000': { http: true }, 'cache.example:5001': { http: true } },
   });
