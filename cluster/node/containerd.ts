@@ -37,7 +37,10 @@ function cniConfig(): string {
   });
 }
 
-/** The configuration. Without CAP_SYS_RESOURCE no sandbox can be given the score that Kubernetes asks for, so it is left as it is. */
+/**
+ * The configuration. Without CAP_SYS_RESOURCE no sandbox can be given the score that Kubernetes asks for, so it is left as it is.
+ * What an image declares as a VOLUME stays in the container's own layer: as a volume, nothing would count what is written there.
+ */
 export function containerdConfig(hosts: string, cni: string, canScore: boolean): string {
   return `version = 3
 root = "${join(paths.state, 'containerd')}"
@@ -55,6 +58,7 @@ restrict_oom_score_adj = ${String(!canScore)}
 netns_mounts_under_state_dir = true
 enable_unprivileged_ports = true
 enable_unprivileged_icmp = true
+ignore_image_defined_volumes = true
 
 [plugins."io.containerd.cri.v1.runtime".containerd]
 default_runtime_name = "runc"
