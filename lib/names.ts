@@ -42,6 +42,8 @@ export const annotations = {
   commit: 'moorage.dev/commit',
   /** On a pipeline Job: counts up with each pipeline of the app. */
   number: 'moorage.dev/number',
+  /** On a pipeline Job: when it was queued, to the millisecond; creationTimestamp has whole seconds. */
+  queuedAt: 'moorage.dev/queued-at',
   /** On a pipeline Job: why it was started. */
   reason: 'moorage.dev/reason',
   /** On a pipeline Job: hash of each build input, to say later which of them changed. */

@@ -1,4 +1,5 @@
 // The queue of builds: the list of suspended Jobs, oldest first. It is nowhere else.
+import { annotations } from '../../lib/names.ts';
 import { isFinished } from '../hosted-app/build/verdict.ts';
 import type { Job } from '../hosted-app/kinds.ts';
 
@@ -14,7 +15,11 @@ export function isRunning(job: Job): boolean {
 
 /** Those that wait, in the order in which they will run. */
 export function inOrder(jobs: readonly Job[]): Job[] {
-  return jobs.filter(isQueued).sort((a, b) => compare(a.metadata.creationTimestamp, b.metadata.creationTimestamp) || compare(a.metadata.name, b.metadata.name));
+  return jobs.filter(isQueued).sort((a, b) => compare(queuedAt(a), queuedAt(b)) || compare(a.metadata.name, b.metadata.name));
+}
+
+function queuedAt({ metadata }: Job): string {
+  return metadata.annotations?.[annotations.queuedAt] ?? metadata.creationTimestamp;
 }
 
 function compare(a: string, b: string): number {

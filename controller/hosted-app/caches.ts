@@ -1,41 +1,93 @@
 // The caches of the operator: which objects are mirrored, and what of each is worth its memory.
 import { labels } from '../../lib/names.ts';
-import { byLabel, type KubeObject, type Manager, type Reflector, type Resource } from '../runtime/index.ts';
-import { claims, deployments, hostedApps, jobs, pods, policies, routes, services, type Job, type Pod } from './kinds.ts';
-import { byApp, type Caches } from './observe.ts';
+import { byLabel, type KubeObject, type Manager, type Resource, type Store } from '../runtime/index.ts';
+import {
+  claims, deployments, hostedApps, jobs, pods, policies, routes, services, type ContainerStatus, type Deployment, type HostedAppObject, type HttpRoute, type Job, type Pod,
+} from './kinds.ts';
+import { packer, unpacking, type Packed, type Unpacking } from './packed.ts';
 import { childSelector } from './run/objects.ts';
+import { present } from './present.ts';
 import type { Settings } from './settings.ts';
+
+/** The caches that the operator reads; those of children have an index {@link byApp}, by the label of the app's name. */
+export interface Caches {
+  readonly apps: Unpacking<HostedAppObject>;
+  readonly jobs: Store<Job>;
+  readonly pipelinePods: Unpacking<Pod>;
+  readonly deployments: Unpacking<Deployment>;
+  readonly services: Unpacking<KubeObject>;
+  readonly policies: Unpacking<KubeObject>;
+  readonly claims: Unpacking<KubeObject>;
+  readonly pods: Unpacking<Pod>;
+  readonly routes: Unpacking<HttpRoute>;
+}
+
+/** Name of the index by app. */
+export const byApp = 'app';
 
 const indexers = { [byApp]: byLabel(labels.app) };
 
 /** Starts mirroring all that the reconciler reads. */
 export function mirror(manager: Manager, settings: Settings): Caches {
-  const { appsNamespace, buildsNamespace } = settings;
-  const children = <T extends KubeObject>(resource: Resource<T>): Reflector<T> =>
-    manager.reflect(resource, { namespace: appsNamespace, labelSelector: childSelector, indexers });
-  return {
-    apps: manager.reflect(hostedApps, { namespace: appsNamespace }).store,
-    jobs: manager.reflect(jobs, { namespace: buildsNamespace, labelSelector: labels.app, indexers, transform: slimJob }).store,
-    pipelinePods: manager.reflect(pods, { namespace: buildsNamespace, labelSelector: labels.app, indexers, transform: slimPod }).store,
-    deployments: children(deployments).store,
-    services: children(services).store,
-    policies: children(policies).store,
-    claims: children(claims).store,
-    pods: manager.reflect(pods, { namespace: appsNamespace, labelSelector: childSelector, indexers, transform: slimPod }).store,
-    routes: children(routes).store,
+  const { appsNamespace: apps, buildsNamespace: builds } = settings;
+  const packed = <T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector: string | undefined, keep: (object: T) => object): Unpacking<T> => {
+    // What the server sends is a T; what is kept of it is packed.
+    const transform = packer(labels.app, keep as (object: KubeObject) => object);
+    return unpacking(manager.reflect(resource as unknown as Resource<Packed>, { namespace, labelSelector, indexers, transform }).store);
   };
+  return {
+    apps: packed(hostedApps, apps, undefined, (app) => ({ ...app, metadata: withoutManagers(app) })),
+    jobs: manager.reflect(jobs, { namespace: builds, labelSelector: labels.app, indexers, transform: slimJob }).store,
+    pipelinePods: packed(pods, builds, labels.app, slimPod),
+    deployments: packed(deployments, apps, childSelector, slimChild),
+    services: packed(services, apps, childSelector, slimChild),
+    policies: packed(policies, apps, childSelector, slimChild),
+    claims: packed(claims, apps, childSelector, slimChild),
+    pods: packed(pods, apps, childSelector, slimPod),
+    routes: packed(routes, apps, childSelector, slimChild),
+  };
+}
+
+function withoutManagers(object: KubeObject): object {
+  return { ...object.metadata, managedFields: undefined };
+}
+
+/** All of the spec, so that a change by someone else's hand is seen and mended. */
+function slimChild(object: KubeObject & { spec?: unknown; status?: unknown }): object {
+  const { apiVersion, kind, spec, status } = object;
+  return { apiVersion, kind, metadata: withoutManagers(object), spec, status };
 }
 
 /** Of a Job's spec only `suspend` is read; the template is by far its biggest part. */
 function slimJob(job: Job): Job {
-  delete job.metadata.managedFields;
-  if (job.spec !== undefined) job.spec = { suspend: job.spec.suspend ?? false };
-  return job;
+  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels: marks, annotations } = job.metadata;
+  const { startTime, completionTime, conditions } = job.status ?? {};
+  return {
+    apiVersion: job.apiVersion,
+    kind: job.kind,
+    metadata: present({ name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels: marks, annotations }),
+    spec: { suspend: job.spec?.suspend ?? false },
+    status: present({ startTime, completionTime, conditions }),
+  };
 }
 
-/** Of a pod only metadata and status are read. */
-function slimPod(pod: Pod & { spec?: unknown }): Pod {
-  delete pod.metadata.managedFields;
-  delete pod.spec;
-  return pod;
+/** Of a pod only what tells how it fares is read. */
+function slimPod(pod: Pod): object {
+  const { apiVersion, kind, status } = pod;
+  const { phase, reason, message, conditions, initContainerStatuses, containerStatuses } = status ?? {};
+  return {
+    apiVersion,
+    kind,
+    metadata: { ...withoutManagers(pod), labels: undefined },
+    status: {
+      phase, reason, message,
+      conditions: conditions?.filter(({ type }) => type === 'Ready' || type === 'PodScheduled'),
+      initContainerStatuses: initContainerStatuses?.map(slimContainer),
+      containerStatuses: containerStatuses?.map(slimContainer),
+    },
+  };
+}
+
+function slimContainer({ name, ready, started, restartCount, state, lastState }: ContainerStatus): object {
+  return { name, ready, started, restartCount, state, lastState };
 }

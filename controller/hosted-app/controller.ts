@@ -2,10 +2,10 @@
 import type { Registry } from 'prom-client';
 import { isQueued } from '../build-queue/order.ts';
 import { labels } from '../../lib/names.ts';
-import { createController, ignoreStatus, labelKey, watches, type Client, type Controller, type EventRecorder, type KubeObject, type Logger, type Store, type Watch } from '../runtime/index.ts';
+import { createController, labelKey, watches, type Client, type Controller, type EventRecorder, type Logger, type Store, type Watch } from '../runtime/index.ts';
+import type { Caches } from './caches.ts';
 import { createErrands } from './errands.ts';
 import type { Job } from './kinds.ts';
-import type { Caches } from './observe.ts';
 import { probe } from './publish/probe.ts';
 import { createReconciler } from './reconcile.ts';
 import type { Settings } from './settings.ts';
@@ -31,7 +31,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
   const polls = createErrands({ run: (question: SourceQuestion) => askRepository(question, settings.gitHosts), group: ({ repo }) => hostOf(repo), limit: pollsPerHost, answered });
   const probes = createErrands({ run: (host: string) => probe(settings.probeUrl ?? '', host), group: () => 'gateway', limit: 16, answered });
   const toApp = labelKey(labels.app, settings.appsNamespace);
-  const children = [caches.jobs, caches.pipelinePods, caches.deployments, caches.services, caches.policies, caches.claims, caches.pods, caches.routes] as const;
+  const children = [caches.pipelinePods, caches.deployments, caches.services, caches.policies, caches.claims, caches.pods, caches.routes];
   const controller = createController({
     name: 'hosted-apps',
     workers: 8,
@@ -39,8 +39,9 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     log,
     registry,
     watches: [
-      watches(caches.apps, undefined, { changed: ignoreStatus }),
-      ...children.map((store: Store<KubeObject>) => watches(store, toApp)),
+      watches(caches.apps.store, undefined, { changed: (app, old) => app.wanted !== old.wanted }),
+      watches(caches.jobs, toApp),
+      ...children.map(({ store }) => watches(store, toApp)),
       placesInQueue(caches.jobs, toApp),
     ],
     reconcile: createReconciler({ client, caches, settings, recorder, polls, probes }),

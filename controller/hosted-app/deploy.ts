@@ -2,10 +2,11 @@
 import { annotations } from '../../lib/names.ts';
 import { timestamp } from './timestamp.ts';
 import { APPLIED_HASH_ANNOTATION, hashOf, type KubeObject, type Manifest, type Resource } from '../runtime/index.ts';
-import { claims as claimResource, deployments, policies, services, type Pod } from './kinds.ts';
+import { claims as claimResource, deployments, policies, secrets, services, type Pod } from './kinds.ts';
 import type { Observed } from './observed.ts';
 import { done, short, stalled, waiting, type Action, type Draft, type Outcome, type StepResult } from './outcome.ts';
 import { choose, type Choice } from './run/last-good.ts';
+import { modelsSecret } from './run/models.ts';
 import { claimsOf, deploymentOf, policyOf, replicasOf, serviceOf } from './run/objects.ts';
 import { diagnose, isReady, templateOf, type Expectation } from './run/pods.ts';
 import { judgeRollout } from './run/rollout.ts';
@@ -50,7 +51,7 @@ function takenBack(observed: Observed, wanted: Release, choice: Choice, now: Out
 
 function expectation(observed: Observed, port: number): Expectation {
   const { startupTime, healthPath, resources } = observed.app.spec.run;
-  return { port, startupMs: startupMs(observed.app), startupTime, healthPath, memory: resources.memory };
+  return { port, startupMs: startupMs(observed.app), startupTime, healthPath, memory: resources.memory, disk: resources.disk };
 }
 
 function applies(observed: Observed, deployment: Manifest, port: number): Action[] {
@@ -61,10 +62,17 @@ function applies(observed: Observed, deployment: Manifest, port: number): Action
   const claims = claimsOf(app, settings).map((manifest) => applyAction(claimResource, manifest, observed.claims.find((claim) => claim.metadata.name === manifest.metadata.name)));
   return [
     ...claims,
+    ...secretAction(observed, deployment),
     applyAction(policies, policyOf(app, settings, ports), observed.policy),
     applyAction(services, serviceOf(app), observed.service),
     applyAction(deployments, deployment, observed.deployment),
   ];
+}
+
+/** Made before the first pod that names it; later ones find it there. */
+function secretAction({ app, settings, deployment: cached }: Observed, deployment: Manifest): Action[] {
+  const manifest = modelsSecret(app, settings);
+  return manifest === undefined || (cached !== undefined && isApplied(cached, deployment)) ? [] : [{ kind: 'create', resource: secrets, manifest }];
 }
 
 function applyAction(resource: Resource, manifest: Manifest, cached: KubeObject | undefined): Action {

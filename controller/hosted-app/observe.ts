@@ -1,49 +1,22 @@
 // Gathers from the caches all that a reconcile looks at.
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import { inOrder, isQueued } from '../build-queue/order.ts';
-import { StallingError, type KubeObject, type Store } from '../runtime/index.ts';
+import { StallingError } from '../runtime/index.ts';
+import { byApp, type Caches } from './caches.ts';
 import type { Errands } from './errands.ts';
-import type { Deployment, HostedAppObject, HttpRoute, Job, Pod } from './kinds.ts';
+import type { HostedAppObject } from './kinds.ts';
 import type { Observed, ProbeAnswer } from './observed.ts';
 import { hostOf, type Settings } from './settings.ts';
 import { sourceIdentity } from './source.ts';
 import type { SourceAnswer, SourceQuestion } from './source/ls-remote.ts';
-
-/** The caches that the operator reads; those of children have an index `app`, by the label of the app's name. */
-export interface Caches {
-  readonly apps: Store<HostedAppObject>;
-  readonly jobs: Store<Job>;
-  readonly pipelinePods: Store<Pod>;
-  readonly deployments: Store<Deployment>;
-  readonly services: Store<KubeObject>;
-  readonly policies: Store<KubeObject>;
-  readonly claims: Store<KubeObject>;
-  readonly pods: Store<Pod>;
-  readonly routes: Store<HttpRoute>;
-}
-
-/** Name of the index by app. */
-export const byApp = 'app';
 
 interface Answers {
   readonly polls: Errands<SourceQuestion, SourceAnswer>;
   readonly probes: Errands<string, ProbeAnswer>;
 }
 
-/** Makes the observer. An app is parsed once for each version of it. */
+/** Makes the observer. */
 export function createObserver(caches: Caches, settings: Settings): (app: HostedAppObject, now: Date, answers: Answers) => Observed {
-  const parsed = new WeakMap<HostedAppObject, HostedApp>();
-
-  function parse(object: HostedAppObject): HostedApp {
-    const known = parsed.get(object);
-    if (known !== undefined) return known;
-    const result = hostedApp.safeParse(object);
-    const whole = result.success ? result : hostedApp.safeParse({ ...object, status: undefined });
-    if (!whole.success) throw new StallingError('SpecUnreadable', `The API server let through a spec that cannot be read: ${whole.error.message.slice(0, 500)}`);
-    parsed.set(object, whole.data);
-    return whole.data;
-  }
-
   return (object, now, { polls, probes }) => {
     const app = parse(object);
     const { name, namespace } = app.metadata;
@@ -67,4 +40,12 @@ export function createObserver(caches: Caches, settings: Settings): (app: Hosted
       route: caches.routes.get(key),
     };
   };
+}
+
+/** A status that cannot be read was written by an older version or another hand, and is made anew. */
+function parse(object: HostedAppObject): HostedApp {
+  const result = hostedApp.safeParse(object);
+  const whole = result.success ? result : hostedApp.safeParse({ ...object, status: undefined });
+  if (!whole.success) throw new StallingError('SpecUnreadable', `The API server let through a spec that cannot be read: ${whole.error.message.slice(0, 500)}`);
+  return whole.data;
 }

@@ -54,7 +54,7 @@ function start(observed: Observed, draft: Draft, wanted: Wanted): StepResult {
   const asked = draft.pipeline?.job === wanted.name && draft.pipeline.number === number ? draft.pipeline.stageSince : undefined;
   draft.pipeline = { job: wanted.name, number, reason, stage: 'Queued', stageSince: asked ?? timestamp(observed.now) };
   delete draft.findings;
-  const manifest = pipelineJob(observed.app, observed.settings, { ...wanted, number, reason });
+  const manifest = pipelineJob(observed.app, observed.settings, { ...wanted, number, reason, queuedAt: observed.now });
   return { outcomes: inTurn('Queued', `Pipeline ${number} of commit ${short(wanted.commit)} is queued: ${reason}.`), actions: [{ kind: 'create', resource: jobResource, manifest }] };
 }
 

@@ -4,12 +4,13 @@ import type { HostedAppStatus } from '../../crds/hosted-app.ts';
 import {
   ApiError, applyIfChanged, applyStatus, deleteObject, done as settled, isApiStatus, requeueAfter, refOf, type Client, type EventRecorder, type Reconcile, type ReconcileResult,
 } from '../runtime/index.ts';
+import type { Caches } from './caches.ts';
 import { decide, type Decision } from './decide.ts';
 import type { Errands } from './errands.ts';
 import { transitions } from './events.ts';
 import { hold, release } from './finalize.ts';
 import { hostedApps, type HostedAppObject } from './kinds.ts';
-import { createObserver, type Caches } from './observe.ts';
+import { createObserver } from './observe.ts';
 import type { Observed, ProbeAnswer } from './observed.ts';
 import { failed, type Action, type Outcomes } from './outcome.ts';
 import type { Settings } from './settings.ts';

@@ -33,6 +33,8 @@ export interface Settings {
   readonly run: {
     readonly runtimeClass?: string | undefined;
     readonly storageClass?: string | undefined;
+    /** How apps reach models; absent: they do not. */
+    readonly models?: { readonly baseUrl: string; readonly namespace: string; readonly tokenSecret: string } | undefined;
     /** Addresses that an app must not reach. */
     readonly closedCidrs: readonly string[];
   };

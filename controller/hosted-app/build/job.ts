@@ -14,6 +14,7 @@ export interface JobIdentity {
   readonly commit: string;
   readonly inputs: BuildInputs;
   readonly number: number;
+  readonly queuedAt: Date;
   /** Why it is made, for people. */
   readonly reason: string;
 }
@@ -45,6 +46,7 @@ export function pipelineJob(app: HostedApp, settings: Settings, identity: JobIde
         [annotations.commit]: identity.commit,
         [annotations.number]: String(identity.number),
         [annotations.reason]: identity.reason,
+        [annotations.queuedAt]: identity.queuedAt.toISOString(),
         [annotations.inputs]: JSON.stringify(identity.inputs.each),
         [annotations.appUid]: app.metadata.uid,
       },

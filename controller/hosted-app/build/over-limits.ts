@@ -25,6 +25,6 @@ function isOutOfMemory(pod: Pod): boolean {
 }
 
 /** Evicted for its own usage; an eviction for the node's sake says that "the node was low on resource" instead. */
-function isOutOfDisk(pod: Pod): boolean {
+export function isOutOfDisk(pod: Pod): boolean {
   return pod.status?.reason === 'Evicted' && /exceed/i.test(pod.status.message ?? '') && !/node was low/i.test(pod.status.message ?? '');
 }

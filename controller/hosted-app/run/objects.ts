@@ -3,6 +3,7 @@ import { labels } from '../../../lib/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import type { Manifest } from '../../runtime/index.ts';
 import { hostOf, type Settings } from '../settings.ts';
+import { modelEgress } from './models.ts';
 import { claimName, labelsOf, selectorOf, startupMs } from './template.ts';
 
 function child(app: HostedApp, apiVersion: string, kind: string, name: string, marks: Record<string, string> = {}): Manifest {
@@ -69,6 +70,7 @@ export function policyOf(app: HostedApp, settings: Settings, ports: readonly num
           to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'kube-system' } }, podSelector: { matchLabels: { 'k8s-app': 'kube-dns' } } }],
           ports: [{ port: 53, protocol: 'UDP' }, { port: 53, protocol: 'TCP' }],
         },
+        ...modelEgress(app, settings),
         open('0.0.0.0/0', closed(false)),
         open('::/0', closed(true)),
       ],

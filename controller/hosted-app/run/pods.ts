@@ -1,6 +1,8 @@
 // What the pods of a rollout tell: which ones serve, and why one does not.
 import { annotations } from '../../../lib/names.ts';
-import { heldBack, isTrue, unscheduled, type ContainerStatus, type Pod, type Terminated } from '../kinds.ts';
+import { conditionOf, heldBack, isTrue, unscheduled, type ContainerStatus, type Pod, type Terminated } from '../kinds.ts';
+import { clean } from '../../pipeline/text.ts';
+import { isOutOfDisk } from '../build/over-limits.ts';
 import type { Rejection } from '../outcome.ts';
 
 /** What an app was given, for messages. */
@@ -10,6 +12,7 @@ export interface Expectation {
   readonly startupTime: string;
   readonly healthPath: string | undefined;
   readonly memory: string;
+  readonly disk: string;
 }
 
 /** True when the pod takes requests. */
@@ -24,6 +27,7 @@ export function templateOf(pod: Pod): string | undefined {
 
 /** The reason why this pod does not serve, if it is one that its author can act on. */
 export function diagnose(pod: Pod, expected: Expectation, now: Date): Rejection | undefined {
+  if (ranOutOfDisk(pod, now)) return outOfDisk(pod, expected);
   const status = appStatus(pod);
   if (status === undefined || status.ready) return undefined;
   return misconfigured(status) ?? outOfMemory(status, expected) ?? neverListened(status, expected, now) ?? crashed(status);
@@ -54,10 +58,31 @@ function misconfigured(status: ContainerStatus): Rejection | undefined {
   switch (reason) {
     case 'CreateContainerConfigError':
       return { rule: 'run/misconfigured', message: `The app cannot be started as it is configured: ${said}.`, mend: 'Make the Secret and key that spec.run.secrets names, or correct the name.' };
+    case 'CreateContainerError':
+      // Much of this kind is the node's own trouble and passes.
+      return /\b(?:users?|groups?) (?:\S+: )?(?:not )?(?:found|no matching)|unable to find (?:user|group)|no matching entries/i.test(said)
+        ? { rule: 'run/no-such-user', message: `The image names a user or group that it does not have: ${said}.`, mend: 'Make the user in the Dockerfile (RUN useradd …) before USER names it, or give USER a number.' }
+        : undefined;
     case 'ErrImagePull': case 'ImagePullBackOff': case 'InvalidImageName':
       return { rule: 'run/image-pull', message: `The image cannot be fetched from the registry: ${said}.`, mend: "This is not your app's doing. It is tried again by itself; if the image is gone, ask for a rebuild." };
     default: return undefined;
   }
+}
+
+const recentlyMs = 10 * 60_000;
+
+/** Evicted for its own use of disk, and not so long ago that what runs now has nothing to do with it. */
+export function ranOutOfDisk(pod: Pod, now: Date): boolean {
+  const endedAt = conditionOf(pod.status?.conditions, 'Ready')?.lastTransitionTime ?? pod.metadata.creationTimestamp;
+  return isOutOfDisk(pod) && now.getTime() - Date.parse(endedAt) < recentlyMs;
+}
+
+function outOfDisk(pod: Pod, expected: Expectation): Rejection {
+  return {
+    rule: 'run/out-of-disk',
+    message: `The app wrote more than its ${expected.disk} of temporary disk and was stopped (${cut(clean(pod.status?.message ?? 'no message').trim())}).`,
+    mend: 'Raise spec.run.resources.disk, write less (caches, logs, uploads), or keep what must stay on a volume of spec.run.volumes.',
+  };
 }
 
 function outOfMemory(status: ContainerStatus, expected: Expectation): Rejection | undefined {
@@ -106,8 +131,9 @@ function livedFor(ended: Terminated): number {
 }
 
 function logOf(status: ContainerStatus): { log?: string } {
-  const text = lastEnd(status)?.message?.trim();
-  return text === undefined || text === '' ? {} : { log: text.slice(-8_000) };
+  // Written by the app: it is shown as the app's log, and in nobody's terminal does it do more than be read.
+  const text = clean(lastEnd(status)?.message ?? '').trim();
+  return text === '' ? {} : { log: text.slice(-8_000) };
 }
 
 function cut(text: string): string {

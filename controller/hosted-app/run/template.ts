@@ -5,6 +5,7 @@ import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { hashOf } from '../../runtime/index.ts';
 import { shareOf } from '../quantity.ts';
 import type { Settings } from '../settings.ts';
+import { modelVariables } from './models.ts';
 
 /** An image and where it came from. */
 export interface Release {
@@ -57,12 +58,12 @@ function podSpec(app: HostedApp, settings: Settings, release: Release): object {
     securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
     ...(runtimeClass === undefined ? {} : { runtimeClassName: runtimeClass }),
     ...(pullSecret === undefined ? {} : { imagePullSecrets: [{ name: pullSecret }] }),
-    containers: [container(app, release)],
+    containers: [container(app, settings, release)],
     ...(run.volumes.length === 0 ? {} : { volumes: run.volumes.map(({ name }) => ({ name, persistentVolumeClaim: { claimName: claimName(app.metadata.name, name) } })) }),
   };
 }
 
-function container(app: HostedApp, release: Release): object {
+function container(app: HostedApp, settings: Settings, release: Release): object {
   const { run } = app.spec;
   const limits = { cpu: run.resources.cpu, memory: run.resources.memory, 'ephemeral-storage': run.resources.disk };
   return {
@@ -71,7 +72,7 @@ function container(app: HostedApp, release: Release): object {
     imagePullPolicy: 'IfNotPresent',
     terminationMessagePolicy: 'FallbackToLogsOnError',
     ...(run.command.length === 0 ? {} : { command: run.command }),
-    env: variables(app, release.port),
+    env: [...variables(app, release.port), ...modelVariables(app, settings)],
     ports: [{ name: 'http', containerPort: release.port, protocol: 'TCP' }],
     resources: { limits, requests: { cpu: shareOf(limits.cpu, 10n), memory: shareOf(limits.memory, 4n) } },
     securityContext: { privileged: false, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'], add: capabilities } },

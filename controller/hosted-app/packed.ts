@@ -1,0 +1,41 @@
+// Keeps cached objects as text: a parsed object takes several times the memory, and most are never looked at between resyncs.
+import { hashOf, type KubeObject, type ObjectMeta, type Store } from '../runtime/index.ts';
+import { present } from './present.ts';
+
+/** An object of the cache. Its own metadata has what caches and watches need; all that was kept of it is in `text`. */
+export interface Packed extends KubeObject {
+  readonly text: string;
+  /** Differs when anything but the status does. */
+  readonly wanted: string;
+}
+
+/** Reads objects of one kind out of a cache. */
+export interface Unpacking<T extends KubeObject> {
+  get(key: string): T | undefined;
+  byIndex(index: string, value: string): T[];
+  /** The cache itself, to be watched. */
+  readonly store: Store<Packed>;
+}
+
+/** Unpacks on each read. The objects are the reader's own. */
+export function unpacking<T extends KubeObject>(store: Store<Packed>): Unpacking<T> {
+  return {
+    store,
+    get(key) {
+      const packed = store.get(key);
+      return packed === undefined ? undefined : JSON.parse(packed.text) as T;
+    },
+    byIndex: (index, value) => store.byIndex(index, value).map(({ text }) => JSON.parse(text) as T),
+  };
+}
+
+/** Packs what `keep` returns of an object; `label` is the one label that the cache files it by. */
+export function packer(label: string, keep: (object: KubeObject) => object): (object: KubeObject) => Packed {
+  return (object) => {
+    const { name, namespace, uid, resourceVersion, creationTimestamp, labels, generation, deletionTimestamp, annotations, finalizers } = object.metadata;
+    const value = labels?.[label];
+    const metadata: ObjectMeta = present({ name, namespace, uid, resourceVersion, creationTimestamp, labels: value === undefined ? undefined : { [label]: value } });
+    const wanted = hashOf([generation, deletionTimestamp, labels, annotations, finalizers]);
+    return { apiVersion: object.apiVersion, kind: object.kind, metadata, wanted, text: JSON.stringify(keep(object)) };
+  };
+}

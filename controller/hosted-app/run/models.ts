@@ -1,0 +1,50 @@
+// What an app needs to ask models: a Secret with base URL and token of its own, its variables, and the way to the API.
+import { appToken } from '../../../lib/app-token.ts';
+import { labels } from '../../../lib/names.ts';
+import type { HostedApp } from '../../../crds/hosted-app.ts';
+import { hashOf, type Manifest } from '../../runtime/index.ts';
+import type { Settings } from '../settings.ts';
+
+/** Variables that clients of the OpenAI form read by themselves. */
+const keys = { OPENAI_BASE_URL: 'base-url', OPENAI_API_KEY: 'token' } as const;
+
+/**
+ * The Secret, when the app may ask models and the installation makes tokens. Its name changes with what it holds, so that
+ * creating it once is enough: the operator neither reads nor overwrites Secrets.
+ */
+export function modelsSecret(app: HostedApp, settings: Settings): Manifest | undefined {
+  const { models } = settings.run;
+  if (models === undefined || !app.spec.models.enabled) return undefined;
+  const { name, namespace, uid } = app.metadata;
+  const stringData = { [keys.OPENAI_BASE_URL]: models.baseUrl, [keys.OPENAI_API_KEY]: appToken({ name, uid }, models.tokenSecret) };
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      name: `${name}-models-${hashOf(stringData).slice(0, 8)}`, namespace,
+      labels: { [labels.app]: name, [labels.component]: 'models', [labels.partOf]: 'moorage', [labels.managedBy]: 'moorage' },
+      ownerReferences: [{ apiVersion: app.apiVersion, kind: app.kind, name, uid, controller: true, blockOwnerDeletion: true }],
+    },
+    type: 'Opaque',
+    immutable: true,
+    stringData,
+  };
+}
+
+/** The app's variables from that Secret; those that the author has set stay the author's. */
+export function modelVariables(app: HostedApp, settings: Settings): object[] {
+  const secret = modelsSecret(app, settings);
+  if (secret === undefined) return [];
+  const taken = new Set([...app.spec.run.env, ...app.spec.run.secrets].map(({ name }) => name));
+  return Object.entries(keys).filter(([name]) => !taken.has(name)).map(([name, key]) => ({ name, valueFrom: { secretKeyRef: { name: secret.metadata.name, key } } }));
+}
+
+/** The opening in the app's NetworkPolicy towards the API; everything else inside the cluster stays closed. */
+export function modelEgress(app: HostedApp, settings: Settings): object[] {
+  const { models } = settings.run;
+  if (models === undefined || !app.spec.models.enabled) return [];
+  return [{
+    to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': models.namespace } }, podSelector: { matchLabels: { [labels.name]: 'moorage', [labels.component]: 'api' } } }],
+    ports: [{ port: 8080, protocol: 'TCP' }],
+  }];
+}
