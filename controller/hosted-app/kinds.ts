@@ -78,6 +78,8 @@ export const jobs = defineResource<Job>({ group: 'batch', version: 'v1', kind: '
 export const pods = defineResource<Pod>({ group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true });
 export const deployments = defineResource<Deployment>({ group: 'apps', version: 'v1', kind: 'Deployment', plural: 'deployments', namespaced: true });
 export const services = defineResource({ group: '', version: 'v1', kind: 'Service', plural: 'services', namespaced: true });
+/** Created for apps that ask models; never read. */
+export const secrets = defineResource({ group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true });
 export const claims = defineResource({ group: '', version: 'v1', kind: 'PersistentVolumeClaim', plural: 'persistentvolumeclaims', namespaced: true });
 export const policies = defineResource({ group: 'networking.k8s.io', version: 'v1', kind: 'NetworkPolicy', plural: 'networkpolicies', namespaced: true });
 export const routes = defineResource<HttpRoute>({ group: 'gateway.networking.k8s.io', version: 'v1', kind: 'HTTPRoute', plural: 'httproutes', namespaced: true });
