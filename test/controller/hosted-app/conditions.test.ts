@@ -5,7 +5,7 @@ import { publicStatus } from '../../../lib/public-status.ts';
 import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 import type { Observed, ProbeAnswer } from '../../../controller/hosted-app/observed.ts';
 import {
-  app, asked, at, built, cloned, complete, deployed, digest, ended, first, job, jobFailed, live, observe, outcome, pipelinePod, polled, pushed, reviewed, runs, second, settings,
+  app, asked, at, built, cloned, complete, deployed, evicted, digest, ended, first, job, jobFailed, live, observe, outcome, pipelinePod, polled, pushed, reviewed, runs, second, settings,
 } from './scenario.ts';
 
 interface Scenario {
@@ -107,6 +107,33 @@ const scenarios: readonly Scenario[] = [
     name: 'it never listens', rule: 'run/never-listened', phase: 'Rejected', public: 'rejected', asks: upkeep,
     observed: observe(app({}, built(first)), deployed(app({}, built(first)), { replicas: 1, updatedReplicas: 1 }, { started: false, state: { running: { startedAt: at(-121) } } })),
     conditions: conditions('Ready=False AppNeverListened', 'Stalled=True AppNeverListened', standing, 'Deployed=False AppNeverListened', 'Routed=True Routed'),
+  },
+  {
+    name: 'it names a user that it does not have', rule: 'run/no-such-user', phase: 'Rejected', public: 'rejected', asks: upkeep,
+    observed: observe(app({}, built(first)), deployed(app({}, built(first)), { replicas: 1, updatedReplicas: 1 }, {
+      state: { waiting: { reason: 'CreateContainerError', message: 'failed to create containerd container: mount callback failed on /var/lib/x: no users found' } },
+    })),
+    conditions: conditions('Ready=False AppMisconfigured', 'Stalled=True AppMisconfigured', standing, 'Deployed=False AppMisconfigured', 'Routed=True Routed'),
+  },
+  {
+    name: 'its container cannot be made for a reason of the node', phase: 'Deploying', public: 'in_pipeline', asks: upkeep,
+    observed: observe(app({}, built(first)), deployed(app({}, built(first)), { replicas: 1, updatedReplicas: 1 }, { state: { waiting: { reason: 'CreateContainerError', message: 'context deadline exceeded' } } })),
+    conditions: conditions('Ready=Unknown RollingOut', 'Reconciling=True RollingOut', standing, 'Deployed=Unknown RollingOut', 'Routed=True Routed'),
+  },
+  {
+    name: 'it was stopped for its disk, and the next one starts', rule: 'run/out-of-disk', phase: 'Rejected', public: 'rejected', asks: upkeep,
+    observed: observe(app({}, built(first)), evicted(app({}, built(first)), 1, 60, { replicas: 1, updatedReplicas: 1 }, { state: { running: { startedAt: at(-1) } } })),
+    conditions: conditions('Ready=False AppOutOfDisk', 'Stalled=True AppOutOfDisk', standing, 'Deployed=False AppOutOfDisk', 'Routed=True Routed'),
+  },
+  {
+    name: 'it is stopped for its disk again and again, and serves in between', rule: 'run/out-of-disk', phase: 'Rejected', public: 'live', asks: upkeep, served: first,
+    observed: observe(app({}, live(first)), evicted(app({}, live(first)), 3, 60)),
+    conditions: conditions('Ready=False AppOutOfDisk', 'Stalled=True AppOutOfDisk', standing, 'Deployed=False AppOutOfDisk', 'Routed=True Routed'),
+  },
+  {
+    name: 'it was stopped for its disk long ago', phase: 'Live', public: 'live', asks: upkeep, served: first,
+    observed: observe(app({}, live(first)), evicted(app({}, live(first)), 3, 3_600)),
+    conditions: conditions('Ready=True Live', standing, 'Deployed=True Available', 'Routed=True Routed'),
   },
   {
     name: 'it needs too much memory', rule: 'run/out-of-memory', phase: 'Rejected', public: 'rejected', asks: upkeep,

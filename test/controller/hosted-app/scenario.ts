@@ -138,6 +138,17 @@ export function deployed(of: HostedApp, counts: object = { replicas: 1, updatedR
   return { deployment, pods: [appPod(deployment, pod)], route: applied(decision, 'HTTPRoute', accepted) };
 }
 
+/** The same, with pods before that were evicted `seconds` ago because they wrote too much. */
+export function evicted(of: HostedApp, count: number, seconds: number, ...now: Parameters<typeof deployed> extends [HostedApp, ...infer Rest] ? Rest : never): Partial<Observed> {
+  const seen = deployed(of, ...now);
+  const stopped = (seen.pods ?? []).flatMap((pod) => Array.from({ length: count }, (_, index): Pod => ({
+    ...pod,
+    metadata: { ...pod.metadata, name: `stopped-${index}`, uid: `stopped-${index}` },
+    status: { phase: 'Failed', reason: 'Evicted', message: 'Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. ', conditions: [{ type: 'Ready', status: 'False', lastTransitionTime: at(-seconds) }] },
+  })));
+  return { ...seen, pods: [...(seen.pods ?? []), ...stopped] };
+}
+
 /** What comes of an observation: the status, and the conditions as short lines. */
 export function outcome(observed: Observed): { decision: Decision; status: HostedAppStatus; conditions: string[] } {
   const decision = decide(observed);
