@@ -7,6 +7,8 @@ import type { GitHosts } from '../lib/repository.ts';
 /** Settings of the API. */
 export interface ApiConfig {
   readonly port: number;
+  /** Port on which only /v1 answers, for hosted apps inside the cluster. */
+  readonly appsPort: number;
   /** Port of /healthz, /readyz and /metrics. */
   readonly internalPort: number;
   /** Like `https://moorage.localhost`, without a slash at the end. */
@@ -32,6 +34,7 @@ export const subnets = list.pipe(z.array(z.string().refine(isSubnet, 'must be ad
 
 const environment = z.object({
   MOORAGE_PORT: port.default(8080),
+  MOORAGE_APPS_PORT: port.default(8081),
   MOORAGE_INTERNAL_PORT: port.default(9090),
   MOORAGE_BASE_DOMAIN: z.string().regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, 'must be a domain in lower case, like apps.example.org'),
   MOORAGE_EXTERNAL_PORT: port.default(443),
@@ -53,6 +56,7 @@ export function readApiConfig(variables: NodeJS.ProcessEnv = process.env): ApiCo
   const read = readConfig(environment, variables);
   return {
     port: read.MOORAGE_PORT,
+    appsPort: read.MOORAGE_APPS_PORT,
     internalPort: read.MOORAGE_INTERNAL_PORT,
     baseUrl: new URL(`https://${read.MOORAGE_BASE_DOMAIN}:${read.MOORAGE_EXTERNAL_PORT}`).origin,
     appsNamespace: read.MOORAGE_APPS_NAMESPACE,

@@ -44,11 +44,13 @@ const models = startModels({
   settings: modelSettings, callerSalt: config.callerSalt, baseUrl: config.baseUrl, registry, log, findApp: (name) => modelAppOf(apps.get(name)),
 });
 const endpoints = [...models.endpoints, ...submitting];
-const app = createApp({
-  endpoints: [...endpoints, ...discoveryEndpoints(endpoints, config.baseUrl)],
+const serving = {
   baseUrl: config.baseUrl, callers: { salt: config.callerSalt, trustedProxies: config.trustedProxies },
   log, metrics: httpMetrics(registry), ending: ending.signal,
-});
+};
+const app = createApp({ ...serving, endpoints: [...endpoints, ...discoveryEndpoints(endpoints, config.baseUrl)] });
+// Apps reach this port without the gateway, so nothing that trusts what the gateway says of a caller answers there.
+const forApps = createApp({ ...serving, endpoints: endpoints.filter(({ path }) => path.startsWith('/v1/')) });
 
 const state = { draining: false };
 const health = await startHealthServer({
@@ -59,6 +61,7 @@ const health = await startHealthServer({
 // Before the cache is filled, every app would be unknown.
 await reflector.store.whenSynced(shutdown.signal);
 const server = await startServer({ port: config.port, fetch: app.fetch, log });
+const appServer = await startServer({ port: config.appsPort, fetch: forApps.fetch, log });
 
 shutdown.signal.addEventListener('abort', () => {
   void stop().catch((error: unknown) => { log.error({ err: error }, 'stopping failed'); }).finally(() => { shutdown.finish(); });
@@ -66,7 +69,8 @@ shutdown.signal.addEventListener('abort', () => {
 
 async function stop(): Promise<void> {
   state.draining = true;
-  await server.drain({ graceMs: config.drainSeconds * 1000, limitMs: 10_000, endStreams: () => { ending.abort(); } });
+  const drain = { graceMs: config.drainSeconds * 1000, limitMs: 10_000, endStreams: () => { ending.abort(); } };
+  await Promise.all([server.drain(drain), appServer.drain(drain)]);
   await models.stop();
   await reflecting;
   await health.close();

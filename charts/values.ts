@@ -84,6 +84,37 @@ const network = z.strictObject({
   metricsNamespaceLabels: labels.default({}).describe('Labels of the namespace that may read metrics; empty: none may.'),
 });
 
+const usd = z.string().regex(/^[0-9]{1,7}(\.[0-9]{1,12})?$/);
+
+const models = z.strictObject({
+  router: z.strictObject({
+    baseUrl: optional(z.string().regex(/^https?:\/\//)).default('').describe('Base URL of the model router, like https://openrouter.ai/api/v1 or http://litellm.llm.svc.cluster.local:4000. Empty: models are not asked, and say so.'),
+    kind: z.enum(['openrouter', 'litellm']).default('openrouter').describe('How the router tells what a call has cost.'),
+    keySecret: optional(name).default('').describe('Secret in the namespace of the release with the key `key`: the platform key of the router.'),
+    namespaceLabels: labels.default({}).describe('Labels of the namespace of a router inside the cluster. Empty: it is on the public internet.'),
+    port: port.default(443).describe('TCP port of the router; inside the cluster, that of its pods.'),
+  }).prefault({}).describe('Model router.'),
+  freeQuotaUsd: usd.default('0.05').describe('What a caller without a key may spend in a day, USD.'),
+  dailyCapUsd: usd.default('5').describe('What all calls with the platform key may cost together in a day, USD.'),
+  callSeconds: z.int().min(1).max(900).default(120).describe('Longest call.'),
+  listConfigMap: optional(name).default('').describe('ConfigMap in the namespace of the release with the key `models.yaml`, instead of the list in the image.'),
+  appTokenSecret: optional(name).default('').describe('Secret with the key `secret` (32 characters or more) that makes the tokens of apps. Empty: one is made once and kept.'),
+});
+
+const postgres = z.strictObject({
+  enabled: z.boolean().default(false).describe('Run a single PostgreSQL with the release: for trying out, without backup or failover. In production, set database.urlSecret.'),
+  image: z.string().min(1).default('postgres:17-bookworm').describe('Its image, 15 or newer.'),
+  storage: quantity.default('5Gi').describe('Size of its volume.'),
+  storageClass: optional(name).default('').describe('StorageClass of its volume; empty: the default of the cluster.'),
+  resources: resources.default({ requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '512Mi' } }),
+});
+
+const database = z.strictObject({
+  urlSecret: optional(name).default('').describe('Secret in the namespace of the release with the key `url`: postgres://user:password@host/database, version 15 or newer. Empty and no postgres.enabled: models are not asked.'),
+  cidrs: z.array(cidr).default([]).describe('Addresses of the server; empty: any.'),
+  port: port.default(5432).describe('Its TCP port.'),
+});
+
 export const values = z.strictObject({
   baseDomain: z.string().regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/).max(200).describe('The API answers at https://<baseDomain>, an app at https://<app>.<baseDomain>.'),
   externalPort: port.default(443).describe('Port in the addresses that people see.'),
@@ -111,6 +142,9 @@ export const values = z.strictObject({
     callerSaltSecret: optional(name).default('').describe('Secret with the key salt (32 characters or more) that hashes callers. Empty: one is made once and kept. Set it where the chart is rendered without a cluster (GitOps).'),
     drainSeconds: z.int().min(0).max(300).default(10).describe('After SIGTERM, how long requests are still served while the endpoint is taken away.'),
   }).prefault({ replicas: 2, resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '512Mi' } } }),
+  models: models.prefault({}).describe('Asking models: ask, compare, and /v1 for hosted apps.'),
+  database: database.prefault({}).describe('Where the ledger is kept.'),
+  postgres: postgres.prefault({}),
   network: network.prefault({}),
   hostUsers: z.boolean().default(false).describe('false: operator and API run in a user namespace too. true where nodes cannot.'),
   priorityClasses: z.strictObject({ create: z.boolean().default(true).describe('Make the priority classes moorage-system (operator, API) and moorage-builds (first to go when a node is short).') }).prefault({}),

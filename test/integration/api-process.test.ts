@@ -138,10 +138,10 @@ test('the command: usage and exit code 2', async () => {
 });
 
 test('the process: ready, serving, and on SIGTERM unready first while it goes on serving', async () => {
-  const [port, internal] = [await freePort(), await freePort()];
+  const [port, internal, models] = [await freePort(), await freePort(), await freePort()];
   const env = {
     KUBECONFIG: server.kubeconfig, MOORAGE_BASE_DOMAIN: 'moorage.test', MOORAGE_GIT_ALLOWED_HOSTS: 'git.test', MOORAGE_CALLER_SALT: 'x'.repeat(64),
-    MOORAGE_PORT: String(port), MOORAGE_INTERNAL_PORT: String(internal), MOORAGE_DRAIN_SECONDS: '2',
+    MOORAGE_PORT: String(port), MOORAGE_INTERNAL_PORT: String(internal), MOORAGE_APPS_PORT: String(models), MOORAGE_DRAIN_SECONDS: '2',
   };
   const api = execa('node', ['api/main.ts'], { cwd: root, reject: false, env });
   try {
@@ -150,6 +150,10 @@ test('the process: ready, serving, and on SIGTERM unready first while it goes on
     assert.equal((await fetch(`http://127.0.0.1:${internal}/healthz`)).status, 200);
     assert.match(await (await fetch(`http://127.0.0.1:${internal}/metrics`)).text(), /moorage_http_request_duration_seconds_count\{method="GET",route="\/",status="200"\}/);
     assert.equal((await fetch(`http://127.0.0.1:${port}/metrics`)).status, 404);
+    // Without a router and a database all else serves; the port of apps has nothing but /v1.
+    const asked = await fetch(`http://127.0.0.1:${port}/api/ask`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"prompt": "Hello"}' });
+    assert.deepEqual([asked.status, (await asked.text()).includes('MOORAGE_ROUTER_URL')], [503, true]);
+    assert.deepEqual(await Promise.all(['/v1/models', '/api/models', '/'].map(async (path) => (await fetch(`http://127.0.0.1:${models}${path}`)).status)), [503, 404, 404]);
     const submitted = await fetch(`http://127.0.0.1:${port}/api/submit`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"repo": "octo/process"}' });
     assert.equal(submitted.status, 200);
     const stream = await fetch(`http://127.0.0.1:${port}/api/submit-status/octo/process/log`);

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { before, test } from 'node:test';
 import { z } from 'zod';
 import { readApiConfig } from '../../api/config.ts';
+import { readModelSettings } from '../../api/models/config.ts';
 import { operatorConfig } from '../../controller/config.ts';
 import { chart, environmentOf, helm, named, ofKind, render, required, valuesFile, type Rendered } from './chart.ts';
 
@@ -71,6 +72,8 @@ test('no role is cluster-wide, names a wildcard, or reads Secrets', () => {
   assert.deepEqual([...ofKind(full, 'ClusterRole'), ...ofKind(full, 'ClusterRoleBinding')], []);
   for (const { metadata, rules } of ofKind(full, 'Role').map((object) => role.parse(object))) {
     for (const one of rules) {
+      // A right to create gives nothing to read: a Secret made is known to whoever made it.
+      if (one.resources.join() === 'secrets' && one.verbs.join() === 'create') continue;
       const words = [...one.apiGroups, ...one.resources, ...one.verbs];
       assert.ok(!words.some((word) => ['*', 'secrets', 'serviceaccounts/token', 'impersonate', 'escalate', 'bind', 'pods/exec'].includes(word)), `${metadata.namespace}/${metadata.name}: ${words.join(' ')}`);
     }
@@ -102,9 +105,10 @@ test('the internet that a build reaches leaves out pods, Services, nodes, privat
 test('the API lets in the gateway on its public port, and metrics only from the namespace that was named', () => {
   const ingress = (objects: readonly Rendered[], name: string): unknown => policy.parse(ofKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === name)).spec.ingress;
   const gateway = { from: [{ namespaceSelector: { matchLabels: required.gateway.namespaceLabels } }], ports: [{ protocol: 'TCP', port: 8080 }] };
+  const apps = { from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-apps' } } }], ports: [{ protocol: 'TCP', port: 8081 }] };
   const metrics = { from: [{ namespaceSelector: { matchLabels: { team: 'metrics' } } }], ports: [{ protocol: 'TCP', port: 9090 }] };
-  assert.deepEqual([ingress(plain, 'moorage-api'), ingress(plain, 'moorage-operator')], [[gateway], []]);
-  assert.deepEqual([ingress(full, 'moorage-api'), ingress(full, 'moorage-operator')], [[gateway, metrics], [metrics]]);
+  assert.deepEqual([ingress(plain, 'moorage-api'), ingress(plain, 'moorage-operator')], [[gateway, apps], []]);
+  assert.deepEqual([ingress(full, 'moorage-api'), ingress(full, 'moorage-operator')], [[gateway, apps, metrics], [metrics]]);
 });
 
 test('http is only a redirect, to the port that people see', () => {
@@ -123,11 +127,11 @@ test('no app can take the address of the API', () => {
 
 test('what users have made outlives the release', () => {
   const kept = full.filter(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy'] === 'keep').map(({ kind, metadata }) => `${kind} ${metadata.name}`);
-  assert.deepEqual(kept.sort(), ['CustomResourceDefinition hostedapps.moorage.dev', 'Namespace moorage-apps', 'Namespace moorage-builds', 'Secret moorage-caller-salt']);
+  assert.deepEqual(kept.sort(), ['CustomResourceDefinition hostedapps.moorage.dev', 'Namespace moorage-apps', 'Namespace moorage-builds', 'Secret moorage-app-token', 'Secret moorage-caller-salt']);
 });
 
 test('the switches leave out what an installation brings itself', async () => {
-  const objects = await render({ ...required, crd: { install: false }, namespaces: { create: false }, gateway: { ...required.gateway, create: false }, priorityClasses: { create: false }, api: { callerSaltSecret: 'mine' } });
+  const objects = await render({ ...required, crd: { install: false }, namespaces: { create: false }, gateway: { ...required.gateway, create: false }, priorityClasses: { create: false }, api: { callerSaltSecret: 'mine' }, models: { appTokenSecret: 'mine' } });
   for (const kind of ['CustomResourceDefinition', 'Namespace', 'Gateway', 'PriorityClass', 'Secret']) assert.deepEqual(ofKind(objects, kind), []);
   assert.equal(environmentOf(objects, 'operator')['MOORAGE_BUILDS_PRIORITY_CLASS'], '');
 });
@@ -147,9 +151,26 @@ test('the operator reads every setting that the chart gives it', () => {
 });
 
 test('no setting that the chart gives is one that nobody reads', () => {
-  for (const [component, file] of [['operator', 'controller/config.ts'], ['api', 'api/config.ts']] as const) {
-    const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+  for (const [component, files] of [['operator', ['controller/config.ts']], ['api', ['api/config.ts', 'api/models/config.ts']]] as const) {
+    const text = files.map((file) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')).join('\n');
     const unread = Object.keys(environmentOf(full, component)).filter((name) => name.startsWith('MOORAGE_') && !text.includes(`  ${name}:`));
-    assert.deepEqual(unread, [], `not in ${file}`);
+    assert.deepEqual(unread, [], `not in ${files.join()}`);
   }
+});
+
+test('models are switched on by a router and a database, and reach nothing else', async () => {
+  assert.equal(readModelSettings(environmentOf(plain, 'api')).router, undefined);
+  const objects = await render({ ...required, models: { router: { baseUrl: 'http://litellm.llm.svc.cluster.local:4000', kind: 'litellm', keySecret: 'router', namespaceLabels: { name: 'llm' }, port: 4000 }, freeQuotaUsd: '0.25' }, postgres: { enabled: true } });
+  const settings = readModelSettings({ ...environmentOf(objects, 'api'), MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64), MOORAGE_ROUTER_KEY: 'sk-platform', DATABASE_URL: 'postgres://moorage@moorage-postgres/moorage' });
+  assert.deepEqual([settings.router, settings.freeQuota], [{ kind: 'litellm', url: 'http://litellm.llm.svc.cluster.local:4000', key: 'sk-platform' }, 250_000_000_000n]);
+  assert.equal(operatorConfig({ ...environmentOf(objects, 'operator'), MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64) }).settings.run.models?.baseUrl, 'http://moorage-models.moorage-system.svc.cluster.local/v1');
+  const { spec } = policy.parse(ofKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === 'moorage-api'));
+  const database = { podSelector: { matchLabels: { 'app.kubernetes.io/name': 'moorage', 'app.kubernetes.io/instance': 'moorage', 'app.kubernetes.io/component': 'postgres' } } };
+  assert.deepEqual(spec.egress?.slice(-2), [
+    { ports: [{ protocol: 'TCP', port: 4000 }], to: [{ namespaceSelector: { matchLabels: { name: 'llm' } } }] },
+    { ports: [{ protocol: 'TCP', port: 5432 }], to: [database] },
+  ]);
+  assert.deepEqual(ofKind(objects, 'StatefulSet').map(({ metadata }) => metadata.name), ['moorage-postgres']);
+  const secrets = new Set(ofKind(objects, 'Secret').map(({ metadata }) => metadata.name));
+  assert.deepEqual([...secrets].sort(), ['moorage-app-token', 'moorage-caller-salt', 'moorage-postgres']);
 });

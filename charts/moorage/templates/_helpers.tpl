@@ -36,6 +36,15 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{ default "moorage-caller-salt" .Values.api.callerSaltSecret }}
 {{- end }}
 
+{{- define "moorage.appTokenSecret" -}}
+{{ default "moorage-app-token" .Values.models.appTokenSecret }}
+{{- end }}
+
+{{/* Name of the Secret with the database URL; empty where there is no database. */}}
+{{- define "moorage.databaseSecret" -}}
+{{- if .Values.database.urlSecret }}{{ .Values.database.urlSecret }}{{ else if .Values.postgres.enabled }}moorage-postgres{{ end }}
+{{- end }}
+
 {{/* Environment of both processes. */}}
 {{- define "moorage.env" -}}
 - {name: LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
@@ -52,6 +61,8 @@ app.kubernetes.io/component: {{ index . 1 }}
 - {name: MOORAGE_BUILDS_NAMESPACE, value: {{ .Values.namespaces.builds | quote }}}
 - {name: MOORAGE_GIT_ALLOWED_HOSTS, value: {{ join "," .Values.git.allowedHosts | quote }}}
 - {name: MOORAGE_GIT_INSECURE_HOSTS, value: {{ join "," .Values.git.insecureHosts | quote }}}
+- name: MOORAGE_APP_TOKEN_SECRET
+  valueFrom: {secretKeyRef: {name: {{ include "moorage.appTokenSecret" . }}, key: secret}}
 {{- end }}
 
 {{/* What every pod of ours has besides its containers: (list $ "operator"). */}}
@@ -90,6 +101,10 @@ topologySpreadConstraints:
 volumes:
   - name: tmp
     emptyDir: {sizeLimit: 256Mi}
+  {{- if and (eq $component "api") $root.Values.models.listConfigMap }}
+  - name: models
+    configMap: {name: {{ $root.Values.models.listConfigMap }}}
+  {{- end }}
 {{- end }}
 
 {{/* What every container of ours has: (list $ "operator"). */}}
@@ -107,6 +122,9 @@ securityContext:
   capabilities: {drop: [ALL]}
 volumeMounts:
   - {name: tmp, mountPath: /tmp}
+  {{- if and (eq $component "api") $root.Values.models.listConfigMap }}
+  - {name: models, mountPath: /etc/moorage, readOnly: true}
+  {{- end }}
 # The first start may wait for the API server; after that a process that hangs is started again.
 startupProbe:
   httpGet: {path: /healthz, port: internal}

@@ -63,3 +63,40 @@
     - {protocol: TCP, port: 9090}
 {{- end }}
 {{- end }}
+
+{{/* The model router: pods of a namespace, or the public internet. */}}
+{{- define "moorage.egressRouter" -}}
+{{- if .Values.models.router.baseUrl -}}
+- ports:
+    - {protocol: TCP, port: {{ .Values.models.router.port }}}
+  to:
+    {{- if .Values.models.router.namespaceLabels }}
+    - namespaceSelector:
+        matchLabels:
+          {{- toYaml .Values.models.router.namespaceLabels | nindent 10 }}
+    {{- else }}
+    {{- include "moorage.publicInternet" (splitList "," (include "moorage.closedCidrs" .)) | nindent 4 }}
+    {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The database: our own pod, or the addresses that were given. */}}
+{{- define "moorage.egressDatabase" -}}
+{{- if .Values.database.urlSecret -}}
+- ports:
+    - {protocol: TCP, port: {{ .Values.database.port }}}
+  {{- with .Values.database.cidrs }}
+  to:
+    {{- range . }}
+    - ipBlock: {cidr: {{ . | quote }}}
+    {{- end }}
+  {{- end }}
+{{- else if .Values.postgres.enabled -}}
+- ports:
+    - {protocol: TCP, port: 5432}
+  to:
+    - podSelector:
+        matchLabels:
+          {{- include "moorage.selector" (list . "postgres") | nindent 10 }}
+{{- end }}
+{{- end }}

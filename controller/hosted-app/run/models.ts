@@ -45,6 +45,7 @@ export function modelEgress(app: HostedApp, settings: Settings): object[] {
   if (models === undefined || !app.spec.models.enabled) return [];
   return [{
     to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': models.namespace } }, podSelector: { matchLabels: { [labels.name]: 'moorage', [labels.component]: 'api' } } }],
-    ports: [{ port: 8080, protocol: 'TCP' }],
+    // Of the API, only what answers apps.
+    ports: [{ port: 8081, protocol: 'TCP' }],
   }];
 }
