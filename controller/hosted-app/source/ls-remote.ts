@@ -1,6 +1,8 @@
 // Asks a git server which commit a revision is at, without fetching anything and without trusting the server.
+import { fileURLToPath } from 'node:url';
 import { simpleGit } from 'simple-git';
 import { parseRepository, RepositoryError, type GitHosts } from '../../../lib/repository.ts';
+import { oneLine } from '../../pipeline/text.ts';
 
 /** What is asked. */
 export interface SourceQuestion {
@@ -16,6 +18,7 @@ export type SourceAnswer =
 const commitId = /^([0-9a-f]{40}|[0-9a-f]{64})$/;
 const outputLimit = 1024 * 1024;
 const timeoutMs = 20_000;
+const boundedGit = fileURLToPath(new URL('bounded-git.sh', import.meta.url));
 
 /** True for a full commit id, which needs no asking. */
 export function isCommit(revision: string | undefined): revision is string {
@@ -42,11 +45,12 @@ async function listRemote(repo: string, revision: string | undefined, insecure: 
   const timer = setTimeout(() => { stop.abort(); }, timeoutMs);
   const git = simpleGit({
     baseDir: '/',
+    binary: boundedGit,
     abort: stop.signal,
     // A repository's server must not lead us to another host, nor be given anybody's credentials.
     config: ['http.followRedirects=false', 'credential.helper=', 'protocol.version=2', 'http.lowSpeedLimit=1', 'http.lowSpeedTime=10'],
     allowEnvironment: ['GIT_TERMINAL_PROMPT', 'GIT_ALLOW_PROTOCOL', 'GIT_CONFIG_NOSYSTEM', 'GIT_CONFIG_GLOBAL', 'GIT_ASKPASS', 'GIT_SSL_CAINFO'],
-    unsafe: { allowUnsafeCredentialHelper: true, allowUnsafeAskPass: true, allowUnsafeConfigPaths: true },
+    unsafe: { allowUnsafeCustomBinary: true, allowUnsafeCredentialHelper: true, allowUnsafeAskPass: true, allowUnsafeConfigPaths: true },
   });
   git.env(environment(insecure));
   let received = 0;
@@ -60,6 +64,7 @@ async function listRemote(repo: string, revision: string | undefined, insecure: 
     return await git.raw(['ls-remote', '--symref', '--', repo, ...candidates(revision).flatMap((name) => [name, `${name}^{}`])]);
   } catch (error) {
     if (received > outputLimit) throw new Error('the server sent more than 1 MiB of references', { cause: error });
+    if (/out of memory|memory exhausted|malloc failed/i.test(String(error))) throw new Error('the server sent more references than there is memory for', { cause: error });
     if (stop.signal.aborted) throw new Error(`no answer within ${timeoutMs / 1000} s`, { cause: error });
     throw error;
   } finally {
@@ -128,7 +133,7 @@ function explain(output: string): SourceAnswer {
 }
 
 function lastLine(output: string): string {
-  const lines = output.split('\n').map((line) => line.trim()).filter((line) => line !== '');
+  const lines = output.split('\n').map(oneLine).filter((line) => line !== '');
   return (lines.findLast((line) => line.startsWith('fatal:')) ?? lines.at(-1) ?? 'no answer').replace(/^fatal: /, '').slice(0, 300);
 }
 
