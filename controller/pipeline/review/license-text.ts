@@ -28,6 +28,16 @@ interface Known {
 const common = ['MIT', 'Apache-2.0', 'GPL-3.0-only', 'AGPL-3.0-only', 'BSD-3-Clause', 'MPL-2.0'];
 const sure = 0.95;
 
+/** Notices by which their licences ask to be named; some repositories keep only these. Each leads to an SPDX id. */
+const notices: readonly (readonly [RegExp, (version: string) => string])[] = [
+  [/licensed under the apache license version (2\.0) the license you may not use (?:this|these) (?:file|work|software|project)s? except in compliance with the license/g, () => 'Apache-2.0'],
+  [/under the terms of the gnu general public license as published by the free software foundation either version ([23]) of the license/g, (version) => `GPL-${version}.0-or-later`],
+  [/under the terms of the gnu affero general public license as published by the free software foundation either version (3) of the license/g, () => 'AGPL-3.0-or-later'],
+  [/under the terms of the gnu lesser general public license as published by the free software foundation either version (3) of the license/g, () => 'LGPL-3.0-or-later'],
+];
+/** A notice is about a hundred words; what is much longer says something else as well. */
+const noticeWords = 200;
+
 const known = new Map<string, Known>();
 
 /** Judges the text of a licence file. */
@@ -40,10 +50,19 @@ export function recognise(text: string): Verdict {
   // The SPDX text of the LGPL holds that of the GPL as well, which few copies do.
   if (/gnu lesser general public license version 3/.test(plain) && plain.includes('incorporates the terms and conditions of version 3 of the gnu general public license')) return { open: true, id: 'LGPL-3.0-or-later' };
   const best = closest(shingles);
-  if (best === undefined) return { open: false, reason: 'The text of the licence file is not that of an open-source licence on the SPDX list.' };
+  if (best === undefined) return noticed(plain, shingles.size);
   const added = restrictions.find(([pattern]) => pattern.test(plain) && !pattern.test(best.text));
   if (added !== undefined) return { open: false, reason: `The licence file holds ${best.id} and adds ${added[1]}, so it is not an open-source licence.` };
   return { open: true, id: best.id };
+}
+
+/** Judges a text that holds no licence: some only give notice of one. */
+function noticed(plain: string, words: number): Verdict {
+  const own = words > noticeWords || restrictions.some(([pattern]) => pattern.test(plain));
+  const found = own ? [] : notices.flatMap(([pattern, id]) => [...plain.matchAll(pattern)].map((match) => id(match[1] ?? '')));
+  const [id] = found;
+  if (id !== undefined) return { open: true, id };
+  return { open: false, reason: 'The text of the licence file is not that of an open-source licence on the SPDX list.' };
 }
 
 /** Among the licences that the text holds, the one that it resembles most: many are another one and a clause. */

@@ -7,6 +7,7 @@ import { Fault } from '../outcome.ts';
 import { run } from '../process.ts';
 import { childEnvironment } from '../settings.ts';
 import { oneLine, tail } from '../text.ts';
+import { onlyPublicTokens } from './json-web-token.ts';
 import type { ReviewContext, Rule } from './rule.ts';
 
 const report = z.array(z.object({ RuleID: z.string(), Description: z.string(), StartLine: z.int(), File: z.string() }));
@@ -30,7 +31,7 @@ export const secrets: Rule = {
     const leaks = await scan(context);
     const seen = new Set<string>();
     return leaks.flatMap((leak) => {
-      const finding = describe(leak, relative(context.source, leak.File));
+      const finding = describe(leak, relative(context.source, leak.File), context);
       const key = `${finding.rule}\n${finding.file ?? ''}\n${String(finding.line)}`;
       if (seen.has(key)) return [];
       seen.add(key);
@@ -40,13 +41,18 @@ export const secrets: Rule = {
 };
 
 /** Makes a finding that says where and what kind, never the secret itself. */
-function describe(leak: Leak, file: string): Finding {
-  const unsure = uncertain.has(leak.RuleID) || (sampled.has(leak.RuleID) && samplePath.test(file));
+function describe(leak: Leak, file: string, { tree }: Pick<ReviewContext, 'tree'>): Finding {
+  const unsure = uncertain.has(leak.RuleID) || (sampled.has(leak.RuleID) && samplePath.test(file))
+    || (leak.RuleID === 'jwt' && onlyPublicTokens(lineOf(tree.text(file), leak.StartLine), Date.now() / 1000));
   const what = oneLine(leak.Description).replace(/\.$/, '');
   return {
     rule: `secrets/${leak.RuleID}`, severity: unsure ? 'warning' : 'error', file, line: leak.StartLine,
     message: `${what}.`, mend: unsure ? mendWarning : mendError,
   };
+}
+
+function lineOf(text: string | undefined, number: number): string {
+  return text?.split('\n')[number - 1] ?? '';
 }
 
 /**

@@ -26,6 +26,9 @@ async function found(rule: Rule, context: ReviewContext): Promise<string[]> {
 
 const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${'a'.repeat(64)}\nsize 12345678\n`;
 const clause = '\n"Commons Clause" License Condition v1.0\nThe License does not include the right to Sell the Software.\n';
+const apacheNotice = 'Copyright 2026 Somebody\n\nLicensed under the Apache License, Version 2.0 (the "License");\nyou may not use this file except in compliance with the License.\nYou may obtain a copy of the License at\n\n    http://www.apache.org/licenses/LICENSE-2.0\n';
+const gplNotice = 'This program is free software: you can redistribute it and/or modify it under the terms of the GNU General Public License as published by the Free Software Foundation, either version 3 of the License, or (at your option) any later version.\n';
+const words = (count: number): string => Array.from({ length: count }, (_, index) => `term${index}`).join(' ');
 const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect: Expected }[] = [
   { name: 'within the limits', rule: limits, context: sampleContext({ a: 'x'.repeat(500), b: 'x'.repeat(500) }), expect: [] },
   { name: 'a file too large', rule: limits, context: sampleContext({ 'data/a': 'x'.repeat(501) }), expect: ['error limits/file-bytes data/a'] },
@@ -61,6 +64,10 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
   { name: 'a licence file by another name', rule: license, context: sampleContext({ 'Licence.md': mit }), expect: [] },
   { name: 'REUSE folder', rule: license, context: sampleContext({ 'LICENSES/MIT.txt': mit }), expect: [] },
   { name: 'an SPDX tag in the file', rule: license, context: sampleContext({ COPYING: 'SPDX-License-Identifier: Apache-2.0 OR MIT\n' }), expect: [] },
+  { name: 'only the notice of the Apache License', rule: license, context: sampleContext({ LICENSE: apacheNotice }), expect: [] },
+  { name: 'only the notice of the GPL', rule: license, context: sampleContext({ COPYING: gplNotice }), expect: [] },
+  { name: 'a notice with a limit', rule: license, context: sampleContext({ LICENSE: `${apacheNotice}\nFor non-commercial use only.\n` }), expect: ['error license/unrecognised LICENSE'] },
+  { name: 'a notice within other terms', rule: license, context: sampleContext({ LICENSE: `${apacheNotice}\n${'These other terms of ours hold for all the rest of it, which you may only read. '.repeat(3)}${words(300)}` }), expect: ['error license/unrecognised LICENSE'] },
   { name: 'package.json', rule: license, context: sampleContext({ 'package.json': '{"license":"(MIT OR GPL-3.0-or-later)"}' }), expect: [] },
   { name: 'pyproject.toml, both forms', rule: license, context: sampleContext({ 'pyproject.toml': '[project]\nlicense = {text = "BSD-3-Clause"}\n' }), expect: [] },
   { name: 'pyproject.toml of poetry', rule: license, context: sampleContext({ 'pyproject.toml': '[tool.poetry]\nlicense = "AGPL-3.0-only"\n' }), expect: [] },
