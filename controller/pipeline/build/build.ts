@@ -63,10 +63,11 @@ async function solveImage(solve: Solve, places: Places, tools: BuildTools): Prom
   const log = new BuildLog(tools.write, mostLogBytes);
   const add = (chunk: Buffer): void => { log.add(chunk); };
   const built = await run('buildctl', buildArguments(solve), { env: clientEnvironment(), onStdout: add, onStderr: add, keepBytes: 64 * 1024, ...(tools.signal === undefined ? {} : { signal: tools.signal }) });
+  const output = log.end();
   if (built.code === 0) return;
-  if (built.code === null) throw new Fault(`buildctl was ended by ${built.signal ?? 'a signal'}: ${oneLine(tail(log.end(), 300))}`);
+  if (built.code === null) throw new Fault(`buildctl was ended by ${built.signal ?? 'a signal'}: ${oneLine(tail(output, 300))}`);
   throw judgeFailure({
-    output: log.end(), dockerfile: (await readFile(solve.notes.dockerfile, 'utf8')).slice(0, dockerfileBytes),
+    output, dockerfile: (await readFile(solve.notes.dockerfile, 'utf8')).slice(0, dockerfileBytes),
     ...authored(solve.notes, places), ...(await mirrorAnswers(solve.input) ? { mirrorAnswers: true } : {}),
   });
 }

@@ -12,6 +12,7 @@ import { nextAddress } from '../../../controller/pipeline/clone/redirect.ts';
 import { ListingReader } from '../../../controller/pipeline/clone/listing.ts';
 import { Rejected } from '../../../controller/pipeline/outcome.ts';
 import { choosePython, satisfies } from '../../../controller/pipeline/plan/python-version.ts';
+import { onlyPublicTokens } from '../../../controller/pipeline/review/json-web-token.ts';
 import { recognise } from '../../../controller/pipeline/review/license-text.ts';
 import { memoryTree } from '../../../controller/pipeline/tree.ts';
 import { mit, sampleInput } from './sample.ts';
@@ -70,9 +71,33 @@ test('the port is the likeliest of those exposed', () => {
 test('the log is passed on up to its limit and kept at its end', () => {
   const passed: Buffer[] = [];
   const log = new BuildLog((chunk) => { passed.push(Buffer.from(chunk)); }, 10);
-  for (const text of ['12345', '6789012', 'never', 'last']) log.add(Buffer.from(text));
-  assert.equal(Buffer.concat(passed).toString(), '1234567890\n[the log is longer than 10 bytes; the rest is not shown]\n');
-  assert.ok(log.end().endsWith('neverlast'));
+  for (const text of ['12345', '6\n89012\n', 'never\n', 'last']) log.add(Buffer.from(text));
+  assert.ok(log.end().endsWith('never\nlast'));
+  assert.equal(Buffer.concat(passed).toString(), '123456\n890\n[the log is longer than 10 bytes; the rest is not shown]\n');
+});
+
+test("the builder's own chatter is kept out of the log, in any pieces, but not out of what the verdict is made of", () => {
+  const said = '#4 ERROR: failed to configure registry cache importer: r/cache/a:latest: not found\n#5 sha256:0a 1MB / 2MB 0.1s\n#6 [2/3] RUN make\n#6 ...\n#6 0.1 writing é\n#6 DONE 1s\n#7 pushing layers\nerror: no';
+  const bytes = Buffer.from(said);
+  for (let size = 1; size < 40; size += 3) {
+    const passed: Buffer[] = [];
+    const log = new BuildLog((chunk) => { passed.push(Buffer.from(chunk)); }, 1000);
+    for (let offset = 0; offset < bytes.length; offset += size) log.add(bytes.subarray(offset, offset + size));
+    assert.equal(log.end(), said);
+    assert.equal(Buffer.concat(passed).toString(), '#6 [2/3] RUN make\n#6 0.1 writing é\n#6 DONE 1s\nerror: no');
+  }
+});
+
+test('tokens that may be public', () => {
+  const token = (claims: object): string => `eyJhbGciOiJIUzI1NiJ9.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2lnbmF0dXJl`;
+  const anonymous = token({ iss: 'supabase', ref: 'abc', role: 'anon', exp: 2_000 });
+  assert.equal(onlyPublicTokens(`KEY=${anonymous}`, 1_000), true);
+  assert.equal(onlyPublicTokens(`KEY='${token({ iss: 'supabase-demo', role: 'service_role' })}';`, 1_000), true);
+  assert.equal(onlyPublicTokens(token({ sub: 'x', exp: 999 }), 1_000), true);
+  assert.equal(onlyPublicTokens(token({ sub: 'x', exp: 1_001 }), 1_000), false);
+  assert.equal(onlyPublicTokens(token({ role: 'service_role' }), 1_000), false);
+  assert.equal(onlyPublicTokens(`${anonymous} ${token({ role: 'service_role' })}`, 1_000), false);
+  assert.equal(onlyPublicTokens('none', 1_000), false);
 });
 
 test('redirects stay on their host', () => {
