@@ -65,14 +65,26 @@ function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | un
   if (name === undefined || why === undefined) return undefined;
   const line = lineOfImage(build, name);
   const rule = { rule: 'build/base-image', severity: 'error', ...place(build, line) } as const;
-  if (/denied by policy|not allowed by policy|source "?docker-image.*denied/i.test(error)) {
-    return { ...rule, message: `The base image ${name} may not be used.`, mend: 'Build on a public base image; images of other apps cannot be read.' };
-  }
+  const closed = closedImage(name, why, error);
+  if (closed !== undefined) return { ...rule, ...closed };
   const outOfReach = name.startsWith('docker.io/') && build.mirrorAnswers === true;
   if (!absent.test(why) && !outOfReach) return unavailable.test(why) ? new Fault(`the base image ${name} could not be fetched: ${head(why, 300)}`) : undefined;
   return {
     ...rule, message: `The base image ${name} cannot be found${absent.test(why) ? '' : ': the mirror does not have it, and Docker Hub cannot be reached from here'}.`,
     mend: `Check the name and tag in FROM (it must be public, and exist for this processor); these are always there: ${alwaysThere}.`,
+  };
+}
+
+/** Images that no other try brings: of other apps, or of a registry whose name has no address, which is misspelt or closed off here for good. */
+function closedImage(name: string, why: string, error: string): Pick<Finding, 'message' | 'mend'> | undefined {
+  if (/denied by policy|not allowed by policy|source "?docker-image.*denied/i.test(error)) {
+    return { message: `The base image ${name} may not be used.`, mend: 'Build on a public base image; images of other apps cannot be read.' };
+  }
+  const host = /^([^/]+[.:][^/]*)\//.exec(name)?.[1] ?? 'docker.io';
+  if (host === 'docker.io' || !why.includes('no such host')) return undefined;
+  return {
+    message: `The base image ${name} cannot be fetched: no registry is found under the name ${host}.`,
+    mend: `Check the registry in FROM. If it is right, this installation does not reach it, which only whoever runs it can change; these images are always there: ${alwaysThere}.`,
   };
 }
 

@@ -34,6 +34,11 @@ const verdicts: readonly { name: string; output: string; changes?: Partial<Faile
     output: 'error: failed to solve: python:3.11: failed to resolve source metadata for docker.io/library/python:3.11: failed to do request: Head "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io: no such host\n',
     rule: 'build/base-image', line: 1, message: /mirror does not have it/,
   },
+  {
+    name: 'an image of a registry that has no address', changes: { dockerfile: 'ARG A\nFROM registry.invalid/tools/uv:1\n' },
+    output: 'error: failed to solve: registry.invalid/tools/uv:1: failed to resolve source metadata for registry.invalid/tools/uv:1: failed to do request: Head "https://registry.invalid/v2/tools/uv/manifests/1": dial tcp: lookup registry.invalid on 192.0.2.1:53: no such host\n',
+    rule: 'build/base-image', line: 2, message: /under the name registry\.invalid/, mend: /always there/,
+  },
 ];
 
 for (const { name, output, changes, rule, line, message, mend } of verdicts) {
@@ -55,6 +60,7 @@ const faults: readonly { name: string; output: string }[] = [
   { name: 'no daemon', output: 'error: listing workers for Build: failed to list workers: Unavailable: connection error\n' },
   { name: 'nothing said', output: '' },
   { name: 'Docker Hub out of reach', output: 'error: failed to solve: python:3.11: failed to resolve source metadata for docker.io/library/python:3.11: failed to do request: Head "https://registry-1.docker.io/v2/": dial tcp: i/o timeout\n' },
+  { name: 'another registry out of reach', output: 'error: failed to solve: registry.example/a:1: failed to resolve source metadata for registry.example/a:1: failed to do request: Head "https://registry.example/v2/": dial tcp: i/o timeout\n' },
   { name: 'Docker Hub out of patience', output: 'error: failed to solve: failed to resolve source metadata for docker.io/library/python:3.11: unexpected status from HEAD request: 429 Too Many Requests\n' },
   { name: 'a package registry', output: step('ReadTimeoutError: HTTPSConnectionPool(host=\'files.pythonhosted.org\', port=443): Read timed out.') },
 ];
