@@ -18,10 +18,16 @@ export interface NodeProject {
   readonly engines: string | undefined;
   /** Installing needs more of the tree than the manifest and the lock file. */
   readonly needsTree: boolean;
+  /** A package compiles native code where no ready binary fits. */
+  readonly compiles: boolean;
 }
 
 const lockFiles: readonly (readonly [string, Manager])[] = [['pnpm-lock.yaml', 'pnpm'], ['yarn.lock', 'yarn'], ['package-lock.json', 'npm'], ['npm-shrinkwrap.json', 'npm']];
 const defaults: Readonly<Record<Manager, string>> = { npm: '', pnpm: '10.34.8', yarn: '1.22.22', berry: '4.18.1' };
+const lockBytes = 16 * 1024 * 1024;
+/** Helpers of packages that fetch a binary, and compile one where none fits this version of Node. */
+const compilers = /(?:^|["'\s/@])(?:node-pre-gyp|prebuild-install|node-gyp|nan)["'@:]/m;
+const native = ['sqlite3', 'better-sqlite3', 'bcrypt', 'canvas', 'argon2', 'node-pty', 'usb', 'serialport', 'leveldown', 'hnswlib-node', 'faiss-node'];
 const installScripts = ['preinstall', 'install', 'postinstall', 'prepare'];
 
 /** undefined when there is no package.json that can be read. */
@@ -39,6 +45,7 @@ export function readProject(tree: Tree): NodeProject | undefined {
   return {
     manager, managerVersion: version, scripts, dependencies, locked: own, file: own ? lock[0] : 'package.json',
     main: text(manifest, 'main'), engines: text(manifest, 'engines', 'node'), needsTree: needsTree(tree, manifest, scripts),
+    compiles: compiles(own ? tree.text(lock[0], lockBytes) : undefined, dependencies),
   };
 }
 
@@ -68,6 +75,10 @@ function needsTree(tree: Tree, manifest: unknown, scripts: Readonly<Record<strin
   const local = ['dependencies', 'devDependencies'].some((kind) => keys(manifest, kind).some((name) => /^(?:file|link|workspace|portal|patch):/.test(text(manifest, kind, name) ?? '')));
   return local || field(manifest, 'workspaces') !== undefined || installScripts.some((name) => name in scripts)
     || tree.has('pnpm-workspace.yaml') || ['patches', '.yarn'].some((folder) => tree.entry(folder)?.kind === 'directory');
+}
+
+function compiles(lock: string | undefined, dependencies: ReadonlySet<string>): boolean {
+  return native.some((name) => dependencies.has(name)) || (lock !== undefined && compilers.test(lock));
 }
 
 /** Does the range of engines.node leave room for a major version? A range that cannot be read does. */

@@ -2,8 +2,10 @@
 import type { Finding } from '../../../crds/hosted-app.ts';
 import type { Tree } from '../tree.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, step } from './dockerfile-text.ts';
+import type { NodeApp } from './node-app.ts';
+import { foreignAdapter } from './node-framework.ts';
 import { readProject, runsOn, type NodeProject } from './node-project.ts';
-import { findApp, type NodeApp } from './node-start.ts';
+import { findApp } from './node-start.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from './recipe.ts';
 import { serveFiles } from './static-server.ts';
 
@@ -16,18 +18,29 @@ export const node: Language = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const project = readProject(tree);
     if (project === undefined) return tree.has('package.json') ? malformed() : undefined;
-    const found = findApp(tree, project);
-    const app: NodeApp | undefined = found ?? (input.hasCommand ? { kind: 'server', command: '', because: 'run.command says how it starts.', prune: false } : undefined);
+    const misfit = input.hasCommand ? undefined : foreignAdapter(tree, project);
+    if (misfit !== undefined) return { problem: misfit };
+    const app = findApp(tree, project) ?? commanded(input);
     if (app === undefined) return tree.has('index.html') ? undefined : noStart();
-    const port = input.port ?? defaultPort;
-    const reason = `${project.file} makes this a Node app. ${app.because}`;
-    return {
-      plan: { strategy: 'node', reason, port, ...(app.framework === undefined ? {} : { framework: app.framework }) },
-      dockerfile: dockerfileText(reason, [...buildStage(input, project, app), '', ...runStage(tree, app, port)]),
-      ignore, findings: engineWarning(project),
-    };
+    return recipe(tree, input, project, app);
   },
 };
+
+/** Where the author says how it starts, nothing has to be found. */
+function commanded({ hasCommand }: PlanInput): NodeApp | undefined {
+  return hasCommand ? { kind: 'server', command: '', because: 'run.command says how it starts.', prune: false } : undefined;
+}
+
+function recipe(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp): Recipe {
+  const literal = app.kind === 'server' ? app.port : undefined;
+  const port = input.port ?? literal ?? defaultPort;
+  const reason = `${project.file} makes this a Node app. ${app.because}${literal === undefined ? '' : ` It listens on port ${literal} by its own code.`}`;
+  return {
+    plan: { strategy: 'node', reason, port, ...(app.framework === undefined ? {} : { framework: app.framework }) },
+    dockerfile: dockerfileText(reason, [...buildStage(input, project, app), '', ...runStage(tree, app, port)]),
+    ignore, findings: engineWarning(project),
+  };
+}
 
 function malformed(): Problem {
   return { problem: { rule: 'plan/manifest', severity: 'error', file: 'package.json', message: 'This file is not valid JSON.', mend: 'Mend it; "npm pkg get name" shows where it breaks.' } };
@@ -50,19 +63,30 @@ function engineWarning({ engines }: NodeProject): Finding[] {
 
 function buildStage(input: PlanInput, project: NodeProject, app: NodeApp): string[] {
   const manifests = ['package.json', ...(project.locked ? [project.file] : [])];
-  const built = project.scripts['build'] !== undefined;
+  const build = buildCommand(project, app);
   return [
     `FROM ${images.node} AS build`,
     'ENV CI=true NEXT_TELEMETRY_DISABLED=1 ASTRO_TELEMETRY_DISABLED=1 npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
+    ...(project.compiles ? compiler(project) : []),
     ...manager(project),
     'WORKDIR /app',
-    ...declaredArguments(input),
+    ...declaredArguments(input, app.kind === 'server' ? app.environment : {}),
     ...(project.needsTree ? ['COPY . .'] : [copy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] ./']),
     ...step(project.file, 'installing the packages', `RUN ${cache} ${install(project)}`),
     ...(project.needsTree ? [] : ['COPY . .']),
-    ...(built ? step('package.json', 'running the build script', `RUN ${cache} npm run build`) : []),
+    ...(build === undefined ? [] : step('package.json', 'running the build script', `RUN ${cache} ${build}`)),
     ...(app.kind === 'server' && app.prune ? step('package.json', 'removing development packages', `RUN ${cache} ${prune(project)}`) : []),
   ];
+}
+
+function buildCommand({ scripts }: NodeProject, { framework }: NodeApp): string | undefined {
+  if (scripts['build'] !== undefined) return 'npm run build';
+  return framework === 'Next.js' ? 'node_modules/.bin/next build' : undefined;
+}
+
+/** Headers of Node are in the image, so none have to be fetched. */
+function compiler({ file }: NodeProject): string[] {
+  return [...step(file, 'installing a compiler for native packages', 'RUN apt-get update && apt-get install --yes --no-install-recommends python3 make g++ && rm -rf /var/lib/apt/lists/*'), 'ENV npm_config_nodedir=/usr/local'];
 }
 
 function manager({ manager: name, managerVersion }: NodeProject): string[] {

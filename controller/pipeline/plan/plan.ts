@@ -4,6 +4,7 @@ import { Rejected } from '../outcome.ts';
 import { head, oneLine } from '../text.ts';
 import type { Tree } from '../tree.ts';
 import { authoredDockerfile } from './authored.ts';
+import { appFolders } from './below.ts';
 import { node } from './node.ts';
 import { python } from './python.ts';
 import type { Language, PlanInput, Problem, Recipe } from './recipe.ts';
@@ -12,7 +13,6 @@ import { staticSite } from './static.ts';
 const languages: readonly Language[] = [python, node, staticSite];
 
 const understood = 'a Dockerfile; Python (requirements.txt, pyproject.toml, uv.lock, setup.py); Node (package.json); a static site (index.html at the top or in public, dist, site, docs)';
-const manifests = /^(?:[^/]+\/){1,2}(?:Dockerfile|package\.json|requirements\.txt|pyproject\.toml|index\.html)$/;
 
 /**
  * Plans a tree (that of source.path).
@@ -34,7 +34,7 @@ function choose(tree: Tree, input: PlanInput): Recipe {
   const best = recipes.toSorted((one, other) => rank(one) - rank(other))[0];
   if (best !== undefined) return mention(best, recipes);
   const problem = answers.find((answer): answer is Problem => 'problem' in answer)?.problem;
-  throw new Rejected([problem ?? unknown(tree, input)]);
+  throw new Rejected([problem === undefined ? unknown(tree, input) : { ...problem, mend: `${problem.mend}${hint(tree)}` }]);
 }
 
 /** A Python web framework says most; a package.json beside it is often only for styles. */
@@ -52,11 +52,14 @@ function mention(best: Recipe, recipes: readonly Recipe[]): Recipe {
 }
 
 function unknown(tree: Tree, input: PlanInput): Finding {
-  const folders = [...new Set(tree.entries.filter((each) => each.kind === 'file' && manifests.test(each.path)).map((each) => each.path.slice(0, each.path.lastIndexOf('/'))))];
-  const hint = folders.length === 0 ? '' : ` There is something to build in ${folders.slice(0, 5).join(', ')}: set source.path to that folder.`;
   const where = input.path === '.' ? 'the repository' : `folder ${input.path}`;
   const what = input.build.strategy === 'auto' ? 'Nothing' : `Nothing of build.strategy ${input.build.strategy}`;
-  return { rule: 'plan/unknown', severity: 'error', message: `${what} that can be built was found at the top of ${where}.`, mend: `Add one of: ${understood}.${hint}` };
+  return { rule: 'plan/unknown', severity: 'error', message: `${what} that can be built was found at the top of ${where}.`, mend: `Add one of: ${understood}.${hint(tree)}` };
+}
+
+function hint(tree: Tree): string {
+  const folders = appFolders(tree);
+  return folders.length === 0 ? '' : ` There is something to build in ${folders.slice(0, 5).join(', ')}${folders.length > 5 ? ', …' : ''}: set source.path to that folder.`;
 }
 
 function bounded(recipe: Recipe): Recipe {

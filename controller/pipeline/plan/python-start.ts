@@ -2,6 +2,7 @@
 import { posix } from 'node:path';
 import type { Tree } from '../tree.ts';
 import { shellWord } from './dockerfile-text.ts';
+import { portOfCommand, portOfFile } from './port-literal.ts';
 import { procfile } from './procfile.ts';
 
 export interface PythonStart {
@@ -13,6 +14,8 @@ export interface PythonStart {
   /** Packages that the command needs and the author may not have named. */
   readonly needs: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
+  /** Port that it listens on whatever $PORT says. */
+  readonly port?: number | undefined;
 }
 
 interface Source {
@@ -28,7 +31,7 @@ const sourceBytes = 200 * 1024;
 /** How the app starts; undefined when nothing tells. Names are those of the wanted packages. */
 export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   const web = procfile(tree);
-  if (web !== undefined) return { command: web, because: 'The Procfile says how it starts.', needs: [] };
+  if (web !== undefined) return { command: web, because: 'The Procfile says how it starts.', needs: [], port: portOfCommand(web) };
   const sources = pythonSources(tree);
   return django(tree) ?? application(sources, names) ?? screen(sources, names) ?? plain(sources, tree);
 }
@@ -120,7 +123,7 @@ function screen(sources: readonly Source[], names: ReadonlySet<string>): PythonS
   if (gradio === undefined) return undefined;
   return {
     command: `export GRADIO_SERVER_PORT=$PORT; exec python ${shellWord(gradio.path)}`, framework: 'Gradio', because: `${gradio.path} imports gradio.`,
-    needs: names.has('gradio') ? [] : ['gradio'], environment: { GRADIO_SERVER_NAME: '0.0.0.0', GRADIO_ANALYTICS_ENABLED: 'False' },
+    needs: names.has('gradio') ? [] : ['gradio'], environment: { GRADIO_SERVER_NAME: '0.0.0.0', GRADIO_ANALYTICS_ENABLED: 'False' }, port: portOfFile(gradio.text),
   };
 }
 
@@ -128,5 +131,5 @@ function plain(sources: readonly Source[], tree: Tree): PythonStart | undefined 
   const file = ['main.py', 'app.py', 'server.py', 'run.py', '__main__.py'].find((each) => tree.has(each))
     ?? sources.find((each) => !each.path.includes('/') && /^if __name__ ?== ?["']__main__["']/m.test(each.text))?.path;
   if (file === undefined) return undefined;
-  return { command: `exec python ${shellWord(file)}`, because: `${file} is started by python and must listen on $PORT.`, needs: [] };
+  return { command: `exec python ${shellWord(file)}`, because: `${file} is started by python.`, needs: [], port: portOfFile(tree.text(file)) };
 }

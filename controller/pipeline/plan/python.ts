@@ -17,10 +17,21 @@ export const python: Language = {
     const packages = findPackages(tree);
     const start = findStart(tree, packages?.names ?? new Set());
     if (packages === undefined && (start === undefined || !looksLikePython(tree))) return undefined;
-    if (start === undefined && !input.hasCommand) return noStart(packages?.file);
-    return withImage(tree, input, packages, start);
+    return missing(input, packages, start) ?? withImage(tree, input, packages, start);
   },
 };
+
+function missing({ hasCommand }: PlanInput, packages: PythonPackages | undefined, start: PythonStart | undefined): Problem | undefined {
+  if (start === undefined) return hasCommand ? undefined : noStart(packages?.file);
+  return packages === undefined && start.framework !== undefined ? noPackages(start.framework) : undefined;
+}
+
+function noPackages(framework: string): Problem {
+  return { problem: {
+    rule: 'plan/no-packages', severity: 'error', message: `This is a ${framework} app, but no file lists the packages that it needs, ${framework} among them.`,
+    mend: `Add requirements.txt with a line for each package that the code imports, like "${framework.toLowerCase()}" ("pip freeze" in a working environment shows them), or pyproject.toml with its dependencies.`,
+  } };
+}
 
 interface Parts {
   readonly packages: PythonPackages | undefined;
@@ -52,19 +63,24 @@ function noStart(file = 'requirements.txt'): Problem {
 }
 
 function recipe(tree: Tree, input: PlanInput, { packages, start, choice }: Parts): Recipe {
-  const port = input.port ?? defaultPort;
-  const torch = [...(packages?.names ?? [])].find((name) => torchPackages.has(name));
-  const reason = [
-    packages === undefined ? 'Python files without a list of packages.' : `${packages.file} makes this a Python app.`,
-    start?.because ?? 'run.command says how it starts.',
-    choice.because,
-    torch === undefined ? undefined : `${torch} brings torch: its CPU wheels are taken.`,
-  ].filter((part) => part !== undefined).join(' ');
+  const port = input.port ?? start?.port ?? defaultPort;
+  const reason = reasonOf({ packages, start, choice });
   return {
     plan: { strategy: 'python', reason, port, ...(start?.framework === undefined ? {} : { framework: start.framework }) },
     dockerfile: dockerfileText(reason, [...buildStage(tree, input, { packages, start, choice }), '', ...runStage(tree, port, { packages, start, choice })]),
     ignore, findings: [],
   };
+}
+
+function reasonOf({ packages, start, choice }: Parts): string {
+  const torch = [...(packages?.names ?? [])].find((name) => torchPackages.has(name));
+  return [
+    packages === undefined ? 'Python files without a list of packages.' : `${packages.file} makes this a Python app.`,
+    start?.because ?? 'run.command says how it starts.',
+    start?.port === undefined ? undefined : `It listens on port ${start.port} by its own code.`,
+    choice.because,
+    torch === undefined ? undefined : `${torch} brings torch: its CPU wheels are taken.`,
+  ].filter((part) => part !== undefined).join(' ');
 }
 
 function buildStage(tree: Tree, input: PlanInput, { packages, start, choice }: Parts): string[] {

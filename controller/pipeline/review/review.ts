@@ -3,9 +3,12 @@ import type { Finding } from '../../../crds/hosted-app.ts';
 import type { PipelineInput, ReviewResult } from '../contract.ts';
 import { readNotes } from '../notes.ts';
 import { Rejected } from '../outcome.ts';
+import { appFolder } from '../plan/folder.ts';
 import { makePlan } from '../plan/plan.ts';
+import type { Recipe } from '../plan/recipe.ts';
 import { writePlan } from '../plan/write.ts';
 import type { Places } from '../settings.ts';
+import { head } from '../text.ts';
 import { diskTree } from '../tree.ts';
 import type { ReviewContext } from './rule.ts';
 import { rules } from './rules.ts';
@@ -13,18 +16,26 @@ import { rules } from './rules.ts';
 const mostFindings = 50;
 
 /** @throws Rejected when any rule finds an error or no plan fits, Fault when a tool of the review fails. */
-export async function review(input: PipelineInput, places: Places, say: (line: string) => void, signal?: AbortSignal): Promise<ReviewResult> {
+export async function review(asked: PipelineInput, places: Places, say: (line: string) => void, signal?: AbortSignal): Promise<ReviewResult> {
   const { gitlinks } = await readNotes(places.notes, 'clone');
   const tree = diskTree(places.source);
+  const input = { ...asked, path: appFolder(tree, asked) };
   const context: ReviewContext = { tree, source: places.source, notes: places.notes, input, gitlinks, ...(signal === undefined ? {} : { signal }) };
   const findings = await check(context);
   for (const each of findings) say(line(each));
   const [first, ...more] = findings.filter((each) => each.severity === 'error');
   if (first !== undefined) throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);
-  const recipe = makePlan(tree.below(input.path), input);
+  const recipe = noted(makePlan(tree.below(input.path), input), asked.path, input.path);
   await writePlan(recipe, input, places);
   say(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);
   return { findings: [...findings, ...recipe.findings].slice(0, mostFindings), plan: recipe.plan };
+}
+
+/** Says so where the app was looked for below the place that was asked for. */
+function noted(recipe: Recipe, asked: string, found: string): Recipe {
+  if (asked === found) return recipe;
+  const reason = head(`The app is in the folder ${found}, the only one with something to run. ${recipe.plan.reason}`, 390);
+  return { ...recipe, plan: { ...recipe.plan, reason } };
 }
 
 /** Findings of all rules. Every rule is asked, so that an author sees all there is to mend at once. */

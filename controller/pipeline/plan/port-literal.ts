@@ -1,0 +1,31 @@
+// Finds the port that a program listens on whatever $PORT says, by its start file or its start command.
+
+/** The environment has a say: process.env.PORT, os.environ.get("APP_PORT"), `const { PORT } = process.env`. */
+const asks = /(?:env|environ|getenv)\W{1,6}(?:get\W{1,3})?(?:\w{1,30}_)?PORT\b|\bPORT\b[^\n]{0,80}process\.env/i;
+const literals: readonly RegExp[] = [
+  /\.listen\(\s{0,9}\{?[^)\n]{0,40}?\b(\d{4,5})\b/g,
+  /\b(?:server_)?port["']?\s{0,9}[:=]\s{0,9}(\d{4,5})\b/gi,
+  /\(\s{0,9}["'][\d.:]{0,40}["']\s{0,9},\s{0,9}(\d{4,5})\s{0,9}\)/g,
+  /--port["'][^\n]{0,80}\bdefault\s?[:=]\s?(\d{4,5})\b/g,
+];
+const inCommand = /(?:--(?:server[.-])?port[ =]|\s-[lp] ?|[\d\]]:)(\d{4,5})\b/;
+/** Ports of databases and mail, which start files name as well. */
+const elsewhere: ReadonlySet<number> = new Set([1433, 1521, 2525, 3306, 5432, 5672, 6333, 6379, 8123, 9092, 9200, 11_211, 11_434, 19_530, 27_017]);
+
+/** Port written as a number in a start file; undefined when there is none, or the environment has a say. */
+export function portOfFile(text: string | undefined): number | undefined {
+  const code = (text ?? '').replace(/^[ \t]*(?:#|\/\/).*$/gm, '');
+  if (asks.test(code)) return undefined;
+  return literals.flatMap((each) => [...code.matchAll(each)].map((match) => Number(match[1]))).find(usable);
+}
+
+/** Port written as a number in a start command; undefined when there is none, or $PORT is in it. */
+export function portOfCommand(command: string): number | undefined {
+  if (/\bPORT\b/.test(command)) return undefined;
+  const port = Number(inCommand.exec(command)?.[1]);
+  return usable(port) ? port : undefined;
+}
+
+function usable(port: number): boolean {
+  return port >= 1024 && port <= 65_535 && !elsewhere.has(port);
+}
