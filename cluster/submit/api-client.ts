@@ -45,11 +45,11 @@ const problem = z.object({ detail: z.string(), errors: z.array(z.object({ field:
 
 /** An event of the log stream. */
 export type LogEvent =
-  | { readonly type: 'stage' | 'end'; readonly status: Status['status']; readonly stage: string | undefined; readonly position: number | undefined }
+  | { readonly type: 'stage' | 'end'; readonly status: Status['status']; readonly stage: string | undefined; readonly position: number | undefined; readonly message: string }
   | { readonly type: 'log'; readonly stage: string; readonly line: string }
   | { readonly type: 'gone' };
 
-const view = z.object({ status: status.shape.status, stage: z.string().optional(), position: z.number().optional(), update: status.shape.update });
+const view = z.object({ status: status.shape.status, message: z.string().default(''), stage: z.string().optional(), position: z.number().optional(), update: status.shape.update });
 const line = z.object({ stage: z.string(), line: z.string() });
 
 /** The API of one installation. */
@@ -116,8 +116,8 @@ function readEvent(event: string | undefined, data: string): LogEvent | undefine
   if (event === 'gone') return { type: 'gone' };
   if (event === 'log') return { type: 'log', ...line.parse(JSON.parse(data)) };
   if (event !== 'stage' && event !== 'end') return undefined;
-  const { status: word, stage, position, update } = view.parse(JSON.parse(data));
-  return { type: event, status: word, stage: stage ?? update?.stage, position: position ?? update?.position };
+  const { status: word, message, stage, position, update } = view.parse(JSON.parse(data));
+  return { type: event, status: word, stage: stage ?? update?.stage, position: position ?? update?.position, message };
 }
 
 function refusal(code: number, text: string): string {

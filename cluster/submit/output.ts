@@ -17,6 +17,7 @@ export function createOutput(write: (line: string) => void, now: () => number = 
   const start = now();
   let told = '';
   let logged = '';
+  let reached = '';
   const at = (text: string): void => { write(`${((now() - start) / 1000).toFixed(1).padStart(8)} s  ${harmless(text)}`); };
   return {
     say: at,
@@ -30,8 +31,9 @@ export function createOutput(write: (line: string) => void, now: () => number = 
         write(`${indent}  ${harmless(event.line)}`);
       } else if (event.type === 'stage' && event.stage !== undefined) {
         const text = `${event.stage}${event.position === undefined ? '' : `, place ${event.position}`}`;
-        if (text !== told) at(text);
+        if (text !== told) at(startsOver(reached, event.stage) ? `${text} again: ${event.message}` : text);
         told = text;
+        reached = event.stage;
       }
     },
     verdict(status, reason) {
@@ -45,6 +47,13 @@ export function createOutput(write: (line: string) => void, now: () => number = 
       for (const line of otherFindings(status.findings ?? [], reason)) write(line);
     },
   };
+}
+
+const stages = ['queued', 'cloning', 'reviewing', 'building'];
+
+/** A fault of the platform sends a commit back to an earlier stage; then its reader should hear why. */
+function startsOver(before: string, now: string): boolean {
+  return stages.indexOf(now) >= 0 && stages.indexOf(now) < stages.indexOf(before);
 }
 
 function reasonLines({ rule, file, line, message, mend, log }: Reason): string[] {

@@ -15,9 +15,9 @@ const reason: Reason = { rule: 'secrets/aws', file: 'a/b.py', line: 3, message: 
 
 test('to live', () => {
   const { output, lines } = recorded();
-  output.event({ type: 'stage', status: 'in_pipeline', stage: 'queued', position: 2 });
-  output.event({ type: 'stage', status: 'in_pipeline', stage: 'queued', position: 2 });
-  output.event({ type: 'stage', status: 'in_pipeline', stage: 'cloning', position: undefined });
+  output.event({ type: 'stage', status: 'in_pipeline', stage: 'queued', position: 2, message: 'It waits.' });
+  output.event({ type: 'stage', status: 'in_pipeline', stage: 'queued', position: 2, message: 'It waits.' });
+  output.event({ type: 'stage', status: 'in_pipeline', stage: 'cloning', position: undefined, message: '' });
   output.event({ type: 'log', stage: 'clone', line: 'fetching' });
   output.event({ type: 'log', stage: 'clone', line: '\u001b]0;owned\u0007done' });
   output.event({ type: 'log', stage: 'build', line: 'step 1' });
@@ -33,6 +33,14 @@ test('to live', () => {
     '     3.6 s  live',
     'https://hello.test',
   ]);
+});
+
+test('a commit that is sent back says why', () => {
+  const { output, lines } = recorded();
+  for (const [stage, message] of [['queued', 'It waits.'], ['building', 'It is built.'], ['queued', 'The registry did not answer.'], ['cloning', ''], ['deploying', '']] as const) {
+    output.event({ type: 'stage', status: 'in_pipeline', stage, position: undefined, message });
+  }
+  assert.deepEqual(lines.map((line) => line.slice(12)), ['queued', 'building', 'queued again: The registry did not answer.', 'cloning', 'deploying']);
 });
 
 test('to rejected: rule, place, why, mend, log, and what else was found', () => {
