@@ -41,12 +41,15 @@ export function readInput<Params extends z.ZodObject, Query extends z.ZodObject,
   return { params: params as z.output<Params>, query: query as z.output<Query>, body: body as z.output<Body> };
 }
 
+/** Errors that are told; a body of nothing but unknown fields must not be answered by ten times its length. */
+const mostErrors = 20;
+
 /** A problem that names what is wrong. */
 export function invalid(errors: readonly FieldError[]): Problem {
   const [first] = errors;
   const named = first === undefined || first.field === '' ? '' : `${first.field}: `;
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more, see errors)` : '';
-  return new Problem(invalidRequest, `${named}${first?.message ?? 'invalid'}${more}`, { errors });
+  return new Problem(invalidRequest, `${named}${first?.message ?? 'invalid'}${more}`, { errors: errors.slice(0, mostErrors) });
 }
 
 function fieldErrors(part: Part, schema: z.ZodType, issue: z.core.$ZodIssue): FieldError[] {

@@ -67,7 +67,7 @@ function protocolAllowed(url: URL, hosts: GitHosts): boolean {
 
 function fromParts(host: string, parts: readonly string[], hosts: GitHosts): Repository {
   const [owner, rawName] = parts;
-  const name = rawName?.replace(/\.git$/i, '');
+  const name = rawName?.replace(/(?:\.git)+$/i, '');
   if (parts.length !== 2 || owner === undefined || name === undefined || !segment.test(owner) || !segment.test(name)) {
     throw new RepositoryError('the repository path is not owner/name', `write it as owner/name or https://${host}/owner/name`);
   }

@@ -118,6 +118,16 @@ function statusEndpoint(services: SubmitServices): Endpoint {
 function logEndpoint(services: SubmitServices): Endpoint {
   const { apps, hosts, openLog, logStreams, metrics, keepaliveMs = 15_000, logRetryMs: retryMs = 500 } = services;
   let open = 0;
+  const openBy = new Map<string, number>();
+  // Nobody's streams leave none for the others.
+  const mostOfCaller = Math.ceil(logStreams / 4);
+  const count = (caller: string, change: 1 | -1): void => {
+    open += change;
+    metrics.streams.set(open);
+    const left = (openBy.get(caller) ?? 0) + change;
+    if (left === 0) openBy.delete(caller);
+    else openBy.set(caller, left);
+  };
   return defineEndpoint({
     method: 'GET',
     path: '/api/submit-status/{owner}/{name}/log',
@@ -136,19 +146,19 @@ function logEndpoint(services: SubmitServices): Endpoint {
     handler({ params, query }, context) {
       const app = findApp(apps, hosts, { ...params, ...query });
       if (open >= logStreams) throw new Problem(tooManyStreams, `${logStreams} logs are being followed; try again in 10 s, or poll the submit-status`, { headers: { 'retry-after': '10' } });
+      const caller = context.caller().hash;
+      if ((openBy.get(caller) ?? 0) >= mostOfCaller) throw new Problem(tooManyStreams, `you are following ${mostOfCaller} logs, which is all that one caller may; close one, or poll the submit-status`, { headers: { 'retry-after': '10' } });
       const writer = context.mediaType === plainText ? textWriter(places(services)) : eventWriter(places(services));
       const leaving = new AbortController();
       const events = follow(app.metadata.name, {
         apps, openLog, retryMs, signal: AbortSignal.any([context.signal, leaving.signal]), after: context.headers.get('last-event-id') ?? undefined,
       });
-      open += 1;
-      metrics.streams.set(open);
+      count(caller, 1);
       let counted = true;
       const closed = (): void => {
         if (!counted) return;
         counted = false;
-        open -= 1;
-        metrics.streams.set(open);
+        count(caller, -1);
       };
       context.signal.addEventListener('abort', closed);
       const body = byteStream({ events, writer, keepaliveMs, abort: () => { leaving.abort(); }, closed });

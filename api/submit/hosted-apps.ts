@@ -72,7 +72,7 @@ export function repositoryHost(app: App): string {
 
 /** The address without a slash or `.git` at the end, as `parseRepository` would write it. */
 export function repositoryUrl(app: App): string {
-  return app.spec.source.repo.replace(/\/+$/, '').replace(/\.git$/i, '');
+  return app.spec.source.repo.replace(/\/+$/, '').replace(/(?:\.git)+$/i, '');
 }
 
 function repositoryPath(app: App): string {

@@ -73,6 +73,7 @@ const cases: readonly Case[] = [
   invalid('unknown field', { repo, branch: 'main' }, ['branch'], /no such field/),
   invalid('prototype field', JSON.parse('{"repo": "octo/chat", "__proto__": {"x": 1}}'), ['__proto__'], /no such field/),
   invalid('all at once', { contact: 7, branch: 'main' }, ['repo', 'contact', 'branch'], /is missing/),
+  invalid('nothing but unknown fields', Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`f${index}`, 1])), ['repo', ...Array.from({ length: 19 }, (_, index) => `f${index}`)], /and 3000 more/),
   { name: 'unknown query', path: '/api/submit?x=1', init: submit({ repo }), status: 400, type: 'invalid-request', fields: ['x'], says: /no such field in the query/ },
   { name: 'host not allowed', path: '/api/submit-status/octo/chat?host=evil.example', status: 400, type: 'invalid-request', fields: ['host'], says: /evil\.example/ },
   { name: 'host twice', path: '/api/submit-status/octo/chat?host=git.test&host=other.test', status: 400, type: 'invalid-request', fields: ['host'], says: /must be a string/ },

@@ -9,6 +9,7 @@ const hosts: GitHosts = { allowed: ['github.com', 'git.local:8080'], insecure: [
 const accepted: readonly (readonly [string, string])[] = [
   ['owner/name', 'https://github.com/owner/name'],
   [' owner/name.git ', 'https://github.com/owner/name'],
+  ['owner/name.git.GIT', 'https://github.com/owner/name'],
   ['https://github.com/owner/name', 'https://github.com/owner/name'],
   ['https://GitHub.com/owner/name.git/', 'https://github.com/owner/name'],
   ['http://git.local:8080/a/b', 'http://git.local:8080/a/b'],

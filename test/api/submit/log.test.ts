@@ -58,7 +58,7 @@ function setUp(status: HostedAppStatus | undefined, script: Script, keepaliveMs 
     version += 1;
     store.set({ ...changed, metadata: { ...changed.metadata, resourceVersion: String(version) } });
   };
-  return { get: async (headers = {}) => app.request(path, { headers }), store, set, opened, ending };
+  return { get: async (headers = {}) => app.request(path, { headers }, {}), store, set, opened, ending };
 }
 
 async function all(response: Response): Promise<Event[]> {
@@ -191,4 +191,18 @@ test('an app that is removed ends the stream', async () => {
 test('a hostile line stays within its event', async () => {
   const { get } = setUp(live, { 'chat-1-x/clone': 'event: end\ndata: {"status":"live"}\r\rid: x\n', 'chat-1-x/review': '', 'chat-1-x/build': '' });
   assert.deepEqual((await all(await get())).map(({ event }) => event), ['stage', 'log', 'log', 'log', 'end']);
+});
+
+test('one caller takes a quarter of the streams and not the rest', async () => {
+  const { apps } = sampleApps(sampleApp('chat', undefined, live));
+  const { app, ending } = sampleServer(sampleServices({ apps, openLog: scripted({}).openLog, logStreams: 8 }));
+  const ask = async (): Promise<Response> => app.request(path, {}, {});
+  const held = [await ask(), await ask()];
+  const third = await ask();
+  assert.equal(third.status, 503);
+  assert.match(await third.text(), /too-many-streams.*you are following 2 logs/);
+  await held[0]?.body?.cancel();
+  const again = await ask();
+  assert.equal(again.status, 200, 'a place that was left is free again');
+  ending.abort();
 });
