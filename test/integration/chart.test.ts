@@ -152,7 +152,8 @@ const rights: readonly (readonly [Right, boolean])[] = [
   [{ who: 'operator', verb: 'create', what: 'events@events.k8s.io', where: 'moorage-apps' }, true],
   ...['moorage-apps', 'moorage-builds', 'moorage-system', 'kube-system'].flatMap((where) =>
     (['operator', 'api'] as const).flatMap((who) => [
-      ...['get', 'list', 'create'].map((verb) => [{ who, verb, what: 'secrets', where }, false] as const),
+      // Creating the token of an app gives nothing to read.
+      ...['get', 'list', 'watch', 'update', 'patch', 'delete', 'create'].map((verb) => [{ who, verb, what: 'secrets', where }, verb === 'create' && who === 'operator' && where === 'moorage-apps'] as const),
       [{ who, verb: 'create', what: 'pods/exec', where }, false] as const,
       [{ who, verb: 'create', what: 'rolebindings@rbac.authorization.k8s.io', where }, false] as const,
     ])),
@@ -179,6 +180,7 @@ test('the API may submit and annotate an app, and change nothing else of it', as
   const patch = (change: object): Promise<string> => server.kubectl('patch', 'happ', 'submitted', '-n', 'moorage-apps', asApi, '--type=merge', '-p', JSON.stringify(change));
   const secrets = [{ name: 'KEY', secret: 'keys', key: 'one' }];
   await assert.rejects(kubectlWith(server, [app({ source, run: { secrets } })], 'create', asApi), /is given no Secrets; add spec\.run\.secrets with kubectl/);
+  await assert.rejects(kubectlWith(server, [app({ source, models: { enabled: true } })], 'create', asApi), /may not spend on models; set spec\.models\.enabled with kubectl/);
   await kubectlWith(server, [app({ source })], 'create', asApi);
   await patch({ metadata: { annotations: { 'moorage.dev/poll': 'now' } } });
   await assert.rejects(patch({ spec: { run: { secrets } } }), /not change its spec/);
