@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client';
 import { labels } from '../../lib/names.ts';
 import { createController, done, watches, type Client, type Controller, type Logger, type Store } from '../runtime/index.ts';
 import { jobs as jobResource, type Job } from '../hosted-app/kinds.ts';
-import { inOrder, isRunning } from './order.ts';
+import { inOrder, isQueued, isRunning } from './order.ts';
 
 export interface BuildQueueOptions {
   readonly client: Client;
@@ -27,8 +27,11 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
     registry,
     watches: [watches(options.jobs, () => [key], { changed: (job, old) => isRunning(job) !== isRunning(old) })],
     async reconcile(_key, { signal, log: context }) {
+      if (!options.jobs.list().some(isQueued)) return done;
       const all: Job[] = [];
-      for await (const job of client.listAll(jobResource, { namespace, labelSelector: labels.app, signal })) all.push(job);
+      // Most Jobs have done their work well and are kept for their logs; the server need not send them.
+      const unfinished = { namespace, labelSelector: labels.app, fieldSelector: 'status.successful=0' };
+      for await (const job of client.listAll(jobResource, { ...unfinished, signal })) all.push(job);
       const free = Math.max(0, concurrency - all.filter(isRunning).length);
       for (const job of inOrder(all).slice(0, free)) {
         const { uid, resourceVersion } = job.metadata;

@@ -25,6 +25,9 @@ export interface Caches {
 /** Name of the index by app. */
 export const byApp = 'app';
 
+/** Small pages: what a page takes while it is parsed is never given back wholly. */
+const pageSize = 100;
+
 const indexers = { [byApp]: byLabel(labels.app) };
 
 /** Starts mirroring all that the reconciler reads. */
@@ -33,11 +36,11 @@ export function mirror(manager: Manager, settings: Settings): Caches {
   const packed = <T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector: string | undefined, keep: (object: T) => object): Unpacking<T> => {
     // What the server sends is a T; what is kept of it is packed.
     const transform = packer(labels.app, keep as (object: KubeObject) => object);
-    return unpacking(manager.reflect(resource as unknown as Resource<Packed>, { namespace, labelSelector, indexers, transform }).store);
+    return unpacking(manager.reflect(resource as unknown as Resource<Packed>, { pageSize, namespace, labelSelector, indexers, transform }).store);
   };
   return {
     apps: packed(hostedApps, apps, undefined, (app) => ({ ...app, metadata: withoutManagers(app) })),
-    jobs: manager.reflect(jobs, { namespace: builds, labelSelector: labels.app, indexers, transform: slimJob }).store,
+    jobs: manager.reflect(jobs, { pageSize, namespace: builds, labelSelector: labels.app, indexers, transform: slimJob }).store,
     pipelinePods: packed(pods, builds, labels.app, slimPod),
     deployments: packed(deployments, apps, childSelector, slimChild),
     services: packed(services, apps, childSelector, slimChild),

@@ -1,0 +1,99 @@
+// What is put into the cluster for an app: pods that may do little, policies that let little through, rollouts that lose nothing.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { z } from 'zod';
+import { pipelineInput } from '../../../controller/pipeline/contract.ts';
+import { least, shareOf } from '../../../controller/hosted-app/quantity.ts';
+import type { Manifest } from '../../../controller/runtime/index.ts';
+import { app, built, deployed, first, live, observe, outcome, polled, second } from './scenario.ts';
+
+function wanted(observed: ReturnType<typeof observe>, kind: string): Manifest {
+  const found = outcome(observed).decision.actions.map(({ action }) => action).find((action) => (action.kind === 'apply' || action.kind === 'create') && action.manifest.kind === kind);
+  assert.ok(found?.kind === 'apply' || found?.kind === 'create', `no ${kind}`);
+  return found.manifest;
+}
+
+const container = z.looseObject({ name: z.string(), securityContext: z.looseObject({ privileged: z.literal(false), allowPrivilegeEscalation: z.boolean().optional(), capabilities: z.looseObject({}) }), resources: z.looseObject({ limits: z.record(z.string(), z.string()) }), env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })), volumeMounts: z.array(z.looseObject({ name: z.string() })).optional() });
+const podSpec = z.looseObject({ hostUsers: z.literal(false), automountServiceAccountToken: z.literal(false), enableServiceLinks: z.literal(false), containers: z.array(container), initContainers: z.array(container).optional() });
+const workload = z.looseObject({ spec: z.looseObject({ strategy: z.unknown().optional(), template: z.looseObject({ spec: podSpec }) }) });
+
+test('the pod of an app has a user namespace, few capabilities, limits on all, and no token', () => {
+  const { spec } = workload.parse(wanted(observe(app({}, built(first))), 'Deployment')).spec.template;
+  assert.deepEqual(spec['securityContext'], { seccompProfile: { type: 'RuntimeDefault' } });
+  const [only] = spec.containers;
+  assert.deepEqual(only?.securityContext, { privileged: false, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'], add: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE'] } });
+  assert.deepEqual(only.resources.limits, { cpu: '1', memory: '512Mi', 'ephemeral-storage': '1Gi' });
+  assert.deepEqual(only.env, [{ name: 'PORT', value: '8080' }]);
+});
+
+test('only the build container of a pipeline has the push secret and any capability', () => {
+  const { spec } = workload.parse(wanted(observe(app({}, polled(first))), 'Job')).spec.template;
+  assert.deepEqual(spec.initContainers?.map(({ name }) => name), ['clone', 'review']);
+  for (const checkout of spec.initContainers ?? []) {
+    assert.deepEqual(checkout.securityContext.capabilities, { drop: ['ALL'] });
+    assert.deepEqual(checkout.volumeMounts?.map(({ name }) => name), ['workspace']);
+  }
+  const [build] = spec.containers;
+  assert.deepEqual(build?.securityContext.capabilities, { add: ['SYS_ADMIN', 'NET_ADMIN'] });
+  assert.ok(build.volumeMounts?.some(({ name }) => name === 'registry'));
+  const input = pipelineInput.parse(JSON.parse(build.env.find(({ name }) => name === 'MOORAGE_PIPELINE')?.value ?? ''));
+  assert.deepEqual([input.app, input.commit, input.image], ['hello', first, 'registry.test/apps/hello']);
+});
+
+test('a build gets no more than the installation allows', () => {
+  const greedy = app({ build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } }, polled(first, {}, app({ build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } })));
+  const { spec } = workload.parse(wanted(observe(greedy), 'Job')).spec.template;
+  assert.deepEqual(spec.containers[0]?.resources.limits, { cpu: '4', memory: '8Gi', 'ephemeral-storage': '20Gi' });
+});
+
+test('an app is reached from the gateway only, and reaches DNS and public addresses only', () => {
+  const policy = wanted(observe(app({}, built(first))), 'NetworkPolicy');
+  assert.deepEqual((policy['spec'] as { ingress: unknown }).ingress, [
+    { from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-gateway' } } }], ports: [{ port: 8080, protocol: 'TCP' }] },
+  ]);
+  const text = JSON.stringify(policy);
+  for (const closed of ['10.0.0.0/8', '169.254.0.0/16', 'fc00::/7']) assert.ok(text.includes(closed), closed);
+});
+
+test('while a release with another port rolls out, both ports are open', () => {
+  const before = deployed(app({}, live(first)));
+  const moved = app({ run: { port: 9000 } }, live(first));
+  const policy = wanted(observe(moved, before), 'NetworkPolicy');
+  assert.deepEqual((policy['spec'] as { ingress: { ports: { port: number }[] }[] }).ingress[0]?.ports.map(({ port }) => port), [8080, 9000]);
+});
+
+test('an app with a volume is recreated, and put back when the new release fails', () => {
+  const spec = { run: { volumes: [{ name: 'data', path: '/data', size: '1Gi' }] } };
+  const of = app(spec, live(first, {}, app(spec)));
+  const good = deployed(of);
+  const kept = wanted(observe(of, good), 'Deployment');
+  assert.deepEqual((kept['spec'] as { strategy: unknown }).strategy, { type: 'Recreate' });
+  const next = app(spec, { ...live(first, {}, app(spec)), ...built(second, {}, app(spec)) });
+  const rolling = observe(next, { deployment: asObject(kept) });
+  const starting = wanted(rolling, 'Deployment');
+  assert.ok(JSON.stringify(starting['spec']).includes(second));
+  const bad = deployed(next, { replicas: 1, updatedReplicas: 1 }, { restartCount: 4, state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: { exitCode: 1 } } });
+  const failing = observe(next, { ...bad, deployment: asObject(starting) });
+  const back = wanted(failing, 'Deployment');
+  assert.ok(JSON.stringify(back['spec']).includes(first) && !JSON.stringify(back['spec']).includes(second));
+  const told = outcome(failing).status;
+  assert.equal(told.rejection?.rule, 'run/crashed');
+  assert.match(told.rejection.message, /Commit aaaaaaa was put back\.$/);
+  const settled = outcome(observe({ ...next, status: told }, { deployment: asObject(back) })).status;
+  assert.deepEqual(settled.rejection, told.rejection, 'the reason outlives the pods that it was read from');
+});
+
+function asObject(manifest: Manifest): NonNullable<ReturnType<typeof observe>['deployment']> {
+  return { ...manifest, metadata: { ...manifest.metadata, uid: 'd', resourceVersion: '1', generation: 1, creationTimestamp: '2026-11-21T11:00:00Z' } };
+}
+
+test('quantities: the smaller of two, and shares that are never nothing', () => {
+  assert.equal(least('2', '500m'), '500m');
+  assert.equal(least('1Gi', '1000Mi'), '1000Mi');
+  assert.equal(shareOf('512Mi', 4n), '128Mi');
+  assert.equal(shareOf('1', 10n), '100m');
+  fc.assert(fc.property(fc.integer({ min: 1, max: 10_000 }), fc.constantFrom('', 'm', 'k', 'M', 'G', 'Mi', 'Gi', 'Ti'), fc.bigInt({ min: 1n, max: 16n }), (number, suffix, divisor) => {
+    assert.match(shareOf(`${number}${suffix}`, divisor), /^[1-9][0-9]*(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/);
+  }));
+});

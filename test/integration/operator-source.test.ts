@@ -1,0 +1,86 @@
+// Asking real git servers on loopback: what a revision resolves to, and every way in which it cannot be told.
+import assert from 'node:assert/strict';
+import { createServer, type RequestListener } from 'node:http';
+import { after, before, test } from 'node:test';
+import { askRepository, type SourceAnswer } from '../../controller/hosted-app/source/ls-remote.ts';
+import { startGitServer, type GitServer } from './operator/git-server.ts';
+
+let git: GitServer;
+let [main, feature] = ['', ''];
+before(async () => {
+  git = await startGitServer();
+  main = await git.commit('on main');
+  await git.tag('v1');
+  feature = await git.commit('on a branch', 'feature/one');
+});
+after(() => git.stop());
+
+function ask(revision?: string, repo = git.url, host = git.host): Promise<SourceAnswer> {
+  return askRepository({ repo, revision }, { allowed: [host], insecure: [host] });
+}
+
+function reason(answer: SourceAnswer): string {
+  return answer.ok ? answer.commit : `${answer.final ? 'final' : 'again'} ${answer.reason}`;
+}
+
+async function withServer(listener: RequestListener, body: (host: string) => Promise<void>): Promise<void> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve));
+  const address = server.address();
+  try {
+    await body(`localhost:${typeof address === 'object' && address !== null ? address.port : 0}`);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+test('the default branch, a branch, a tag and a commit id', async () => {
+  assert.equal(reason(await ask()), main);
+  assert.equal(reason(await ask('main')), main);
+  assert.equal(reason(await ask('feature/one')), feature);
+  assert.equal(reason(await ask('refs/heads/feature/one')), feature);
+  assert.equal(reason(await ask('v1')), main, 'an annotated tag stands for its commit');
+  assert.equal(reason(await ask('f'.repeat(40))), 'f'.repeat(40));
+});
+
+test('a revision that is not there', async () => {
+  const answer = await ask('nowhere');
+  assert.equal(reason(answer), 'final RevisionNotFound');
+  assert.ok(!answer.ok && answer.message.includes('nowhere') && answer.mend !== '');
+});
+
+test('a branch whose name only ends like the one asked for is not taken for it', async () => {
+  assert.equal(reason(await ask('one')), 'final RevisionNotFound');
+});
+
+test('a repository that is not there', async () => {
+  assert.equal(reason(await ask(undefined, git.url.replace('hello', 'nothing'))), 'final RepositoryNotFound');
+});
+
+test('a repository that wants a password is as good as none, and nobody is asked for one', async () => {
+  await withServer((_request, response) => { response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end(); }, async (host) => {
+    assert.equal(reason(await ask(undefined, `http://${host}/owner/hello`, host)), 'final RepositoryNotFound');
+  });
+});
+
+test('a server that sends us to another host is not followed', async () => {
+  const before = git.requests();
+  await withServer((request, response) => { response.writeHead(301, { location: `${git.url}${request.url?.replace('/owner/hello', '') ?? ''}` }).end(); }, async (host) => {
+    assert.equal(reason(await ask(undefined, `http://${host}/owner/hello`, host)), 'final RepositoryMoved');
+  });
+  assert.equal(git.requests(), before);
+});
+
+test('a server that is down or broken is asked again', async () => {
+  assert.equal(reason(await ask(undefined, 'http://localhost:9/owner/hello', 'localhost:9')), 'again RepositoryUnreachable');
+  await withServer((_request, response) => { response.writeHead(503).end(); }, async (host) => {
+    assert.equal(reason(await ask(undefined, `http://${host}/owner/hello`, host)), 'again RepositoryUnreachable');
+  });
+});
+
+test('a host that is not allowed is not asked at all', async () => {
+  const before = git.requests();
+  assert.equal(reason(await ask(undefined, git.url, 'elsewhere.test')), 'final RepositoryRefused');
+  assert.equal(git.requests(), before);
+});
