@@ -13,7 +13,7 @@ import { BuildLog } from './build-log.ts';
 import { startDaemon, type Daemon } from './daemon.ts';
 import { buildMetadata, plainHosts, sourcePolicy } from './daemon-config.ts';
 import { judgeFailure } from './failure.ts';
-import { exposedPort, readImageConfig } from './image-config.ts';
+import { exposedPort, readImageConfig, volumeWarning } from './image-config.ts';
 import { readLint } from './lint.ts';
 import { buildArguments, lintArguments, metadataPath, type Solve } from './solve.ts';
 
@@ -37,7 +37,12 @@ export async function build(input: PipelineInput, places: Places, tools: BuildTo
   const findings = notes.authored ? await lint(solve, places, tools) : [];
   await solveImage(solve, places, tools);
   const metadata = buildMetadata.parse(JSON.parse(await readFile(solve.metadataFile, 'utf8')));
-  const port = notes.authored ? await portOf(daemon, metadata['containerimage.config.digest']) : notes.plan.port;
+  const config = notes.authored ? await configOf(daemon, metadata['containerimage.config.digest']) : undefined;
+  const port = notes.authored ? exposedPort(config) : notes.plan.port;
+  for (const each of volumeWarning(config, relative(places.source, notes.dockerfile))) {
+    tools.say(line(each));
+    findings.push(each);
+  }
   return { image: `${input.image}@${metadata['containerimage.digest']}`, findings, ...(port === undefined ? {} : { port }) };
 }
 
@@ -89,6 +94,6 @@ async function mirrorAnswers(input: PipelineInput): Promise<boolean> {
   }
 }
 
-async function portOf(daemon: Daemon, digest: string | undefined): Promise<number | undefined> {
-  return digest === undefined ? undefined : exposedPort(await readImageConfig(daemon.root, digest));
+async function configOf(daemon: Daemon, digest: string | undefined): Promise<unknown> {
+  return digest === undefined ? undefined : readImageConfig(daemon.root, digest);
 }

@@ -1,9 +1,11 @@
-// Reads which port an image exposes, from the content store of the daemon that built it.
+// Reads which port an image exposes and which volumes it declares, from the content store of the daemon that built it.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import type { Finding } from '../../../crds/hosted-app.ts';
+import { head, oneLine } from '../text.ts';
 
-const imageConfig = z.object({ config: z.object({ ExposedPorts: z.record(z.string(), z.unknown()).nullish() }).nullish() });
+const imageConfig = z.object({ config: z.object({ ExposedPorts: z.record(z.string(), z.unknown()).nullish(), Volumes: z.record(z.string(), z.unknown()).nullish() }).nullish() });
 
 /** Ports that HTTP is most often served on, the likeliest first. */
 const likely = [8080, 8000, 3000, 80, 5000, 8501, 7860, 8888, 4000, 5173];
@@ -17,6 +19,17 @@ export function exposedPort(config: unknown): number | undefined {
     return port >= 1 && port <= 65_535 ? [port] : [];
   }).sort((one, other) => one - other);
   return likely.find((each) => ports.includes(each)) ?? ports[0];
+}
+
+/** A warning where an image declares volumes: no node makes them, since nothing would bound what is written there. */
+export function volumeWarning(config: unknown, file: string): Finding[] {
+  const volumes = Object.keys(imageConfig.safeParse(config).data?.config?.Volumes ?? {});
+  if (volumes.length === 0) return [];
+  const shown = head(oneLine(volumes.join(', ')), 200);
+  return [{
+    rule: 'dockerfile/volume', severity: 'warning', file, message: `VOLUME (${shown}) has no effect: what is written there is temporary disk of the app, and a folder that the image lacks is not made.`,
+    mend: 'Make the folder in the Dockerfile (RUN mkdir -p …); for data that is to stay, ask for a volume in spec.run.volumes.',
+  }];
 }
 
 /** The configuration of an image in buildkitd's store, by digest. */

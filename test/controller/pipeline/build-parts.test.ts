@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { parse } from 'smol-toml';
 import { BuildLog } from '../../../controller/pipeline/build/build-log.ts';
 import { daemonConfig, plainHosts, registryHost, sourcePolicy } from '../../../controller/pipeline/build/daemon-config.ts';
-import { exposedPort } from '../../../controller/pipeline/build/image-config.ts';
+import { exposedPort, volumeWarning } from '../../../controller/pipeline/build/image-config.ts';
 import { readLint } from '../../../controller/pipeline/build/lint.ts';
 import { buildArguments } from '../../../controller/pipeline/build/solve.ts';
 import { nextAddress } from '../../../controller/pipeline/clone/redirect.ts';
@@ -25,6 +25,14 @@ test('the daemon runs no foreign frontend, gives no privilege, and knows the mir
     'frontend': { 'gateway.v0': { enabled: false }, 'dockerfile.v0': { enabled: true } },
     'registry': { 'docker.io': { mirrors: ['registry.example:5000'] }, 'registry.example:5000': { http: true }, 'cache.example:5001': { http: true } },
   });
+});
+
+test('volumes of an image are warned of, whatever they are called', () => {
+  assert.deepEqual(volumeWarning({ config: { Volumes: null } }, 'Dockerfile'), []);
+  assert.deepEqual(volumeWarning(undefined, 'Dockerfile'), []);
+  const [warning] = volumeWarning({ config: { Volumes: { '/data': {}, [`/\u001b[2J${'x'.repeat(9_000)}`]: {} } } }, 'Dockerfile');
+  assert.deepEqual([warning?.rule, warning?.severity, warning?.file], ['dockerfile/volume', 'warning', 'Dockerfile']);
+  assert.match(warning?.message ?? '', /^VOLUME \(\/data, \/x+…\) has no effect/);
 });
 
 test('TLS is left out only where it is said', () => {
