@@ -31,7 +31,7 @@ COPY --from=sources / ./
 RUN for main in controller/main.ts api/main.ts controller/pipeline/main.ts; do timeout 20 node "$main" > /dev/null 2>&1 || true; done
 
 FROM app AS moorage
-# One arena, and memory that is given back: half a process's resident size would else be what malloc keeps.
+# One arena, and memory given back early: what malloc keeps would stay resident.
 ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072
 USER 1000:1000
 EXPOSE 8080 9090
