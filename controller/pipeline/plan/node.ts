@@ -6,6 +6,7 @@ import type { NodeApp } from './node-app.ts';
 import { foreignAdapter } from './node-framework.ts';
 import { readProject, runsOn, type NodeProject } from './node-project.ts';
 import { findApp } from './node-start.ts';
+import { keysToStandInFor, placeholder } from './placeholders.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from './recipe.ts';
 import { serveFiles } from './static-server.ts';
 
@@ -37,7 +38,7 @@ function recipe(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp
   const reason = `${project.file} makes this a Node app. ${app.because}${literal === undefined ? '' : ` It listens on port ${literal} by its own code.`}`;
   return {
     plan: { strategy: 'node', reason, port, ...(app.framework === undefined ? {} : { framework: app.framework }) },
-    dockerfile: dockerfileText(reason, [...buildStage(input, project, app), '', ...runStage(tree, app, port)]),
+    dockerfile: dockerfileText(reason, [...buildStage(tree, input, project, app), '', ...runStage(tree, app, port)]),
     ignore, findings: engineWarning(project),
   };
 }
@@ -61,7 +62,7 @@ function engineWarning({ engines }: NodeProject): Finding[] {
   }];
 }
 
-function buildStage(input: PlanInput, project: NodeProject, app: NodeApp): string[] {
+function buildStage(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp): string[] {
   const manifests = ['package.json', ...(project.locked ? [project.file] : [])];
   const build = buildCommand(project, app);
   return [
@@ -74,9 +75,15 @@ function buildStage(input: PlanInput, project: NodeProject, app: NodeApp): strin
     ...(project.needsTree ? ['COPY . .'] : [copy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] ./']),
     ...step(project.file, 'installing the packages', `RUN ${cache} ${install(project)}`),
     ...(project.needsTree ? [] : ['COPY . .']),
-    ...(build === undefined ? [] : step('package.json', 'running the build script', `RUN ${cache} ${build}`)),
+    ...(build === undefined ? [] : [...standIns(tree, input, project), ...step('package.json', 'running the build script', `RUN ${cache} ${build}`)]),
     ...(app.kind === 'server' && app.prune ? step('package.json', 'removing development packages', `RUN ${cache} ${prune(project)}`) : []),
   ];
+}
+
+/** Many apps make their clients of models where a build already runs the code, and stop for want of a key. */
+function standIns(tree: Tree, input: PlanInput, { dependencies }: NodeProject): string[] {
+  const given = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
+  return keysToStandInFor(tree, dependencies).filter((name) => !given.has(name)).map((name) => `ARG ${name}=${placeholder}`);
 }
 
 function buildCommand({ scripts }: NodeProject, { framework }: NodeApp): string | undefined {
@@ -107,7 +114,8 @@ function install({ manager: name, locked }: NodeProject): string {
 function prune({ manager: name }: NodeProject): string {
   switch (name) {
     case 'npm': return 'npm prune --omit=dev';
-    case 'pnpm': return 'pnpm prune --prod --ignore-scripts';
+    // Not --ignore-scripts, which the pnpm of older lock files does not know for prune.
+    case 'pnpm': return 'pnpm prune --prod --config.ignore-scripts=true';
     case 'yarn': return 'yarn install --non-interactive --production --ignore-scripts --prefer-offline';
     case 'berry': return '(yarn workspaces focus --production || true)';
   }

@@ -92,6 +92,7 @@ function buildStage(tree: Tree, input: PlanInput, { packages, start, choice }: P
     'WORKDIR /app',
     ...declaredArguments(input, input.build.env.some((each) => each.name === 'UV_TORCH_BACKEND') ? {} : { UV_TORCH_BACKEND: 'cpu' }),
     ...(packages?.install(start?.needs ?? []) ?? extraOnly(start?.needs ?? [])),
+    ...staticFiles(tree),
   ];
 }
 
@@ -109,11 +110,22 @@ function runStage(tree: Tree, port: number, { start, choice }: Parts): string[] 
     `ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app${sourceFolder} PORT=${port}${environment}`,
     'COPY --from=build /opt/venv /opt/venv',
     'WORKDIR /app',
-    copy(['.'], './', '--chown=1000:1000'),
+    collectsStatic(tree) ? copy(['/app/'], './', '--from=build', '--chown=1000:1000') : copy(['.'], './', '--chown=1000:1000'),
     'USER 1000:1000',
     `EXPOSE ${port}`,
     ...(start === undefined ? [] : [shellCommand(start.command)]),
   ];
+}
+
+/** Django serves its static files from the folder that this fills. Settings that want a key to be read get one that is worth nothing. */
+function staticFiles(tree: Tree): string[] {
+  if (!collectsStatic(tree)) return [];
+  return ['COPY . .', ...step('manage.py', 'collecting static files', 'RUN SECRET_KEY=none DJANGO_SECRET_KEY=none /opt/venv/bin/python manage.py collectstatic --noinput')];
+}
+
+function collectsStatic(tree: Tree): boolean {
+  const settings = tree.entries.filter((each) => each.kind === 'file' && /^(?:[^/]+\/){0,3}settings(?:\/[^/]+|[^/]*)\.py$/.test(each.path)).slice(0, 20);
+  return tree.has('manage.py') && settings.some((each) => /^\s*STATIC_ROOT\b/m.test(tree.text(each.path) ?? ''));
 }
 
 /** packages.txt lists Debian packages, one a line, as Streamlit and Hugging Face have it. */

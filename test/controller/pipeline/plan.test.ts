@@ -45,6 +45,7 @@ const cases: readonly Case[] = [
   { name: 'Flask', files: { 'requirements.txt': 'Flask>=3', 'app.py': flask }, strategy: 'python', framework: 'Flask', reason: /app\.py/, lines: [/gunicorn --bind 0\.0\.0\.0:\$PORT --threads 8 app:app/] },
   { name: 'a Flask factory', files: { 'requirements.txt': 'flask', 'site/__init__.py': 'from flask import Flask\ndef create_app():\n    app = Flask(__name__)\n    return app\n' }, strategy: 'python', framework: 'Flask', reason: /create_app\(\)/, lines: [/'site:create_app\(\)'/] },
   { name: 'Django', files: { 'requirements.txt': 'django', 'manage.py': '', 'shop/wsgi.py': '', 'shop/settings.py': '' }, strategy: 'python', framework: 'Django', reason: /manage\.py and shop\/wsgi\.py/, lines: [/shop\.wsgi:application/] },
+  { name: 'Django with static files', files: { 'requirements.txt': 'django', 'manage.py': '', 'shop/wsgi.py': '', 'shop/settings/base.py': 'STATIC_ROOT = BASE_DIR / "static"\n', Procfile: 'web: gunicorn shop.wsgi' }, strategy: 'python', reason: /Procfile/, lines: [/^COPY \. \.\n# step: manage\.py .*\nRUN .* collectstatic --noinput\n\nFROM/m, /^COPY --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m] },
   { name: 'Streamlit', files: { 'requirements.txt': 'streamlit', 'streamlit_app.py': 'import streamlit as st\n' }, strategy: 'python', framework: 'Streamlit', reason: /imports streamlit/, lines: [/streamlit run streamlit_app\.py --server\.port \$PORT/] },
   { name: 'Gradio', files: { 'requirements.txt': 'gradio', 'app.py': 'import gradio as gr\n' }, strategy: 'python', framework: 'Gradio', reason: /imports gradio/, lines: [/GRADIO_SERVER_NAME=0\.0\.0\.0/, /GRADIO_SERVER_PORT=\$PORT/] },
   { name: 'plain Python', files: { 'requirements.txt': 'aiohttp', 'main.py': 'print(1)' }, strategy: 'python', reason: /main\.py is started by python/, lines: [/exec python main\.py/] },
@@ -77,6 +78,11 @@ const cases: readonly Case[] = [
   { name: 'Next.js standalone', files: { 'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16' } }), 'next.config.ts': "export default { output: 'standalone' }", 'src/app/page.tsx': '', 'public/a': '' }, strategy: 'node', framework: 'Next.js', reason: /output standalone/, lines: [/\.next\/standalone/, /\/app\/public\//, /exec node server\.js/] },
   { name: 'Next.js export', files: { 'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16' } }), 'next.config.js': 'module.exports = { output: "export" }', 'pages/index.js': '' }, strategy: 'node', framework: 'Next.js', reason: /output export/, lines: [/FROM nginx/, /\/app\/out\//] },
   { name: 'Next.js without a build script', files: { 'package.json': json({ dependencies: { next: '16' } }), 'pages/index.js': '' }, strategy: 'node', framework: 'Next.js', reason: /./, lines: [/node_modules\/\.bin\/next build$/m] },
+  {
+    name: 'keys that are there only when it runs', strategy: 'node', framework: 'Next.js', reason: /./,
+    files: { 'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16', openai: '6' } }), 'app/page.tsx': '', '.env.example': 'MAIL_TOKEN=\n# AUTH_SECRET=x\nNEXT_PUBLIC_MAP_KEY=\nSENTRY_AUTH_TOKEN=\nDATABASE_URL=\n' },
+    lines: [/\nARG AUTH_SECRET=given-when-it-runs\nARG MAIL_TOKEN=given-when-it-runs\nARG OPENAI_API_KEY=given-when-it-runs\n# step: package\.json \| running the build script/],
+  },
   { name: 'SvelteKit with adapter-auto', files: { 'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2', vite: '7' } }), 'svelte.config.js': "import adapter from '@sveltejs/adapter-auto';" }, strategy: 'node', framework: 'SvelteKit', reason: /led to adapter-node/, lines: [/^ARG GCP_BUILDPACKS=1$/m, /exec node build/] },
   { name: 'SvelteKit with adapter-static', files: { 'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2', vite: '7' } }), 'svelte.config.js': "import adapter from '@sveltejs/adapter-static';" }, strategy: 'node', framework: 'SvelteKit', reason: /adapter-static/, lines: [/FROM nginx/, /\/app\/build\//] },
   { name: 'Astro with a server', files: { 'package.json': json({ scripts: { build: 'astro build', start: 'astro dev' }, dependencies: { 'astro': '5', '@astrojs/node': '9' } }), 'astro.config.mjs': "import node from '@astrojs/node'" }, strategy: 'node', framework: 'Astro', reason: /@astrojs\/node/, lines: [/exec node dist\/server\/entry\.mjs/] },
@@ -159,6 +165,13 @@ test('a Node version that the project excludes is a warning', () => {
   assert.deepEqual(findings.map((each) => [each.rule, each.severity]), [['plan/node-version', 'warning']]);
 });
 
+test('a key given for the build needs no stand-in', () => {
+  const input = sampleInput();
+  const files = { 'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16', openai: '6' } }), 'app/page.tsx': '' };
+  const recipe = makePlan(memoryTree(files), { ...input, build: { ...input.build, env: [{ name: 'OPENAI_API_KEY', value: 'x' }] } });
+  assert.deepEqual((recipe.dockerfile ?? '').match(/^ARG OPENAI_API_KEY.*$/gm), ['ARG OPENAI_API_KEY']);
+});
+
 test('values of build.env never stand in the Dockerfile, their names are declared', () => {
   const input = sampleInput();
   const recipe = makePlan(memoryTree({ 'requirements.txt': 'flask', 'app.py': flask }), { ...input, build: { ...input.build, env: [{ name: 'KEY', value: 'value"\n$x' }] } });
@@ -167,7 +180,7 @@ test('values of build.env never stand in the Dockerfile, their names are declare
 });
 
 const fileName = fc.constantFrom('requirements.txt', 'pyproject.toml', 'uv.lock', 'poetry.lock', 'setup.py', 'main.py', 'app.py', 'app/main.py', 'src/x/y.py', 'manage.py', 'a/wsgi.py', 'package.json', 'pnpm-lock.yaml',
-  'yarn.lock', 'package-lock.json', 'next.config.js', 'vite.config.ts', 'index.html', 'public/index.html', 'svelte.config.js', 'astro.config.mjs', 'web/package.json', 'web/app.py', 'pages/index.js', 'Procfile', 'packages.txt', '.python-version', 'runtime.txt', 'a b/$c.py', '[x].py');
+  'yarn.lock', 'package-lock.json', 'next.config.js', 'vite.config.ts', 'index.html', 'public/index.html', 'svelte.config.js', 'astro.config.mjs', 'web/package.json', 'web/app.py', 'pages/index.js', '.env.example', 'settings.py', 'Procfile', 'packages.txt', '.python-version', 'runtime.txt', 'a b/$c.py', '[x].py');
 const content = fc.oneof(
   fc.string({ maxLength: 200 }), fc.constantFrom('{}', '[]', 'null', '{"scripts":{"start":null,"__proto__":1}}', '{"license":{},"dependencies":[],"scripts":"x","engines":{"node":">=banana"}}', '[project]\ndependencies = 5\n', '[tool.poetry]\ndependencies = []\n',
     fastapi, flask, 'import streamlit\n', '='.repeat(5000), 'web: \u0000', 'app = FastAPI('.repeat(500)),
