@@ -58,6 +58,7 @@ function failedStep(output: string): string {
 
 const absent = /not found|pull access denied|insufficient_scope|authorization failed|unauthorized|not a valid|no match for platform|manifest unknown|failed to authorize/i;
 const alwaysThere = [...images.python.map((each) => each.image), images.node, images.nginx, 'debian:bookworm-slim'].join(', ');
+const otherwise = `Always there are ${alwaysThere}; and with build.strategy python, node or static the image is made without this Dockerfile.`;
 
 /** An image named in FROM that cannot be had. */
 function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | undefined {
@@ -70,8 +71,8 @@ function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | un
   const outOfReach = name.startsWith('docker.io/') && build.mirrorAnswers === true;
   if (!absent.test(why) && !outOfReach) return unavailable.test(why) ? new Fault(`the base image ${name} could not be fetched: ${head(why, 300)}`) : undefined;
   return {
-    ...rule, message: `The base image ${name} cannot be found${absent.test(why) ? '' : ': the mirror does not have it, and Docker Hub cannot be reached from here'}.`,
-    mend: `Check the name and tag in FROM (it must be public, and exist for this processor); these are always there: ${alwaysThere}.`,
+    ...rule, message: `The base image ${name} cannot be found${outOfReach ? ": this installation's mirror of Docker Hub does not have it, nor has Docker Hub as far as it can be reached from here" : ''}.`,
+    mend: `Check the name and tag in FROM: it must be public, and exist for this processor. ${otherwise}`,
   };
 }
 
@@ -84,7 +85,7 @@ function closedImage(name: string, why: string, error: string): Pick<Finding, 'm
   if (host === 'docker.io' || !why.includes('no such host')) return undefined;
   return {
     message: `The base image ${name} cannot be fetched: no registry is found under the name ${host}.`,
-    mend: `Check the registry in FROM. If it is right, this installation does not reach it, which only whoever runs it can change; these images are always there: ${alwaysThere}.`,
+    mend: `Check the registry in FROM. If it is right, this installation does not reach it, which only whoever runs it can change. ${otherwise}`,
   };
 }
 

@@ -22,9 +22,9 @@ export async function review(asked: PipelineInput, places: Places, say: (line: s
   const input = { ...asked, path: appFolder(tree, asked) };
   const context: ReviewContext = { tree, source: places.source, notes: places.notes, input, gitlinks, ...(signal === undefined ? {} : { signal }) };
   const findings = await check(context);
-  for (const each of findings) say(line(each));
   const [first, ...more] = findings.filter((each) => each.severity === 'error');
   if (first !== undefined) throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);
+  for (const each of findings) say(line(each));
   const recipe = noted(makePlan(tree.below(input.path), input), asked.path, input.path);
   await writePlan(recipe, input, places);
   say(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);

@@ -26,18 +26,20 @@ const verdicts: readonly { name: string; output: string; changes?: Partial<Faile
   { name: 'conflicting packages', output: step('npm error code ERESOLVE'), rule: 'build/failed', line: 3, message: /ERESOLVE/, mend: /legacy-peer-deps/ },
   { name: 'a missing script', output: step('npm error Missing script: "build"'), rule: 'build/failed', line: 3, message: /Missing script/, mend: /"scripts"/ },
   { name: 'an address of the author that is not there', output: step('curl: (6) Could not resolve host: models.invalid'), rule: 'build/network', line: 3, message: /models\.invalid/ },
+  { name: 'a key that the code wants', output: step('Error: The OPENAI_API_KEY environment variable is missing or empty; either provide it'), rule: 'build/failed', line: 3, message: /OPENAI_API_KEY/, mend: /build\.env/ },
+  { name: 'a variable that settings want', output: step('django.core.exceptions.ImproperlyConfigured: Set the DATABASE_URL environment variable'), rule: 'build/failed', line: 3, message: /DATABASE_URL/, mend: /build\.env/ },
   { name: 'a file to copy', output: `${excerpt(2)}error: failed to solve: failed to compute cache key: failed to calculate checksum of ref abc::def: "/x": not found\n`, rule: 'build/file-missing', line: 2, message: /copies \/x/ },
   { name: 'a file that cannot be read', output: 'error: failed to solve: dockerfile parse error on line 2: unknown instruction: COPPY\n', rule: 'dockerfile/invalid', line: 2, message: /COPPY/ },
   { name: 'an image that is not there', output: 'error: failed to solve: python:3.11: failed to resolve source metadata for docker.io/library/python:3.11: docker.io/library/python:3.11: not found\n', rule: 'build/base-image', line: 1, message: /docker\.io\/library\/python:3\.11 cannot be found/ },
   {
     name: 'an image that the mirror lacks, with Docker Hub out of reach', changes: { mirrorAnswers: true },
     output: 'error: failed to solve: python:3.11: failed to resolve source metadata for docker.io/library/python:3.11: failed to do request: Head "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io: no such host\n',
-    rule: 'build/base-image', line: 1, message: /mirror does not have it/,
+    rule: 'build/base-image', line: 1, message: /mirror of Docker Hub does not have it/,
   },
   {
     name: 'an image of a registry that has no address', changes: { dockerfile: 'ARG A\nFROM registry.invalid/tools/uv:1\n' },
     output: 'error: failed to solve: registry.invalid/tools/uv:1: failed to resolve source metadata for registry.invalid/tools/uv:1: failed to do request: Head "https://registry.invalid/v2/tools/uv/manifests/1": dial tcp: lookup registry.invalid on 192.0.2.1:53: no such host\n',
-    rule: 'build/base-image', line: 2, message: /under the name registry\.invalid/, mend: /always there/,
+    rule: 'build/base-image', line: 2, message: /under the name registry\.invalid/, mend: /Always there/,
   },
 ];
 
