@@ -46,8 +46,9 @@ async function kubeletConfig(certificate: { certificate: string; key: string }, 
     makeIPTablesUtilChains: false,
     seccompDefault: true,
     maxPods: 200,
-    podPidsLimit: 4096,
-    systemReserved: { cpu: '200m', memory: '1Gi' },
+    podPidsLimit: 2048,
+    // Without a share of the process ids a dozen fork bombs would leave the node none, for the kernel gives out 32768 in all.
+    systemReserved: { cpu: '200m', memory: '1Gi', pid: '4096' },
     // Images that nothing uses go before the disk is full, and after a week in any case.
     imageGCHighThresholdPercent: 80,
     imageGCLowThresholdPercent: 70,
