@@ -12,6 +12,8 @@ import { serveFiles } from './static-server.ts';
 
 const nodeMajor = 24;
 const ignore = ['.git', '**/node_modules', '.next', '.nuxt', '.output', '**/.DS_Store'];
+/** Headers of Node that the image holds need not be fetched to compile a package. */
+const headers = '[ ! -e /usr/local/include/node/node.h ] || export npm_config_nodedir=/usr/local; ';
 const cache = '--mount=type=cache,target=/root/.cache --mount=type=cache,target=/root/.npm';
 
 export const node: Language = {
@@ -73,7 +75,7 @@ function buildStage(tree: Tree, input: PlanInput, project: NodeProject, app: Nod
     'WORKDIR /app',
     ...declaredArguments(input, app.kind === 'server' ? app.environment : {}),
     ...(project.needsTree ? ['COPY . .'] : [copy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] ./']),
-    ...step(project.file, 'installing the packages', `RUN ${cache} ${install(project)}`),
+    ...step(project.file, 'installing the packages', `RUN ${cache} ${project.compiles ? headers : ''}${install(project)}`),
     ...(project.needsTree ? [] : ['COPY . .']),
     ...(build === undefined ? [] : [...standIns(tree, input, project), ...step('package.json', 'running the build script', `RUN ${cache} ${build}`)]),
     ...(app.kind === 'server' && app.prune ? step('package.json', 'removing development packages', `RUN ${cache} ${prune(project)}`) : []),
@@ -91,9 +93,8 @@ function buildCommand({ scripts }: NodeProject, { framework }: NodeApp): string 
   return framework === 'Next.js' ? 'node_modules/.bin/next build' : undefined;
 }
 
-/** Headers of Node are in the image, so none have to be fetched. */
 function compiler({ file }: NodeProject): string[] {
-  return [...step(file, 'installing a compiler for native packages', 'RUN apt-get update && apt-get install --yes --no-install-recommends python3 make g++ && rm -rf /var/lib/apt/lists/*'), 'ENV npm_config_nodedir=/usr/local'];
+  return step(file, 'installing a compiler for native packages', 'RUN apt-get update -qq && apt-get install -qq --yes --no-install-recommends python3 make g++ >/dev/null && rm -rf /var/lib/apt/lists/*');
 }
 
 function manager({ manager: name, managerVersion }: NodeProject): string[] {
