@@ -55,10 +55,17 @@ export function serviceOf(app: HostedApp): Manifest {
   };
 }
 
+/** All but 25: a stranger's app that sends mail itself is a source of spam, and the address of the platform pays for it. */
+const publicPorts = [
+  { protocol: 'TCP', port: 1, endPort: 24 },
+  { protocol: 'TCP', port: 26, endPort: 65_535 },
+  { protocol: 'UDP', port: 1, endPort: 65_535 },
+];
+
 /** Only the gateway may come in; only DNS and public addresses may be reached. */
 export function policyOf(app: HostedApp, settings: Settings, ports: readonly number[]): Manifest {
   const closed = (six: boolean): string[] => settings.run.closedCidrs.filter((cidr) => cidr.includes(':') === six);
-  const open = (cidr: string, except: string[]): object => ({ to: [{ ipBlock: { cidr, ...(except.length === 0 ? {} : { except }) } }] });
+  const open = (cidr: string, except: string[]): object => ({ to: [{ ipBlock: { cidr, ...(except.length === 0 ? {} : { except }) } }], ports: publicPorts });
   return {
     ...child(app, 'networking.k8s.io/v1', 'NetworkPolicy', app.metadata.name),
     spec: {

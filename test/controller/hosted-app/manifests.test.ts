@@ -56,6 +56,15 @@ test('an app is reached from the gateway only, and reaches DNS and public addres
   for (const closed of ['10.0.0.0/8', '169.254.0.0/16', 'fc00::/7']) assert.ok(text.includes(closed), closed);
 });
 
+test('an app sends no mail itself: port 25 of public addresses is closed, its neighbours are open', () => {
+  const policy = wanted(observe(app({}, built(first))), 'NetworkPolicy');
+  const { egress } = policy['spec'] as { egress: { to: { ipBlock?: object }[]; ports: { protocol: string; port: number; endPort?: number }[] }[] };
+  const open = (port: number): boolean[] => egress
+    .filter(({ to }) => to.some(({ ipBlock }) => ipBlock !== undefined))
+    .map(({ ports }) => ports.some((range) => range.protocol === 'TCP' && range.port <= port && port <= (range.endPort ?? range.port)));
+  assert.deepEqual([24, 25, 26, 443].map(open), [[true, true], [false, false], [true, true], [true, true]]);
+});
+
 test('while a release with another port rolls out, both ports are open', () => {
   const before = deployed(app({}, live(first)));
   const moved = app({ run: { port: 9000 } }, live(first));
