@@ -3,25 +3,15 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { MoneyError, parseMoney, type Money } from '../ledger/money.ts';
+import { moneyField } from '../ledger/money-field.ts';
 
 export const modelsFile = join(import.meta.dirname, 'models.yaml');
-
-const price = z.string().transform((text, context): Money => {
-  try {
-    return parseMoney(text);
-  } catch (error) {
-    if (!(error instanceof MoneyError)) throw error;
-    context.addIssue({ code: 'custom', message: error.message });
-    return z.NEVER;
-  }
-});
 
 const named = {
   id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must have letters, digits, ".", "_" and "-"'),
   label: z.string().min(1).max(100),
   /** USD per million input tokens. */
-  in_per_m: price,
+  in_per_m: moneyField,
   /** The router's name of the model. */
   upstream: z.string().min(1).max(200),
 };
@@ -32,7 +22,7 @@ const model = z.strictObject({
   quality: z.enum(['light', 'standard', 'frontier']),
   tier: z.enum(['free', 'premium']),
   /** USD per million output tokens. */
-  out_per_m: price,
+  out_per_m: moneyField,
 });
 export type Model = z.output<typeof model>;
 

@@ -1,7 +1,8 @@
 // The settings of model calls, read from the environment. A router and a database are optional; without them no model is asked.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
-import { MoneyError, parseMoney, type Money } from '../ledger/money.ts';
+import { parseMoney, type Money } from '../ledger/money.ts';
+import { moneyField } from '../ledger/money-field.ts';
 import { modelsFile } from './catalog.ts';
 
 export interface RouterSettings {
@@ -28,24 +29,14 @@ export interface ModelSettings {
   readonly appTokenSecret: string | undefined;
 }
 
-const money = z.string().transform((text, context): Money => {
-  try {
-    return parseMoney(text);
-  } catch (error) {
-    if (!(error instanceof MoneyError)) throw error;
-    context.addIssue({ code: 'custom', message: error.message });
-    return z.NEVER;
-  }
-});
-
 const environment = z.object({
   DATABASE_URL: z.string().regex(/^(postgres(ql)?:\/\/|pglite:)/, 'must begin with postgres:// or pglite:').optional(),
   MOORAGE_ROUTER_KIND: z.enum(['openrouter', 'litellm'], 'must be openrouter or litellm').default('openrouter'),
   MOORAGE_ROUTER_URL: z.url({ protocol: /^https?$/, error: 'must be the base URL of a model router, like https://openrouter.ai/api/v1' }).optional(),
   MOORAGE_ROUTER_KEY: z.string().optional(),
   MOORAGE_MODELS_FILE: z.string().default(modelsFile),
-  MOORAGE_FREE_QUOTA_USD: money.default(parseMoney('0.05')),
-  MOORAGE_DAILY_CAP_USD: money.default(parseMoney('5')),
+  MOORAGE_FREE_QUOTA_USD: moneyField.default(parseMoney('0.05')),
+  MOORAGE_DAILY_CAP_USD: moneyField.default(parseMoney('5')),
   MOORAGE_CALL_SECONDS: count.max(900).default(120),
   MOORAGE_USUAL_TOKENS: count.default(1024),
   MOORAGE_MAX_TOKENS: count.default(16_384),
