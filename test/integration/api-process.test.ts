@@ -17,7 +17,7 @@ import { namespaces, prepare, startReplica } from './api-replica.ts';
 const root = new URL('../..', import.meta.url).pathname;
 let server: ApiServer;
 let folder: string;
-let stopGitServer: () => Promise<void>;
+let stopGitServer = (): Promise<void> => Promise.resolve();
 let gitUrl: string;
 
 before(async () => {

@@ -18,7 +18,7 @@ import { fileConnection, type Connection } from '../../controller/runtime/connec
 import { createReflector } from '../../controller/runtime/reflector.ts';
 import { httpMetrics } from '../../lib/metrics.ts';
 import { silent } from '../api/sample.ts';
-import type { ApiServer } from './api-server.ts';
+import { established, type ApiServer } from './api-server.ts';
 
 export const namespaces = { apps: 'moorage-apps', builds: 'moorage-builds' } as const;
 const user = 'system:serviceaccount:moorage-system:moorage-api';
@@ -52,7 +52,7 @@ export async function applyText(server: ApiServer, text: string): Promise<void> 
 /** Makes the CRD, the namespaces and the API's rights. */
 export async function prepare(server: ApiServer): Promise<void> {
   await server.kubectl('apply', '--server-side', '-f', new URL('../../crds/hostedapps.yaml', import.meta.url).pathname);
-  await server.kubectl('wait', '--for=condition=Established', 'crd/hostedapps.moorage.dev', '--timeout=60s');
+  await established(server, 'hostedapps.moorage.dev');
   for (const namespace of Object.values(namespaces)) await server.kubectl('create', 'namespace', namespace);
   await applyText(server, rights);
 }

@@ -8,6 +8,7 @@ import { prepareControlPlane } from '../../cluster/node/control-plane.ts';
 import { writeKubeconfig } from '../../cluster/node/kubeconfig.ts';
 import { ensureProcess, stopProcess, type ProcessSpec } from '../../cluster/node/processes.ts';
 import { run } from '../../cluster/shell.ts';
+import { waitFor } from '../../cluster/wait.ts';
 
 export interface ApiServer {
   /** A cluster-admin's kubeconfig file. */
@@ -88,4 +89,10 @@ export async function withApiServer<T>(body: (server: ApiServer) => Promise<T>):
   } finally {
     await server.stop();
   }
+}
+
+/** Waits until the API server serves these CRDs. A CRD that was just made has no conditions yet, on which `kubectl wait` gives up at once. */
+export async function established(server: Pick<ApiServer, 'kubectl'>, ...crds: readonly string[]): Promise<void> {
+  const names = crds.map((crd) => `crd/${crd}`);
+  await waitFor(`${crds.join(' and ')} being served`, () => server.kubectl('wait', '--for=condition=Established', ...names, '--timeout=10s'), { seconds: 60 });
 }

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { Values } from '../../charts/values.ts';
 import { binariesOf, binary, buildPart, moduleFiles } from '../../cluster/binaries/build.ts';
 import { run } from '../../cluster/shell.ts';
-import type { ApiServer } from './api-server.ts';
+import { established, type ApiServer } from './api-server.ts';
 
 export const chart = new URL('../../charts/moorage', import.meta.url).pathname;
 
@@ -73,7 +73,7 @@ export function kubectlWith(server: ApiServer, objects: readonly object[], ...ar
 export async function addGatewayTypes(server: ApiServer): Promise<void> {
   const folder = await moduleFiles('gateway-api', 'sigs.k8s.io/gateway-api');
   await server.kubectl('apply', '--server-side', '-f', join(folder, 'config/crd/standard'));
-  await server.kubectl('wait', '--for=condition=Established', 'crd/gateways.gateway.networking.k8s.io', 'crd/httproutes.gateway.networking.k8s.io', '--timeout=60s');
+  await established(server, 'gateways.gateway.networking.k8s.io', 'httproutes.gateway.networking.k8s.io');
 }
 
 /** The objects of one kind. */

@@ -8,7 +8,7 @@ import { hostedApp, spec as specSchema } from '../../crds/hosted-app.ts';
 import { reservedSlugs } from '../../lib/names.ts';
 import { goodSpec, oddSpec } from '../crds/arbitraries.ts';
 import { refusals, structuralRefusals } from '../crds/refusals.ts';
-import { startApiServer, type ApiServer } from './api-server.ts';
+import { established, startApiServer, type ApiServer } from './api-server.ts';
 
 let server: ApiServer;
 let api: CustomObjectsApi;
@@ -19,7 +19,7 @@ const failure = z.object({ message: z.string(), reason: z.string() });
 before(async () => {
   server = await startApiServer();
   await server.kubectl('apply', '--server-side', '-f', crd);
-  await server.kubectl('wait', '--for=condition=Established', 'crd/hostedapps.moorage.dev', '--timeout=60s');
+  await established(server, 'hostedapps.moorage.dev');
   const config = new KubeConfig();
   config.loadFromFile(server.kubeconfig);
   api = config.makeApiClient(CustomObjectsApi);

@@ -84,7 +84,7 @@ test('a build step reaches neither credentials nor the builder, and gets no priv
   assert.match(ended.log, /^#\d+ [\d.]+ no-abstract-socket$/m);
   assert.match(ended.log, /^#\d+ [\d.]+ mount-refused$/m);
   assert.match(ended.log, /HTTP\/1\.[01] 401/);
-  assert.match(ended.log, /CapEff:\s+00000000a80425fb/);
+  assert.match(ended.log, /CapEff:\s+00000000a80405fb/);
 });
 
 test('a Dockerfile cannot read the images of other apps with the credentials of the push', async () => {
