@@ -111,7 +111,7 @@ function faulted(observed: Observed, draft: Draft, job: Job, verdict: Verdict & 
   const review = reviewOf(observed, job, verdict);
   const endedAt = Date.parse(faults[0]?.finishedAt ?? timestamp(observed.now));
   const dueIn = endedAt + faultDelayMs(faults.length) - observed.now.getTime();
-  const outcome = failed('PipelineFaulted', `${message} It is tried again by itself.`, Math.max(dueIn, 0));
+  const outcome = failed('PipelineFaulted', `${message.replace(/[^.!?…]$/, '$&.')} It is tried again by itself.`, Math.max(dueIn, 0));
   return { outcomes: { ...review, Built: outcome }, afterStatus: dueIn <= 0 && wasRecorded ? [remove(job)] : [] };
 }
 

@@ -4,6 +4,7 @@ import { conditionOf, heldBack, isTrue, unscheduled, type ContainerStatus, type 
 import { clean } from '../../pipeline/text.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
 import type { Rejection } from '../outcome.ts';
+import { guessCrashMend } from './crash-mends.ts';
 
 /** What an app was given, for messages. */
 export interface Expectation {
@@ -114,7 +115,7 @@ function crashed(status: ContainerStatus): Rejection | undefined {
 function mendFor(ended: Terminated): string {
   if (ended.exitCode === 127 || ended.reason === 'StartError') return 'The start command was not found in the image: correct the CMD of the Dockerfile, or spec.run.command.';
   if (ended.exitCode === 126) return 'The start command is not executable: set its mode, or start it through its interpreter.';
-  return 'Run the image with the same variables and look at the last lines of its log; missing configuration and missing packages are the usual causes.';
+  return guessCrashMend(ended.message ?? '');
 }
 
 function lastEnd(status: ContainerStatus): Terminated | undefined {

@@ -1,0 +1,27 @@
+// What the last lines of a crashed app are taken for.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { guessCrashMend } from '../../../controller/hosted-app/run/crash-mends.ts';
+
+const cases: readonly (readonly [string, RegExp])[] = [
+  ["Traceback (most recent call last):\n  File \"main.py\", line 1\nModuleNotFoundError: No module named 'yaml'", /list of packages/],
+  ["Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'tsx'", /development package/],
+  ["Error: EACCES: permission denied, mkdir '/etc/items'", /ordinary user.*\/tmp/],
+  ["PermissionError: [Errno 13] Permission denied: '/data'", /spec\.run\.volumes/],
+  ['Error: listen EADDRINUSE: address already in use 0.0.0.0:8080', /one port/],
+  ['Error: connect ECONNREFUSED 127.0.0.1:5432', /database/],
+  ['psycopg.OperationalError: could not translate host name "db" to address', /database/],
+  ["KeyError: 'SERVICE_TOKEN'", /spec\.run\.secrets/],
+  ['openai.OpenAIError: The api_key client option must be set either by passing api_key', /spec\.run\.env/],
+  ['Please set SEARCH_API_KEY before you start', /spec\.run\.env/],
+  ['Segmentation fault', /last lines of its log/],
+  ['', /last lines of its log/],
+];
+
+test('a crash is explained by the lines before it', () => {
+  for (const [log, mend] of cases) assert.match(guessCrashMend(log), mend, log);
+});
+
+test('a long line takes no long time', () => {
+  assert.match(guessCrashMend('missing '.repeat(100_000)), /last lines of its log/);
+});
