@@ -69,7 +69,7 @@ function buildStage(tree: Tree, input: PlanInput, project: NodeProject, app: Nod
   const build = buildCommand(project, app);
   return [
     `FROM ${images.node} AS build`,
-    'ENV CI=true NEXT_TELEMETRY_DISABLED=1 ASTRO_TELEMETRY_DISABLED=1 npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
+    'ENV CI=true HUSKY=0 ELECTRON_SKIP_BINARY_DOWNLOAD=1 CYPRESS_INSTALL_BINARY=0 NEXT_TELEMETRY_DISABLED=1 ASTRO_TELEMETRY_DISABLED=1 npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
     ...(project.compiles ? compiler(project) : []),
     ...manager(project),
     'WORKDIR /app',
