@@ -64,17 +64,17 @@ export async function installGateway(kubectl: Kubectl, { image, address, ports }
   return undefined;
 }
 
-/** The password for pushing to the git server, made once and kept beside the source. */
-async function gitPassword(): Promise<string> {
-  const existing = await readText(paths.gitPassword);
-  if (existing !== undefined) return existing.trim();
-  const password = randomBytes(18).toString('base64url');
+/** The password for pushing to the git server, made once. The cluster's own counts, so that two checkouts can use one cluster. */
+async function gitPassword(kubectl: Kubectl): Promise<string> {
+  const encoded = await kubectl(['get', 'secret', 'git-password', '-n', 'moorage-git', '--ignore-not-found', '-o', 'jsonpath={.data.password}']);
+  const known = encoded === '' ? (await readText(paths.gitPassword))?.trim() : Buffer.from(encoded, 'base64').toString();
+  const password = known ?? randomBytes(18).toString('base64url');
   await writeText(paths.gitPassword, `${password}\n`, 0o600);
   return password;
 }
 
 export async function installGitServer(kubectl: Kubectl, image: string): Promise<undefined> {
-  await applySecret(kubectl, 'moorage-git', 'git-password', 'Opaque', { password: await gitPassword() });
+  await applySecret(kubectl, 'moorage-git', 'git-password', 'Opaque', { password: await gitPassword(kubectl) });
   await applyFile(kubectl, manifest('git-server'), { 'IMAGE:git-server': image });
   await waitForRollout(kubectl, 'moorage-git', 'git', patienceSeconds);
   return undefined;
