@@ -25,8 +25,6 @@ function gitEnvironment({ gitUrl, authority }: Installation, password: string): 
     ['http.extraHeader', `Authorization: Basic ${Buffer.from(`moorage:${password}`).toString('base64')}`],
     ['credential.helper', ''],
     ['http.proxy', ''],
-    // Over HTTP/2 curl gives up a push whose answer begins before all of it is sent.
-    ['http.version', 'HTTP/1.1'],
   ];
   if (hostname.endsWith('.localhost')) settings.push(['http.curloptResolve', `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}:127.0.0.1`]);
   return {
