@@ -1,4 +1,5 @@
 // Answers with server-sent events, and sees the generator behind them through to its end when the reader leaves.
+import { readWithSilence } from './silence.ts';
 
 export const eventStream = 'text/event-stream';
 
@@ -18,22 +19,17 @@ export interface EventStreamOptions {
 /** Streams frames as they come. A reader that leaves ends nothing half way: the frames are read to their end, unsent. */
 export function eventStreamResponse(frames: AsyncGenerator<string, void, undefined>, { headers = {}, keepaliveMs = 15_000, abort }: EventStreamOptions): Response {
   const encoder = new TextEncoder();
-  let next: Promise<IteratorResult<string, void>> | undefined;
+  const readOn = readWithSilence(frames, keepaliveMs);
   const read = async (): Promise<string | undefined> => {
-    next ??= frames.next();
-    const silence = Promise.withResolvers<undefined>();
-    const timer = setTimeout(silence.resolve, keepaliveMs, undefined);
-    const result = await Promise.race([next, silence.promise]).finally(() => { clearTimeout(timer); });
+    const result = await readOn();
     if (result === undefined) return ': keepalive\n\n';
-    next = undefined;
     return result.done === true ? undefined : result.value;
   };
   const drain = async (): Promise<void> => {
     abort();
     for (;;) {
-      const result = await (next ?? frames.next());
-      next = undefined;
-      if (result.done === true) return;
+      const result = await readOn();
+      if (result?.done === true) return;
     }
   };
   const body = new ReadableStream<Uint8Array>({

@@ -1,4 +1,5 @@
 // Writes what a follower hears as server-sent events, or as plain text for a person at a terminal.
+import { readWithSilence } from '../silence.ts';
 import type { FollowEvent } from './follow.ts';
 import { harmless } from './log-text.ts';
 import { viewStatus, type Places, type StatusView } from './status-view.ts';
@@ -70,14 +71,10 @@ export interface ByteSource {
 /** Streams events as bytes. Nothing is asked of `events` before the first read, nor while the reader is slow. */
 export function byteStream({ events, writer, keepaliveMs, abort, closed }: ByteSource): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
-  let next: Promise<IteratorResult<FollowEvent, void>> | undefined;
+  const readOn = readWithSilence(events, keepaliveMs);
   const read = async (): Promise<string | undefined> => {
-    next ??= events.next();
-    const silence = Promise.withResolvers<undefined>();
-    const timer = setTimeout(silence.resolve, keepaliveMs, undefined);
-    const result = await Promise.race([next, silence.promise]).finally(() => { clearTimeout(timer); });
+    const result = await readOn();
     if (result === undefined) return writer.keepalive;
-    next = undefined;
     return result.done === true ? undefined : writer.write(result.value);
   };
   return new ReadableStream<Uint8Array>({
