@@ -13,6 +13,9 @@ interface Tally {
 
 const [command = 'check', ...patterns] = process.argv.slice(2);
 
+/** A file that hangs ends its stage, as a failure. Forcing files to exit would lose results that are not yet passed on. */
+const stageLimitMs = 30 * 60_000;
+
 /** What a command says is shown as it comes when it runs alone, and in one piece when it runs beside others. */
 async function runTools(stage: Extract<Stage, { kind: 'tools' }>): Promise<Tally> {
   const alone = stage.commands.length === 1;
@@ -32,14 +35,18 @@ async function runTests(stage: Extract<Stage, { kind: 'tests' }>): Promise<Tally
   const files = globSync(stage.files, { exclude: stage.exclude }).filter(wanted).sort();
   const tally: Tally = { passed: 0, failed: 0, skipped: 0 };
   if (files.length === 0) return tally;
-  const stream = run({ files, concurrency: stage.concurrency, timeout: stage.timeoutMs, forceExit: true });
+  const signal = AbortSignal.timeout(stageLimitMs);
+  const summaries: unknown[] = [];
+  const stream = run({ files, concurrency: stage.concurrency, timeout: stage.timeoutMs, signal });
   stream.on('test:summary', (summary) => {
     if (summary.file !== undefined) return;
+    summaries.push(summary);
     tally.passed += summary.counts.passed;
     tally.failed += summary.counts.tests - summary.counts.passed - summary.counts.skipped - summary.counts.todo;
     tally.skipped += summary.counts.skipped + summary.counts.todo;
   });
   for await (const text of stream.compose(new spec())) process.stdout.write(String(text));
+  if (summaries.length === 0 || signal.aborted) tally.failed += 1;
   return tally;
 }
 
