@@ -1,0 +1,33 @@
+// What tools see of the guarded fetch: one way to get what a stranger names, within limits, and never anything inside.
+
+export interface FetchRequest {
+  /** As the caller gave it. */
+  readonly url: string;
+  readonly method?: 'GET' | 'POST';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | string;
+  /** Most bytes after decompression that are read. */
+  readonly maxBytes: number;
+  /** Default 20 000. */
+  readonly timeoutMs?: number;
+  /** Name of the input field, for the problem; default `url`. */
+  readonly field?: string;
+  readonly signal: AbortSignal;
+}
+
+export interface Fetched {
+  /** The address that answered in the end, after redirects. */
+  readonly url: string;
+  readonly status: number;
+  readonly headers: Headers;
+  /** Without parameters, in lower case; application/octet-stream where none was sent. */
+  readonly mediaType: string;
+  readonly bytes: Uint8Array;
+}
+
+export interface Fetcher {
+  /** Answers with whatever status came. @throws Problem (url-refused, fetch-failed, fetch-too-large) */
+  fetch(request: FetchRequest): Promise<Fetched>;
+  /** Like `fetch`, but a status other than 2xx is a problem as well. */
+  get(request: FetchRequest): Promise<Fetched>;
+}

@@ -1,0 +1,33 @@
+// What tools are made of: given once at start to every file of a tool.
+import type { Database } from '../ledger/database.ts';
+import type { Catalog } from '../models/catalog.ts';
+import type { ServiceUrls } from './backing.ts';
+import type { Fetcher } from './fetch/fetcher.ts';
+import type { Workers } from './workers/workers.ts';
+
+export interface ToolServices {
+  /** Where this API answers, like https://moorage.localhost. */
+  readonly baseUrl: string;
+  /** Backing services that are on. */
+  readonly urls: ServiceUrls;
+  /** Fetches what strangers name, and nothing inside. */
+  readonly fetcher: Fetcher;
+  /** Handles hostile input in a thread of its own, with limits. */
+  readonly workers: Workers;
+  /** The models that can be asked. */
+  readonly catalog: Catalog;
+  /** Hosted apps that are live now. */
+  readonly apps: () => readonly HostedAppSummary[];
+  /** @throws Problem (ledger-unavailable, models-unconfigured) while there is none */
+  readonly database: () => Database;
+}
+
+export interface HostedAppSummary {
+  readonly slug: string;
+  readonly title: string;
+  readonly description: string;
+  readonly category: string | undefined;
+  readonly url: string;
+  /** Address of its source repository. */
+  readonly repo: string;
+}
