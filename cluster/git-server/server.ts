@@ -14,6 +14,8 @@ const maximumPushBytes = 512 * 1024 * 1024;
 const maximumFetchRequestBytes = 16 * 1024 * 1024;
 const requestMs = 10 * 60_000;
 const atOnce = 16;
+/** Most of an answer that is kept while its request is still coming. */
+const earlyBytes = 1024 * 1024;
 
 let running = 0;
 
@@ -122,10 +124,24 @@ function serve(request: IncomingMessage, response: ServerResponse, target: Targe
     let received = 0;
     let head = Buffer.alloc(0);
     let started = false;
+    /**
+     * Begins the answer, once all of the request is here. Go's HTTP/1 servers, and so gateways written in Go, throw away
+     * 256 KiB of a body that is still coming when its answer begins: git would find the pack damaged.
+     */
+    const begin = (): void => {
+      const headEnd = head.indexOf('\r\n\r\n');
+      if (started || headEnd < 0) return;
+      started = true;
+      const { status, headers } = parseHead(head.subarray(0, headEnd).toString('latin1'));
+      response.writeHead(status, headers);
+      response.write(head.subarray(headEnd + 4));
+      backend.stdout.resume();
+    };
     request.on('data', (chunk: Buffer) => {
       received += chunk.length;
       if (received > limit) backend.kill('SIGKILL');
     });
+    request.on('end', begin);
     // A backend that ended early closes its input; its answer says why.
     backend.stdin.on('error', () => undefined);
     request.pipe(backend.stdin);
@@ -135,19 +151,22 @@ function serve(request: IncomingMessage, response: ServerResponse, target: Targe
         return;
       }
       head = Buffer.concat([head, chunk]);
-      const end = head.indexOf('\r\n\r\n');
-      if (end < 0) return;
-      started = true;
-      const { status, headers } = parseHead(head.subarray(0, end).toString('latin1'));
-      response.writeHead(status, headers);
-      response.write(head.subarray(end + 4));
+      if (request.complete) begin();
+      else if (head.length > earlyBytes) backend.stdout.pause();
     });
     response.on('drain', () => backend.stdout.resume());
     response.on('close', () => backend.kill('SIGKILL'));
-    backend.on('close', () => {
-      clearTimeout(timer);
+    const end = (): void => {
+      begin();
       if (!started) refuse(response, received > limit ? 413 : 500, received > limit ? `a push may have ${limit} bytes at most` : 'git gave no answer');
       else response.end();
+    };
+    backend.on('close', () => {
+      clearTimeout(timer);
+      // git may know enough before it has read everything; the rest is read to nobody.
+      request.unpipe(backend.stdin);
+      if (request.complete || received > limit) end();
+      else request.resume().on('end', end);
       done();
     });
   });

@@ -2,10 +2,12 @@
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandError, run } from '../../../cluster/shell.ts';
 import { answers, probe } from '../../../cluster/node/probe.ts';
 import { waitFor } from '../../../cluster/wait.ts';
@@ -61,6 +63,24 @@ test('a push without the password, or with another, is refused and makes nothing
   assert.equal(refused.status, 401);
   assert.match(refused.body, /\.moorage\/git-password/);
   assert.equal((await probe(`${base}/local/none.git/info/refs?service=git-upload-pack`)).status, 404);
+});
+
+test('an answer does not begin before its request has ended', async () => {
+  const { hostname, port } = new URL(base);
+  const body = '0000';
+  const socket = connect(Number(port), hostname);
+  let answer = '';
+  socket.on('data', (chunk: Buffer) => { answer += chunk.toString('latin1'); });
+  socket.write([
+    'POST /local/app.git/git-receive-pack HTTP/1.1', `Host: ${hostname}`, `Authorization: Basic ${Buffer.from('x:secret').toString('base64')}`,
+    'Content-Type: application/x-git-receive-pack-request', 'Transfer-Encoding: chunked', 'Connection: close', '', body.length.toString(16), body, '',
+  ].join('\r\n'));
+  // git begins its answer within milliseconds of its start.
+  await sleep(1_000);
+  assert.equal(answer, '');
+  socket.end('0\r\n\r\n');
+  await once(socket, 'close');
+  assert.match(answer, /^HTTP\/1\.1 200 /);
 });
 
 for (const path of ['/', '/local/app.git/HEAD', '/local/app.git/objects/info/packs', '/../etc/app.git/info/refs?service=git-upload-pack', '/local/..%2f..git/info/refs?service=git-upload-pack', '/.x/app.git/info/refs?service=git-upload-pack', '/local/a..b.git/info/refs?service=git-upload-pack', '/local/app.git/info/refs', '/local/app.git/git-upload-pack']) {
