@@ -1,6 +1,7 @@
 // The kinds of problems that the API answers with, each with the page that its type URI leads to.
 import type { ProblemType } from '../lib/problem.ts';
 import { modelProblems } from './models/problems.ts';
+import { toolProblems } from './tools/problems.ts';
 
 export const invalidRequest: ProblemType = {
   slug: 'invalid-request',
@@ -102,5 +103,5 @@ export const noCluster: ProblemType = {
 
 export const problemTypes: readonly ProblemType[] = [
   invalidRequest, notFound, methodNotAllowed, notAcceptable, bodyTooLarge, unsupportedMediaType, internalFault, clusterUnavailable,
-  notSubmitted, tooManySubmissions, platformFull, beingRemoved, tooManyStreams, noCluster, ...modelProblems,
+  notSubmitted, tooManySubmissions, platformFull, beingRemoved, tooManyStreams, noCluster, ...modelProblems, ...toolProblems,
 ];
