@@ -12,6 +12,7 @@ import { modelAppOf } from './models/v1/apps.ts';
 import { startServer } from './server.ts';
 import { submitEndpoints } from './submit/endpoints.ts';
 import { appIndex, appIndexers, hostedApps } from './submit/hosted-apps.ts';
+import { liveApps } from './submit/live-apps.ts';
 import { podLogs } from './submit/pod-log.ts';
 import { createSubmitter } from './submit/submit-app.ts';
 
@@ -48,7 +49,7 @@ const serving = {
   baseUrl: config.baseUrl, callers: { salt: config.callerSalt, trustedProxies: config.trustedProxies },
   log, metrics: httpMetrics(registry), ending: ending.signal,
 };
-const app = createApp({ ...serving, endpoints: [...endpoints, ...discoveryEndpoints(endpoints, config.baseUrl)] });
+const app = createApp({ ...serving, endpoints: [...endpoints, ...discoveryEndpoints(endpoints, config.baseUrl, { apps: () => liveApps(apps.all()) })] });
 // Apps reach this port without the gateway, so nothing that trusts what the gateway says of a caller answers there.
 const forApps = createApp({ ...serving, endpoints: endpoints.filter(({ path }) => path.startsWith('/v1/')) });
 

@@ -1,49 +1,30 @@
-// The endpoints by which a person or a program finds out what there is: the front page, the OpenAPI document, the kinds of problems.
+// The endpoints by which a person or a program finds out what there is. Every document is derived; none is written by hand.
 import { z } from 'zod';
 import { problemUrl } from '../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import { invalid } from '../validation.ts';
 import { problemTypes } from '../problems.ts';
+import { capabilities, describeCapabilities } from './capabilities.ts';
+import { frontEndpoint } from './front.ts';
+import { linkHeader } from './links.ts';
+import { llmsText } from './llms-txt.ts';
 import { openApi } from './openapi.ts';
+import type { Site } from './site.ts';
 
-const html = 'text/html';
+/** What is to be found out beside the endpoints; what is left out, there is none of. */
+export type Offered = Partial<Pick<Site, 'tools' | 'off' | 'apps'>>;
 
 /** Endpoints that describe `others` and themselves. */
-export function discoveryEndpoints(others: readonly Endpoint[], baseUrl: string): Endpoint[] {
-  const described = (): Record<string, unknown> => (document ??= openApi([...others, ...own], baseUrl));
-  let document: Record<string, unknown> | undefined;
-  const own = [front(baseUrl), openApiEndpoint(described), problemEndpoint(baseUrl)];
+export function discoveryEndpoints(others: readonly Endpoint[], baseUrl: string, offered: Offered = {}): Endpoint[] {
+  const endpoints = [...others];
+  const site: Site = { baseUrl, endpoints, tools: [], off: () => undefined, apps: () => [], ...offered };
+  const own = [frontEndpoint(site), openApiEndpoint(site), llmsEndpoint(site), capabilitiesEndpoint(site), problemEndpoint(baseUrl)];
+  endpoints.push(...own);
   return own;
 }
 
-function front(baseUrl: string): Endpoint {
-  const about = {
-    name: 'Moorage',
-    description: 'Hosts open-source AI applications from their git repositories, each on its own subdomain over HTTPS.',
-    ask: `${baseUrl}/api/ask`,
-    compare: `${baseUrl}/api/compare`,
-    models: `${baseUrl}/api/models`,
-    submit: `${baseUrl}/api/submit`,
-    submit_status: `${baseUrl}/api/submit-status/{owner}/{name}`,
-    openapi: `${baseUrl}/openapi.json`,
-  };
-  return defineEndpoint({
-    method: 'GET',
-    path: '/',
-    operation: 'getFront',
-    tag: 'discovery',
-    summary: 'What this is',
-    description: 'As a page for a person, as JSON for a program.',
-    output: z.record(z.string(), z.string()),
-    outputDescription: 'What this is and where to go on.',
-    produces: ['application/json', html],
-    handler(_input, { mediaType }) {
-      return Promise.resolve(mediaType === html ? new Response(page(baseUrl), { headers: pageHeaders }) : about);
-    },
-  });
-}
-
-function openApiEndpoint(described: () => Record<string, unknown>): Endpoint {
+function openApiEndpoint(site: Site): Endpoint {
+  let document: Record<string, unknown> | undefined;
   return defineEndpoint({
     method: 'GET',
     path: '/openapi.json',
@@ -53,7 +34,36 @@ function openApiEndpoint(described: () => Record<string, unknown>): Endpoint {
     description: 'OpenAPI 3.1, derived from the definitions that also validate the requests.',
     output: z.record(z.string(), z.unknown()),
     outputDescription: 'The document.',
-    handler: () => Promise.resolve(described()),
+    handler: () => Promise.resolve(Response.json(document ??= openApi(site.endpoints, site.baseUrl), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } })),
+  });
+}
+
+function llmsEndpoint(site: Site): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    path: '/llms.txt',
+    operation: 'getLlmsText',
+    tag: 'discovery',
+    summary: 'What can be done here, for language models',
+    description: 'Markdown after llmstxt.org: the tools with a call of each, the live apps, the endpoints.',
+    output: z.string(),
+    outputDescription: 'The text.',
+    produces: ['text/plain', 'text/markdown'],
+    handler: (_input, { mediaType }) => Promise.resolve(new Response(llmsText(site), { headers: { 'content-type': `${mediaType}; charset=utf-8`, 'cache-control': 'no-store', vary: 'accept' } })),
+  });
+}
+
+function capabilitiesEndpoint(site: Site): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    path: '/agent-capabilities.json',
+    operation: 'getCapabilities',
+    tag: 'discovery',
+    summary: 'Everything that an agent can do here',
+    description: 'Endpoints, tools with their JSON Schemas and prices, and the live apps, in one document.',
+    output: capabilities,
+    outputDescription: 'The capabilities.',
+    handler: () => Promise.resolve(describeCapabilities(site)),
   });
 }
 
@@ -75,31 +85,4 @@ function problemEndpoint(baseUrl: string): Endpoint {
       return Promise.resolve({ type: problemUrl(type, baseUrl), status, title, description });
     },
   });
-}
-
-const pageHeaders = {
-  'content-type': `${html}; charset=utf-8`,
-  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-  'referrer-policy': 'no-referrer',
-  vary: 'accept',
-};
-
-/** The front page. `baseUrl` is configuration, checked to be a plain origin, so it needs no escaping. */
-function page(baseUrl: string): string {
-  return `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Moorage</title>
-<style>body{font:1rem/1.6 system-ui,sans-serif;max-width:42rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}pre{overflow:auto;padding:.8rem 1rem;border:1px solid;border-radius:.4rem}</style>
-<h1>Moorage</h1>
-<p>Hosts open-source AI applications from their git repositories: each is reviewed, built in a sandbox, and served on its own subdomain over HTTPS.</p>
-<h2>Submit a repository</h2>
-<pre>curl ${baseUrl}/api/submit --json '{"repo": "owner/name"}'</pre>
-<h2>See how it stands</h2>
-<pre>curl ${baseUrl}/api/submit-status/owner/name
-curl -N -H 'Accept: text/plain' ${baseUrl}/api/submit-status/owner/name/log</pre>
-<p>Everything that answers here: <a href="/openapi.json">openapi.json</a>.</p>
-</html>
-`;
 }

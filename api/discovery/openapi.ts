@@ -47,8 +47,14 @@ function parameters(schema: z.ZodObject | undefined, place: 'path' | 'query'): J
 }
 
 function success(endpoint: Endpoint): Json {
-  const schema = schemaOf(endpoint.output, 'output');
-  return { description: endpoint.outputDescription, content: Object.fromEntries(endpoint.produces.map((type) => [type, { schema }])) };
+  const json = schemaOf(endpoint.output, 'output');
+  return { description: endpoint.outputDescription, content: Object.fromEntries(endpoint.produces.map((type) => [type, contentOf(type, json)])) };
+}
+
+/** The output schema is that of the JSON answer; of bytes there is nothing more to say than their media type. */
+function contentOf(type: string, json: Json): Json {
+  if (/^application\/(.+\+)?json$/.test(type)) return { schema: json };
+  return type.startsWith('text/') ? { schema: { type: 'string' } } : {};
 }
 
 /** Problems by status; several of one status share its entry. */

@@ -28,6 +28,8 @@ export interface AppIndex {
   /** Apps whose repository is `owner/name` on whatever host; case does not matter. */
   byPath(owner: string, name: string): readonly App[];
   byCaller(hash: string): readonly App[];
+  /** All of them, the oldest first. */
+  all(): readonly App[];
   readonly size: number;
   /** Calls `changed` after each change of the app, its removal included. Returns the way to stop it. */
   subscribe(name: string, changed: () => void): () => void;
@@ -45,6 +47,7 @@ export function appIndex(store: Store<App>, namespace: string): AppIndex {
     byRepository: (hash) => oldestFirst(store.byIndex(repositoryIndex, hash))[0],
     byPath: (owner, name) => oldestFirst(store.byIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
     byCaller: (hash) => store.byIndex(callerIndex, hash),
+    all: () => oldestFirst(store.list(namespace)),
     get size() { return store.size; },
     subscribe,
     async whenSeen(app, timeoutMs) {

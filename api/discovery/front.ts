@@ -1,0 +1,71 @@
+// The front page: HTML for a person, JSON for a program, and in its Link header the way to every document.
+import { z } from 'zod';
+import { defineEndpoint, type Endpoint } from '../endpoint.ts';
+import { linkHeader } from './links.ts';
+import { answersAt, description, name, type Site } from './site.ts';
+
+const html = 'text/html';
+
+const places: Readonly<Record<string, string>> = {
+  ask: '/api/ask',
+  compare: '/api/compare',
+  models: '/api/models',
+  submit: '/api/submit',
+  submit_status: '/api/submit-status/{owner}/{name}',
+  tools: '/t',
+  mcp: '/mcp',
+  a2a: '/a2a',
+  openapi: '/openapi.json',
+  agent_card: '/.well-known/agent-card.json',
+  llms: '/llms.txt',
+  capabilities: '/agent-capabilities.json',
+};
+
+export function frontEndpoint(site: Site): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    path: '/',
+    operation: 'getFront',
+    tag: 'discovery',
+    summary: 'What this is',
+    description: 'As a page for a person, as JSON for a program. The Link header leads to the documents that describe the service.',
+    output: z.record(z.string(), z.string()),
+    outputDescription: 'What this is and where to go on.',
+    produces: ['application/json', html],
+    handler(_input, { mediaType }) {
+      const headers = { link: linkHeader(site), vary: 'accept', 'cache-control': 'no-store' };
+      return Promise.resolve(mediaType === html ? new Response(page(site.baseUrl), { headers: { ...headers, ...pageHeaders } }) : Response.json(about(site), { headers }));
+    },
+  });
+}
+
+function about(site: Site): Record<string, string> {
+  const known = Object.entries(places).filter(([, path]) => answersAt(site, path));
+  return { name, description, ...Object.fromEntries(known.map(([key, path]) => [key, `${site.baseUrl}${path}`])) };
+}
+
+const pageHeaders = {
+  'content-type': `${html}; charset=utf-8`,
+  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  'referrer-policy': 'no-referrer',
+};
+
+/** The page. `baseUrl` is configuration, checked to be a plain origin, so it needs no escaping. */
+function page(baseUrl: string): string {
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Moorage</title>
+<style>body{font:1rem/1.6 system-ui,sans-serif;max-width:42rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}pre{overflow:auto;padding:.8rem 1rem;border:1px solid;border-radius:.4rem}</style>
+<h1>Moorage</h1>
+<p>Hosts open-source AI applications from their git repositories: each is reviewed, built in a sandbox, and served on its own subdomain over HTTPS.</p>
+<h2>Submit a repository</h2>
+<pre>curl ${baseUrl}/api/submit --json '{"repo": "owner/name"}'</pre>
+<h2>See how it stands</h2>
+<pre>curl ${baseUrl}/api/submit-status/owner/name
+curl -N -H 'Accept: text/plain' ${baseUrl}/api/submit-status/owner/name/log</pre>
+<p>Everything that answers here: <a href="/openapi.json">openapi.json</a>; for agents: <a href="/llms.txt">llms.txt</a>, <a href="/agent-capabilities.json">agent-capabilities.json</a>.</p>
+</html>
+`;
+}

@@ -1,0 +1,58 @@
+// /llms.txt: what can be done here, in Markdown that a language model reads at once (llmstxt.org).
+import type { Endpoint } from '../endpoint.ts';
+import type { HostedAppSummary } from '../tools/services.ts';
+import type { Tool } from '../tools/tool.ts';
+import { answersAt, authentication, description, exampleUrl, name, type Site } from './site.ts';
+
+export function llmsText(site: Site): string {
+  const { baseUrl, tools } = site;
+  const sections = [
+    `# ${name}\n\n> ${description}`,
+    `Authentication: ${authentication}\n\nErrors are problems (RFC 9457): \`detail\` says what is wrong, \`errors\` names each field and what to send instead, \`actions\` how to go on.`,
+    section('Tools', tools.length === 0 ? undefined : howToCall(site), tools.map((tool) => toolLine(tool, site))),
+    section('Hosted apps', undefined, site.apps().map(appLine)),
+    section('Endpoints', undefined, site.endpoints.filter(isOfInterest).map((endpoint) => endpointLine(endpoint, baseUrl))),
+    section('Machine-readable', undefined, site.endpoints.filter(({ path }) => /\.(json|txt)$/.test(path)).map((endpoint) => endpointLine(endpoint, baseUrl))),
+  ];
+  return `${sections.filter((text) => text !== '').join('\n\n')}\n`;
+}
+
+function section(title: string, intro: string | undefined, lines: readonly string[]): string {
+  if (lines.length === 0) return '';
+  return [`## ${title}`, ...(intro === undefined ? [] : [intro]), lines.join('\n')].join('\n\n');
+}
+
+function howToCall(site: Site): string {
+  const mcp = answersAt(site, '/mcp') ? ` The same tools are offered over MCP at ${site.baseUrl}/mcp.` : '';
+  return `Each is called with GET ${site.baseUrl}/t/<tool> and query parameters, or with POST and the same fields as JSON. No client, signup or key is needed. Every answer says what it cost. raw=1 answers with the bytes of what was made.${mcp}`;
+}
+
+function toolLine(tool: Tool, site: Site): string {
+  const fields = Object.keys(tool.input.shape);
+  const taken = fields.length === 0 ? '' : ` Parameters: ${fields.join(', ')}.`;
+  const off = site.off(tool);
+  return `- [${tool.name}](${exampleUrl(tool, site.baseUrl)}): ${line(tool.description)}${taken}${off === undefined ? '' : ` Off here: ${line(off)}.`}`;
+}
+
+function appLine({ title, url, description: about, category, repo }: HostedAppSummary): string {
+  const kind = category === undefined ? '' : `${category}; `;
+  // What an author wrote stands in a document that models read: no markup of his, no line of his own.
+  return `- [${plain(title)}](${url}): ${about === '' ? '' : `${plain(about)} `}(${kind}source: ${repo})`;
+}
+
+function endpointLine({ method, path, summary }: Endpoint, baseUrl: string): string {
+  return `- [${method} ${path}](${baseUrl}${path}): ${line(summary)}`;
+}
+
+/** Tools have lines of their own, and /v1 is for hosted apps alone. */
+function isOfInterest({ path }: Endpoint): boolean {
+  return path.startsWith('/api/') || path === '/mcp' || path === '/a2a';
+}
+
+function line(text: string): string {
+  return text.replaceAll(/\s+/g, ' ').trim();
+}
+
+function plain(text: string): string {
+  return line(text).replaceAll(/[[\]()<>`*_#!|\\]/g, '');
+}

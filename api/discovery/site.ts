@@ -1,0 +1,36 @@
+// What there is to find out: the endpoints, tools and live apps from which every discovery document is derived.
+import type { Endpoint } from '../endpoint.ts';
+import type { HostedAppSummary } from '../tools/services.ts';
+import type { Tool } from '../tools/tool.ts';
+
+export interface Site {
+  /** Like https://moorage.localhost. */
+  readonly baseUrl: string;
+  /** All of them, those of discovery included. */
+  readonly endpoints: readonly Endpoint[];
+  readonly tools: readonly Tool[];
+  /** Why a tool cannot be called here; undefined when it can. */
+  readonly off: (tool: Tool) => string | undefined;
+  /** Apps that are live now: asked anew for each document. */
+  readonly apps: () => readonly HostedAppSummary[];
+}
+
+export const name = 'Moorage';
+export const version = '1.1.0';
+export const description = 'Hosts open-source AI applications from their git repositories, each on its own subdomain over HTTPS; asks and compares models with metered cost; and offers tools that any HTTP client can call.';
+export const authentication = 'Optional. Without a key, calls draw on a free quota per day. `Authorization: Bearer sk-…`, a key of the model router, lifts the quota and opens models of the tier premium.';
+
+/** Whether something answers at this path here. */
+export function answersAt({ endpoints }: Site, path: string): boolean {
+  return endpoints.some((endpoint) => endpoint.path === path);
+}
+
+/** The call that a tool's author gives as an example, as an address. */
+export function exampleUrl(tool: Tool, baseUrl: string): string {
+  const query = new URLSearchParams();
+  for (const [field, value] of Object.entries(tool.example)) {
+    for (const one of Array.isArray(value) ? value : [value]) query.append(field, typeof one === 'object' ? JSON.stringify(one) : String(one));
+  }
+  const text = query.toString();
+  return `${baseUrl}/t/${tool.name}${text === '' ? '' : `?${text}`}`;
+}

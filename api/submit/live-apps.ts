@@ -1,0 +1,14 @@
+// The apps that are live, as tools and discovery documents show them.
+import { publicStatus } from '../../lib/public-status.ts';
+import type { HostedAppSummary } from '../tools/services.ts';
+import { repositoryUrl, type App } from './hosted-apps.ts';
+
+/** Of these apps those that answer now. */
+export function liveApps(apps: readonly App[]): HostedAppSummary[] {
+  return apps.flatMap((app) => {
+    const status = publicStatus(app);
+    if (status.status !== 'live') return [];
+    const { title, description, category } = app.spec.listing;
+    return [{ slug: app.metadata.name, title: title ?? app.metadata.name, description: description ?? '', category, url: status.url, repo: repositoryUrl(app) }];
+  });
+}
