@@ -8,8 +8,8 @@ import { idempotencyKey, idempotently } from './idempotent.ts';
 import { measured } from './measured.ts';
 import * as problems from './problems.ts';
 import { lowQuotaHint, rateLimitHeaders } from './quota.ts';
-import { callProblem } from './refuse.ts';
-import { allowModels, bodyLimit, payerOf, promptField, systemField } from './request.ts';
+import { answerOf } from './refuse.ts';
+import { allowModels, bodyLimit, modelField, payerOf, promptField, systemField } from './request.ts';
 import type { ModelEndpointsOptions, ModelServices } from './services.ts';
 
 /** What is answered. */
@@ -44,7 +44,7 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
     bodyLimit,
     body: z.strictObject({
       prompt: promptField.describe('The prompt'),
-      model: z.enum(catalog.ids, { error: () => `is not a model that can be asked: ${catalog.ids.join(', ')}` }).optional().describe(`The model; default ${catalog.preferred.id}`),
+      model: modelField(catalog).optional().describe(`The model; default ${catalog.preferred.id}`),
       system: systemField.optional().describe('System prompt'),
       max_tokens: z.int().min(1).max(maxTokens.most).optional().describe(`Output token cap, 1 to ${maxTokens.most}; default ${maxTokens.usual}`),
       stream: z.boolean().optional().describe('true: answer as server-sent events'),
@@ -121,12 +121,9 @@ function doneFrame(answer: AskAnswer): string {
 }
 
 /** What a finished call is answered with. @throws Problem when it failed */
-function answered({ keys }: ModelServices, { model, payer }: Question, called: Called, context: RequestContext): z.output<typeof kept> {
-  const { booked, answer, failure } = called;
-  if (failure !== undefined) {
-    if (failure.kind === 'key' && payer.key !== undefined) keys.forget(payer.key);
-    throw callProblem(failure, booked, model.id, payer);
-  }
+function answered(services: ModelServices, { model, payer }: Question, called: Called, context: RequestContext): z.output<typeof kept> {
+  const answer = answerOf(services, { model, payer }, called);
+  const { booked } = called;
   const hint = lowQuotaHint(booked.quota);
   return {
     headers: rateLimitHeaders(booked.quota, payer, Date.now()),

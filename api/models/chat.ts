@@ -1,4 +1,6 @@
 // One metered question to one model: whole or streamed.
+import { randomUUID } from 'node:crypto';
+import type { Money } from '../ledger/money.ts';
 import type { Model } from './catalog.ts';
 import type { Booked, Meter, Reservation, Use } from './meter.ts';
 import type { Payer } from './payer.ts';
@@ -16,6 +18,8 @@ export interface Question {
   readonly maxTokens: number;
   /** Aborted when the caller goes away. */
   readonly signal: AbortSignal;
+  /** Hears the id of the hold before it is made, and so before anything is spent; for who keeps account across a crash. */
+  readonly announce?: (hold: string) => Promise<void>;
 }
 
 /** What became of a call, and of its money. */
@@ -73,9 +77,16 @@ async function* textsOf(parts: AsyncGenerator<StreamPart, RouterAnswer, undefine
   }
 }
 
-async function reserve(meter: Meter, { kind, payer, model, prompt, system, maxTokens }: Question): Promise<Reservation> {
-  const texts = system === undefined ? [prompt] : [system, prompt];
-  return meter.reserve({ kind, payer, model: model.id, most: mostItCosts(model, { texts }, maxTokens) });
+async function reserve(meter: Meter, question: Question): Promise<Reservation> {
+  const { kind, payer, model, announce } = question;
+  const id = randomUUID();
+  await announce?.(id);
+  return meter.reserve({ id, kind, payer, model: model.id, most: mostOf(question) });
+}
+
+/** The most that a question can cost: what is reserved for it. */
+export function mostOf({ model, prompt, system, maxTokens }: Pick<Question, 'model' | 'prompt' | 'system' | 'maxTokens'>): Money {
+  return mostItCosts(model, { texts: system === undefined ? [prompt] : [system, prompt] }, maxTokens);
 }
 
 function callOf({ model, prompt, system, maxTokens, payer, signal }: Question, { id }: Reservation): RouterCall {

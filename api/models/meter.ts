@@ -18,6 +18,8 @@ import { RouterFailure } from './router/failure.ts';
 
 /** What money is spent on. */
 export interface Use {
+  /** A UUID for its hold; a new one when left out. */
+  readonly id?: string;
   readonly kind: 'ask' | 'compare' | 'v1' | 'tool';
   readonly payer: Payer;
   /** Id of the model, as in models.yaml. */
@@ -69,8 +71,7 @@ export class Meter {
   /** Sets money aside. @throws Problem (quota-exhausted, ledger-unavailable) */
   async reserve(use: Use): Promise<Reservation> {
     const { ledger, metrics } = this.#options;
-    const { payer, most } = use;
-    const id = randomUUID();
+    const { payer, most, id = randomUUID() } = use;
     const answer = await this.#booking(() => ledger.hold({ id, amount: most, ttlMs: this.#options.callMs + 60_000, debit: payer.debit, credit: payer.credit }));
     if (answer.outcome === 'refused') {
       metrics.refused(payer.kind, answer.refused_by === 'credit' ? 'everyone' : 'caller');

@@ -1,10 +1,13 @@
 // Turns a failed call into the problem that its caller sees.
 import { Problem, type ProblemOptions } from '../../lib/problem.ts';
+import type { Called, Question } from './chat.ts';
 import { refusedKey } from './identify.ts';
 import type { Booked } from './meter.ts';
 import type { Payer } from './payer.ts';
 import { keyOutOfCredit, modelFailed, modelRefused, modelTimeout, routerUnavailable } from './problems.ts';
+import type { RouterAnswer } from './router/answer.ts';
 import type { FailureKind, RouterFailure } from './router/failure.ts';
+import type { ModelServices } from './services.ts';
 
 const creditActions = [{ action: 'add-credit', description: 'Add credit, or raise the limit of the key, where you got it.' }, { action: 'use-free-quota', description: 'Leave the Authorization header out: models of the tier free are then asked on the free quota.' }];
 
@@ -48,4 +51,11 @@ export function callProblem(failure: RouterFailure, booked: Booked, model: strin
   const options: ProblemOptions = { members: { model, cost_source: booked.source, latency_ms: booked.latencyMs }, cause: failure };
   const later = (seconds: number): ProblemOptions => ({ ...options, headers: { 'retry-after': String(failure.retryAfterSeconds ?? seconds) } });
   return problems[failure.kind]({ failure, model, ownKey: payer.key !== undefined, options, later });
+}
+
+/** The answer of a finished call. A key that the router refused is forgotten, so that it is checked again. @throws Problem when it failed */
+export function answerOf({ keys }: Pick<ModelServices, 'keys'>, { model, payer }: Pick<Question, 'model' | 'payer'>, { booked, answer, failure }: Called): RouterAnswer {
+  if (failure === undefined) return answer;
+  if (failure.kind === 'key' && payer.key !== undefined) keys.forget(payer.key);
+  throw callProblem(failure, booked, model.id, payer);
 }

@@ -16,6 +16,11 @@ export const bodyLimit = 1_500_000;
 export const promptField = z.string().min(1).max(longestPrompt).refine((text) => text.trim() !== '', 'is blank');
 export const systemField = z.string().max(longestPrompt);
 
+/** Names a model. */
+export function modelField(catalog: Catalog): z.ZodEnum<Record<string, string>> {
+  return z.enum(catalog.ids, { error: () => `is not a model that can be asked: ${catalog.ids.join(', ')}` });
+}
+
 /** Who pays. The router is asked about a key at most once a minute. */
 export async function payerOf(services: ModelServices, context: RequestContext): Promise<Payer> {
   return identifyPayer(context, services.keys, services.limits);

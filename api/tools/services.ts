@@ -1,6 +1,7 @@
 // What tools are made of: given once at start to every file of a tool.
 import type { Database } from '../ledger/database.ts';
 import type { Catalog } from '../models/catalog.ts';
+import type { ModelServices } from '../models/services.ts';
 import type { ServiceUrls } from './backing.ts';
 import type { Fetcher } from './fetch/fetcher.ts';
 import type { Workers } from './workers/workers.ts';
@@ -16,6 +17,8 @@ export interface ToolServices {
   readonly workers: Workers;
   /** The models that can be asked. */
   readonly catalog: Catalog;
+  /** Tokens of an answer: how many unless a caller says so, and at most. */
+  readonly maxTokens: ModelServices['maxTokens'];
   /** Hosted apps that are live now. */
   readonly apps: () => readonly HostedAppSummary[];
   /** @throws Problem (ledger-unavailable, models-unconfigured) while there is none */

@@ -1,11 +1,15 @@
 // How a tool asks models: what it may ask, and what it hears back. Implemented over the meter, so that each call is booked.
+import type { z } from 'zod';
+import type { CostSource } from '../ledger/ledger.ts';
+import type { Money } from '../ledger/money.ts';
+import type { comparisonResult } from '../models/comparison.ts';
 
 export interface Prompt {
   /** Id of a model of /api/models; the default model when left out. */
-  readonly model?: string;
+  readonly model?: string | undefined;
   readonly prompt: string;
-  readonly system?: string;
-  readonly maxTokens?: number;
+  readonly system?: string | undefined;
+  readonly maxTokens?: number | undefined;
   /** Replaces the call's own signal, for one that must end earlier. */
   readonly signal?: AbortSignal;
 }
@@ -16,10 +20,24 @@ export interface Reply {
   /** Why the answer ends: stop, or length when it was cut. */
   readonly finishReason: string | undefined;
   readonly latencyMs: number;
+  readonly tokensIn: number | undefined;
+  readonly tokensOut: number | undefined;
+  /** Absent while it is pending. */
+  readonly cost: Money | undefined;
+  readonly costSource: CostSource | 'pending';
+}
+
+/** One prompt for several models; a spread of them where none is named. */
+export interface Comparing extends Omit<Prompt, 'model'> {
+  readonly models?: readonly string[] | undefined;
 }
 
 /** Asks models on behalf of a caller. What it spends is part of the cost of the tool's call. */
 export interface Spender {
   /** @throws Problem (quota-exhausted, key-required, models-unconfigured, model-failed, ...) */
   ask(prompt: Prompt): Promise<Reply>;
+  /** As POST /api/compare. @throws Problem when no model could even be asked */
+  compare(prompt: Comparing): Promise<z.output<typeof comparisonResult>>;
+  /** The most that asking this can cost: what is reserved for it. For tools that keep to a budget. */
+  mostOf(prompt: Prompt): Money;
 }

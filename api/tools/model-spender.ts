@@ -1,0 +1,99 @@
+// The spender of one call of a tool: asks models through the meter, and remembers what each call has cost.
+import type { z } from 'zod';
+import { sumMoney, type Money } from '../ledger/money.ts';
+import type { Catalog, Model } from '../models/catalog.ts';
+import { ask, mostOf, type Question } from '../models/chat.ts';
+import { chooseModels, compareModels, type comparisonResult } from '../models/comparison.ts';
+import type { Booked } from '../models/meter.ts';
+import type { Payer } from '../models/payer.ts';
+import type { Quota } from '../models/quota.ts';
+import { answerOf } from '../models/refuse.ts';
+import { allowModels } from '../models/request.ts';
+import type { ModelServices } from '../models/services.ts';
+import type { Comparing, Prompt, Reply, Spender } from './spending.ts';
+
+export interface ModelSpenderOptions {
+  /** @throws Problem (models-unconfigured, ledger-unavailable) while no model can be asked */
+  readonly services: () => Pick<ModelServices, 'meter' | 'keys'>;
+  readonly maxTokens: ModelServices['maxTokens'];
+  readonly catalog: Catalog;
+  readonly payer: Payer;
+  /** Aborted when the call of the tool ends. */
+  readonly signal: AbortSignal;
+  /** Hears the id of each hold before it is made; see Question. */
+  readonly announce?: (hold: string) => Promise<void>;
+}
+
+/** What a spender has spent so far. */
+export interface Spent {
+  /** Sum of the costs that are known. */
+  readonly cost: Money;
+  /** Calls whose cost is not known yet, and not in the sum. */
+  readonly pending: number;
+  /** Calls that were made, also those that failed. */
+  readonly calls: number;
+  /** The quota after the last of them. */
+  readonly quota: Quota | undefined;
+}
+
+export class ModelSpender implements Spender {
+  readonly #options: ModelSpenderOptions;
+  readonly #booked: Booked[] = [];
+  #quota: Quota | undefined;
+
+  constructor(options: ModelSpenderOptions) {
+    this.#options = options;
+  }
+
+  get spent(): Spent {
+    return {
+      cost: sumMoney(this.#booked.flatMap(({ cost }) => cost ?? [])),
+      pending: this.#booked.filter(({ source }) => source === 'pending').length,
+      calls: this.#booked.length,
+      quota: this.#quota,
+    };
+  }
+
+  async ask(prompt: Prompt): Promise<Reply> {
+    const { catalog, payer } = this.#options;
+    const services = this.#options.services();
+    const model = this.#modelOf(prompt);
+    allowModels([model], payer, catalog);
+    const question = { ...this.#question(prompt), model };
+    const called = await ask(services.meter, question);
+    const { booked } = called;
+    this.#remember([booked], booked.quota);
+    const { text, finishReason, tokensIn, tokensOut } = answerOf(services, question, called);
+    return { model: model.id, text, finishReason, latencyMs: booked.latencyMs, tokensIn, tokensOut, cost: booked.cost, costSource: booked.source === 'none' ? 'pending' : booked.source };
+  }
+
+  async compare(prompt: Comparing): Promise<z.output<typeof comparisonResult>> {
+    const { catalog, payer } = this.#options;
+    const services = this.#options.services();
+    const { result, booked, quota } = await compareModels(services, chooseModels(prompt.models, payer, catalog), this.#question(prompt));
+    this.#remember(booked, quota);
+    return result;
+  }
+
+  mostOf(prompt: Prompt): Money {
+    return mostOf({ ...this.#question(prompt), model: this.#modelOf(prompt) });
+  }
+
+  #remember(booked: readonly Booked[], quota: Quota | undefined): void {
+    this.#booked.push(...booked);
+    this.#quota = quota ?? this.#quota;
+  }
+
+  #modelOf({ model }: Prompt): Model {
+    const { catalog } = this.#options;
+    return (model === undefined ? undefined : catalog.get(model)) ?? catalog.preferred;
+  }
+
+  #question({ prompt, system, maxTokens, signal }: Omit<Prompt, 'model'>): Omit<Question, 'model'> {
+    const { payer, announce, maxTokens: { usual, most } } = this.#options;
+    return {
+      kind: 'tool', payer, prompt, system, maxTokens: Math.min(maxTokens ?? usual, most), signal: signal ?? this.#options.signal,
+      ...(announce === undefined ? {} : { announce }),
+    };
+  }
+}

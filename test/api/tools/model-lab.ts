@@ -1,0 +1,80 @@
+// A spender over a scripted router and a ledger in memory, as a call of a tool has it.
+import { Registry } from 'prom-client';
+import { Ledger } from '../../../api/ledger/ledger.ts';
+import { parseMoney } from '../../../api/ledger/money.ts';
+import { openLedgerDatabase } from '../../../api/ledger/open.ts';
+import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
+import { CallerKeys } from '../../../api/models/keys.ts';
+import { Meter } from '../../../api/models/meter.ts';
+import { modelMetrics } from '../../../api/models/metrics.ts';
+import { anonymousPayer, keyPayer, type Payer } from '../../../api/models/payer.ts';
+import { RouterClient } from '../../../api/models/router/client.ts';
+import { ModelSpender, type ModelSpenderOptions } from '../../../api/tools/model-spender.ts';
+import type { Database } from '../../../api/ledger/database.ts';
+import { startScriptedRouter, type Asked, type Script, type ScriptedRouter } from '../models/scripted-router.ts';
+import { silent } from '../sample.ts';
+
+export interface ModelLab {
+  readonly catalog: Catalog;
+  readonly database: Database;
+  readonly ledger: Ledger;
+  readonly router: ScriptedRouter;
+  readonly anonymous: Payer;
+  readonly keyed: Payer;
+  spender(options?: Partial<ModelSpenderOptions>): ModelSpender;
+  stop(): Promise<void>;
+}
+
+export interface ModelLabOptions {
+  /** Script of each model, by its id; others have none. */
+  readonly models: Readonly<Record<string, Script>>;
+  readonly freeQuota?: string;
+}
+
+export const maxTokens = { usual: 1_000, most: 8_000 };
+
+export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions): Promise<ModelLab> {
+  const catalog = readCatalog();
+  const scripts = Object.fromEntries(Object.entries(models).map(([id, script]) => [catalog.get(id)?.upstream ?? id, script]));
+  const router = await startScriptedRouter({ '/key': (response) => { response.writeHead(200).end('{}'); }, ...scripts });
+  const client = new RouterClient({ kind: 'openrouter', url: router.url, key: 'sk-platform-key' }, { callMs: 10_000 });
+  const database = await openLedgerDatabase('pglite:');
+  const ledger = new Ledger(database);
+  const meter = new Meter({ ledger, router: client, metrics: modelMetrics(new Registry(), () => ledger.counts()), log: silent, callMs: 10_000 });
+  const keys = new CallerKeys({ router: client, hash: (key) => `hash-of-${key}` });
+  const limits = { router: 'openrouter', freeQuota: parseMoney(freeQuota), dailyCap: parseMoney('100') };
+  const anonymous = anonymousPayer('somebody', limits);
+  return {
+    catalog, database, ledger, router, anonymous, keyed: keyPayer('owner', 'sk-test-12345678', limits),
+    spender: (options = {}) => new ModelSpender({ services: () => ({ meter, keys }), maxTokens, catalog, payer: anonymous, signal: new AbortController().signal, ...options }),
+    async stop() {
+      await router.close();
+      await client.close();
+      await database.close();
+    },
+  };
+}
+
+/** A script that answers with this text, made from what was asked, at this cost. */
+export function says(text: string | ((said: string, system: string | undefined) => string), cost = '0.001', finish = 'stop'): Script {
+  return (response, asked) => {
+    const answer = typeof text === 'string' ? text : text(promptIn(asked), systemIn(asked));
+    const message = { id: 'gen-1', choices: [{ message: { role: 'assistant', content: answer }, finish_reason: finish }] };
+    response.writeHead(200, { 'content-type': 'application/json' }).end(`${JSON.stringify(message).slice(0, -1)},"usage":{"prompt_tokens":7,"completion_tokens":9,"cost":${cost}}}`);
+  };
+}
+
+interface Message { readonly role: string; readonly content: string }
+
+function messagesIn({ body }: Asked): readonly Message[] {
+  return (JSON.parse(body) as { messages: Message[] }).messages;
+}
+
+/** What the user said in a question that the router got. */
+export function promptIn(asked: Asked): string {
+  return messagesIn(asked).find(({ role }) => role === 'user')?.content ?? '';
+}
+
+export function systemIn(asked: Asked): string | undefined {
+  return messagesIn(asked).find(({ role }) => role === 'system')?.content;
+}
