@@ -1,6 +1,7 @@
 // The kinds of problems that tools answer with, beside those of every endpoint and of model calls.
 import type { ProblemType } from '../../lib/problem.ts';
 import { serviceOff } from './backing.ts';
+import { fetchProblems } from './fetch/problems.ts';
 
 export const unknownTool: ProblemType = {
   slug: 'unknown-tool',
@@ -52,5 +53,5 @@ export const tooManyCalls: ProblemType = {
 };
 
 export const toolProblems: readonly ProblemType[] = [
-  unknownTool, serviceOff, toolFailed, toolLimit, unprocessable, noArtifact, toolBusy, tooManyCalls,
+  unknownTool, serviceOff, toolFailed, toolLimit, unprocessable, noArtifact, toolBusy, tooManyCalls, ...fetchProblems,
 ];
