@@ -25,6 +25,8 @@ function gitEnvironment({ gitUrl, authority }: Installation, password: string): 
     ['http.extraHeader', `Authorization: Basic ${Buffer.from(`moorage:${password}`).toString('base64')}`],
     ['credential.helper', ''],
     ['http.proxy', ''],
+    // git of Debian 12 (libcurl-gnutls 7.88.1) now and then sends 64 KiB of a push twice by HTTP/2; other clients, and HTTP/1.1, do not.
+    ['http.version', 'HTTP/1.1'],
   ];
   if (hostname.endsWith('.localhost')) settings.push(['http.curloptResolve', `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}:127.0.0.1`]);
   return {
