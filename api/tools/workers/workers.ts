@@ -1,18 +1,29 @@
-// Runs a function of a module in a thread of its own, with a limit of time and of memory, so that hostile input can at most lose its own call.
+// Runs a function of a module in a process of its own, with a limit of time and of memory, so that hostile input can at most lose its own call.
+//
+// Processes and not threads: a thread that runs out of memory ends its process as well where V8 or native code has no
+// way back (an array that doubles past the limit is enough), and native code cannot be stopped within a thread.
 
 export interface WorkerTask {
-  /** Module whose default export is `(input) => Promise<output>`; input and output are structured-cloned. */
+  /**
+   * Module whose default export is `(input) => output`, awaited; input and output are structured-cloned.
+   * A Problem that it throws arrives as that Problem. It sees no environment, and reads no files but the program's own.
+   */
   readonly module: URL;
   readonly input: unknown;
-  /** Default 20 000. */
+  /** From when the work begins; default 20 000. */
   readonly timeoutMs?: number;
-  /** Heap of the thread; default 256. */
+  /** JavaScript heap, and likewise one memory of WebAssembly; all memory together is at most twice that. Default 256. */
   readonly memoryMb?: number;
   readonly signal?: AbortSignal;
 }
 
 export interface Workers {
-  /** @throws Problem (tool-limit) when time or memory ran out; what the module throws otherwise. The caller parses the output with zod. */
+  /**
+   * @throws Problem (tool-limit) when time or memory ran out, Problem (tool-busy) when too many wait,
+   * Problem (tool-failed) when the process crashed, the signal's reason when aborted; what the module throws otherwise.
+   * The caller parses the output with zod.
+   */
   run(task: WorkerTask): Promise<unknown>;
+  /** Ends all processes; what runs or waits fails. */
   close(): Promise<void>;
 }

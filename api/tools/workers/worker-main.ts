@@ -1,0 +1,37 @@
+// The program of a worker process: loads the module that it is told, and runs its function once for each message.
+import { errorReply } from './error-reply.ts';
+import type { Reply } from './messages.ts';
+
+const [, , moduleUrl = '', memoryMb] = process.argv;
+const { default: work } = await import(moduleUrl) as { default: (input: unknown) => unknown };
+
+/** Beside what an empty process has. */
+const mostMemory = (128 + Number(memoryMb)) * 1024 * 1024;
+/** Well below the processor time at which the system ends the process. */
+const mostCpuMicroseconds = 60_000_000;
+
+function spent(): boolean {
+  const { user, system } = process.cpuUsage();
+  return process.memoryUsage.rss() > mostMemory || user + system > mostCpuMicroseconds;
+}
+
+async function answer(input: unknown): Promise<Reply> {
+  try {
+    return { kind: 'done', output: await work(input), spent: spent() };
+  } catch (error) {
+    return errorReply(error, spent());
+  }
+}
+
+function send(reply: Reply): void {
+  try {
+    process.send?.(reply);
+  } catch (error) {
+    // What cannot be cloned, such as a function, is a fault of the module.
+    process.send?.(errorReply(error, true));
+  }
+}
+
+process.on('message', ({ input }: { input: unknown }) => void answer(input).then(send));
+// Whoever started it has gone.
+process.on('disconnect', () => process.exit());

@@ -1,0 +1,121 @@
+// One worker process: started with limits, given one task at a time, killed when a task does not end well.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { setPriority } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Problem } from '../../../lib/problem.ts';
+import { toolBusy, toolFailed, toolLimit } from '../problems.ts';
+import { outputOf, reply } from './messages.ts';
+
+/** The program's own folder: all that a worker may read. */
+const root = join(import.meta.dirname, '..', '..', '..');
+const main = join(import.meta.dirname, 'worker-main.ts');
+
+/**
+ * Limits of the system that Node has no options for: memory of any kind, processor time (for one whose parent was
+ * killed), no core dumps; and when a machine runs out of memory, this process goes first.
+ */
+const limited = 'ulimit -c 0; ulimit -t 300; ulimit -d "$0" 2>/dev/null; (echo 1000 > /proc/self/oom_score_adj) 2>/dev/null; exec "$@"';
+/** What Node itself reserves before any work, mostly stacks that are never touched. */
+const reservedMb = 640;
+const outOfMemory = /out of memory|allocation failed|invalid (\w+ )?(size|length)|bad_alloc|memory allocation of|(failed to|cannot) allocate|unable to grow/i;
+
+export interface ProcessOptions {
+  readonly module: URL;
+  readonly memoryMb: number;
+}
+
+export class WorkerProcess {
+  readonly key: string;
+  /** When it last became free, for whoever chooses which to end. */
+  freeSince = 0;
+  readonly #child: ChildProcess;
+  readonly #memoryMb: number;
+  #stderr = '';
+  #usable = true;
+  #killed = false;
+
+  constructor({ module, memoryMb }: ProcessOptions) {
+    this.key = keyOf(module, memoryMb);
+    this.#memoryMb = memoryMb;
+    this.#child = spawn('/bin/sh', [
+      '-c', limited, String((reservedMb + 2 * memoryMb) * 1024), process.execPath,
+      `--max-old-space-size=${memoryMb}`, `--wasm-max-mem-pages=${memoryMb * 16}`,
+      '--permission', ...[root, dirname(fileURLToPath(module))].map((folder) => `--allow-fs-read=${folder}`), '--allow-addons', '--allow-worker', '--disable-warning=SecurityWarning',
+      main, module.href, String(memoryMb),
+    ], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], serialization: 'advanced', env: {}, cwd: root });
+    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.#stderr = (this.#stderr + text).slice(-8_000)));
+    this.#child.on('error', () => (this.#usable = false));
+    this.#child.on('exit', () => (this.#usable = false));
+    // Work of strangers waits for the work of the API.
+    if (this.#child.pid !== undefined) setPriority(this.#child.pid, 5);
+    this.#rest();
+  }
+
+  /** Whether it can take a task. */
+  get usable(): boolean {
+    return this.#usable && this.#child.connected;
+  }
+
+  /** Runs one task. Not to be called again before it is done. @throws what `Workers.run` says */
+  async run(input: unknown, timeoutMs: number, signal: AbortSignal | undefined): Promise<unknown> {
+    const ended = new AbortController();
+    const stop = AbortSignal.any([ended.signal, AbortSignal.timeout(timeoutMs), ...(signal === undefined ? [] : [signal])]);
+    this.#child.ref();
+    this.#child.channel?.ref();
+    try {
+      const answered = once(this.#child, 'message', { signal: stop }).then(([message]) => reply.parse(message));
+      const exited = once(this.#child, 'close', { signal: stop }).then(([code, by]) => { throw this.#death(code as number | null, by as string | null); });
+      this.#child.send({ input }, () => undefined);
+      const answer = await Promise.race([answered, exited]);
+      if (answer.spent) this.kill();
+      if (answer.kind === 'failed' && outOfMemory.test(answer.message)) throw this.#tooMuch();
+      return outputOf(answer);
+    } catch (error) {
+      if (!stop.aborted) throw error;
+      this.kill();
+      signal?.throwIfAborted();
+      throw new Problem(toolLimit, `the work took longer than ${timeoutMs / 1000} s and was ended`, { members: { limit: 'time', limit_ms: timeoutMs } });
+    } finally {
+      ended.abort();
+      this.#rest();
+    }
+  }
+
+  kill(): void {
+    this.#usable = false;
+    this.#killed = true;
+    this.#child.kill('SIGKILL');
+  }
+
+  /** Ends it and waits until it is gone. */
+  async end(): Promise<void> {
+    const { exitCode, signalCode, pid } = this.#child;
+    const gone = exitCode !== null || signalCode !== null || pid === undefined ? undefined : once(this.#child, 'exit');
+    this.kill();
+    await gone;
+  }
+
+  /** A worker without work keeps no process alive. */
+  #rest(): void {
+    this.#child.unref();
+    this.#child.channel?.unref();
+    (this.#child.stderr as { unref?: () => void } | null)?.unref?.();
+  }
+
+  #tooMuch(): Problem {
+    return new Problem(toolLimit, `the work needed more than ${this.#memoryMb} MB of memory and was ended`, { members: { limit: 'memory', limit_mb: this.#memoryMb } });
+  }
+
+  #death(code: number | null, by: string | null): Problem {
+    if (this.#killed) return new Problem(toolBusy, 'this replica is about to end', { headers: { 'retry-after': '5' } });
+    if (by === 'SIGKILL' || outOfMemory.test(this.#stderr)) return this.#tooMuch();
+    return new Problem(toolFailed, 'what works on this input crashed', { cause: new Error(`worker ended by ${by ?? `code ${code ?? '?'}`}: ${this.#stderr}`) });
+  }
+}
+
+/** Processes with the same key can stand in for one another. */
+export function keyOf(module: URL, memoryMb: number): string {
+  return `${memoryMb} ${module.href}`;
+}

@@ -1,0 +1,108 @@
+// Worker processes keep what hostile input does to them to its own call.
+import assert from 'node:assert/strict';
+import { after, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { Problem } from '../../../../lib/problem.ts';
+import { createWorkers } from '../../../../api/tools/workers/pool.ts';
+
+const module = new URL('modules/deeds.ts', import.meta.url);
+const identity = z.object({ pid: z.number(), count: z.number() });
+const alive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+const problem = (slug: string, words: RegExp) => (error: unknown): boolean => {
+  assert.ok(error instanceof Problem, String(error));
+  assert.equal(error.type.slug, slug, error.message);
+  assert.match(error.message, words);
+  return true;
+};
+
+describe('a pool of workers', () => {
+  const workers = createWorkers({ size: 2, waiting: 3 });
+  after(() => workers.close());
+  const run = (deed: string, value?: unknown, more: { timeoutMs?: number; signal?: AbortSignal; memoryMb?: number } = {}): Promise<unknown> =>
+    workers.run({ module, input: { deed, value }, memoryMb: 64, ...more });
+
+  test('gives what the module gives, bytes and undefined and all', async () => {
+    const value = { bytes: new Uint8Array([1, 2, 3]), map: new Map([['a', 1]]), text: '\u{1F600}', nothing: undefined };
+    assert.deepEqual(await run('echo', value), value);
+  });
+
+  test('keeps a process for the next task', async () => {
+    const first = identity.parse(await run('process'));
+    const second = identity.parse(await run('process'));
+    assert.deepEqual(second, { pid: first.pid, count: first.count + 1 });
+  });
+
+  test('hands on a problem as that problem, and a fault as an error', async () => {
+    await assert.rejects(run('refuse'), (error) => problem('unprocessable', /^line 3 is wrong$/)(error) && error instanceof Problem && error.members.line === 3);
+    await assert.rejects(run('fail'), (error) => error instanceof Error && !(error instanceof Problem) && error.message === 'a fault of the module');
+    await assert.rejects(run('unclonable'), /could not be cloned/);
+    await assert.rejects(run('leave'), problem('tool-failed', /crashed/));
+  });
+
+  test('ends an endless loop in time, and goes on with a fresh process', async () => {
+    const before = identity.parse(await run('process'));
+    await assert.rejects(run('loop', undefined, { timeoutMs: 300 }), problem('tool-limit', /longer than 0.3 s/));
+    const next = identity.parse(await run('process'));
+    assert.notEqual(next.pid, before.pid);
+    assert.equal(alive(before.pid), false);
+  });
+
+  test('ends the work of a caller who has gone, running or waiting, with its reason', async () => {
+    const controller = new AbortController();
+    const reason = new Error('gone');
+    const all = [run('loop', undefined, { signal: controller.signal }), run('loop', undefined, { signal: controller.signal }), run('process', undefined, { signal: controller.signal })];
+    setTimeout(() => { controller.abort(reason); }, 200);
+    for (const outcome of await Promise.allSettled(all)) assert.equal(outcome.status === 'rejected' && outcome.reason, reason);
+    await assert.rejects(run('process', undefined, { signal: AbortSignal.abort(reason) }), reason);
+    identity.parse(await run('process'));
+  });
+
+  for (const deed of ['doubling', 'huge', 'split', 'buffers', 'wasm']) {
+    test(`a memory bomb (${deed}) ends its own call only`, async () => {
+      await assert.rejects(run(deed), problem('tool-limit', /64 MB of memory/));
+      assert.equal(await run('echo', 'still here'), 'still here');
+    });
+  }
+
+  test('refuses what comes when the queue is full, and runs what waits', async () => {
+    const running = [run('sleep', 400), run('sleep', 400)];
+    const waiting = [1, 2, 3].map((value) => run('echo', value));
+    await assert.rejects(run('echo', 4), (error) => problem('tool-busy', /2 calls are being worked on and 3 wait/)(error) && error instanceof Problem && error.headers['retry-after'] === '5');
+    assert.deepEqual(await Promise.all(waiting), [1, 2, 3]);
+    await Promise.all(running);
+  });
+
+  test('sees no environment, no files but its own, writes none and starts nothing', async () => {
+    assert.deepEqual(await run('environment'), ['PWD']);
+    for (const path of ['/etc/passwd', '/proc/self/environ', '/proc/1/environ']) await assert.rejects(run('read', path), /restricted/);
+    await assert.rejects(run('write', '/tmp/worker-was-here'), /restricted/);
+    await assert.rejects(run('write', new URL('x', import.meta.url).pathname), /restricted/);
+    await assert.rejects(run('shell'), /restricted/);
+  });
+});
+
+test('closing ends all processes, and refuses what runs and what comes', async () => {
+  const workers = createWorkers({ size: 1 });
+  const { pid } = identity.parse(await workers.run({ module, input: { deed: 'process' } }));
+  const calls = ['loop', 'process'].map((deed) => workers.run({ module, input: { deed } }));
+  const outcomes = Promise.all(calls.map((call) => assert.rejects(call, problem('tool-busy', /about to end/))));
+  await sleep(50);
+  await workers.close();
+  await outcomes;
+  assert.equal(alive(pid), false);
+  await assert.rejects(workers.run({ module, input: { deed: 'process' } }), problem('tool-busy', /about to end/));
+});
+
+test('idle processes are ended after a while, and beyond their number', async () => {
+  const workers = createWorkers({ size: 2, idle: 1, idleMs: 100 });
+  const pids = await Promise.all([64, 65].map(async (memoryMb) => identity.parse(await workers.run({ module, memoryMb, input: { deed: 'process' } })).pid));
+  while (pids.some(alive)) await sleep(50);
+  await workers.close();
+});
