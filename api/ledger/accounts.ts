@@ -46,3 +46,8 @@ export function revenueAccount(app: string): Account {
 export function authorAccount(author: string): Account {
   return { kind: 'author', owner: author, daily: false };
 }
+
+/** What the uses of a tool were charged by its tariff: credited. The platform's own, owed to no router. */
+export function toolAccount(tool: string): Account {
+  return { kind: 'tool', owner: tool, daily: false };
+}

@@ -11,6 +11,9 @@ import { usageFields, type Usage } from './usage.ts';
 /** Where a cost comes from: in the router's answer, computed by it from its price list, or found later in its records. */
 export type CostSource = 'billed' | 'router_computed' | 'router_record';
 
+/** Of all that is booked: what a router has billed, or what a tool costs by its tariff. */
+export type BookedSource = CostSource | 'tariff';
+
 export interface LimitedAccount {
   readonly account: Account;
   /** What the account may spend in all (a daily account: in the day). null: no limit. */
@@ -33,7 +36,7 @@ export interface HoldRequest {
 export interface SettleRequest {
   readonly hold: string;
   readonly cost: Money;
-  readonly source: CostSource;
+  readonly source: BookedSource;
   /** The use to record, with the hold's id as its own. */
   readonly usage?: Usage;
   /** More lines for the same transaction, such as a charge; they must sum to zero. */
@@ -97,6 +100,12 @@ export class Ledger {
   async expire(limit = 500): Promise<number> {
     const [row] = await this.#database.replay(statements.expire, [limit, this.#now()]);
     return one(row).count;
+  }
+
+  /** Gives back what is held for tools whose process ended: their tariff is due for a result only, and no router has a record of it. @returns how many */
+  async voidToolHolds(): Promise<number> {
+    const [row] = await this.#database.replay(statements.voidToolHolds, [this.#now()]);
+    return one(row).answers.length;
   }
 
   /** Borrows pending costs for a while; no two reconcilers get the same one. */

@@ -15,6 +15,13 @@ const theAccount = `(select id from ledger.account where kind = $1 and owner = $
 export const hold = statement('hold', 'select ledger.hold($1::jsonb, $2) as answers', shapes.holdAnswers);
 export const settle = statement('settle', 'select ledger.settle($1::jsonb, $2) as answers', shapes.settleAnswers);
 export const voidHolds = statement('void', 'select ledger.void($1::uuid[], $2) as answers', shapes.voidAnswers);
+export const voidToolHolds = statement(
+  'void-tools',
+  `select ledger.void(array(
+    select p.hold_id from ledger.pending p join ledger.hold h on h.id = p.hold_id join ledger.account a on a.id = h.credit
+    where a.kind = 'tool' and p.abandoned_at is null order by p.hold_id limit 500), $1) as answers`,
+  shapes.voidAnswers,
+);
 export const pend = statement('pend', 'select ledger.pend($1, $2, $3::jsonb, $4, $5) as answer', shapes.pendAnswer);
 export const expire = statement('expire', 'select ledger.expire($1, $2) as count', z.object({ count: z.number().int() }));
 export const claimPending = statement('claim', 'select ledger.claim_pending($1, $2, $3) as answers', shapes.pendingAnswers);

@@ -1,17 +1,14 @@
-// The one path on which money is spent: hold, call, then settle, void or leave pending.
+// A call of a model and its money: hold, call, then settle, void or leave pending.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../lib/log.ts';
-import { Problem } from '../../lib/problem.ts';
-import { isTransient } from '../ledger/failures.ts';
 import type { CostSource, Ledger } from '../ledger/ledger.ts';
 import { moneyToNumber, type Money } from '../ledger/money.ts';
-import type { HoldAnswer, SettleAnswer } from '../ledger/shapes.ts';
 import type { Usage } from '../ledger/usage.ts';
+import type { Bookings, Held } from './bookings.ts';
 import type { ModelMetrics } from './metrics.ts';
 import type { Payer } from './payer.ts';
-import { ledgerUnavailable } from './problems.ts';
-import { quotaProblem, type Quota } from './quota.ts';
+import type { Quota } from './quota.ts';
 import type { RouterAnswer } from './router/answer.ts';
 import type { RouterClient } from './router/client.ts';
 import { RouterFailure } from './router/failure.ts';
@@ -29,12 +26,9 @@ export interface Use {
 }
 
 /** Money that is set aside for a call. */
-export interface Reservation {
-  readonly id: string;
+export interface Reservation extends Held {
   readonly use: Use;
   readonly since: number;
-  /** The quota after it, where there is one. */
-  readonly quota: Quota | undefined;
 }
 
 /** What a call has cost. `none`: nothing was billed; `pending`: not known yet. */
@@ -47,6 +41,7 @@ export interface Booked {
 
 export interface MeterOptions {
   readonly ledger: Ledger;
+  readonly bookings: Bookings;
   readonly router: RouterClient;
   readonly metrics: ModelMetrics;
   readonly log: Logger;
@@ -58,7 +53,6 @@ export interface MeterOptions {
 
 export class Meter {
   readonly #options: MeterOptions;
-  readonly #background = new Set<Promise<void>>();
 
   constructor(options: MeterOptions) {
     this.#options = options;
@@ -70,14 +64,10 @@ export class Meter {
 
   /** Sets money aside. @throws Problem (quota-exhausted, ledger-unavailable) */
   async reserve(use: Use): Promise<Reservation> {
-    const { ledger, metrics } = this.#options;
+    const { bookings, callMs } = this.#options;
     const { payer, most, id = randomUUID() } = use;
-    const answer = await this.#booking(() => ledger.hold({ id, amount: most, ttlMs: this.#options.callMs + 60_000, debit: payer.debit, credit: payer.credit }));
-    if (answer.outcome === 'refused') {
-      metrics.refused(payer.kind, answer.refused_by === 'credit' ? 'everyone' : 'caller');
-      throw quotaProblem(answer, payer, most, Date.now());
-    }
-    return { id, use, since: performance.now(), quota: quotaOf(answer, payer) };
+    const held = await bookings.hold({ id, payer, most, ttlMs: callMs + 60_000 });
+    return { ...held, use, since: performance.now() };
   }
 
   /** Books what became of a call. Its result is given to the caller, whatever happens to the database meanwhile. */
@@ -86,29 +76,22 @@ export class Meter {
     this.#count(reservation, result, latencyMs);
     if (result instanceof RouterFailure) {
       if (!result.costsNothing) return this.#pend(reservation, result.reference, { latencyMs });
-      await this.#surely(reservation, () => this.#options.ledger.void(reservation.id));
-      return { cost: undefined, source: 'none', latencyMs, quota: freed(reservation) };
+      return { cost: undefined, source: 'none', latencyMs, quota: await this.#options.bookings.void(reservation) };
     }
     const { cost, reference, tokensIn, tokensOut } = result;
     const usage = { latencyMs, ...withoutUndefined({ tokensIn, tokensOut }) };
     if (cost === undefined) return this.#pend(reservation, reference, usage);
-    const settled = await this.#surely(reservation, () =>
-      this.#options.ledger.settle({ hold: reservation.id, cost: cost.amount, source: cost.source, usage: this.#usage(reservation, usage) }));
-    return { cost: cost.amount, source: cost.source, latencyMs, quota: afterwards(reservation, settled) };
-  }
-
-  /** Waits for bookings that are still being tried, but not for long: a hold that is left expires, and its cost is looked up then. */
-  async drain(limitMs: number): Promise<void> {
-    await Promise.race([Promise.allSettled([...this.#background]), sleep(limitMs)]);
+    const quota = await this.#options.bookings.settle(reservation, { cost: cost.amount, source: cost.source, usage: this.#usage(reservation, usage) });
+    return { cost: cost.amount, source: cost.source, latencyMs, quota };
   }
 
   async #pend(reservation: Reservation, reference: string | undefined, usage: Partial<Usage> & { latencyMs: number }): Promise<Booked> {
-    const { ledger, metrics, log } = this.#options;
+    const { bookings, metrics, log } = this.#options;
     const { use } = reservation;
     metrics.pending(use.model);
     log.warn({ hold: reservation.id, model: use.model, reference }, 'cost not known yet');
-    await this.#surely(reservation, () => ledger.pend(reservation.id, { reference: reference ?? null, usage: this.#usage(reservation, usage) }));
-    if (use.payer.key !== undefined) this.#track(this.#lookSoon(reservation, reference, use.payer.key));
+    await bookings.pend(reservation, { reference: reference ?? null, usage: this.#usage(reservation, usage) });
+    if (use.payer.key !== undefined) bookings.track(this.#lookSoon(reservation, reference, use.payer.key));
     return { cost: undefined, source: 'pending', latencyMs: usage.latencyMs, quota: reservation.quota };
   }
 
@@ -138,65 +121,9 @@ export class Meter {
     metrics.tokens(use.model, 'out', result.tokensOut ?? 0);
     if (result.cost !== undefined) metrics.cost(use.model, use.payer.kind, moneyToNumber(result.cost.amount));
   }
-
-  async #booking<Answer>(book: () => Promise<Answer>): Promise<Answer> {
-    try {
-      return await book();
-    } catch (error) {
-      if (!isTransient(error, 'any') && !isTimeout(error)) throw error;
-      throw new Problem(ledgerUnavailable, 'the database did not answer; try again in 5 s', { headers: { 'retry-after': '5' }, cause: error });
-    }
-  }
-
-  /** Books, and goes on trying in the background when the database is away: the call was made, so it has to be in the books. */
-  async #surely<Answer>(reservation: Reservation, book: () => Promise<Answer>): Promise<Answer | undefined> {
-    try {
-      return await book();
-    } catch (error) {
-      this.#options.log.error({ err: error, hold: reservation.id }, 'booking failed, trying again');
-      this.#track(this.#again(reservation, book));
-      return undefined;
-    }
-  }
-
-  async #again(reservation: Reservation, book: () => Promise<unknown>): Promise<void> {
-    for (let wait = 1_000; wait <= 512_000; wait *= 2) {
-      await sleep(wait, undefined, { ref: false });
-      try {
-        await book();
-        return;
-      } catch (error) {
-        this.#options.log.error({ err: error, hold: reservation.id }, 'booking failed again');
-      }
-    }
-  }
-
-  #track(work: Promise<void>): void {
-    const tracked = work.catch((error: unknown) => { this.#options.log.error({ err: error }, 'work in the background failed'); }).finally(() => { this.#background.delete(tracked); });
-    this.#background.add(tracked);
-  }
-}
-
-/** The pool's own words for a database that does not answer. */
-function isTimeout(error: unknown): boolean {
-  return error instanceof Error && /timeout|ECONNREFUSED/i.test(error.message);
-}
-
-function quotaOf(answer: HoldAnswer, payer: Payer): Quota | undefined {
-  const { debit, day_ends_at: resetsAt } = answer;
-  return debit === null || payer.debit.limit === null ? undefined : { limit: payer.debit.limit, used: debit.used, held: debit.held, resetsAt };
-}
-
-function afterwards({ quota }: Reservation, settled: SettleAnswer | undefined): Quota | undefined {
-  if (quota === undefined || settled === undefined || settled.outcome === 'unknown' || settled.debit === null) return quota;
-  return { ...quota, used: settled.debit.used, held: settled.debit.held };
 }
 
 function withoutUndefined(counts: Record<'tokensIn' | 'tokensOut', number | undefined>): { tokensIn?: number; tokensOut?: number } {
   const { tokensIn, tokensOut } = counts;
   return { ...(tokensIn === undefined ? {} : { tokensIn }), ...(tokensOut === undefined ? {} : { tokensOut }) };
-}
-
-function freed({ quota, use }: Reservation): Quota | undefined {
-  return quota === undefined ? undefined : { ...quota, held: (quota.held - use.most) as Money };
 }

@@ -58,6 +58,13 @@ export const ledgerUnavailable: ProblemType = {
   description: 'No call is made that could not be booked. Nothing was asked and nothing was charged. Try again after the seconds in Retry-After.',
 };
 
+export const ledgerUnconfigured: ProblemType = {
+  slug: 'ledger-unconfigured',
+  status: 503,
+  title: 'There are no books here',
+  description: 'What is charged for has to be booked, and this installation has no database for it. The detail names the setting that is missing. What costs nothing works without.',
+};
+
 export const modelFailed: ProblemType = {
   slug: 'model-failed',
   status: 502,

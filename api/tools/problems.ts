@@ -1,5 +1,6 @@
 // The kinds of problems that tools answer with, beside those of every endpoint and of model calls.
 import type { ProblemType } from '../../lib/problem.ts';
+import { ledgerUnconfigured } from '../models/problems.ts';
 import { serviceOff } from './backing.ts';
 import { fetchProblems } from './fetch/problems.ts';
 
@@ -53,5 +54,5 @@ export const tooManyCalls: ProblemType = {
 };
 
 export const toolProblems: readonly ProblemType[] = [
-  unknownTool, serviceOff, toolFailed, toolLimit, unprocessable, noArtifact, toolBusy, tooManyCalls, ...fetchProblems,
+  unknownTool, serviceOff, ledgerUnconfigured, toolFailed, toolLimit, unprocessable, noArtifact, toolBusy, tooManyCalls, ...fetchProblems,
 ];

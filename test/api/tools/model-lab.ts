@@ -3,6 +3,7 @@ import { Registry } from 'prom-client';
 import { Ledger } from '../../../api/ledger/ledger.ts';
 import { parseMoney } from '../../../api/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/ledger/open.ts';
+import { Bookings } from '../../../api/models/bookings.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
 import { CallerKeys } from '../../../api/models/keys.ts';
 import { Meter } from '../../../api/models/meter.ts';
@@ -40,7 +41,9 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
   const client = new RouterClient({ kind: 'openrouter', url: router.url, key: 'sk-platform-key' }, { callMs: 10_000 });
   const database = await openLedgerDatabase('pglite:');
   const ledger = new Ledger(database);
-  const meter = new Meter({ ledger, router: client, metrics: modelMetrics(new Registry(), () => ledger.counts()), log: silent, callMs: 10_000 });
+  const metrics = modelMetrics(new Registry(), () => ledger.counts());
+  const bookings = new Bookings({ ledger, log: silent, refused: () => undefined });
+  const meter = new Meter({ ledger, bookings, router: client, metrics, log: silent, callMs: 10_000 });
   const keys = new CallerKeys({ router: client, hash: (key) => `hash-of-${key}` });
   const limits = { router: 'openrouter', freeQuota: parseMoney(freeQuota), dailyCap: parseMoney('100') };
   const anonymous = anonymousPayer('somebody', limits);
