@@ -29,7 +29,7 @@ export interface ToolContext {
   /** Asks models, and books each call to this caller through the ledger. */
   readonly models: Spender;
   /** Tells how far a long call is. Shown in a job's status and as MCP progress. */
-  report(progress: Progress): void;
+  readonly report: (progress: Progress) => void;
 }
 
 export interface Progress {
