@@ -113,6 +113,7 @@ const database = z.strictObject({
   urlSecret: optional(name).default('').describe('Secret in the namespace of the release with the key `url`: postgres://user:password@host/database, version 15 or newer. Empty and no postgres.enabled: models are not asked.'),
   cidrs: z.array(cidr).default([]).describe('Addresses of the server; empty: any.'),
   port: port.default(5432).describe('Its TCP port.'),
+  keepDays: z.int().min(7).default(400).describe('Days for which single uses and finished reservations are kept. The books, and so every balance, are kept for good.'),
 });
 
 export const values = z.strictObject({

@@ -96,7 +96,7 @@ export class Ledger {
     return one(row).answer.outcome;
   }
 
-  /** Expires holds whose time is over, and hands them to the reconciler. @returns how many. */
+  /** Hands holds whose time is over to the reconciler; they stay reserved until it knows what they cost. @returns how many. */
   async expire(limit = 500): Promise<number> {
     const [row] = await this.#database.replay(statements.expire, [limit, this.#now()]);
     return one(row).count;
@@ -145,6 +145,12 @@ export class Ledger {
   async counts(): Promise<{ open: number; pending: number; abandoned: number }> {
     const [row] = await this.#database.replay(statements.counts, []);
     return one(row);
+  }
+
+  /** Removes uses, finished holds and the totals of single days that are older than so many days; entries and balances stay. @returns how much. */
+  async purge(keepDays: number, limit = 2_000): Promise<number> {
+    const [row] = await this.#database.replay(statements.purgeDetail, [this.#now(), keepDays, limit]);
+    return one(row).count;
   }
 
   /** Every running total that differs from what it is derived from, in words. Reads the whole book. */

@@ -49,6 +49,8 @@ export const counts = statement(
   z.object({ open: z.number(), pending: z.number(), abandoned: z.number() }),
 );
 
+export const purgeDetail = statement('purge-detail', 'select ledger.purge_detail(coalesce($1::timestamptz, clock_timestamp()) - $2 * interval \'1 day\', $3) as count', z.object({ count: z.number().int() }));
+
 export const audit = statement('audit', 'select fault from ledger.audit()', z.object({ fault: z.string() }));
 
 export const beginRequest = statement(

@@ -25,6 +25,8 @@ export interface ModelSettings {
   readonly callMs: number;
   /** Output tokens when a caller names no number, and the most that can be named. */
   readonly maxTokens: { readonly usual: number; readonly most: number };
+  /** How many days single uses and finished holds are kept; what they sum up to is kept for good. */
+  readonly keepDays: number;
   /** Makes the tokens of hosted apps; without it /v1 is closed. */
   readonly appTokenSecret: string | undefined;
 }
@@ -40,6 +42,7 @@ const environment = z.object({
   MOORAGE_CALL_SECONDS: count.max(900).default(120),
   MOORAGE_USUAL_TOKENS: count.default(1024),
   MOORAGE_MAX_TOKENS: count.default(16_384),
+  MOORAGE_KEEP_DAYS: count.min(7, 'must be at least 7').default(400),
   MOORAGE_APP_TOKEN_SECRET: z.string().min(32, 'must be a secret of at least 32 characters').optional(),
 });
 
@@ -55,6 +58,7 @@ export function readModelSettings(variables: NodeJS.ProcessEnv = process.env): M
     dailyCap: read.MOORAGE_DAILY_CAP_USD,
     callMs: read.MOORAGE_CALL_SECONDS * 1000,
     maxTokens: { usual: Math.min(read.MOORAGE_USUAL_TOKENS, read.MOORAGE_MAX_TOKENS), most: read.MOORAGE_MAX_TOKENS },
+    keepDays: read.MOORAGE_KEEP_DAYS,
     appTokenSecret: read.MOORAGE_APP_TOKEN_SECRET,
   };
 }

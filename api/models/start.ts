@@ -56,6 +56,7 @@ export function startModels(options: ModelsOptions): Models {
     if (opened === undefined) return;
     const idempotency = new IdempotencyKeys(opened.database, { leaseMs: settings.callMs + 30_000, keepMs: 86_400_000 });
     opened.chore('purge idempotency keys', 600_000, () => idempotency.purge());
+    opened.chore('purge old detail', 3_600_000, () => opened.ledger.purge(settings.keepDays));
     if (settings.router === undefined) return;
     router = new RouterClient(settings.router, { callMs: settings.callMs });
     startReconciling(opened, router, log);

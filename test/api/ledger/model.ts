@@ -67,7 +67,7 @@ export class Model {
 
   expire(): number {
     const due = [...this.holds.values()].filter((hold) => hold.state === 'open' && hold.expiresAt <= this.now);
-    for (const hold of due) Object.assign(hold, { state: 'expired', sought: true });
+    for (const hold of due) Object.assign(hold, { state: 'pending', sought: true });
     return due.length;
   }
 
@@ -75,7 +75,7 @@ export class Model {
     const hold = this.holds.get(id);
     if (hold?.sought !== true) return;
     hold.sought = false;
-    if (hold.state === 'pending' || hold.state === 'expired') hold.state = 'abandoned';
+    if (hold.state === 'pending') hold.state = 'abandoned';
   }
 
   #sum(which: (hold: ModelHold) => boolean, what: (hold: ModelHold) => bigint): bigint {

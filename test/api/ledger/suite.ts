@@ -10,7 +10,7 @@ import { Ledger, type HoldRequest } from '../../../api/ledger/ledger.ts';
 import { negate, parseMoney, type Money } from '../../../api/ledger/money.ts';
 import { migrate, readMigrations } from '../../../api/ledger/migrate.ts';
 import { migrationsFolder } from '../../../api/ledger/open.ts';
-import { reconcile } from '../../../api/ledger/reconciler.ts';
+import { reconcile, type Found } from '../../../api/ledger/reconciler.ts';
 import { recordUses } from '../../../api/ledger/usage.ts';
 import { idempotencySuite } from './idempotency-suite.ts';
 import { modelSuite } from './model-suite.ts';
@@ -128,7 +128,7 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       assert.equal((await timed.budget(hold.debit)).used, usd('0.25'));
     });
 
-    test('a hold whose process died expires, and its cost is still booked when it is found', async () => {
+    test('a hold whose process died stays reserved until its cost is found, which is then booked', async () => {
       let now = Date.parse('2026-06-01T10:00:00Z');
       const timed = new Ledger(database, { clock: () => new Date(now) });
       const hold = someHold({ ttlMs: 1_000 });
@@ -137,14 +137,65 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       assert.equal(await timed.expire(), 0);
       now += 1;
       assert.equal(await timed.expire(), 1);
-      assert.equal((await timed.budget(hold.debit)).held, 0n);
+      assert.equal((await timed.budget(hold.debit)).held, usd('0.01'));
       const options = { waitMs: 1_000, attempts: 3, leaseMs: 10_000 };
       const asked: string[] = [];
       const tally = await reconcile(timed, { ...options, lookUp: (pending) => { asked.push(pending.hold, pending.reason); return Promise.resolve({ outcome: 'found', cost: usd('0.004'), source: 'router_record' }); } });
       assert.deepEqual(tally, { settled: 1, voided: 0, deferred: 0, abandoned: 0 });
       assert.deepEqual(asked, [hold.id, 'expired']);
       assert.equal(await timed.balance(hold.debit.account), usd('0.004'));
+      assert.equal((await timed.budget(hold.debit)).held, 0n);
       assert.deepEqual(await timed.counts(), { ...(await timed.counts()), pending: 0 });
+    });
+
+    test('the last room of a quota is not given away between the expiry of a hold and the look for its cost', async () => {
+      let now = Date.parse('2026-06-03T10:00:00Z');
+      const timed = new Ledger(database, { clock: () => new Date(now) });
+      const dead = someHold({ ttlMs: 1_000, amount: usd('0.6') });
+      await timed.hold(dead);
+      now += 1_000;
+      assert.equal(await timed.expire(), 1);
+      const next = { ...dead, id: randomUUID() };
+      assert.equal((await timed.hold(next)).outcome, 'refused');
+      const lookUp = (cost: string | undefined) => ({ waitMs: 1_000, attempts: 2, leaseMs: 1_000, lookUp: (): Promise<Found> => Promise.resolve(cost === undefined ? { outcome: 'not yet', why: 'no record' } : { outcome: 'found', cost: usd(cost), source: 'router_record' }) });
+      await reconcile(timed, lookUp(undefined));
+      assert.equal((await timed.hold(next)).outcome, 'refused');
+      now += 1_000;
+      await reconcile(timed, lookUp('0.5'));
+      assert.equal((await timed.hold(next)).outcome, 'refused');
+      assert.equal((await timed.hold({ ...next, amount: usd('0.5') })).outcome, 'held');
+      await timed.void(next.id);
+    });
+
+    test('old detail goes, and every balance stays; what is still looked for stays too', async () => {
+      let now = Date.parse('2025-01-01T10:00:00Z');
+      const timed = new Ledger(database, { clock: () => new Date(now) });
+      const [caller, router] = [randomUUID(), randomUUID()];
+      const [old, sought, recent] = [someHold({ caller, router }), someHold({ caller, router }), someHold({ caller, router })];
+      const settle = (hold: HoldRequest) => timed.settle({ hold: hold.id, cost: usd('0.004'), source: 'billed', usage: { kind: 'ask' } });
+      await timed.hold(old);
+      await settle(old);
+      await timed.hold(sought);
+      await timed.pend(sought.id, { reference: null, usage: { kind: 'ask' } });
+      const first = now;
+      now += 30 * 86_400_000;
+      await timed.hold(recent);
+      await settle(recent);
+      const left = async (): Promise<string[]> => (await database.query({ name: 'test-left', text: 'select h.id::text from ledger.hold h join ledger.usage u on u.id = h.id::text where h.id = any ($1::uuid[])', row: z.object({ id: z.string() }) }, [[old.id, sought.id, recent.id]])).map(({ id }) => id).sort();
+      while (await timed.purge(31, 1) > 0) continue;
+      assert.deepEqual(await left(), [old.id, sought.id, recent.id].sort());
+      while (await timed.purge(30, 1) > 0) continue;
+      assert.deepEqual(await left(), [old.id, sought.id, recent.id].sort());
+      now += 1;
+      while (await timed.purge(30, 1) > 0) continue;
+      assert.deepEqual(await left(), [sought.id, recent.id].sort());
+      await timed.settle({ hold: sought.id, cost: usd('0.002'), source: 'router_record' });
+      while (await timed.purge(29) > 0) continue;
+      assert.deepEqual(await left(), [recent.id]);
+      assert.equal(await timed.balance(recent.debit.account), usd('0.004'));
+      now = first;
+      assert.equal(await timed.balance(old.debit.account), usd('0.006'));
+      assert.deepEqual(await timed.audit(), []);
     });
 
     test('a cost that never comes is asked for with growing waits and then abandoned, and booked if it comes after all', async () => {
