@@ -31,13 +31,14 @@ export async function applyFile(kubectl: Kubectl, path: string, values: Readonly
   await apply(kubectl, fillIn(await readFile(path, 'utf8'), values));
 }
 
-/** Waits until a Deployment serves its current template. */
+/** Waits until a workload serves its current template; a name without a kind is that of a Deployment. */
 export async function waitForRollout(kubectl: Kubectl, namespace: string, name: string, seconds: number): Promise<void> {
+  const workload = name.includes('/') ? name : `deployment/${name}`;
   try {
-    await kubectl(['-n', namespace, 'rollout', 'status', `deployment/${name}`, `--timeout=${seconds}s`]);
+    await kubectl(['-n', namespace, 'rollout', 'status', workload, `--timeout=${seconds}s`]);
   } catch (error) {
     const pods = await kubectl(['-n', namespace, 'get', 'pods', '-o', 'wide']).catch(() => '');
     const events = await kubectl(['-n', namespace, 'events', '--types=Warning']).catch(() => '');
-    throw new Error(`deployment ${namespace}/${name} did not become available within ${seconds} s\n${pods}\n${events.split('\n').slice(-8).join('\n')}`, { cause: error });
+    throw new Error(`${workload} in ${namespace} did not become available within ${seconds} s\n${pods}\n${events.split('\n').slice(-8).join('\n')}`, { cause: error });
   }
 }

@@ -86,7 +86,7 @@ function absent(databaseUrl: string | undefined): never {
 
 /** Tries until the database answers. @returns undefined when the process ends before that */
 async function openPatiently(open: () => Promise<Database>, log: Logger, signal: AbortSignal): Promise<Database | undefined> {
-  for (let wait = 500; ; wait = Math.min(wait * 2, 15_000)) {
+  for (let wait = 500; ; wait = Math.min(wait * 2, 5_000)) {
     try {
       return await open();
     } catch (error) {

@@ -23,11 +23,19 @@ const question = z.looseObject({
 });
 type Question = z.output<typeof question>;
 
-/** Starts it on a free port of this machine, for this machine only. */
-export async function startDemoRouter(catalog: Catalog): Promise<DemoRouter> {
+export interface DemoRouterOptions {
+  /** Default a free one. */
+  readonly port?: number;
+  /** Default this machine only. */
+  readonly host?: string;
+}
+
+/** Starts it. @throws Error when the port is taken */
+export async function startDemoRouter(catalog: Catalog, { port = 0, host = '127.0.0.1' }: DemoRouterOptions = {}): Promise<DemoRouter> {
   const server = createServer((request, response) => { void answer(catalog, request, response).catch(() => { response.destroy(); }); });
   const listening = Promise.withResolvers<undefined>();
-  server.listen(0, '127.0.0.1', () => { listening.resolve(undefined); });
+  server.once('error', listening.reject);
+  server.listen(port, host, () => { listening.resolve(undefined); });
   await listening.promise;
   return { url: `http://127.0.0.1:${portOf(server)}`, close: async () => { server.closeAllConnections(); await new Promise((closed) => { server.close(closed); }); } };
 }
@@ -39,8 +47,10 @@ function portOf(server: Server): number {
 }
 
 async function answer(catalog: Catalog, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.url === '/healthz') { reply(response, 200, { ok: true }); return; }
   const key = request.headers.authorization?.replace(/^Bearer /, '');
   if (request.url === '/key') { reply(response, key?.startsWith('sk-demo-') === true ? 200 : 401, { data: { label: 'demo' }, error: { message: 'the demo router knows keys that begin with sk-demo- only' } }); return; }
+  if (request.method !== 'POST') { reply(response, 404, { error: { message: 'the demo router keeps no records: every answer carries its bill' } }); return; }
   const asked = question.parse(JSON.parse(await bodyOf(request)));
   if (request.url === '/embeddings') embed(catalog, asked, response);
   else if (asked.stream === true) stream(catalog, asked, response);

@@ -126,6 +126,16 @@ export const images: readonly ImageRecipe[] = [
     fill: () => Promise.resolve(),
   },
   {
+    name: 'postgres',
+    repository: 'library/postgres',
+    // Debian's own PostgreSQL of that release, so this is what the tags say.
+    tags: ['17-trixie', '17'],
+    folder: 'postgres',
+    bases: ['debian-trixie'],
+    parts: [],
+    fill: () => Promise.resolve(),
+  },
+  {
     name: 'git-server',
     repository: 'moorage/git-server',
     tags: ['1'],

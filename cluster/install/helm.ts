@@ -23,11 +23,11 @@ export async function installChart(target: HelmTarget, values: readonly string[]
   ]);
 }
 
-/** Waits until every Deployment of the release serves its current template. */
+/** Waits until every workload of the release serves its current template. */
 export async function waitForRelease(kubectl: Kubectl): Promise<undefined> {
-  const names = await kubectl(['-n', release.namespace, 'get', 'deployments', '-l', `app.kubernetes.io/instance=${release.name}`, '-o', 'name']);
+  const names = await kubectl(['-n', release.namespace, 'get', 'deployments,statefulsets', '-l', `app.kubernetes.io/instance=${release.name}`, '-o', 'name']);
   for (const name of names.split('\n').filter((line) => line !== '')) {
-    await waitForRollout(kubectl, release.namespace, name.replace(/^.*\//, ''), 180);
+    await waitForRollout(kubectl, release.namespace, name, 180);
   }
   return undefined;
 }

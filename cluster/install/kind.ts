@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import type { Arguments } from '../arguments.ts';
 import { kubectlFor, type Kubectl } from '../kubectl.ts';
-import { installGateway, installGitServer, installNamespaces, installPushSecret } from '../node/addons.ts';
+import { installDemoRouter, installGateway, installGitServer, installNamespaces, installPushSecret } from '../node/addons.ts';
 import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import { lineReporter, say } from '../report.ts';
@@ -113,7 +113,8 @@ function steps(kind: string, kubectl: Kubectl, ports: { http: number; https: num
     { name: 'gateway', needs: ['namespaces', 'gateway api'], run: () => installGateway(kubectl, { image: 'traefik:v3.6.12', address: '0.0.0.0', ports: { http: 80, https: 443 } }) },
     { name: 'git server', needs: ['namespaces', 'gateway api', 'image git-server'], run: () => installGitServer(kubectl, images.get('git-server') ?? '') },
     { name: 'moorage chart', needs: ['gateway', 'image moorage', 'image moorage-pipeline'], run: () => install(kubectl, images, ports) },
-    { name: 'moorage ready', needs: ['moorage chart', 'git server'], run: () => waitForRelease(kubectl) },
+    { name: 'demo router', needs: ['namespaces', 'image moorage'], run: () => installDemoRouter(kubectl, images.get('moorage') ?? '') },
+    { name: 'moorage ready', needs: ['moorage chart', 'git server', 'demo router'], run: () => waitForRelease(kubectl) },
     { name: 'addresses', run: () => writeAddresses(ports) },
     { name: 'sample app', needs: ['moorage ready', 'addresses'], run: () => submitSample(ports) },
   ];

@@ -5,7 +5,7 @@ import { binary } from '../binaries/build.ts';
 import { contentKey, folderKey, readText } from '../files.ts';
 import { ensureArchive, imageKey, imageOf, pushArchive } from '../images/build.ts';
 import type { Kubectl } from '../kubectl.ts';
-import { installPushSecret } from '../node/addons.ts';
+import { installDemoRouter, installPushSecret } from '../node/addons.ts';
 import type { GatewayPorts } from '../node/ports.ts';
 import { dockerConfig } from '../node/registry.ts';
 import { cleanRegistry } from '../node/registry-cleanup.ts';
@@ -69,7 +69,8 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[
         return (await readFile(join(paths.root, 'charts', 'moorage', 'Chart.yaml'), 'utf8')).match(/^version:.*$/m)?.[0];
       },
     },
-    { name: 'moorage ready', needs: ['moorage chart', 'git server'], run: () => waitForRelease(kubectl) },
+    { name: 'demo router', needs: ['image moorage', 'dns', 'network policy'], run: () => installDemoRouter(kubectl, references.get('moorage') ?? '') },
+    { name: 'moorage ready', needs: ['moorage chart', 'git server', 'demo router', 'storage', 'image postgres'], run: () => waitForRelease(kubectl) },
     { name: 'registry cleanup', needs: ['moorage ready'], run: () => cleanRegistry(kubectl) },
     { name: 'addresses', needs: ['packages'], run: () => writeAddresses(ports()) },
     { name: 'sample app', needs: ['registry cleanup', 'addresses', ...pipelineBases.map((base) => `image ${base}`)], run: () => submitSample(ports()) },

@@ -80,6 +80,13 @@ export async function installGitServer(kubectl: Kubectl, image: string): Promise
   return undefined;
 }
 
+/** What answers instead of models, until a real router is set. `image` is that of the API. */
+export async function installDemoRouter(kubectl: Kubectl, image: string): Promise<undefined> {
+  await applyFile(kubectl, manifest('demo-router'), { 'IMAGE:moorage': image });
+  await waitForRollout(kubectl, 'moorage-demo-router', 'demo-router', patienceSeconds);
+  return undefined;
+}
+
 /** The password that builds push with, in the namespace that the chart makes for them. */
 export async function installPushSecret(kubectl: Kubectl, config: string): Promise<undefined> {
   await applySecret(kubectl, 'moorage-builds', 'moorage-registry', 'kubernetes.io/dockerconfigjson', { '.dockerconfigjson': config });

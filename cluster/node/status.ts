@@ -44,7 +44,7 @@ async function checkProcesses(): Promise<string[]> {
 async function checkCluster(): Promise<string[]> {
   const ready = await nodeKubectl(['get', 'node', node.name, '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}']);
   say(`  ${ready === 'True' ? 'ok' : '!!'} ${'node'.padEnd(26)} ${ready === 'True' ? 'Ready' : `Ready is ${ready}`}`);
-  const platform = new Set(['kube-system', 'moorage-system', 'moorage-gateway', 'moorage-git', 'moorage-storage']);
+  const platform = new Set(['kube-system', 'moorage-system', 'moorage-gateway', 'moorage-git', 'moorage-demo-router', 'moorage-storage']);
   const pods = podList.parse(JSON.parse(await nodeKubectl(['get', 'pods', '--all-namespaces', '-o', 'json'])));
   const unready = unreadyPods({ items: pods.items.filter(({ metadata }) => platform.has(metadata.namespace)) });
   say(`  ${unready.length === 0 ? 'ok' : '!!'} ${'platform pods'.padEnd(26)} ${unready.length === 0 ? 'all ready' : unready.join(', ')}`);

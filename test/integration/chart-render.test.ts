@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { before, test } from 'node:test';
+import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { readApiConfig } from '../../api/config.ts';
 import { readModelSettings } from '../../api/models/config.ts';
+import { images } from '../../cluster/images/catalog.ts';
 import { operatorConfig } from '../../controller/config.ts';
-import { chart, environmentOf, helm, named, ofKind, render, required, valuesFile, type Rendered } from './chart.ts';
+import { chart, environmentOf, helm, named, object, ofKind, render, required, valuesFile, type Rendered } from './chart.ts';
 
 const local = {
   ...required,
@@ -173,4 +175,18 @@ test('models are switched on by a router and a database, and reach nothing else'
   assert.deepEqual(ofKind(objects, 'StatefulSet').map(({ metadata }) => metadata.name), ['moorage-postgres']);
   const secrets = new Set(ofKind(objects, 'Secret').map(({ metadata }) => metadata.name));
   assert.deepEqual([...secrets].sort(), ['moorage-app-token', 'moorage-caller-salt', 'moorage-postgres']);
+});
+
+test('on the local node models are asked through the demo router, with a PostgreSQL that the node makes itself', async () => {
+  const fileOf = (path: string): string => readFileSync(new URL(`../../cluster/${path}`, import.meta.url), 'utf8');
+  const objects = await render({ ...(parse(fileOf('values.local.yaml')) as object), image: 'moorage:1', pipelineImage: 'moorage-pipeline:1' });
+  const [service] = parseAllDocuments(fileOf('manifests/demo-router.yaml')).map((document) => object.parse(document.toJS()));
+  assert.deepEqual([service?.metadata.name, service?.metadata.namespace], ['demo-router', 'moorage-demo-router']);
+  const { router } = readModelSettings({ ...environmentOf(objects, 'api'), MOORAGE_APP_TOKEN_SECRET: undefined, DATABASE_URL: undefined });
+  assert.deepEqual(router, { kind: 'openrouter', url: 'http://demo-router.moorage-demo-router.svc.cluster.local', key: undefined });
+  const { spec } = policy.parse(named(objects, 'NetworkPolicy', 'moorage-api'));
+  assert.deepEqual(spec.egress?.at(-2), { ports: [{ protocol: 'TCP', port: 8080 }], to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-demo-router' } } }] });
+  const image = /"image":"([^"]+)"/.exec(JSON.stringify(named(objects, 'StatefulSet', 'moorage-postgres')))?.[1];
+  const made = images.flatMap(({ repository, tags }) => tags.map((tag) => `${repository.replace('library/', '')}:${tag}`));
+  assert.ok(image !== undefined && made.includes(image), `${String(image)} is not made by the node`);
 });

@@ -20,7 +20,7 @@ export const required = {
   registry: { host: 'registry.example.org' },
 } satisfies Values;
 
-const object = z.looseObject({
+export const object = z.looseObject({
   apiVersion: z.string(),
   kind: z.string(),
   metadata: z.looseObject({ name: z.string(), namespace: z.string().optional(), labels: z.record(z.string(), z.string()).optional(), annotations: z.record(z.string(), z.string()).optional() }),
