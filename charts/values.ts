@@ -148,7 +148,7 @@ export const values = z.strictObject({
   postgres: postgres.prefault({}),
   network: network.prefault({}),
   hostUsers: z.boolean().default(false).describe('false: operator and API run in a user namespace too. true where nodes cannot.'),
-  priorityClasses: z.strictObject({ create: z.boolean().default(true).describe('Make the priority classes moorage-system (operator, API) and moorage-builds (first to go when a node is short).') }).prefault({}),
+  priorityClasses: z.strictObject({ create: z.boolean().default(true).describe('Make the priority classes moorage-system (operator, API), moorage-apps (they wait for room) and moorage-builds (first to go when a node is short).') }).prefault({}),
   global: z.record(z.string(), z.unknown()).default({}).describe('Helm hands this to every chart; not used.'),
 });
 export type Values = z.input<typeof values>;

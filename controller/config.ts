@@ -56,6 +56,7 @@ export const environment = z.object({
   MOORAGE_LIMIT_FILE_BYTES: count.default(104_857_600),
   MOORAGE_RUNTIME_CLASS: z.string().optional(),
   MOORAGE_STORAGE_CLASS: z.string().optional(),
+  MOORAGE_APPS_PRIORITY_CLASS: z.string().optional(),
   MOORAGE_CLOSED_CIDRS: list.default(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '169.254.0.0/16', 'fc00::/7', 'fe80::/10']),
   MOORAGE_MODELS_BASE_URL: z.url({ protocol: /^https?$/ }).optional(),
   MOORAGE_APP_TOKEN_SECRET: z.string().min(32, 'must be a secret of at least 32 characters').optional(),
@@ -115,7 +116,13 @@ function settingsOf(read: z.output<typeof environment>): Settings {
       priorityClass: read.MOORAGE_BUILDS_PRIORITY_CLASS,
       faultLimit: read.MOORAGE_BUILDS_FAULT_LIMIT,
     },
-    run: { runtimeClass: read.MOORAGE_RUNTIME_CLASS, storageClass: read.MOORAGE_STORAGE_CLASS, closedCidrs: read.MOORAGE_CLOSED_CIDRS, models: modelsOf(read) },
+    run: {
+      runtimeClass: read.MOORAGE_RUNTIME_CLASS,
+      storageClass: read.MOORAGE_STORAGE_CLASS,
+      priorityClass: read.MOORAGE_APPS_PRIORITY_CLASS,
+      closedCidrs: read.MOORAGE_CLOSED_CIDRS,
+      models: modelsOf(read),
+    },
     probeUrl: read.MOORAGE_PROBE_URL,
   };
 }

@@ -33,6 +33,8 @@ export interface Settings {
   readonly run: {
     readonly runtimeClass?: string | undefined;
     readonly storageClass?: string | undefined;
+    /** One that never preempts: an app waits for room, it does not throw a build off its node. */
+    readonly priorityClass?: string | undefined;
     /** How apps reach models; absent: they do not. */
     readonly models?: { readonly baseUrl: string; readonly namespace: string; readonly tokenSecret: string } | undefined;
     /** Addresses that an app must not reach. */

@@ -135,7 +135,14 @@ test('what users have made outlives the release', () => {
 test('the switches leave out what an installation brings itself', async () => {
   const objects = await render({ ...required, crd: { install: false }, namespaces: { create: false }, gateway: { ...required.gateway, create: false }, priorityClasses: { create: false }, api: { callerSaltSecret: 'mine' }, models: { appTokenSecret: 'mine' } });
   for (const kind of ['CustomResourceDefinition', 'Namespace', 'Gateway', 'PriorityClass', 'Secret']) assert.deepEqual(ofKind(objects, kind), []);
-  assert.equal(environmentOf(objects, 'operator')['MOORAGE_BUILDS_PRIORITY_CLASS'], '');
+  for (const name of ['MOORAGE_BUILDS_PRIORITY_CLASS', 'MOORAGE_APPS_PRIORITY_CLASS']) assert.equal(environmentOf(objects, 'operator')[name], '');
+});
+
+test('apps stand above builds, and neither takes the place of what runs', () => {
+  const { settings } = operatorConfig(environmentOf(full, 'operator'));
+  const classes = [settings.run.priorityClass, settings.pipeline.priorityClass].map((name) => named(full, 'PriorityClass', name ?? 'none'));
+  assert.deepEqual(classes.map((each) => each['preemptionPolicy']), ['Never', 'Never']);
+  assert.ok(Number(classes[0]?.['value']) > Number(classes[1]?.['value']));
 });
 
 test('the API reads every setting that the chart gives it', () => {

@@ -47,7 +47,7 @@ const capabilities = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KI
 
 function podSpec(app: HostedApp, settings: Settings, release: Release): object {
   const { run } = app.spec;
-  const { runtimeClass } = settings.run;
+  const { runtimeClass, priorityClass } = settings.run;
   const { pullSecret } = settings.registry;
   return {
     hostUsers: false,
@@ -57,6 +57,7 @@ function podSpec(app: HostedApp, settings: Settings, release: Release): object {
     terminationGracePeriodSeconds: 35,
     securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
     ...(runtimeClass === undefined ? {} : { runtimeClassName: runtimeClass }),
+    ...(priorityClass === undefined ? {} : { priorityClassName: priorityClass }),
     ...(pullSecret === undefined ? {} : { imagePullSecrets: [{ name: pullSecret }] }),
     containers: [container(app, settings, release)],
     ...(run.volumes.length === 0 ? {} : { volumes: run.volumes.map(({ name }) => ({ name, persistentVolumeClaim: { claimName: claimName(app.metadata.name, name) } })) }),

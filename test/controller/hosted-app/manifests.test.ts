@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { pipelineInput } from '../../../controller/pipeline/contract.ts';
 import { least, shareOf } from '../../../controller/hosted-app/quantity.ts';
 import type { Manifest } from '../../../controller/runtime/index.ts';
-import { app, built, deployed, first, live, observe, outcome, polled, second } from './scenario.ts';
+import { app, built, deployed, first, live, observe, outcome, polled, second, settings } from './scenario.ts';
 
 function wanted(observed: ReturnType<typeof observe>, kind: string): Manifest {
   const found = outcome(observed).decision.actions.map(({ action }) => action).find((action) => (action.kind === 'apply' || action.kind === 'create') && action.manifest.kind === kind);
@@ -25,6 +25,12 @@ test('the pod of an app has a user namespace, few capabilities, limits on all, a
   assert.deepEqual(only?.securityContext, { privileged: false, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'], add: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE'] } });
   assert.deepEqual(only.resources.limits, { cpu: '1', memory: '512Mi', 'ephemeral-storage': '1Gi' });
   assert.deepEqual(only.env, [{ name: 'PORT', value: '8080' }]);
+});
+
+test('the pod of an app has the priority class of the installation, if there is one', () => {
+  const priorityOf = (rest: object): unknown => workload.parse(wanted(observe(app({}, built(first)), rest), 'Deployment')).spec.template.spec['priorityClassName'];
+  assert.equal(priorityOf({}), undefined);
+  assert.equal(priorityOf({ settings: { ...settings, run: { ...settings.run, priorityClass: 'moorage-apps' } } }), 'moorage-apps');
 });
 
 test('only the build container of a pipeline has the push secret and any capability', () => {
