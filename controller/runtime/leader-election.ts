@@ -138,7 +138,8 @@ class LeaseElection implements LeaderElection {
 
   async #release(): Promise<void> {
     try {
-      await this.#record.release(AbortSignal.timeout(this.#retryMs));
+      // As long as a renewal may take: a lease that is not given back keeps the others waiting for longer than this.
+      await this.#record.release(AbortSignal.timeout(this.#deadlineMs));
       this.#log.info({ lease: this.#options.name }, 'The lease is released.');
     } catch (error) {
       this.#log.warn({ lease: this.#options.name, error: messageOf(error) }, 'The lease could not be released; others wait until it ends.');
