@@ -63,6 +63,13 @@ export type ReviewResult = z.infer<typeof reviewResult>;
 export type BuildResult = z.infer<typeof buildResult>;
 export type PipelineRejection = z.infer<typeof rejection>;
 
+/** Why a commit is refused whose objects git could not take in within its memory; told by git's end, or by that of its whole container. */
+export const tooLargeSource = {
+  rule: 'source/too-large',
+  message: 'git needed more memory than a clone is given to take this commit in, and was killed.',
+  mend: 'Make the repository smaller: keep models, datasets, media and generated files out of it (download them when the app starts, or into a volume), and spread many files over more folders.',
+};
+
 /** Left by a container that could not come to a verdict: a fault of the platform or the network; the Job tries again. */
 export const fault = z.object({ fault: z.string() });
 export type PipelineFault = z.infer<typeof fault>;

@@ -65,7 +65,7 @@ const failureRules = [
   { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
   { action: 'FailJob', onExitCodes: { operator: 'In', values: [rejectedExitCode] } },
   // Killed for its memory or its disk; the same build would be killed again.
-  { action: 'FailJob', onExitCodes: { containerName: 'build', operator: 'In', values: [137] } },
+  ...['clone', 'build'].map((containerName) => ({ action: 'FailJob', onExitCodes: { containerName, operator: 'In', values: [137] } })),
 ];
 
 function podSpec(app: HostedApp, settings: Settings, commit: string): object {
@@ -76,7 +76,7 @@ function podSpec(app: HostedApp, settings: Settings, commit: string): object {
     terminationMessagePolicy: 'FallbackToLogsOnError',
     env: [{ name: 'MOORAGE_PIPELINE', value: JSON.stringify(pipelineInput(app, settings, commit)) }],
   };
-  const checkout = { ...common, securityContext: confined, resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '1', memory: '1Gi', 'ephemeral-storage': limits.disk } } };
+  const checkout = (memory: string): object => ({ ...common, securityContext: confined, resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '1', memory, 'ephemeral-storage': limits.disk } } });
   const command = ['node', 'controller/pipeline/main.ts'];
   const workspaceMount = { name: 'workspace', mountPath: workspace.root };
   return {
@@ -86,7 +86,7 @@ function podSpec(app: HostedApp, settings: Settings, commit: string): object {
     enableServiceLinks: false,
     terminationGracePeriodSeconds: 10,
     ...(settings.pipeline.priorityClass === undefined ? {} : { priorityClassName: settings.pipeline.priorityClass }),
-    initContainers: ['clone', 'review'].map((name) => ({ name, ...checkout, command: [...command, name], volumeMounts: [workspaceMount] })),
+    initContainers: Object.entries(checkoutMemory).map(([name, memory]) => ({ name, ...checkout(memory), command: [...command, name], volumeMounts: [workspaceMount] })),
     containers: [{
       name: 'build',
       ...common,
@@ -107,6 +107,9 @@ function podSpec(app: HostedApp, settings: Settings, commit: string): object {
     ],
   };
 }
+
+/** git needs most, for the objects of the largest repository that is taken; in turn, and beside what the build may have, it costs nothing. */
+const checkoutMemory = { clone: '2Gi', review: '1Gi' };
 
 const confined = { runAsUser: 0, privileged: false, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, seccompProfile: { type: 'RuntimeDefault' } };
 

@@ -1,10 +1,17 @@
 // Tells a build that asked for more memory or disk than it may have from a fault of the platform.
 import type { Pod } from '../kinds.ts';
+import { tooLargeSource, type PipelineContainer } from '../../pipeline/contract.ts';
 import type { Rejection } from '../outcome.ts';
 
 /** The limit that a pod ran into, if any did. */
-export function overLimits(pods: readonly Pod[]): Rejection | undefined {
-  if (pods.some(isOutOfMemory)) {
+export function overLimits(pods: readonly Pod[]): { stage: 'Review' | 'Build'; rejection: Rejection } | undefined {
+  if (pods.some((pod) => isOutOfMemory(pod, 'clone'))) return { stage: 'Review', rejection: tooLargeSource };
+  const rejection = overBuild(pods);
+  return rejection === undefined ? undefined : { stage: 'Build', rejection };
+}
+
+function overBuild(pods: readonly Pod[]): Rejection | undefined {
+  if (pods.some((pod) => isOutOfMemory(pod, 'build'))) {
     return {
       rule: 'build/out-of-memory',
       message: 'The build needed more memory than spec.build.resources.memory gives it and was killed.',
@@ -20,8 +27,9 @@ export function overLimits(pods: readonly Pod[]): Rejection | undefined {
   };
 }
 
-function isOutOfMemory(pod: Pod): boolean {
-  return (pod.status?.containerStatuses ?? []).some((status) => status.name === 'build' && status.state?.terminated?.reason === 'OOMKilled');
+function isOutOfMemory(pod: Pod, container: PipelineContainer): boolean {
+  const statuses = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
+  return statuses.some((status) => status.name === container && status.state?.terminated?.reason === 'OOMKilled');
 }
 
 /** Evicted for its own usage; an eviction for the node's sake says that "the node was low on resource" instead. */

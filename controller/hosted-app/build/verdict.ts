@@ -65,7 +65,7 @@ function failed(job: Job, pods: readonly Pod[], newest: Pod | undefined): Failed
   const refused = pods.flatMap((pod) => allStatuses(pod)).find((status) => status.state?.terminated?.exitCode === rejectedExitCode);
   if (refused !== undefined) return rejectedBy(refused);
   const over = overLimits(pods);
-  if (over !== undefined) return { kind: 'rejected', stage: 'Build', rejection: over, findings: [] };
+  if (over !== undefined) return { kind: 'rejected', ...over, findings: [] };
   const failure = conditionOf(job.status?.conditions, 'Failed');
   if (failure?.reason === 'DeadlineExceeded') return { kind: 'rejected', stage: 'Build', rejection: timedOut, findings: [] };
   return { kind: 'faulted', message: bounded(faultOf(newest) ?? failure?.message ?? 'The Job failed without a word.') };

@@ -3,10 +3,9 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CloneResult, PipelineInput } from '../contract.ts';
 import { writeNotes } from '../notes.ts';
-import { Fault } from '../outcome.ts';
 import type { Places } from '../settings.ts';
 import { size } from '../text.ts';
-import { fetchCommit, said } from './fetch.ts';
+import { fetchCommit, gitFailure } from './fetch.ts';
 import { gitFolder, makeGit, type Git } from './git.ts';
 import { listCommit } from './listing.ts';
 import { normalise } from './normalise.ts';
@@ -27,7 +26,7 @@ export async function clone(input: PipelineInput, places: Places, say: (line: st
   const checkedOut = await git([`--work-tree=${places.source}`, 'checkout', '--quiet', '--force', '--detach', '--no-recurse-submodules', input.commit], {
     fileBytes: 2 * input.limits.fileBytes + 64 * 1024 * 1024, ...(signal === undefined ? {} : { signal }),
   });
-  if (checkedOut.code !== 0) throw new Fault(`git could not check out the commit: ${said(checkedOut)}`);
+  if (checkedOut.code !== 0) throw gitFailure('git could not check out the commit', checkedOut);
   const time = await commitTime(git, input.commit);
   for (const leftover of ['git', 'home']) await rm(join(places.notes, leftover), { recursive: true, force: true });
   await normalise(places.source, time);

@@ -1,7 +1,7 @@
 // Fetches exactly one commit, and cuts off whatever is larger than a repository may be.
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { PipelineInput } from '../contract.ts';
+import { tooLargeSource, type PipelineInput } from '../contract.ts';
 import { Fault, Rejected } from '../outcome.ts';
 import type { RunResult } from '../process.ts';
 import { oneLine, size, tail } from '../text.ts';
@@ -50,6 +50,16 @@ async function cutOff(folder: string, input: FetchInput): Promise<boolean> {
   return false;
 }
 
+/** Ended by the kernel for its memory, or out of it: git itself, or the program it started to read the pack. The server's own trouble is not ours. */
+function isOutOfMemory({ code, signal, stderr }: RunResult): boolean {
+  return signal === 'SIGKILL' || code === 137 || /^(?!remote:).*(?:died of signal 9\b|out of memory|cannot allocate memory)/im.test(stderr);
+}
+
+/** What a git that failed means: the commit is too large for it, or `doing` may go well another time. */
+export function gitFailure(doing: string, result: RunResult): Rejected | Fault {
+  return isOutOfMemory(result) ? new Rejected([{ ...tooLargeSource, severity: 'error' }]) : new Fault(`${doing}: ${said(result)}`);
+}
+
 async function verdict(result: RunResult, folder: string, input: FetchInput): Promise<Error> {
   if (await cutOff(folder, input)) {
     return new Rejected([{
@@ -64,7 +74,7 @@ async function verdict(result: RunResult, folder: string, input: FetchInput): Pr
       mend: 'Run "git fsck --strict" in a fresh clone, remove what it complains about, and push a new commit.',
     }]);
   }
-  return new Fault(`the repository could not be fetched: ${said(result)}`);
+  return gitFailure('the repository could not be fetched', result);
 }
 
 /** What git said, on one short line. */

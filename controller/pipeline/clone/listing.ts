@@ -2,7 +2,7 @@
 import type { PipelineInput } from '../contract.ts';
 import { Fault, Rejected } from '../outcome.ts';
 import { LimitCounter } from '../review/limits.ts';
-import { said } from './fetch.ts';
+import { gitFailure } from './fetch.ts';
 import type { Git } from './git.ts';
 
 export interface Listing {
@@ -52,6 +52,6 @@ export async function listCommit(git: Git, input: Pick<PipelineInput, 'commit' |
     keepBytes: 4096,
     ...(signal === undefined ? {} : { signal }),
   });
-  if (listed.code !== 0) throw new Fault(`git could not list the commit: ${said(listed)}`);
+  if (listed.code !== 0) throw gitFailure('git could not list the commit', listed);
   return { files: reader.counter.files, bytes: reader.counter.bytes, gitlinks: reader.gitlinks };
 }

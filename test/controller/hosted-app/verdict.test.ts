@@ -48,6 +48,8 @@ test('limits that the author can raise are refusals; what the node ran out of is
   assert.equal(judged(failed, [cloned(first), reviewed, ended('build', 137, '', 'OOMKilled')]), 'rejected build/out-of-memory');
   assert.equal(judged(failed, [cloned(first), reviewed, ended('build', 137, '')], { reason: 'Evicted', message: 'Usage of EmptyDir volume "layers" exceeds the limit "10Gi".' }), 'rejected build/out-of-disk');
   assert.equal(judged(failed, [cloned(first), reviewed, ended('build', 137, '')], { reason: 'Evicted', message: 'The node was low on resource: ephemeral-storage. Container build was using 1Gi, request is 0, has larger consumption (exceeds).' }), 'faulted');
+  assert.equal(judged(failed, [ended('clone', 137, '', 'OOMKilled')]), 'rejected source/too-large');
+  assert.equal(judged(failed, [ended('clone', 137, '', 'Error')]), 'faulted');
   assert.equal(word(judge(job(first, jobFailed('DeadlineExceeded')), [], image)), 'rejected build/timeout');
 });
 
