@@ -17,10 +17,10 @@ export function deployStep(observed: Observed, draft: Draft): StepResult {
   if (draft.built === undefined) return { outcomes: {} };
   const { app, settings, deployment } = observed;
   const wanted = { image: draft.built.image, commit: draft.built.commit, port: app.spec.run.port ?? draft.built.port ?? 8080 };
-  const target = podTemplate(app, settings, wanted);
+  const target = podTemplate(app, settings, wanted, observed.claims);
   const failing = failureOf(observed, target.hash, wanted.port);
   const choice = choose(app, deployment, observed.pods, wanted, target.hash, failing !== undefined);
-  const chosen = choice.isTakenBack ? podTemplate(app, settings, choice.release) : target;
+  const chosen = choice.isTakenBack ? podTemplate(app, settings, choice.release, observed.claims) : target;
   const manifest = deploymentOf(app, chosen.template, choice.marks);
   const actions = applies(observed, manifest, choice.release.port);
   const outcome = outcomeOf(observed, manifest, choice, chosen.hash);
@@ -59,7 +59,7 @@ function applies(observed: Observed, deployment: Manifest, port: number): Action
   // Pods of the release before may listen on another port and must stay reachable until they are gone.
   const older = observed.pods.map((pod) => Number(pod.metadata.annotations?.[annotations.port])).filter((number) => number > 0);
   const ports = [...new Set([port, ...older])].sort((a, b) => a - b);
-  const claims = claimsOf(app, settings).map((manifest) => applyAction(claimResource, manifest, observed.claims.find((claim) => claim.metadata.name === manifest.metadata.name)));
+  const claims = claimsOf(app, settings, observed.claims).map((manifest) => applyAction(claimResource, manifest, observed.claims.find((claim) => claim.metadata.name === manifest.metadata.name)));
   return [
     ...claims,
     ...secretAction(observed, deployment),

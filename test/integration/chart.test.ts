@@ -57,9 +57,9 @@ test('takes all that the operator makes by the settings of the chart, from the o
   });
   const commit = '0123456789'.repeat(4);
   const inputs = buildInputs(app);
-  const { template } = podTemplate(app, settings, { image: `registry.example.org/apps/hello@sha256:${'0'.repeat(64)}`, commit, port: 8080 });
+  const { template } = podTemplate(app, settings, { image: `registry.example.org/apps/hello@sha256:${'0'.repeat(64)}`, commit, port: 8080 }, []);
   const job = pipelineJob(app, settings, { name: jobName('hello', commit, inputs.hash), commit, inputs, number: 1, queuedAt: new Date(0), reason: 'first build' });
-  const made = [job, deploymentOf(app, template, {}), serviceOf(app), policyOf(app, settings, [8080]), ...claimsOf(app, settings), routeOf(app, settings)];
+  const made = [job, deploymentOf(app, template, {}), serviceOf(app), policyOf(app, settings, [8080]), ...claimsOf(app, settings, []), routeOf(app, settings)];
   const operator = ['--as=system:serviceaccount:moorage-system:moorage-operator', '--server-side', '--field-manager=moorage', '--dry-run=server'];
   const said = await kubectlWith(server, made, 'apply', ...operator);
   assert.equal(said.split('\n').filter((line) => line.includes('serverside-applied')).length, made.length, said);

@@ -1,7 +1,7 @@
 // The objects beside the pod: Deployment, Service, NetworkPolicy, volume claims and HTTPRoute of an app.
 import { labels } from '../../../lib/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import type { Manifest } from '../../runtime/index.ts';
+import type { KubeObject, Manifest } from '../../runtime/index.ts';
 import { hostOf, type Settings } from '../settings.ts';
 import { modelEgress } from './models.ts';
 import { claimName, labelsOf, selectorOf, startupMs } from './template.ts';
@@ -85,11 +85,11 @@ export function policyOf(app: HostedApp, settings: Settings, ports: readonly num
   };
 }
 
-/** The claims of the app's volumes. They go with the app, not with the volume's entry in the spec: data is not deleted by an edit. */
-export function claimsOf(app: HostedApp, settings: Settings): Manifest[] {
+/** The claims of the app's volumes; `claims` are those that it has. They go with the app, not with the volume's entry in the spec: data is not deleted by an edit. */
+export function claimsOf(app: HostedApp, settings: Settings, claims: readonly KubeObject[]): Manifest[] {
   const { storageClass } = settings.run;
   return app.spec.run.volumes.map(({ name, size }) => ({
-    ...child(app, 'v1', 'PersistentVolumeClaim', claimName(app.metadata.name, name)),
+    ...child(app, 'v1', 'PersistentVolumeClaim', claimName(app, name, claims)),
     spec: {
       accessModes: ['ReadWriteOnce'],
       resources: { requests: { storage: size } },

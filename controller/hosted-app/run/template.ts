@@ -2,7 +2,7 @@
 import { parseDuration } from '../../../lib/duration.ts';
 import { annotations, labels } from '../../../lib/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { hashOf } from '../../runtime/index.ts';
+import { hashOf, type KubeObject } from '../../runtime/index.ts';
 import { shareOf } from '../quantity.ts';
 import type { Settings } from '../settings.ts';
 import { modelVariables } from './models.ts';
@@ -24,9 +24,15 @@ export function labelsOf(app: string): Record<string, string> {
   return { ...selectorOf(app), [labels.name]: app, [labels.partOf]: 'moorage', [labels.managedBy]: 'moorage' };
 }
 
-/** Name of the claim of a volume. */
-export function claimName(app: string, volume: string): string {
-  return `${app}-${volume}`;
+/**
+ * Name of the claim of a volume. The hash keeps volume c of app a-b apart from volume b-c of app a. A claim of an older
+ * version, which had none, is kept if it is this app's: data is not left behind.
+ */
+export function claimName(app: HostedApp, volume: string, claims: readonly KubeObject[]): string {
+  const { name, uid } = app.metadata;
+  const plain = `${name}-${volume}`;
+  const isOwn = ({ metadata }: KubeObject): boolean => metadata.name === plain && (metadata.ownerReferences ?? []).some((owner) => owner.uid === uid);
+  return claims.some(isOwn) ? plain : `${plain}-${hashOf([name, volume]).slice(0, 8)}`;
 }
 
 /** Milliseconds that the app may take until it serves. */
@@ -34,9 +40,9 @@ export function startupMs(app: HostedApp): number {
   return parseDuration(app.spec.run.startupTime);
 }
 
-/** The pod template, with a hash of itself by which its pods are known again. */
-export function podTemplate(app: HostedApp, settings: Settings, release: Release): { hash: string; template: object } {
-  const spec = podSpec(app, settings, release);
+/** The pod template, with a hash of itself by which its pods are known again. `claims`: those that the app has. */
+export function podTemplate(app: HostedApp, settings: Settings, release: Release, claims: readonly KubeObject[]): { hash: string; template: object } {
+  const spec = podSpec(app, settings, release, claims);
   const hash = hashOf([spec, release.commit]);
   const marks = { [annotations.template]: hash, [annotations.port]: String(release.port), [annotations.commit]: release.commit, [annotations.image]: release.image };
   return { hash, template: { metadata: { labels: { ...labelsOf(app.metadata.name), [labels.commit]: release.commit.slice(0, 40) }, annotations: marks }, spec } };
@@ -45,7 +51,7 @@ export function podTemplate(app: HostedApp, settings: Settings, release: Release
 // What ordinary images need to start: giving up root, taking over their own files, and listening below 1024.
 const capabilities = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE'];
 
-function podSpec(app: HostedApp, settings: Settings, release: Release): object {
+function podSpec(app: HostedApp, settings: Settings, release: Release, claims: readonly KubeObject[]): object {
   const { run } = app.spec;
   const { runtimeClass, priorityClass } = settings.run;
   const { pullSecret } = settings.registry;
@@ -60,7 +66,7 @@ function podSpec(app: HostedApp, settings: Settings, release: Release): object {
     ...(priorityClass === undefined ? {} : { priorityClassName: priorityClass }),
     ...(pullSecret === undefined ? {} : { imagePullSecrets: [{ name: pullSecret }] }),
     containers: [container(app, settings, release)],
-    ...(run.volumes.length === 0 ? {} : { volumes: run.volumes.map(({ name }) => ({ name, persistentVolumeClaim: { claimName: claimName(app.metadata.name, name) } })) }),
+    ...(run.volumes.length === 0 ? {} : { volumes: run.volumes.map(({ name }) => ({ name, persistentVolumeClaim: { claimName: claimName(app, name, claims) } })) }),
   };
 }
 

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { pipelineInput } from '../../../controller/pipeline/contract.ts';
 import { least, shareOf } from '../../../controller/hosted-app/quantity.ts';
 import type { Manifest } from '../../../controller/runtime/index.ts';
+import type { Observed } from '../../../controller/hosted-app/observed.ts';
 import { app, built, deployed, first, live, observe, outcome, polled, second, settings } from './scenario.ts';
 
 function wanted(observed: ReturnType<typeof observe>, kind: string): Manifest {
@@ -97,6 +98,24 @@ test('an app with a volume is recreated, and put back when the new release fails
   assert.match(told.rejection.message, /Commit aaaaaaa was put back\.$/);
   const settled = outcome(observe({ ...next, status: told }, { deployment: asObject(back) })).status;
   assert.deepEqual(settled.rejection, told.rejection, 'the reason outlives the pods that it was read from');
+});
+
+test('volumes of two apps never share a claim; a claim from before there was a hash is kept by its own app alone', () => {
+  const named = (name: string, volume: string, claims: Observed['claims'] = []): unknown => {
+    const made = app({ run: { volumes: [{ name: volume, path: '/data', size: '1Gi' }] } }, built(first));
+    const of = { ...made, metadata: { ...made.metadata, name } };
+    const seen = observe({ ...of, status: built(first, {}, of) }, { claims });
+    const claimed = wanted(seen, 'PersistentVolumeClaim').metadata.name;
+    assert.ok(JSON.stringify(wanted(seen, 'Deployment')).includes(`"claimName":"${claimed}"`), 'the pod mounts the claim that is made');
+    return claimed;
+  };
+  const claim = (uid: string): Observed['claims'][number] => ({
+    apiVersion: 'v1', kind: 'PersistentVolumeClaim',
+    metadata: { name: 'a-b-c', namespace: 'moorage-apps', uid: 'c', resourceVersion: '1', creationTimestamp: '2026-11-21T11:00:00Z', ownerReferences: [{ apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp', name: 'a-b', uid }] },
+  });
+  assert.notEqual(named('a-b', 'c'), named('a', 'b-c'));
+  assert.equal(named('a-b', 'c', [claim('uid-1')]), 'a-b-c');
+  assert.match(String(named('a-b', 'c', [claim('uid-of-another')])), /^a-b-c-[0-9a-f]{8}$/);
 });
 
 function asObject(manifest: Manifest): NonNullable<ReturnType<typeof observe>['deployment']> {
