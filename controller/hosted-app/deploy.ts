@@ -8,6 +8,7 @@ import { done, short, stalled, waiting, type Action, type Draft, type Outcome, t
 import { choose, type Choice } from './run/last-good.ts';
 import { modelsSecret } from './run/models.ts';
 import { claimsOf, deploymentOf, policyOf, replicasOf, serviceOf } from './run/objects.ts';
+import { stoppedForDisk, withoutOverDisk, type Course } from './run/over-disk.ts';
 import { diagnose, isReady, templateOf, type Expectation } from './run/pods.ts';
 import { judgeRollout } from './run/rollout.ts';
 import { podTemplate, startupMs, type Release } from './run/template.ts';
@@ -19,12 +20,22 @@ export function deployStep(observed: Observed, draft: Draft): StepResult {
   const wanted = { image: draft.built.image, commit: draft.built.commit, port: app.spec.run.port ?? draft.built.port ?? 8080 };
   const target = podTemplate(app, settings, wanted, observed.claims);
   const failing = failureOf(observed, target.hash, wanted.port);
+  const templated = (release: Release): typeof target => (release === wanted ? target : podTemplate(app, settings, release, observed.claims));
   const choice = choose(app, deployment, observed.pods, wanted, target.hash, failing !== undefined);
-  const chosen = choice.isTakenBack ? podTemplate(app, settings, choice.release, observed.claims) : target;
-  const manifest = deploymentOf(app, chosen.template, choice.marks);
-  const actions = applies(observed, manifest, choice.release.port);
-  const outcome = outcomeOf(observed, manifest, choice, chosen.hash);
-  return { outcomes: { Deployed: choice.isTakenBack ? takenBack(observed, wanted, choice, failing ?? outcome) : outcome }, actions };
+  const course = withoutOverDisk(choice, wanted, { deployment, pods: observed.pods, served: draft.served }, (release) => templated(release).hash);
+  const chosen = templated(course.release);
+  const manifest = deploymentOf(app, chosen.template, course.marks, course.isStopped ? 0 : undefined);
+  const actions = applies(observed, manifest, course.release.port);
+  return { outcomes: { Deployed: told(observed, wanted, course, failing, outcomeOf(observed, manifest, course, chosen.hash)) }, actions };
+}
+
+/** What is said of the wanted release, which may be another than the one that runs. */
+function told(observed: Observed, wanted: Release, course: Course, failing: Outcome | undefined, running: Outcome): Outcome {
+  const { app } = observed;
+  if (replicasOf(app) === 0) return running;
+  const overDisk = course.isOverDisk ? stoppedForDisk(wanted.commit, app.spec.run.resources.disk) : undefined;
+  if (course.isStopped && overDisk !== undefined) return overDisk;
+  return course.isTakenBack ? takenBack(observed, wanted, course, overDisk ?? failing ?? running) : running;
 }
 
 function outcomeOf(observed: Observed, manifest: Manifest, choice: Choice, hash: string): Outcome {

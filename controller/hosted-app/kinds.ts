@@ -59,7 +59,7 @@ export interface Pod extends KubeObject {
 }
 
 export interface Deployment extends KubeObject {
-  spec?: { replicas?: number; strategy?: { type?: string } };
+  spec?: { replicas?: number; strategy?: { type?: string }; template?: { metadata?: { annotations?: Record<string, string> } } };
   status?: {
     observedGeneration?: number;
     replicas?: number;

@@ -34,7 +34,7 @@ export function waiting(reason: string, message: string, afterMs?: number): Outc
   return { kind: 'waiting', reason, message, afterMs };
 }
 
-export function stalled(reason: string, rejection: Rejection, afterMs?: number): Outcome {
+export function stalled(reason: string, rejection: Rejection, afterMs?: number): Extract<Outcome, { kind: 'stalled' }> {
   return { kind: 'stalled', reason, message: `${rejection.message} ${rejection.mend}`, rejection, afterMs };
 }
 

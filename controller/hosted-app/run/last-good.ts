@@ -29,7 +29,8 @@ export function choose(app: HostedApp, deployment: Deployment | undefined, pods:
   return { release: lastGood, marks: { ...kept, [annotations.refused]: hash }, isTakenBack: true };
 }
 
-function readRelease(text: string | undefined): Release | undefined {
+/** A release as an annotation keeps it. */
+export function readRelease(text: string | undefined): Release | undefined {
   if (text === undefined) return undefined;
   try {
     return release.safeParse(JSON.parse(text)).data;

@@ -27,11 +27,11 @@ export function replicasOf(app: HostedApp): number {
 }
 
 /** The Deployment of one pod template; `marks` are annotations by which the rollout is steered. */
-export function deploymentOf(app: HostedApp, template: object, marks: Record<string, string>): Manifest {
+export function deploymentOf(app: HostedApp, template: object, marks: Record<string, string>, replicas = replicasOf(app)): Manifest {
   return {
     ...child(app, 'apps/v1', 'Deployment', app.metadata.name, marks),
     spec: {
-      replicas: replicasOf(app),
+      replicas,
       revisionHistoryLimit: 3,
       // Beyond the time to start, what is left is for scheduling and for pulling the image.
       progressDeadlineSeconds: Math.ceil(startupMs(app) / 1000) + 600,

@@ -73,7 +73,7 @@ function misconfigured(status: ContainerStatus): Rejection | undefined {
 const recentlyMs = 10 * 60_000;
 
 /** Evicted for its own use of disk, and not so long ago that what runs now has nothing to do with it. */
-export function ranOutOfDisk(pod: Pod, now: Date): boolean {
+function ranOutOfDisk(pod: Pod, now: Date): boolean {
   const endedAt = conditionOf(pod.status?.conditions, 'Ready')?.lastTransitionTime ?? pod.metadata.creationTimestamp;
   return isOutOfDisk(pod) && now.getTime() - Date.parse(endedAt) < recentlyMs;
 }

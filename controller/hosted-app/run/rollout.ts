@@ -1,7 +1,7 @@
 // Judges a Deployment and its pods: does the wanted template serve, is it on its way, or why not?
 import { conditionOf, type Deployment, type Pod } from '../kinds.ts';
 import { done, failed, short, stalled, waiting, type Outcome } from '../outcome.ts';
-import { diagnose, holdUp, ranOutOfDisk, startsUntil, templateOf, type Expectation } from './pods.ts';
+import { diagnose, holdUp, startsUntil, templateOf, type Expectation } from './pods.ts';
 
 /** What a rollout is to come to. */
 export interface Target {
@@ -24,9 +24,6 @@ const reasons: Readonly<Record<string, string>> = {
 /** Nothing but time tells that these are well since. */
 const lookAgainMs: Readonly<Record<string, number>> = { 'run/out-of-disk': 60_000 };
 
-/** Stops for too much disk within ten minutes, from which on an app does not count as serving. */
-const tolerated = 3;
-
 /** How the rollout of `target` stands. The Deployment must be the one that carries it. */
 export function judgeRollout(deployment: Deployment, pods: readonly Pod[], target: Target, now: Date): Outcome {
   const { commit, replicas, expected } = target;
@@ -34,8 +31,6 @@ export function judgeRollout(deployment: Deployment, pods: readonly Pod[], targe
   if (observed < (deployment.metadata.generation ?? 0)) return waiting('RollingOut', `Commit ${short(commit)} is being rolled out.`);
   if (replicas === 0) return done('ScaledToZero', 'No replica is asked for.');
   const own = pods.filter((pod) => templateOf(pod) === target.hash && pod.metadata.deletionTimestamp === undefined);
-  // Each is replaced at once and serves until it is stopped like the one before; in between it looks well.
-  if (own.filter((pod) => ranOutOfDisk(pod, now)).length >= tolerated) return trouble(deployment, own, expected, now) ?? onItsWay(own, target, now);
   if (updated >= replicas && available >= replicas && all === updated) {
     return done('Available', `${available} of ${replicas} replicas of commit ${short(commit)} serve.`);
   }

@@ -126,13 +126,18 @@ const scenarios: readonly Scenario[] = [
     conditions: conditions('Ready=False AppOutOfDisk', 'Stalled=True AppOutOfDisk', standing, 'Deployed=False AppOutOfDisk', 'Routed=True Routed'),
   },
   {
-    name: 'it is stopped for its disk again and again, and serves in between', rule: 'run/out-of-disk', phase: 'Rejected', public: 'live', asks: upkeep, served: first,
-    observed: observe(app({}, live(first)), evicted(app({}, live(first)), 3, 60)),
-    conditions: conditions('Ready=False AppOutOfDisk', 'Stalled=True AppOutOfDisk', standing, 'Deployed=False AppOutOfDisk', 'Routed=True Routed'),
+    name: 'it is stopped for its disk the second time, and serves in between', rule: 'run/out-of-disk', phase: 'Rejected', public: 'live', asks: upkeep, served: first,
+    observed: observe(app({}, live(first)), evicted(app({}, live(first)), 2, 60)),
+    conditions: conditions('Ready=False StoppedForDisk', 'Stalled=True StoppedForDisk', standing, 'Deployed=False StoppedForDisk', 'Routed=True Routed'),
+  },
+  {
+    name: 'it was stopped for its disk and no replica runs', rule: 'run/out-of-disk', phase: 'Rejected', public: 'rejected', asks: upkeep,
+    observed: observe(app({}, live(first)), haltedForDisk()),
+    conditions: conditions('Ready=False StoppedForDisk', 'Stalled=True StoppedForDisk', standing, 'Deployed=False StoppedForDisk', 'Routed=True Routed'),
   },
   {
     name: 'it was stopped for its disk long ago', phase: 'Live', public: 'live', asks: upkeep, served: first,
-    observed: observe(app({}, live(first)), evicted(app({}, live(first)), 3, 3_600)),
+    observed: observe(app({}, live(first)), evicted(app({}, live(first)), 1, 3_600)),
     conditions: conditions('Ready=True Live', standing, 'Deployed=True Available', 'Routed=True Routed'),
   },
   {
@@ -211,6 +216,11 @@ const scenarios: readonly Scenario[] = [
 
 function withoutVerdict(rest: Partial<Observed>): Partial<Observed> {
   return rest.route === undefined ? rest : { ...rest, route: { ...rest.route, status: {} } };
+}
+
+function haltedForDisk(): Partial<Observed> {
+  const seen = evicted(app({}, live(first)), 2, 3_600);
+  return { ...seen, pods: (seen.pods ?? []).filter(({ status }) => status?.phase === 'Failed') };
 }
 
 function probed(probe: ProbeAnswer | undefined): Observed {

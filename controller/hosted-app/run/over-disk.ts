@@ -1,0 +1,73 @@
+// Ends the round of an app that fills its disk, is evicted and replaced, again and again: as it is, it is not started any more.
+import { annotations } from '../../../lib/names.ts';
+import { isOutOfDisk } from '../build/over-limits.ts';
+import type { Deployment, Pod } from '../kinds.ts';
+import { short, stalled, type Outcome } from '../outcome.ts';
+import { readRelease, type Choice } from './last-good.ts';
+import { templateOf } from './pods.ts';
+import type { Release } from './template.ts';
+
+/** Evictions of one template from which on it is not started again. */
+const mostEvictions = 2;
+
+/** What is looked at. All of it outlives the operator: evicted pods, and annotations for when those are cleared away. */
+export interface Past {
+  readonly deployment: Deployment | undefined;
+  readonly pods: readonly Pod[];
+  /** What answers, or did last. */
+  readonly served: { readonly image: string; readonly commit: string } | undefined;
+}
+
+/** A choice, and whether disk has changed it. `isStopped`: nothing is left that could run. */
+export interface Course extends Choice {
+  readonly isOverDisk: boolean;
+  readonly isStopped: boolean;
+}
+
+/** Passes over what fills its disk: the release before it serves instead, or nothing until the template changes. */
+export function withoutOverDisk(choice: Choice, wanted: Release, past: Past, hashOf: (release: Release) => string): Course {
+  const before = releaseBefore(wanted, past);
+  const candidates = [choice.release, ...(before === undefined ? [] : [before])].map((release) => ({ release, hash: hashOf(release) }));
+  const stopped = candidates.map(({ hash }) => hash).filter((hash) => isStopped(hash, past));
+  const marks = {
+    ...choice.marks,
+    ...(before === undefined ? {} : { [annotations.before]: JSON.stringify(before) }),
+    ...(stopped.length === 0 ? {} : { [annotations.stopped]: [...new Set(stopped)].join(',') }),
+  };
+  const next = candidates.find(({ hash }) => !stopped.includes(hash));
+  if (next === undefined) return { ...choice, marks, isOverDisk: true, isStopped: true };
+  const isOverDisk = next !== candidates[0];
+  return { release: next.release, marks, isTakenBack: choice.isTakenBack || isOverDisk, isOverDisk, isStopped: false };
+}
+
+function isStopped(hash: string, { deployment, pods }: Past): boolean {
+  return noted(deployment, annotations.stopped, (text = '') => text.split(',').includes(hash)) || pods.filter((pod) => templateOf(pod) === hash && isOutOfDisk(pod)).length >= mostEvictions;
+}
+
+/** The release that served until the wanted one came. */
+function releaseBefore(wanted: Release, { deployment, served }: Past): Release | undefined {
+  const current = deployment === undefined ? undefined : releaseIn(deployment);
+  const didServe = current !== undefined && current.image === served?.image && current.commit === served.commit;
+  const before = didServe && current.image !== wanted.image ? current : noted(deployment, annotations.before, readRelease);
+  return before?.image === wanted.image ? undefined : before;
+}
+
+/** The release that a Deployment runs. */
+function releaseIn({ spec }: Deployment): Release | undefined {
+  const marks = spec?.template?.metadata?.annotations ?? {};
+  const { [annotations.image]: image, [annotations.commit]: commit, [annotations.port]: port } = marks;
+  return image === undefined || commit === undefined || port === undefined ? undefined : { image, commit, port: Number(port) };
+}
+
+function noted<T>(deployment: Deployment | undefined, annotation: string, read: (text: string | undefined) => T): T {
+  return read(deployment?.metadata.annotations?.[annotation]);
+}
+
+/** Says so. The same words each time, whether the evicted pods are still there or not. */
+export function stoppedForDisk(commit: string, disk: string): Extract<Outcome, { kind: 'stalled' }> {
+  return stalled('StoppedForDisk', {
+    rule: 'run/out-of-disk',
+    message: `Commit ${short(commit)} wrote more than its ${disk} of temporary disk ${mostEvictions} times. It is not started again until there is a new commit or another spec.`,
+    mend: 'Raise spec.run.resources.disk, write less (caches, logs, uploads), or keep what must stay on a volume of spec.run.volumes.',
+  });
+}
