@@ -1,9 +1,8 @@
 // The endpoints by which a person or a program finds out what there is. Every document is derived; none is written by hand.
 import { z } from 'zod';
-import { problemUrl } from '../../lib/problem.ts';
+import { Problem, problemUrl } from '../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
-import { invalid } from '../validation.ts';
-import { problemTypes } from '../problems.ts';
+import { notFound, problemTypes } from '../problems.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { frontEndpoint } from './front.ts';
 import { linkHeader } from './links.ts';
@@ -78,9 +77,10 @@ function problemEndpoint(baseUrl: string): Endpoint {
     params: z.strictObject({ slug: z.string().max(60).describe('Last part of the type of a problem') }),
     output: z.object({ type: z.string(), status: z.int(), title: z.string(), description: z.string() }),
     outputDescription: 'What it means and how to get past it.',
+    problems: [notFound],
     handler({ params }) {
       const type = problemTypes.find(({ slug }) => slug === params.slug);
-      if (type === undefined) throw invalid([{ in: 'path', field: 'slug', message: 'there is no such kind of problem', mend: `the kinds are: ${problemTypes.map(({ slug }) => slug).join(', ')}` }]);
+      if (type === undefined) throw new Problem(notFound, `there is no such kind of problem; the kinds are: ${problemTypes.map(({ slug }) => slug).join(', ')}`);
       const { status, title, description } = type;
       return Promise.resolve({ type: problemUrl(type, baseUrl), status, title, description });
     },

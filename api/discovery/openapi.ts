@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { problemMediaType, type ProblemType } from '../../lib/problem.ts';
 import type { Endpoint } from '../endpoint.ts';
+import { eventStream } from '../event-stream.ts';
 import { keyInQuery } from '../models/problems.ts';
 import { bodyTooLarge, internalFault, invalidRequest, notAcceptable, unsupportedMediaType } from '../problems.ts';
 
@@ -51,10 +52,10 @@ function success(endpoint: Endpoint): Json {
   return { description: endpoint.outputDescription, content: Object.fromEntries(endpoint.produces.map((type) => [type, contentOf(type, json)])) };
 }
 
-/** The output schema is that of the JSON answer; of bytes there is nothing more to say than their media type. */
+/** The output schema is that of the JSON answer; of bytes and of events there is nothing more to say than their media type. */
 function contentOf(type: string, json: Json): Json {
   if (/^application\/(.+\+)?json$/.test(type)) return { schema: json };
-  return type.startsWith('text/') ? { schema: { type: 'string' } } : {};
+  return type.startsWith('text/') && type !== eventStream ? { schema: { type: 'string' } } : {};
 }
 
 /** Problems by status; several of one status share its entry. */

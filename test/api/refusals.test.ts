@@ -88,7 +88,7 @@ const cases: readonly Case[] = [
   { name: 'wrong method on a pattern', path: '/api/submit-status/a/b', init: { method: 'DELETE' }, status: 405, type: 'method-not-allowed', says: /GET, HEAD, OPTIONS, not DELETE/ },
   { name: 'no JSON wanted', path: '/api/submit-status/a/b', init: { headers: { accept: 'image/png' } }, status: 406, type: 'not-acceptable', says: /application\/json/ },
   { name: 'no stream wanted', path: '/api/submit-status/a/b/log', init: { headers: { accept: 'text/event-stream;q=0, application/json' } }, status: 406, type: 'not-acceptable', says: /text\/plain/ },
-  { name: 'no such problem', path: '/problems/nope', status: 400, type: 'invalid-request', fields: ['slug'], says: /no such kind/ },
+  { name: 'no such problem', path: '/problems/nope', status: 404, type: 'not-found', says: /no such kind/ },
 ];
 
 for (const { name, path = '/api/submit', init, status, type, fields, says } of cases) {
