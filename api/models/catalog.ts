@@ -44,8 +44,7 @@ export interface Catalog {
 
 /** Reads the models. Prices are taken from the text, digit by digit. @throws Error that names each entry that is wrong. */
 export function readCatalog(path: string = modelsFile): Catalog {
-  // The failsafe schema leaves every scalar as it is written, so that no price goes through a float.
-  const parsed = file.safeParse(parse(readFileSync(path, 'utf8'), { schema: 'failsafe' }));
+  const parsed = file.safeParse(readYaml(path));
   if (!parsed.success) throw new Error(`${path} is wrong:\n${parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`).join('\n')}`);
   const { models, embeddings } = parsed.data;
   const byId = new Map(models.map((entry) => [entry.id, entry]));
@@ -56,4 +55,13 @@ export function readCatalog(path: string = modelsFile): Catalog {
   const [first, ...rest] = models.map(({ id }) => id);
   if (preferred === undefined || first === undefined) throw new Error(`${path} is wrong: no model has the tier free, so nobody could ask without a key`);
   return { models, embeddings, preferred, ids: [first, ...rest], get: (id) => byId.get(id) };
+}
+
+/** The failsafe schema leaves every scalar as it is written, so that no price goes through a float. */
+function readYaml(path: string): unknown {
+  try {
+    return parse(readFileSync(path, 'utf8'), { schema: 'failsafe' });
+  } catch (error) {
+    throw new Error(`${path} cannot be read; set MOORAGE_MODELS_FILE to a file like api/models/models.yaml: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
 }

@@ -50,6 +50,7 @@ async function answer(catalog: Catalog, request: IncomingMessage, response: Serv
   if (request.url === '/healthz') { reply(response, 200, { ok: true }); return; }
   const key = request.headers.authorization?.replace(/^Bearer /, '');
   if (request.url === '/key') { reply(response, key?.startsWith('sk-demo-') === true ? 200 : 401, { data: { label: 'demo' }, error: { message: 'the demo router knows keys that begin with sk-demo- only' } }); return; }
+  if (request.url === '/models') { reply(response, 200, { object: 'list', data: [...catalog.models, ...catalog.embeddings].map(({ upstream }) => ({ id: upstream, object: 'model' })) }); return; }
   if (request.method !== 'POST') { reply(response, 404, { error: { message: 'the demo router keeps no records: every answer carries its bill' } }); return; }
   const asked = question.parse(JSON.parse(await bodyOf(request)));
   if (request.url === '/embeddings') embed(catalog, asked, response);

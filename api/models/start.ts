@@ -16,6 +16,7 @@ import { Meter } from './meter.ts';
 import { ledgerUnavailable, modelsUnconfigured } from './problems.ts';
 import { RouterClient } from './router/client.ts';
 import type { ModelServices } from './services.ts';
+import { reportUnknownUpstreams } from './upstreams.ts';
 import type { ModelApp } from './v1/apps.ts';
 
 export interface ModelsOptions {
@@ -60,6 +61,7 @@ export function startModels(options: ModelsOptions): Models {
     if (settings.router === undefined) return;
     router = new RouterClient(settings.router, { callMs: settings.callMs });
     startReconciling(opened, router, log);
+    void reportUnknownUpstreams(catalog, router, log);
     current = {
       idempotency, baseUrl, maxTokens: settings.maxTokens,
       meter: new Meter({ ...opened, router, log, callMs: settings.callMs }),

@@ -57,6 +57,9 @@ export type Chunk = z.output<typeof chunk>;
 
 export const embeddings = z.looseObject({ id: z.string().nullish().catch(undefined), data: z.array(z.unknown()).min(1), usage: usage.nullish().catch(undefined) });
 
+/** The list of models. */
+export const offered = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) });
+
 export const refusal = z.looseObject({ error: z.union([failure, z.string().transform((message) => ({ message, code: undefined }))]) });
 
 /** What `usage.cost` says. With a provider key of the payer's own, what that provider bills is part of it. */

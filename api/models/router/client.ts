@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request, type Dispatcher } from 'undici';
 import type { Found } from '../../ledger/reconciler.ts';
 import type { RouterSettings } from '../config.ts';
-import { completion, embeddings, type Chunk, type RouterAnswer, type RouterUsage } from './answer.ts';
+import { completion, embeddings, offered, type Chunk, type RouterAnswer, type RouterUsage } from './answer.ts';
 import { startDeadline, type Deadline } from './deadline.ts';
 import { refused, RouterFailure } from './failure.ts';
 import { liteLlm } from './litellm.ts';
@@ -108,6 +108,14 @@ export class RouterClient {
     if (status === 200) return true;
     if ([401, 403, 404].includes(status)) return false;
     throw refused(status, said);
+  }
+
+  /** The names of the models that the router offers. @throws RouterFailure */
+  async offers(): Promise<ReadonlySet<string>> {
+    const { status, body, said } = await this.#get(`${this.#settings.url}/models`);
+    const read = offered.safeParse(body);
+    if (!read.success) throw refused(status === 200 ? 502 : status, status === 200 ? 'its list of models is not what routers give' : said);
+    return new Set(read.data.data.map(({ id }) => id));
   }
 
   /** Asks the router's records for the cost of a call. */
