@@ -222,12 +222,24 @@ export const status = z.object({
     commit: z.string(),
     inputsHash: z.string().describe('Hash of all that went into it.'),
     port: z.int().optional(),
+    settings: z.string().max(4_000).optional().describe('What moorage.yaml of that commit says, JSON.'),
+    attempt: z.string().max(100).optional().describe('The rebuild that it was made by, where one was asked for.'),
   }).optional().describe('Newest image that was built.'),
   served: z.object({
     image: z.string(),
     commit: z.string(),
     since: timestamp,
   }).optional().describe('What answers at the URL now.'),
+  settings: z.object({
+    commit: z.string(),
+    values: z.string().max(4_000).describe('What moorage.yaml of that commit says, JSON.'),
+  }).optional().describe('Settings of the newest commit that was reviewed; absent when it has no moorage.yaml.'),
+  effective: z.array(z.object({
+    field: z.string().describe('Field of the spec, like run.port.'),
+    value: z.string().describe('What holds for it, shortened.'),
+    from: z.enum(['HostedApp', 'moorage.yaml']).describe('Who says so. What the HostedApp sets itself wins over the file.'),
+  })).max(64).optional().describe('Each field that moorage.yaml of the newest reviewed commit sets, and what holds for it.'),
+  attempt: z.string().max(100).optional().describe('The rebuild that this status speaks of: value of the annotation moorage.dev/rebuild.'),
   history: z.array(historyEntry).max(20).optional().describe('Past pipelines, newest first.'),
   conditions: listBy(z.array(condition).max(32), 'type').optional().describe('Ready, Reconciling, Stalled and one a step.'),
 });

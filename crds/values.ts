@@ -68,7 +68,7 @@ export const environmentName = withRules(
 export const appVariableName = withRules(environmentName, {
   cel: `self != 'PORT'`,
   holds: (name) => name !== 'PORT',
-  message: 'PORT is given to the app by the platform; set spec.run.port instead',
+  message: 'PORT is given to the app by the platform; set run.port instead',
 });
 
 /** An instant on the wire. */

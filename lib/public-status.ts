@@ -1,5 +1,6 @@
 // Says in three words how a HostedApp stands, for people who never see the cluster: live, in_pipeline or rejected.
 import type { HostedApp, HostedAppStatus } from '../crds/hosted-app.ts';
+import { annotations } from './names.ts';
 
 /** Where a revision is on its way, in lower case. */
 export type PublicStage =
@@ -39,17 +40,26 @@ export type PublicStatus =
   | ({ readonly status: 'in_pipeline' } & PublicProgress)
   | { readonly status: 'rejected'; readonly reason: PublicReason; readonly since?: string; readonly commit?: string };
 
-type Input = Pick<HostedApp, 'spec' | 'status'>;
+type Input = Pick<HostedApp, 'spec' | 'status'> & { readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> | undefined } };
 
 /** Makes the public status of an app from its resource alone; pure, and total: an app without a status is `pending`. */
 export function publicStatus(app: Input): PublicStatus {
   const status = app.status ?? {};
   if (app.spec.suspend) return suspended(status);
   if (status.served !== undefined && status.url !== undefined) return live(status, status.served, status.url);
+  if (status.rejection !== undefined && isAwaited(app)) {
+    return { status: 'in_pipeline', stage: 'pending', ...optional('commit', status.source?.commit), message: 'It is being tried again.' };
+  }
   if (status.rejection !== undefined) {
     return { status: 'rejected', reason: status.rejection, ...optional('since', status.since), ...optional('commit', status.source?.commit) };
   }
   return { status: 'in_pipeline', ...progress(status) };
+}
+
+/** A rebuild was asked for, and the status does not speak of it yet. */
+function isAwaited({ metadata, status }: Input): boolean {
+  const asked = metadata?.annotations?.[annotations.rebuild];
+  return asked !== undefined && asked.slice(0, 100) !== status?.attempt;
 }
 
 function live(status: HostedAppStatus, served: NonNullable<HostedAppStatus['served']>, url: string): PublicStatus {

@@ -11,7 +11,7 @@ import { follow } from './follow.ts';
 import type { AppIndex } from './hosted-apps.ts';
 import { byteStream, eventStream, eventWriter, plainText, textWriter } from './log-stream.ts';
 import type { OpenLog } from './pod-log.ts';
-import { statusView, viewStatus, type Places } from './status-view.ts';
+import { statusView, viewStatus, type Places, type StatusView } from './status-view.ts';
 import type { Submission, Submitted } from './submit-app.ts';
 
 /** What the endpoints work with. */
@@ -75,28 +75,38 @@ function submitEndpoint(services: SubmitServices): Endpoint {
     summary: 'Submit a repository for hosting',
     description: 'The repository is reviewed, made into an image, and deployed on its own subdomain over HTTPS. Submitting is free. '
       + 'The same repository submitted again is the same app: the answer says where it stands, and the repository is asked for a new commit at once. '
+      + 'Where it was rejected, it is tried again by that, with the same commit if there is no newer one; at most once a minute. '
       + 'Sending an Idempotency-Key does no harm and is not needed.',
     body: submission,
     output: statusView.extend({
       created: z.boolean().describe('true: a new app; false: the repository was submitted before.'),
       polled: z.boolean().describe('Whether the repository is asked for a new commit now.'),
+      retried: z.boolean().describe('true: it was rejected, and a new pipeline is started for its newest commit.'),
+      retry_at: z.string().optional().describe('RFC 3339: it was rejected and tried again just before; from then on it can be tried again.'),
     }),
     outputDescription: 'The repository is in the pipeline, or was already; the outcome is polled at status_url.',
     problems: [tooManySubmissions, platformFull, beingRemoved, clusterUnavailable],
     async handler({ body }, context) {
       const repository = readRepository(body.repo, services.hosts);
       try {
-        const { app, created, polled } = await services.submit({ repository, contact: body.contact, note: body.note, caller: context.caller().hash });
+        const submitted = await services.submit({ repository, contact: body.contact, note: body.note, caller: context.caller().hash });
+        const { app, created, polled, retried, retryAt } = submitted;
         metrics.submissions.inc({ result: created ? 'created' : 'known' });
-        context.log.info({ app: app.metadata.name, created, polled }, 'submitted');
+        context.log.info({ app: app.metadata.name, created, polled, retried }, 'submitted');
         const view = viewStatus(app, places(services));
-        return { ...view, message: created ? `Submitted. ${view.message} Follow it at ${view.status_url}.` : `Submitted before. ${view.message}`, created, polled };
+        return { ...view, message: submittedMessage(submitted, view), created, polled, retried, retry_at: retryAt?.toISOString() };
       } catch (error) {
         if (error instanceof Problem) metrics.submissions.inc({ result: error.type.slug });
         throw error;
       }
     },
   });
+}
+
+function submittedMessage({ created, retried, retryAt }: Submitted, { message, status_url }: StatusView): string {
+  if (created) return `Submitted. ${message} Follow it at ${status_url}.`;
+  if (retried) return `Submitted again, and tried again: a new pipeline is started for its newest commit. Follow it at ${status_url}.`;
+  return `Submitted before. ${message}${retryAt === undefined ? '' : ` It was tried again just before; submit it from ${retryAt.toISOString()} on to try the same commit once more.`}`;
 }
 
 function statusEndpoint(services: SubmitServices): Endpoint {

@@ -53,8 +53,12 @@ export function appIndex(store: Store<App>, namespace: string): AppIndex {
     async whenSeen(app, timeoutMs) {
       const { promise, resolve } = Promise.withResolvers<undefined>();
       const timer = setTimeout(resolve, timeoutMs, undefined);
-      const stop = subscribe(app.metadata.name, () => { resolve(undefined); });
-      if (store.get(keyed(app.metadata.name)) !== undefined) resolve(undefined);
+      const look = (): void => {
+        const seen = store.get(keyed(app.metadata.name));
+        if (seen !== undefined && BigInt(seen.metadata.resourceVersion) >= BigInt(app.metadata.resourceVersion)) resolve(undefined);
+      };
+      const stop = subscribe(app.metadata.name, look);
+      look();
       await promise;
       clearTimeout(timer);
       stop();

@@ -1,4 +1,5 @@
 // The apps that are live, as tools and discovery documents show them.
+import { readSettings, withSettings } from '../../lib/effective-settings.ts';
 import { publicStatus } from '../../lib/public-status.ts';
 import type { HostedAppSummary } from '../tools/services.ts';
 import { repositoryUrl, type App } from './hosted-apps.ts';
@@ -8,7 +9,7 @@ export function liveApps(apps: readonly App[]): HostedAppSummary[] {
   return apps.flatMap((app) => {
     const status = publicStatus(app);
     if (status.status !== 'live') return [];
-    const { title, description, category } = app.spec.listing;
+    const { title, description, category } = withSettings(app.spec, readSettings(app.status?.built?.settings)).listing;
     return [{ slug: app.metadata.name, title: title ?? app.metadata.name, description: description ?? '', category, url: status.url, repo: repositoryUrl(app) }];
   });
 }

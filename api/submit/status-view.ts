@@ -55,6 +55,7 @@ export const statusView = z.looseObject({
   problem: rejection.optional().describe('Why a newer commit was not taken while the app is live.'),
   plan: plan.optional().describe('How the image is made, and why so.'),
   findings: z.array(finding).optional().describe('What the review found, warnings included.'),
+  settings: z.array(z.object({ field: z.string(), value: z.string(), from: z.string() })).optional().describe('Each field that moorage.yaml of the repository sets, what holds for it, and whose word that is.'),
   history: z.array(past).optional().describe('Past pipelines, newest first.'),
   poll_after_seconds: z.int().optional().describe('Ask again after this; absent when nothing is under way.'),
 });
@@ -71,7 +72,7 @@ export interface Places {
 /** Makes the view of an app. */
 export function viewStatus(app: App, places: Places): StatusView {
   const status = publicStatus(app);
-  const { plan: made, findings, history } = app.status ?? {};
+  const { plan: made, findings, history, effective } = app.status ?? {};
   return {
     status: status.status,
     message: sentence(status, appUrl(app, places.baseUrl)),
@@ -80,6 +81,7 @@ export function viewStatus(app: App, places: Places): StatusView {
     newest_commit: app.status?.source?.commit,
     plan: made,
     findings: findings?.length === 0 ? undefined : findings,
+    settings: effective,
     history: history?.map(pastView),
   };
 }

@@ -3,6 +3,7 @@ import { isApiStatus } from '../../controller/runtime/errors.ts';
 import type { Client } from '../../controller/runtime/client.ts';
 import type { Manifest } from '../../controller/runtime/object.ts';
 import { annotations, group, kind, labels, version } from '../../lib/names.ts';
+import { publicStatus } from '../../lib/public-status.ts';
 import { Problem } from '../../lib/problem.ts';
 import { repositoryHash, type Repository } from '../../lib/repository.ts';
 import { beingRemoved, platformFull } from '../problems.ts';
@@ -19,11 +20,14 @@ export interface Submission {
   readonly caller: string;
 }
 
-/** What came of it. `polled`: the repository is asked for a new commit now. */
+/** What came of it. `polled`: the repository is asked for a new commit now; `retried`: and its newest commit is tried again, even if it is the rejected one. */
 export interface Submitted {
   readonly app: App;
   readonly created: boolean;
   readonly polled: boolean;
+  readonly retried: boolean;
+  /** A rejected app that was tried again too short a while ago: when it can be. */
+  readonly retryAt?: Date;
 }
 
 /** What a submitter works with. */
@@ -34,6 +38,8 @@ export interface SubmitterOptions {
   readonly limits: Limits;
   /** Least milliseconds between two polls of one repository asked for here. */
   readonly pollMs: number;
+  /** Least milliseconds between two tries of a rejected app. */
+  readonly retryMs?: number;
   readonly now?: () => number;
 }
 
@@ -42,7 +48,7 @@ const seenWithinMs = 2_000;
 
 /** Submits repositories. @throws Problem (too-many-submissions, platform-full, being-removed) */
 export function createSubmitter(options: SubmitterOptions): (submission: Submission) => Promise<Submitted> {
-  const { client, apps, namespace, now = Date.now } = options;
+  const { client, apps, namespace, now = Date.now, retryMs = 60_000 } = options;
   const unseen = new Map<string, App>();
   let tail: Promise<unknown> = Promise.resolve();
 
@@ -92,6 +98,25 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
     return true;
   }
 
+  /** Starts a new pipeline of the commit that was rejected, or of a newer one if there is one. */
+  async function retry(cached: App): Promise<Submitted> {
+    const app = await client.get(hostedApps, { namespace, name: cached.metadata.name }) ?? cached;
+    if (!isRetriable(app)) return { app, created: false, polled: await poll(app), retried: false };
+    const due = Date.parse(app.metadata.annotations?.[annotations.rebuild] ?? '') + retryMs;
+    if (due > now()) return { app, created: false, polled: await poll(app), retried: false, retryAt: new Date(due) };
+    const asked = new Date(now()).toISOString();
+    const metadata = { resourceVersion: app.metadata.resourceVersion, annotations: { [annotations.poll]: asked, [annotations.rebuild]: asked } };
+    try {
+      const patched = await client.patch(hostedApps, { namespace, name: app.metadata.name }, { metadata }, { type: 'application/merge-patch+json', fieldManager });
+      await apps.whenSeen(patched, seenWithinMs);
+      return { app: patched, created: false, polled: true, retried: true };
+    } catch (error) {
+      // Someone else's try, or the operator's own write, came between: what stands now is told, and nothing is lost by asking again.
+      if (!isApiStatus(error, 409)) throw error;
+      return { app, created: false, polled: await poll(app), retried: false };
+    }
+  }
+
   return async (submission) => {
     const hash = repositoryHash(submission.repository.url);
     const cached = apps.byRepository(hash);
@@ -99,11 +124,17 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
     if (app.metadata.deletionTimestamp !== undefined) {
       throw new Problem(beingRemoved, `${app.metadata.name} is being taken down; submit it again in a minute`, { headers: { 'retry-after': '60' } });
     }
-    if (!created) return { app, created, polled: await poll(app) };
+    if (!created) return isRetriable(app) ? retry(app) : { app, created, polled: await poll(app), retried: false };
     // Whoever asks for the status next must not hear that there is no such app.
     await apps.whenSeen(app, seenWithinMs);
-    return { app, created, polled: true };
+    return { app, created, polled: true, retried: false };
   };
+}
+
+/** Rejected for its commit; a repository that cannot be read at all is only asked again. */
+function isRetriable(app: App): boolean {
+  const isFound = app.status?.conditions?.find(({ type }) => type === 'SourceResolved')?.status !== 'False';
+  return !app.spec.suspend && isFound && publicStatus(app).status === 'rejected';
 }
 
 function manifestOf(name: string, namespace: string, submission: Submission, hash: string): Manifest {

@@ -38,7 +38,7 @@ const status = z.object({
 });
 export type Status = z.output<typeof status>;
 
-const submitted = status.extend({ created: z.boolean(), polled: z.boolean() });
+const submitted = status.extend({ created: z.boolean(), polled: z.boolean(), retried: z.boolean().default(false) });
 export type SubmittedStatus = z.output<typeof submitted>;
 
 const problem = z.object({ detail: z.string(), errors: z.array(z.object({ field: z.string(), message: z.string(), mend: z.string() })).optional() });

@@ -34,7 +34,7 @@ export async function submit(request: Request, tools: Tools): Promise<0 | 1> {
   const { api, output } = tools;
   const { repo, commit } = isFolder(request.what) ? await pushFolder(request, tools) : { repo: request.what, commit: undefined };
   const first = await api.submit(repo);
-  output.say(`${first.created ? 'submitted' : 'submitted before'}: ${first.slug}`);
+  output.say(`${first.created ? 'submitted' : 'submitted before'}: ${first.slug}${first.retried ? ', tried again' : ''}`);
   const noticed = commit === undefined ? await awaitChange(first, tools) : await awaitNotice(repo, commit, first, tools);
   const status = await follow(noticed, commit, tools);
   const reason = reasonOf(status);

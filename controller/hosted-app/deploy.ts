@@ -5,6 +5,8 @@ import { APPLIED_HASH_ANNOTATION, hashOf, type KubeObject, type Manifest, type R
 import { claims as claimResource, deployments, policies, secrets, services, type Pod } from './kinds.ts';
 import type { Observed } from './observed.ts';
 import { done, short, stalled, waiting, type Action, type Draft, type Outcome, type StepResult } from './outcome.ts';
+import { settledApp } from './build/author-settings.ts';
+import { present } from './present.ts';
 import { choose, type Choice } from './run/last-good.ts';
 import { modelsSecret } from './run/models.ts';
 import { claimsOf, deploymentOf, policyOf, replicasOf, serviceOf } from './run/objects.ts';
@@ -16,17 +18,22 @@ import { podTemplate, startupMs, type Release } from './run/template.ts';
 export function deployStep(observed: Observed, draft: Draft): StepResult {
   tellServed(observed, draft);
   if (draft.built === undefined) return { outcomes: {} };
-  const { app, settings, deployment } = observed;
-  const wanted = { image: draft.built.image, commit: draft.built.commit, port: app.spec.run.port ?? draft.built.port ?? 8080 };
-  const target = podTemplate(app, settings, wanted, observed.claims);
-  const failing = failureOf(observed, target.hash, wanted.port);
-  const templated = (release: Release): typeof target => (release === wanted ? target : podTemplate(app, settings, release, observed.claims));
-  const choice = choose(app, deployment, observed.pods, wanted, target.hash, failing !== undefined);
-  const course = withoutOverDisk(choice, wanted, { deployment, pods: observed.pods, served: draft.served }, (release) => templated(release).hash);
+  const { settings, deployment, pods, claims } = observed;
+  const asked = settled(observed, draft.built.settings);
+  const { image, commit, settings: filed, attempt } = draft.built;
+  const wanted: Release = present({ image, commit, port: asked.app.spec.run.port ?? draft.built.port ?? 8080, settings: filed, attempt });
+  const target = podTemplate(asked.app, settings, wanted, claims);
+  const failing = failureOf(asked, target.hash, wanted.port);
+  // A release that is put back runs by the settings of its own commit.
+  const seenAs = (release: Release): Observed => (release === wanted ? asked : settled(observed, release.settings));
+  const templated = (release: Release): typeof target => (release === wanted ? target : podTemplate(seenAs(release).app, settings, release, claims));
+  const choice = choose(asked.app, deployment, pods, wanted, target.hash, failing !== undefined);
+  const course = withoutOverDisk(choice, wanted, { deployment, pods, served: draft.served }, (release) => templated(release).hash);
+  const running = seenAs(course.release);
   const chosen = templated(course.release);
-  const manifest = deploymentOf(app, chosen.template, course.marks, course.isStopped ? 0 : undefined);
-  const actions = applies(observed, manifest, course.release.port);
-  return { outcomes: { Deployed: told(observed, wanted, course, failing, outcomeOf(observed, manifest, course, chosen.hash)) }, actions };
+  const manifest = deploymentOf(running.app, chosen.template, course.marks, course.isStopped ? 0 : undefined);
+  const actions = applies(running, manifest, course.release.port);
+  return { outcomes: { Deployed: told(asked, wanted, course, failing, outcomeOf(running, manifest, course, chosen.hash)) }, actions };
 }
 
 /** What is said of the wanted release, which may be another than the one that runs. */
@@ -36,6 +43,10 @@ function told(observed: Observed, wanted: Release, course: Course, failing: Outc
   const overDisk = course.isOverDisk ? stoppedForDisk(wanted.commit, app.spec.run.resources.disk) : undefined;
   if (course.isStopped && overDisk !== undefined) return overDisk;
   return course.isTakenBack ? takenBack(observed, wanted, course, overDisk ?? failing ?? running) : running;
+}
+
+function settled(observed: Observed, settings: string | undefined): Observed {
+  return settings === undefined ? observed : { ...observed, app: settledApp(observed.app, settings) };
 }
 
 function outcomeOf(observed: Observed, manifest: Manifest, choice: Choice, hash: string): Outcome {

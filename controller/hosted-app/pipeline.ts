@@ -3,11 +3,14 @@ import { timestamp } from './timestamp.ts';
 import { annotations } from '../../lib/names.ts';
 import type { HistoryEntry } from '../../crds/hosted-app.ts';
 import { faultDelayMs, faultsOf, isRecorded, nextNumber, numberOf, record } from './build/history.ts';
+import { podApp, settingsOf, tellSettings } from './build/author-settings.ts';
 import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './build/inputs.ts';
 import { imageName, pipelineJob } from './build/job.ts';
 import { isFinished, judge, type Reviewed, type Verdict } from './build/verdict.ts';
 import { jobs as jobResource, type Job } from './kinds.ts';
 import type { Observed } from './observed.ts';
+import { present } from './present.ts';
+import { sourceIdentity } from './source.ts';
 import { done, failed, short, stalled, waiting, type Action, type Draft, type Outcomes, type StepResult } from './outcome.ts';
 
 /** What the newest commit asks for. */
@@ -19,17 +22,39 @@ interface Wanted {
 
 export function pipelineStep(observed: Observed, draft: Draft): StepResult {
   const { app } = observed;
+  tellAttempt(observed, draft);
   if (app.spec.suspend) return { outcomes: suspended(draft), afterStatus: supersede(observed, draft, undefined, 'the app was suspended') };
   if (draft.source === undefined) return { outcomes: {} };
-  const inputs = buildInputs(app);
   const { commit } = draft.source;
-  const wanted: Wanted = { commit, inputs, name: jobName(app.metadata.name, commit, inputs.hash) };
+  const wanted = afterReview(observed, draft, wantedOf(observed, draft, commit));
+  const { inputs } = wanted;
   const superseded = supersede(observed, draft, wanted.name, `${short(commit)} took its place`);
   if (draft.built?.commit === commit && draft.built.inputsHash === inputs.hash) {
     return { outcomes: standing(draft, commit), afterStatus: [...superseded, ...oldJobs(observed, wanted.name)] };
   }
   const result = pursue(observed, draft, wanted);
   return { ...result, afterStatus: [...superseded, ...(result.afterStatus ?? []), ...oldJobs(observed, wanted.name)] };
+}
+
+/** Which rebuild is spoken of from here on; whoever asked for it can tell an old verdict from a new one by that. */
+function tellAttempt({ app }: Observed, draft: Draft): void {
+  const attempt = app.metadata.annotations?.[annotations.rebuild];
+  if (attempt === undefined) delete draft.attempt;
+  else draft.attempt = attempt.slice(0, 100);
+}
+
+function wantedOf({ app }: Observed, draft: Draft, commit: string): Wanted {
+  const inputs = buildInputs(podApp(app, draft, commit));
+  return { commit, inputs, name: jobName(app.metadata.name, commit, inputs.hash) };
+}
+
+/** Once the review has read moorage.yaml: the same pipeline, or another one where the file asks for other limits of the build. */
+function afterReview(observed: Observed, draft: Draft, wanted: Wanted): Wanted {
+  const job = observed.jobs.find((candidate) => candidate.metadata.name === wanted.name && candidate.metadata.annotations?.[annotations.appUid] === observed.app.metadata.uid);
+  const review = job === undefined ? undefined : judge(job, podsOf(observed, job), imageName(observed.settings, observed.app.metadata.name)).review;
+  if (review === undefined) return wanted;
+  tellSettings(observed.app, draft, wanted.commit, review);
+  return wantedOf(observed, draft, wanted.commit);
 }
 
 function pursue(observed: Observed, draft: Draft, wanted: Wanted): StepResult {
@@ -45,6 +70,7 @@ function pursue(observed: Observed, draft: Draft, wanted: Wanted): StepResult {
 }
 
 function start(observed: Observed, draft: Draft, wanted: Wanted): StepResult {
+  if (isSubmittedAgain(observed, draft)) return { outcomes: inTurn('Resolving', 'It was submitted again; the repository is asked for its newest commit first.') };
   const history = draft.history ?? [];
   const faults = faultsOf(history, wanted.name);
   const { faultLimit } = observed.settings.pipeline;
@@ -54,8 +80,14 @@ function start(observed: Observed, draft: Draft, wanted: Wanted): StepResult {
   const asked = draft.pipeline?.job === wanted.name && draft.pipeline.number === number ? draft.pipeline.stageSince : undefined;
   draft.pipeline = { job: wanted.name, number, reason, stage: 'Queued', stageSince: asked ?? timestamp(observed.now) };
   delete draft.findings;
-  const manifest = pipelineJob(observed.app, observed.settings, { ...wanted, number, reason, queuedAt: observed.now });
+  const manifest = pipelineJob(podApp(observed.app, draft, wanted.commit), observed.settings, { ...wanted, number, reason, queuedAt: observed.now });
   return { outcomes: inTurn('Queued', `Pipeline ${number} of commit ${short(wanted.commit)} is queued: ${reason}.`), actions: [{ kind: 'create', resource: jobResource, manifest }] };
+}
+
+/** A poll and a rebuild asked for in one: what is built is the commit that the poll finds. */
+function isSubmittedAgain({ app }: Observed, draft: Draft): boolean {
+  const { [annotations.poll]: poll, [annotations.rebuild]: rebuild } = app.metadata.annotations ?? {};
+  return rebuild !== undefined && poll === rebuild && draft.source?.polledFor !== sourceIdentity(app);
 }
 
 /** The same number while the cache has not caught up with a Job that was made already. */
@@ -85,7 +117,7 @@ function conclude(observed: Observed, draft: Draft, wanted: Wanted, job: Job, ve
 
 function succeeded(observed: Observed, draft: Draft, wanted: Wanted, job: Job, verdict: Verdict & { kind: 'succeeded' }): StepResult {
   const { image, port, findings } = verdict.result;
-  draft.built = { image, commit: wanted.commit, inputsHash: wanted.inputs.hash, ...(port === undefined ? {} : { port }) };
+  draft.built = present({ image, commit: wanted.commit, inputsHash: wanted.inputs.hash, port, settings: settingsOf(draft, wanted.commit), attempt: draft.attempt });
   tellReview(draft, verdict.review);
   draft.findings = [...(draft.findings ?? []), ...findings].slice(0, 50);
   draft.history = record(draft.history ?? [], job, observed.now, { result: 'Succeeded', image });
@@ -127,7 +159,7 @@ function givenUp(faults: readonly HistoryEntry[]): Outcomes {
   const rejection = {
     rule: 'platform/fault',
     message: `The platform failed ${faults.length} times at this commit: ${faults[0]?.message ?? 'no message'}`.slice(0, 1_500),
-    mend: `This is not your app's doing. Push a new commit, or have the platform's operator change the annotation ${annotations.rebuild}.`,
+    mend: `This is not your app's doing. Push a new commit, or submit the repository again.`,
   };
   return { Built: stalled('PipelineFaulted', rejection) };
 }

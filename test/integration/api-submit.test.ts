@@ -25,7 +25,7 @@ async function replica(options?: ReplicaOptions): Promise<Replica> {
   return started;
 }
 
-const answer = z.looseObject({ slug: z.string().optional(), created: z.boolean().optional(), polled: z.boolean().optional(), status: z.union([z.string(), z.number()]), detail: z.string().optional(), type: z.string().optional() });
+const answer = z.looseObject({ slug: z.string().optional(), created: z.boolean().optional(), polled: z.boolean().optional(), retried: z.boolean().optional(), retry_at: z.string().optional(), message: z.string().optional(), status: z.union([z.string(), z.number()]), detail: z.string().optional(), type: z.string().optional() });
 type Answer = z.output<typeof answer> & { code: number; retryAfter: string | null };
 
 async function read(response: Response): Promise<Answer> {
@@ -95,6 +95,41 @@ test('submitted again: asked for a new commit, but not more often than it may be
   let third = await read(await api.submit('octo/chat'));
   for (let tries = 0; third.polled === true && tries < 50; tries += 1) third = await read(await api.submit('octo/chat'));
   assert.equal(third.polled, false);
+});
+
+async function reject(name: string, attempt?: string): Promise<void> {
+  const status = { phase: 'Rejected', source: { commit: 'a'.repeat(40) }, rejection: { rule: 'build/failed', message: 'It failed.', mend: 'Mend it.' }, ...(attempt === undefined ? {} : { attempt }) };
+  await server.kubectl('patch', 'hostedapp', name, '-n', namespaces.apps, '--subresource=status', '--type=merge', '-p', JSON.stringify({ status }));
+}
+
+async function statusBecomes(url: string, wanted: string): Promise<void> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    const { status } = answer.parse(await (await fetch(`${url}/api/submit-status/octo/chat`)).json());
+    if (status === wanted) return;
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+  }
+  assert.fail(`never ${wanted}`);
+}
+
+test('a rejected one submitted again, ten times at once: tried again once, and again only after a while', async () => {
+  const api = await replica();
+  await api.submit('octo/chat');
+  await reject('chat');
+  await statusBecomes(api.url, 'rejected');
+  const answers = await Promise.all(Array.from({ length: 10 }, async () => read(await api.submit('octo/chat'))));
+  assert.equal(answers.filter(({ retried }) => retried === true).length, 1);
+  const told = answers.find(({ retried }) => retried === true);
+  assert.equal(told?.status, 'in_pipeline');
+  assert.match(told.message ?? '', /a new pipeline is started/);
+  const noted = (await apps())[0]?.metadata.annotations ?? {};
+  const attempt = noted['moorage.dev/rebuild'];
+  assert.ok(attempt !== undefined && noted['moorage.dev/poll'] === attempt);
+  await statusBecomes(api.url, 'in_pipeline');
+  await reject('chat', attempt);
+  await statusBecomes(api.url, 'rejected');
+  const early = await read(await api.submit('octo/chat'));
+  assert.deepEqual([early.retried, early.retry_at], [false, new Date(Date.parse(attempt) + 60_000).toISOString()]);
+  assert.match(early.message ?? '', /try the same commit once more/);
 });
 
 test('an app made by hand, without labels, is the app of its repository', async () => {

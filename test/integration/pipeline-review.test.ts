@@ -239,3 +239,15 @@ test('a wrong input and a stop signal leave a fault', async () => {
     silent.close();
   });
 });
+
+test('moorage.yaml decides the folder, the port and the start, and the operator is told', async () => {
+  const repository = await repositories.add('settings-file', { fixture: 'settings-file' });
+  await inPod(repository, async (pod) => {
+    const ended = await pod.upTo('review');
+    assert.equal(ended.code, 0, ended.log);
+    const { plan, settings } = reviewResult.parse(ended.message);
+    assert.deepEqual([plan.strategy, plan.port, settings?.run?.port, settings?.source?.path], ['python', 9123, 9123, 'server']);
+  });
+  const wrong = await repositories.add('settings-wrong', { fixture: 'static', files: { 'moorage.yaml': 'run:\n  port: 80\n  secrets: []\n' } });
+  await inPod(wrong, async (pod) => { assert.deepEqual(rejectedBy(await pod.upTo('review')), ['settings/invalid moorage.yaml:3']); });
+});

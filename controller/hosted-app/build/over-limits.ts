@@ -1,4 +1,5 @@
 // Tells a build that asked for more memory or disk than it may have from a fault of the platform.
+import { authorLimits } from '../../../crds/author-settings.ts';
 import type { Pod } from '../kinds.ts';
 import { tooLargeSource, type PipelineContainer } from '../../pipeline/contract.ts';
 import type { Rejection } from '../outcome.ts';
@@ -14,16 +15,16 @@ function overBuild(pods: readonly Pod[]): Rejection | undefined {
   if (pods.some((pod) => isOutOfMemory(pod, 'build'))) {
     return {
       rule: 'build/out-of-memory',
-      message: 'The build needed more memory than spec.build.resources.memory gives it and was killed.',
-      mend: 'Raise spec.build.resources.memory, or make the build need less (fewer parallel jobs, prebuilt packages).',
+      message: 'The build needed more memory than build.resources.memory gives it and was killed.',
+      mend: `Raise build.resources.memory in moorage.yaml (at most ${authorLimits.build.memory}), or make the build need less (fewer parallel jobs, prebuilt packages).`,
     };
   }
   const evicted = pods.find(isOutOfDisk);
   if (evicted === undefined) return undefined;
   return {
     rule: 'build/out-of-disk',
-    message: `The build filled more disk than spec.build.resources.disk gives it and was stopped (${(evicted.status?.message ?? '').slice(0, 300)}).`,
-    mend: 'Raise spec.build.resources.disk, or make the image smaller (a slimmer base image, CPU-only wheels, no build leftovers).',
+    message: `The build filled more disk than build.resources.disk gives it and was stopped (${(evicted.status?.message ?? '').slice(0, 300)}).`,
+    mend: `Raise build.resources.disk in moorage.yaml (at most ${authorLimits.build.disk}), or make the image smaller (a slimmer base image, CPU-only wheels, no build leftovers).`,
   };
 }
 

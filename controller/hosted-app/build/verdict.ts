@@ -1,5 +1,6 @@
 // Reads from a Job and its pods how a pipeline stands. What the pods say may be hostile: it is bounded and validated.
 import type { z } from 'zod';
+import { authorLimits, type AuthorSettings } from '../../../crds/author-settings.ts';
 import type { Finding, HostedAppStatus, Plan } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../lib/names.ts';
 import {
@@ -16,6 +17,8 @@ export type Stage = NonNullable<NonNullable<HostedAppStatus['pipeline']>['stage'
 export interface Reviewed {
   readonly findings: readonly Finding[];
   readonly plan: Plan;
+  /** What moorage.yaml says, where there is one. */
+  readonly settings?: AuthorSettings | undefined;
 }
 
 /** How a pipeline stands. `pod` is the newest pod. */
@@ -73,8 +76,8 @@ function failed(job: Job, pods: readonly Pod[], newest: Pod | undefined): Failed
 
 const timedOut: Rejection = {
   rule: 'build/timeout',
-  message: 'The build took longer than spec.build.timeout allows and was stopped.',
-  mend: 'Make the build shorter (fewer or prebuilt dependencies), or raise spec.build.timeout.',
+  message: 'The build took longer than build.timeout allows and was stopped.',
+  mend: `Make the build shorter (fewer or prebuilt dependencies), or raise build.timeout in moorage.yaml (at most ${authorLimits.build.timeout}).`,
 };
 
 function rejectedBy(status: ContainerStatus): Failed {

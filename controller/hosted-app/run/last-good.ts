@@ -7,7 +7,7 @@ import { isRecreated } from './objects.ts';
 import { isReady, templateOf } from './pods.ts';
 import type { Release } from './template.ts';
 
-const release = z.object({ image: z.string(), commit: z.string(), port: z.int() });
+const release = z.object({ image: z.string(), commit: z.string(), port: z.int(), settings: z.string().optional(), attempt: z.string().optional() });
 
 /** What to run, and the annotations that remember why. */
 export interface Choice {
@@ -25,8 +25,12 @@ export function choose(app: HostedApp, deployment: Deployment | undefined, pods:
   const lastGood = isGood ? wanted : readRelease(noted[annotations.lastGood]);
   const refused = noted[annotations.refused] === hash || isFailing;
   const kept = lastGood === undefined ? {} : { [annotations.lastGood]: JSON.stringify(lastGood) };
-  if (!refused || lastGood === undefined || lastGood.image === wanted.image) return { release: wanted, marks: kept, isTakenBack: false };
+  if (!refused || lastGood === undefined || isSame(lastGood, wanted)) return { release: wanted, marks: kept, isTakenBack: false };
   return { release: lastGood, marks: { ...kept, [annotations.refused]: hash }, isTakenBack: true };
+}
+
+function isSame(one: Release, other: Release): boolean {
+  return one.image === other.image && one.settings === other.settings;
 }
 
 /** A release as an annotation keeps it. */

@@ -68,6 +68,6 @@ export function stoppedForDisk(commit: string, disk: string): Extract<Outcome, {
   return stalled('StoppedForDisk', {
     rule: 'run/out-of-disk',
     message: `Commit ${short(commit)} wrote more than its ${disk} of temporary disk ${mostEvictions} times. It is not started again until there is a new commit or another spec.`,
-    mend: 'Raise spec.run.resources.disk, write less (caches, logs, uploads), or keep what must stay on a volume of spec.run.volumes.',
+    mend: 'Raise run.resources.disk in moorage.yaml, write less (caches, logs, uploads), or keep what must stay on a volume of run.volumes in moorage.yaml.',
   });
 }

@@ -1,5 +1,6 @@
 // What the pods of a rollout tell: which ones serve, and why one does not.
 import { annotations } from '../../../lib/names.ts';
+import { authorLimits } from '../../../crds/author-settings.ts';
 import { conditionOf, heldBack, isTrue, unscheduled, type ContainerStatus, type Pod, type Terminated } from '../kinds.ts';
 import { clean } from '../../pipeline/text.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
@@ -58,14 +59,14 @@ function misconfigured(status: ContainerStatus): Rejection | undefined {
   const said = cut(message ?? 'no message');
   switch (reason) {
     case 'CreateContainerConfigError':
-      return { rule: 'run/misconfigured', message: `The app cannot be started as it is configured: ${said}.`, mend: 'Make the Secret and key that spec.run.secrets names, or correct the name.' };
+      return { rule: 'run/misconfigured', message: `The app cannot be started as it is configured: ${said}.`, mend: 'Whoever runs this installation has to make the Secret and key that spec.run.secrets of the HostedApp names, or correct the name.' };
     case 'CreateContainerError':
       // Much of this kind is the node's own trouble and passes.
       return /\b(?:users?|groups?) (?:\S+: )?(?:not )?(?:found|no matching)|unable to find (?:user|group)|no matching entries/i.test(said)
         ? { rule: 'run/no-such-user', message: `The image names a user or group that it does not have: ${said}.`, mend: 'Make the user in the Dockerfile (RUN useradd …) before USER names it, or give USER a number.' }
         : undefined;
     case 'ErrImagePull': case 'ImagePullBackOff': case 'InvalidImageName':
-      return { rule: 'run/image-pull', message: `The image cannot be fetched from the registry: ${said}.`, mend: "This is not your app's doing. It is tried again by itself; if the image is gone, ask for a rebuild." };
+      return { rule: 'run/image-pull', message: `The image cannot be fetched from the registry: ${said}.`, mend: "This is not your app's doing. It is tried again by itself; if the image is gone, submit the repository again." };
     default: return undefined;
   }
 }
@@ -82,14 +83,14 @@ function outOfDisk(pod: Pod, expected: Expectation): Rejection {
   return {
     rule: 'run/out-of-disk',
     message: `The app wrote more than its ${expected.disk} of temporary disk and was stopped (${cut(clean(pod.status?.message ?? 'no message').trim())}).`,
-    mend: 'Raise spec.run.resources.disk, write less (caches, logs, uploads), or keep what must stay on a volume of spec.run.volumes.',
+    mend: `Raise run.resources.disk in moorage.yaml (at most ${authorLimits.run.disk}), write less (caches, logs, uploads), or keep what must stay on a volume (run.volumes in moorage.yaml).`,
   };
 }
 
 function outOfMemory(status: ContainerStatus, expected: Expectation): Rejection | undefined {
   if (lastEnd(status)?.reason !== 'OOMKilled') return undefined;
   const message = `The app needed more than its ${expected.memory} of memory and was killed (${status.restartCount} restarts).`;
-  return { rule: 'run/out-of-memory', message, mend: 'Raise spec.run.resources.memory, or make the app need less (fewer workers, smaller models).', ...logOf(status) };
+  return { rule: 'run/out-of-memory', message, mend: `Raise run.resources.memory in moorage.yaml (at most ${authorLimits.run.memory}), or make the app need less (fewer workers, smaller models).`, ...logOf(status) };
 }
 
 function neverListened(status: ContainerStatus, expected: Expectation, now: Date): Rejection | undefined {
@@ -100,7 +101,7 @@ function neverListened(status: ContainerStatus, expected: Expectation, now: Date
   if (!overdue) return undefined;
   const { port, healthPath, startupTime } = expected;
   const missing = healthPath === undefined ? `accept connections on port ${port}` : `answer 200 to 399 at ${healthPath} on port ${port}`;
-  const mend = `Make it listen on 0.0.0.0 (not 127.0.0.1) and on $PORT, which is ${port}; or set spec.run.port to the port it uses, or raise spec.run.startupTime if it is slow to start.`;
+  const mend = `Make it listen on 0.0.0.0 (not 127.0.0.1) and on $PORT, which is ${port}; or put run.port in moorage.yaml with the port it uses, or raise run.startupTime there if it is slow to start.`;
   return { rule: 'run/never-listened', message: `The app runs, but did not ${missing} within ${startupTime}.`, mend, ...logOf(status) };
 }
 
@@ -113,7 +114,7 @@ function crashed(status: ContainerStatus): Rejection | undefined {
 }
 
 function mendFor(ended: Terminated): string {
-  if (ended.exitCode === 127 || ended.reason === 'StartError') return 'The start command was not found in the image: correct the CMD of the Dockerfile, or spec.run.command.';
+  if (ended.exitCode === 127 || ended.reason === 'StartError') return 'The start command was not found in the image: correct the CMD of the Dockerfile, or run.command in moorage.yaml.';
   if (ended.exitCode === 126) return 'The start command is not executable: set its mode, or start it through its interpreter.';
   return guessCrashMend(ended.message ?? '');
 }

@@ -12,6 +12,10 @@ export interface Release {
   readonly image: string;
   readonly commit: string;
   readonly port: number;
+  /** What moorage.yaml of the commit says, JSON. */
+  readonly settings?: string | undefined;
+  /** The rebuild that it was made by: another one starts the pods anew, even if the image came out the same. */
+  readonly attempt?: string | undefined;
 }
 
 /** What the app's pods are chosen by; must never change for an existing Deployment. */
@@ -43,7 +47,7 @@ export function startupMs(app: HostedApp): number {
 /** The pod template, with a hash of itself by which its pods are known again. `claims`: those that the app has. */
 export function podTemplate(app: HostedApp, settings: Settings, release: Release, claims: readonly KubeObject[]): { hash: string; template: object } {
   const spec = podSpec(app, settings, release, claims);
-  const hash = hashOf([spec, release.commit]);
+  const hash = hashOf([spec, release.commit, ...(release.attempt === undefined ? [] : [release.attempt])]);
   const marks = { [annotations.template]: hash, [annotations.port]: String(release.port), [annotations.commit]: release.commit, [annotations.image]: release.image };
   return { hash, template: { metadata: { labels: { ...labelsOf(app.metadata.name), [labels.commit]: release.commit.slice(0, 40) }, annotations: marks }, spec } };
 }

@@ -115,7 +115,7 @@ function resolve(references: ReadonlyMap<string, string>, revision: string | und
     return refuse(true, 'RepositoryEmpty', 'source/repository-empty', 'The repository has no commit on its default branch.', 'Push the app to it.');
   }
   return refuse(true, 'RevisionNotFound', 'source/revision-not-found',
-    `The repository has no branch or tag ${revision}.`, 'Push it, or set spec.source.revision to one that exists (or to a full commit id).');
+    `The repository has no branch or tag ${revision}.`, 'Push it, or have whoever runs this installation set spec.source.revision to one that exists (or to a full commit id).');
 }
 
 const redirected = /returned error: 30\d|redirect/i;

@@ -7,8 +7,10 @@ import { readNotes, type PlanNotes } from '../notes.ts';
 import { Fault, Rejected } from '../outcome.ts';
 import { run } from '../process.ts';
 import { line } from '../review/review.ts';
+import { settle } from '../settings-file/settle.ts';
 import { childEnvironment, type Places } from '../settings.ts';
 import { oneLine, tail } from '../text.ts';
+import { diskTree } from '../tree.ts';
 import { BuildLog } from './build-log.ts';
 import { startDaemon, type Daemon } from './daemon.ts';
 import { buildMetadata, plainHosts, sourcePolicy } from './daemon-config.ts';
@@ -28,8 +30,9 @@ export interface BuildTools {
 }
 
 /** @throws Rejected for what the author can mend, Fault for registry, network and daemon. */
-export async function build(input: PipelineInput, places: Places, tools: BuildTools): Promise<BuildResult> {
+export async function build(asked: PipelineInput, places: Places, tools: BuildTools): Promise<BuildResult> {
   const [{ time }, notes] = [await readNotes(places.notes, 'clone'), await readNotes(places.notes, 'plan')];
+  const { input } = settle(asked, diskTree(places.source));
   const policyFile = join(places.notes, 'source-policy.json');
   await writeFile(policyFile, sourcePolicy(input));
   await using daemon = await startDaemon(input, places, tools.signal);

@@ -58,7 +58,7 @@ function failedStep(output: string): string {
 
 const absent = /not found|pull access denied|insufficient_scope|authorization failed|unauthorized|not a valid|no match for platform|manifest unknown|failed to authorize/i;
 const alwaysThere = [...images.python.map((each) => each.image), images.node, images.nginx, 'debian:bookworm-slim'].join(', ');
-const otherwise = `Always there are ${alwaysThere}; and with build.strategy python, node or static the image is made without this Dockerfile.`;
+const otherwise = `Always there are ${alwaysThere}; and with build.strategy: python, node or static in moorage.yaml the image is made without this Dockerfile.`;
 
 /** An image named in FROM that cannot be had. */
 function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | undefined {

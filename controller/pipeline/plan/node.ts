@@ -52,7 +52,7 @@ function malformed(): Problem {
 function noStart(): Problem {
   return { problem: {
     rule: 'plan/no-start', severity: 'error', file: 'package.json', message: 'This is a Node project, but nothing tells how it is started.',
-    mend: 'Add a "start" script to package.json that listens on process.env.PORT, or a "build" script where it is a site, or set run.command.',
+    mend: 'Add a "start" script to package.json that listens on process.env.PORT, or a "build" script where it is a site, or put run.command in moorage.yaml.',
   } };
 }
 

@@ -47,7 +47,7 @@ function rank(recipe: Recipe): number {
 function mention(best: Recipe, recipes: readonly Recipe[]): Recipe {
   const other = recipes.find((each) => each !== best && each.plan.strategy !== 'static');
   if (other === undefined || other.plan.strategy === best.plan.strategy) return best;
-  const reason = `${best.plan.reason} It could also be built as ${other.plan.strategy}: set build.strategy for that.`;
+  const reason = `${best.plan.reason} It could also be built as ${other.plan.strategy}: put build.strategy in moorage.yaml for that.`;
   return { ...best, plan: { ...best.plan, reason } };
 }
 
@@ -59,7 +59,7 @@ function unknown(tree: Tree, input: PlanInput): Finding {
 
 function hint(tree: Tree): string {
   const folders = appFolders(tree);
-  return folders.length === 0 ? '' : ` There is something to build in ${folders.slice(0, 5).join(', ')}${folders.length > 5 ? ', …' : ''}: set source.path to that folder.`;
+  return folders.length === 0 ? '' : ` There is something to build in ${folders.slice(0, 5).join(', ')}${folders.length > 5 ? ', …' : ''}: put source.path with that folder in moorage.yaml.`;
 }
 
 function bounded(recipe: Recipe): Recipe {

@@ -58,7 +58,7 @@ function noImage({ file, asked }: NoPython): Problem {
 function noStart(file = 'requirements.txt'): Problem {
   return { problem: {
     rule: 'plan/no-start', severity: 'error', file, message: 'These are Python files, but nothing tells how the app is started.',
-    mend: 'Add a Procfile with a line like "web: gunicorn --bind 0.0.0.0:$PORT app:app", or set run.command; FastAPI, Flask, Django, Streamlit and Gradio apps in main.py or app.py are found without.',
+    mend: 'Add a Procfile with a line like "web: gunicorn --bind 0.0.0.0:$PORT app:app", or put run.command in moorage.yaml; FastAPI, Flask, Django, Streamlit and Gradio apps in main.py or app.py are found without.',
   } };
 }
 

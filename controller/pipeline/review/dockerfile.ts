@@ -14,7 +14,7 @@ export const dockerfile: Rule = {
     const file = posix.join(input.path, name);
     const entry = tree.entry(file);
     if (strategy === 'dockerfile' && entry === undefined) {
-      return [{ rule: 'dockerfile/missing', severity: 'error', file, message: 'build.strategy is dockerfile, but the repository has no such file.', mend: 'Add it, or set build.dockerfile to its path below source.path, or build.strategy to auto.' }];
+      return [{ rule: 'dockerfile/missing', severity: 'error', file, message: 'build.strategy is dockerfile, but the repository has no such file.', mend: 'Add it, or put build.dockerfile (its path below source.path) in moorage.yaml, or build.strategy: auto.' }];
     }
     if (!authoredDockerfile(tree.below(input.path), input.build) && strategy !== 'dockerfile') return [];
     if (entry?.kind !== 'file' || entry.bytes > mostBytes) {

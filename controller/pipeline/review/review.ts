@@ -7,6 +7,7 @@ import { appFolder } from '../plan/folder.ts';
 import { makePlan } from '../plan/plan.ts';
 import type { Recipe } from '../plan/recipe.ts';
 import { writePlan } from '../plan/write.ts';
+import { settle, told } from '../settings-file/settle.ts';
 import type { Places } from '../settings.ts';
 import { head } from '../text.ts';
 import { diskTree } from '../tree.ts';
@@ -19,16 +20,18 @@ const mostFindings = 50;
 export async function review(asked: PipelineInput, places: Places, say: (line: string) => void, signal?: AbortSignal): Promise<ReviewResult> {
   const { gitlinks } = await readNotes(places.notes, 'clone');
   const tree = diskTree(places.source);
-  const input = { ...asked, path: appFolder(tree, asked) };
+  const { input: settled, settings } = settle(asked, tree);
+  for (const text of told(settings)) say(text);
+  const input = { ...settled, path: appFolder(tree, settled) };
   const context: ReviewContext = { tree, source: places.source, notes: places.notes, input, gitlinks, ...(signal === undefined ? {} : { signal }) };
   const findings = await check(context);
   const [first, ...more] = findings.filter((each) => each.severity === 'error');
   if (first !== undefined) throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);
   for (const each of findings) say(line(each));
-  const recipe = noted(makePlan(tree.below(input.path), input), asked.path, input.path);
+  const recipe = noted(makePlan(tree.below(input.path), input), settled.path, input.path);
   await writePlan(recipe, input, places);
   say(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);
-  return { findings: [...findings, ...recipe.findings].slice(0, mostFindings), plan: recipe.plan };
+  return { findings: [...findings, ...recipe.findings].slice(0, mostFindings), plan: recipe.plan, ...(settings === undefined ? {} : { settings }) };
 }
 
 /** Says so where the app was looked for below the place that was asked for. */

@@ -6,8 +6,9 @@ import { limits } from './limits.ts';
 import { names } from './names.ts';
 import type { Rule } from './rule.ts';
 import { secrets } from './secrets.ts';
+import { settingsRule } from '../settings-file/settle.ts';
 import { sourcePath } from './source-path.ts';
 import { submodules } from './submodules.ts';
 import { symlinks } from './symlinks.ts';
 
-export const rules: readonly Rule[] = [limits, names, symlinks, submodules, sourcePath, secrets, license, dockerfile, largeFiles];
+export const rules: readonly Rule[] = [limits, names, symlinks, submodules, settingsRule, sourcePath, secrets, license, dockerfile, largeFiles];

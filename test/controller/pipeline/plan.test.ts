@@ -110,7 +110,7 @@ for (const { name, files, changes, strategy, framework, reason, lines = [], port
 
 const refusals: readonly { name: string; files: Files; changes?: Changes; rule: string; file?: string; mend: RegExp }[] = [
   { name: 'nothing known', files: { 'main.go': '' }, rule: 'plan/unknown', mend: /Add one of: a Dockerfile; Python/ },
-  { name: 'something known below', files: { 'web/package.json': '{}', 'api/requirements.txt': '' }, rule: 'plan/unknown', mend: /something to build in api, web: set source\.path/ },
+  { name: 'something known below', files: { 'web/package.json': '{}', 'api/requirements.txt': '' }, rule: 'plan/unknown', mend: /something to build in api, web: put source\.path/ },
   { name: 'another strategy', files: { 'index.html': '' }, changes: { strategy: 'python' }, rule: 'plan/unknown', mend: /./ },
   { name: 'Python without a start', files: { 'requirements.txt': 'x', 'lib.py': '' }, rule: 'plan/no-start', file: 'requirements.txt', mend: /Procfile/ },
   { name: 'a Python app without a list of packages', files: { 'main.py': fastapi }, rule: 'plan/no-packages', mend: /requirements\.txt.*fastapi/ },

@@ -1,0 +1,74 @@
+// Reads moorage.yaml as its author wrote it: bounded, without aliases, and with the line of all that is wrong in it.
+import { isAlias, isCollection, isNode, isScalar, LineCounter, parseDocument, visit, type Document } from 'yaml';
+import { authorSettings, mostSettingsBytes, settingsFile, type AuthorSettings } from '../../../crds/author-settings.ts';
+import type { Finding } from '../../../crds/hosted-app.ts';
+import { head, oneLine } from '../text.ts';
+import type { Tree } from '../tree.ts';
+import { problemsOf } from './problems.ts';
+
+/** What the file says; with an error among the findings, nothing. */
+export interface SettingsRead {
+  readonly settings?: AuthorSettings;
+  readonly findings: readonly Finding[];
+}
+
+const mostBytes = 16 * 1024;
+const deepest = 12;
+
+/** The tree is that of the repository. */
+export function readSettingsFile(tree: Tree): SettingsRead {
+  const entry = tree.entry(settingsFile);
+  if (entry === undefined) return { findings: misnamed(tree) };
+  if (entry.kind !== 'file') return refused('This is not a plain file.', 'Put the settings themselves there, not a link or a folder.');
+  if (entry.bytes > mostBytes) return refused('This file has more than 16 KiB.', 'Keep only settings in it; what the app reads itself belongs in other files.');
+  const lines = new LineCounter();
+  const document = parsed(tree.text(settingsFile, mostBytes) ?? '', lines);
+  return document instanceof Error ? notYaml(document.message) : judged(document, lines);
+}
+
+function judged(document: Document.Parsed, lines: LineCounter): SettingsRead {
+  const [wrong] = [...document.errors, ...document.warnings];
+  if (wrong !== undefined) return notYaml(wrong.message.split('\n')[0] ?? '', lines.linePos(wrong.pos[0]).line);
+  const odd = oddNode(document);
+  if (odd !== undefined) return refused(odd.what, odd.mend, lines.linePos(odd.at).line);
+  const value: unknown = document.toJS({ maxAliasCount: 0 });
+  const read = authorSettings.safeParse(value ?? {});
+  if (!read.success) return { findings: problemsOf(read.error, document, lines) };
+  const bytes = Buffer.byteLength(JSON.stringify(read.data));
+  if (bytes > mostSettingsBytes) return refused(`The settings take ${bytes} bytes as JSON; at most ${mostSettingsBytes} are kept.`, 'Shorten run.env, build.env or build.args, or read long values from a file of the repository.');
+  return { settings: read.data, findings: [] };
+}
+
+/** YAML as far as it can be read; text nested so deep that reading it fails is refused too. */
+function parsed(text: string, lines: LineCounter): Document.Parsed | Error {
+  try {
+    return parseDocument(text.replace(/^\ufeff/, ''), { lineCounter: lines, prettyErrors: false, uniqueKeys: true, version: '1.2', schema: 'core', merge: false });
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+function oddNode(document: Document.Parsed): { what: string; mend: string; at: number } | undefined {
+  let odd: { what: string; mend: string; at: number } | undefined;
+  visit(document, (_key, node, path) => {
+    const at = isNode(node) ? (node.range?.[0] ?? 0) : 0;
+    if (isAlias(node) || ((isScalar(node) || isCollection(node)) && node.anchor !== undefined)) odd = { what: 'Anchors and aliases (& and *) are not read.', mend: 'Write the value out where it is used.', at };
+    else if (path.length > 2 * deepest) odd = { what: 'This is nested too deep.', mend: 'No setting is more than four levels deep; see the README.', at };
+    return odd === undefined ? undefined : visit.BREAK;
+  });
+  return odd;
+}
+
+function misnamed(tree: Tree): Finding[] {
+  const file = ['moorage.yml', '.moorage.yaml', '.moorage.yml'].find((name) => tree.has(name));
+  if (file === undefined) return [];
+  return [{ rule: 'settings/name', severity: 'warning', file, message: 'This file is not read.', mend: `Rename it to ${settingsFile} if it holds settings for this platform.` }];
+}
+
+function notYaml(message: string, line?: number): SettingsRead {
+  return refused(`This cannot be read as YAML: ${head(oneLine(message), 300)}.`.replace(/\.\.$/, '.'), 'Correct it; each setting is a line like "port: 8000" below its section ("run:"), indented by two spaces.', line);
+}
+
+function refused(message: string, mend: string, line?: number): SettingsRead {
+  return { findings: [{ rule: 'settings/invalid', severity: 'error', file: settingsFile, message, mend, ...(line === undefined ? {} : { line }) }] };
+}

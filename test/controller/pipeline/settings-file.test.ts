@@ -1,0 +1,104 @@
+// moorage.yaml: what is taken from it, and how each wrong one is refused with field, line and mend.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { readSettingsFile } from '../../../controller/pipeline/settings-file/read.ts';
+import { settle } from '../../../controller/pipeline/settings-file/settle.ts';
+import { termination } from '../../../controller/pipeline/message.ts';
+import { reviewResult } from '../../../controller/pipeline/contract.ts';
+import { memoryTree } from '../../../controller/pipeline/tree.ts';
+import { sampleInput } from './sample.ts';
+
+const read = (text: string): ReturnType<typeof readSettingsFile> => readSettingsFile(memoryTree({ 'moorage.yaml': text }));
+
+test('what an author may set is read', () => {
+  const { settings, findings } = read('source: {path: web}\nbuild:\n  strategy: node\n  resources: {memory: 8Gi}\nrun:\n  port: 3000\n  command: [node, a.js]\n  env:\n    - {name: A, value: "1"}\n  volumes: [{name: data, path: /data}]\nlisting: {title: Chat}\n');
+  assert.deepEqual(findings, []);
+  assert.deepEqual(settings, {
+    source: { path: 'web' }, build: { strategy: 'node', resources: { memory: '8Gi' } },
+    run: { port: 3000, command: ['node', 'a.js'], env: [{ name: 'A', value: '1' }], volumes: [{ name: 'data', path: '/data', size: '1Gi' }] }, listing: { title: 'Chat' },
+  });
+});
+
+test('no file and an empty one set nothing', () => {
+  assert.deepEqual(readSettingsFile(memoryTree({ a: '' })), { findings: [] });
+  for (const empty of ['', '# nothing yet\n', '\ufeff{}']) assert.deepEqual(read(empty), { settings: {}, findings: [] });
+});
+
+const wrong: readonly (readonly [name: string, text: string, line: number | undefined, says: RegExp])[] = [
+  ['a field that there is not', 'run:\n  prot: 80\n', 2, /no setting run\.prot.*port, command/],
+  ['a section that there is not', 'web: {}\n', 1, /no setting web.*source, build, run, listing/],
+  ['a number out of range', 'run:\n  port: 99999\n', 2, /run\.port.*65535/],
+  ['a number where text is wanted', 'run:\n  env:\n    - name: A\n      value: 1\n', 4, /run\.env\[0\]\.value must be text.*quotes/],
+  ['more memory than an author may have', 'run:\n  port: 80\n  resources:\n    memory: 64Gi\n', 4, /memory must be a quantity from 16Mi to 2Gi.*run\.resources\.memory in moorage\.yaml/],
+  ['a longer build than an author may have', 'build:\n  timeout: 2h\n', 2, /timeout can be at most 1h/],
+  ['volumes beyond the limit', 'run:\n  volumes: [{name: a, path: /a, size: 1Ti}]\n', 2, /at most 5Gi/],
+  ['a path that leaves', 'source:\n  path: ../x\n', 2, /source\.path.*must not contain/],
+  ['the share of the author', 'author:\n  share: "1"\n', 1, /author cannot be set.*whoever runs this installation/],
+  ['replicas', 'run:\n  replicas: 20\n', 2, /run\.replicas cannot be set/],
+  ['secrets', 'run:\n  secrets: []\n', 2, /run\.secrets cannot be set.*Never put a secret into the repository/],
+  ['another repository', 'source:\n  repo: https://git.example/a/b\n', 2, /source\.repo cannot be set/],
+  ['models', 'models: {enabled: true}\n', 1, /models cannot be set/],
+  ['a list at the top', '- a\n', 1, /the file must be a section/],
+  ['text at the top', 'hello', 1, /the file must be a section/],
+  ['a key twice', 'run:\n  port: 1\n  port: 2\n', 3, /YAML.*unique/],
+  ['broken YAML', 'run:\n  env: [\n', 3, /YAML/],
+  ['two documents', 'run: {}\n---\nrun: {}\n', 2, /YAML/],
+  ['a tag that makes objects', 'run: !!js/function "x"\n', 1, /YAML/],
+  ['an anchor', 'run: &a {}\nbuild: *a\n', 1, /aliases/],
+  ['__proto__', 'run:\n  __proto__: {port: 1}\n', 2, /no setting run\.__proto__/],
+  ['control characters in the message', 'run:\n  "a\\e[31m\\u202eb": 1\n', 2, /no setting/],
+  ['more than is kept', `run:\n  env: [{name: A, value: "${'x'.repeat(3_000)}"}]\n`, undefined, /at most 2000/],
+  ['a file too large', `# ${'x'.repeat(17_000)}\n`, undefined, /16 KiB/],
+  ['nesting without an end', `run: ${'['.repeat(8_000)}`, undefined, /YAML|nested/],
+  ['deep nesting', `run: ${'['.repeat(100)}${']'.repeat(100)}`, 1, /nested too deep/],
+];
+
+for (const [name, text, line, says] of wrong) {
+  test(`refused: ${name}`, () => {
+    const { settings, findings } = read(text);
+    const [first] = findings;
+    assert.ok(first !== undefined && settings === undefined);
+    assert.deepEqual([first.rule, first.severity, first.file], ['settings/invalid', 'error', 'moorage.yaml']);
+    assert.match(`${first.message} ${first.mend}`, says);
+    // eslint-disable-next-line no-control-regex
+    assert.doesNotMatch(first.message, /[\u0000-\u001f\u202e]/);
+    if (line !== undefined) assert.equal(first.line, line);
+  });
+}
+
+test('an alias bomb costs nothing', () => {
+  const bomb = ['a: &a [x,x,x,x,x,x,x,x,x]', ...['b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'].map((name, index) => `${name}: &${name} [${Array.from({ length: 9 }, () => `*${'abcdefghi'.charAt(index)}`).join(',')}]`)].join('\n');
+  assert.match(read(bomb).findings[0]?.message ?? '', /aliases/);
+});
+
+test('a link in its place, and a name that is not read', () => {
+  assert.match(readSettingsFile(memoryTree({ 'moorage.yaml': { linkTo: '/etc/passwd' } })).findings[0]?.message ?? '', /not a plain file/);
+  const [misnamed] = readSettingsFile(memoryTree({ 'moorage.yml': 'run: {}' })).findings;
+  assert.deepEqual([misnamed?.severity, misnamed?.file], ['warning', 'moorage.yml']);
+});
+
+test('whatever is written, reading it ends in settings or in a finding', () => {
+  fc.assert(fc.property(fc.oneof(fc.string({ unit: 'grapheme', maxLength: 300 }), fc.json(), fc.stringMatching(/^[-:{}[\]&*!|>'"%@` \na-z]{0,80}$/)), (text) => {
+    const { settings, findings } = read(text);
+    assert.equal(settings === undefined, findings.some(({ severity }) => severity === 'error'));
+  }));
+});
+
+test('the stages work with the file where the operator gives nothing, and with the operator where it does', () => {
+  const tree = memoryTree({ 'moorage.yaml': 'source: {path: ./web/}\nbuild: {strategy: node, env: [{name: A, value: file}, {name: B, value: file}]}\nrun: {port: 3000, command: [a]}\n' });
+  const { input } = settle(sampleInput(), tree);
+  assert.deepEqual([input.path, input.build.strategy, input.port, input.hasCommand], ['web', 'node', 3000, true]);
+  const given = settle({ ...sampleInput({ path: 'other', port: 80, strategy: 'python' }), build: { strategy: 'python', dockerfile: 'Dockerfile', args: [], env: [{ name: 'A', value: 'own' }] } }, tree).input;
+  assert.deepEqual([given.path, given.build.strategy, given.port], ['other', 'python', 80]);
+  assert.deepEqual(given.build.env, [{ name: 'A', value: 'own' }, { name: 'B', value: 'file' }]);
+});
+
+test('the largest settings still fit into a termination message beside findings', () => {
+  const { settings } = read(`run:\n  env: [{name: A, value: "${'x'.repeat(1_900)}"}]\n`);
+  assert.ok(settings !== undefined);
+  const finding = { rule: 'r/r', severity: 'warning' as const, message: 'm'.repeat(900), mend: 'n'.repeat(500) };
+  const text = termination({ findings: Array.from({ length: 20 }, () => finding), plan: { strategy: 'node', reason: 'r'.repeat(390) }, settings });
+  assert.ok(Buffer.byteLength(text) <= 4096);
+  assert.deepEqual(reviewResult.parse(JSON.parse(text)).settings, settings);
+});
