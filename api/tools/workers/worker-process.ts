@@ -5,7 +5,7 @@ import { setPriority } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Problem } from '../../../lib/problem.ts';
-import { toolBusy, toolFailed, toolLimit } from '../problems.ts';
+import { toolBusy, toolFailed, toolLimit, unprocessable } from '../problems.ts';
 import { outputOf, reply } from './messages.ts';
 
 /** The program's own folder: all that a worker may read. */
@@ -14,9 +14,10 @@ const main = join(import.meta.dirname, 'worker-main.ts');
 
 /**
  * Limits of the system that Node has no options for: memory of any kind, processor time (for one whose parent was
- * killed), no core dumps; and when a machine runs out of memory, this process goes first.
+ * killed), no core dumps; a stack of 8 MB, of which V8
+ * may take half, since parsers of what is deeply nested recurse; and when a machine runs out of memory, this process goes first.
  */
-const limited = 'ulimit -c 0; ulimit -t 300; ulimit -d "$0" 2>/dev/null; (echo 1000 > /proc/self/oom_score_adj) 2>/dev/null; exec "$@"';
+const limited = 'ulimit -c 0; ulimit -s 8192 2>/dev/null; ulimit -t 300; ulimit -d "$0" 2>/dev/null; (echo 1000 > /proc/self/oom_score_adj) 2>/dev/null; exec "$@"';
 /** What Node itself reserves before any work, mostly stacks that are never touched. */
 const reservedMb = 640;
 const outOfMemory = /out of memory|allocation failed|invalid (\w+ )?(size|length)|bad_alloc|memory allocation of|(failed to|cannot) allocate|unable to grow/i;
@@ -41,7 +42,7 @@ export class WorkerProcess {
     this.#memoryMb = memoryMb;
     this.#child = spawn('/bin/sh', [
       '-c', limited, String((reservedMb + 2 * memoryMb) * 1024), process.execPath,
-      `--max-old-space-size=${memoryMb}`, `--wasm-max-mem-pages=${memoryMb * 16}`,
+      `--max-old-space-size=${memoryMb}`, '--stack-size=3600', `--wasm-max-mem-pages=${memoryMb * 16}`,
       '--permission', ...[root, dirname(fileURLToPath(module))].map((folder) => `--allow-fs-read=${folder}`), '--allow-addons', '--allow-worker', '--disable-warning=SecurityWarning',
       main, module.href, String(memoryMb),
     ], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], serialization: 'advanced', env: {}, cwd: root });
@@ -65,9 +66,9 @@ export class WorkerProcess {
     this.#child.ref();
     this.#child.channel?.ref();
     try {
+      this.#send(input);
       const answered = once(this.#child, 'message', { signal: stop }).then(([message]) => reply.parse(message));
       const exited = once(this.#child, 'close', { signal: stop }).then(([code, by]) => { throw this.#death(code as number | null, by as string | null); });
-      this.#child.send({ input }, () => undefined);
       const answer = await Promise.race([answered, exited]);
       if (answer.spent) this.kill();
       if (answer.kind === 'failed' && outOfMemory.test(answer.message)) throw this.#tooMuch();
@@ -80,6 +81,14 @@ export class WorkerProcess {
     } finally {
       ended.abort();
       this.#rest();
+    }
+  }
+
+  #send(input: unknown): void {
+    try {
+      this.#child.send({ input }, () => undefined);
+    } catch (error) {
+      throw new Problem(unprocessable, 'the input is nested too deeply', { cause: error });
     }
   }
 

@@ -43,6 +43,8 @@ describe('a pool of workers', () => {
     await assert.rejects(run('refuse'), (error) => problem('unprocessable', /^line 3 is wrong$/)(error) && error instanceof Problem && error.members.line === 3);
     await assert.rejects(run('fail'), (error) => error instanceof Error && !(error instanceof Problem) && error.message === 'a fault of the module');
     await assert.rejects(run('unclonable'), /could not be cloned/);
+    const deep = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`) as unknown;
+    await assert.rejects(run('echo', deep), problem('unprocessable', /nested too deeply/));
     await assert.rejects(run('leave'), problem('tool-failed', /crashed/));
   });
 

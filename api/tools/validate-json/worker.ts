@@ -1,0 +1,70 @@
+// Checks data against a schema with Ajv, in a process of its own: patterns of strangers may never come to an end.
+import { Ajv, type AnySchema, type ErrorObject, type ValidateFunction } from 'ajv';
+import { Ajv2019 } from 'ajv/dist/2019.js';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import draft6 from 'ajv/dist/refs/json-schema-draft-06.json' with { type: 'json' };
+import addFormats from 'ajv-formats';
+import { Problem } from '../../../lib/problem.ts';
+import { unprocessable } from '../problems.ts';
+
+/** What is told of the errors; the rest is counted. */
+const mostErrors = 100;
+
+type Compiler = Pick<Ajv, 'compile'>;
+type Draft = '2020-12' | '2019-09' | 'draft-07' | 'draft-06';
+const drafts: Readonly<Record<string, Draft>> = {
+  'json-schema.org/draft/2020-12/schema': '2020-12',
+  'json-schema.org/draft/2019-09/schema': '2019-09',
+  'json-schema.org/draft-07/schema': 'draft-07',
+  'json-schema.org/draft-06/schema': 'draft-06',
+};
+
+export default function validate({ schema, data }: { schema: AnySchema; data: unknown }): unknown {
+  const draft = draftOf(schema);
+  const check = compile(draft, schema);
+  const valid = keeps(check, data);
+  const errors = check.errors ?? [];
+  return { valid, draft, errors: errors.slice(0, mostErrors).map(told), error_count: errors.length };
+}
+
+function keeps(check: ValidateFunction, data: unknown): boolean {
+  try {
+    return check(data);
+  } catch (error) {
+    if (error instanceof RangeError) throw new Problem(unprocessable, 'schema: refers to itself without an end, or the data is nested too deeply for it');
+    throw error;
+  }
+}
+
+function draftOf(schema: AnySchema): Draft {
+  const named: unknown = typeof schema === 'object' ? schema['$schema'] : undefined;
+  if (named === undefined) return '2020-12';
+  const draft = typeof named === 'string' ? drafts[named.replace(/^https?:\/\//, '').replace(/#$/, '')] : undefined;
+  if (draft !== undefined) return draft;
+  throw new Problem(unprocessable, `schema: $schema names a draft that is not known here; known are ${Object.keys(drafts).map((path) => `https://${path}`).join(', ')}`);
+}
+
+function compile(draft: Draft, schema: AnySchema): ValidateFunction {
+  try {
+    const ajv = ajvOf(draft);
+    // The types of the package are those of CommonJS.
+    (addFormats as unknown as (ajv: Compiler) => void)(ajv);
+    return ajv.compile(schema);
+  } catch (error) {
+    throw new Problem(unprocessable, `schema: ${error instanceof Error ? error.message.slice(0, 1_000) : 'cannot be read'}`);
+  }
+}
+
+/** Unknown keywords are let through, as the drafts say; types and keywords that do not fit together too. */
+function ajvOf(draft: Draft): Compiler {
+  const options = { allErrors: true, strict: false, logger: false } as const;
+  if (draft === '2020-12') return new Ajv2020(options);
+  if (draft === '2019-09') return new Ajv2019(options);
+  const ajv = new Ajv(options);
+  if (draft === 'draft-06') ajv.addMetaSchema(draft6);
+  return ajv;
+}
+
+function told({ instancePath, message, keyword, schemaPath, params }: ErrorObject): unknown {
+  return { path: instancePath, message: message ?? 'is not as the schema says', keyword, schema_path: schemaPath, params: params as unknown };
+}

@@ -1,0 +1,23 @@
+// list_apps tells the apps that are live.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { listAppsTool } from '../../../api/tools/list-apps.ts';
+import { call, servicesWith } from './call.ts';
+
+const app = (slug: string, category?: string): { slug: string; title: string; description: string; category: string | undefined; url: string; repo: string } =>
+  ({ slug, title: slug.toUpperCase(), description: `Does ${slug}`, category, url: `https://${slug}.moorage.test`, repo: `https://git.test/octo/${slug}` });
+
+test('lists what is live now, by slug, whole or by category or words', async () => {
+  const live = [app('slides', 'office'), app('chat')];
+  const tool = listAppsTool(servicesWith({ apps: () => live }));
+  const slugs = async (input: Record<string, unknown>): Promise<unknown> => ((await call(tool, input)).result.apps as { slug: string }[]).map(({ slug }) => slug);
+  assert.deepEqual((await call(tool, {})).result, {
+    apps: [{ ...app('chat'), category: null }, app('slides', 'office')],
+    count: 2,
+  });
+  assert.deepEqual(await slugs({ category: 'Office' }), ['slides']);
+  assert.deepEqual(await slugs({ q: 'octo DOES' }), ['chat', 'slides']);
+  assert.deepEqual(await slugs({ query: 'chat office' }), []);
+  live.push(app('web'));
+  assert.deepEqual(await slugs({}), ['chat', 'slides', 'web']);
+});

@@ -1,0 +1,13 @@
+// Memory on a real PostgreSQL.
+import { after, before } from 'node:test';
+import { openLedgerDatabase } from '../../api/ledger/open.ts';
+import { memorySuite } from '../api/tools/memory-suite.ts';
+import { startPostgres, type Postgres } from './postgres.ts';
+
+let postgres: Postgres;
+before(async () => {
+  postgres = await startPostgres({ durable: false });
+});
+after(() => postgres.stop());
+
+memorySuite('PostgreSQL', async () => openLedgerDatabase(await postgres.createDatabase('memory')));
