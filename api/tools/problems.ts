@@ -3,6 +3,7 @@ import type { ProblemType } from '../../lib/problem.ts';
 import { ledgerUnconfigured } from '../models/problems.ts';
 import { serviceOff } from './backing.ts';
 import { fetchProblems } from './fetch/problems.ts';
+import { jobProblems } from './jobs/problems.ts';
 
 export const unknownTool: ProblemType = {
   slug: 'unknown-tool',
@@ -54,5 +55,5 @@ export const tooManyCalls: ProblemType = {
 };
 
 export const toolProblems: readonly ProblemType[] = [
-  unknownTool, serviceOff, ledgerUnconfigured, toolFailed, toolLimit, unprocessable, noArtifact, toolBusy, tooManyCalls, ...fetchProblems,
+  unknownTool, serviceOff, ledgerUnconfigured, toolFailed, toolLimit, unprocessable, noArtifact, toolBusy, tooManyCalls, ...fetchProblems, ...jobProblems,
 ];

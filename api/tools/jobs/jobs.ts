@@ -1,0 +1,153 @@
+/*
+ * Jobs of tools: begun in one request, polled in others, worked on by whichever process has room.
+ *
+ * A job is a row in PostgreSQL. A process that dies loses its lease, and another takes the job up, a few times; what all
+ * attempts have cost is the job's cost. A caller's own key is never written down: a job that is paid with one is worked on by
+ * the process that was sent the key, and fails as job-lost when that process ends.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import type { Logger } from '../../../lib/log.ts';
+import { Problem } from '../../../lib/problem.ts';
+import type { Database } from '../../ledger/database.ts';
+import type { Payer } from '../../models/payer.ts';
+import type { Artifact, Progress } from '../tool.ts';
+import { Following } from './following.ts';
+import type { JobCall, JobView, JobWork } from './job.ts';
+import { tooManyJobs, unknownJob } from './problems.ts';
+import * as statements from './statements.ts';
+import { JobWorker } from './worker.ts';
+
+export interface JobsOptions {
+  /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there is none */
+  readonly database: () => Database;
+  readonly log: Logger;
+  readonly work: JobWork;
+  /** Names of the tools that can be worked on here. */
+  readonly tools: readonly string[];
+  /** Who pays for a caller without a key, known by its hash. */
+  readonly anonymous: (owner: string) => Payer;
+  /** Jobs at once in this process; default 2. */
+  readonly places?: number;
+  /** Jobs under way of one caller without a key, with one, and of all; default 3, 10 and 500. */
+  readonly most?: { readonly anonymous: number; readonly key: number; readonly all: number };
+  /** Ended jobs that are kept for one caller; default 20. */
+  readonly mostKept?: number;
+  /** Largest file of a job, and of all together; default 32 MiB and 4 GiB. */
+  readonly mostBytes?: { readonly one: number; readonly all: number };
+  /** How often a job is begun at most; default 3. */
+  readonly attempts?: number;
+  /** How long a process may be silent before it is taken for dead; default 30 s. */
+  readonly leaseMs?: number;
+  /** How long results and files are kept; default a day. */
+  readonly keepMs?: number;
+  /** Between two looks for work, or at a job that is waited for; default 1 s. */
+  readonly pollMs?: number;
+}
+
+/** Who asks for a job, and by which names. */
+export interface JobName {
+  readonly id: string;
+  readonly tool: string;
+  /** Payer.owner: a job is seen by its owner only. */
+  readonly owner: string;
+}
+
+export class Jobs {
+  readonly #options: JobsOptions;
+  readonly #runner = randomUUID();
+  readonly #following: Following;
+  readonly #worker: JobWorker;
+
+  constructor(options: JobsOptions) {
+    const { pollMs = 1_000 } = options;
+    this.#options = options;
+    this.#following = new Following(options.database, pollMs);
+    this.#worker = new JobWorker({
+      ...options, pollMs, runner: this.#runner, places: options.places ?? 2, attempts: options.attempts ?? 3, leaseMs: this.#leaseMs, keepMs: this.#keepMs,
+      mostArtifactBytes: options.mostBytes?.one ?? 32 * 1_048_576, ended: (id) => { this.#following.ended(id); },
+    });
+  }
+
+  /** Begins to work on jobs, those of other processes included. */
+  start(): void {
+    this.#worker.start();
+  }
+
+  /** Gives back what is under way, for another process to go on with. */
+  async stop(): Promise<void> {
+    await this.#worker.stop();
+  }
+
+  /** Begins a job. The same call of the same caller, while it is under way, is the same job. @returns its id. @throws Problem (too-many-jobs) */
+  async begin({ tool, input, payer, session }: JobCall): Promise<string> {
+    const { database, most = { anonymous: 3, key: 10, all: 500 }, mostKept = 20 } = this.#options;
+    const id = randomUUID();
+    const keyed = payer.kind === 'key';
+    const text = JSON.stringify(input);
+    const fingerprint = createHash('sha256').update(text).digest('hex');
+    const kind = keyed ? 'key' : 'anonymous';
+    await database().replay(statements.trim, [payer.owner, mostKept]);
+    if (keyed) this.#worker.keep(id, payer);
+    const values = [id, tool, text, fingerprint, payer.owner, kind, session ?? null, keyed ? this.#runner : null, this.#leaseMs, this.#keepMs, most[kind], most.all];
+    const [added] = await database().query(statements.add, values).catch((error: unknown) => { this.#worker.forget(id); throw error; });
+    if (added !== undefined) {
+      this.#worker.wake();
+      return id;
+    }
+    this.#worker.forget(id);
+    const [same] = await database().replay(statements.same, [payer.owner, tool, fingerprint]);
+    if (same !== undefined) return same.id;
+    throw new Problem(tooManyJobs, `at most ${most[kind]} jobs of yours, and ${most.all} of all callers, may be under way; wait for one to end, or try again in 30 s`, { headers: { 'retry-after': '30' } });
+  }
+
+  /** How a job stands. @throws Problem (unknown-job) */
+  async view(name: JobName): Promise<JobView> {
+    const [row] = await this.#options.database().replay(statements.view, valuesOf(name));
+    if (row === undefined) throw unknown(name);
+    const { session, created_at: createdAt, ended_at: endedAt, expires_at: expiresAt, result, problem, artifact_bytes: bytes, media_type: mediaType, file_name: fileName, ...rest } = row;
+    return {
+      ...rest, createdAt, expiresAt, session: session ?? undefined, endedAt: endedAt ?? undefined, result: result ?? undefined, problem: problem ?? undefined,
+      artifact: bytes === null || mediaType === null || fileName === null ? undefined : { bytes, mediaType, fileName },
+    };
+  }
+
+  /** Waits until it has ended, or so long, or until the signal; then says how it stands. @throws Problem (unknown-job) */
+  async wait(name: JobName, { ms, signal, report }: { readonly ms: number; readonly signal: AbortSignal; readonly report?: (progress: Progress) => void }): Promise<JobView> {
+    const now = await this.view(name);
+    if (now.state === 'done' || now.state === 'failed' || ms <= 0) return now;
+    await this.#following.until({ id: name.id, ms, signal, report });
+    return this.view(name);
+  }
+
+  /** Its file; undefined when it made none, or is not done. @throws Problem (unknown-job) */
+  async artifact(name: JobName): Promise<Artifact | undefined> {
+    const [file] = await this.#options.database().replay(statements.artifact, valuesOf(name));
+    if (file === undefined) await this.view(name);
+    return file;
+  }
+
+  /** Forgets what has expired. To be repeated. @returns how many */
+  async purge(): Promise<number> {
+    return (await this.#options.database().replay(statements.purge, [this.#options.mostBytes?.all ?? 4 * 1_073_741_824])).length;
+  }
+
+  get #leaseMs(): number {
+    return this.#options.leaseMs ?? 30_000;
+  }
+
+  get #keepMs(): number {
+    return this.#options.keepMs ?? 86_400_000;
+  }
+}
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+function valuesOf(name: JobName): [string, string, string] {
+  // Anything else would be an error of the database.
+  if (!uuid.test(name.id)) throw unknown(name);
+  return [name.id, name.tool, name.owner];
+}
+
+function unknown({ id, tool }: JobName): Problem {
+  return new Problem(unknownJob, `no job ${JSON.stringify(id.slice(0, 60))} of ${tool} is known to you; begin one by calling the tool without job`);
+}

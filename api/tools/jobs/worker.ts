@@ -1,0 +1,191 @@
+// Works on jobs: claims those that are due while there is room, keeps their leases, and writes down what came of them.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../../../lib/log.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { internalFault } from '../../problems.ts';
+import type { Database } from '../../ledger/database.ts';
+import type { Payer } from '../../models/payer.ts';
+import { toolBusy, toolLimit, tooManyCalls } from '../problems.ts';
+import type { Artifact } from '../tool.ts';
+import { Attempt } from './attempt.ts';
+import type { JobProblem, JobWork } from './job.ts';
+import { jobLost } from './problems.ts';
+import * as statements from './statements.ts';
+
+export interface WorkerOptions {
+  /** @throws while there is none */
+  readonly database: () => Database;
+  readonly log: Logger;
+  /** Id of this process. */
+  readonly runner: string;
+  readonly work: JobWork;
+  /** Tools that can be worked on here. */
+  readonly tools: readonly string[];
+  /** Who pays, when it is nobody's own key. */
+  readonly anonymous: (owner: string) => Payer;
+  /** Jobs at once in this process. */
+  readonly places: number;
+  readonly attempts: number;
+  readonly leaseMs: number;
+  readonly keepMs: number;
+  readonly pollMs: number;
+  readonly mostArtifactBytes: number;
+  /** Told of each job that has ended here. */
+  readonly ended: (id: string) => void;
+}
+
+export class JobWorker {
+  readonly #options: WorkerOptions;
+  readonly #running = new Map<string, Attempt>();
+  /** Callers' own keys, by job: here and nowhere else. */
+  readonly #payers = new Map<string, Payer>();
+  readonly #ending = new AbortController();
+  #wake = Promise.withResolvers<undefined>();
+  #loops: Promise<unknown> | undefined;
+
+  constructor(options: WorkerOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#loops ??= Promise.all([this.#claiming(), this.#renewing()]);
+  }
+
+  /** Looks for jobs at once. */
+  wake(): void {
+    this.#wake.resolve(undefined);
+  }
+
+  /** Keeps a payer with a key for a job of this process. */
+  keep(id: string, payer: Payer): void {
+    this.#payers.set(id, payer);
+  }
+
+  forget(id: string): void {
+    this.#payers.delete(id);
+  }
+
+  /** Ends the work under way and gives it back, for another process to take up. */
+  async stop(): Promise<void> {
+    this.#ending.abort(new Error('the process ends'));
+    this.wake();
+    for (const attempt of this.#running.values()) attempt.abort('ending');
+    await this.#loops;
+    await Promise.race([Promise.all([...this.#running.values()].map(({ over }) => over)), sleep(5_000, undefined, { ref: false })]);
+  }
+
+  #stopping(): boolean {
+    return this.#ending.signal.aborted;
+  }
+
+  async #claiming(): Promise<void> {
+    const { pollMs, log } = this.#options;
+    while (!this.#stopping()) {
+      this.#wake = Promise.withResolvers();
+      const took = await this.#claim().catch((error: unknown) => {
+        if (!(error instanceof Problem)) log.error({ err: error }, 'jobs cannot be claimed, trying again');
+        return 0;
+      });
+      if (took > 0 || this.#stopping()) continue;
+      const waiting = new AbortController();
+      await Promise.race([this.#wake.promise, sleep(pollMs * (0.75 + Math.random() / 2), undefined, { ref: false, signal: waiting.signal }).catch(() => undefined)]);
+      waiting.abort();
+    }
+  }
+
+  async #claim(): Promise<number> {
+    const { database, runner, leaseMs, places, tools, attempts, keepMs, ended, anonymous } = this.#options;
+    const lost = await database().replay(statements.lose, [attempts, JSON.stringify(lostProblem('key')), JSON.stringify(lostProblem('attempts')), keepMs]);
+    for (const { id } of lost) this.#end(id, ended);
+    const room = places - this.#running.size;
+    if (room <= 0) return 0;
+    const jobs = await database().query(statements.claim, [runner, leaseMs, room, tools]);
+    for (const job of jobs) this.#begin(job, this.#payers.get(job.id) ?? anonymous(job.owner));
+    return jobs.length;
+  }
+
+  #begin(job: statements.ClaimedJob, payer: Payer): void {
+    const { database, runner, log, work } = this.#options;
+    const attempt = new Attempt({ database, runner, job, payer, log });
+    this.#running.set(job.id, attempt);
+    void attempt.begin(work, (outcome) => this.#finish(attempt, outcome)).catch((error: unknown) => {
+      // Its lease runs out, and it is taken up again.
+      log.error({ err: error, job: job.id }, 'what came of a job cannot be written down');
+    }).finally(() => {
+      this.#running.delete(job.id);
+      this.wake();
+    });
+  }
+
+  async #finish(attempt: Attempt, outcome: { result: Record<string, unknown>; artifact?: Artifact | undefined } | { error: unknown }): Promise<void> {
+    const { database, ended, mostArtifactBytes } = this.#options;
+    const { own, job } = attempt;
+    if (attempt.lost) return;
+    const error = 'error' in outcome ? outcome.error : tooLarge(outcome.artifact, mostArtifactBytes);
+    if (error !== undefined && this.#comesBack(attempt, error)) {
+      await database().replay(statements.putBack, own);
+      await sleep(1_000, undefined, { ref: false, signal: this.#ending.signal }).catch(() => undefined);
+      return;
+    }
+    if (error !== undefined) await this.#fail(attempt, error);
+    else if (!('error' in outcome)) await this.#succeed(attempt, outcome);
+    this.#end(job.id, ended);
+  }
+
+  /** Whether another process, or this one later, may do better. */
+  #comesBack({ job, ending }: Attempt, error: unknown): boolean {
+    if (ending) return job.payer === 'anonymous';
+    return error instanceof Problem && (error.type === toolBusy || error.type === tooManyCalls);
+  }
+
+  async #succeed({ own }: Attempt, { result, artifact }: { result: Record<string, unknown>; artifact?: Artifact | undefined }): Promise<void> {
+    const { database, keepMs } = this.#options;
+    await database().replay(statements.succeed, [...own, JSON.stringify(result), artifact?.bytes ?? null, artifact?.mediaType ?? null, artifact?.fileName ?? null, keepMs]);
+  }
+
+  async #fail({ own, job, ending }: Attempt, error: unknown): Promise<void> {
+    const { database, keepMs, log } = this.#options;
+    if (!(error instanceof Problem) && !ending) log.error({ err: error, job: job.id, tool: job.tool }, 'job failed');
+    await database().replay(statements.fail, [...own, JSON.stringify(ending ? lostProblem('key') : problemOf(error, job.id)), keepMs]);
+  }
+
+  #end(id: string, ended: (id: string) => void): void {
+    this.forget(id);
+    ended(id);
+  }
+
+  /** Three times in the time of a lease; jobs that were taken from us meanwhile are ended. */
+  async #renewing(): Promise<void> {
+    const { leaseMs, log } = this.#options;
+    while (!this.#stopping()) {
+      await sleep(leaseMs / 3, undefined, { ref: false, signal: this.#ending.signal }).catch(() => undefined);
+      const ids = [...new Set([...this.#running.keys(), ...this.#payers.keys()])];
+      if (ids.length === 0 || this.#stopping()) continue;
+      await this.#renew(ids).catch((error: unknown) => { log.error({ err: error }, 'leases of jobs cannot be renewed'); });
+    }
+  }
+
+  async #renew(ids: readonly string[]): Promise<void> {
+    const { database, runner, leaseMs } = this.#options;
+    const kept = new Set((await database().query(statements.renew, [runner, leaseMs, ids])).map(({ id }) => id));
+    for (const id of ids) if (!kept.has(id)) this.#running.get(id)?.abort('lost');
+  }
+}
+
+function tooLarge(artifact: Artifact | undefined, most: number): Problem | undefined {
+  if (artifact === undefined || artifact.bytes.length <= most) return undefined;
+  return new Problem(toolLimit, `the file that came of it has ${artifact.bytes.length} bytes, and at most ${most} are kept`);
+}
+
+function problemOf(error: unknown, job: string): JobProblem {
+  if (!(error instanceof Problem)) return { slug: internalFault.slug, detail: `this failed on our side; the log knows it as job ${job}`, members: {} };
+  const { type, message, members, errors } = error;
+  return { slug: type.slug, detail: message, members: { ...members, ...(errors.length === 0 ? {} : { errors }) } };
+}
+
+function lostProblem(why: 'key' | 'attempts'): JobProblem {
+  const detail = why === 'key'
+    ? 'the process that had your key has ended, and the key is kept nowhere else; send the call again'
+    : 'every process that took the job up has ended before it was done; send the call again';
+  return { slug: jobLost.slug, detail, members: {} };
+}

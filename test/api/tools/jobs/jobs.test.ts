@@ -1,0 +1,13 @@
+// Jobs on PGlite: what `npm start` has.
+import { after, before } from 'node:test';
+import { z } from 'zod';
+import type { Database } from '../../../../api/ledger/database.ts';
+import { openLedgerDatabase } from '../../../../api/ledger/open.ts';
+import { jobSuite } from './suite.ts';
+
+let database: Database;
+before(async () => { database = await openLedgerDatabase('pglite:'); });
+after(() => database.close());
+
+// It takes seconds to start, so all share one.
+jobSuite(() => Promise.resolve(database), async () => { await database.query({ name: 'test-empty', text: 'delete from tools.job', row: z.unknown() }, []); });
