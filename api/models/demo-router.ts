@@ -32,7 +32,8 @@ export interface DemoRouterOptions {
 
 /** Starts it. @throws Error when the port is taken */
 export async function startDemoRouter(catalog: Catalog, { port = 0, host = '127.0.0.1' }: DemoRouterOptions = {}): Promise<DemoRouter> {
-  const server = createServer((request, response) => { void answer(catalog, request, response).catch(() => { response.destroy(); }); });
+  // Idle connections are the client's to close: one that is closed here just as it is used again breaks a call.
+  const server = createServer({ keepAliveTimeout: 120_000 }, (request, response) => { void answer(catalog, request, response).catch(() => { response.destroy(); }); });
   const listening = Promise.withResolvers<undefined>();
   server.once('error', listening.reject);
   server.listen(port, host, () => { listening.resolve(undefined); });
