@@ -74,7 +74,7 @@ test('the front page is HTML for a browser and JSON for a program', async () => 
   assert.equal((await program.json() as { openapi: string }).openapi, 'https://moorage.test/openapi.json');
 });
 
-test('the OpenAPI document names every endpoint, its input, and its problems', async () => {
+test('the OpenAPI document names every endpoint, its input, and its problems [spec service.openapi version.openapi]', async () => {
   const { app, endpoints } = sampleServer();
   const shape = z.object({
     openapi: z.literal('3.1.0'),

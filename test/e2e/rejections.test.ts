@@ -36,7 +36,7 @@ const cases: readonly Case[] = [
 after(() => deleteApps(...cases.map((one) => one.name)));
 
 for (const one of cases) {
-  test(`${one.name} is rejected with its rule and its mend`, async (t) => {
+  test(`${one.name} is rejected with its rule and its mend [spec status.rejected events.polling]`, async (t) => {
     const ended = await one.submit(one.name);
     assert.equal(ended.exitCode, 1, ended.all);
     const answer = await get(new URL(`/api/submit-status/local/${one.name}`, baseUrl));

@@ -74,7 +74,7 @@ test('a name that is taken twice over ends in a hash; a reserved one is never gi
   assert.equal((await read(await api.submit('octo/api'))).slug, 'octo-api');
 });
 
-test('what was just submitted is known to its status at once', async () => {
+test('what was just submitted is known to its status at once [spec endpoint.submit endpoint.submit-status events.polling]', async () => {
   const api = await replica();
   await api.submit('octo/chat');
   const status = await fetch(`${api.url}/api/submit-status/octo/chat`);

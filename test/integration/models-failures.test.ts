@@ -183,7 +183,7 @@ test('a caller who leaves in the middle of a stream ends the call, and its cost 
   assert.deepEqual([row?.state, row?.reference], ['pending', 'gen-1']);
 });
 
-test('one failing model does not fail a comparison', async () => {
+test('one failing model does not fail a comparison [spec compare.error]', async () => {
   const answer = await sample.request('/api/compare', json({ prompt: 'Hello', models: ['good', 'says-500', 'says-429', 'no-usage', 'hangs'] }));
   assert.equal(answer.status, 200);
   const body = z.looseObject({ results: z.array(z.looseObject({ model: z.string(), answer: z.string(), cost_source: z.string(), error: z.string().optional() })), summary: z.looseObject({}) }).parse(await answer.json());

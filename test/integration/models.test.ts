@@ -46,7 +46,7 @@ function shown(text: string, field: string): Money[] {
   return [...text.matchAll(new RegExp(`"${field}":([^,}\\]]+)`, 'g'))].map(([, digits = '']) => parseMoney(digits));
 }
 
-test('1000 mixed calls: what was shown, what is booked and what the router billed are one sum, to the last digit', async () => {
+test('1000 mixed calls: what was shown, what is booked and what the router billed are one sum, to the last digit [spec service.metered]', async () => {
   const databaseUrl = await postgres.createDatabase('mixed');
   const api = await startApi({ databaseUrl, router, environment: { MOORAGE_FREE_QUOTA_USD: '100', MOORAGE_DAILY_CAP_USD: '100' } });
   const already = (await router.spent(0)).size;

@@ -16,7 +16,7 @@ const accepted: readonly (readonly [string, string])[] = [
 ];
 
 for (const [text, url] of accepted) {
-  test(`accepts ${text}`, () => {
+  test(`accepts ${text} [spec submit.repo]`, () => {
     assert.equal(parseRepository(text, hosts).url, url);
   });
 }

@@ -27,7 +27,7 @@ function server() {
   return { app, store, text, endpoints: [...others, ...own] };
 }
 
-test('llms.txt: a title, a summary, and a line for each tool with a call that works', async () => {
+test('llms.txt: a title, a summary, and a line for each tool with a call that works [spec service.llms-txt]', async () => {
   const { text, app } = server();
   const document = await text('/llms.txt');
   assert.match(document, /^# Moorage\n\n> Hosts open-source/);
@@ -38,7 +38,7 @@ test('llms.txt: a title, a summary, and a line for each tool with a call that wo
   assert.match((await app.request('/llms.txt', { headers: { accept: 'text/markdown' } })).headers.get('content-type') ?? '', /^text\/markdown/);
 });
 
-test('agent-capabilities.json has the shape that it declares, and says what is off', async () => {
+test('agent-capabilities.json has the shape that it declares, and says what is off [spec service.capabilities]', async () => {
   const { text, endpoints } = server();
   const document = capabilities.parse(JSON.parse(await text('/agent-capabilities.json')));
   assert.deepEqual(document.tools.map(({ name, available, price_usd: price, long }) => [name, available, price, long]), [['echo', true, '0', false], ['listen', false, '0.002', true]]);
@@ -47,7 +47,7 @@ test('agent-capabilities.json has the shape that it declares, and says what is o
   assert.deepEqual(document.endpoints.map(({ method, path }) => `${method} ${path}`), endpoints.map(({ method, path }) => `${method} ${path}`));
 });
 
-test('an app appears when it goes live and is gone when it does not answer any more', async () => {
+test('an app appears when it goes live and is gone when it does not answer any more [spec service.exposed]', async () => {
   const { store, text } = server();
   const slugs = async (): Promise<string[]> => capabilities.parse(JSON.parse(await text('/agent-capabilities.json'))).apps.map(({ slug }) => slug);
   const building = sampleApp('chat', undefined, { phase: 'Building' });

@@ -83,7 +83,7 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       assert.equal((await ledger.hold({ ...hold, id: randomUUID(), amount: usd('1e-12') })).outcome, 'held');
     });
 
-    test('200 holds at once with room for 7 give exactly 7', async () => {
+    test('200 holds at once with room for 7 give exactly 7 [spec limits.quota]', async () => {
       for (const options of [{}, { batch: 1, flights: database.connections }]) {
         const many = new Ledger(database, options);
         const [caller, router] = [randomUUID(), randomUUID()];
@@ -261,7 +261,7 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       assert.equal(await ledger.post(reference, 'charge', chargeLines({ app, author, payer, price: usd('5'), authorShare: 0 })), 'conflict');
     });
 
-    test('a charge is booked with the cost of its call, in one transaction', async () => {
+    test('a charge is booked with the cost of its call, in one transaction [spec service.share]', async () => {
       const hold = someHold();
       const [app, author] = [randomUUID(), randomUUID()];
       await ledger.hold(hold);

@@ -8,7 +8,7 @@ import { readCatalog } from '../../../api/models/catalog.ts';
 import { parseMoney } from '../../../api/ledger/money.ts';
 import { pickSpread } from '../../../api/models/spread.ts';
 
-test('the models shipped are the ten of the interface, in its order', () => {
+test('the models shipped are the ten of the interface, in its order [spec models.ids]', () => {
   assert.deepEqual(readCatalog().ids, ['alpha-v4-flash', 'beta-K3', 'beta-K3-codex', 'gamma5.2', 'delta-5.6-luna', 'epsilon-3.5-flash', 'zeta-sonnet-5', 'delta-5.5', 'zeta-opus-4-8', 'zeta-fable-5']);
   assert.equal(readCatalog().preferred.id, 'alpha-v4-flash');
 });
@@ -40,7 +40,7 @@ for (const { name, file, says } of [
   });
 }
 
-test('a spread differs in price, quality and maker, for callers with and without a key', () => {
+test('a spread differs in price, quality and maker, for callers with and without a key [spec compare.spread-of-3]', () => {
   const { models } = readCatalog();
   const free = pickSpread(models.filter(({ tier }) => tier === 'free'));
   const all = pickSpread(models);

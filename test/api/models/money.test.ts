@@ -70,7 +70,7 @@ test('the most a call can cost covers every tokenizer: a token a byte, and what 
   assert.equal(mostItCosts({ in_per_m: parseMoney('1'), out_per_m: parseMoney('10') }, { texts: [''] }, 100), parseMoney('0.001096'));
 });
 
-test('the spread of costs, to one decimal', () => {
+test('the spread of costs, to one decimal [spec compare.cost-spread]', () => {
   const ratio = (...texts: string[]): string => spreadRatio(texts.map(parseMoney));
   assert.equal(ratio('0.1', '0.3'), '3');
   assert.equal(ratio('0.3', '0.1', '1'), '10');
@@ -83,7 +83,7 @@ test('the spread of costs, to one decimal', () => {
   assert.equal(ratio('0', '0.1'), '∞');
 });
 
-test('a summary names who answered, adds up what is known, and says what is not', () => {
+test('a summary names who answered, adds up what is known, and says what is not [spec compare.summary]', () => {
   const entry = (model: string, ok: boolean, cost: string | undefined, latencyMs: number): Parameters<typeof summarise>[0][number] => ({ model, ok, cost: cost === undefined ? undefined : parseMoney(cost), latencyMs });
   assert.deepEqual(summarise([entry('a', true, '0.2', 30), entry('b', true, '0.1', 40), entry('c', true, undefined, 10), entry('d', false, undefined, 1)], ['c']), {
     cheapest: 'b', fastest: 'c', total_cost_usd: 0.3, cost_spread: '2x between cheapest and priciest', pending: ['c'],

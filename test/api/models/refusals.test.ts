@@ -83,12 +83,12 @@ const common: readonly Case[] = [
 ];
 
 const ofAsk: readonly Case[] = [
-  bad('model unknown', { prompt, model: 'gpt' }, ['model'], /alpha-v4-flash/),
+  bad('model unknown [spec ask.model]', { prompt, model: 'gpt' }, ['model'], /alpha-v4-flash/),
   bad('model an array', { prompt, model: ['beta-K3'] }, ['model']),
   bad('model null', { prompt, model: null }, ['model']),
   bad('model empty', { prompt, model: '' }, ['model']),
   bad('stream text', { prompt, stream: 'yes' }, ['stream']),
-  { name: 'premium without key', body: { prompt, model: 'zeta-opus-4-8' }, status: 401, type: 'key-required', says: /zeta-opus-4-8 is asked with a key of your own only/ },
+  { name: 'premium without key [spec auth.premium]', body: { prompt, model: 'zeta-opus-4-8' }, status: 401, type: 'key-required', says: /zeta-opus-4-8 is asked with a key of your own only/ },
   { name: 'more than the quota', body: { prompt, max_tokens: 4096 }, status: 402, type: 'quota-exhausted', says: /can cost up to 0\.00115395 USD.*0\.001 USD/ },
   { name: 'more than the quota, streamed', body: { prompt, max_tokens: 4096, stream: true }, status: 402, type: 'quota-exhausted' },
   { name: 'key in the query', path: '/api/ask?api_key=abc', body: { prompt }, status: 400, type: 'key-in-query', says: /api_key.*Authorization: Bearer/ },
@@ -97,14 +97,14 @@ const ofAsk: readonly Case[] = [
 ];
 
 const ofCompare: readonly Case[] = [
-  bad('6 models', { prompt, models: ['alpha-v4-flash', 'beta-K3', 'beta-K3-codex', 'gamma5.2', 'delta-5.6-luna', 'epsilon-3.5-flash'] }, ['models'], /more than 5/),
+  bad('6 models [spec compare.at-most-5]', { prompt, models: ['alpha-v4-flash', 'beta-K3', 'beta-K3-codex', 'gamma5.2', 'delta-5.6-luna', 'epsilon-3.5-flash'] }, ['models'], /more than 5/),
   bad('models text', { prompt, models: 'beta-K3' }, ['models', 'models'], /must be an array/),
   bad('models null', { prompt, models: null }, ['models']),
   bad('a model unknown', { prompt, models: ['beta-K3', 'gpt'] }, ['models.1']),
   bad('a model a number', { prompt, models: [7] }, ['models.0']),
   bad('stream', { prompt, stream: true }, ['stream'], /no such field/),
   { name: 'premium without key', body: { prompt, models: ['beta-K3', 'zeta-fable-5', 'delta-5.5'] }, status: 401, type: 'key-required', says: /zeta-fable-5, delta-5\.5 are asked/ },
-  { name: 'more than the quota', body: { prompt, models: ['beta-K3', 'gamma5.2'], max_tokens: 4096 }, status: 402, type: 'quota-exhausted' },
+  { name: 'more than the quota [spec endpoint.compare]', body: { prompt, models: ['beta-K3', 'gamma5.2'], max_tokens: 4096 }, status: 402, type: 'quota-exhausted' },
 ];
 
 for (const [path, cases] of [['/api/ask', [...common, ...ofAsk]], ['/api/compare', [...common, ...ofCompare]]] as const) {
@@ -124,7 +124,7 @@ for (const [path, cases] of [['/api/ask', [...common, ...ofAsk]], ['/api/compare
   }
 }
 
-test('402 says how much there is, how much is used, when it begins afresh, and how to go on', async () => {
+test('402 says how much there is, how much is used, when it begins afresh, and how to go on [spec errors.402 service.free-quota auth.anonymous]', async () => {
   const answer = await sample.request('/api/ask', json({ prompt, max_tokens: 4096 }));
   const shape = z.looseObject({
     quota: z.strictObject({ scope: z.literal('caller'), currency: z.literal('USD'), limit: z.literal('0.001'), used: z.literal('0'), reserved: z.literal('0'), resets_at: z.iso.datetime() }),

@@ -32,7 +32,7 @@ const asked = z.strictObject({
 });
 const from = (address: string): Record<string, string> => ({ 'x-forwarded-for': address });
 
-test('ask answers with model, cost, source, latency, tokens and request id', async () => {
+test('ask answers with model, cost, source, latency, tokens and request id [spec service.metered ask.prompt ask.default-model ask.answer endpoint.ask]', async () => {
   const answer = await sample.request('/api/ask', json({ prompt: 'Hello', system: 'Be brief.' }, from('192.0.2.1')));
   const body = asked.parse(await answer.json());
   assert.equal(body.model, 'alpha-v4-flash');
@@ -52,7 +52,7 @@ test('a quota that runs low is said in the answer, with how to go on', async () 
   assert.match(hint, /USD of today's free quota of 0\.01 USD is left, until .*T00:00:00\.000Z.*Authorization: Bearer sk-…/);
 });
 
-test('with a key of one’s own, premium models answer, without a quota, and the key is nowhere in the books', async () => {
+test('with a key of one’s own, premium models answer, without a quota, and the key is nowhere in the books [spec auth.key auth.premium auth.optional]', async () => {
   const answer = await sample.request('/api/ask', json({ prompt: 'Hello', model: 'zeta-fable-5' }, ownKey));
   assert.equal(asked.parse(await answer.json()).model, 'zeta-fable-5');
   assert.equal(answer.headers.get('ratelimit'), null);

@@ -30,14 +30,14 @@ test('queued: the place', () => {
   assert.match(shown.message, /Its place is 3\./);
 });
 
-test('building: what is done, what is ahead', () => {
+test('building: what is done, what is ahead [spec status.in-pipeline]', () => {
   const { stages } = view({ phase: 'Building', since });
   assert.deepEqual(stages?.map(({ stage, state }) => `${stage} ${state}`), [
     'pending done', 'queued done', 'cloning done', 'reviewing done', 'building current', 'deploying ahead', 'routing ahead',
   ]);
 });
 
-test('live', () => {
+test('live [spec status.live]', () => {
   const shown = view(served);
   assert.deepEqual([shown.status, shown.commit, shown.since, shown.poll_after_seconds], ['live', commit, since, undefined]);
   assert.equal(shown.message, 'It answers at https://chat.moorage.test:8443.');
@@ -52,7 +52,7 @@ test('live, with a newer commit on its way', () => {
 
 const rejection = { rule: 'secrets/aws-access-token', file: 'app/keys.py', line: 7, message: 'An AWS access token is in the source', mend: 'Revoke it and take it out of the history.', log: 'last line' };
 
-test('rejected: the reason in a sentence and in parts', () => {
+test('rejected: the reason in a sentence and in parts [spec status.rejected]', () => {
   const shown = view({ phase: 'Rejected', rejection, source: { commit }, findings: [{ ...rejection, severity: 'error' }] });
   assert.deepEqual([shown.status, shown.reason], ['rejected', 'app/keys.py:7: An AWS access token is in the source.']);
   assert.deepEqual(shown.rejection, rejection);
@@ -67,7 +67,7 @@ test('live by an older commit, the newer one refused', () => {
   assert.match(shown.message, /older commit.*app\/keys\.py:7/);
 });
 
-test('history and plan are shown, and every view holds to the schema', () => {
+test('history and plan are shown, and every view holds to the schema [spec submit.free-form]', () => {
   const history = [{ number: 1, job: 'chat-1', commit, reason: 'first commit', result: 'Succeeded' as const, startedAt: since, finishedAt: since }];
   const shown = view({ ...served, history, plan: { strategy: 'python', reason: 'requirements.txt' } });
   assert.deepEqual(shown.history, [{ number: 1, commit, reason: 'first commit', result: 'Succeeded', message: undefined, started_at: since, finished_at: since }]);
