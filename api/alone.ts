@@ -17,6 +17,11 @@ import { startDemoRouter, type DemoRouter } from './models/demo-router.ts';
 import { startModels } from './models/start.ts';
 import { startServer } from './server.ts';
 import { submitWithoutCluster } from './submit/without-cluster.ts';
+import { readToolSettings } from './tools/config.ts';
+import { readFetchConfig } from './tools/fetch/config.ts';
+import { GuardedFetcher } from './tools/fetch/guarded-fetcher.ts';
+import { startTools } from './tools/start.ts';
+import { createWorkers } from './tools/workers/pool.ts';
 
 const { values: chosen } = parseArgs({ options: { 'demo-router': { type: 'boolean', default: false } } });
 const { MOORAGE_PORT: port, MOORAGE_HOST: host, MOORAGE_STATE: state, MOORAGE_TRUSTED_PROXIES: proxies } = readConfig(z.object({
@@ -37,14 +42,19 @@ const demo: DemoRouter | undefined = chosen['demo-router'] ? await startDemoRout
 const router: RouterSettings | undefined = demo === undefined ? read.router : { kind: 'openrouter', url: demo.url, key: undefined };
 const baseUrl = `http://localhost:${port}`;
 const callerSalt = salt(join(state, 'caller-salt'));
+const modelSettings = { ...read, router, databaseUrl: read.databaseUrl ?? `pglite:${join(state, 'ledger')}` };
 const models = startModels({
-  settings: { ...read, router, databaseUrl: read.databaseUrl ?? `pglite:${join(state, 'ledger')}` },
-  callerSalt, baseUrl, registry, log, findApp: () => undefined,
+  settings: modelSettings, callerSalt, baseUrl, registry, log, findApp: () => undefined,
 });
 await models.ready;
-const endpoints = [...models.endpoints, ...submitWithoutCluster(baseUrl)];
+const workers = createWorkers();
+const tools = startTools({
+  settings: readToolSettings(), modelSettings, models, baseUrl, registry, log, workers, fetcher: new GuardedFetcher(readFetchConfig()), apps: () => [],
+});
+const endpoints = [...models.endpoints, ...tools.endpoints, ...submitWithoutCluster(baseUrl)];
 const app = createApp({
-  endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl)],
+  endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl, tools.offered)],
+  protocols: [tools.mcp],
   baseUrl, callers: { salt: callerSalt, trustedProxies: blockList(proxies) }, log, metrics: httpMetrics(registry), ending: ending.signal,
 });
 const server = await startServer({ port, host, fetch: app.fetch, log });
@@ -57,7 +67,8 @@ shutdown.signal.addEventListener('abort', () => {
 });
 
 async function stop(): Promise<void> {
-  await server.drain({ graceMs: 0, limitMs: 5_000, endStreams: () => { ending.abort(); } });
+  await server.drain({ graceMs: 0, limitMs: 5_000, endStreams: () => { ending.abort(); void tools.mcp.close(); } });
+  await workers.close();
   await models.stop();
   await demo?.close();
 }

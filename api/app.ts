@@ -8,7 +8,7 @@ import type { Logger } from '../lib/log.ts';
 import { methodLabel, type HttpMetrics } from '../lib/metrics.ts';
 import { Problem, problemBody, problemMediaType } from '../lib/problem.ts';
 import { identifyCaller, type CallerRules } from './caller.ts';
-import type { Endpoint, RequestContext } from './endpoint.ts';
+import type { Endpoint, ProtocolMount, RequestContext } from './endpoint.ts';
 import { clusterUnavailable, internalFault, methodNotAllowed, notAcceptable, notFound } from './problems.ts';
 import { refuseKeys } from './query-keys.ts';
 import { readJsonBody } from './request-body.ts';
@@ -16,6 +16,7 @@ import { readJsonBody } from './request-body.ts';
 /** What the application needs. */
 export interface AppOptions {
   readonly endpoints: readonly Endpoint[];
+  readonly protocols?: readonly ProtocolMount[];
   readonly baseUrl: string;
   readonly callers: CallerRules;
   readonly log: Logger;
@@ -34,6 +35,13 @@ type AppContext = Context<Environment>;
 export function createApp(options: AppOptions): Hono<Environment> {
   const app = new Hono<Environment>({ strict: false });
   app.use(async (context, next) => { await observe(options, context, next); });
+  for (const protocol of options.protocols ?? []) {
+    app.all(protocol.path, async (context) => {
+      context.set('route', protocol.path);
+      refuseKeys(queryOf(context));
+      return protocol.answer(context.req.raw, callContext(context, options));
+    });
+  }
   for (const endpoint of options.endpoints) {
     app.on(endpoint.method, honoPath(endpoint.path), async (context) => {
       context.set('route', endpoint.path);
@@ -75,10 +83,14 @@ async function observe(options: AppOptions, context: AppContext, next: () => Pro
 }
 
 async function rawInput(endpoint: Endpoint, context: AppContext): Promise<{ params: Record<string, string>; query: Record<string, string | string[]>; body: unknown }> {
-  const query = Object.fromEntries(Object.entries(context.req.queries()).map(([name, values]) => [name, single(values)]));
+  const query = queryOf(context);
   refuseKeys(query);
   const body = endpoint.body === undefined ? undefined : await readJsonBody(context.req.raw, endpoint.bodyLimit);
   return { params: context.req.param(), query, body };
+}
+
+function queryOf(context: AppContext): Record<string, string | string[]> {
+  return Object.fromEntries(Object.entries(context.req.queries()).map(([name, values]) => [name, single(values)]));
 }
 
 function single(values: string[]): string | string[] {
@@ -87,12 +99,16 @@ function single(values: string[]): string | string[] {
 }
 
 function requestContext(endpoint: Endpoint, context: AppContext, options: AppOptions): RequestContext {
+  // Not spread: the signal is made on demand.
+  return Object.assign(callContext(context, options), { mediaType: negotiate(endpoint, context.req.header('accept')) });
+}
+
+function callContext(context: AppContext, options: AppOptions): Omit<RequestContext, 'mediaType'> {
   const id = context.get('id');
   const { headers } = context.req.raw;
   return {
     id,
     headers,
-    mediaType: negotiate(endpoint, headers.get('accept') ?? undefined),
     caller: () => identifyCaller({
       peer: context.env.incoming?.socket.remoteAddress,
       forwardedFor: headers.get('x-forwarded-for') ?? undefined,

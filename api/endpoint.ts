@@ -21,6 +21,12 @@ export interface RequestContext {
   readonly log: Logger;
 }
 
+/** What answers at a path by the rules of a protocol of its own, such as MCP: it reads the request itself, whatever the method. */
+export interface ProtocolMount {
+  readonly path: string;
+  answer(request: Request, context: Omit<RequestContext, 'mediaType'>): Promise<Response>;
+}
+
 type Fields = z.ZodObject;
 type Empty = typeof noFields;
 
@@ -47,6 +53,8 @@ export interface EndpointDefinition<Params extends Fields, Query extends Fields,
   readonly body?: Body;
   /** Most bytes of a body that are read; default 64 KiB. */
   readonly bodyLimit?: number;
+  /** Reads the input where its schemas alone do not say it; by default they validate each part as it came. @throws Problem (invalid-request) */
+  readonly read?: (raw: RawInput) => Input<Params, Query, Body>;
   /** Schema of a JSON answer. Answers are parsed by it: what it does not name does not leave. */
   readonly output: Output;
   readonly outputDescription: string;
@@ -59,7 +67,7 @@ export interface EndpointDefinition<Params extends Fields, Query extends Fields,
 }
 
 /** An endpoint as the application mounts and describes it. */
-export interface Endpoint extends Omit<EndpointDefinition<Fields, Fields, z.ZodType, z.ZodType>, 'handler' | 'produces' | 'bodyLimit' | 'problems'> {
+export interface Endpoint extends Omit<EndpointDefinition<Fields, Fields, z.ZodType, z.ZodType>, 'handler' | 'read' | 'produces' | 'bodyLimit' | 'problems'> {
   readonly produces: readonly string[];
   readonly bodyLimit: number;
   readonly problems: readonly ProblemType[];
@@ -71,14 +79,14 @@ export interface Endpoint extends Omit<EndpointDefinition<Fields, Fields, z.ZodT
 export function defineEndpoint<Params extends Fields = Empty, Query extends Fields = Empty, Body extends z.ZodType = z.ZodUndefined, Output extends z.ZodType = z.ZodType>(
   definition: EndpointDefinition<Params, Query, Body, Output>,
 ): Endpoint {
-  const { handler, ...rest } = definition;
+  const { handler, read = (raw: RawInput) => readInput(definition, raw), ...rest } = definition;
   return {
     ...rest,
     produces: definition.produces ?? ['application/json'],
     bodyLimit: definition.bodyLimit ?? 65_536,
     problems: definition.problems ?? [],
     async run(raw, context) {
-      const answer = await handler(readInput(definition, raw), context);
+      const answer = await handler(read(raw), context);
       if (answer instanceof Response) return answer;
       return Response.json(definition.output.parse(answer), { headers: { 'cache-control': 'no-store' } });
     },

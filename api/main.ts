@@ -15,6 +15,12 @@ import { appIndex, appIndexers, hostedApps } from './submit/hosted-apps.ts';
 import { liveApps } from './submit/live-apps.ts';
 import { podLogs } from './submit/pod-log.ts';
 import { createSubmitter } from './submit/submit-app.ts';
+import { readToolSettings } from './tools/config.ts';
+import { readFetchConfig } from './tools/fetch/config.ts';
+import { GuardedFetcher } from './tools/fetch/guarded-fetcher.ts';
+import type { HostedAppSummary } from './tools/services.ts';
+import { startTools } from './tools/start.ts';
+import { createWorkers } from './tools/workers/pool.ts';
 
 const config = readApiConfig();
 const modelSettings = readModelSettings();
@@ -44,12 +50,17 @@ const submitting = submitEndpoints({
 const models = startModels({
   settings: modelSettings, callerSalt: config.callerSalt, baseUrl: config.baseUrl, registry, log, findApp: (name) => modelAppOf(apps.get(name)),
 });
-const endpoints = [...models.endpoints, ...submitting];
+const live = (): HostedAppSummary[] => liveApps(apps.all());
+const workers = createWorkers();
+const tools = startTools({
+  settings: readToolSettings(), modelSettings, models, baseUrl: config.baseUrl, registry, log, workers, fetcher: new GuardedFetcher(readFetchConfig()), apps: live,
+});
+const endpoints = [...models.endpoints, ...tools.endpoints, ...submitting];
 const serving = {
   baseUrl: config.baseUrl, callers: { salt: config.callerSalt, trustedProxies: config.trustedProxies },
   log, metrics: httpMetrics(registry), ending: ending.signal,
 };
-const app = createApp({ ...serving, endpoints: [...endpoints, ...discoveryEndpoints(endpoints, config.baseUrl, { apps: () => liveApps(apps.all()) })] });
+const app = createApp({ ...serving, endpoints: [...endpoints, ...discoveryEndpoints(endpoints, config.baseUrl, { ...tools.offered, apps: live })], protocols: [tools.mcp] });
 // Apps reach this port without the gateway, so nothing that trusts what the gateway says of a caller answers there.
 const forApps = createApp({ ...serving, endpoints: endpoints.filter(({ path }) => path.startsWith('/v1/')) });
 
@@ -70,8 +81,9 @@ shutdown.signal.addEventListener('abort', () => {
 
 async function stop(): Promise<void> {
   state.draining = true;
-  const drain = { graceMs: config.drainSeconds * 1000, limitMs: 10_000, endStreams: () => { ending.abort(); } };
+  const drain = { graceMs: config.drainSeconds * 1000, limitMs: 10_000, endStreams: () => { ending.abort(); void tools.mcp.close(); } };
   await Promise.all([server.drain(drain), appServer.drain(drain)]);
+  await workers.close();
   await models.stop();
   await reflecting;
   await health.close();

@@ -1,0 +1,85 @@
+// One tools/call: read, paid, run and told like a call of /t.
+import { ProtocolError, ProtocolErrorCode, type CallToolRequest, type CallToolResult, type ServerContext } from '@modelcontextprotocol/server';
+import { Problem } from '../../lib/problem.ts';
+import type { RequestContext } from '../endpoint.ts';
+import { internalFault } from '../problems.ts';
+import type { Desk } from '../tools/desk.ts';
+import type { PayerFor } from '../tools/payers.ts';
+import { unknownTool } from '../tools/problems.ts';
+import { ToolReader } from '../tools/reading.ts';
+import type { Progress, Tool } from '../tools/tool.ts';
+import type { Toolbox } from '../tools/toolbox.ts';
+import { problemResult, resultOf } from './content.ts';
+
+export interface CallsOptions {
+  readonly toolbox: Toolbox;
+  readonly desk: Desk;
+  readonly payerFor: PayerFor;
+  readonly baseUrl: string;
+}
+
+/** Who hears of progress waits for the end; others get the handle of a job, and poll. */
+const patienceMs = 600_000;
+
+export class Calls {
+  readonly #options: CallsOptions;
+  readonly #readers: ReadonlyMap<string, ToolReader>;
+
+  constructor(options: CallsOptions) {
+    this.#options = options;
+    this.#readers = new Map(options.toolbox.tools.map((tool) => [tool.name, new ToolReader(tool)]));
+  }
+
+  /** @throws ProtocolError for a name that no tool has; all else that can go wrong is a result with `isError`. */
+  async call({ params }: CallToolRequest, mcp: ServerContext, context: Omit<RequestContext, 'mediaType'>): Promise<CallToolResult> {
+    const tool = this.#find(params.name);
+    try {
+      return await this.#answer(tool, params.arguments ?? {}, mcp, context);
+    } catch (error) {
+      return problemResult(this.#problem(error, tool, context), this.#options.baseUrl, tool.name, context.id);
+    }
+  }
+
+  async #answer(tool: Tool, given: unknown, mcp: ServerContext, context: Omit<RequestContext, 'mediaType'>): Promise<CallToolResult> {
+    const { desk, payerFor } = this.#options;
+    const reader = this.#readers.get(tool.name) ?? new ToolReader(tool);
+    const reading = reader.read('body', given);
+    const payer = await payerFor(context);
+    const report = reporter(mcp);
+    const raw = reading.options.raw === true;
+    const answered = await desk.answer({
+      tool, reading, payer, via: 'mcp', id: context.id, log: context.log, fileWanted: raw,
+      signal: () => AbortSignal.any([mcp.mcpReq.signal, context.signal]),
+      waitMs: report === undefined ? 0 : patienceMs,
+      ...(report === undefined ? {} : { report }),
+    });
+    return resultOf(answered, raw);
+  }
+
+  #find(name: string): Tool {
+    try {
+      return this.#options.toolbox.get(name);
+    } catch (error) {
+      if (!(error instanceof Problem) || error.type !== unknownTool) throw error;
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, error.members);
+    }
+  }
+
+  #problem(error: unknown, { name }: Tool, { log, id }: Omit<RequestContext, 'mediaType'>): Problem {
+    if (error instanceof Problem) return error;
+    log.error({ err: error, tool: name }, 'call failed');
+    return new Problem(internalFault, `this failed on our side; the log knows it as ${id}`, { cause: error });
+  }
+}
+
+/** Tells progress to who has asked for it; it only ever rises. */
+function reporter({ mcpReq }: ServerContext): ((progress: Progress) => void) | undefined {
+  const progressToken = mcpReq._meta?.progressToken;
+  if (progressToken === undefined) return undefined;
+  let last = -1;
+  return ({ done, message }) => {
+    if (done <= last) return;
+    last = done;
+    mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: done, total: 1, message } }).catch(() => undefined);
+  };
+}

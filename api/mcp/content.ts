@@ -1,0 +1,43 @@
+// A tool's answer as MCP tells it: structured, the same as text, its file as a link and, when small, inside.
+import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server';
+import { problemBody, type Problem } from '../../lib/problem.ts';
+import type { Answered } from '../tools/desk.ts';
+import { envelopeOf, goesAlong } from '../tools/envelope.ts';
+import type { Artifact } from '../tools/tool.ts';
+
+/** What clients can show as an image. SVG is text to them. */
+const images = /^image\/(png|jpeg|gif|webp)$/;
+const texts = /^(text\/|image\/svg\+xml|application\/(json|[a-z0-9.-]+\+(json|xml)|xml)$)/;
+
+/** `raw`: the file is wanted inside whatever its size. */
+export function resultOf(answered: Answered, raw: boolean): CallToolResult {
+  const structuredContent = envelopeOf(answered, false);
+  const { told, ran } = answered;
+  const artifact = ran?.artifact;
+  return {
+    structuredContent,
+    content: [
+      { type: 'text', text: JSON.stringify(structuredContent) },
+      ...(artifact === undefined || told.fileUrl === undefined ? [] : [linkOf(artifact, told.fileUrl)]),
+      ...(artifact !== undefined && (raw || goesAlong(artifact, told)) ? [embedded(artifact, told.fileUrl ?? `moorage:file/${told.requestId}/${artifact.fileName}`)] : []),
+    ],
+  };
+}
+
+export function problemResult(problem: Problem, baseUrl: string, tool: string, requestId: string): CallToolResult {
+  const body = problemBody(problem, baseUrl, `/mcp#${tool}`, requestId);
+  return { isError: true, structuredContent: { problem: body, request_id: requestId }, content: [{ type: 'text', text: JSON.stringify(body) }] };
+}
+
+function linkOf({ fileName, mediaType, bytes }: Artifact, uri: string): ContentBlock {
+  return { type: 'resource_link', uri, name: fileName, mimeType: mediaType, size: bytes.length };
+}
+
+function embedded({ bytes, mediaType }: Artifact, uri: string): ContentBlock {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const data = (): string => buffer.toString('base64');
+  if (images.test(mediaType)) return { type: 'image', data: data(), mimeType: mediaType };
+  if (mediaType.startsWith('audio/')) return { type: 'audio', data: data(), mimeType: mediaType };
+  if (texts.test(mediaType)) return { type: 'resource', resource: { uri, mimeType: mediaType, text: buffer.toString('utf8') } };
+  return { type: 'resource', resource: { uri, mimeType: mediaType, blob: data() } };
+}

@@ -1,0 +1,46 @@
+// The tools as MCP lists them: schemas of input and output, and what a client may assume of each.
+import type { Tool as ListedTool } from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import { describe } from '../tools/endpoints.ts';
+import { envelopeSchema } from '../tools/envelope.ts';
+import { ToolReader } from '../tools/reading.ts';
+import type { Tool } from '../tools/tool.ts';
+import type { Toolbox } from '../tools/toolbox.ts';
+
+export function listTools(toolbox: Toolbox): ListedTool[] {
+  return toolbox.tools.map((tool) => {
+    const off = toolbox.offBecause(tool);
+    return {
+      name: tool.name,
+      title: tool.title,
+      description: `${describe(tool)}${off === undefined ? '' : ` Off here: ${off}.`}`,
+      inputSchema: schemaOf(new ToolReader(tool).shown, 'input'),
+      outputSchema: outputSchema(tool),
+      annotations: {
+        title: tool.title,
+        readOnlyHint: tool.writes !== true,
+        destructiveHint: tool.writes === true,
+        idempotentHint: tool.writes !== true,
+        openWorldHint: tool.openWorld,
+      },
+    };
+  });
+}
+
+/** An answer, or a problem: clients check what a failed call says by the same schema. */
+function outputSchema(tool: Tool): ListedTool['outputSchema'] & object {
+  const { properties, required, ...rest } = schemaOf(envelopeSchema(tool), 'output');
+  const problem = { type: 'object', description: 'RFC 9457 problem, when the call failed: `detail` says what is wrong, and `errors` what to send instead', additionalProperties: true };
+  return {
+    ...rest, type: 'object', properties: { ...properties, problem }, required: ['request_id'], additionalProperties: true,
+    anyOf: [{ required: required ?? [] }, { required: ['problem'] }],
+  };
+}
+
+type ObjectSchema = ListedTool['inputSchema'];
+
+function schemaOf(schema: z.ZodObject, io: 'input' | 'output'): ObjectSchema {
+  const made = z.toJSONSchema(schema, { io, target: 'draft-2020-12' });
+  delete made.$schema;
+  return made as ObjectSchema;
+}

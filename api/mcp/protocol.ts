@@ -1,0 +1,57 @@
+// /mcp: streamable HTTP without sessions. Server and transport are made for each request and go with it; revision 2026-07-28 and those of 2025.
+import { createMcpHandler, McpServer, type McpRequestContext } from '@modelcontextprotocol/server';
+import type { Logger } from '../../lib/log.ts';
+import type { ProtocolMount, RequestContext } from '../endpoint.ts';
+import { name, version } from '../discovery/site.ts';
+import { Calls, type CallsOptions } from './calls.ts';
+import { originGuard } from './guard.ts';
+import { listTools } from './listing.ts';
+
+export interface McpOptions extends CallsOptions {
+  readonly log: Logger;
+}
+
+export interface Mcp extends ProtocolMount {
+  /** Ends open streams. */
+  close(): Promise<void>;
+}
+
+type CallContext = Omit<RequestContext, 'mediaType'>;
+
+/** Longest body; as /t takes. */
+const bodyLimit = 1_500_000;
+const instructions = 'Tools of Moorage. Every answer tells what it cost (cost_usd); without a key, calls draw on a free quota per day. '
+  + 'Send your own key of the model router as Authorization: Bearer sk-… to go on without it. Tools that take long answer with a job: call them again with its id as `job`.';
+
+export function mcpProtocol(options: McpOptions): Mcp {
+  const tools = listTools(options.toolbox);
+  const calls = new Calls(options);
+  const refuse = originGuard(options.baseUrl);
+  const handler = createMcpHandler((context) => serverFor(contextOf(context)), {
+    maxRequestBodySize: bodyLimit,
+    maxSubscriptions: 64,
+    onerror: (error) => { options.log.debug({ err: error }, 'MCP request refused'); },
+  });
+  return {
+    path: '/mcp',
+    async answer(request, context) {
+      return refuse(request) ?? handler.fetch(request, { authInfo: { token: '', clientId: '', scopes: [], extra: { context } } });
+    },
+    close: () => handler.close(),
+  };
+
+  function serverFor(context: CallContext): McpServer {
+    const made = new McpServer({ name: name.toLowerCase(), title: name, version, websiteUrl: options.baseUrl }, {
+      instructions, capabilities: { tools: { listChanged: false } }, cacheHints: { 'tools/list': { ttlMs: 60_000, cacheScope: 'public' }, 'server/discover': { ttlMs: 60_000, cacheScope: 'public' } },
+    });
+    // Schemas and checks are those of the registry, so its own way of registering tools is not used.
+    made.server.setRequestHandler('tools/list', () => ({ tools }));
+    made.server.setRequestHandler('tools/call', (request, mcp) => calls.call(request, mcp, context));
+    return made;
+  }
+}
+
+/** What /mcp handed over with the request; the library passes it on as it is. */
+function contextOf({ authInfo }: McpRequestContext): CallContext {
+  return authInfo?.extra?.['context'] as CallContext;
+}

@@ -1,0 +1,127 @@
+// Takes a call that has been read, and answers it: at once, or as a job where the tool takes long. For /t, /mcp and whoever else.
+import type { Logger } from '../../lib/log.ts';
+import { Problem } from '../../lib/problem.ts';
+import type { Money } from '../ledger/money.ts';
+import type { Payer } from '../models/payer.ts';
+import { problemTypes } from '../problems.ts';
+import { addressOf } from './address.ts';
+import { jobCost } from './cost.ts';
+import type { Told } from './envelope.ts';
+import type { Via } from './metrics.ts';
+import { noArtifact, toolFailed } from './problems.ts';
+import { refuseRaw } from './raw.ts';
+import type { Reading } from './reading.ts';
+import type { Ran, Runner } from './runner.ts';
+import type { Artifact, Progress, Tool } from './tool.ts';
+import type { Toolbox } from './toolbox.ts';
+
+/** How a job stands. */
+export interface JobStanding {
+  readonly id: string;
+  readonly input: Record<string, unknown>;
+  readonly state: 'queued' | 'running' | 'done' | 'failed';
+  readonly progress: number;
+  readonly message: string;
+  readonly createdAt: Date;
+  readonly endedAt: Date | undefined;
+  readonly cost: Money;
+  readonly pending: number;
+  readonly result: Record<string, unknown> | undefined;
+  readonly artifact: { readonly mediaType: string; readonly fileName: string; readonly bytes: number } | undefined;
+  readonly problem: { readonly slug: string; readonly detail: string; readonly members: Readonly<Record<string, unknown>> } | undefined;
+}
+
+interface JobName {
+  readonly id: string;
+  readonly tool: string;
+  readonly owner: string;
+}
+
+/** Calls that outlast a request. */
+export interface LongCalls {
+  begin(call: { readonly tool: string; readonly input: Record<string, unknown>; readonly payer: Payer; readonly session: string | undefined }): Promise<string>;
+  wait(name: JobName, options: { readonly ms: number; readonly signal: AbortSignal; readonly report?: (progress: Progress) => void }): Promise<JobStanding>;
+  artifact(name: JobName): Promise<Artifact | undefined>;
+}
+
+export interface DeskOptions {
+  readonly toolbox: Toolbox;
+  readonly runner: Runner;
+  readonly baseUrl: string;
+  /** Without it, who calls a tool that takes long waits for it. */
+  readonly jobs: LongCalls | undefined;
+}
+
+/** A call that has been read. */
+export interface Asked {
+  readonly tool: Tool;
+  readonly reading: Reading;
+  readonly payer: Payer;
+  readonly via: Via;
+  readonly id: string;
+  readonly signal: () => AbortSignal;
+  readonly log: Logger;
+  readonly fileWanted: boolean;
+  /** How long to wait for a job, where the caller has not said it. */
+  readonly waitMs: number;
+  readonly report?: (progress: Progress) => void;
+}
+
+/** What came of it: a result, or a job that is under way. */
+export interface Answered {
+  readonly ran: Ran | undefined;
+  readonly job: JobStanding | undefined;
+  readonly told: Told;
+}
+
+export class Desk {
+  readonly #options: DeskOptions;
+
+  constructor(options: DeskOptions) {
+    this.#options = options;
+  }
+
+  /** @throws Problem */
+  async answer(asked: Asked): Promise<Answered> {
+    const { tool, reading: { input, options }, fileWanted } = asked;
+    if (fileWanted) refuseRaw(tool);
+    const { jobs } = this.#options;
+    if (jobs !== undefined && options.job !== undefined) return this.#job(jobs, asked, options.job);
+    this.#options.toolbox.refuseOff(tool);
+    if (jobs !== undefined && tool.long === true) return this.#job(jobs, asked, await jobs.begin({ tool: tool.name, input, payer: asked.payer, session: options.s }));
+    const { payer, via, id, signal, log, report } = asked;
+    const ran = await this.#options.runner.run({ tool, input, payer, via, id, signal, log, fileWanted, session: options.s, ...(report === undefined ? {} : { report }) });
+    const fileUrl = ran.artifact === undefined ? undefined : addressOf({ tool, input, session: options.s, baseUrl: this.#options.baseUrl }, { raw: true });
+    return { ran, job: undefined, told: { tool, requestId: id, fileUrl } };
+  }
+
+  async #job(jobs: LongCalls, { tool, payer, id: requestId, reading: { options }, fileWanted, waitMs, signal, report }: Asked, id: string): Promise<Answered> {
+    const { baseUrl } = this.#options;
+    const name = { id, tool: tool.name, owner: payer.owner };
+    const ms = options.wait === undefined ? waitMs : options.wait * 1_000;
+    const job = await jobs.wait(name, { ms, signal: signal(), ...(report === undefined ? {} : { report }) });
+    if (job.state === 'failed') throw failed(job);
+    const pollUrl = `${baseUrl}/t/${tool.name}?job=${id}`;
+    const told: Told = { tool, requestId, fileUrl: job.artifact === undefined ? undefined : `${pollUrl}&raw=1`, pollUrl };
+    // Who begins a job gets its handle in any case.
+    if (fileWanted && options.job !== undefined) refuseMissing(job, tool);
+    return { job, told, ran: job.state === 'done' ? await ranOf(jobs, name, job) : undefined };
+  }
+}
+
+async function ranOf(jobs: LongCalls, name: JobName, job: JobStanding): Promise<Ran> {
+  const artifact = job.artifact === undefined ? undefined : await jobs.artifact(name);
+  const latencyMs = job.endedAt === undefined ? 0 : job.endedAt.getTime() - job.createdAt.getTime();
+  return { result: job.result ?? {}, artifact, latencyMs, cost: jobCost(job), quota: undefined };
+}
+
+function refuseMissing(job: JobStanding, { name }: Tool): void {
+  if (job.state !== 'done') throw new Problem(noArtifact, `the job is ${job.state} and has no file yet; ask again, with wait=60`, { headers: { 'retry-after': '5' } });
+  if (job.artifact === undefined) throw new Problem(noArtifact, `${name} made no file in this job; leave raw out to get its answer`);
+}
+
+/** The problem that ended a job, as it would have ended a call. */
+function failed({ id, problem }: JobStanding): Problem {
+  const type = problemTypes.find(({ slug }) => slug === problem?.slug) ?? toolFailed;
+  return new Problem(type, problem?.detail ?? 'the job failed', { members: { ...problem?.members, job: id } });
+}

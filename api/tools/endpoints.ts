@@ -1,0 +1,126 @@
+// GET and POST /t/<tool> of every tool, GET /t, and what is said of a tool that there is not.
+import { z } from 'zod';
+import type { ProblemType } from '../../lib/problem.ts';
+import { defineEndpoint, type Endpoint, type RequestContext } from '../endpoint.ts';
+import * as models from '../models/problems.ts';
+import { rateLimitHeaders } from '../models/quota.ts';
+import type { Desk } from './desk.ts';
+import { envelopeOf, envelopeSchema } from './envelope.ts';
+import { fetchProblems } from './fetch/problems.ts';
+import { listEndpoint } from './list.ts';
+import type { PayerFor } from './payers.ts';
+import * as problems from './problems.ts';
+import { serviceOff } from './backing.ts';
+import { rawResponse } from './raw.ts';
+import { ToolReader, type Reading } from './reading.ts';
+import { limitOf } from './runner.ts';
+import { formatMoney, parseMoney } from '../ledger/money.ts';
+import type { Tool } from './tool.ts';
+import type { Toolbox } from './toolbox.ts';
+
+export interface ToolEndpointsOptions {
+  readonly toolbox: Toolbox;
+  readonly desk: Desk;
+  readonly payerFor: PayerFor;
+  readonly baseUrl: string;
+}
+
+/** Longest JSON body of a call. */
+const bodyLimit = 1_500_000;
+const json = 'application/json';
+
+export function toolEndpoints(options: ToolEndpointsOptions): Endpoint[] {
+  const { toolbox, baseUrl } = options;
+  return [listEndpoint(toolbox, baseUrl), ...toolbox.tools.flatMap((tool) => endpointsOf(tool, options)), ...unknownEndpoints(toolbox)];
+}
+
+function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endpoint] {
+  const reader = new ToolReader(tool);
+  const name = pascal(tool.name);
+  const common = {
+    path: `/t/${tool.name}`,
+    tag: 'tools',
+    summary: tool.title,
+    description: describe(tool),
+    output: envelopeSchema(tool),
+    outputDescription: tool.artifacts === undefined ? 'The result, with what it cost.' : 'The result, with what it cost; with raw=1, the bytes of its file.',
+    produces: [json, ...(tool.artifacts ?? [])],
+    problems: problemsOf(tool),
+  };
+  return [
+    defineEndpoint({
+      ...common, method: 'GET', operation: `call${name}`, query: reader.shown,
+      read: ({ query }) => ({ params: {}, query: reader.read('query', query) as unknown as Record<string, unknown>, body: undefined }),
+      handler: ({ query }, context) => answer(tool, query as unknown as Reading, context, options),
+    }),
+    defineEndpoint({
+      ...common, method: 'POST', operation: `post${name}`, query: reader.options, body: reader.shown, bodyLimit,
+      read: ({ query, body }) => ({ params: {}, query: {}, body: reader.readBoth(query, body) as unknown as Record<string, unknown> }),
+      handler: ({ body }, context) => answer(tool, body as unknown as Reading, context, options),
+    }),
+  ];
+}
+
+async function answer(tool: Tool, reading: Reading, context: RequestContext, { desk, payerFor }: ToolEndpointsOptions): Promise<Response> {
+  // Who accepts no JSON wants the file.
+  const fileWanted = reading.options.raw ?? context.mediaType !== json;
+  const payer = await payerFor(context);
+  const answered = await desk.answer({ tool, reading, payer, via: 'http', id: context.id, signal: () => context.signal, log: context.log, fileWanted, waitMs: 0 });
+  const { ran } = answered;
+  const headers = { 'cache-control': 'no-store', ...rateLimitHeaders(ran?.quota, payer, Date.now()) };
+  if (fileWanted && ran?.artifact !== undefined) return rawResponse(ran.artifact, ran.cost, headers);
+  return Response.json(envelopeOf(answered, true), { headers });
+}
+
+/** Also for names that nobody has yet: they are told which tools there are. */
+function unknownEndpoints(toolbox: Toolbox): Endpoint[] {
+  return (['GET', 'POST'] as const).map((method) => defineEndpoint({
+    method,
+    path: '/t/{tool}',
+    operation: method === 'GET' ? 'callUnknownTool' : 'postUnknownTool',
+    tag: 'tools',
+    summary: 'A tool that there is not',
+    description: 'Every tool has a path of its own; any other name is answered with the names that are written most like it.',
+    params: z.object({ tool: z.string().describe('Name of a tool') }),
+    query: z.looseObject({}),
+    output: z.never(),
+    outputDescription: 'Never answered.',
+    problems: [problems.unknownTool],
+    handler: ({ params }) => Promise.reject(refusal(() => toolbox.get(params.tool))),
+  }));
+}
+
+function refusal(attempt: () => unknown): Error {
+  try {
+    attempt();
+  } catch (error) {
+    if (error instanceof Error) return error;
+  }
+  return new Error('a tool with this name has no endpoint');
+}
+
+/** What the documents say of a tool: its own words, its price, and what is true of every tool. */
+export function describe(tool: Tool): string {
+  const price = parseMoney(tool.price);
+  const aliases = Object.entries(tool.aliases).map(([alias, field]) => `\`${alias}\` for \`${field}\``);
+  return [
+    tool.description,
+    `Price: ${price === 0n ? 'nothing' : `${formatMoney(price)} USD a call`}${tool.asksModels === true ? ', and what its model calls are billed' : ''}; a call that fails is not charged for. Ends after ${limitOf(tool) / 1000} s.`,
+    ...(aliases.length === 0 ? [] : [`Also taken: ${aliases.join(', ')}.`]),
+  ].join(' ');
+}
+
+function problemsOf(tool: Tool): ProblemType[] {
+  const { quotaExhausted, keyRefused, modelsUnconfigured, routerUnavailable, ledgerUnavailable, ledgerUnconfigured } = models;
+  return [
+    quotaExhausted, keyRefused, modelsUnconfigured, routerUnavailable, ledgerUnavailable, ledgerUnconfigured,
+    problems.toolFailed, problems.toolLimit, problems.unprocessable, problems.noArtifact, problems.toolBusy, problems.tooManyCalls,
+    ...(tool.needs === undefined ? [] : [serviceOff]),
+    ...(tool.openWorld ? fetchProblems : []),
+    ...(tool.asksModels === true ? [models.keyRequired, models.keyOutOfCredit, models.modelFailed, models.modelTimeout, models.modelRefused] : []),
+  ];
+}
+
+function pascal(name: string): string {
+  return name.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+}

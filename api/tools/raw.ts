@@ -1,0 +1,33 @@
+// Answers with the bytes of a tool's file, so that a browser can do no harm with what strangers had made.
+import { Problem } from '../../lib/problem.ts';
+import { formatMoney, zero } from '../ledger/money.ts';
+import type { Cost } from './cost.ts';
+import { noArtifact } from './problems.ts';
+import type { Artifact, Tool } from './tool.ts';
+
+/** What a browser may show by itself; all else is saved. */
+const shown = /^(image\/|audio\/|text\/plain|application\/pdf|application\/json)/;
+
+/** @throws Problem (no-artifact) when the tool never makes a file */
+export function refuseRaw({ name, artifacts }: Tool): void {
+  if (artifacts !== undefined && artifacts.length > 0) return;
+  throw new Problem(noArtifact, `${name} makes no file; leave raw out to get its answer as JSON`, {
+    errors: [{ in: 'query', field: 'raw', message: 'asks for a file, and this tool makes none', mend: 'leave it out' }],
+  });
+}
+
+export function rawResponse({ bytes, mediaType, fileName }: Artifact, { known, source }: Cost, headers: Readonly<Record<string, string>>): Response {
+  const name = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(fileName) ? fileName : 'file';
+  return new Response(bytes as Uint8Array<ArrayBuffer>, {
+    headers: {
+      ...headers,
+      'content-type': mediaType,
+      'content-length': String(bytes.length),
+      'content-disposition': `${shown.test(mediaType) ? 'inline' : 'attachment'}; filename="${name}"`,
+      // An SVG opened from here is a document of this origin: it may run nothing and fetch nothing.
+      ...(mediaType === 'application/pdf' ? {} : { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; sandbox" }),
+      'x-cost-source': source,
+      ...(source === 'pending' && known === zero ? {} : { 'x-cost-usd': formatMoney(known) }),
+    },
+  });
+}

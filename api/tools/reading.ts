@@ -1,0 +1,115 @@
+// Reads what a caller sent to a tool: aliases, text turned into types, the options that every tool takes, all faults named at once.
+import { z } from 'zod';
+import type { FieldError } from '../../lib/problem.ts';
+import { invalid, readInput } from '../validation.ts';
+import { coerceQuery } from './coerce.ts';
+import type { Tool } from './tool.ts';
+
+/** Where the fields of a call stand. */
+export type Part = 'query' | 'body';
+
+const commonFields = {
+  s: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'is not 1 to 64 letters, digits, ".", "_" or "-"').optional()
+    .describe('Session name of your choice, to group calls and to keep memory apart: 1 to 64 letters, digits, ".", "_" or "-"'),
+  raw: z.boolean().optional().describe('1: answer with the bytes of the file that the tool makes, instead of JSON'),
+};
+const longFields = {
+  wait: z.int().min(0).max(60).optional().describe('Seconds to wait for the result, 0 to 60; 0 when left out: a handle to poll is answered at once'),
+  job: z.string().regex(/^[A-Za-z0-9_-]{8,64}$/, 'is not the id of a job').optional().describe('Id of a job that was started before: answers how it stands, or its result'),
+};
+const optionFields = { ...commonFields, ...longFields };
+const optionNames: ReadonlySet<string> = new Set(Object.keys(optionFields));
+export interface CallOptions {
+  readonly s?: string | undefined;
+  readonly raw?: boolean | undefined;
+  readonly wait?: number | undefined;
+  readonly job?: string | undefined;
+}
+
+/** What was asked: a call with this input, or, with `job` among the options, how one stands. */
+export interface Reading {
+  readonly options: CallOptions;
+  readonly input: Record<string, unknown>;
+}
+
+export class ToolReader {
+  readonly #tool: Tool;
+  readonly #fields: z.ZodObject;
+  readonly #jobOnly: z.ZodObject;
+  /** The fields of a call, options included, as documents show them. */
+  readonly shown: z.ZodObject;
+  /** The options alone. */
+  readonly options: z.ZodObject;
+
+  constructor(tool: Tool) {
+    this.#tool = tool;
+    const own = tool.long === true ? optionFields : commonFields;
+    const clash = [...Object.keys(tool.input.shape), ...Object.keys(tool.aliases)].find((name) => optionNames.has(name));
+    if (clash !== undefined) throw new TypeError(`${tool.name}: the field ${clash} is an option of every tool`);
+    this.options = z.strictObject(own);
+    this.#fields = z.strictObject({ ...tool.input.shape, ...own }).describe(`fields of ${tool.name}`);
+    this.#jobOnly = z.strictObject(own);
+    this.shown = tool.long === true ? z.strictObject({ ...optionally(tool.input.shape), ...own }) : this.#fields;
+  }
+
+  /** @throws Problem (invalid-request) that names every field that is wrong */
+  read(part: Part, given: unknown): Reading {
+    if (!isFields(given)) return readPart(part, this.#fields, given) as never;
+    const renamed = this.#renamed(part, given);
+    const typed = part === 'query' ? coerceQuery(this.#fields, renamed as Record<string, string | string[]>) : renamed;
+    const schema = this.#tool.long === true && typed['job'] !== undefined ? this.#jobOnly : this.#fields;
+    const read = readPart(part, schema, typed);
+    const { left: input, taken } = split(read);
+    return { options: taken, input: schema === this.#fields ? this.#refined(part, typed, input) : {} };
+  }
+
+  /** A body, and options that may stand in the query beside it; those in the body come first. @throws Problem (invalid-request) */
+  readBoth(query: Readonly<Record<string, string | string[]>>, body: unknown): Reading {
+    const beside = readPart('query', this.options, coerceQuery(this.options, query));
+    const { options, input } = this.read('body', isFields(body) && body['job'] === undefined && beside['job'] !== undefined ? { ...body, job: beside['job'] } : body);
+    return { options: { ...beside, ...options }, input };
+  }
+
+  /** Fields of a tool may depend on each other; the rules for that are on its schema as a whole. */
+  #refined(part: Part, typed: Record<string, unknown>, input: Record<string, unknown>): Record<string, unknown> {
+    const { input: schema } = this.#tool;
+    if ((schema._zod.def.checks ?? []).length === 0) return input;
+    return readPart(part, schema, split(typed).left);
+  }
+
+  #renamed(part: Part, given: Record<string, unknown>): Record<string, unknown> {
+    const { aliases } = this.#tool;
+    const named = new Map<string, string>();
+    const errors: FieldError[] = [];
+    const entries = Object.entries(given).map(([name, value]): [string, unknown] => {
+      const field = Object.hasOwn(aliases, name) ? (aliases[name] ?? name) : name;
+      const other = named.get(field);
+      if (other !== undefined) errors.push({ in: part, field: name, message: `says the same as ${other}, which is given too`, mend: `send ${field} alone` });
+      named.set(field, name);
+      return [field, value];
+    });
+    if (errors.length > 0) throw invalid(errors);
+    return Object.fromEntries(entries);
+  }
+}
+
+function readPart(part: Part, schema: z.ZodObject, given: unknown): Record<string, unknown> {
+  if (part === 'query') return readInput({ query: schema }, { params: {}, query: given as Record<string, string>, body: undefined }).query;
+  return readInput({ body: schema }, { params: {}, query: {}, body: given }).body;
+}
+
+function split(fields: Record<string, unknown>): { left: Record<string, unknown>; taken: Record<string, unknown> } {
+  const entries = Object.entries(fields);
+  return {
+    left: Object.fromEntries(entries.filter(([name]) => !optionNames.has(name))),
+    taken: Object.fromEntries(entries.filter(([name]) => optionNames.has(name))),
+  };
+}
+
+function optionally(shape: z.ZodObject['shape']): Record<string, z.ZodType> {
+  return Object.fromEntries(Object.entries(shape).map(([name, field]) => [name, (field as z.ZodType).optional()]));
+}
+
+function isFields(given: unknown): given is Record<string, unknown> {
+  return typeof given === 'object' && given !== null && !Array.isArray(given);
+}

@@ -1,0 +1,185 @@
+// Runs a call of a tool: a place, the money, the time limit, the answer checked. The one way for /t, /mcp and whoever else.
+import { randomUUID } from 'node:crypto';
+import type { Logger } from '../../lib/log.ts';
+import { Problem } from '../../lib/problem.ts';
+import { toolAccount } from '../ledger/accounts.ts';
+import { moneyToNumber, parseMoney, zero, type Money } from '../ledger/money.ts';
+import type { Bookings, Held } from '../models/bookings.ts';
+import type { Payer } from '../models/payer.ts';
+import type { Quota } from '../models/quota.ts';
+import { costOf, withCost, type Cost, type Spent } from './cost.ts';
+import type { Gate } from './gate.ts';
+import type { ToolMetrics, Via } from './metrics.ts';
+import { noArtifact, toolBusy, toolLimit } from './problems.ts';
+import type { Spender } from './spending.ts';
+import type { Artifact, Progress, Tool, ToolAnswer, ToolContext } from './tool.ts';
+
+/** A spender that keeps account. */
+export interface CountingSpender extends Spender {
+  readonly spent: Spent & { readonly quota: Quota | undefined };
+}
+
+export interface RunnerOptions {
+  /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there are no books */
+  readonly bookings: () => Bookings;
+  readonly spenderFor: (payer: Payer, call: Pick<ToolCall, 'announce'> & { readonly signal: AbortSignal }) => CountingSpender;
+  readonly gate: Gate;
+  readonly metrics: ToolMetrics;
+}
+
+export interface ToolCall {
+  readonly tool: Tool;
+  /** As the tool's input schema gave it. */
+  readonly input: Record<string, unknown>;
+  readonly payer: Payer;
+  readonly session: string | undefined;
+  readonly via: Via;
+  /** Id of the request, signal that ends with the caller, and log. */
+  readonly id: string;
+  readonly signal: () => AbortSignal;
+  readonly log: Logger;
+  /** Refuse an answer without a file, before it is charged for. */
+  readonly fileWanted?: boolean;
+  readonly report?: (progress: Progress) => void;
+  /** Hears the id of each hold before it is made: of the tariff, and of model calls. */
+  readonly announce?: (hold: string) => Promise<void>;
+}
+
+/** What came of a call. */
+export interface Ran {
+  readonly result: Record<string, unknown>;
+  readonly artifact: Artifact | undefined;
+  readonly cost: Cost;
+  readonly latencyMs: number;
+  /** The caller's quota afterwards, where there is one. */
+  readonly quota: Quota | undefined;
+}
+
+const usualMs = 30_000;
+const longMs = 600_000;
+const nothingSpent: Spent & { readonly quota: undefined } = { cost: zero, pending: 0, calls: 0, quota: undefined };
+
+/** How long a call of this tool may take. */
+export function limitOf({ limitMs, long }: Tool): number {
+  return limitMs ?? (long === true ? longMs : usualMs);
+}
+
+export class Runner {
+  readonly #options: RunnerOptions;
+  readonly #tariffs = new Map<string, Money>();
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+  }
+
+  /** @throws Problem: of the tool, or too-many-calls, tool-busy, tool-limit, quota-exhausted, ledger-unconfigured ... A call that fails is not charged for. */
+  async run(call: ToolCall): Promise<Ran> {
+    const { tool, via } = call;
+    const since = performance.now();
+    const ended = (outcome: string): void => { this.#options.metrics.called(tool.name, via, outcome, (performance.now() - since) / 1000); };
+    try {
+      const ran = await this.#booked(call, since);
+      ended('answered');
+      this.#options.metrics.cost(tool.name, moneyToNumber(ran.cost.known));
+      return ran;
+    } catch (error) {
+      ended(error instanceof Problem ? error.type.slug : 'fault');
+      throw error;
+    }
+  }
+
+  async #booked(call: ToolCall, since: number): Promise<Ran> {
+    const { tool, payer } = call;
+    const tariff = this.#tariffOf(tool);
+    const leave = this.#options.gate.enter(payer.owner);
+    const held = await this.#hold(call, tariff).catch((error: unknown) => { leave(); throw error; });
+    const work = new Work(call, this.#options.spenderFor);
+    try {
+      const { result, artifact } = await work.done(leave);
+      const checked = tool.output.parse(result);
+      if (call.fileWanted === true && artifact === undefined) throw new Problem(noArtifact, `${tool.name} made no file in this call; leave raw out to get its answer`);
+      const latencyMs = Math.round(performance.now() - since);
+      const quota = await this.#settle(call, held, tariff, latencyMs);
+      return { result: checked, artifact, latencyMs, cost: costOf(tariff, work.spent), quota: quota ?? work.spent.quota };
+    } catch (error) {
+      if (held !== undefined) await this.#options.bookings().void(held);
+      throw error instanceof Problem ? withCost(error, work.spent) : error;
+    }
+  }
+
+  async #hold({ tool, payer, announce }: ToolCall, tariff: Money): Promise<Held | undefined> {
+    if (tariff === zero) return undefined;
+    const bookings = this.#options.bookings();
+    const id = randomUUID();
+    await announce?.(id);
+    return bookings.hold({
+      id, payer, most: tariff, ttlMs: limitOf(tool) + 60_000, credit: { account: toolAccount(tool.name), limit: null },
+    });
+  }
+
+  async #settle({ payer }: ToolCall, held: Held | undefined, tariff: Money, latencyMs: number): Promise<Quota | undefined> {
+    if (held === undefined) return undefined;
+    return this.#options.bookings().settle(held, { cost: tariff, source: 'tariff', usage: { kind: 'tool', caller: payer.owner, latencyMs } });
+  }
+
+  #tariffOf({ name, price }: Tool): Money {
+    const known = this.#tariffs.get(name) ?? parseMoney(price);
+    this.#tariffs.set(name, known);
+    return known;
+  }
+}
+
+/** A tool at work, with its limit of time. */
+class Work {
+  readonly #call: ToolCall;
+  readonly #spenderFor: RunnerOptions['spenderFor'];
+  readonly #over = new AbortController();
+  #signal: AbortSignal | undefined;
+  #spender: CountingSpender | undefined;
+
+  constructor(call: ToolCall, spenderFor: RunnerOptions['spenderFor']) {
+    this.#call = call;
+    this.#spenderFor = spenderFor;
+  }
+
+  get spent(): CountingSpender['spent'] {
+    return this.#spender?.spent ?? nothingSpent;
+  }
+
+  /** `leave` is called when the tool has really ended, which may be after the limit. */
+  async done(leave: () => void): Promise<ToolAnswer<Record<string, unknown>>> {
+    const { tool, input } = this.#call;
+    const limit = limitOf(tool);
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      const problem = new Problem(toolLimit, `${tool.name} did not finish within ${limit / 1000} s, and was ended`, { members: { limit_ms: limit } });
+      late.reject(problem);
+      this.#over.abort(problem);
+    }, limit);
+    const working = tool.run(input, this.#context());
+    void working.catch(() => undefined).finally(leave);
+    try {
+      return await Promise.race([working, late.promise]);
+    } catch (error) {
+      if (error instanceof Problem || this.#signal?.aborted !== true) throw error;
+      throw new Problem(toolBusy, 'the call was ended before it was done; try again', { headers: { 'retry-after': '1' }, cause: error });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Signal and spender are made when they are asked for: most tools need neither. */
+  #context(): ToolContext {
+    const { id, session, payer, log, report } = this.#call;
+    const signal = (): AbortSignal => (this.#signal ??= AbortSignal.any([this.#call.signal(), this.#over.signal]));
+    const models = (): CountingSpender => (this.#spender ??= this.#spenderFor(payer, { signal: signal(), ...(this.#call.announce === undefined ? {} : { announce: this.#call.announce }) }));
+    return {
+      id, session, log,
+      owner: payer.owner,
+      keyed: payer.kind === 'key',
+      get signal() { return signal(); },
+      get models() { return models(); },
+      report: report ?? (() => undefined),
+    };
+  }
+}

@@ -1,0 +1,73 @@
+// Makes the tools, what they work with, and the ways in to them.
+import type { Registry } from 'prom-client';
+import type { Logger } from '../../lib/log.ts';
+import type { Endpoint } from '../endpoint.ts';
+import { mcpProtocol, type Mcp } from '../mcp/protocol.ts';
+import type { ModelSettings } from '../models/config.ts';
+import type { Models } from '../models/start.ts';
+import type { ToolSettings } from './config.ts';
+import { Desk } from './desk.ts';
+import { toolEndpoints } from './endpoints.ts';
+import type { Fetcher } from './fetch/fetcher.ts';
+import { Gate } from './gate.ts';
+import { toolMetrics } from './metrics.ts';
+import { ModelSpender } from './model-spender.ts';
+import { payers, type PayerFor } from './payers.ts';
+import { toolRegistry } from './registry.ts';
+import { Runner } from './runner.ts';
+import type { HostedAppSummary, ToolServices } from './services.ts';
+import type { Tool } from './tool.ts';
+import { Toolbox } from './toolbox.ts';
+import type { Workers } from './workers/workers.ts';
+
+export interface ToolsOptions {
+  readonly settings: ToolSettings;
+  readonly modelSettings: ModelSettings;
+  readonly models: Models;
+  readonly baseUrl: string;
+  readonly registry: Registry;
+  readonly log: Logger;
+  readonly fetcher: Fetcher;
+  readonly workers: Workers;
+  readonly apps: () => readonly HostedAppSummary[];
+  /** Makes the tools; default all of the registry. */
+  readonly make?: (services: ToolServices) => readonly Tool[];
+}
+
+export interface Tools {
+  readonly toolbox: Toolbox;
+  readonly desk: Desk;
+  readonly payerFor: PayerFor;
+  readonly mcp: Mcp;
+  /** What discovery documents are to say of them. */
+  readonly offered: { readonly tools: readonly Tool[]; readonly off: (tool: Tool) => string | undefined };
+  readonly endpoints: Endpoint[];
+}
+
+export function startTools(options: ToolsOptions): Tools {
+  const { settings, modelSettings, models, baseUrl, registry } = options;
+  const { catalog, services, books } = models;
+  const { maxTokens } = modelSettings;
+  const made = (options.make ?? toolRegistry)({
+    baseUrl, catalog, maxTokens, urls: settings.urls, fetcher: options.fetcher, workers: options.workers, apps: options.apps, database: () => books.get().database,
+  });
+  const toolbox = new Toolbox({ tools: made, urls: settings.urls, modelsMissing: missingSetting(modelSettings) });
+  const gate = new Gate(settings);
+  const runner = new Runner({
+    gate,
+    metrics: toolMetrics(registry, () => gate.taken),
+    bookings: () => books.get().bookings,
+    spenderFor: (payer, call) => new ModelSpender({ services, maxTokens, catalog, payer, ...call }),
+  });
+  const limits = { router: modelSettings.router?.kind ?? 'none', freeQuota: modelSettings.freeQuota, dailyCap: modelSettings.dailyCap };
+  const payerFor = payers({ limits, routerSet: modelSettings.router !== undefined, services });
+  const desk = new Desk({ toolbox, runner, baseUrl, jobs: undefined });
+  const mcp = mcpProtocol({ toolbox, desk, payerFor, baseUrl, log: options.log });
+  const offered = { tools: toolbox.tools, off: (tool: Tool) => toolbox.offBecause(tool) };
+  return { toolbox, desk, payerFor, mcp, offered, endpoints: toolEndpoints({ toolbox, desk, payerFor, baseUrl }) };
+}
+
+function missingSetting({ router, databaseUrl }: ModelSettings): string | undefined {
+  if (router === undefined) return 'this asks models; whoever runs this installation sets MOORAGE_ROUTER_URL and MOORAGE_ROUTER_KEY to a model router';
+  return databaseUrl === undefined ? 'this asks models, which has to be booked; whoever runs this installation sets DATABASE_URL to a PostgreSQL server' : undefined;
+}

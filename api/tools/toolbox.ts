@@ -1,0 +1,70 @@
+// The tools by name: finds one, says what is written most like a wrong name, and whether one is switched on here.
+import { distance } from 'fastest-levenshtein';
+import { Problem } from '../../lib/problem.ts';
+import { offBecause, serviceOff, type ServiceUrls } from './backing.ts';
+import { unknownTool } from './problems.ts';
+import type { Tool } from './tool.ts';
+
+export interface ToolboxOptions {
+  readonly tools: readonly Tool[];
+  readonly urls: ServiceUrls;
+  /** What is missing for asking models; undefined where nothing is. */
+  readonly modelsMissing: string | undefined;
+}
+
+export class Toolbox {
+  readonly tools: readonly Tool[];
+  readonly #options: ToolboxOptions;
+  readonly #byName: ReadonlyMap<string, Tool>;
+
+  constructor(options: ToolboxOptions) {
+    this.#options = options;
+    this.tools = options.tools;
+    this.#byName = new Map(options.tools.map((tool) => [tool.name, tool]));
+  }
+
+  /** @throws Problem (unknown-tool) */
+  get(name: string): Tool {
+    const tool = this.#byName.get(name);
+    if (tool === undefined) throw unknown(name, [...this.#byName.keys()]);
+    return tool;
+  }
+
+  /** Why a tool cannot work here, and which value to set; undefined when it can. */
+  offBecause({ needs, asksModels }: Tool): string | undefined {
+    if (needs !== undefined && this.#options.urls[needs] === undefined) return offBecause(needs);
+    return asksModels === true ? this.#options.modelsMissing : undefined;
+  }
+
+  /** @throws Problem (service-off) when the service of this tool is off */
+  refuseOff({ needs }: Tool): void {
+    if (needs !== undefined && this.#options.urls[needs] === undefined) throw new Problem(serviceOff, offBecause(needs), { members: { service: needs } });
+  }
+}
+
+function unknown(name: string, names: readonly string[]): Problem {
+  const nearest = nearestNames(name, names);
+  const hint = nearest.length === 0 ? 'GET /t lists the tools' : `did you mean ${nearest.join(' or ')}? GET /t lists all`;
+  return new Problem(unknownTool, `there is no tool ${JSON.stringify(name.slice(0, 60))}; ${hint}`, { members: { nearest } });
+}
+
+/** At most three names that are written most like this one; those that share no more than chance are left out. */
+export function nearestNames(name: string, names: readonly string[]): string[] {
+  const asked = plain(name.slice(0, 60));
+  return names
+    .map((known) => ({ known, far: farness(asked, plain(known)) }))
+    .filter(({ far }) => far <= 0.5)
+    .sort((a, b) => a.far - b.far)
+    .slice(0, 3)
+    .map(({ known }) => known);
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+}
+
+/** 0: the same. 1: nothing in common. A part of a name counts as near. */
+function farness(asked: string, known: string): number {
+  if (asked.length >= 4 && (known.includes(asked) || asked.includes(known))) return 0.25;
+  return distance(asked, known) / Math.max(asked.length, known.length, 1);
+}
