@@ -14,10 +14,13 @@ const maximumPushBytes = 512 * 1024 * 1024;
 const maximumFetchRequestBytes = 16 * 1024 * 1024;
 const requestMs = 10 * 60_000;
 const atOnce = 16;
+/** Requests that wait for a place. git does not try again after a 503, so a rush of builds must not get one. */
+const mostWaiting = 512;
 /** Most of an answer that is kept while its request is still coming. */
 const earlyBytes = 1024 * 1024;
 
 let running = 0;
+const waiting: (() => void)[] = [];
 
 interface Target {
   owner: string;
@@ -172,6 +175,35 @@ function serve(request: IncomingMessage, response: ServerResponse, target: Targe
   });
 }
 
+/** Waits for a place, first come first served. False when there is none to wait for or the caller has gone, and then there is none to leave. */
+function enter(response: ServerResponse): Promise<boolean> {
+  return new Promise((done) => {
+    const begin = (): void => {
+      response.off('close', giveUp);
+      running += 1;
+      done(true);
+    };
+    const giveUp = (): void => {
+      waiting.splice(waiting.indexOf(begin), 1);
+      done(false);
+    };
+    if (response.destroyed) { done(false); return; }
+    if (waiting.length >= mostWaiting) {
+      refuse(response, 503, 'too many git requests at once', { 'retry-after': '2' });
+      done(false);
+      return;
+    }
+    if (running < atOnce) { begin(); return; }
+    response.once('close', giveUp);
+    waiting.push(begin);
+  });
+}
+
+function leave(): void {
+  running -= 1;
+  waiting.shift()?.();
+}
+
 async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.url === '/healthz') { response.end('ok\n'); return; }
   const target = parseTarget(request.method ?? '', request.url ?? '');
@@ -185,9 +217,8 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
     if (!target.push) { refuse(response, 404, `there is no repository ${target.owner}/${target.name}; a push makes it`); return; }
     await create(folder);
   }
-  if (running >= atOnce) { refuse(response, 503, 'too many git requests at once', { 'retry-after': '2' }); return; }
-  running += 1;
-  await serve(request, response, target).finally(() => { running -= 1; });
+  if (!(await enter(response))) return;
+  await serve(request, response, target).finally(leave);
 }
 
 const server = createServer((request, response) => {

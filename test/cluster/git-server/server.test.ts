@@ -83,6 +83,27 @@ test('an answer does not begin before its request has ended', async () => {
   assert.match(answer, /^HTTP\/1\.1 200 /);
 });
 
+test('more requests than are served at once wait for a place, and one that goes away leaves it to the next', async () => {
+  const { hostname, port } = new URL(base);
+  const held = Array.from({ length: 16 }, () => connect(Number(port), hostname));
+  for (const socket of held) {
+    socket.on('error', () => undefined).resume();
+    socket.write(['POST /local/app.git/git-upload-pack HTTP/1.1', `Host: ${hostname}`, 'Content-Type: application/x-git-upload-pack-request', 'Transfer-Encoding: chunked', '', '1', '0', ''].join('\r\n'));
+  }
+  const question = `${base}/local/app.git/info/refs?service=git-upload-pack`;
+  const left = new AbortController();
+  const gone = fetch(question, { signal: left.signal }).then(() => 'answered', () => 'gone');
+  const statuses: number[] = [];
+  const asked = Promise.all(Array.from({ length: 20 }, async () => { statuses.push((await probe(question)).status); }));
+  await sleep(1_000);
+  assert.deepEqual(statuses, []);
+  left.abort();
+  assert.equal(await gone, 'gone');
+  for (const socket of held) socket.destroy();
+  await asked;
+  assert.deepEqual(new Set(statuses), new Set([200]));
+});
+
 for (const path of ['/', '/local/app.git/HEAD', '/local/app.git/objects/info/packs', '/../etc/app.git/info/refs?service=git-upload-pack', '/local/..%2f..git/info/refs?service=git-upload-pack', '/.x/app.git/info/refs?service=git-upload-pack', '/local/a..b.git/info/refs?service=git-upload-pack', '/local/app.git/info/refs', '/local/app.git/git-upload-pack']) {
   test(`GET ${path} is not answered by git`, async () => {
     assert.equal((await probe(`${base}${path}`)).status, 404);
