@@ -191,6 +191,7 @@ export const status = z.object({
     .describe('Where the newest revision stands, in a word.'),
   since: timestamp.optional().describe('Since when it has been in this phase.'),
   url: z.string().optional().describe('Where the app answers.'),
+  warning: z.string().max(300).optional().describe('What is amiss with an app that answers, like errors on /.'),
   shortCommit: z.string().max(12).optional().describe('First characters of source.commit, for the column COMMIT.'),
   source: z.object({
     commit: z.string().describe('Newest commit of the revision.'),

@@ -36,7 +36,7 @@ export interface PublicProgress {
  * was refused in `problem`, and neither takes the `live` away.
  */
 export type PublicStatus =
-  | { readonly status: 'live'; readonly url: string; readonly commit: string; readonly since: string; readonly update?: PublicProgress; readonly problem?: PublicReason }
+  | { readonly status: 'live'; readonly url: string; readonly commit: string; readonly since: string; readonly warning?: string; readonly update?: PublicProgress; readonly problem?: PublicReason }
   | ({ readonly status: 'in_pipeline' } & PublicProgress)
   | { readonly status: 'rejected'; readonly reason: PublicReason; readonly since?: string; readonly commit?: string };
 
@@ -70,6 +70,7 @@ function live(status: HostedAppStatus, served: NonNullable<HostedAppStatus['serv
     commit: served.commit,
     since: served.since,
     ...(moving ? { update: progress(status) } : {}),
+    ...optional('warning', status.warning),
     ...optional('problem', status.rejection),
   };
 }

@@ -53,6 +53,7 @@ export const statusView = z.looseObject({
   rejection: rejection.optional().describe('The same in parts: rule, file, line, message, mend, log.'),
   update: progress.optional().describe('A newer commit on its way while the app is live.'),
   problem: rejection.optional().describe('Why a newer commit was not taken while the app is live.'),
+  warning: z.string().optional().describe('What is amiss while the app is live, like errors on /.'),
   plan: plan.optional().describe('How the image is made, and why so.'),
   findings: z.array(finding).optional().describe('What the review found, warnings included.'),
   settings: z.array(z.object({ field: z.string(), value: z.string(), from: z.string() })).optional().describe('Each field that moorage.yaml of the repository sets, what holds for it, and whose word that is.'),
@@ -92,7 +93,7 @@ export function sentence(status: PublicStatus, url: string): string {
   if (status.status === 'in_pipeline') return `${progressSentence(status)} It will answer at ${url}.`;
   if (status.update !== undefined) return `It answers at ${url}. A newer commit is on its way: ${lowered(progressSentence(status.update))}`;
   if (status.problem !== undefined) return `It answers at ${url}, by an older commit; the newer one was not taken: ${reasonSentence(status.problem)} ${stopped(status.problem.mend)}`;
-  return `It answers at ${url}.`;
+  return status.warning === undefined ? `It answers at ${url}.` : `It is live at ${url}, but ${stopped(status.warning)}`;
 }
 
 /** A reason with its place, in a sentence. */
@@ -121,7 +122,7 @@ function details(status: PublicStatus): Partial<StatusView> {
   const { commit, since } = status;
   switch (status.status) {
     case 'live':
-      return { commit, since, update: status.update, problem: status.problem, poll_after_seconds: status.update === undefined ? undefined : 2 };
+      return { commit, since, update: status.update, problem: status.problem, warning: status.warning, poll_after_seconds: status.update === undefined ? undefined : 2 };
     case 'rejected':
       return { commit, since, reason: reasonSentence(status.reason), rejection: status.reason };
     case 'in_pipeline': {

@@ -32,6 +32,7 @@ const status = z.object({
   stage: z.string().optional(),
   position: z.number().optional(),
   update: z.object({ stage: z.string(), position: z.number().optional() }).optional(),
+  warning: z.string().optional(),
   problem: reason.optional(),
   rejection: reason.optional(),
   findings: z.array(finding).optional(),

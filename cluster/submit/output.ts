@@ -40,6 +40,7 @@ export function createOutput(write: (line: string) => void, now: () => number = 
       if (reason === undefined) {
         at(status.status === 'live' ? 'live' : status.message);
         if (status.status === 'live') write(status.url);
+        if (status.warning !== undefined) write(`  warning  the app ${harmless(status.warning)}`);
         return;
       }
       at(status.status === 'live' ? 'rejected; the last good commit goes on serving' : 'rejected');

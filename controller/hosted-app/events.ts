@@ -1,5 +1,6 @@
 // Chooses the Events of a status change: one a transition of a condition, with the condition's own reason.
 import type { Condition, HostedAppStatus } from '../../crds/hosted-app.ts';
+import { warnedReason } from './outcome.ts';
 import type { EventNote } from '../runtime/index.ts';
 
 /** Ready and its company repeat what the step's condition says, but for the good end. */
@@ -10,7 +11,7 @@ export function transitions(before: HostedAppStatus | undefined, after: HostedAp
   const known = new Map((before?.conditions ?? []).map((condition) => [condition.type, condition]));
   return (after.conditions ?? [])
     .filter((condition) => isNews(known.get(condition.type), condition))
-    .map(({ status, reason, message }) => ({ type: status === 'False' ? 'Warning' : 'Normal', reason, message }));
+    .map(({ status, reason, message }) => ({ type: status === 'False' || reason === warnedReason ? 'Warning' : 'Normal', reason, message }));
 }
 
 function isNews(before: Condition | undefined, after: Condition): boolean {

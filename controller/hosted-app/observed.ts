@@ -10,6 +10,8 @@ export interface ProbeAnswer {
   readonly answers: boolean;
   /** A bare 404: the gateway's own, or that of an app with nothing at its root. */
   readonly isDoubtful?: boolean;
+  /** Status of the answer, if there was one. */
+  readonly status?: number;
   /** What came back, for people. */
   readonly detail: string;
 }

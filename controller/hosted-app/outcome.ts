@@ -30,6 +30,9 @@ export function done(reason: string, message: string, afterMs?: number): Outcome
   return { kind: 'done', reason, message, afterMs };
 }
 
+/** Reason of an app that is live, and answers with errors. */
+export const warnedReason = 'LiveWithErrors';
+
 export function waiting(reason: string, message: string, afterMs?: number): Outcome {
   return { kind: 'waiting', reason, message, afterMs };
 }

@@ -73,7 +73,7 @@ function conditionsOf(observed: Observed, draft: Draft, outcomes: Outcomes, obst
 function ready(observed: Observed, draft: Draft, outcomes: Outcomes, obstacle: Obstacle | undefined): Said {
   if (observed.app.spec.suspend) return { status: 'False', reason: 'Suspended', message: 'The app is suspended (spec.suspend).' };
   if (isPaused(observed)) return { status: 'False', reason: 'ScaledToZero', message: 'No replica is asked for (spec.run.replicas is 0).' };
-  if (obstacle === undefined) return { status: 'True', reason: 'Live', message: outcomes.Published?.message ?? 'The app answers.' };
+  if (obstacle === undefined) return { status: 'True', reason: outcomes.Published?.reason ?? 'Live', message: outcomes.Published?.message ?? 'The app answers.' };
   const { kind, reason, message } = obstacle.outcome;
   const kept = draft.served === undefined ? '' : ` Commit ${short(draft.served.commit)} keeps serving.`;
   return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message: `${message}${kept}` };

@@ -27,7 +27,7 @@ export function probe(gateway: string, host: string): Promise<ProbeAnswer> {
       const status = response.statusCode ?? 0;
       response.destroy();
       const isDoubtful = isBare404(status, response.headers);
-      resolve({ answers: !gatewayFailures.has(status) && !isDoubtful, isDoubtful, detail: `HTTP ${status}` });
+      resolve({ answers: !gatewayFailures.has(status) && !isDoubtful, isDoubtful, status, detail: `HTTP ${status}` });
     });
     asked.on('timeout', () => { asked.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)); });
     asked.on('error', (error) => { failed(error.message); });

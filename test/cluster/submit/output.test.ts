@@ -35,6 +35,12 @@ test('to live', () => {
   ]);
 });
 
+test('to live with errors', () => {
+  const { output, lines } = recorded();
+  output.verdict({ ...status, warning: "answers 500 on /; see the app's log" }, undefined);
+  assert.deepEqual(lines.slice(1), ['https://hello.test', "  warning  the app answers 500 on /; see the app's log"]);
+});
+
 test('a commit that is sent back says why', () => {
   const { output, lines } = recorded();
   for (const [stage, message] of [['queued', 'It waits.'], ['building', 'It is built.'], ['queued', 'The registry did not answer.'], ['cloning', ''], ['deploying', '']] as const) {

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { publicStatus } from '../../../lib/public-status.ts';
 import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 import type { Observed, ProbeAnswer } from '../../../controller/hosted-app/observed.ts';
+import { transitions } from '../../../controller/hosted-app/events.ts';
 import {
   app, asked, at, built, cloned, complete, deployed, evicted, digest, ended, first, job, jobFailed, live, observe, outcome, pipelinePod, polled, pushed, reviewed, runs, second, settings,
 } from './scenario.ts';
@@ -174,6 +175,10 @@ const scenarios: readonly Scenario[] = [
     observed: probed({ answers: true, detail: 'HTTP 200' }), conditions: conditions('Ready=True Live', standing, serving),
   },
   {
+    name: 'it answers with errors', phase: 'Live', public: 'live', asks: upkeep, served: first,
+    observed: probed({ answers: true, status: 500, detail: 'HTTP 500' }), conditions: conditions('Ready=True LiveWithErrors', standing, serving),
+  },
+  {
     name: 'a new commit is built while the old one serves', phase: 'Queued', public: 'live', asks: ['create Job', ...upkeep], served: first,
     observed: observe(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: { ok: true, commit: second, reference: 'refs/heads/main' } }),
     conditions: conditions('Ready=Unknown Queued', 'Reconciling=True Queued', resolved, 'Reviewed=Unknown Queued', 'Built=Unknown NotReached', serving),
@@ -253,4 +258,21 @@ for (const scenario of scenarios) {
     const after = outcome(observed).status;
     assert.deepEqual(after, before);
   });
+}
+
+test('errors of a live app are told with an event, asked about again, and forgotten once it answers well', () => {
+  const errors = outcome(probed({ answers: true, status: 500, detail: 'HTTP 500' })).status;
+  const look = (probe: ProbeAnswer | undefined, status: HostedAppStatus): ReturnType<typeof outcome> => outcome({ ...probed(probe), app: app({}, status) });
+  assert.match(publicWarning(errors) ?? '', /^answers 500 on \//);
+  assert.deepEqual(transitions(undefined, errors).filter(({ type }) => type === 'Warning').map(({ reason }) => reason), ['LiveWithErrors']);
+  const again = look(undefined, errors);
+  assert.ok(asked(again.decision).includes('probe'));
+  assert.equal(publicWarning(again.status), publicWarning(errors));
+  assert.equal(publicWarning(look({ answers: false, detail: 'refused' }, errors).status), publicWarning(errors));
+  assert.equal(publicWarning(look({ answers: true, status: 200, detail: 'HTTP 200' }, errors).status), undefined);
+});
+
+function publicWarning(status: HostedAppStatus): string | undefined {
+  const told = publicStatus({ spec: app().spec, status });
+  return told.status === 'live' ? told.warning : undefined;
 }
