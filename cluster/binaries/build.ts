@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { contentKey, folderKey, readText, writeText } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
-import { recipeOf, type Part, type Recipe } from './recipes.ts';
+import { recipeOf, type Graft, type Part, type Recipe } from './recipes.ts';
 import { findGo } from './toolchain.ts';
 
 const modules = import.meta.dirname;
@@ -34,7 +34,7 @@ async function moduleFolder(go: string, cwd: string, module: string): Promise<st
   return download.parse(JSON.parse(await run(go, ['mod', 'download', '-json', module], { cwd, env: { GOFLAGS: '-mod=mod' } }))).Dir;
 }
 
-async function graft(go: string, source: string, { module, version, into, folder, ours }: NonNullable<Recipe['graft']>): Promise<void> {
+async function graft(go: string, source: string, { module, version, into, folder, ours }: Graft): Promise<void> {
   const copy = join(source, into);
   // Outside the module, whose replace line would hide the version; the checksum database vouches for it.
   await cp(await moduleFolder(go, '/', `${module}@${version}`), copy, { recursive: true });
@@ -43,22 +43,42 @@ async function graft(go: string, source: string, { module, version, into, folder
   await cp(join(source, ours), join(copy, folder), { recursive: true });
 }
 
+/** Fetches the modules that a part is made of, unless it is compiled. Compilers wait for nothing then. */
+export async function fetchModules(part: Part): Promise<string> {
+  if (await isBuilt(part)) return 'cached';
+  const recipe = recipeOf(part);
+  const go = await findGo();
+  const source = await prepareSource(go, recipe, 'modules');
+  const packages = recipe.builds.flatMap((build) => build.packages);
+  await run(go, ['list', '-deps', ...packages], { cwd: source, env: goEnvironment });
+  await rm(source, { recursive: true, force: true });
+  return 'fetched';
+}
+
+const goEnvironment = { GOFLAGS: '-mod=readonly -buildvcs=false', GOTOOLCHAIN: 'local' };
+
+/** A folder of its own with the module of a part, ready for the go command. */
+async function prepareSource(go: string, recipe: Recipe, purpose: string): Promise<string> {
+  const source = join(paths.cache, 'src', purpose, recipe.part);
+  await rm(source, { recursive: true, force: true });
+  await cp(join(modules, recipe.part), source, { recursive: true });
+  for (const each of recipe.grafts ?? []) await graft(go, source, each);
+  return source;
+}
+
 /** Compiles a part, unless it is there. The compiler's words go to a log in the cache. Returns what was done, for the progress line. */
 export async function buildPart(part: Part): Promise<string> {
   if (await isBuilt(part)) return 'cached';
   const recipe = recipeOf(part);
   const go = await findGo();
-  const source = join(paths.cache, 'src', part);
+  const source = await prepareSource(go, recipe, 'compile');
   const target = binariesOf(part);
   const draft = `${target}.draft`;
-  await rm(source, { recursive: true, force: true });
-  await cp(join(modules, part), source, { recursive: true });
-  if (recipe.graft !== undefined) await graft(go, source, recipe.graft);
   await mkdir(draft, { recursive: true });
   const log = join(paths.cache, 'log', `go-${part}.log`);
   await mkdir(join(paths.cache, 'log'), { recursive: true });
   for (const { output, packages, flags, cgo } of recipe.builds) {
-    const env = { CGO_ENABLED: cgo === true ? '1' : '0', GOFLAGS: '-mod=readonly -buildvcs=false', GOTOOLCHAIN: 'local' };
+    const env = { CGO_ENABLED: cgo === true ? '1' : '0', ...goEnvironment };
     await run(go, ['build', '-trimpath', ...flags, '-o', join(draft, output) + (output === '' ? '/' : ''), ...packages], { cwd: source, env, log });
   }
   await chmod(draft, 0o755);

@@ -7,8 +7,17 @@ export interface Recipe {
   version: string;
   /** One compiler call each; `output` is a file name, or a folder when it ends in '/'. */
   builds: readonly { output: string; packages: readonly string[]; flags: readonly string[]; cgo?: boolean }[];
-  /** A module that is compiled from a copy, with one of its folders replaced by a folder of ours. */
-  graft?: { module: string; version: string; into: string; folder: string; ours: string };
+  /** Modules that are compiled from a copy, each with one of its folders replaced by a folder of ours. */
+  grafts?: readonly Graft[];
+}
+
+export interface Graft {
+  module: string;
+  version: string;
+  /** Where the copy goes; go.mod replaces the module by it. */
+  into: string;
+  folder: string;
+  ours: string;
 }
 
 const strip = '-s -w';
@@ -69,8 +78,11 @@ export const recipes = [
   {
     part: 'traefik',
     version: 'v3.6.12',
-    // The ACME DNS providers pull in the SDKs of a dozen clouds: most of the compile time, for something a local certificate never needs.
-    graft: { module: 'github.com/go-acme/lego/v4', version: 'v4.33.0', into: 'lego', folder: 'providers/dns', ours: 'lego-dns' },
+    // SDKs of clouds are most of the compile time, for ACME challenges and a provider that a local gateway never needs.
+    grafts: [
+      { module: 'github.com/go-acme/lego/v4', version: 'v4.33.0', into: 'lego', folder: 'providers/dns', ours: 'lego-dns' },
+      { module: 'github.com/traefik/traefik/v3', version: 'v3.6.12', into: 'traefik', folder: 'pkg/provider/ecs', ours: 'ecs' },
+    ],
     builds: [
       {
         output: 'traefik',

@@ -1,6 +1,6 @@
 // Brings the one-machine node up: the list of steps, and what each needs.
 import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
-import { buildPart, binary } from '../binaries/build.ts';
+import { binary, buildPart, fetchModules } from '../binaries/build.ts';
 import { recipes } from '../binaries/recipes.ts';
 import { ensureImage, imageReference, stopBuildkit } from '../images/build.ts';
 import { images, type ImageRecipe } from '../images/catalog.ts';
@@ -73,7 +73,9 @@ export function nodeSteps(ports: () => GatewayPorts): Step[] {
   const kubectl = nodeKubectl;
   return [
     { name: 'packages', run: async () => { await makeFolders(); return await ensurePackages(); } },
-    ...recipes.map(({ part }): Step => ({ name: `compile ${part}`, lane: 'compiler', needs: ['packages'], run: () => buildPart(part) })),
+    // Fetching waits for the network, compiling for the processor: side by side, neither waits for the other.
+    ...recipes.map(({ part }): Step => ({ name: `modules of ${part}`, lane: 'modules', needs: ['packages'], run: () => fetchModules(part) })),
+    ...recipes.map(({ part }): Step => ({ name: `compile ${part}`, lane: 'compiler', needs: [`modules of ${part}`], run: () => buildPart(part) })),
     { name: 'network', needs: ['packages'], run: ensureNetwork },
     start('registry', ['packages', 'network'], registrySpec),
     start('etcd', ['compile kubernetes'], async () => (await plane()).etcd),

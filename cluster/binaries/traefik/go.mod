@@ -244,3 +244,5 @@ require (
 )
 
 replace github.com/go-acme/lego/v4 => ./lego
+
+replace github.com/traefik/traefik/v3 => ./traefik
