@@ -37,8 +37,7 @@ export async function build(asked: PipelineInput, places: Places, tools: BuildTo
   await writeFile(policyFile, sourcePolicy(input));
   await using daemon = await startDaemon(input, places, tools.signal);
   const solve: Solve = { input, notes, time, policyFile, address: daemon.address, metadataFile: metadataPath(places.notes) };
-  const findings = notes.authored ? await lint(solve, places, tools) : [];
-  await solveImage(solve, places, tools);
+  const findings = await solveAndLint(solve, places, tools);
   const metadata = buildMetadata.parse(JSON.parse(await readFile(solve.metadataFile, 'utf8')));
   const config = notes.authored ? await configOf(daemon, metadata['containerimage.config.digest']) : undefined;
   const port = notes.authored ? exposedPort(config) : notes.plan.port;
@@ -47,6 +46,18 @@ export async function build(asked: PipelineInput, places: Places, tools: BuildTo
     findings.push(each);
   }
   return { image: `${input.image}@${metadata['containerimage.digest']}`, findings, ...(port === undefined ? {} : { port }) };
+}
+
+/** Checks while it builds: most Dockerfiles are sound. What the checks refuse ends the build, and counts more than how that ended. */
+async function solveAndLint(solve: Solve, places: Places, tools: BuildTools): Promise<Finding[]> {
+  const refused = new AbortController();
+  const signal = AbortSignal.any([refused.signal, ...(tools.signal === undefined ? [] : [tools.signal])]);
+  const checked = solve.notes.authored ? lint(solve, places, tools) : Promise.resolve([]);
+  checked.catch((error: unknown) => { refused.abort(error); });
+  const [built, findings] = await Promise.allSettled([solveImage(solve, places, { ...tools, signal }), checked]);
+  if (findings.status === 'rejected') throw findings.reason;
+  if (built.status === 'rejected') throw built.reason;
+  return findings.value;
 }
 
 /** The environment of buildctl, which alone holds the registry's credentials. */
