@@ -1,21 +1,33 @@
 // The tools, in the order in which they are listed.
 import { askModelTool } from './ask-model.ts';
 import { compareModelsTool } from './compare-models.ts';
+import { convertImageTool } from './convert-image.ts';
+import { extractPdfTool } from './extract-pdf.ts';
+import { fetchPageTool } from './fetch-page.ts';
 import { listAppsTool } from './list-apps.ts';
+import { lookupCitationTool } from './lookup-citation.ts';
 import { memoryTool } from './memory.ts';
+import { ocrImageTool } from './ocr-image.ts';
 import { runCodeTool } from './run-code.ts';
 import type { ToolServices } from './services.ts';
 import type { Tool } from './tool.ts';
 import { translateTextTool } from './translate-text.ts';
 import { validateJsonTool } from './validate-json.ts';
+import { webSearchTool } from './web-search.ts';
 
 const makers: readonly ((services: ToolServices) => Tool)[] = [
+  webSearchTool,
+  fetchPageTool,
   translateTextTool,
   askModelTool,
   compareModelsTool,
   listAppsTool,
   memoryTool,
+  ocrImageTool,
+  extractPdfTool,
+  lookupCitationTool,
   runCodeTool,
+  convertImageTool,
   validateJsonTool,
 ];
 

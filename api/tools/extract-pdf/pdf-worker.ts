@@ -1,0 +1,69 @@
+// Run by Workers: takes the text and the metadata out of a PDF. Nothing in it is executed and nothing that it names is loaded.
+import { getDocumentProxy } from 'unpdf';
+import { Problem } from '../../../lib/problem.ts';
+import { unprocessable } from '../problems.ts';
+import type { PdfRead, PdfTask } from './read.ts';
+
+type Document = Awaited<ReturnType<typeof getDocumentProxy>>;
+
+/** Pages that are read in a call. */
+const mostPages = 100;
+const mostCharacters = 2_000_000;
+
+export default async function run({ bytes, from, to }: PdfTask): Promise<PdfRead> {
+  const document = await open(bytes);
+  if (from > document.numPages) throw new Problem(unprocessable, `the file has ${document.numPages} pages, and from_page is ${from}`);
+  const wanted = Math.min(to ?? document.numPages, document.numPages);
+  const pages = await pagesOf(document, from, Math.min(wanted, from + mostPages - 1));
+  const last = from + pages.length - 1;
+  return { total_pages: document.numPages, from_page: from, to_page: last, pages, truncated: last < wanted, metadata: await metadataOf(document) };
+}
+
+async function open(bytes: Uint8Array): Promise<Document> {
+  try {
+    return await getDocumentProxy(new Uint8Array(bytes), { verbosity: 0 });
+  } catch (error) {
+    const locked = error instanceof Error && error.name === 'PasswordException';
+    const said = error instanceof Error ? error.message.slice(0, 200) : 'it is broken';
+    throw new Problem(unprocessable, locked ? 'the PDF is locked with a password' : `the PDF cannot be read: ${said}`);
+  }
+}
+
+async function pagesOf(document: Document, from: number, to: number): Promise<PdfRead['pages']> {
+  const pages: PdfRead['pages'] = [];
+  let characters = 0;
+  for (let number = from; number <= to && characters < mostCharacters; number++) {
+    const text = (await textOf(document, number)).slice(0, mostCharacters - characters);
+    characters += text.length;
+    pages.push({ page: number, text });
+  }
+  return pages;
+}
+
+/** Text of a page in the order of the file, with its line ends. A page that is broken gives none, and the others are still read. */
+async function textOf(document: Document, number: number): Promise<string> {
+  try {
+    const page = await document.getPage(number);
+    const { items } = await page.getTextContent();
+    page.cleanup();
+    return items.map((item) => ('str' in item ? `${item.str}${item.hasEOL ? '\n' : ''}` : '')).join('').replaceAll('\0', '').trim();
+  } catch {
+    return '';
+  }
+}
+
+async function metadataOf(document: Document): Promise<PdfRead['metadata']> {
+  const { info } = await document.getMetadata().catch(() => ({ info: {} }));
+  const named = info as Readonly<Record<string, unknown>>;
+  const fields = { title: 'Title', author: 'Author', subject: 'Subject', keywords: 'Keywords', creator: 'Creator', producer: 'Producer', created: 'CreationDate', modified: 'ModDate', pdf_version: 'PDFFormatVersion' };
+  return Object.fromEntries(Object.entries(fields).flatMap(([field, name]) => {
+    const value = named[name];
+    return typeof value === 'string' && value !== '' ? [[field, isoDate(value).slice(0, 1_000)]] : [];
+  }));
+}
+
+/** `D:20240131120000+01'00'` as 2024-01-31T12:00:00; other text as it is. */
+function isoDate(text: string): string {
+  const [, year, month = '01', day = '01', hour = '00', minute = '00', second = '00'] = /^D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?/.exec(text) ?? [];
+  return year === undefined ? text : `${year}-${month}-${day}T${hour}:${minute}:${second}`;
+}

@@ -1,0 +1,88 @@
+// Finds out what a fetched file is, and reads it as that.
+import { z } from 'zod';
+import { Problem } from '../../../lib/problem.ts';
+import { readPdf, startsAsPdf } from '../extract-pdf/read.ts';
+import type { Fetched } from '../fetch/fetcher.ts';
+import { unprocessable } from '../problems.ts';
+import type { Workers } from '../workers/workers.ts';
+import { decode } from './charset.ts';
+
+/** What is read from an HTML page. */
+export const htmlRead = z.object({
+  title: z.string().optional(), byline: z.string().optional(), site: z.string().optional(), published: z.string().optional(),
+  description: z.string().optional(), language: z.string().optional(),
+  markdown: z.string(),
+  links: z.array(z.object({ text: z.string(), url: z.string() })),
+  word_count: z.int(),
+});
+
+export type HtmlRead = z.output<typeof htmlRead>;
+
+export interface HtmlTask {
+  readonly html: string;
+  readonly url: string;
+  readonly whole: boolean;
+}
+
+export type PageRead = HtmlRead & { readonly fetched_as: 'html' | 'pdf' | 'json' | 'text' };
+
+/** @throws Problem (unprocessable, tool-limit) */
+export async function readPage(workers: Workers, file: Fetched, whole: boolean, signal: AbortSignal): Promise<PageRead> {
+  const kind = kindOf(file);
+  if (kind === 'pdf') return { fetched_as: 'pdf', ...await pdf(workers, file, signal) };
+  const text = decode(file.bytes, file.headers.get('content-type') ?? '', kind === 'html');
+  if (kind === 'html') {
+    const task: HtmlTask = { html: text, url: file.url, whole };
+    return { fetched_as: 'html', ...htmlRead.parse(await workers.run({ module: new URL('html-worker.ts', import.meta.url), input: task, timeoutMs: 20_000, memoryMb: 512, signal })) };
+  }
+  return kind === 'json' ? { fetched_as: 'json', ...plain(`\`\`\`json\n${pretty(text)}\n\`\`\``) } : { fetched_as: 'text', ...plain(text) };
+}
+
+const kinds: readonly [pattern: RegExp, kind: PageRead['fetched_as']][] = [
+  [/^application\/(?:x-)?pdf$/, 'pdf'],
+  [/^(?:text\/html|application\/xhtml\+xml)$/, 'html'],
+  [/^(?:application|text)\/json$|\+json$/, 'json'],
+  [/^text\/|^application\/(?:xml|yaml|x-yaml|toml|javascript|x-ndjson)$|\+xml$/, 'text'],
+];
+
+function kindOf({ mediaType, bytes }: Fetched): PageRead['fetched_as'] {
+  const named = kinds.find(([pattern]) => pattern.test(mediaType))?.[1] ?? (mediaType === 'application/octet-stream' ? looksLike(bytes) : undefined);
+  if (named !== undefined) return named;
+  throw new Problem(unprocessable, `the address leads to ${mediaType}, which is no page; convert_image and ocr_image take images, transcribe_audio takes audio, and convert_to_pdf takes office files`, { members: { media_type: mediaType } });
+}
+
+/** For servers that do not say what it is. */
+function looksLike(bytes: Uint8Array): PageRead['fetched_as'] | undefined {
+  if (startsAsPdf(bytes)) return 'pdf';
+  const start = bytes.subarray(0, 4_096);
+  if (start.includes(0)) return undefined;
+  return /^\s*<(?:!doctype html|html)/i.test(new TextDecoder().decode(start)) ? 'html' : 'text';
+}
+
+async function pdf(workers: Workers, file: Fetched, signal: AbortSignal): Promise<HtmlRead> {
+  const { metadata: { title, author, created }, pages } = await readPdf(workers, { bytes: file.bytes, from: 1, to: undefined }, signal);
+  const read = plain(pages.map(({ page, text }) => `## Page ${page}\n\n${text}`).join('\n\n'));
+  return { ...read, ...(title === undefined ? {} : { title }), ...(author === undefined ? {} : { byline: author }), ...(created === undefined ? {} : { published: created }) };
+}
+
+function plain(text: string): HtmlRead {
+  const urls = new Set(text.match(/https?:\/\/[^\s<>"'`)\]}]+/g)?.map((url) => url.replace(/[.,;:!?]+$/, '')));
+  return { markdown: text, links: [...urls].filter((url) => URL.canParse(url)).slice(0, 200).map((url) => ({ text: url, url })), word_count: wordCount(text) };
+}
+
+/** Words as people count them, in languages without spaces as well. */
+export function wordCount(text: string): number {
+  // Cutting a very long text into words takes seconds, and whoever has one does not need the exact number.
+  if (text.length > 200_000) return text.split(/\s+/).length;
+  let count = 0;
+  for (const { isWordLike } of new Intl.Segmenter(undefined, { granularity: 'word' }).segment(text)) if (isWordLike === true) count += 1;
+  return count;
+}
+
+function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
