@@ -60,6 +60,8 @@ export const annotations = {
   refused: 'moorage.dev/refused',
   /** On a Deployment that cannot keep the old replica beside the new one: the release that last served, JSON. */
   lastGood: 'moorage.dev/last-good',
+  /** On a Deployment: the release that it runs, JSON. */
+  release: 'moorage.dev/release',
   /** On a Deployment: the release that served before this one, JSON. */
   before: 'moorage.dev/before',
   /** On a Deployment: templates, by comma, that were evicted for their disk too often to be started again. */

@@ -1,4 +1,5 @@
 // Ends the round of an app that fills its disk, is evicted and replaced, again and again: as it is, it is not started any more.
+import { authorLimits } from '../../../crds/author-settings.ts';
 import { annotations } from '../../../lib/names.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
 import type { Deployment, Pod } from '../kinds.ts';
@@ -35,9 +36,9 @@ export function withoutOverDisk(choice: Choice, wanted: Release, past: Past, has
     ...(stopped.length === 0 ? {} : { [annotations.stopped]: [...new Set(stopped)].join(',') }),
   };
   const next = candidates.find(({ hash }) => !stopped.includes(hash));
-  if (next === undefined) return { ...choice, marks, isOverDisk: true, isStopped: true };
+  if (next === undefined) return { ...choice, marks: { ...marks, ...running(choice.release) }, isOverDisk: true, isStopped: true };
   const isOverDisk = next !== candidates[0];
-  return { release: next.release, marks, isTakenBack: choice.isTakenBack || isOverDisk, isOverDisk, isStopped: false };
+  return { release: next.release, marks: { ...marks, ...running(next.release) }, isTakenBack: choice.isTakenBack || isOverDisk, isOverDisk, isStopped: false };
 }
 
 function isStopped(hash: string, { deployment, pods }: Past): boolean {
@@ -46,17 +47,15 @@ function isStopped(hash: string, { deployment, pods }: Past): boolean {
 
 /** The release that served until the wanted one came. */
 function releaseBefore(wanted: Release, { deployment, served }: Past): Release | undefined {
-  const current = deployment === undefined ? undefined : releaseIn(deployment);
+  const current = noted(deployment, annotations.release, readRelease);
   const didServe = current !== undefined && current.image === served?.image && current.commit === served.commit;
   const before = didServe && current.image !== wanted.image ? current : noted(deployment, annotations.before, readRelease);
   return before?.image === wanted.image ? undefined : before;
 }
 
-/** The release that a Deployment runs. */
-function releaseIn({ spec }: Deployment): Release | undefined {
-  const marks = spec?.template?.metadata?.annotations ?? {};
-  const { [annotations.image]: image, [annotations.commit]: commit, [annotations.port]: port } = marks;
-  return image === undefined || commit === undefined || port === undefined ? undefined : { image, commit, port: Number(port) };
+/** Notes what a Deployment runs, whole: its template does not tell the settings of the author. */
+function running(release: Release): Record<string, string> {
+  return { [annotations.release]: JSON.stringify(release) };
 }
 
 function noted<T>(deployment: Deployment | undefined, annotation: string, read: (text: string | undefined) => T): T {
@@ -67,7 +66,7 @@ function noted<T>(deployment: Deployment | undefined, annotation: string, read: 
 export function stoppedForDisk(commit: string, disk: string): Extract<Outcome, { kind: 'stalled' }> {
   return stalled('StoppedForDisk', {
     rule: 'run/out-of-disk',
-    message: `Commit ${short(commit)} wrote more than its ${disk} of temporary disk ${mostEvictions} times. It is not started again until there is a new commit or another spec.`,
-    mend: 'Raise run.resources.disk in moorage.yaml, write less (caches, logs, uploads), or keep what must stay on a volume of run.volumes in moorage.yaml.',
+    message: `Commit ${short(commit)} wrote more than its ${disk} of temporary disk ${mostEvictions} times. It is not started again until there is a new commit.`,
+    mend: `Write less (caches, logs, uploads), keep what must stay on a volume (run.volumes in moorage.yaml), or raise run.resources.disk there, up to ${authorLimits.run.disk}.`,
   });
 }
