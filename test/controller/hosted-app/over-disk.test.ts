@@ -50,3 +50,14 @@ test('the release before serves again, and is not started a third time either if
   const again = asks(observe(serving, { deployment: back.deployment, pods: evicted(app({}, only), 2, 60).pods ?? [] }));
   assert.deepEqual([again.runs, again.rule], ['0 of b', 'run/out-of-disk']);
 });
+
+test('the release that serves again runs by the settings of its own commit', () => {
+  const settings = JSON.stringify({ run: { command: ['serve', '--old'] } });
+  const old = live(first);
+  const before = app({}, { ...old, ...(old.built === undefined ? {} : { built: { ...old.built, settings } }) });
+  const rolling = asks(observe(app({}, { ...old, ...built(second) }), deployed(before)));
+  const serving = app({}, live(second));
+  const back = asks(observe(serving, { deployment: rolling.deployment, pods: evicted(serving, 2, 60).pods ?? [] }));
+  assert.equal(back.runs, '1 of a');
+  assert.match(JSON.stringify(back.deployment.spec), /"--old"/);
+});
