@@ -1,6 +1,6 @@
 -- What callers of the tool `memory` keep: values by key, for each owner and session name.
 
-create schema tools;
+create schema if not exists tools;
 
 create table tools.memory (
   -- A salted hash of the caller's key, or of the address of one without.
