@@ -18,7 +18,7 @@ export const requirements: readonly Requirement[] = [
   requirement('service.exposed', '1', 'A hosted app is exposed to agents once it is live.'),
   requirement('service.share', '1', "Of what a use is charged, the author's share is accrued."),
   requirement('service.openapi', '1', '/openapi.json describes every endpoint.'),
-  planned('service.agent-card', '1', '/.well-known/agent-card.json names an agent whose endpoint answers.', '/.well-known/agent-card.json'),
+  requirement('service.agent-card', '1', '/.well-known/agent-card.json names an agent whose endpoint answers.'),
   requirement('service.llms-txt', '1', '/llms.txt says what can be done here.'),
   requirement('service.capabilities', '1', '/agent-capabilities.json lists endpoints, tools and apps.'),
   requirement('service.free-quota', '1', 'Anonymous callers use a free quota.'),

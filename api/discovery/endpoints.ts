@@ -1,14 +1,16 @@
 // The endpoints by which a person or a program finds out what there is. Every document is derived; none is written by hand.
+import { AgentCard } from '@a2a-js/sdk';
 import { z } from 'zod';
 import { Problem, problemUrl } from '../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import { notFound, problemTypes } from '../problems.ts';
+import { a2aPath, agentCard } from './agent-card.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { frontEndpoint } from './front.ts';
 import { linkHeader } from './links.ts';
 import { llmsText } from './llms-txt.ts';
 import { openApi } from './openapi.ts';
-import type { Site } from './site.ts';
+import { answersAt, type Site } from './site.ts';
 
 /** What is to be found out beside the endpoints; what is left out, there is none of. */
 export type Offered = Partial<Pick<Site, 'tools' | 'off' | 'apps'>>;
@@ -17,7 +19,8 @@ export type Offered = Partial<Pick<Site, 'tools' | 'off' | 'apps'>>;
 export function discoveryEndpoints(others: readonly Endpoint[], baseUrl: string, offered: Offered = {}): Endpoint[] {
   const endpoints = [...others];
   const site: Site = { baseUrl, endpoints, tools: [], off: () => undefined, apps: () => [], ...offered };
-  const own = [frontEndpoint(site), openApiEndpoint(site), llmsEndpoint(site), capabilitiesEndpoint(site), problemEndpoint(baseUrl)];
+  const card = answersAt(site, a2aPath) ? [cardEndpoint(site)] : [];
+  const own = [frontEndpoint(site), openApiEndpoint(site), ...card, llmsEndpoint(site), capabilitiesEndpoint(site), problemEndpoint(baseUrl)];
   endpoints.push(...own);
   return own;
 }
@@ -34,6 +37,25 @@ function openApiEndpoint(site: Site): Endpoint {
     output: z.record(z.string(), z.unknown()),
     outputDescription: 'The document.',
     handler: () => Promise.resolve(Response.json(document ??= openApi(site.endpoints, site.baseUrl), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } })),
+  });
+}
+
+function cardEndpoint(site: Site): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    path: '/.well-known/agent-card.json',
+    operation: 'getAgentCard',
+    tag: 'discovery',
+    summary: 'The agent card (A2A 1.0)',
+    description: 'Names the endpoint that speaks the Agent2Agent protocol, and a skill for each tool and each live app.',
+    output: z.looseObject({
+      name: z.string(), description: z.string(), version: z.string(),
+      supportedInterfaces: z.array(z.looseObject({ url: z.string(), protocolBinding: z.string(), protocolVersion: z.string() })),
+      capabilities: z.looseObject({}), defaultInputModes: z.array(z.string()), defaultOutputModes: z.array(z.string()),
+      skills: z.array(z.looseObject({ id: z.string(), name: z.string(), description: z.string(), tags: z.array(z.string()) })),
+    }),
+    outputDescription: 'The card.',
+    handler: () => Promise.resolve(Response.json(AgentCard.toJSON(agentCard(site)), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } })),
   });
 }
 

@@ -3,16 +3,20 @@ import type { Endpoint } from '../endpoint.ts';
 import type { HostedAppSummary } from '../tools/services.ts';
 import type { Tool } from '../tools/tool.ts';
 
-export interface Site {
+/** What is offered beside plain endpoints. */
+export interface Offer {
   /** Like https://moorage.localhost. */
   readonly baseUrl: string;
-  /** All of them, those of discovery included. */
-  readonly endpoints: readonly Endpoint[];
   readonly tools: readonly Tool[];
   /** Why a tool cannot be called here; undefined when it can. */
   readonly off: (tool: Tool) => string | undefined;
   /** Apps that are live now: asked anew for each document. */
   readonly apps: () => readonly HostedAppSummary[];
+}
+
+export interface Site extends Offer {
+  /** All of them, those of discovery included. */
+  readonly endpoints: readonly Endpoint[];
 }
 
 export const name = 'Moorage';

@@ -1,0 +1,27 @@
+// Reads what another agent asks for in an A2A message: a tool with its arguments, or help.
+import type { Message } from '@a2a-js/sdk';
+import { z } from 'zod';
+
+const asked = z.object({ tool: z.string().min(1).max(100), arguments: z.record(z.string(), z.unknown()).default({}) });
+
+export type AgentRequest = { readonly kind: 'call'; readonly tool: string; readonly arguments: Readonly<Record<string, unknown>> } | { readonly kind: 'help'; readonly text: string };
+
+/** A data part, or a text that is the same as JSON, names a tool; all else is a question what can be done. */
+export function readRequest(message: Message): AgentRequest {
+  const texts: string[] = [];
+  for (const { content } of message.parts) {
+    const given: unknown = content?.$case === 'data' ? content.value : content?.$case === 'text' ? parsed(content.value) : undefined;
+    const call = asked.safeParse(given);
+    if (call.success) return { kind: 'call', ...call.data };
+    if (content?.$case === 'text') texts.push(content.value);
+  }
+  return { kind: 'help', text: texts.join('\n').slice(0, 2_000) };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

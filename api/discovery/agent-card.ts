@@ -1,0 +1,49 @@
+// The A2A 1.0 agent card: who this agent is, where it answers, and a skill for each tool and each live app.
+import type { AgentCard, AgentSkill } from '@a2a-js/sdk';
+import type { HostedAppSummary } from '../tools/services.ts';
+import type { Tool } from '../tools/tool.ts';
+import { authentication, description, name, version, type Offer } from './site.ts';
+
+export const a2aPath = '/a2a';
+export const a2aVersion = '1.0';
+
+const json = 'application/json';
+
+/** Ids of skills that are apps begin with this. */
+export const appPrefix = 'app:';
+
+export function agentCard(offer: Offer): AgentCard {
+  const { baseUrl, tools, apps } = offer;
+  return {
+    name, description, version,
+    supportedInterfaces: [{ url: `${baseUrl}${a2aPath}`, protocolBinding: 'JSONRPC', protocolVersion: a2aVersion, tenant: '' }],
+    provider: { organization: name, url: baseUrl },
+    documentationUrl: `${baseUrl}/llms.txt`,
+    capabilities: { streaming: false, pushNotifications: false, extendedAgentCard: false, extensions: [] },
+    securitySchemes: { key: { scheme: { $case: 'httpAuthSecurityScheme', value: { scheme: 'bearer', bearerFormat: '', description: authentication } } } },
+    // The first says that nothing is needed.
+    securityRequirements: [{ schemes: {} }, { schemes: { key: { list: [] } } }],
+    defaultInputModes: [json, 'text/plain'],
+    defaultOutputModes: [json, 'text/plain'],
+    skills: [...tools.map((tool) => toolSkill(tool, offer)), ...apps().map(appSkill)],
+    signatures: [],
+  };
+}
+
+function toolSkill(tool: Tool, { off }: Offer): AgentSkill {
+  const lacking = off(tool);
+  return {
+    id: tool.name, name: tool.title, description: lacking === undefined ? tool.description : `${tool.description} Off here: ${lacking}.`,
+    tags: ['tool', ...(tool.asksModels === true ? ['models'] : []), ...(tool.openWorld ? ['internet'] : []), ...(tool.long === true ? ['long'] : [])],
+    examples: [JSON.stringify({ tool: tool.name, arguments: tool.example })],
+    inputModes: [json], outputModes: [json, ...(tool.artifacts ?? [])], securityRequirements: [],
+  };
+}
+
+function appSkill({ slug, title, description: about, category, url }: HostedAppSummary): AgentSkill {
+  return {
+    id: `${appPrefix}${slug}`, name: title, description: `${about === '' ? 'A hosted app.' : about} It answers at ${url}.`,
+    tags: ['hosted-app', ...(category === undefined ? [] : [category])],
+    examples: [JSON.stringify({ tool: `${appPrefix}${slug}` })], inputModes: [json], outputModes: [json], securityRequirements: [],
+  };
+}
