@@ -34,7 +34,7 @@ test('a setting that is not the author\'s is refused with file and line', async 
 const answered = z.looseObject({ status: z.string(), retried: z.boolean(), retry_at: z.string().optional() });
 
 async function post(name: string): Promise<z.output<typeof answered>> {
-  const answer = await get(new URL('/api/submit', baseUrl), { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ repo: `local/${name}` }) });
+  const answer = await get(new URL('/api/submit', baseUrl), { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ repo: `http://git.moorage-git.svc.cluster.local/local/${name}` }) });
   assert.equal(answer.status, 200, answer.body);
   return answered.parse(JSON.parse(answer.body));
 }
