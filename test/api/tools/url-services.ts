@@ -1,13 +1,16 @@
 // What tools that fetch are made of, for tests: the real fetcher and the real workers, allowed to reach the test's own servers.
-import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
+import { fileURLToPath } from 'node:url';
+import { readCatalog } from '../../../api/models/catalog.ts';
 import type { ServiceUrls } from '../../../api/tools/backing.ts';
+import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
+import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
 import type { ToolServices } from '../../../api/tools/services.ts';
 import { createWorkers } from '../../../api/tools/workers/pool.ts';
 
-export function urlServices(allow: readonly string[], urls: ServiceUrls = {}): ToolServices {
-  const none = (): never => { throw new Error('not part of this test'); };
+export function urlServices(allow: readonly string[], urls: ServiceUrls = {}, fetcher: Fetcher = new GuardedFetcher({ allow })): ToolServices {
   return {
-    baseUrl: 'https://moorage.localhost', urls, fetcher: new GuardedFetcher({ allow }), workers: createWorkers(),
-    get catalog() { return none(); }, get maxTokens() { return none(); }, apps: () => [], database: none,
+    baseUrl: 'https://moorage.localhost', urls, fetcher, workers: createWorkers(),
+    catalog: readCatalog(fileURLToPath(new URL('../../../api/models/models.yaml', import.meta.url))), maxTokens: { usual: 1_000, most: 8_000 },
+    apps: () => [], database: () => { throw new Error('not part of this test'); },
   };
 }
