@@ -6,6 +6,7 @@ import { extractPdfTool } from './extract-pdf.ts';
 import { fetchPageTool } from './fetch-page.ts';
 import { listAppsTool } from './list-apps.ts';
 import { lookupCitationTool } from './lookup-citation.ts';
+import { makeSlidesTool } from './make-slides.ts';
 import { memoryTool } from './memory.ts';
 import { ocrImageTool } from './ocr-image.ts';
 import { runCodeTool } from './run-code.ts';
@@ -22,6 +23,7 @@ const makers: readonly ((services: ToolServices) => Tool)[] = [
   askModelTool,
   compareModelsTool,
   listAppsTool,
+  makeSlidesTool,
   memoryTool,
   ocrImageTool,
   extractPdfTool,
