@@ -6,6 +6,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { readApiConfig } from '../../api/config.ts';
 import { readModelSettings } from '../../api/models/config.ts';
+import { readFetchConfig } from '../../api/tools/fetch/config.ts';
 import { images } from '../../cluster/images/catalog.ts';
 import { operatorConfig } from '../../controller/config.ts';
 import { chart, environmentOf, helm, named, object, ofKind, render, required, valuesFile, type Rendered } from './chart.ts';
@@ -104,6 +105,17 @@ test('the internet that a build reaches leaves out pods, Services, nodes, privat
   assert.ok(blocks[2]?.except?.every((cidr) => cidr.includes(':')));
 });
 
+test('what the API fetches for callers is public, by its own check and by its policy', () => {
+  const { spec } = policy.parse(named(full, 'NetworkPolicy', 'moorage-api'));
+  const ports = [80, 443, 8080, 8443].map((port) => ({ protocol: 'TCP', port }));
+  const rules = z.array(z.looseObject({ to: z.array(z.looseObject({ ipBlock: z.object({ cidr: z.string(), except: z.array(z.string()).optional() }).optional() })).optional(), ports: z.unknown() })).parse(spec.egress);
+  const [web] = rules.filter((one) => JSON.stringify(one.ports) === JSON.stringify(ports));
+  const except = web?.to?.flatMap(({ ipBlock }) => ipBlock?.except ?? []) ?? [];
+  const { closed } = readFetchConfig(environmentOf(full, 'api'));
+  assert.deepEqual([...except].sort(), [...closed ?? []].sort());
+  for (const cidr of ['10.0.0.0/8', '169.254.0.0/16', '10.244.0.0/16', '10.96.0.0/16', '192.0.2.1/32', 'fc00::/7']) assert.ok(except.includes(cidr), `${cidr} is open`);
+});
+
 test('the API lets in the gateway on its public port, and metrics only from the namespace that was named', () => {
   const ingress = (objects: readonly Rendered[], name: string): unknown => policy.parse(ofKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === name)).spec.ingress;
   const gateway = { from: [{ namespaceSelector: { matchLabels: required.gateway.namespaceLabels } }], ports: [{ protocol: 'TCP', port: 8080 }] };
@@ -160,7 +172,7 @@ test('the operator reads every setting that the chart gives it', () => {
 });
 
 test('no setting that the chart gives is one that nobody reads', () => {
-  for (const [component, files] of [['operator', ['controller/config.ts']], ['api', ['api/config.ts', 'api/models/config.ts']]] as const) {
+  for (const [component, files] of [['operator', ['controller/config.ts']], ['api', ['api/config.ts', 'api/models/config.ts', 'api/tools/fetch/config.ts']]] as const) {
     const text = files.map((file) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')).join('\n');
     const unread = Object.keys(environmentOf(full, component)).filter((name) => name.startsWith('MOORAGE_') && !text.includes(`  ${name}:`));
     assert.deepEqual(unread, [], `not in ${files.join()}`);
