@@ -68,6 +68,7 @@ shutdown.signal.addEventListener('abort', () => {
 
 async function stop(): Promise<void> {
   await server.drain({ graceMs: 0, limitMs: 5_000, endStreams: () => { ending.abort(); void tools.mcp.close(); } });
+  await tools.stop();
   await workers.close();
   await models.stop();
   await demo?.close();

@@ -83,6 +83,7 @@ async function stop(): Promise<void> {
   state.draining = true;
   const drain = { graceMs: config.drainSeconds * 1000, limitMs: 10_000, endStreams: () => { ending.abort(); void tools.mcp.close(); } };
   await Promise.all([server.drain(drain), appServer.drain(drain)]);
+  await tools.stop();
   await workers.close();
   await models.stop();
   await reflecting;

@@ -1,4 +1,5 @@
 // GET and POST /t/<tool> of every tool, GET /t, and what is said of a tool that there is not.
+import Negotiator from 'negotiator';
 import { z } from 'zod';
 import type { ProblemType } from '../../lib/problem.ts';
 import { defineEndpoint, type Endpoint, type RequestContext } from '../endpoint.ts';
@@ -7,6 +8,7 @@ import { rateLimitHeaders } from '../models/quota.ts';
 import type { Desk } from './desk.ts';
 import { envelopeOf, envelopeSchema } from './envelope.ts';
 import { fetchProblems } from './fetch/problems.ts';
+import { jobProblems } from './jobs/problems.ts';
 import { listEndpoint } from './list.ts';
 import type { PayerFor } from './payers.ts';
 import * as problems from './problems.ts';
@@ -63,13 +65,17 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
 
 async function answer(tool: Tool, reading: Reading, context: RequestContext, { desk, payerFor }: ToolEndpointsOptions): Promise<Response> {
   // Who accepts no JSON wants the file.
-  const fileWanted = reading.options.raw ?? context.mediaType !== json;
+  const fileWanted = reading.options.raw ?? !acceptsJson(context);
   const payer = await payerFor(context);
   const answered = await desk.answer({ tool, reading, payer, via: 'http', id: context.id, signal: () => context.signal, log: context.log, fileWanted, waitMs: 0 });
   const { ran } = answered;
   const headers = { 'cache-control': 'no-store', ...rateLimitHeaders(ran?.quota, payer, Date.now()) };
   if (fileWanted && ran?.artifact !== undefined) return rawResponse(ran.artifact, ran.cost, headers);
   return Response.json(envelopeOf(answered, true), { headers });
+}
+
+function acceptsJson({ mediaType, headers }: RequestContext): boolean {
+  return mediaType === json || new Negotiator({ headers: { accept: headers.get('accept') ?? undefined } }).mediaType([json]) !== undefined;
 }
 
 /** Also for names that nobody has yet: they are told which tools there are. */
@@ -117,6 +123,7 @@ function problemsOf(tool: Tool): ProblemType[] {
     problems.toolFailed, problems.toolLimit, problems.unprocessable, problems.noArtifact, problems.toolBusy, problems.tooManyCalls,
     ...(tool.needs === undefined ? [] : [serviceOff]),
     ...(tool.openWorld ? fetchProblems : []),
+    ...(tool.long === true ? jobProblems : []),
     ...(tool.asksModels === true ? [models.keyRequired, models.keyOutOfCredit, models.modelFailed, models.modelTimeout, models.modelRefused] : []),
   ];
 }

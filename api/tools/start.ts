@@ -4,6 +4,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { mcpProtocol, type Mcp } from '../mcp/protocol.ts';
 import type { ModelSettings } from '../models/config.ts';
+import { anonymousPayer, type Payer } from '../models/payer.ts';
 import type { Models } from '../models/start.ts';
 import type { ToolSettings } from './config.ts';
 import { Desk } from './desk.ts';
@@ -12,6 +13,7 @@ import type { Fetcher } from './fetch/fetcher.ts';
 import { Gate } from './gate.ts';
 import { toolMetrics } from './metrics.ts';
 import { ModelSpender } from './model-spender.ts';
+import { Jobs } from './jobs/jobs.ts';
 import { payers, type PayerFor } from './payers.ts';
 import { toolRegistry } from './registry.ts';
 import { Runner } from './runner.ts';
@@ -39,6 +41,8 @@ export interface Tools {
   readonly desk: Desk;
   readonly payerFor: PayerFor;
   readonly mcp: Mcp;
+  /** Gives jobs under way back, for another process to go on with. */
+  readonly stop: () => Promise<void>;
   /** What discovery documents are to say of them. */
   readonly offered: { readonly tools: readonly Tool[]; readonly off: (tool: Tool) => string | undefined };
   readonly endpoints: Endpoint[];
@@ -61,10 +65,33 @@ export function startTools(options: ToolsOptions): Tools {
   });
   const limits = { router: modelSettings.router?.kind ?? 'none', freeQuota: modelSettings.freeQuota, dailyCap: modelSettings.dailyCap };
   const payerFor = payers({ limits, routerSet: modelSettings.router !== undefined, services });
-  const desk = new Desk({ toolbox, runner, baseUrl, jobs: undefined });
+  const jobs = startJobs(options, { runner, toolbox, anonymous: (owner) => anonymousPayer(owner, limits) });
+  const desk = new Desk({ toolbox, runner, baseUrl, jobs });
   const mcp = mcpProtocol({ toolbox, desk, payerFor, baseUrl, log: options.log });
   const offered = { tools: toolbox.tools, off: (tool: Tool) => toolbox.offBecause(tool) };
-  return { toolbox, desk, payerFor, mcp, offered, endpoints: toolEndpoints({ toolbox, desk, payerFor, baseUrl }) };
+  return { toolbox, desk, payerFor, mcp, offered, stop: () => jobs.stop(), endpoints: toolEndpoints({ toolbox, desk, payerFor, baseUrl }) };
+}
+
+interface JobParts {
+  readonly runner: Runner;
+  readonly toolbox: Toolbox;
+  readonly anonymous: (owner: string) => Payer;
+}
+
+/** Works on jobs as soon as there are books, in which they are kept as well. */
+function startJobs({ models: { books }, log }: ToolsOptions, { runner, toolbox, anonymous }: JobParts): Jobs {
+  const tools = toolbox.tools.filter(({ long }) => long === true).map(({ name }) => name);
+  const jobs = new Jobs({
+    log, tools, anonymous, database: () => books.get().database,
+    work: ({ id, tool, input, payer, session, signal, report, announce }) =>
+      runner.run({ tool: toolbox.get(tool), input, payer, session, via: 'job', id, signal: () => signal, log: log.child({ job: id }), report, announce }),
+  });
+  void books.opened.then((opened) => {
+    if (opened === undefined || tools.length === 0) return;
+    jobs.start();
+    opened.chore('purge jobs', 600_000, () => jobs.purge());
+  });
+  return jobs;
 }
 
 function missingSetting({ router, databaseUrl }: ModelSettings): string | undefined {

@@ -1,0 +1,202 @@
+// Calls of tools over HTTP: how input is read, what is refused and how, envelopes, files, places.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { z } from 'zod';
+import { json } from '../models/sample.ts';
+import { sampleToolApp, type ToolSample } from './sample.ts';
+import { echo, waiting } from './sample-tools.ts';
+
+const problem = z.looseObject({ type: z.string(), status: z.int(), detail: z.string(), errors: z.array(z.object({ in: z.string(), field: z.string(), message: z.string(), mend: z.string() })).optional() });
+const answer = z.looseObject({
+  tool: z.string(), result: z.looseObject({}), cost_usd: z.number().optional(), cost_source: z.string(), latency_ms: z.int(), request_id: z.string(), hint: z.string().optional(),
+  artifact: z.object({ media_type: z.string(), file_name: z.string(), bytes: z.int(), url: z.string().optional(), base64: z.string().optional() }).optional(),
+});
+
+let sample: ToolSample;
+before(async () => { sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' } }); });
+after(() => sample.stop());
+
+async function call(path: string, init?: RequestInit): Promise<z.output<typeof answer>> {
+  const response = await sample.request(path, init);
+  const body: unknown = await response.json();
+  assert.equal(response.status, 200, JSON.stringify(body));
+  return answer.parse(body);
+}
+
+test('a query is read as the fields say, with defaults, aliases and a session name', async () => {
+  const { result, tool, cost_usd, cost_source } = await call('/t/echo?q=hi&repeat=2&loud=yes&tags=x,y&spec=%7B%22a%22%3A1%7D&kind=b&s=mine-1');
+  assert.deepEqual(result, { echoed: 'HIHI', input: { text: 'hi', times: 2, loud: true, tags: ['x', 'y'], spec: { a: 1 }, kind: 'b' }, session: 'mine-1' });
+  assert.deepEqual([tool, cost_usd, cost_source], ['echo', 0, 'none']);
+});
+
+test('a body is read as JSON, with aliases; options stand in it or in the query', async () => {
+  const fields = { query: 'hi', times: 3, loud: true, tags: ['x,y'], spec: { a: 1 } };
+  const expected = { echoed: 'HIHIHI', input: { text: 'hi', times: 3, loud: true, tags: ['x,y'], spec: { a: 1 } }, session: 'one' };
+  assert.deepEqual((await call('/t/echo', json({ ...fields, s: 'one' }))).result, expected);
+  assert.deepEqual((await call('/t/echo?s=one', json(fields))).result, expected);
+});
+
+test('a session name never changes a result', async () => {
+  const [without, within] = [await call('/t/draw?bytes=3'), await call('/t/draw?bytes=3&s=x')];
+  assert.deepEqual(without.result, within.result);
+});
+
+interface Refusal {
+  readonly name: string;
+  readonly path: string;
+  readonly init?: RequestInit;
+  readonly expected: readonly [number, string, ...(readonly string[])];
+}
+
+const refusals: readonly Refusal[] = [
+  { name: 'missing field', path: '/t/echo', expected: [400, 'invalid-request', 'query text is missing'] },
+  { name: 'unknown parameter', path: '/t/echo?text=a&foo=1', expected: [400, 'invalid-request', 'query foo there is no such field in the query'] },
+  { name: 'number that is none', path: '/t/echo?text=a&times=two', expected: [400, 'invalid-request', 'query times must be a number'] },
+  { name: 'number out of range', path: '/t/echo?text=a&times=9', expected: [400, 'invalid-request', 'query times Too big: expected number to be <=5'] },
+  { name: 'boolean that is none', path: '/t/echo?text=a&loud=maybe', expected: [400, 'invalid-request', 'query loud must be a boolean'] },
+  { name: 'scalar given twice', path: '/t/echo?text=a&text=b', expected: [400, 'invalid-request', 'query text must be a string'] },
+  { name: 'list too long', path: '/t/echo?text=a&tags=1,2,3,4,5,6', expected: [400, 'invalid-request', 'query tags Too big: expected array to have <=5 items'] },
+  { name: 'enumeration', path: '/t/echo?text=a&kind=c', expected: [400, 'invalid-request', 'query kind Invalid option: expected one of "a"|"b"'] },
+  { name: 'alias and field', path: '/t/echo?text=a&q=b', expected: [400, 'invalid-request', 'query q says the same as text, which is given too'] },
+  { name: 'two aliases', path: '/t/echo?q=a&query=b', expected: [400, 'invalid-request', 'query query says the same as q, which is given too'] },
+  { name: 'alias and field in a body', path: '/t/echo', init: json({ text: 'a', q: 'b' }), expected: [400, 'invalid-request', 'body q says the same as text, which is given too'] },
+  { name: 'session name with a blank', path: '/t/echo?text=a&s=a%20b', expected: [400, 'invalid-request', 'query s is not 1 to 64 letters, digits, ".", "_" or "-"'] },
+  { name: 'raw that is no boolean', path: '/t/draw?raw=please', expected: [400, 'invalid-request', 'query raw must be a boolean'] },
+  { name: 'wait on a tool that takes no time', path: '/t/echo?text=a&wait=5', expected: [400, 'invalid-request', 'query wait there is no such field in the query'] },
+  { name: 'raw of a tool without a file', path: '/t/echo?text=a&raw=1', expected: [422, 'no-artifact', 'query raw asks for a file, and this tool makes none'] },
+  { name: 'raw of a call without a file', path: '/t/draw?format=none&raw=1', expected: [422, 'no-artifact'] },
+  { name: 'rule between fields', path: '/t/one_of', expected: [400, 'invalid-request', 'query url give either url or html'] },
+  { name: 'rule between fields in a body', path: '/t/one_of', init: json({ url: 'a', html: 'b' }), expected: [400, 'invalid-request', 'body url give either url or html'] },
+  { name: 'body that is a list', path: '/t/echo', init: json([]), expected: [400, 'invalid-request', 'body  must be an object'] },
+  { name: 'body that is null', path: '/t/echo', init: json('null'), expected: [400, 'invalid-request', 'body  must be an object'] },
+  { name: 'body with a prototype', path: '/t/echo', init: json('{"text":"a","__proto__":{"times":5}}'), expected: [400, 'invalid-request', 'body __proto__ there is no such field in the body'] },
+  { name: 'body with text for a number', path: '/t/echo', init: json({ text: 'a', times: '2' }), expected: [400, 'invalid-request', 'body times must be a number'] },
+  { name: 'unknown option beside a body', path: '/t/echo?foo=1', init: json({ text: 'a' }), expected: [400, 'invalid-request', 'query foo there is no such field in the query'] },
+  { name: 'not JSON', path: '/t/echo', init: json('{'), expected: [400, 'invalid-request'] },
+  { name: 'key in the query', path: '/t/echo?text=a&api_key=sk-123456789', expected: [400, 'key-in-query'] },
+  { name: 'unknown tool', path: '/t/ecko?text=a', expected: [404, 'unknown-tool'] },
+  { name: 'unknown tool by POST', path: '/t/ecko', init: json({}), expected: [404, 'unknown-tool'] },
+  { name: 'other method', path: '/t/echo?text=a', init: { method: 'DELETE' }, expected: [405, 'method-not-allowed'] },
+  { name: 'service that is off', path: '/t/off', expected: [503, 'service-off'] },
+  { name: 'models without a router', path: '/t/asks', expected: [503, 'models-unconfigured'] },
+  { name: 'key without a router', path: '/t/echo?text=a', init: { headers: { authorization: 'Bearer sk-12345678' } }, expected: [503, 'models-unconfigured'] },
+  { name: 'service that misbehaves', path: '/t/fail?how=problem', expected: [502, 'tool-failed'] },
+  { name: 'input that cannot be worked on', path: '/t/fail?how=unprocessable', expected: [422, 'unprocessable'] },
+  { name: 'fault of ours', path: '/t/fail?how=throw', expected: [500, 'internal-fault'] },
+  { name: 'answer that is not as stated', path: '/t/fail?how=bad-output', expected: [500, 'internal-fault'] },
+  { name: 'over its time', path: '/t/fail?how=late', expected: [422, 'tool-limit'] },
+  { name: 'over its time, deaf to signals', path: '/t/fail?how=stubborn', expected: [422, 'tool-limit'] },
+];
+
+for (const { name, path, init, expected: [status, slug, ...errors] } of refusals) {
+  test(`refused: ${name}`, async () => {
+    const response = await sample.request(path, init);
+    const text = await response.text();
+    assert.equal(response.headers.get('content-type'), 'application/problem+json', text);
+    const body = problem.parse(JSON.parse(text));
+    assert.deepEqual([response.status, body.type.split('/').at(-1)], [status, slug], text);
+    for (const error of errors) assert.ok(body.errors?.some((one) => `${one.in} ${one.field} ${one.message}` === error && one.mend !== ''), text);
+    assert.doesNotMatch(text, /hunter2/);
+  });
+}
+
+test('an unknown tool is told the nearest names, a nameless one where all are', async () => {
+  const nearest = async (name: string): Promise<unknown> => problem.parse(await (await sample.request(`/t/${name}`)).json())['nearest'];
+  assert.deepEqual(await nearest('Echo!'), ['echo']);
+  assert.deepEqual(await nearest('one-of'), ['one_of']);
+  assert.deepEqual(await nearest('zzzzzzzzzz'), []);
+});
+
+test('a problem of a service that is off names the value that switches it on', async () => {
+  const { detail } = problem.parse(await (await sample.request('/t/off')).json());
+  assert.match(detail, /tools\.gotenberg\.enabled.*MOORAGE_GOTENBERG_URL/);
+});
+
+test('a small file is in the answer, and at an address that answers with the same bytes', async () => {
+  const { artifact, cost_usd, cost_source } = await call('/t/draw?bytes=100&s=mine');
+  assert.ok(artifact);
+  assert.deepEqual(artifact, {
+    media_type: 'image/svg+xml', file_name: 'drawing.svg', bytes: 100, base64: Buffer.alloc(100, 65).toString('base64'),
+    url: 'https://moorage.test/t/draw?bytes=100&format=svg&s=mine&raw=1',
+  });
+  assert.deepEqual([cost_usd, cost_source], [0.0001, 'tariff']);
+  const raw = await sample.request(artifact.url.replace('https://moorage.test', ''));
+  assert.deepEqual(Buffer.from(await raw.arrayBuffer()), Buffer.alloc(100, 65));
+  assert.deepEqual(
+    ['content-type', 'content-disposition', 'x-cost-usd', 'x-cost-source', 'x-content-type-options'].map((name) => raw.headers.get(name)),
+    ['image/svg+xml', 'inline; filename="drawing.svg"', '0.0001', 'tariff', 'nosniff'],
+  );
+  assert.match(raw.headers.get('content-security-policy') ?? '', /default-src 'none'.*sandbox/);
+});
+
+test('a larger file is at its address only; one without an address is inside; one too large for that is had by raw', async () => {
+  const large = await call('/t/draw?bytes=65537');
+  assert.deepEqual([large.artifact?.base64, typeof large.artifact?.url], [undefined, 'string']);
+  const note = 'x'.repeat(3_000);
+  const posted = await call('/t/draw', json({ bytes: 65_537, note }));
+  assert.deepEqual([posted.artifact?.url, posted.artifact?.base64?.length], [undefined, 87_384]);
+  const huge = await call('/t/draw', json({ bytes: 9_000_000, note }));
+  assert.deepEqual([huge.artifact?.url, huge.artifact?.base64], [undefined, undefined]);
+  assert.match(huge.hint ?? '', /"raw": true/);
+  const raw = await sample.request('/t/draw', json({ bytes: 9_000_000, note, raw: true }));
+  assert.equal((await raw.arrayBuffer()).byteLength, 9_000_000);
+});
+
+test('what a browser could run is saved, under a name that cannot be twisted', async () => {
+  const raw = await sample.request('/t/draw?format=html&raw=1');
+  assert.equal(raw.headers.get('content-disposition'), 'attachment; filename="file"');
+});
+
+test('who accepts no JSON gets the file', async () => {
+  const raw = await sample.request('/t/draw?format=png', { headers: { accept: 'image/png' } });
+  assert.equal(raw.headers.get('content-type'), 'image/png');
+  const either = await sample.request('/t/draw?format=png', { headers: { accept: 'text/html,*/*;q=0.8' } });
+  assert.equal((await either.json() as { tool: string }).tool, 'draw');
+});
+
+test('GET /t lists the tools for a program and for a person', async () => {
+  const { tools } = await (await sample.request('/t')).json() as { tools: { name: string; on: boolean; off_because?: string; input_schema: { required: string[] } }[] };
+  assert.deepEqual(tools.map(({ name, on }) => [name, on]), [['echo', true], ['draw', true], ['fail', true], ['one_of', true], ['off', false], ['asks', false]]);
+  assert.match(tools[4]?.off_because ?? '', /tools\.gotenberg\.enabled/);
+  assert.deepEqual(tools[0]?.input_schema.required, ['text']);
+  const page = await sample.request('/t', { headers: { accept: 'text/html' } });
+  assert.match(await page.text(), /<code>one_of<\/code>/);
+});
+
+test('every tool and method is an operation of the OpenAPI document', async () => {
+  const { paths } = await (await sample.request('/openapi.json')).json() as { paths: Record<string, Record<string, { operationId: string; parameters: { name: string; required: boolean }[] }>> };
+  assert.deepEqual(Object.keys(paths['/t/draw'] ?? {}), ['get', 'post']);
+  assert.deepEqual(paths['/t/echo']?.['get']?.parameters.filter(({ required }) => required).map(({ name }) => name), ['text']);
+});
+
+test('one caller, and all together, have so many places; a place is given back when the work has really ended', async () => {
+  const gate = Promise.withResolvers<undefined>();
+  const busy = await sampleToolApp({ tools: [waiting(() => gate.promise), echo], environment: { MOORAGE_TOOL_CALLS: '3', MOORAGE_TOOL_CALLS_PER_CALLER: '2' } });
+  const as = (address: string): RequestInit => ({ headers: { 'x-forwarded-for': address } });
+  const waiters = ['192.0.2.1', '192.0.2.1', '198.51.100.1'].map((address) => busy.request('/t/waiting', as(address)));
+  await new Promise((resolve) => { setImmediate(resolve); });
+  const own = await busy.request('/t/echo?text=a', as('192.0.2.1'));
+  const other = await busy.request('/t/echo?text=a', as('203.0.113.1'));
+  assert.deepEqual([own.status, other.status, own.headers.get('retry-after'), other.headers.get('retry-after')], [429, 503, '2', '2']);
+  gate.resolve(undefined);
+  assert.deepEqual((await Promise.all(waiters)).map(({ status }) => status), [200, 200, 200]);
+  assert.equal((await busy.request('/t/echo?text=a', as('192.0.2.1'))).status, 200);
+  await busy.stop();
+});
+
+test('without books, what costs nothing works, and what has a price says what is missing', async () => {
+  const bare = await sampleToolApp();
+  assert.equal((await bare.request('/t/echo?text=a')).status, 200);
+  const refused = await bare.request('/t/draw');
+  const { detail, type } = problem.parse(await refused.json());
+  assert.deepEqual([refused.status, type.split('/').at(-1)], [503, 'ledger-unconfigured']);
+  assert.match(detail, /DATABASE_URL/);
+  await bare.stop();
+});
+
+test('labels of metrics are tools of the registry, ways in, and outcomes', async () => {
+  const text = await sample.registry.metrics();
+  const labels = [...text.matchAll(/^moorage_tool_calls_total\{(.*)\} /gm)].map(([, found]) => found);
+  assert.ok(labels.includes('tool="fail",via="http",outcome="tool-limit"') && labels.includes('tool="fail",via="http",outcome="fault"'), labels.join('\n'));
+  assert.ok(labels.every((found) => /^tool="(echo|draw|fail|one_of|asks)",via="http",outcome="[a-z-]+"$/.test(found ?? '')), labels.join('\n'));
+});

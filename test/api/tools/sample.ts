@@ -1,0 +1,60 @@
+// The application with tools of the test's choice, over books and a router of its choice.
+import type { HttpBindings } from '@hono/node-server';
+import { Registry } from 'prom-client';
+import { createApp } from '../../../api/app.ts';
+import { blockList } from '../../../api/config.ts';
+import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
+import { readModelSettings } from '../../../api/models/config.ts';
+import { startModels, type Models } from '../../../api/models/start.ts';
+import { readToolSettings } from '../../../api/tools/config.ts';
+import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
+import { startTools, type Tools } from '../../../api/tools/start.ts';
+import { createWorkers } from '../../../api/tools/workers/pool.ts';
+import type { Tool } from '../../../api/tools/tool.ts';
+import { httpMetrics } from '../../../lib/metrics.ts';
+import { baseUrl as usualBaseUrl, silent } from '../sample.ts';
+import { sampleTools } from './sample-tools.ts';
+
+export interface ToolSample {
+  /** Sends a request from this machine, so that X-Forwarded-For is believed. */
+  readonly request: (path: string, init?: RequestInit) => Promise<Response>;
+  readonly app: ReturnType<typeof createApp>;
+  readonly tools: Tools;
+  readonly models: Models;
+  readonly registry: Registry;
+  readonly stop: () => Promise<void>;
+}
+
+export interface ToolSampleOptions {
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly tools?: readonly Tool[];
+  readonly baseUrl?: string;
+}
+
+/** Without DATABASE_URL in the environment there are no books. */
+export async function sampleToolApp({ environment = {}, tools: made = sampleTools, baseUrl = usualBaseUrl }: ToolSampleOptions = {}): Promise<ToolSample> {
+  const registry = new Registry();
+  const modelSettings = readModelSettings(environment);
+  const models = startModels({ settings: modelSettings, callerSalt: 'salt', baseUrl, registry, log: silent, findApp: () => undefined });
+  await models.ready;
+  const workers = createWorkers();
+  const tools = startTools({
+    settings: readToolSettings(environment), modelSettings, models, baseUrl, registry, log: silent, workers, fetcher: new GuardedFetcher(), apps: () => [], make: () => made,
+  });
+  const endpoints = [...models.endpoints, ...tools.endpoints];
+  const app = createApp({
+    endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl, tools.offered)], protocols: [tools.mcp],
+    baseUrl, callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) }, log: silent, metrics: httpMetrics(registry), ending: new AbortController().signal,
+  });
+  const bindings = { incoming: { socket: { remoteAddress: '127.0.0.1' } } } as unknown as HttpBindings;
+  return {
+    app, tools, models, registry,
+    request: async (path, init = {}) => app.request(path, init, bindings),
+    async stop() {
+      await tools.mcp.close();
+      await tools.stop();
+      await workers.close();
+      await models.stop();
+    },
+  };
+}
