@@ -40,10 +40,19 @@ export function judge(job: Job, pods: readonly Pod[], image: string): Verdict {
   const newest = pods.toSorted(byAge).at(-1);
   const review = readMessage(statusOf(newest, 'review')?.state?.terminated, reviewResult);
   const seen = { pod: newest?.metadata.name, review };
-  if (isTrue(job.status?.conditions, 'Complete')) return { ...seen, ...succeeded(job, pods.find((pod) => pod.status?.phase === 'Succeeded'), image) };
+  if (isComplete(job, pods)) return { ...seen, ...succeeded(job, pods.find(hasSucceeded), image) };
   if (isTrue(job.status?.conditions, 'Failed')) return { ...seen, ...failed(job, pods, newest) };
   if (job.spec?.suspend === true) return { ...seen, kind: 'queued' };
   return { ...seen, ...running(job, newest) };
+}
+
+function hasSucceeded(pod: Pod): boolean {
+  return pod.status?.phase === 'Succeeded';
+}
+
+/** A pod that has done its work decides: of the Job itself it is said a second or two later. */
+function isComplete({ status }: Job, pods: readonly Pod[]): boolean {
+  return isTrue(status?.conditions, 'Complete') || (pods.some(hasSucceeded) && !isTrue(status?.conditions, 'Failed'));
 }
 
 function succeeded(job: Job, pod: Pod | undefined, image: string): { kind: 'succeeded'; result: BuildResult } | { kind: 'faulted'; message: string } {

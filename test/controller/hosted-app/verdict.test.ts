@@ -29,6 +29,13 @@ test('a good end needs the commit that was asked for and an image of the name th
   assert.equal(word(judge(done, [], image)), 'faulted');
 });
 
+test('a pod that has done its work is enough; the Job may say so later', () => {
+  const under = job(first);
+  assert.equal(judged(under, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' }), 'succeeded');
+  assert.equal(judged(under, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Running' }), 'running');
+  assert.equal(judged(job(first, jobFailed('DeadlineExceeded')), [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' }), 'rejected build/timeout');
+});
+
 test('only name@sha256:digest is an image of that name', () => {
   for (const bad of [image, `${image}:a`, `${image}@sha256:${'g'.repeat(64)}`, `${image}@sha256:${'a'.repeat(63)}`, `${image}@sha256:${'a'.repeat(64)} --x`, `${image}evil@sha256:${'a'.repeat(64)}`]) {
     assert.ok(!isImageOf(bad, image), bad);
