@@ -53,6 +53,14 @@ export class GuardedFetcher implements Fetcher {
     throw new Problem(fetchFailed, `${new URL(fetched.url).origin} answered with status ${fetched.status}`, { members: { target_status: fetched.status } });
   }
 
+  async check({ url, field, signal }: Pick<FetchRequest, 'url' | 'field' | 'signal'>): Promise<void> {
+    try {
+      await this.#guard.addresses(this.#guard.target(url));
+    } catch (error) {
+      throw failure(error, url, { url, signal, maxBytes: 0, ...(field === undefined ? {} : { field }) }, false);
+    }
+  }
+
   /** One request: gives its answer, or the next hop. Its connection ends with it, so that none is ever shared. */
   async #hop(hop: Hop, maxBytes: number, signal: AbortSignal): Promise<Fetched | Hop> {
     const target = this.#guard.target(hop.url);

@@ -104,6 +104,9 @@ describe('limits of the guarded fetch', () => {
     const there = new GuardedFetcher({ allow: [gone.host] });
     await assert.rejects(there.fetch({ url: gone.url, maxBytes: 1, signal }), /does not take connections/);
   });
+  it('says that there is no TLS', async () => {
+    await assert.rejects(fetcher.fetch({ url: `https://${web.host}/plain`, maxBytes: mib, signal }), /does not offer TLS/);
+  });
   it('ends when its caller does, with the reason of the caller', async () => {
     const caller = new AbortController();
     const asked = ask('/silent', { signal: caller.signal });

@@ -47,6 +47,13 @@ describe('the guarded fetch', () => {
     assert.equal(listener.connections(), 0);
   });
 
+  it('refuses them as well for a program that would open them by itself', async () => {
+    for (const url of innerUrls(listener.port)) await assert.rejects(fetcher.check({ url, signal }), refused, JSON.stringify(url));
+    await fetcher.check({ url: `${web.url}/to`, signal });
+    await assert.rejects(fetcher.check({ url: 'https://nobody.example.com/', signal }), (error) => error instanceof Problem && error.type.slug === 'fetch-failed');
+    assert.equal(listener.connections(), 0);
+  });
+
   it('refuses them behind a redirect as well', async () => {
     // But those that are relative to the page that redirects, and so lead back to it, or cannot stand in a header.
     for (const url of innerUrls(listener.port).filter((one) => !/^http:\/?[^/\\]|^127|\0|^http:\/\/$/.test(one))) {
