@@ -6,9 +6,11 @@ import { extractPdfTool } from './extract-pdf.ts';
 import { fetchPageTool } from './fetch-page.ts';
 import { listAppsTool } from './list-apps.ts';
 import { lookupCitationTool } from './lookup-citation.ts';
+import { makeChartTool } from './make-chart.ts';
 import { makeSlidesTool } from './make-slides.ts';
 import { memoryTool } from './memory.ts';
 import { ocrImageTool } from './ocr-image.ts';
+import { renderDiagramTool } from './render-diagram.ts';
 import { runCodeTool } from './run-code.ts';
 import type { ToolServices } from './services.ts';
 import type { Tool } from './tool.ts';
@@ -19,6 +21,7 @@ import { webSearchTool } from './web-search.ts';
 const makers: readonly ((services: ToolServices) => Tool)[] = [
   webSearchTool,
   fetchPageTool,
+  renderDiagramTool,
   translateTextTool,
   askModelTool,
   compareModelsTool,
@@ -26,6 +29,7 @@ const makers: readonly ((services: ToolServices) => Tool)[] = [
   makeSlidesTool,
   memoryTool,
   ocrImageTool,
+  makeChartTool,
   extractPdfTool,
   lookupCitationTool,
   runCodeTool,

@@ -1,7 +1,7 @@
 // A small pool of worker processes: so many at once, a bounded queue before them, idle ones kept for the next task of their module.
 import { Problem } from '../../../lib/problem.ts';
 import { toolBusy } from '../problems.ts';
-import { keyOf, WorkerProcess } from './worker-process.ts';
+import { keyOf, WorkerProcess, type ProcessOptions } from './worker-process.ts';
 import type { WorkerTask, Workers } from './workers.ts';
 
 export interface PoolOptions {
@@ -44,9 +44,9 @@ class WorkerPool implements Workers {
     this.#sweep = setInterval(() => { this.#endIdle(); }, idleMs / 4).unref();
   }
 
-  async run({ module, input, timeoutMs = 20_000, memoryMb = 256, signal }: WorkerTask): Promise<unknown> {
+  async run({ module, input, timeoutMs = 20_000, memoryMb = 256, quickStart = false, signal }: WorkerTask): Promise<unknown> {
     await this.#place(signal);
-    const worker = this.#take(module, memoryMb);
+    const worker = this.#take({ module, memoryMb, quickStart });
     this.#busy.add(worker);
     try {
       return await worker.run(input, timeoutMs, signal);
@@ -92,11 +92,11 @@ class WorkerPool implements Workers {
     else next.start();
   }
 
-  #take(module: URL, memoryMb: number): WorkerProcess {
-    const key = keyOf(module, memoryMb);
+  #take(options: ProcessOptions): WorkerProcess {
+    const key = keyOf(options);
     const at = this.#idle.findLastIndex((worker) => worker.key === key && worker.usable);
     const [found] = at < 0 ? [] : this.#idle.splice(at, 1);
-    return found ?? new WorkerProcess({ module, memoryMb });
+    return found ?? new WorkerProcess(options);
   }
 
   #keep(worker: WorkerProcess): void {

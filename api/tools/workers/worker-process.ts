@@ -25,6 +25,7 @@ const outOfMemory = /out of memory|allocation failed|invalid (\w+ )?(size|length
 export interface ProcessOptions {
   readonly module: URL;
   readonly memoryMb: number;
+  readonly quickStart: boolean;
 }
 
 export class WorkerProcess {
@@ -37,12 +38,13 @@ export class WorkerProcess {
   #usable = true;
   #killed = false;
 
-  constructor({ module, memoryMb }: ProcessOptions) {
-    this.key = keyOf(module, memoryMb);
+  constructor(options: ProcessOptions) {
+    const { module, memoryMb, quickStart } = options;
+    this.key = keyOf(options);
     this.#memoryMb = memoryMb;
     this.#child = spawn('/bin/sh', [
       '-c', limited, String((reservedMb + 2 * memoryMb) * 1024), process.execPath,
-      `--max-old-space-size=${memoryMb}`, '--stack-size=3600', `--wasm-max-mem-pages=${memoryMb * 16}`,
+      `--max-old-space-size=${memoryMb}`, '--stack-size=3600', ...(quickStart ? ['--liftoff-only'] : []), `--wasm-max-mem-pages=${memoryMb * 16}`,
       '--permission', ...[root, dirname(fileURLToPath(module))].map((folder) => `--allow-fs-read=${folder}`), '--allow-addons', '--allow-worker', '--disable-warning=SecurityWarning',
       main, module.href, String(memoryMb),
     ], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], serialization: 'advanced', env: {}, cwd: root });
@@ -102,6 +104,7 @@ export class WorkerProcess {
   async end(): Promise<void> {
     const { exitCode, signalCode, pid } = this.#child;
     const gone = exitCode !== null || signalCode !== null || pid === undefined ? undefined : once(this.#child, 'exit');
+    this.#child.ref();
     this.kill();
     await gone;
   }
@@ -114,7 +117,7 @@ export class WorkerProcess {
   }
 
   #tooMuch(): Problem {
-    return new Problem(toolLimit, `the work needed more than ${this.#memoryMb} MB of memory and was ended`, { members: { limit: 'memory', limit_mb: this.#memoryMb } });
+    return new Problem(toolLimit, `the work needed more than ${this.#memoryMb} MB of memory and was ended`, { cause: new Error(this.#stderr), members: { limit: 'memory', limit_mb: this.#memoryMb } });
   }
 
   #death(code: number | null, by: string | null): Problem {
@@ -125,6 +128,6 @@ export class WorkerProcess {
 }
 
 /** Processes with the same key can stand in for one another. */
-export function keyOf(module: URL, memoryMb: number): string {
-  return `${memoryMb} ${module.href}`;
+export function keyOf({ module, memoryMb, quickStart }: ProcessOptions): string {
+  return `${memoryMb} ${quickStart ? 'quick' : 'usual'} ${module.href}`;
 }

@@ -14,6 +14,8 @@ export interface WorkerTask {
   readonly timeoutMs?: number;
   /** JavaScript heap, and likewise one memory of WebAssembly; all memory together is at most twice that. Default 256. */
   readonly memoryMb?: number;
+  /** WebAssembly is compiled fast and never optimised: for a large module of which each call runs little. Default false. */
+  readonly quickStart?: boolean;
   readonly signal?: AbortSignal;
 }
 

@@ -1,0 +1,74 @@
+// Draws a specification with Vega in a process of its own: expressions are interpreted, never compiled, and nothing is loaded.
+import * as vega from 'vega';
+import { expressionInterpreter } from 'vega-interpreter';
+import { compile, type TopLevelSpec } from 'vega-lite';
+import { Problem } from '../../../lib/problem.ts';
+import { unprocessable } from '../problems.ts';
+import { draw, type Wanted } from '../svg/draw.ts';
+import type { Picture } from '../svg/picture.ts';
+
+const longestSide = 8_000;
+const mostWarnings = 20;
+
+interface Input extends Wanted {
+  readonly spec: Record<string, unknown>;
+  readonly language: 'vega' | 'vega-lite';
+}
+
+export default async function chart({ spec, language, ...wanted }: Input): Promise<Picture> {
+  const warnings: string[] = [];
+  const refused: string[] = [];
+  const logger = loggerOf(warnings);
+  try {
+    const full = language === 'vega' ? spec as unknown as vega.Spec : compile(spec as unknown as TopLevelSpec, { logger }).spec;
+    const view = new vega.View(vega.parse(full, {}, { ast: true }), { expr: expressionInterpreter, renderer: 'none', loader: loaderOf(refused), logger });
+    await view.runAsync();
+    checkSize(view.width(), view.height());
+    const svg = await view.toSVG();
+    view.finalize();
+    if (refused.length > 0) throw new Problem(unprocessable, `spec: ${refused[0]?.slice(0, 200) ?? ''} is not read; put the data into data.values`);
+    return draw(svg, wanted, warnings);
+  } catch (error) {
+    if (error instanceof Problem) throw error;
+    throw new Problem(unprocessable, `spec: ${error instanceof Error ? error.message.slice(0, 500) : String(error).slice(0, 500)}`, { cause: error });
+  }
+}
+
+function checkSize(width: number, height: number): void {
+  if (!(Math.max(width, height) <= longestSide)) throw new Problem(unprocessable, `spec: the chart is ${width} × ${height} pixels, more than ${longestSide} on a side`);
+}
+
+/** Refuses every address, and remembers it: Vega itself would go on without the data. */
+function loaderOf(refused: string[]): vega.Loader {
+  const refuse = (uri: string): Promise<never> => {
+    refused.push(uri);
+    return Promise.reject(new Error(`${uri} is not read`));
+  };
+  const loader = vega.loader();
+  const link = loader.sanitize.bind(loader);
+  return {
+    load: refuse, http: refuse, file: refuse,
+    sanitize: (uri, options) => {
+      if ((options as { context?: string }).context !== 'href') return refuse(uri);
+      if (/^(https?:\/\/|mailto:)/i.test(uri)) return link(uri, options);
+      // Vega waits for every link, and breaks where one is rejected.
+      refused.push(uri);
+      return Promise.resolve({ href: '#' });
+    },
+  };
+}
+
+function loggerOf(warnings: string[]): vega.LoggerInterface {
+  const logger: vega.LoggerInterface = {
+    level: ((level?: number) => (level === undefined ? vega.Warn : logger)),
+    error: (...args: readonly unknown[]) => note(args),
+    warn: (...args: readonly unknown[]) => note(args),
+    info: () => logger,
+    debug: () => logger,
+  };
+  const note = (args: readonly unknown[]): vega.LoggerInterface => {
+    if (warnings.length < mostWarnings) warnings.push(args.map((arg) => (arg instanceof Error ? arg.message : String(arg))).join(' ').slice(0, 300));
+    return logger;
+  };
+  return logger;
+}
