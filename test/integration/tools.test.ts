@@ -1,0 +1,111 @@
+// The money of tools on a real PostgreSQL: tariffs booked exactly, failures booked not at all, model calls on top, no quota overspent.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { z } from 'zod';
+import { callerAccount, toolAccount } from '../../api/ledger/accounts.ts';
+import { formatMoney, parseMoney } from '../../api/ledger/money.ts';
+import type { Ledger } from '../../api/ledger/ledger.ts';
+import { readCatalog } from '../../api/models/catalog.ts';
+import { completion, reply, startScriptedRouter, type ScriptedRouter } from '../api/models/scripted-router.ts';
+import { sampleToolApp, type ToolSample } from '../api/tools/sample.ts';
+import { startPostgres, type Postgres } from './postgres.ts';
+
+const [paid, late] = readCatalog().models.filter(({ tier }) => tier === 'free');
+const answer = z.looseObject({ cost_usd: z.number().optional(), cost_source: z.string().optional(), hint: z.string().optional(), quota: z.looseObject({}).optional() });
+
+let postgres: Postgres;
+let router: ScriptedRouter;
+let sample: ToolSample;
+let ledger: Ledger;
+
+before(async () => {
+  postgres = await startPostgres({ durable: false });
+  router = await startScriptedRouter({
+    [paid?.upstream ?? '']: reply(200, completion('{"prompt_tokens":3,"completion_tokens":1,"cost":0.000123}')),
+    [late?.upstream ?? '']: reply(200, completion(undefined)),
+    '/key': reply(200, '{"data":{}}'),
+    '/generation': reply(404, '{}'),
+  });
+  const environment = {
+    DATABASE_URL: await postgres.createDatabase('tools'), MOORAGE_ROUTER_URL: router.url, MOORAGE_ROUTER_KEY: 'sk-platform-1234', MOORAGE_FREE_QUOTA_USD: '0.01', MOORAGE_TOOL_CALLS: '200', MOORAGE_TOOL_CALLS_PER_CALLER: '64',
+  };
+  sample = await sampleToolApp({ environment });
+  ({ ledger } = sample.models.books.get());
+});
+
+after(async () => {
+  await sample.stop();
+  await router.close();
+  await postgres.stop();
+});
+
+async function call(path: string, address = '192.0.2.1', headers: Record<string, string> = {}): Promise<z.output<typeof answer> & { status: number }> {
+  const response = await sample.request(path, { headers: { 'x-forwarded-for': address, ...headers } });
+  return { ...answer.parse(await response.json()), status: response.status };
+}
+
+async function earned(tool: string): Promise<string> {
+  return formatMoney(await ledger.balance(toolAccount(tool)));
+}
+
+test('a tariff is booked exactly, however many calls come at once', async () => {
+  const answers = await Promise.all(Array.from({ length: 40 }, () => call('/t/draw')));
+  assert.ok(answers.every(({ status, cost_usd, cost_source }) => status === 200 && cost_usd === 0.0001 && cost_source === 'tariff'));
+  assert.equal(await earned('draw'), '-0.004');
+});
+
+test('a call that fails or is refused books nothing and holds nothing', async () => {
+  const paths = ['problem', 'unprocessable', 'throw', 'bad-output', 'late', 'stubborn', 'nonsense'].map((how) => `/t/fail?how=${how}`);
+  const answers = await Promise.all([...paths, '/t/draw?bytes=-1', '/t/draw?format=none&raw=1'].map((path) => call(path)));
+  assert.ok(answers.every(({ status }) => status >= 400));
+  assert.deepEqual([await earned('fail'), await earned('draw')], ['0', '-0.004']);
+  assert.equal((await ledger.counts()).open, 0);
+});
+
+test('model calls come on top of the tariff, to the digit', async () => {
+  const { cost_usd, cost_source } = await call(`/t/asks?model=${paid?.id ?? ''}`);
+  assert.deepEqual([cost_usd, cost_source], [0.000323, 'metered']);
+  assert.equal(await earned('asks'), '-0.0002');
+});
+
+test('a call that fails after asking says what the asking cost, and charges no tariff', async () => {
+  const { status, cost_usd, cost_source } = await call(`/t/asks?model=${paid?.id ?? ''}&then=fail`);
+  assert.deepEqual([status, cost_usd, cost_source], [502, 0.000123, 'metered']);
+  assert.equal(await earned('asks'), '-0.0002');
+});
+
+test('what the router has not told yet is pending, left out, and said so', async () => {
+  const { cost_usd, cost_source, hint } = await call(`/t/asks?model=${late?.id ?? ''}`);
+  assert.deepEqual([cost_usd, cost_source], [0.0002, 'pending']);
+  assert.match(hint ?? '', /not told yet what one model call cost; it is not in cost_usd/);
+});
+
+test('a quota that runs low is told, and is never overspent by calls at once', async () => {
+  const answers = await Promise.all(Array.from({ length: 64 }, () => call('/t/draw', '198.51.100.7')));
+  const more = await Promise.all(Array.from({ length: 60 }, () => call('/t/draw', '198.51.100.7')));
+  const paidFor = [...answers, ...more].filter(({ status }) => status === 200);
+  assert.equal(paidFor.length, 100);
+  assert.ok([...answers, ...more].every(({ status }) => status === 200 || status === 402));
+  assert.ok(paidFor.some(({ quota, hint }) => quota !== undefined && /free quota/.test(hint ?? '')));
+});
+
+test('with a key of one’s own no quota applies', async () => {
+  const key = { authorization: 'Bearer sk-own-12345678' };
+  assert.equal((await call('/t/draw', '198.51.100.7')).status, 402);
+  assert.equal((await call('/t/draw', '198.51.100.7', key)).status, 200);
+});
+
+test('what a dead process held for a tool is given back', async () => {
+  const debit = { account: callerAccount('dead'), limit: parseMoney('1') };
+  await ledger.hold({ id: randomUUID(), amount: parseMoney('0.0001'), ttlMs: 1, debit, credit: { account: toolAccount('draw'), limit: null } });
+  await new Promise((resolve) => { setTimeout(resolve, 20); });
+  await ledger.expire();
+  await ledger.voidToolHolds();
+  const { used, held } = await ledger.budget(debit);
+  assert.deepEqual([used, held], [0n, 0n]);
+});
+
+test('the books are right to the last row', async () => {
+  assert.deepEqual(await ledger.audit(), []);
+});
