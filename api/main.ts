@@ -60,7 +60,7 @@ const serving = {
   baseUrl: config.baseUrl, callers: { salt: config.callerSalt, trustedProxies: config.trustedProxies },
   log, metrics: httpMetrics(registry), ending: ending.signal,
 };
-const app = createApp({ ...serving, endpoints: [...endpoints, ...discoveryEndpoints(endpoints, config.baseUrl, { ...tools.offered, apps: live })], protocols: [tools.mcp] });
+const app = createApp({ ...serving, endpoints: [...endpoints, ...discoveryEndpoints(endpoints, config.baseUrl, tools.offered)], protocols: [tools.mcp] });
 // Apps reach this port without the gateway, so nothing that trusts what the gateway says of a caller answers there.
 const forApps = createApp({ ...serving, endpoints: endpoints.filter(({ path }) => path.startsWith('/v1/')) });
 

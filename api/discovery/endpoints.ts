@@ -10,15 +10,15 @@ import { frontEndpoint } from './front.ts';
 import { linkHeader } from './links.ts';
 import { llmsText } from './llms-txt.ts';
 import { openApi } from './openapi.ts';
-import { answersAt, type Site } from './site.ts';
+import { answersAt, type Offer, type Site } from './site.ts';
 
 /** What is to be found out beside the endpoints; what is left out, there is none of. */
-export type Offered = Partial<Pick<Site, 'tools' | 'off' | 'apps'>>;
+export type Offered = Partial<Omit<Offer, 'baseUrl'>>;
 
 /** Endpoints that describe `others` and themselves. */
 export function discoveryEndpoints(others: readonly Endpoint[], baseUrl: string, offered: Offered = {}): Endpoint[] {
   const endpoints = [...others];
-  const site: Site = { baseUrl, endpoints, tools: [], off: () => undefined, apps: () => [], ...offered };
+  const site: Site = { baseUrl, endpoints, tools: [], off: () => undefined, apps: () => [], protocols: [], ...offered };
   const card = answersAt(site, a2aPath) ? [cardEndpoint(site)] : [];
   const own = [frontEndpoint(site), openApiEndpoint(site), ...card, llmsEndpoint(site), capabilitiesEndpoint(site), problemEndpoint(baseUrl)];
   endpoints.push(...own);

@@ -12,6 +12,8 @@ export interface Offer {
   readonly off: (tool: Tool) => string | undefined;
   /** Apps that are live now: asked anew for each document. */
   readonly apps: () => readonly HostedAppSummary[];
+  /** What answers by another protocol than plain requests, such as /mcp. */
+  readonly protocols: readonly { readonly path: string }[];
 }
 
 export interface Site extends Offer {
@@ -25,8 +27,8 @@ export const description = 'Hosts open-source AI applications from their git rep
 export const authentication = 'Optional. Without a key, calls draw on a free quota per day. `Authorization: Bearer sk-…`, a key of the model router, lifts the quota and opens models of the tier premium.';
 
 /** Whether something answers at this path here. */
-export function answersAt({ endpoints }: Site, path: string): boolean {
-  return endpoints.some((endpoint) => endpoint.path === path);
+export function answersAt({ endpoints, protocols }: Site, path: string): boolean {
+  return [...endpoints, ...protocols].some((one) => one.path === path);
 }
 
 /** The call that a tool's author gives as an example, as an address. */

@@ -1,6 +1,9 @@
 // Makes the tools, what they work with, and the ways in to them.
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
+import { a2aEndpoint } from '../a2a/endpoint.ts';
+import { toolCalls } from '../a2a/tool-calls.ts';
+import type { Offer } from '../discovery/site.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { mcpProtocol, type Mcp } from '../mcp/protocol.ts';
 import type { ModelSettings } from '../models/config.ts';
@@ -44,7 +47,7 @@ export interface Tools {
   /** Gives jobs under way back, for another process to go on with. */
   readonly stop: () => Promise<void>;
   /** What discovery documents are to say of them. */
-  readonly offered: { readonly tools: readonly Tool[]; readonly off: (tool: Tool) => string | undefined };
+  readonly offered: Offer;
   readonly endpoints: Endpoint[];
 }
 
@@ -68,8 +71,9 @@ export function startTools(options: ToolsOptions): Tools {
   const jobs = startJobs(options, { runner, toolbox, anonymous: (owner) => anonymousPayer(owner, limits) });
   const desk = new Desk({ toolbox, runner, baseUrl, jobs });
   const mcp = mcpProtocol({ toolbox, desk, payerFor, baseUrl, log: options.log });
-  const offered = { tools: toolbox.tools, off: (tool: Tool) => toolbox.offBecause(tool) };
-  return { toolbox, desk, payerFor, mcp, offered, stop: () => jobs.stop(), endpoints: toolEndpoints({ toolbox, desk, payerFor, baseUrl }) };
+  const offered: Offer = { baseUrl, tools: toolbox.tools, off: (tool) => toolbox.offBecause(tool), apps: options.apps, protocols: [mcp] };
+  const agent = a2aEndpoint({ offer: offered, call: toolCalls({ toolbox, desk, payerFor }) });
+  return { toolbox, desk, payerFor, mcp, offered, stop: () => jobs.stop(), endpoints: [...toolEndpoints({ toolbox, desk, payerFor, baseUrl }), agent] };
 }
 
 interface JobParts {
