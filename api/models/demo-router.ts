@@ -18,7 +18,7 @@ const question = z.looseObject({
   model: z.string(),
   stream: z.boolean().optional(),
   max_tokens: z.int().optional(),
-  messages: z.array(z.looseObject({ content: z.unknown() })).optional(),
+  messages: z.array(z.looseObject({ content: z.unknown().optional() })).optional(),
   input: z.union([z.string(), z.array(z.string())]).optional(),
 });
 type Question = z.output<typeof question>;
