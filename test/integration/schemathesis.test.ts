@@ -1,0 +1,117 @@
+// Thousands of requests made up from the OpenAPI document, right and wrong ones, against the API as a process: no 5xx, and nothing that the document does not say.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { execa } from 'execa';
+import { z } from 'zod';
+import { readCatalog } from '../../api/models/catalog.ts';
+import { startDemoRouter, type DemoRouter } from '../../api/models/demo-router.ts';
+import { appToken } from '../../lib/app-token.ts';
+import { waitFor } from '../../cluster/wait.ts';
+import { applyText, namespaces, prepare } from './api-replica.ts';
+import { startApiServer, type ApiServer } from './api-server.ts';
+import { freePort } from './litellm.ts';
+import { startPostgres, type Postgres } from './postgres.ts';
+import { runSchemathesis } from './schemathesis.ts';
+
+const secret = 'a-secret-of-the-tests-that-is-long-enough';
+const root = join(import.meta.dirname, '..', '..');
+let server: ApiServer;
+let postgres: Postgres;
+let router: DemoRouter;
+let stopApi = (): Promise<void> => Promise.resolve();
+let url: string;
+let token: string;
+
+/** An app that is live and may ask models. */
+const liveApp = `
+apiVersion: moorage.dev/v1alpha1
+kind: HostedApp
+metadata: {name: chat, namespace: ${namespaces.apps}}
+spec: {source: {repo: "https://git.test/octo/chat"}, models: {enabled: true, dailyBudgetUsd: "1000"}}
+`;
+
+before(async () => {
+  server = await startApiServer();
+  await prepare(server);
+  await applyText(server, liveApp);
+  await server.kubectl('patch', 'hostedapp', 'chat', '-n', namespaces.apps, '--subresource=status', '--type=merge', '-p', JSON.stringify({
+    status: { phase: 'Live', url: 'https://chat.moorage.test', source: { commit: 'a'.repeat(40) }, served: { image: 'i', commit: 'a'.repeat(40), since: '2026-01-01T00:00:00Z' } },
+  }));
+  const uid = z.string().parse(await server.kubectl('get', 'hostedapp', 'chat', '-n', namespaces.apps, '-o', 'jsonpath={.metadata.uid}'));
+  token = appToken({ name: 'chat', uid: uid.trim() }, secret);
+  postgres = await startPostgres({ durable: false });
+  router = await startDemoRouter(readCatalog());
+  const [port, apps, internal] = [await freePort(), await freePort(), await freePort()];
+  url = `http://127.0.0.1:${port}`;
+  const api = execa(process.execPath, ['api/main.ts'], {
+    cwd: root, reject: false, stdout: 'ignore', stderr: 'inherit',
+    env: {
+      LOG_LEVEL: 'error', KUBECONFIG: server.kubeconfig, MOORAGE_BASE_DOMAIN: 'moorage.test', MOORAGE_GIT_ALLOWED_HOSTS: 'git.test', MOORAGE_CALLER_SALT: 'x'.repeat(64), MOORAGE_DRAIN_SECONDS: '1',
+      MOORAGE_PORT: String(port), MOORAGE_APPS_PORT: String(apps), MOORAGE_INTERNAL_PORT: String(internal), MOORAGE_APP_TOKEN_SECRET: secret,
+      DATABASE_URL: await postgres.createDatabase('schemathesis'), MOORAGE_ROUTER_URL: router.url, MOORAGE_FREE_QUOTA_USD: '10000', MOORAGE_DAILY_CAP_USD: '100000',
+    },
+  });
+  stopApi = async () => {
+    api.kill();
+    await api;
+  };
+  await waitFor('the API asking models', async () => {
+    const answer = await fetch(`${url}/api/ask`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"prompt": "Hello", "max_tokens": 1}' });
+    return answer.status === 200;
+  }, { seconds: 300 });
+});
+
+after(async () => {
+  await stopApi();
+  await router.close();
+  await postgres.stop();
+  await server.stop();
+});
+
+/**
+ * What a JSON Schema cannot say of a valid request: that a repository has to be one of an allowed host, that a prompt may not be blank, that one field
+ * excludes another. Such a request is refused with 400 and a mend (402: its caller has run out; 422: what it names cannot be worked on), and never fails.
+ * Of tools, a made-up address is nobody's (502), and no service runs beside this API (503). A query is text that is read kindly: `models=` is no models.
+ */
+const config = (): string => `
+[checks.positive_data_acceptance]
+expected-statuses = ["2xx", "400", "401", "402", "403", "404", "409", "422", "429"]
+
+[[operations]]
+include-path-regex = "^/t/"
+checks.not_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", "502", "503"]
+checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "402", "404", "409", "422", "429", "502", "503"]
+
+[[operations]]
+include-method = "GET"
+include-path-regex = "^/t/"
+checks.not_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", "502", "503"]
+checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "402", "404", "409", "422", "429", "502", "503"]
+checks.negative_data_rejection.enabled = false
+
+[[operations]]
+include-path-regex = "^/v1/"
+headers = { Authorization = "Bearer ${token}" }
+`;
+
+const parameter = z.looseObject({ in: z.string(), schema: z.looseObject({ maxLength: z.int().optional() }) });
+const described = z.looseObject({ paths: z.record(z.string(), z.record(z.string(), z.looseObject({ parameters: z.array(parameter) }))) });
+
+/** The document without the limits of texts that are longer than an address can be: those are tried in bodies, where they can be sent. */
+async function documentForAddresses(): Promise<z.output<typeof described>> {
+  const document = described.parse(await (await fetch(`${url}/openapi.json`)).json());
+  for (const { parameters } of Object.values(document.paths).flatMap((methods) => Object.values(methods))) {
+    for (const { schema } of parameters) if ((schema.maxLength ?? 0) > 1_000) delete schema.maxLength;
+  }
+  return document;
+}
+
+test('every operation: zero 5xx, zero breaks of its contract', async (context) => {
+  const document = await documentForAddresses();
+  const { operations, cases, failures } = await runSchemathesis({ url, document, examples: 15, config: config() });
+  context.diagnostic(`${cases} cases over ${operations} operations`);
+  assert.ok(failures === '', failures);
+  assert.equal(operations, Object.values(document.paths).flatMap((methods) => Object.keys(methods)).length);
+  assert.ok(cases > operations * 15, `${cases} cases`);
+});
