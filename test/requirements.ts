@@ -71,13 +71,25 @@ export const requirements: readonly Requirement[] = [
   planned('endpoint.agent-guides', '4', 'GET /api/agent-guides and /api/agent-guides/{slug}; 404 for no such guide.', '/api/agent-guides'),
   planned('endpoint.rank', '4', 'GET /api/rank.', '/api/rank'),
 
+  requirement('tools.open', '4', 'GET /t/<tool> takes query parameters and answers JSON to any HTTP client, without signup or key.'),
+  requirement('tools.cost', '4', 'Every response of a tool reports the exact cost of the call.'),
+  requirement('tools.raw', '4', 'raw=1 answers with the bytes of the artifact.'),
+  requirement('tools.mcp', '4', '/mcp has the same capabilities.'),
+  requirement('tools.session', '4', 'The query parameter s is taken with every tool.'),
+  requirement('tools.web-search', '4', 'web_search takes query and answers titles, URLs and snippets.'),
+  requirement('tools.compare-models', '4', 'compare_models behaves as POST /api/compare does.'),
+  requirement('tools.list-apps', '4', 'list_apps lists the hosted apps.'),
+
   requirement('auth.optional', '5', 'Every endpoint takes no credentials or a bearer credential.'),
   requirement('auth.anonymous', '5', 'Anonymous callers draw on a free quota.'),
   requirement('auth.key', '5', 'Authorization: Bearer sk-… of the model router removes the free-quota limit.'),
   requirement('auth.premium', '5', "Models of tier premium need the caller's own key; those of tier free do not."),
+  requirement('tools.key', '5', 'A key lifts the limits of tools without changing a call.'),
+  requirement('tools.memory', '5', 'With a key, memory is the same from every machine.'),
   requirement('events.polling', '6', 'Submission outcomes are obtained by polling submit-status.'),
 
   requirement('errors.402', '7', '402 explains how to go on with a key of one’s own.'),
+  requirement('tools.low-quota', '7', 'When the free quota runs low, the answer of a tool says how to go on with a key.'),
   planned('errors.404', '7', '404 for an app, a benchmark or a guide that is not there.', '/api/projects'),
   requirement('errors.shape', '7', 'An invalid body is refused in a form that names what is wrong and what to send.'),
 

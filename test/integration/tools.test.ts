@@ -49,7 +49,7 @@ async function earned(tool: string): Promise<string> {
   return formatMoney(await ledger.balance(toolAccount(tool)));
 }
 
-test('a tariff is booked exactly, however many calls come at once', async () => {
+test('a tariff is booked exactly, however many calls come at once [spec tools.cost]', async () => {
   const answers = await Promise.all(Array.from({ length: 40 }, () => call('/t/draw')));
   assert.ok(answers.every(({ status, cost_usd, cost_source }) => status === 200 && cost_usd === 0.0001 && cost_source === 'tariff'));
   assert.equal(await earned('draw'), '-0.004');
@@ -81,7 +81,7 @@ test('what the router has not told yet is pending, left out, and said so', async
   assert.match(hint ?? '', /not told yet what one model call cost; it is not in cost_usd/);
 });
 
-test('a quota that runs low is told, and is never overspent by calls at once', async () => {
+test('a quota that runs low is told, and is never overspent by calls at once [spec tools.low-quota limits.quota]', async () => {
   const answers = await Promise.all(Array.from({ length: 64 }, () => call('/t/draw', '198.51.100.7')));
   const more = await Promise.all(Array.from({ length: 60 }, () => call('/t/draw', '198.51.100.7')));
   const paidFor = [...answers, ...more].filter(({ status }) => status === 200);
@@ -90,7 +90,7 @@ test('a quota that runs low is told, and is never overspent by calls at once', a
   assert.ok(paidFor.some(({ quota, hint }) => quota !== undefined && /free quota/.test(hint ?? '')));
 });
 
-test('with a key of one’s own no quota applies', async () => {
+test('with a key of one’s own no quota applies [spec tools.key]', async () => {
   const key = { authorization: 'Bearer sk-own-12345678' };
   assert.equal((await call('/t/draw', '198.51.100.7')).status, 402);
   assert.equal((await call('/t/draw', '198.51.100.7', key)).status, 200);

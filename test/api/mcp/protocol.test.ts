@@ -40,7 +40,7 @@ for (const era of ['auto', 'legacy'] as const) {
     await client.close();
   });
 
-  test(`${era}: a result is structured, and the same as text`, async () => {
+  test(`${era}: a result is structured, and the same as text [spec tools.mcp]`, async () => {
     const client = await connected(era);
     await client.listTools();
     const answer = await client.callTool({ name: 'echo', arguments: { query: 'hi', times: 2, s: 'mine' } });

@@ -23,7 +23,7 @@ async function call(path: string, init?: RequestInit): Promise<z.output<typeof a
   return answer.parse(body);
 }
 
-test('a query is read as the fields say, with defaults, aliases and a session name', async () => {
+test('a query is read as the fields say, with defaults, aliases and a session name [spec tools.open auth.optional]', async () => {
   const { result, tool, cost_usd, cost_source } = await call('/t/echo?q=hi&repeat=2&loud=yes&tags=x,y&spec=%7B%22a%22%3A1%7D&kind=b&s=mine-1');
   assert.deepEqual(result, { echoed: 'HIHI', input: { text: 'hi', times: 2, loud: true, tags: ['x', 'y'], spec: { a: 1 }, kind: 'b' }, session: 'mine-1' });
   assert.deepEqual([tool, cost_usd, cost_source], ['echo', 0, 'none']);
@@ -36,7 +36,7 @@ test('a body is read as JSON, with aliases; options stand in it or in the query'
   assert.deepEqual((await call('/t/echo?s=one', json(fields))).result, expected);
 });
 
-test('a session name never changes a result', async () => {
+test('a session name never changes a result [spec tools.session]', async () => {
   const [without, within] = [await call('/t/draw?bytes=3'), await call('/t/draw?bytes=3&s=x')];
   assert.deepEqual(without.result, within.result);
 });
@@ -112,7 +112,7 @@ test('a problem of a service that is off names the value that switches it on', a
   assert.match(detail, /tools\.gotenberg\.enabled.*MOORAGE_GOTENBERG_URL/);
 });
 
-test('a small file is in the answer, and at an address that answers with the same bytes', async () => {
+test('a small file is in the answer, and at an address that answers with the same bytes [spec tools.raw]', async () => {
   const { artifact, cost_usd, cost_source } = await call('/t/draw?bytes=100&s=mine');
   assert.ok(artifact);
   assert.deepEqual(artifact, {

@@ -7,7 +7,7 @@ import { call, servicesWith } from './call.ts';
 const app = (slug: string, category?: string): { slug: string; title: string; description: string; category: string | undefined; url: string; repo: string } =>
   ({ slug, title: slug.toUpperCase(), description: `Does ${slug}`, category, url: `https://${slug}.moorage.test`, repo: `https://git.test/octo/${slug}` });
 
-test('lists what is live now, by slug, whole or by category or words', async () => {
+test('lists what is live now, by slug, whole or by category or words [spec tools.list-apps]', async () => {
   const live = [app('slides', 'office'), app('chat')];
   const tool = listAppsTool(servicesWith({ apps: () => live }));
   const slugs = async (input: Record<string, unknown>): Promise<unknown> => ((await call(tool, input)).result.apps as { slug: string }[]).map(({ slug }) => slug);

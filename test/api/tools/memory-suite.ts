@@ -50,7 +50,7 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
       }), { numRuns: 40 });
     });
 
-    test('keeps callers, sessions, and those with and without a key apart', async () => {
+    test('keeps callers, sessions, and those with and without a key apart [spec tools.memory]', async () => {
       const owner = randomUUID();
       const spaces: Partial<ToolContext>[] = [{ owner, keyed: true }, { owner, keyed: true, session: 'x' }, { owner, keyed: false, session: 'x' }, { owner, keyed: false, session: 'y' }, someone(true, 'x'), someone(false, 'x')];
       for (const [index, space] of spaces.entries()) await memory(space, { action: 'set', key: 'k', value: `of ${index}` });

@@ -47,7 +47,7 @@ test('ask_model asks the default model, or the one that is named, with what was 
   for (const input of [{}, { prompt: ' ' }, { prompt: 'x', model: 'nobody' }, { prompt: 'x', max_tokens: 8_001 }, { prompt: 'x', temperature: 1 }]) assert.equal(tools.ask.input.safeParse(input).success, false);
 });
 
-test('compare_models answers what POST /api/compare does', async () => {
+test('compare_models answers what POST /api/compare does [spec tools.compare-models]', async () => {
   const { result } = await runTool(tools.compare, { prompt: 'hello', models: ['beta-K3', 'alpha-v4-flash', 'epsilon-3.5-flash'] }, toolContext({ models: lab.spender() }));
   const { results, summary } = compareAnswer.omit({ request_id: true, hint: true }).strict().parse(result);
   assert.deepEqual(results.map(({ model, answer, cost_usd }) => [model, answer, cost_usd]), [['beta-K3', 'Ho', 0.00002], ['alpha-v4-flash', 'HELLO', 0.000001], ['epsilon-3.5-flash', '', 0]]);

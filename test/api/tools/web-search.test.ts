@@ -42,7 +42,7 @@ describe('web_search', () => {
     await services.workers.close();
   });
 
-  it('answers with each page once, and says who failed', async () => {
+  it('answers with each page once, and says who failed [spec tools.web-search]', async () => {
     const { result } = await search('usual', { count: 2, language: 'en', time_range: 'week', page: 2 });
     assert.deepEqual(result, {
       query: 'usual',
