@@ -2,6 +2,7 @@
 import { askModelTool } from './ask-model.ts';
 import { compareModelsTool } from './compare-models.ts';
 import { convertImageTool } from './convert-image.ts';
+import { deepResearchTool } from './deep-research.ts';
 import { extractPdfTool } from './extract-pdf.ts';
 import { fetchPageTool } from './fetch-page.ts';
 import { listAppsTool } from './list-apps.ts';
@@ -26,6 +27,7 @@ const makers: readonly ((services: ToolServices) => Tool)[] = [
   askModelTool,
   compareModelsTool,
   listAppsTool,
+  deepResearchTool,
   makeSlidesTool,
   memoryTool,
   ocrImageTool,
