@@ -3,16 +3,28 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { validate as validateByReadme } from '@readme/openapi-parser';
 import { Validator } from '@seriousme/openapi-schema-validator';
+import { Registry } from 'prom-client';
 import { openApi } from '../../../api/discovery/openapi.ts';
-import { readCatalog } from '../../../api/models/catalog.ts';
-import { modelEndpoints } from '../../../api/models/endpoints.ts';
-import { baseUrl, sampleServer, sampleServices } from '../sample.ts';
+import type { Endpoint } from '../../../api/endpoint.ts';
+import { readModelSettings } from '../../../api/models/config.ts';
+import { startModels } from '../../../api/models/start.ts';
+import { readToolSettings } from '../../../api/tools/config.ts';
+import type { ToolServices } from '../../../api/tools/services.ts';
+import { startTools } from '../../../api/tools/start.ts';
+import { baseUrl, sampleServer, sampleServices, silent } from '../sample.ts';
 
-const models = modelEndpoints(
-  { catalog: readCatalog(), maxTokens: { usual: 1024, most: 8192 }, services: () => { throw new Error('called'); } },
-  { secret: undefined, find: () => undefined },
-);
-const document = (): Record<string, unknown> => openApi(sampleServer(sampleServices(), models).endpoints, baseUrl);
+/** Every tool of the registry and every model endpoint; none of them is called. */
+function everything(): Endpoint[] {
+  const modelSettings = readModelSettings({});
+  const registry = new Registry();
+  const absent = new Proxy({}, { get: () => { throw new Error('called'); } });
+  const models = startModels({ settings: modelSettings, callerSalt: 'salt', baseUrl, registry, log: silent, findApp: () => undefined });
+  const tools = startTools({
+    settings: readToolSettings({}), modelSettings, models, baseUrl, registry, log: silent, fetcher: absent as ToolServices['fetcher'], workers: absent as ToolServices['workers'], apps: () => [],
+  });
+  return [...models.endpoints, ...tools.endpoints];
+}
+const document = (): Record<string, unknown> => openApi(sampleServer(sampleServices(), everything()).endpoints, baseUrl);
 
 test('valid to @seriousme/openapi-schema-validator', async () => {
   const validator = new Validator();
