@@ -1,5 +1,6 @@
 // The tools, in the order in which they are listed.
 import { askModelTool } from './ask-model.ts';
+import { checkGrammarTool } from './check-grammar.ts';
 import { compareModelsTool } from './compare-models.ts';
 import { convertImageTool } from './convert-image.ts';
 import { deepResearchTool } from './deep-research.ts';
@@ -23,6 +24,7 @@ const makers: readonly ((services: ToolServices) => Tool)[] = [
   webSearchTool,
   fetchPageTool,
   renderDiagramTool,
+  checkGrammarTool,
   translateTextTool,
   askModelTool,
   compareModelsTool,

@@ -1,4 +1,6 @@
 // The program of a worker process: loads the module that it is told, and runs its function once for each message.
+import { Problem } from '../../../lib/problem.ts';
+import { unprocessable } from '../problems.ts';
 import { errorReply } from './error-reply.ts';
 import type { Reply } from './messages.ts';
 
@@ -19,6 +21,8 @@ async function answer(input: unknown): Promise<Reply> {
   try {
     return { kind: 'done', output: await work(input), spent: spent() };
   } catch (error) {
+    // WebAssembly that trapped has left its memory as it was then: nothing may use it again.
+    if (error instanceof Error && error.constructor.name === 'RuntimeError') return errorReply(new Problem(unprocessable, 'what works on this input broke down over it'), true);
     return errorReply(error, spent());
   }
 }
