@@ -13,7 +13,7 @@ export interface ToolServices {
   readonly urls: ServiceUrls;
   /** Fetches what strangers name, and nothing inside. */
   readonly fetcher: Fetcher;
-  /** Handles hostile input in a thread of its own, with limits. */
+  /** Handles hostile input in a process of its own, with limits. */
   readonly workers: Workers;
   /** The models that can be asked. */
   readonly catalog: Catalog;
