@@ -35,7 +35,7 @@ for (const era of ['auto', 'legacy'] as const) {
     const { tools } = await client.listTools();
     assert.deepEqual(tools.map(({ name }) => name), ['echo', 'draw', 'fail', 'one_of', 'off', 'asks']);
     assert.deepEqual(tools[0]?.annotations, { title: 'Echo', readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false });
-    assert.deepEqual(tools[0]?.inputSchema.required, ['text']);
+    assert.deepEqual(tools[0].inputSchema.required, ['text']);
     assert.match(tools[4]?.description ?? '', /Off here: .*tools\.gotenberg\.enabled/);
     await client.close();
   });
