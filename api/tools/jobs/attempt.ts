@@ -74,6 +74,7 @@ export class Attempt {
   }
 
   async #run(work: JobWork): Promise<Outcome> {
+    this.#abort.signal.throwIfAborted();
     const { job: { id, tool, input, session, attempt }, payer } = this.#options;
     return work({
       id, tool, input, payer, attempt, session: session ?? undefined, signal: this.#abort.signal,

@@ -108,6 +108,8 @@ export class JobWorker {
     const { database, runner, log, work } = this.#options;
     const attempt = new Attempt({ database, runner, job, payer, log });
     this.#running.set(job.id, attempt);
+    // Claimed while the process was told to end: it goes straight back.
+    if (this.#stopping()) attempt.abort('ending');
     void attempt.begin(work, (outcome) => this.#finish(attempt, outcome)).catch((error: unknown) => {
       // Its lease runs out, and it is taken up again.
       log.error({ err: error, job: job.id }, 'what came of a job cannot be written down');
