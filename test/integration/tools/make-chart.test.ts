@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { makeChartTool } from '../../../api/tools/make-chart.ts';
 import { createWorkers } from '../../../api/tools/workers/pool.ts';
-import { call, isProblem, servicesWith } from './call.ts';
-import { coloursOf } from './svg/colours.ts';
+import { call, isProblem, servicesWith } from '../../api/tools/call.ts';
+import { coloursOf } from '../../api/tools/svg/colours.ts';
 
 const workers = createWorkers();
 after(() => workers.close());

@@ -7,10 +7,10 @@ import { ocrImageTool } from '../../../api/tools/ocr-image.ts';
 import type { ToolServices } from '../../../api/tools/services.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { runTool } from './context.ts';
-import { page, startWeb, type Web } from './fetch/web.ts';
-import { lettersPng } from './letters.ts';
-import { urlServices } from './url-services.ts';
+import { runTool } from '../../api/tools/context.ts';
+import { page, startWeb, type Web } from '../../api/tools/fetch/web.ts';
+import { lettersPng } from '../../api/tools/letters.ts';
+import { urlServices } from '../../api/tools/url-services.ts';
 
 const shape = z.object({ url: z.string(), language: z.string(), text: z.string(), confidence: z.number(), width: z.int(), height: z.int(), lines: z.array(z.object({ text: z.string(), confidence: z.number(), x: z.int(), y: z.int(), width: z.int(), height: z.int() })) });
 

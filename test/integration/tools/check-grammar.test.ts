@@ -9,7 +9,7 @@ import { checkGrammarTool } from '../../../api/tools/check-grammar.ts';
 import { corrected, match } from '../../../api/tools/check-grammar/match.ts';
 import { createWorkers } from '../../../api/tools/workers/pool.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { call, isProblem, servicesWith } from './call.ts';
+import { call, isProblem, servicesWith } from '../../api/tools/call.ts';
 
 const workers = createWorkers();
 after(() => workers.close());

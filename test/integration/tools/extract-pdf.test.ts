@@ -7,10 +7,10 @@ import { extractPdfTool } from '../../../api/tools/extract-pdf.ts';
 import type { ToolServices } from '../../../api/tools/services.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { runTool } from './context.ts';
-import { page, startWeb, type Web } from './fetch/web.ts';
-import { pdf } from './pdf.ts';
-import { urlServices } from './url-services.ts';
+import { runTool } from '../../api/tools/context.ts';
+import { page, startWeb, type Web } from '../../api/tools/fetch/web.ts';
+import { pdf } from '../../api/tools/pdf.ts';
+import { urlServices } from '../../api/tools/url-services.ts';
 
 const shape = z.looseObject({ total_pages: z.int(), from_page: z.int(), to_page: z.int(), truncated: z.boolean(), text_found: z.boolean(), pages: z.array(z.object({ page: z.int(), text: z.string() })), metadata: z.record(z.string(), z.string()) });
 const info = '/Info << /Title (Tides \\(and moors\\)) /Author (Ada) /CreationDate (D:20240131120000+01\'00\') >>';

@@ -4,7 +4,7 @@ import { after, describe, test } from 'node:test';
 import { z } from 'zod';
 import { runCodeTool } from '../../../api/tools/run-code.ts';
 import { createWorkers } from '../../../api/tools/workers/pool.ts';
-import { call, isProblem, servicesWith } from './call.ts';
+import { call, isProblem, servicesWith } from '../../api/tools/call.ts';
 
 const workers = createWorkers();
 after(() => workers.close());

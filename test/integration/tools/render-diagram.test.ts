@@ -5,8 +5,8 @@ import { renderDiagramTool } from '../../../api/tools/render-diagram.ts';
 import { languageOf } from '../../../api/tools/render-diagram/language.ts';
 import { createWorkers } from '../../../api/tools/workers/pool.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { call, isProblem, servicesWith } from './call.ts';
-import { coloursOf } from './svg/colours.ts';
+import { call, isProblem, servicesWith } from '../../api/tools/call.ts';
+import { coloursOf } from '../../api/tools/svg/colours.ts';
 
 const workers = createWorkers();
 after(() => workers.close());
