@@ -82,7 +82,7 @@ describe('hostile authors', { concurrency: true }, () => {
     await deleteApps(disk);
     assert.equal(ended.exitCode, 1, ended.all);
     assert.match(ended.all, /run\/out-of-disk/);
-    assert.match(ended.all, /spec\.run\.resources\.disk/);
+    assert.match(ended.all, /run\.resources\.disk/);
   });
 
   test('an image whose user does not exist is refused', async () => {
