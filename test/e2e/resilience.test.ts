@@ -12,10 +12,10 @@ const operatorScript = 'controller/main.ts';
 const phases = ['Queued', 'Cloning', 'Reviewing', 'Building', 'Deploying', 'Routing'] as const;
 
 /** Slow enough in its build to be interrupted there. */
-const files = {
+const files = (seconds: number): Record<string, string> => ({
   Dockerfile:
-    'FROM python:3.13-slim-trixie\nRUN sleep 8\nRUN echo served > index.html\nEXPOSE 8000\nCMD ["python", "-m", "http.server", "8000"]\n',
-};
+    `FROM python:3.13-slim-trixie\nRUN sleep ${seconds}\nRUN echo served > index.html\nEXPOSE 8000\nCMD ["python", "-m", "http.server", "8000"]\n`,
+});
 
 const jobList = z.looseObject({ items: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string() }) })) });
 
@@ -45,7 +45,8 @@ test('kill -9 of the operator in each phase', async (t) => {
   const app = 'e2e-killed';
   after(() => deleteApps(app));
   const struck: string[] = [];
-  await withFiles(app, files, async (folder) => {
+  // The kubelet waits 10 s and then 20 s before it starts what crashes again and again; the build must outlast that.
+  await withFiles(app, files(35), async (folder) => {
     const submitted = submit(folder);
     const strike = async (): Promise<true | undefined> => {
       const phase = await readApp(app).then((read) => read.status?.phase, () => undefined);
@@ -64,7 +65,7 @@ test('kill -9 of the operator in each phase', async (t) => {
 test('the API server is killed in the middle of a build', async () => {
   const app = 'e2e-api-server';
   after(() => deleteApps(app));
-  await withFiles(app, files, async (folder) => {
+  await withFiles(app, files(8), async (folder) => {
     const submitted = submit(folder);
     await eventually('building', async () => ((await readApp(app)).status?.phase === 'Building' ? true : undefined), 120);
     await restartApiServer();
