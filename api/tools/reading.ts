@@ -35,7 +35,6 @@ export interface Reading {
 export class ToolReader {
   readonly #tool: Tool;
   readonly #fields: z.ZodObject;
-  readonly #jobOnly: z.ZodObject;
   /** The fields of a call, options included, as documents show them. */
   readonly shown: z.ZodObject;
   /** The options alone. */
@@ -48,7 +47,6 @@ export class ToolReader {
     if (clash !== undefined) throw new TypeError(`${tool.name}: the field ${clash} is an option of every tool`);
     this.options = z.strictObject(own);
     this.#fields = z.strictObject({ ...tool.input.shape, ...own }).describe(`fields of ${tool.name}`);
-    this.#jobOnly = z.strictObject(own);
     this.shown = tool.long === true ? z.strictObject({ ...optionally(tool.input.shape), ...own }) : this.#fields;
   }
 
@@ -57,7 +55,7 @@ export class ToolReader {
     if (!isFields(given)) return readPart(part, this.#fields, given) as never;
     const renamed = this.#renamed(part, given);
     const typed = part === 'query' ? coerceQuery(this.#fields, renamed as Record<string, string | string[]>) : renamed;
-    const schema = this.#tool.long === true && typed['job'] !== undefined ? this.#jobOnly : this.#fields;
+    const schema = this.#tool.long === true && typed['job'] !== undefined ? this.options : this.#fields;
     const read = readPart(part, schema, typed);
     const { left: input, taken } = split(read);
     return { options: taken, input: schema === this.#fields ? this.#refined(part, typed, input) : {} };

@@ -66,7 +66,6 @@ export function limitOf({ limitMs, long }: Tool): number {
 
 export class Runner {
   readonly #options: RunnerOptions;
-  readonly #tariffs = new Map<string, Money>();
 
   constructor(options: RunnerOptions) {
     this.#options = options;
@@ -90,7 +89,7 @@ export class Runner {
 
   async #booked(call: ToolCall, since: number): Promise<Ran> {
     const { tool, payer } = call;
-    const tariff = this.#tariffOf(tool);
+    const tariff = parseMoney(tool.price);
     const leave = this.#options.gate.enter(payer.owner);
     const held = await this.#hold(call, tariff).catch((error: unknown) => { leave(); throw error; });
     const work = new Work(call, this.#options.spenderFor);
@@ -120,12 +119,6 @@ export class Runner {
   async #settle({ payer }: ToolCall, held: Held | undefined, tariff: Money, latencyMs: number): Promise<Quota | undefined> {
     if (held === undefined) return undefined;
     return this.#options.bookings().settle(held, { cost: tariff, source: 'tariff', usage: { kind: 'tool', caller: payer.owner, latencyMs } });
-  }
-
-  #tariffOf({ name, price }: Tool): Money {
-    const known = this.#tariffs.get(name) ?? parseMoney(price);
-    this.#tariffs.set(name, known);
-    return known;
   }
 }
 

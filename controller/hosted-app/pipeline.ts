@@ -6,7 +6,7 @@ import { faultDelayMs, faultsOf, isRecorded, nextNumber, numberOf, record } from
 import { podApp, settingsOf, tellSettings } from './build/author-settings.ts';
 import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './build/inputs.ts';
 import { imageName, pipelineJob } from './build/job.ts';
-import { isFinished, judge, type Reviewed, type Verdict } from './build/verdict.ts';
+import { isFinished, judge, newestOf, readReview, type Reviewed, type Verdict } from './build/verdict.ts';
 import { jobs as jobResource, type Job } from './kinds.ts';
 import type { Observed } from './observed.ts';
 import { present } from './present.ts';
@@ -51,7 +51,7 @@ function wantedOf({ app }: Observed, draft: Draft, commit: string): Wanted {
 /** Once the review has read moorage.yaml: the same pipeline, or another one where the file asks for other limits of the build. */
 function afterReview(observed: Observed, draft: Draft, wanted: Wanted): Wanted {
   const job = observed.jobs.find((candidate) => candidate.metadata.name === wanted.name && candidate.metadata.annotations?.[annotations.appUid] === observed.app.metadata.uid);
-  const review = job === undefined ? undefined : judge(job, podsOf(observed, job), imageName(observed.settings, observed.app.metadata.name)).review;
+  const review = job === undefined ? undefined : readReview(newestOf(podsOf(observed, job)));
   if (review === undefined) return wanted;
   tellSettings(observed.app, draft, wanted.commit, review);
   return wantedOf(observed, draft, wanted.commit);

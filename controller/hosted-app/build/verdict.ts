@@ -37,13 +37,22 @@ export function isFinished(job: Job): boolean {
 
 /** Judges a Job by itself and its pods. `image` is the name that the pipeline was told to push to. */
 export function judge(job: Job, pods: readonly Pod[], image: string): Verdict {
-  const newest = pods.toSorted(byAge).at(-1);
-  const review = readMessage(statusOf(newest, 'review')?.state?.terminated, reviewResult);
-  const seen = { pod: newest?.metadata.name, review };
+  const newest = newestOf(pods);
+  const seen = { pod: newest?.metadata.name, review: readReview(newest) };
   if (isComplete(job, pods)) return { ...seen, ...succeeded(job, pods.find(hasSucceeded), image) };
   if (isTrue(job.status?.conditions, 'Failed')) return { ...seen, ...failed(job, pods, newest) };
   if (job.spec?.suspend === true) return { ...seen, kind: 'queued' };
   return { ...seen, ...running(job, newest) };
+}
+
+/** The pod of a Job that counts. */
+export function newestOf(pods: readonly Pod[]): Pod | undefined {
+  return pods.toSorted(byAge).at(-1);
+}
+
+/** What the review in a pod left; undefined until it has passed. */
+export function readReview(pod: Pod | undefined): Reviewed | undefined {
+  return readMessage(statusOf(pod, 'review')?.state?.terminated, reviewResult);
 }
 
 function hasSucceeded(pod: Pod): boolean {
