@@ -113,7 +113,8 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
     } catch (error) {
       // Someone else's try, or the operator's own write, came between: what stands now is told, and nothing is lost by asking again.
       if (!isApiStatus(error, 409)) throw error;
-      return { app, created: false, polled: await poll(app), retried: false };
+      const current = await client.get(hostedApps, { namespace, name: app.metadata.name }) ?? app;
+      return { app: current, created: false, polled: await poll(current), retried: false };
     }
   }
 
