@@ -45,7 +45,9 @@ export function createApp(options: AppOptions): Hono<Environment> {
   for (const endpoint of options.endpoints) {
     app.on(endpoint.method, honoPath(endpoint.path), async (context) => {
       context.set('route', endpoint.path);
-      return endpoint.run(await rawInput(endpoint, context), requestContext(endpoint, context, options));
+      const raw = await rawInput(endpoint, context);
+      const asked = requestContext(endpoint, context, options);
+      return context.req.method === 'HEAD' ? endpoint.head(raw, asked) : endpoint.run(raw, asked);
     });
   }
   for (const [path, allow] of allowedMethods(options.endpoints)) {

@@ -64,31 +64,37 @@ export interface EndpointDefinition<Params extends Fields, Query extends Fields,
   readonly problems?: readonly ProblemType[];
   /** Answers with a value of `output`, or with a whole Response of one of `produces`. Refuses by throwing a Problem. */
   readonly handler: (input: Input<Params, Query, Body>, context: RequestContext) => Promise<z.input<Output> | Response>;
+  /** Answers HEAD where the handler does or charges something; by default the handler runs, and its content is left out. */
+  readonly head?: (input: Input<Params, Query, Body>, context: RequestContext) => Promise<Response>;
 }
 
 /** An endpoint as the application mounts and describes it. */
-export interface Endpoint extends Omit<EndpointDefinition<Fields, Fields, z.ZodType, z.ZodType>, 'handler' | 'read' | 'produces' | 'bodyLimit' | 'problems'> {
+export interface Endpoint extends Omit<EndpointDefinition<Fields, Fields, z.ZodType, z.ZodType>, 'handler' | 'head' | 'read' | 'produces' | 'bodyLimit' | 'problems'> {
   readonly produces: readonly string[];
   readonly bodyLimit: number;
   readonly problems: readonly ProblemType[];
   /** Validates the input and runs the handler. @throws Problem */
   run(raw: RawInput, context: RequestContext): Promise<Response>;
+  /** Does the same for HEAD, whose content is left out. @throws Problem */
+  head(raw: RawInput, context: RequestContext): Promise<Response>;
 }
 
 /** Defines an endpoint. */
 export function defineEndpoint<Params extends Fields = Empty, Query extends Fields = Empty, Body extends z.ZodType = z.ZodUndefined, Output extends z.ZodType = z.ZodType>(
   definition: EndpointDefinition<Params, Query, Body, Output>,
 ): Endpoint {
-  const { handler, read = (raw: RawInput) => readInput(definition, raw), ...rest } = definition;
+  const { handler, head, read = (raw: RawInput) => readInput(definition, raw), ...rest } = definition;
+  const run = async (raw: RawInput, context: RequestContext): Promise<Response> => {
+    const answer = await handler(read(raw), context);
+    if (answer instanceof Response) return answer;
+    return Response.json(definition.output.parse(answer), { headers: { 'cache-control': 'no-store' } });
+  };
   return {
     ...rest,
     produces: definition.produces ?? ['application/json'],
     bodyLimit: definition.bodyLimit ?? 65_536,
     problems: definition.problems ?? [],
-    async run(raw, context) {
-      const answer = await handler(read(raw), context);
-      if (answer instanceof Response) return answer;
-      return Response.json(definition.output.parse(answer), { headers: { 'cache-control': 'no-store' } });
-    },
+    run,
+    head: head === undefined ? run : async (raw, context) => head(read(raw), context),
   };
 }

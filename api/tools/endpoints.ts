@@ -13,7 +13,7 @@ import { listEndpoint } from './list.ts';
 import type { PayerFor } from './payers.ts';
 import * as problems from './problems.ts';
 import { serviceOff } from './backing.ts';
-import { rawResponse } from './raw.ts';
+import { rawResponse, refuseRaw } from './raw.ts';
 import { ToolReader, type Reading } from './reading.ts';
 import { limitOf } from './runner.ts';
 import { formatMoney, parseMoney } from '../ledger/money.ts';
@@ -54,6 +54,7 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
       ...common, method: 'GET', operation: `call${name}`, query: reader.shown,
       read: ({ query }) => ({ params: {}, query: reader.read('query', query) as unknown as Record<string, unknown>, body: undefined }),
       handler: ({ query }, context) => answer(tool, query as unknown as Reading, context, options),
+      head: ({ query }, context) => foretell(tool, query as unknown as Reading, context, options),
     }),
     defineEndpoint({
       ...common, method: 'POST', operation: `post${name}`, query: reader.options, body: reader.shown, bodyLimit,
@@ -72,6 +73,18 @@ async function answer(tool: Tool, reading: Reading, context: RequestContext, { d
   const headers = { 'cache-control': 'no-store', ...rateLimitHeaders(ran?.quota, payer, Date.now()) };
   if (fileWanted && ran?.artifact !== undefined) return rawResponse(ran.artifact, ran.cost, headers);
   return Response.json(envelopeOf(answered, true), { headers });
+}
+
+/**
+ * HEAD: whether GET would be taken, without running the tool and without charge. Refused with 405 it would have link checkers and previews
+ * try GET instead. What is known only once the tool has run, such as the length, is left out, as RFC 9110 (9.3.2) allows.
+ */
+async function foretell(tool: Tool, { options: { raw } }: Reading, context: RequestContext, { toolbox, payerFor }: ToolEndpointsOptions): Promise<Response> {
+  toolbox.refuseOff(tool);
+  await payerFor(context);
+  const fileWanted = raw ?? !acceptsJson(context);
+  if (fileWanted) refuseRaw(tool);
+  return new Response(null, { headers: { 'cache-control': 'no-store', ...(fileWanted ? {} : { 'content-type': json }) } });
 }
 
 function acceptsJson({ mediaType, headers }: RequestContext): boolean {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
+import { toolAccount } from '../../../api/ledger/accounts.ts';
 import { json } from '../models/sample.ts';
 import { sampleToolApp, type ToolSample } from './sample.ts';
 import { echo, waiting } from './sample-tools.ts';
@@ -152,6 +153,17 @@ test('who accepts no JSON gets the file', async () => {
   assert.equal(raw.headers.get('content-type'), 'image/png');
   const either = await sample.request('/t/draw?format=png', { headers: { accept: 'text/html,*/*;q=0.8' } });
   assert.equal((await either.json() as { tool: string }).tool, 'draw');
+});
+
+test('HEAD says whether GET would be taken, and neither runs the tool nor charges', async () => {
+  const calls = async (): Promise<number> => (await sample.registry.getSingleMetric('moorage_tool_calls_total')?.get())?.values.reduce((sum, { value }) => sum + value, 0) ?? 0;
+  const earned = (): Promise<unknown> => sample.models.books.get().ledger.balance(toolAccount('draw'));
+  const before = [await calls(), await earned()];
+  const heads = await Promise.all(['/t/draw', '/t/draw?raw=1', '/t/draw?bytes=-1', '/t/echo?text=a&raw=1', '/t/off', '/t/ecko'].map((path) => sample.request(path, { method: 'HEAD' })));
+  assert.deepEqual(heads.map(({ status, headers }) => [status, headers.get('content-type')]), [
+    [200, 'application/json'], [200, null], [400, 'application/problem+json'], [422, 'application/problem+json'], [503, 'application/problem+json'], [404, 'application/problem+json'],
+  ]);
+  assert.deepEqual([await calls(), await earned()], before);
 });
 
 test('GET /t lists the tools for a program and for a person', async () => {
