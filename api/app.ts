@@ -124,7 +124,8 @@ function callContext(context: AppContext, options: AppOptions): Omit<RequestCont
 
 function negotiate(endpoint: Endpoint, accept: string | undefined): string {
   const [preferred] = endpoint.produces;
-  if (accept === undefined && preferred !== undefined) return preferred;
+  // What answers with whatever a file is, does so whatever is accepted, as RFC 9110 (12.5.1) allows.
+  if (preferred !== undefined && (accept === undefined || preferred === '*/*')) return preferred;
   const [chosen] = new Negotiator({ headers: { accept } }).mediaTypes([...endpoint.produces]);
   if (chosen === undefined) {
     throw new Problem(notAcceptable, `this is answered as ${endpoint.produces.join(' or ')}; the Accept header excludes that`, { members: { offers: endpoint.produces } });

@@ -22,7 +22,7 @@ export function toolCalls({ toolbox, desk, payerFor }: ToolCallsOptions): AgentO
     const reading = (readers.get(name) ?? new ToolReader(tool)).read('body', given);
     const payer = await payerFor(context);
     const fileWanted = reading.options.raw === true;
-    const answered = await desk.answer({ tool, reading, payer, via: 'a2a', id: context.id, log: context.log, fileWanted, signal: () => context.signal, waitMs: patienceMs });
+    const answered = await desk.answer({ tool, reading, payer, via: 'a2a', id: context.id, log: context.log, fileWanted, linkWanted: true, signal: () => context.signal, waitMs: patienceMs });
     const answer = envelopeOf(answered, false);
     const artifact = answered.ran?.artifact;
     if (artifact === undefined) return { answer };

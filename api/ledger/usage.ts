@@ -11,6 +11,8 @@ export interface Usage {
   readonly caller?: string;
   readonly app?: string;
   readonly model?: string;
+  /** Name of the tool that was called, or for which a model was asked. */
+  readonly tool?: string;
   readonly tokensIn?: number;
   readonly tokensOut?: number;
   readonly latencyMs?: number;
@@ -23,8 +25,8 @@ export interface UsageEvent extends Usage {
 
 /** A usage as the SQL functions read it. */
 export function usageFields(usage: Usage): Record<string, unknown> {
-  const { kind, at, caller, app, model, tokensIn, tokensOut, latencyMs } = usage;
-  return { kind, at, caller, app, model, tokens_in: tokensIn, tokens_out: tokensOut, latency_ms: latencyMs };
+  const { kind, at, caller, app, model, tool, tokensIn, tokensOut, latencyMs } = usage;
+  return { kind, at, caller, app, model, tool, tokens_in: tokensIn, tokens_out: tokensOut, latency_ms: latencyMs };
 }
 
 /** Records uses. @returns how many of them were not known before. */

@@ -48,7 +48,7 @@ export class Calls {
     const report = reporter(mcp);
     const raw = reading.options.raw === true;
     const answered = await desk.answer({
-      tool, reading, payer, via: 'mcp', id: context.id, log: context.log, fileWanted: raw,
+      tool, reading, payer, via: 'mcp', id: context.id, log: context.log, fileWanted: raw, linkWanted: true,
       signal: () => AbortSignal.any([mcp.mcpReq.signal, context.signal]),
       waitMs: report === undefined ? 0 : patienceMs,
       ...(report === undefined ? {} : { report }),

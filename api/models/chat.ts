@@ -11,6 +11,8 @@ import { RouterFailure } from './router/failure.ts';
 
 export interface Question {
   readonly kind: Use['kind'];
+  /** The tool that asks. */
+  readonly tool?: string;
   readonly payer: Payer;
   readonly model: Model;
   readonly prompt: string;
@@ -78,10 +80,10 @@ async function* textsOf(parts: AsyncGenerator<StreamPart, RouterAnswer, undefine
 }
 
 async function reserve(meter: Meter, question: Question): Promise<Reservation> {
-  const { kind, payer, model, announce } = question;
+  const { kind, tool, payer, model, announce } = question;
   const id = randomUUID();
   await announce?.(id);
-  return meter.reserve({ id, kind, payer, model: model.id, most: mostOf(question) });
+  return meter.reserve({ id, kind, tool, payer, model: model.id, most: mostOf(question) });
 }
 
 /** The most that a question can cost: what is reserved for it. */

@@ -23,6 +23,8 @@ export interface Use {
   readonly model: string;
   /** The most that it can cost. */
   readonly most: Money;
+  /** The tool that asks. */
+  readonly tool?: string | undefined;
 }
 
 /** Money that is set aside for a call. */
@@ -108,8 +110,8 @@ export class Meter {
   }
 
   #usage({ use }: Reservation, measured: Partial<Usage>): Usage {
-    const { payer, kind, model } = use;
-    return { kind, model, ...(payer.kind === 'app' ? { app: payer.owner } : { caller: payer.owner }), ...measured };
+    const { payer, kind, model, tool } = use;
+    return { kind, model, ...(tool === undefined ? {} : { tool }), ...(payer.kind === 'app' ? { app: payer.owner } : { caller: payer.owner }), ...measured };
   }
 
   #count({ use }: Reservation, result: RouterAnswer | RouterFailure, latencyMs: number): void {

@@ -4,7 +4,8 @@ import { Problem } from '../../lib/problem.ts';
 import type { Money } from '../ledger/money.ts';
 import type { Payer } from '../models/payer.ts';
 import { problemTypes } from '../problems.ts';
-import { addressOf } from './address.ts';
+import type { ArtifactStore } from './artifacts/artifact-store.ts';
+import { artifactUrl } from './artifacts/endpoint.ts';
 import { jobCost } from './cost.ts';
 import type { Told } from './envelope.ts';
 import type { Via } from './metrics.ts';
@@ -27,7 +28,8 @@ export interface JobStanding {
   readonly cost: Money;
   readonly pending: number;
   readonly result: Record<string, unknown> | undefined;
-  readonly artifact: { readonly mediaType: string; readonly fileName: string; readonly bytes: number } | undefined;
+  readonly expiresAt: Date;
+  readonly artifact: { readonly id: string | undefined; readonly mediaType: string; readonly fileName: string; readonly bytes: number } | undefined;
   readonly problem: { readonly slug: string; readonly detail: string; readonly members: Readonly<Record<string, unknown>> } | undefined;
 }
 
@@ -50,6 +52,8 @@ export interface DeskOptions {
   readonly baseUrl: string;
   /** Without it, who calls a tool that takes long waits for it. */
   readonly jobs: LongCalls | undefined;
+  /** Keeps files for those who want a link to them. */
+  readonly artifacts: Pick<ArtifactStore, 'keep'>;
 }
 
 /** A call that has been read. */
@@ -62,6 +66,8 @@ export interface Asked {
   readonly signal: () => AbortSignal;
   readonly log: Logger;
   readonly fileWanted: boolean;
+  /** Whether the file is to be had by a link later. */
+  readonly linkWanted: boolean;
   /** How long to wait for a job, where the caller has not said it. */
   readonly waitMs: number;
   readonly report?: (progress: Progress) => void;
@@ -91,8 +97,20 @@ export class Desk {
     if (jobs !== undefined && tool.long === true) return this.#job(jobs, asked, await jobs.begin({ tool: tool.name, input, payer: asked.payer, session: options.s }));
     const { payer, via, id, signal, log, report } = asked;
     const ran = await this.#options.runner.run({ tool, input, payer, via, id, signal, log, fileWanted, session: options.s, ...(report === undefined ? {} : { report }) });
-    const fileUrl = ran.artifact === undefined ? undefined : addressOf({ tool, input, session: options.s, baseUrl: this.#options.baseUrl }, { raw: true });
-    return { ran, job: undefined, told: { tool, requestId: id, fileUrl } };
+    return { ran, job: undefined, told: { tool, requestId: id, ...await this.#link(asked, ran.artifact) } };
+  }
+
+  /** Has run and is paid for: that a file cannot be kept must not spoil the answer, which then carries it inside. */
+  async #link({ payer, linkWanted, log }: Asked, artifact: Artifact | undefined): Promise<Pick<Told, 'fileUrl' | 'fileUntil'>> {
+    if (artifact === undefined || !linkWanted) return { fileUrl: undefined };
+    try {
+      const kept = await this.#options.artifacts.keep(payer.owner, artifact);
+      return kept === undefined ? { fileUrl: undefined } : { fileUrl: artifactUrl(this.#options.baseUrl, kept.id), fileUntil: kept.expiresAt };
+    } catch (error) {
+      // Without a database, nothing is kept at all.
+      if (!(error instanceof Problem)) log.error({ err: error }, 'a file cannot be kept');
+      return { fileUrl: undefined };
+    }
   }
 
   async #job(jobs: LongCalls, { tool, payer, id: requestId, reading: { options }, fileWanted, waitMs, signal, report }: Asked, id: string): Promise<Answered> {
@@ -102,11 +120,16 @@ export class Desk {
     const job = await jobs.wait(name, { ms, signal: signal(), ...(report === undefined ? {} : { report }) });
     if (job.state === 'failed') throw failed(job);
     const pollUrl = `${baseUrl}/t/${tool.name}?job=${id}`;
-    const told: Told = { tool, requestId, fileUrl: job.artifact === undefined ? undefined : `${pollUrl}&raw=1`, pollUrl };
+    const told: Told = { tool, requestId, pollUrl, ...linkOf(job, baseUrl, pollUrl) };
     // Who begins a job gets its handle in any case.
     if (fileWanted && options.job !== undefined) refuseMissing(job, tool);
     return { job, told, ran: job.state === 'done' ? await ranOf(jobs, name, job) : undefined };
   }
+}
+
+function linkOf({ artifact, expiresAt }: JobStanding, baseUrl: string, pollUrl: string): Pick<Told, 'fileUrl' | 'fileUntil'> {
+  if (artifact === undefined) return { fileUrl: undefined };
+  return { fileUrl: artifact.id === undefined ? `${pollUrl}&raw=1` : artifactUrl(baseUrl, artifact.id), fileUntil: expiresAt };
 }
 
 async function ranOf(jobs: LongCalls, name: JobName, job: JobStanding): Promise<Ran> {

@@ -68,7 +68,7 @@ async function answer(tool: Tool, reading: Reading, context: RequestContext, { d
   // Who accepts no JSON wants the file.
   const fileWanted = reading.options.raw ?? !acceptsJson(context);
   const payer = await payerFor(context);
-  const answered = await desk.answer({ tool, reading, payer, via: 'http', id: context.id, signal: () => context.signal, log: context.log, fileWanted, waitMs: 0 });
+  const answered = await desk.answer({ tool, reading, payer, via: 'http', id: context.id, signal: () => context.signal, log: context.log, fileWanted, linkWanted: !fileWanted, waitMs: 0 });
   const { ran } = answered;
   const headers = { 'cache-control': 'no-store', ...rateLimitHeaders(ran?.quota, payer, Date.now()) };
   if (fileWanted && ran?.artifact !== undefined) return rawResponse(ran.artifact, ran.cost, headers);

@@ -9,14 +9,15 @@ import type { Artifact, Tool } from './tool.ts';
 
 /** A file this large is in the answer as base64 as well. */
 const smallBytes = 65_536;
-/** One that no address leads to, because what it is made from is too long for an address, up to this. */
+/** One that no address leads to, because it is too large to be kept or nothing is kept here, up to this. */
 const mostBytes = 8 * 1_048_576;
 
 const fileField = z.object({
   media_type: z.string().describe('Like image/svg+xml'),
   file_name: z.string(),
   bytes: z.int().describe('Its length'),
-  url: z.string().optional().describe('Answers with the bytes: of a job, its file; else the same call with raw=1, which is a call of its own and charged like one'),
+  url: z.string().optional().describe('Answers with the bytes to whoever has it, without charge, until expires_at'),
+  expires_at: z.string().optional().describe('Until when the url answers; later, the same call makes the file anew'),
   base64: z.string().optional().describe(`Its bytes: up to ${smallBytes} of them, or up to ${mostBytes} where there is no url`),
 }).describe('The file that the tool has made');
 
@@ -51,8 +52,9 @@ export function envelopeSchema(tool: Tool): z.ZodObject {
 export interface Told {
   readonly tool: Tool;
   readonly requestId: string;
-  /** Where the bytes of the file are to be had; undefined where no address leads to them. */
+  /** Where the bytes of the file are to be had, and until when; undefined where no address leads to them. */
   readonly fileUrl: string | undefined;
+  readonly fileUntil?: Date | undefined;
   /** Where a job is polled. */
   readonly pollUrl?: string;
 }
@@ -101,6 +103,7 @@ function fileOf(artifact: Artifact, told: Told, inside: boolean): z.output<typeo
   return {
     media_type: mediaType, file_name: fileName, bytes: bytes.length,
     ...(told.fileUrl === undefined ? {} : { url: told.fileUrl }),
+    ...(told.fileUntil === undefined ? {} : { expires_at: told.fileUntil.toISOString() }),
     ...(inside && goesAlong(artifact, told) ? { base64: Buffer.from(bytes).toString('base64') } : {}),
   };
 }

@@ -18,6 +18,8 @@ export interface ModelSpenderOptions {
   readonly maxTokens: ModelServices['maxTokens'];
   readonly catalog: Catalog;
   readonly payer: Payer;
+  /** Name of the tool that asks, for the record of uses. */
+  readonly tool: string;
   /** Aborted when the call of the tool ends. */
   readonly signal: AbortSignal;
   /** Hears the id of each hold before it is made; see Question. */
@@ -90,9 +92,9 @@ export class ModelSpender implements Spender {
   }
 
   #question({ prompt, system, maxTokens, signal }: Omit<Prompt, 'model'>): Omit<Question, 'model'> {
-    const { payer, announce, maxTokens: { usual, most } } = this.#options;
+    const { tool, payer, announce, maxTokens: { usual, most } } = this.#options;
     return {
-      kind: 'tool', payer, prompt, system, maxTokens: Math.min(maxTokens ?? usual, most), signal: signal ?? this.#options.signal,
+      kind: 'tool', tool, payer, prompt, system, maxTokens: Math.min(maxTokens ?? usual, most), signal: signal ?? this.#options.signal,
       ...(announce === undefined ? {} : { announce }),
     };
   }

@@ -2,6 +2,7 @@
 import type { ProblemType } from '../../lib/problem.ts';
 import { ledgerUnconfigured } from '../models/problems.ts';
 import { serviceOff } from './backing.ts';
+import { unknownFile } from './artifacts/problems.ts';
 import { fetchProblems } from './fetch/problems.ts';
 import { jobProblems } from './jobs/problems.ts';
 
@@ -55,5 +56,5 @@ export const tooManyCalls: ProblemType = {
 };
 
 export const toolProblems: readonly ProblemType[] = [
-  unknownTool, serviceOff, ledgerUnconfigured, toolFailed, toolLimit, unprocessable, noArtifact, toolBusy, tooManyCalls, ...fetchProblems, ...jobProblems,
+  unknownTool, serviceOff, ledgerUnconfigured, toolFailed, toolLimit, unprocessable, noArtifact, toolBusy, tooManyCalls, unknownFile, ...fetchProblems, ...jobProblems,
 ];

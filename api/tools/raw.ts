@@ -16,16 +16,23 @@ export function refuseRaw({ name, artifacts }: Tool): void {
   });
 }
 
-export function rawResponse({ bytes, mediaType, fileName }: Artifact, { known, source }: Cost, headers: Readonly<Record<string, string>>): Response {
+/** What keeps a browser from running or guessing at a file of strangers. `X-Content-Type-Options: nosniff` comes with every answer. */
+export function fileHeaders({ bytes, mediaType, fileName }: Artifact): Record<string, string> {
   const name = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(fileName) ? fileName : 'file';
-  return new Response(bytes as Uint8Array<ArrayBuffer>, {
+  return {
+    'content-type': mediaType,
+    'content-length': String(bytes.length),
+    'content-disposition': `${shown.test(mediaType) ? 'inline' : 'attachment'}; filename="${name}"`,
+    // An SVG opened from here is a document of this origin: it may run nothing and fetch nothing.
+    ...(mediaType === 'application/pdf' ? {} : { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; sandbox" }),
+  };
+}
+
+export function rawResponse(artifact: Artifact, { known, source }: Cost, headers: Readonly<Record<string, string>>): Response {
+  return new Response(artifact.bytes as Uint8Array<ArrayBuffer>, {
     headers: {
       ...headers,
-      'content-type': mediaType,
-      'content-length': String(bytes.length),
-      'content-disposition': `${shown.test(mediaType) ? 'inline' : 'attachment'}; filename="${name}"`,
-      // An SVG opened from here is a document of this origin: it may run nothing and fetch nothing.
-      ...(mediaType === 'application/pdf' ? {} : { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; sandbox" }),
+      ...fileHeaders(artifact),
       'x-cost-source': source,
       ...(source === 'pending' && known === zero ? {} : { 'x-cost-usd': formatMoney(known) }),
     },

@@ -22,7 +22,7 @@ export interface CountingSpender extends Spender {
 export interface RunnerOptions {
   /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there are no books */
   readonly bookings: () => Bookings;
-  readonly spenderFor: (payer: Payer, call: Pick<ToolCall, 'announce'> & { readonly signal: AbortSignal }) => CountingSpender;
+  readonly spenderFor: (payer: Payer, call: Pick<ToolCall, 'announce'> & { readonly tool: string; readonly signal: AbortSignal }) => CountingSpender;
   readonly gate: Gate;
   readonly metrics: ToolMetrics;
 }
@@ -116,9 +116,9 @@ export class Runner {
     });
   }
 
-  async #settle({ payer }: ToolCall, held: Held | undefined, tariff: Money, latencyMs: number): Promise<Quota | undefined> {
+  async #settle({ tool, payer }: ToolCall, held: Held | undefined, tariff: Money, latencyMs: number): Promise<Quota | undefined> {
     if (held === undefined) return undefined;
-    return this.#options.bookings().settle(held, { cost: tariff, source: 'tariff', usage: { kind: 'tool', caller: payer.owner, latencyMs } });
+    return this.#options.bookings().settle(held, { cost: tariff, source: 'tariff', usage: { kind: 'tool', tool: tool.name, caller: payer.owner, latencyMs } });
   }
 }
 
@@ -163,9 +163,9 @@ class Work {
 
   /** Signal and spender are made when they are asked for: most tools need neither. */
   #context(): ToolContext {
-    const { id, session, payer, log, report } = this.#call;
+    const { tool, id, session, payer, log, report } = this.#call;
     const signal = (): AbortSignal => (this.#signal ??= AbortSignal.any([this.#call.signal(), this.#over.signal]));
-    const models = (): CountingSpender => (this.#spender ??= this.#spenderFor(payer, { signal: signal(), ...(this.#call.announce === undefined ? {} : { announce: this.#call.announce }) }));
+    const models = (): CountingSpender => (this.#spender ??= this.#spenderFor(payer, { tool: tool.name, signal: signal(), ...(this.#call.announce === undefined ? {} : { announce: this.#call.announce }) }));
     return {
       id, session, log,
       owner: payer.owner,

@@ -10,6 +10,8 @@ import type { ModelSettings } from '../models/config.ts';
 import { anonymousPayer, type Payer } from '../models/payer.ts';
 import type { Models } from '../models/start.ts';
 import type { ToolSettings } from './config.ts';
+import { ArtifactStore } from './artifacts/artifact-store.ts';
+import { artifactEndpoint } from './artifacts/endpoint.ts';
 import { Desk } from './desk.ts';
 import { toolEndpoints } from './endpoints.ts';
 import type { Fetcher } from './fetch/fetcher.ts';
@@ -69,11 +71,18 @@ export function startTools(options: ToolsOptions): Tools {
   const limits = { router: modelSettings.router?.kind ?? 'none', freeQuota: modelSettings.freeQuota, dailyCap: modelSettings.dailyCap };
   const payerFor = payers({ limits, routerSet: modelSettings.router !== undefined, services });
   const jobs = startJobs(options, { runner, toolbox, anonymous: (owner) => anonymousPayer(owner, limits) });
-  const desk = new Desk({ toolbox, runner, baseUrl, jobs });
+  const artifacts = startArtifacts(models);
+  const desk = new Desk({ toolbox, runner, baseUrl, jobs, artifacts });
   const mcp = mcpProtocol({ toolbox, desk, payerFor, baseUrl, log: options.log });
   const offered: Offer = { baseUrl, tools: toolbox.tools, off: (tool) => toolbox.offBecause(tool), apps: options.apps, protocols: [mcp] };
   const agent = a2aEndpoint({ offer: offered, call: toolCalls({ toolbox, desk, payerFor }) });
-  return { toolbox, desk, payerFor, mcp, offered, stop: () => jobs.stop(), endpoints: [...toolEndpoints({ toolbox, desk, payerFor, baseUrl }), agent] };
+  return { toolbox, desk, payerFor, mcp, offered, stop: () => jobs.stop(), endpoints: [...toolEndpoints({ toolbox, desk, payerFor, baseUrl }), artifactEndpoint(artifacts), agent] };
+}
+
+function startArtifacts({ books }: Models): ArtifactStore {
+  const artifacts = new ArtifactStore({ database: () => books.get().database });
+  void books.opened.then((opened) => { opened?.chore('forget files', 60_000, () => artifacts.sweep()); });
+  return artifacts;
 }
 
 interface JobParts {

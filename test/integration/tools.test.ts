@@ -6,8 +6,10 @@ import { z } from 'zod';
 import { callerAccount, toolAccount } from '../../api/ledger/accounts.ts';
 import { formatMoney, parseMoney } from '../../api/ledger/money.ts';
 import type { Ledger } from '../../api/ledger/ledger.ts';
+import { openLedgerDatabase } from '../../api/ledger/open.ts';
 import { readCatalog } from '../../api/models/catalog.ts';
 import { completion, reply, startScriptedRouter, type ScriptedRouter } from '../api/models/scripted-router.ts';
+import { artifactSuite } from '../api/tools/artifacts/suite.ts';
 import { sampleToolApp, type ToolSample } from '../api/tools/sample.ts';
 import { startPostgres, type Postgres } from './postgres.ts';
 
@@ -108,4 +110,11 @@ test('what a dead process held for a tool is given back', async () => {
 
 test('the books are right to the last row', async () => {
   assert.deepEqual(await ledger.audit(), []);
+});
+
+artifactSuite('PostgreSQL', async () => openLedgerDatabase(await postgres.createDatabase('files')));
+
+test('the record of a use names the tool, of its tariff and of the models that it asked', async () => {
+  const uses = await sample.models.books.get().database.query({ name: 'uses', text: "select distinct tool, model is not null as asked from ledger.usage where kind = 'tool' order by tool, asked", row: z.object({ tool: z.string().nullable(), asked: z.boolean() }) }, []);
+  assert.deepEqual(uses, [{ tool: 'asks', asked: false }, { tool: 'asks', asked: true }, { tool: 'draw', asked: false }]);
 });

@@ -37,7 +37,7 @@ export interface JobView {
   readonly pending: number;
   /** Once it is done. */
   readonly result: Record<string, unknown> | undefined;
-  readonly artifact: { readonly mediaType: string; readonly fileName: string; readonly bytes: number } | undefined;
+  readonly artifact: { readonly id: string | undefined; readonly mediaType: string; readonly fileName: string; readonly bytes: number } | undefined;
   /** Once it has failed: a problem as RFC 9457 has it, without `type` in full, `instance` and `request_id`. */
   readonly problem: JobProblem | undefined;
 }

@@ -104,10 +104,10 @@ export class Jobs {
   async view(name: JobName): Promise<JobView> {
     const [row] = await this.#options.database().replay(statements.view, valuesOf(name));
     if (row === undefined) throw unknown(name);
-    const { session, created_at: createdAt, ended_at: endedAt, expires_at: expiresAt, result, problem, artifact_bytes: bytes, media_type: mediaType, file_name: fileName, ...rest } = row;
+    const { session, created_at: createdAt, ended_at: endedAt, expires_at: expiresAt, result, problem, artifact_bytes: bytes, file_id: fileId, media_type: mediaType, file_name: fileName, ...rest } = row;
     return {
       ...rest, createdAt, expiresAt, session: session ?? undefined, endedAt: endedAt ?? undefined, result: result ?? undefined, problem: problem ?? undefined,
-      artifact: bytes === null || mediaType === null || fileName === null ? undefined : { bytes, mediaType, fileName },
+      artifact: bytes === null || mediaType === null || fileName === null ? undefined : { id: fileId ?? undefined, bytes, mediaType, fileName },
     };
   }
 

@@ -56,7 +56,7 @@ export const announce = statement('announce', `update tools.job set holds = hold
 export const putBack = statement('put-back', `update tools.job set state = 'queued', attempt = attempt - 1, runner = case payer when 'key' then runner end, lease_until = case payer when 'key' then lease_until end where ${own} returning id`, found);
 export const succeed = statement(
   'succeed',
-  `update tools.job set state = 'done', progress = 1, result = $4::json, artifact = $5::bytea, artifact_bytes = length($5::bytea), media_type = $6, file_name = $7,
+  `update tools.job set state = 'done', progress = 1, result = $4::json, artifact = $5::bytea, artifact_bytes = length($5::bytea), media_type = $6, file_name = $7, file_id = $9,
     runner = null, lease_until = null, ended_at = ${now}, expires_at = ${later('$8')} where ${own} returning id`,
   found,
 );
@@ -72,7 +72,7 @@ export const glance = statement(
 /** $1 id, $2 tool, $3 owner. */
 export const view = statement(
   'view',
-  `select j.id, j.tool, j.input, j.session, j.state, j.progress::float8 as progress, j.message, j.attempt::int, j.created_at, j.ended_at, j.expires_at, j.result, j.problem, j.artifact_bytes, j.media_type, j.file_name, h.cost, h.pending
+  `select j.id, j.tool, j.input, j.session, j.state, j.progress::float8 as progress, j.message, j.attempt::int, j.created_at, j.ended_at, j.expires_at, j.result, j.problem, j.artifact_bytes, j.file_id, j.media_type, j.file_name, h.cost, h.pending
   from tools.job j cross join lateral (
     select coalesce(sum(cost) filter (where state = 'settled'), 0)::text as cost, (count(*) filter (where state not in ('settled', 'voided')))::int as pending
     from ledger.hold where id = any (j.holds)) h
@@ -81,7 +81,7 @@ export const view = statement(
     id: z.uuid(), tool: z.string(), input: fields, session: z.string().nullable(), state: z.enum(['queued', 'running', 'done', 'failed']), progress: z.number(), message: z.string(), attempt: z.int(),
     created_at: z.coerce.date(), ended_at: z.coerce.date().nullable(), expires_at: z.coerce.date(), result: fields.nullable(),
     problem: z.object({ slug: z.string(), detail: z.string(), members: fields }).nullable(),
-    artifact_bytes: z.int().nullable(), media_type: z.string().nullable(), file_name: z.string().nullable(), cost: money, pending: z.int(),
+    artifact_bytes: z.int().nullable(), file_id: z.string().nullable(), media_type: z.string().nullable(), file_name: z.string().nullable(), cost: money, pending: z.int(),
   }),
 );
 export const artifact = statement(

@@ -5,6 +5,7 @@ import { Problem } from '../../../lib/problem.ts';
 import { internalFault } from '../../problems.ts';
 import type { Database } from '../../ledger/database.ts';
 import type { Payer } from '../../models/payer.ts';
+import { artifactId } from '../artifacts/artifact-store.ts';
 import { toolBusy, toolLimit, tooManyCalls } from '../problems.ts';
 import type { Artifact } from '../tool.ts';
 import { Attempt } from './attempt.ts';
@@ -142,7 +143,7 @@ export class JobWorker {
 
   async #succeed({ own }: Attempt, { result, artifact }: { result: Record<string, unknown>; artifact?: Artifact | undefined }): Promise<void> {
     const { database, keepMs } = this.#options;
-    await database().replay(statements.succeed, [...own, JSON.stringify(result), artifact?.bytes ?? null, artifact?.mediaType ?? null, artifact?.fileName ?? null, keepMs]);
+    await database().replay(statements.succeed, [...own, JSON.stringify(result), artifact?.bytes ?? null, artifact?.mediaType ?? null, artifact?.fileName ?? null, keepMs, artifact === undefined ? null : artifactId()]);
   }
 
   async #fail({ own, job, ending }: Attempt, error: unknown): Promise<void> {

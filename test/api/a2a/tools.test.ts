@@ -58,11 +58,12 @@ test('aliases are read, and the answer is the envelope of /t', async () => {
   assert.deepEqual(envelope.result, { said: ['ahoy', 'ahoy'] });
 });
 
-test('a small file comes inside, a large one as the address that answers with it', async () => {
+test('a small file comes inside, a larger one too where no files are kept, none that is very large', async () => {
   const [, small] = (await server()('draw', { bytes: 3 })).parts;
   assert.deepEqual([small?.raw, small?.filename], ['AAAA', 'drawing.png']);
   const [, large] = (await server()('draw', { bytes: 100_000 })).parts;
-  assert.deepEqual([large?.raw, large?.url], [undefined, `${baseUrl}/t/draw?bytes=100000&raw=1`]);
+  assert.deepEqual([large?.raw?.length, large?.url], [133_336, undefined]);
+  assert.equal((await server()('draw', { bytes: 9_000_000 })).parts.length, 1);
 });
 
 test('what is wrong is named: a field, a tool, a service that is off', async () => {

@@ -9,8 +9,7 @@ import { echo, waiting } from './sample-tools.ts';
 
 const problem = z.looseObject({ type: z.string(), status: z.int(), detail: z.string(), errors: z.array(z.object({ in: z.string(), field: z.string(), message: z.string(), mend: z.string() })).optional() });
 const answer = z.looseObject({
-  tool: z.string(), result: z.looseObject({}), cost_usd: z.number().optional(), cost_source: z.string(), latency_ms: z.int(), request_id: z.string(), hint: z.string().optional(),
-  artifact: z.object({ media_type: z.string(), file_name: z.string(), bytes: z.int(), url: z.string().optional(), base64: z.string().optional() }).optional(),
+  tool: z.string(), result: z.looseObject({}), cost_usd: z.number().optional(), cost_source: z.string(), latency_ms: z.int(), request_id: z.string(),
 });
 
 let sample: ToolSample;
@@ -113,34 +112,14 @@ test('a problem of a service that is off names the value that switches it on', a
   assert.match(detail, /tools\.gotenberg\.enabled.*MOORAGE_GOTENBERG_URL/);
 });
 
-test('a small file is in the answer, and at an address that answers with the same bytes [spec tools.raw]', async () => {
-  const { artifact, cost_usd, cost_source } = await call('/t/draw?bytes=100&s=mine');
-  assert.ok(artifact);
-  assert.deepEqual(artifact, {
-    media_type: 'image/svg+xml', file_name: 'drawing.svg', bytes: 100, base64: Buffer.alloc(100, 65).toString('base64'),
-    url: 'https://moorage.test/t/draw?bytes=100&format=svg&s=mine&raw=1',
-  });
-  assert.deepEqual([cost_usd, cost_source], [0.0001, 'tariff']);
-  const raw = await sample.request(artifact.url.replace('https://moorage.test', ''));
+test('with raw=1 the bytes alone are answered, with what they cost [spec tools.raw]', async () => {
+  const raw = await sample.request('/t/draw?bytes=100&raw=1');
   assert.deepEqual(Buffer.from(await raw.arrayBuffer()), Buffer.alloc(100, 65));
   assert.deepEqual(
     ['content-type', 'content-disposition', 'x-cost-usd', 'x-cost-source', 'x-content-type-options'].map((name) => raw.headers.get(name)),
     ['image/svg+xml', 'inline; filename="drawing.svg"', '0.0001', 'tariff', 'nosniff'],
   );
   assert.match(raw.headers.get('content-security-policy') ?? '', /default-src 'none'.*sandbox/);
-});
-
-test('a larger file is at its address only; one without an address is inside; one too large for that is had by raw', async () => {
-  const large = await call('/t/draw?bytes=65537');
-  assert.deepEqual([large.artifact?.base64, typeof large.artifact?.url], [undefined, 'string']);
-  const note = 'x'.repeat(3_000);
-  const posted = await call('/t/draw', json({ bytes: 65_537, note }));
-  assert.deepEqual([posted.artifact?.url, posted.artifact?.base64?.length], [undefined, 87_384]);
-  const huge = await call('/t/draw', json({ bytes: 9_000_000, note }));
-  assert.deepEqual([huge.artifact?.url, huge.artifact?.base64], [undefined, undefined]);
-  assert.match(huge.hint ?? '', /"raw": true/);
-  const raw = await sample.request('/t/draw', json({ bytes: 9_000_000, note, raw: true }));
-  assert.equal((await raw.arrayBuffer()).byteLength, 9_000_000);
 });
 
 test('what a browser could run is saved, under a name that cannot be twisted', async () => {

@@ -49,7 +49,7 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
   const anonymous = anonymousPayer('somebody', limits);
   return {
     catalog, database, ledger, router, anonymous, keyed: keyPayer('owner', 'sk-test-12345678', limits),
-    spender: (options = {}) => new ModelSpender({ services: () => ({ meter, keys }), maxTokens, catalog, payer: anonymous, signal: new AbortController().signal, ...options }),
+    spender: (options = {}) => new ModelSpender({ services: () => ({ meter, keys }), maxTokens, catalog, payer: anonymous, tool: 'sample', signal: new AbortController().signal, ...options }),
     async stop() {
       await router.close();
       await client.close();

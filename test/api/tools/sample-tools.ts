@@ -33,7 +33,7 @@ export const draw = defineTool({
   ...common,
   name: 'draw', title: 'Draw', price: '0.0001',
   input: z.strictObject({
-    bytes: z.int().min(0).max(20_000_000).default(10).describe('Length of the file'),
+    bytes: z.int().min(0).max(40_000_000).default(10).describe('Length of the file'),
     format: z.enum(['svg', 'png', 'html', 'none']).default('svg').describe('Form of the file'),
     note: z.string().max(20_000).optional().describe('Anything'),
   }),

@@ -7,6 +7,7 @@ import type { Database } from '../../../../api/ledger/database.ts';
 import { Ledger } from '../../../../api/ledger/ledger.ts';
 import { formatMoney, parseMoney } from '../../../../api/ledger/money.ts';
 import { anonymousPayer, keyPayer, type Payer } from '../../../../api/models/payer.ts';
+import { ArtifactStore } from '../../../../api/tools/artifacts/artifact-store.ts';
 import type { JobRun, JobView, JobWork } from '../../../../api/tools/jobs/job.ts';
 import { Jobs, type JobsOptions } from '../../../../api/tools/jobs/jobs.ts';
 import { toolBusy, unprocessable } from '../../../../api/tools/problems.ts';
@@ -34,6 +35,11 @@ export async function spend(database: Database, { announce, payer }: JobRun, cos
   await announce(id);
   await ledger.hold({ id, amount: parseMoney('0.01'), ttlMs: 60_000, debit: payer.debit, credit: payer.credit });
   await ledger.settle({ hold: id, cost: parseMoney(cost), source: 'billed' });
+}
+
+/** The file of a job, by its link: for whoever has it, without the caller's key. */
+async function linked(database: Database, { artifact }: JobView): Promise<number[]> {
+  return [...(await new ArtifactStore({ database: () => database }).get(artifact?.id ?? ''))?.bytes ?? []];
 }
 
 /** `done` is told of each database when a test is done with it. */
@@ -69,7 +75,8 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
     assert.deepEqual(seen, ['0.5 half of it']);
     assert.deepEqual([done.state, done.progress, done.result, done.problem], ['done', 1, { input: call.input, session: 's1', attempt: 1 }, undefined]);
     assert.deepEqual(Object.keys(done.result?.['input'] ?? {}), ['b', 'a']);
-    assert.deepEqual(done.artifact, { bytes: 4, mediaType: 'image/png', fileName: 'a.png' });
+    assert.deepEqual({ ...done.artifact, id: 'any' }, { id: 'any', bytes: 4, mediaType: 'image/png', fileName: 'a.png' });
+    assert.deepEqual(await linked(database, done), [0, 255, 10, 0]);
     assert.deepEqual([formatMoney(done.cost), done.pending], ['0.00100000025', 0]);
     assert.deepEqual([...(await jobs.artifact(name))?.bytes ?? []], [0, 255, 10, 0]);
     assert.ok(done.expiresAt.getTime() - (done.endedAt?.getTime() ?? 0) > 86_000_000);
