@@ -80,6 +80,10 @@ export const requirements: readonly Requirement[] = [
   requirement('tools.compare-models', '4', 'compare_models behaves as POST /api/compare does.'),
   requirement('tools.list-apps', '4', 'list_apps lists the hosted apps.'),
 
+  requirement('transcribe.url', '4', 'transcribe_audio takes url, the public address of a recording, fetches it and transcribes it.'),
+  requirement('transcribe.language', '4', 'transcribe_audio takes language as an optional hint, a short code.'),
+  requirement('transcribe.answer', '4', 'transcribe_audio answers plain text and the detected language.'),
+
   requirement('auth.optional', '5', 'Every endpoint takes no credentials or a bearer credential.'),
   requirement('auth.anonymous', '5', 'Anonymous callers draw on a free quota.'),
   requirement('auth.key', '5', 'Authorization: Bearer sk-… of the model router removes the free-quota limit.'),
@@ -94,6 +98,9 @@ export const requirements: readonly Requirement[] = [
   requirement('errors.shape', '7', 'An invalid body is refused in a form that names what is wrong and what to send.'),
 
   requirement('limits.quota', '8', 'The free quota holds whatever comes at once.'),
+  requirement('limits.audio-size', '8', 'Audio is taken up to about 15 MB.'),
+  requirement('limits.audio-formats', '8', 'Audio is taken as mp3, wav, m4a and ogg.'),
+  requirement('limits.audio-long', '8', 'For long recordings the caller is told to split the file first.'),
   requirement('version.openapi', '9', 'The description is OpenAPI 3.1.0; the version of the interface is 1.1.0.'),
   requirement('version.paths', '9', 'Paths carry no version segment.'),
 ];

@@ -5,6 +5,8 @@ import { backingServices, type ServiceName, type ServiceUrls } from './backing.t
 
 export interface ToolSettings {
   readonly urls: ServiceUrls;
+  /** Name of the model that the speech server is to hear with. */
+  readonly speechModel: string;
   /** Calls under way at once: in this process, and of one caller. */
   readonly places: number;
   readonly placesPerCaller: number;
@@ -15,7 +17,9 @@ const serviceField = z.url({ protocol: /^https?$/, error: 'must be the base URL 
   .transform((url) => url.replace(/\/+$/, '')).optional();
 const addresses = z.object(Object.fromEntries(names.map((name) => [backingServices[name].variable, serviceField])));
 const places = z.object({ MOORAGE_TOOL_CALLS: count.default(64), MOORAGE_TOOL_CALLS_PER_CALLER: count.default(16) });
-const environment = z.intersection(addresses, places);
+/** As speaches names it: small enough for a CPU, and heard in all of Whisper's languages. */
+const models = z.object({ MOORAGE_SPEECH_MODEL: z.string().min(1).max(200).default('Systran/faster-whisper-small') });
+const environment = z.intersection(addresses, z.intersection(places, models));
 
 /** Reads the settings. @throws Error that names every variable that is wrong */
 export function readToolSettings(variables: NodeJS.ProcessEnv = process.env): ToolSettings {
@@ -26,6 +30,7 @@ export function readToolSettings(variables: NodeJS.ProcessEnv = process.env): To
       const url = given[backingServices[name].variable];
       return url === undefined ? [] : [[name, url]];
     })),
+    speechModel: read.MOORAGE_SPEECH_MODEL,
     places: read.MOORAGE_TOOL_CALLS,
     placesPerCaller: read.MOORAGE_TOOL_CALLS_PER_CALLER,
   };

@@ -16,6 +16,7 @@ import { renderDiagramTool } from './render-diagram.ts';
 import { runCodeTool } from './run-code.ts';
 import type { ToolServices } from './services.ts';
 import type { Tool } from './tool.ts';
+import { transcribeAudioTool } from './transcribe-audio.ts';
 import { translateTextTool } from './translate-text.ts';
 import { validateJsonTool } from './validate-json.ts';
 import { webSearchTool } from './web-search.ts';
@@ -25,6 +26,7 @@ const makers: readonly ((services: ToolServices) => Tool)[] = [
   fetchPageTool,
   renderDiagramTool,
   checkGrammarTool,
+  transcribeAudioTool,
   translateTextTool,
   askModelTool,
   compareModelsTool,

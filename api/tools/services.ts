@@ -11,6 +11,8 @@ export interface ToolServices {
   readonly baseUrl: string;
   /** Backing services that are on. */
   readonly urls: ServiceUrls;
+  /** Name of the model that the speech server is to hear with. */
+  readonly speechModel: string;
   /** Fetches what strangers name, and nothing inside. */
   readonly fetcher: Fetcher;
   /** Handles hostile input in a process of its own, with limits. */

@@ -58,7 +58,7 @@ export function startTools(options: ToolsOptions): Tools {
   const { catalog, services, books } = models;
   const { maxTokens } = modelSettings;
   const made = (options.make ?? toolRegistry)({
-    baseUrl, catalog, maxTokens, urls: settings.urls, fetcher: options.fetcher, workers: options.workers, apps: options.apps, database: () => books.get().database,
+    baseUrl, catalog, maxTokens, urls: settings.urls, speechModel: settings.speechModel, fetcher: options.fetcher, workers: options.workers, apps: options.apps, database: () => books.get().database,
   });
   const toolbox = new Toolbox({ tools: made, urls: settings.urls, modelsMissing: missingSetting(modelSettings) });
   const gate = new Gate(settings);

@@ -9,7 +9,7 @@ import { silent } from '../sample.ts';
 export function servicesWith(some: Partial<ToolServices>): ToolServices {
   const absent = new Proxy({}, { get: (_, name) => { throw new Error(`the test gives no ${String(name)}`); } });
   return {
-    baseUrl: 'https://moorage.test', urls: {}, apps: () => [], maxTokens: { usual: 1_000, most: 8_000 },
+    baseUrl: 'https://moorage.test', urls: {}, speechModel: 'whisper-test', apps: () => [], maxTokens: { usual: 1_000, most: 8_000 },
     fetcher: absent as ToolServices['fetcher'], workers: absent as ToolServices['workers'], catalog: absent as ToolServices['catalog'],
     database: () => { throw new Error('the test gives no database'); },
     ...some,

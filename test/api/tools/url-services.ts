@@ -9,7 +9,7 @@ import { createWorkers } from '../../../api/tools/workers/pool.ts';
 
 export function urlServices(allow: readonly string[], urls: ServiceUrls = {}, fetcher: Fetcher = new GuardedFetcher({ allow })): ToolServices {
   return {
-    baseUrl: 'https://moorage.localhost', urls, fetcher, workers: createWorkers(),
+    baseUrl: 'https://moorage.localhost', urls, speechModel: 'whisper-test', fetcher, workers: createWorkers(),
     catalog: readCatalog(fileURLToPath(new URL('../../../api/models/models.yaml', import.meta.url))), maxTokens: { usual: 1_000, most: 8_000 },
     apps: () => [], database: () => { throw new Error('not part of this test'); },
   };

@@ -1,0 +1,65 @@
+// transcribe_audio gives back the words that were spoken, from every format, through a real Whisper model.
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { z } from 'zod';
+import type { ToolServices } from '../../../api/tools/services.ts';
+import { transcribeAudioTool } from '../../../api/tools/transcribe-audio.ts';
+import type { Tool } from '../../../api/tools/tool.ts';
+import { isProblem } from '../../api/tools/call.ts';
+import { runTool } from '../../api/tools/context.ts';
+import { page, startWeb, type Web } from '../../api/tools/fetch/web.ts';
+import { urlServices } from '../../api/tools/url-services.ts';
+import type { LocalServer } from '../services/python.ts';
+import { speak, speechModel, startSpeech } from '../services/speech.ts';
+
+const answer = z.object({ text: z.string(), language: z.string(), duration_s: z.number(), format: z.string() });
+const sentence = 'The ship left the harbor at noon and sailed to the island.';
+const words = (text: string): string => text.toLowerCase().replaceAll(/[^a-z ]/g, '');
+
+describe('transcribe_audio with a real model', () => {
+  let speech: LocalServer;
+  let web: Web;
+  let services: ToolServices;
+  let tool: Tool;
+  const hear = async (path: string, more: Record<string, unknown> = {}): Promise<z.output<typeof answer>> => answer.parse((await runTool(tool, { url: `${web.url}${path}`, ...more })).result);
+
+  before(async () => {
+    speech = await startSpeech();
+    const whole = speak(sentence, 'mp3');
+    web = await startWeb({
+      '/spoken.wav': page('audio/x-wav', speak(sentence, 'wav')),
+      '/spoken.mp3': page('audio/mpeg', whole),
+      '/spoken.m4a': page('video/mp4', speak(sentence, 'm4a')),
+      '/spoken.ogg': page('application/ogg', speak(sentence, 'ogg')),
+      '/other.ogg': page('audio/ogg', speak('My brother bought a new bicycle in the city.', 'ogg')),
+      '/broken.m4a': page('audio/mp4', Buffer.concat([Buffer.from('\0\0\0\x20ftypM4A \0\0\0\0'), Buffer.alloc(2_000, 7)])),
+    });
+    services = { ...urlServices([web.host], { speech: speech.url }), speechModel };
+    tool = transcribeAudioTool(services);
+  });
+  after(async () => {
+    await web.close();
+    await speech.stop();
+    await services.workers.close();
+  });
+
+  for (const format of ['wav', 'mp3', 'm4a', 'ogg']) {
+    it(`[spec limits.audio-formats transcribe.answer] hears ${format}`, async () => {
+      const heard = await hear(`/spoken.${format}`);
+      assert.equal(words(heard.text), words(sentence));
+      assert.deepEqual([heard.format, heard.language], [format, 'en']);
+      assert.ok(heard.duration_s > 3 && heard.duration_s < 5, String(heard.duration_s));
+    });
+  }
+
+  it('hears other words where others were spoken', async () => {
+    const { text } = await hear('/other.ogg', { language: 'English' });
+    assert.equal(words(text), 'my brother bought a new bicycle in the city');
+  });
+
+  it('says that a recording is broken, and which model is missing', async () => {
+    await assert.rejects(hear('/broken.m4a'), isProblem('unprocessable', /cannot be heard/));
+    const other = transcribeAudioTool({ ...services, speechModel: 'whisper-huge' });
+    await assert.rejects(runTool(other, { url: `${web.url}/spoken.wav` }), isProblem('tool-failed', /whisper-huge.*MOORAGE_SPEECH_MODEL/));
+  });
+});
