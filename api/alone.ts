@@ -57,7 +57,7 @@ const app = createApp({
   protocols: [tools.mcp],
   baseUrl, callers: { salt: callerSalt, trustedProxies: blockList(proxies) }, log, metrics: httpMetrics(registry), ending: ending.signal,
 });
-const server = await startServer({ port, host, fetch: app.fetch, log });
+const server = await startServer({ port, host, fetch: app.fetch, log, baseUrl });
 log.info(router === undefined
   ? { try: `curl ${baseUrl}/api/models`, router: 'none: see what POST /api/ask says, or start with --demo-router' }
   : { try: `curl ${baseUrl}/api/ask -H 'content-type: application/json' -d '{"prompt": "Hello"}'`, router: demo === undefined ? router.url : 'demo: no model is asked' }, 'ready');

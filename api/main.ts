@@ -72,8 +72,8 @@ const health = await startHealthServer({
 });
 // Before the cache is filled, every app would be unknown.
 await reflector.store.whenSynced(shutdown.signal);
-const server = await startServer({ port: config.port, fetch: app.fetch, log });
-const appServer = await startServer({ port: config.appsPort, fetch: forApps.fetch, log });
+const server = await startServer({ port: config.port, fetch: app.fetch, log, baseUrl: config.baseUrl });
+const appServer = await startServer({ port: config.appsPort, fetch: forApps.fetch, log, baseUrl: config.baseUrl });
 
 shutdown.signal.addEventListener('abort', () => {
   void stop().catch((error: unknown) => { log.error({ err: error }, 'stopping failed'); }).finally(() => { shutdown.finish(); });

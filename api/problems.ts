@@ -45,6 +45,27 @@ export const unsupportedMediaType: ProblemType = {
   description: 'Bodies are JSON in UTF-8, sent with Content-Type: application/json and without Content-Encoding.',
 };
 
+export const requestTooLong: ProblemType = {
+  slug: 'request-too-long',
+  status: 431,
+  title: 'Address and headers are too long',
+  description: 'The address of the request, with its query, and its headers are longer together than is read. `limit_bytes` says how much that is. Send what is long in the body of a POST: tools take the same fields there, as JSON.',
+};
+
+export const malformedRequest: ProblemType = {
+  slug: 'malformed-request',
+  status: 400,
+  title: 'The request cannot be read',
+  description: 'What was sent is not a request as RFC 9112 has it. Send it with a client that keeps to it.',
+};
+
+export const requestTimeout: ProblemType = {
+  slug: 'request-timeout',
+  status: 408,
+  title: 'The request did not come in time',
+  description: 'The connection was open, and the request did not come whole. Send it again.',
+};
+
 export const internalFault: ProblemType = {
   slug: 'internal-fault',
   status: 500,
@@ -102,6 +123,6 @@ export const noCluster: ProblemType = {
 };
 
 export const problemTypes: readonly ProblemType[] = [
-  invalidRequest, notFound, methodNotAllowed, notAcceptable, bodyTooLarge, unsupportedMediaType, internalFault, clusterUnavailable,
+  invalidRequest, notFound, methodNotAllowed, notAcceptable, bodyTooLarge, unsupportedMediaType, requestTooLong, malformedRequest, requestTimeout, internalFault, clusterUnavailable,
   notSubmitted, tooManySubmissions, platformFull, beingRemoved, tooManyStreams, noCluster, ...modelProblems, ...toolProblems,
 ];

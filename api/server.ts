@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { getRequestListener } from '@hono/node-server';
 import type { Logger } from '../lib/log.ts';
+import { headLimit, refuseUnparsed } from './unparsed.ts';
 
 /** Settings of the public server. */
 export interface ServerOptions {
@@ -12,6 +13,8 @@ export interface ServerOptions {
   readonly host?: string;
   readonly fetch: Parameters<typeof getRequestListener>[0];
   readonly log: Logger;
+  /** Where the pages of problems are; without it they are named by path. */
+  readonly baseUrl?: string;
 }
 
 /** A listening server. */
@@ -31,11 +34,12 @@ const keepAliveMs = 120_000;
 export async function startServer(options: ServerOptions): Promise<PublicServer> {
   const state = { draining: false };
   const listener = getRequestListener(options.fetch);
-  const server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: 60_000, headersTimeout: 20_000 }, (request, response) => {
+  const server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: 60_000, headersTimeout: 20_000, maxHeaderSize: headLimit }, (request, response) => {
     // Those who keep a connection open would never hear that it is time to go.
     if (state.draining) response.setHeader('connection', 'close');
     void listener(request, response);
   });
+  refuseUnparsed(server, { baseUrl: options.baseUrl ?? '', log: options.log });
   await listen(server, options);
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : options.port;

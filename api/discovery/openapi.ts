@@ -4,7 +4,7 @@ import { problemMediaType, type ProblemType } from '../../lib/problem.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { eventStream } from '../event-stream.ts';
 import { keyInQuery } from '../models/problems.ts';
-import { bodyTooLarge, internalFault, invalidRequest, notAcceptable, unsupportedMediaType } from '../problems.ts';
+import { bodyTooLarge, internalFault, invalidRequest, notAcceptable, requestTooLong, unsupportedMediaType } from '../problems.ts';
 
 type Json = Record<string, unknown>;
 
@@ -60,7 +60,7 @@ function contentOf(type: string, json: Json): Json {
 
 /** Problems by status; several of one status share its entry. */
 function problems(endpoint: Endpoint): Json {
-  const always = endpoint.body === undefined ? [invalidRequest, keyInQuery, notAcceptable, internalFault] : [invalidRequest, keyInQuery, notAcceptable, bodyTooLarge, unsupportedMediaType, internalFault];
+  const always = endpoint.body === undefined ? [invalidRequest, keyInQuery, notAcceptable, requestTooLong, internalFault] : [invalidRequest, keyInQuery, notAcceptable, bodyTooLarge, unsupportedMediaType, requestTooLong, internalFault];
   const byStatus = Map.groupBy<number, ProblemType>([...always, ...endpoint.problems], (type) => type.status);
   return Object.fromEntries([...byStatus].map(([status, types]) => [status, {
     description: types.map((type) => `${type.title} (\`${type.slug}\`).`).join(' '),

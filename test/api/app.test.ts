@@ -86,6 +86,6 @@ test('the OpenAPI document names every endpoint, its input, and its problems [sp
   assert.deepEqual(described.sort(), endpoints.map(({ method, path }) => `${method} ${path}`).sort());
   const status = document.paths['/api/submit-status/{owner}/{name}']?.['get'];
   assert.deepEqual(status?.parameters.map(({ name, in: place, required }) => [name, place, required]), [['owner', 'path', true], ['name', 'path', true], ['host', 'query', false]]);
-  assert.deepEqual(Object.keys(status.responses), ['200', '400', '404', '406', '500']);
-  assert.deepEqual(Object.keys(document.paths['/api/submit']?.['post']?.responses ?? {}), ['200', '400', '406', '409', '413', '415', '429', '500', '503']);
+  assert.deepEqual(Object.keys(status.responses), ['200', '400', '404', '406', '431', '500']);
+  assert.deepEqual(Object.keys(document.paths['/api/submit']?.['post']?.responses ?? {}), ['200', '400', '406', '409', '413', '415', '429', '431', '500', '503']);
 });
