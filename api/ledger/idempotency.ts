@@ -58,6 +58,11 @@ export class IdempotencyKeys {
     };
   }
 
+  /** Forgets the oldest answers of a scope beyond so many, or so many bytes. */
+  async trim(scope: string, most: { readonly answers: number; readonly bytes: number }): Promise<void> {
+    await this.#database.replay(statements.trimRequests, [scope, most.answers, most.bytes]);
+  }
+
   /** Forgets keys whose time is over. @returns how many. */
   async purge(): Promise<number> {
     const [row] = await this.#database.replay(statements.purgeRequests, [this.#now()]);

@@ -67,6 +67,14 @@ export const beginRequest = statement(
 );
 export const finishRequest = statement('finish-request', 'update ledger.idempotency set response = $4::json where scope = $1 and key = $2 and owner = $3 and response is null', nothing);
 export const forgetRequest = statement('forget-request', 'delete from ledger.idempotency where scope = $1 and key = $2 and owner = $3 and response is null', nothing);
+export const trimRequests = statement(
+  'trim-requests',
+  `delete from ledger.idempotency where scope = $1 and key in (
+    select key from (select key, row_number() over newest as n, sum(pg_column_size(response)) over newest as bytes
+      from ledger.idempotency where scope = $1 and response is not null window newest as (order by expires_at desc, key)) kept
+    where n > $2::int or bytes > $3::bigint)`,
+  nothing,
+);
 export const purgeRequests = statement(
   'purge-requests',
   `with gone as (delete from ledger.idempotency where (scope, key) in

@@ -101,11 +101,11 @@ export class Desk {
   }
 
   /** Has run and is paid for: that a file cannot be kept must not spoil the answer, which then carries it inside. */
-  async #link({ payer, linkWanted, log }: Asked, artifact: Artifact | undefined): Promise<Pick<Told, 'fileUrl' | 'fileUntil'>> {
+  async #link({ payer, linkWanted, log }: Asked, artifact: Artifact | undefined): Promise<Pick<Told, 'fileUrl' | 'fileUntil' | 'fileId'>> {
     if (artifact === undefined || !linkWanted) return { fileUrl: undefined };
     try {
       const kept = await this.#options.artifacts.keep(payer.owner, artifact);
-      return kept === undefined ? { fileUrl: undefined } : { fileUrl: artifactUrl(this.#options.baseUrl, kept.id), fileUntil: kept.expiresAt };
+      return kept === undefined ? { fileUrl: undefined } : { fileId: kept.id, fileUrl: artifactUrl(this.#options.baseUrl, kept.id), fileUntil: kept.expiresAt };
     } catch (error) {
       // Without a database, nothing is kept at all.
       if (!(error instanceof Problem)) log.error({ err: error }, 'a file cannot be kept');

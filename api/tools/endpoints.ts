@@ -5,7 +5,9 @@ import type { ProblemType } from '../../lib/problem.ts';
 import { defineEndpoint, type Endpoint, type RequestContext } from '../endpoint.ts';
 import * as models from '../models/problems.ts';
 import { rateLimitHeaders } from '../models/quota.ts';
-import type { Desk } from './desk.ts';
+import type { Payer } from '../models/payer.ts';
+import type { Answered, Desk } from './desk.ts';
+import { unknownFile } from './artifacts/problems.ts';
 import { envelopeOf, envelopeSchema } from './envelope.ts';
 import { fetchProblems } from './fetch/problems.ts';
 import { jobProblems } from './jobs/problems.ts';
@@ -13,8 +15,9 @@ import { listEndpoint } from './list.ts';
 import type { PayerFor } from './payers.ts';
 import * as problems from './problems.ts';
 import { serviceOff } from './backing.ts';
-import { rawResponse, refuseRaw } from './raw.ts';
+import { costHeaders, rawResponse, refuseRaw } from './raw.ts';
 import { ToolReader, type Reading } from './reading.ts';
+import type { Kept, Replays } from './replays.ts';
 import { limitOf } from './runner.ts';
 import { formatMoney, parseMoney } from '../ledger/money.ts';
 import type { Tool } from './tool.ts';
@@ -24,6 +27,7 @@ export interface ToolEndpointsOptions {
   readonly toolbox: Toolbox;
   readonly desk: Desk;
   readonly payerFor: PayerFor;
+  readonly replays: Replays;
   readonly baseUrl: string;
 }
 
@@ -43,7 +47,7 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
     path: `/t/${tool.name}`,
     tag: 'tools',
     summary: tool.title,
-    description: describe(tool),
+    description: `${describe(tool)} With an Idempotency-Key (header), the same call sent again within a day is answered as before, and is run and charged once.`,
     output: envelopeSchema(tool),
     outputDescription: tool.artifacts === undefined ? 'The result, with what it cost.' : 'The result, with what it cost; with raw=1, the bytes of its file.',
     produces: [json, ...(tool.artifacts ?? [])],
@@ -64,15 +68,35 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
   ];
 }
 
-async function answer(tool: Tool, reading: Reading, context: RequestContext, { desk, payerFor }: ToolEndpointsOptions): Promise<Response> {
+async function answer(tool: Tool, reading: Reading, context: RequestContext, { desk, payerFor, replays }: ToolEndpointsOptions): Promise<Response> {
   // Who accepts no JSON wants the file.
   const fileWanted = reading.options.raw ?? !acceptsJson(context);
   const payer = await payerFor(context);
-  const answered = await desk.answer({ tool, reading, payer, via: 'http', id: context.id, signal: () => context.signal, log: context.log, fileWanted, linkWanted: !fileWanted, waitMs: 0 });
-  const { ran } = answered;
-  const headers = { 'cache-control': 'no-store', ...rateLimitHeaders(ran?.quota, payer, Date.now()) };
-  if (fileWanted && ran?.artifact !== undefined) return rawResponse(ran.artifact, ran.cost, headers);
-  return Response.json(envelopeOf(answered, true), { headers });
+  const once = replays.wanted(context, reading);
+  const ask = (given: Reading, signal: () => AbortSignal): Promise<Answered> =>
+    desk.answer({ tool, reading: given, payer, via: 'http', id: context.id, signal, log: context.log, fileWanted, linkWanted: !fileWanted || once, waitMs: 0 });
+  if (!once) return respond(await ask(reading, () => context.signal), payer, fileWanted);
+  let fresh: Answered | undefined;
+  const { value, replayed } = await replays.once(context, { tool, reading, payer, fileWanted }, async (signal) => keptOf(fresh = await ask(reading, () => signal), payer));
+  if (!replayed && fresh !== undefined) return respond(fresh, payer, fileWanted);
+  const headers = { ...value.headers, 'idempotent-replayed': 'true' };
+  if (value.job !== undefined) return respond(await ask({ ...reading, options: { ...reading.options, job: value.job } }, () => context.signal), payer, fileWanted, headers);
+  return fileWanted ? rawResponse(await replays.file(value), headers) : Response.json(value.envelope, { headers });
+}
+
+function headersOf({ ran }: Answered, payer: Payer): Record<string, string> {
+  return { 'cache-control': 'no-store', ...rateLimitHeaders(ran?.quota, payer, Date.now()), ...(ran === undefined ? {} : costHeaders(ran.cost)) };
+}
+
+function respond(answered: Answered, payer: Payer, fileWanted: boolean, more: Readonly<Record<string, string>> = {}): Response {
+  const headers = { ...headersOf(answered, payer), ...more };
+  const artifact = answered.ran?.artifact;
+  return fileWanted && artifact !== undefined ? rawResponse(artifact, headers) : Response.json(envelopeOf(answered, true), { headers });
+}
+
+function keptOf(answered: Answered, payer: Payer): Kept {
+  const { job, told: { fileId } } = answered;
+  return { envelope: envelopeOf(answered, true), headers: headersOf(answered, payer), ...(job === undefined ? {} : { job: job.id }), ...(fileId === undefined ? {} : { file: fileId }) };
 }
 
 /**
@@ -133,7 +157,7 @@ function problemsOf(tool: Tool): ProblemType[] {
   const { quotaExhausted, keyRefused, modelsUnconfigured, routerUnavailable, ledgerUnavailable, ledgerUnconfigured } = models;
   return [
     quotaExhausted, keyRefused, modelsUnconfigured, routerUnavailable, ledgerUnavailable, ledgerUnconfigured,
-    problems.toolFailed, problems.toolLimit, problems.unprocessable, problems.noArtifact, problems.toolBusy, problems.tooManyCalls,
+    problems.toolFailed, problems.toolLimit, problems.unprocessable, problems.noArtifact, problems.toolBusy, problems.tooManyCalls, models.idempotencyInFlight, models.idempotencyMismatch, unknownFile,
     ...(tool.needs === undefined ? [] : [serviceOff]),
     ...(tool.openWorld ? fetchProblems : []),
     ...(tool.long === true ? jobProblems : []),

@@ -55,6 +55,8 @@ export interface Told {
   /** Where the bytes of the file are to be had, and until when; undefined where no address leads to them. */
   readonly fileUrl: string | undefined;
   readonly fileUntil?: Date | undefined;
+  /** By which it is kept. */
+  readonly fileId?: string | undefined;
   /** Where a job is polled. */
   readonly pollUrl?: string;
 }

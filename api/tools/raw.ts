@@ -17,7 +17,7 @@ export function refuseRaw({ name, artifacts }: Tool): void {
 }
 
 /** What keeps a browser from running or guessing at a file of strangers. `X-Content-Type-Options: nosniff` comes with every answer. */
-export function fileHeaders({ bytes, mediaType, fileName }: Artifact): Record<string, string> {
+function fileHeaders({ bytes, mediaType, fileName }: Artifact): Record<string, string> {
   const name = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(fileName) ? fileName : 'file';
   return {
     'content-type': mediaType,
@@ -28,13 +28,11 @@ export function fileHeaders({ bytes, mediaType, fileName }: Artifact): Record<st
   };
 }
 
-export function rawResponse(artifact: Artifact, { known, source }: Cost, headers: Readonly<Record<string, string>>): Response {
-  return new Response(artifact.bytes as Uint8Array<ArrayBuffer>, {
-    headers: {
-      ...headers,
-      ...fileHeaders(artifact),
-      'x-cost-source': source,
-      ...(source === 'pending' && known === zero ? {} : { 'x-cost-usd': formatMoney(known) }),
-    },
-  });
+export function rawResponse(artifact: Artifact, headers: Readonly<Record<string, string>>): Response {
+  return new Response(artifact.bytes as Uint8Array<ArrayBuffer>, { headers: { ...headers, ...fileHeaders(artifact) } });
+}
+
+/** Where there is no envelope to say what the call cost. */
+export function costHeaders({ known, source }: Cost): Record<string, string> {
+  return { 'x-cost-source': source, ...(source === 'pending' && known === zero ? {} : { 'x-cost-usd': formatMoney(known) }) };
 }

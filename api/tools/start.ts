@@ -21,7 +21,8 @@ import { ModelSpender } from './model-spender.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { payers, type PayerFor } from './payers.ts';
 import { toolRegistry } from './registry.ts';
-import { Runner } from './runner.ts';
+import { Replays } from './replays.ts';
+import { limitOf, Runner } from './runner.ts';
 import type { HostedAppSummary, ToolServices } from './services.ts';
 import type { Tool } from './tool.ts';
 import { Toolbox } from './toolbox.ts';
@@ -73,10 +74,11 @@ export function startTools(options: ToolsOptions): Tools {
   const jobs = startJobs(options, { runner, toolbox, anonymous: (owner) => anonymousPayer(owner, limits) });
   const artifacts = startArtifacts(models);
   const desk = new Desk({ toolbox, runner, baseUrl, jobs, artifacts });
+  const replays = new Replays({ artifacts, database: () => books.get().database, leaseMs: Math.max(60_000, ...toolbox.tools.map(limitOf)) + 60_000 });
   const mcp = mcpProtocol({ toolbox, desk, payerFor, baseUrl, log: options.log });
   const offered: Offer = { baseUrl, tools: toolbox.tools, off: (tool) => toolbox.offBecause(tool), apps: options.apps, protocols: [mcp] };
   const agent = a2aEndpoint({ offer: offered, call: toolCalls({ toolbox, desk, payerFor }) });
-  return { toolbox, desk, payerFor, mcp, offered, stop: () => jobs.stop(), endpoints: [...toolEndpoints({ toolbox, desk, payerFor, baseUrl }), artifactEndpoint(artifacts), agent] };
+  return { toolbox, desk, payerFor, mcp, offered, stop: () => jobs.stop(), endpoints: [...toolEndpoints({ toolbox, desk, payerFor, replays, baseUrl }), artifactEndpoint(artifacts), agent] };
 }
 
 function startArtifacts({ books }: Models): ArtifactStore {

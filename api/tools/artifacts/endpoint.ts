@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../../endpoint.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from '../../models/problems.ts';
-import { fileHeaders } from '../raw.ts';
+import { rawResponse } from '../raw.ts';
 import type { ArtifactStore } from './artifact-store.ts';
 import { unknownFile } from './problems.ts';
 
@@ -29,7 +29,7 @@ export function artifactEndpoint(artifacts: Pick<ArtifactStore, 'get'>): Endpoin
     async handler({ params: { id } }) {
       const file = await artifacts.get(id);
       if (file === undefined) throw new Problem(unknownFile, 'no file is kept at this address, or no longer; call the tool again to have it made anew');
-      return new Response(file.bytes as Uint8Array<ArrayBuffer>, { headers: { ...fileHeaders(file), 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' } });
+      return rawResponse(file, { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
     },
   });
 }
