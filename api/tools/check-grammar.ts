@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { corrected, matches, match, mostMatches } from './check-grammar/match.ts';
 import { askLanguageTool } from './check-grammar/language-tool.ts';
-import { serviceUrl } from './backing.ts';
 import type { ToolServices } from './services.ts';
 import { defineTool, type Tool } from './tool.ts';
 
@@ -34,7 +33,7 @@ export function checkGrammarTool({ workers, urls }: ToolServices): Tool {
       const english = /^en(-|$)/i.test(language);
       const found = english
         ? { language, checker: 'harper' as const, matches: matches.parse(await workers.run({ module, input: { text: text.toWellFormed(), language }, timeoutMs: 20_000, memoryMb: 384, quickStart: true, signal })) }
-        : { checker: 'languagetool' as const, ...await askLanguageTool(serviceUrl(urls, 'languagetool'), { text: text.toWellFormed(), language, signal }) };
+        : { checker: 'languagetool' as const, ...await askLanguageTool(urls, { text: text.toWellFormed(), language, signal }) };
       const ordered = found.matches.toSorted((one, other) => one.offset - other.offset);
       return {
         result: {

@@ -1,8 +1,13 @@
 // Asks a LanguageTool server, which counts offsets in UTF-16 code units too.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
+import { askService } from '../ask-service.ts';
+import type { ServiceUrls } from '../backing.ts';
 import { toolFailed, unprocessable } from '../problems.ts';
 import { mostSuggestions, type Match } from './match.ts';
+
+/** Room for a fault in every other word of the longest text: one takes about 2 KB, with its suggestions and addresses. */
+const mostBytes = 16_777_216;
 
 const answer = z.object({
   language: z.object({ code: z.string() }),
@@ -15,15 +20,22 @@ const answer = z.object({
   })),
 });
 
+/** LanguageTool checks no spelling in these, unless it is told which of their variants. */
+const variants: Readonly<Record<string, string>> = { de: 'de-DE', pt: 'pt-BR' };
+
 interface Question {
   readonly text: string;
   readonly language: string;
   readonly signal: AbortSignal;
 }
 
-/** @throws Problem (unprocessable) for a language that it does not know, Problem (tool-failed) when it does not answer as it should */
-export async function askLanguageTool(url: string, { text, language, signal }: Question): Promise<{ language: string; matches: Match[] }> {
-  const { status, body } = await post(`${url}/v2/check`, new URLSearchParams({ text, language }), signal);
+/** @throws Problem (service-off, unprocessable for a language that it does not know, tool-failed, tool-limit) */
+export async function askLanguageTool(urls: ServiceUrls, { text, language, signal }: Question): Promise<{ language: string; matches: Match[] }> {
+  const { status, bytes } = await askService(urls, 'languagetool', {
+    path: '/v2/check', method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: formOf(text, language),
+    maxBytes: mostBytes, timeoutMs: 20_000, signal,
+  });
+  const body = new TextDecoder().decode(bytes);
   if (status === 400 && /not a language code|language/i.test(body)) throw new Problem(unprocessable, `language: ${body.replace(/^Error:\s*/, '').slice(0, 300)}`);
   const read = status === 200 ? answer.safeParse(jsonOf(body)) : undefined;
   if (read?.success !== true) throw new Problem(toolFailed, `LanguageTool answered with status ${status} and nothing that can be read`, { cause: read?.error });
@@ -36,14 +48,10 @@ export async function askLanguageTool(url: string, { text, language, signal }: Q
   };
 }
 
-async function post(url: string, body: URLSearchParams, signal: AbortSignal): Promise<{ status: number; body: string }> {
-  try {
-    const response = await fetch(url, { method: 'POST', body, signal: AbortSignal.any([signal, AbortSignal.timeout(20_000)]), redirect: 'error' });
-    return { status: response.status, body: await response.text() };
-  } catch (error) {
-    signal.throwIfAborted();
-    throw new Problem(toolFailed, 'LanguageTool does not answer', { cause: error });
-  }
+function formOf(text: string, language: string): string {
+  const form = new URLSearchParams({ text, language: variants[language] ?? language });
+  if (language === 'auto') form.set('preferredVariants', ['en-US', ...Object.values(variants)].join(','));
+  return form.toString();
 }
 
 function jsonOf(text: string): unknown {

@@ -1,0 +1,60 @@
+// Starts a real LanguageTool server on loopback, from Maven Central; it has loaded its rules when this returns.
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { paths } from '../../../cluster/paths.ts';
+import { freePort } from '../litellm.ts';
+import { aptInstall, type LocalServer } from './python.ts';
+
+const pom = join(import.meta.dirname, 'languagetool', 'pom.xml');
+const version = /<languagetool>([^<]+)</.exec(readFileSync(pom, 'utf8'))?.[1] ?? '';
+
+export async function startLanguageTool(): Promise<LocalServer> {
+  const jars = install();
+  const port = await freePort();
+  // Quick to start rather than quick in the long run.
+  const child = spawn('java', ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-Xmx1g', '-cp', join(jars, '*'), 'org.languagetool.server.HTTPServer', '--port', String(port)], { stdio: 'ignore' });
+  const atExit = (): void => { child.kill('SIGKILL'); };
+  process.once('exit', atExit);
+  const ended = once(child, 'exit');
+  const url = `http://127.0.0.1:${port}`;
+  await alive(url, child);
+  // Rules of a language are read when it is asked for first.
+  for (const [language, text] of [['de-DE', 'Ein Test.'], ['de-CH', 'Ein Test.'], ['fr', 'Un essai.']] as const) await ask(url, language, text);
+  return {
+    url,
+    async stop() {
+      process.off('exit', atExit);
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+function install(): string {
+  const folder = join(paths.cache, 'languagetool', version);
+  const complete = join(folder, '.complete');
+  if (existsSync(complete)) return folder;
+  if (!existsSync('/usr/bin/mvn') || !existsSync('/usr/bin/java')) aptInstall('default-jre-headless', 'maven');
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  execFileSync('mvn', ['-q', '-B', '-f', pom, 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies', `-DoutputDirectory=${folder}`, '-DincludeScope=runtime'], { stdio: ['ignore', 'ignore', 'inherit'] });
+  writeFileSync(complete, '');
+  return folder;
+}
+
+async function alive(url: string, child: ChildProcess): Promise<void> {
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`LanguageTool ended with ${child.exitCode}`);
+    const answer = await fetch(`${url}/v2/languages`).catch(() => undefined);
+    if (answer?.ok === true) return;
+    await sleep(200);
+  }
+}
+
+async function ask(url: string, language: string, text: string): Promise<void> {
+  const answer = await fetch(`${url}/v2/check`, { method: 'POST', body: new URLSearchParams({ language, text }) });
+  if (!answer.ok) throw new Error(`LanguageTool answered with ${answer.status}: ${await answer.text()}`);
+}

@@ -1,0 +1,50 @@
+// check_grammar in German and French, by a real LanguageTool server.
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { z } from 'zod';
+import { checkGrammarTool } from '../../../api/tools/check-grammar.ts';
+import { match } from '../../../api/tools/check-grammar/match.ts';
+import { call, isProblem, servicesWith } from '../../api/tools/call.ts';
+import { startLanguageTool } from '../services/languagetool.ts';
+import type { LocalServer } from '../services/python.ts';
+
+const shape = z.object({ language: z.string(), checker: z.literal('languagetool'), matches: z.array(match), match_count: z.number(), corrected: z.string() });
+
+describe('check_grammar with LanguageTool', () => {
+  let server: LocalServer;
+  const check = async (text: string, language: string): Promise<z.output<typeof shape>> => shape.parse((await call(checkGrammarTool(servicesWith({ urls: { languagetool: server.url } })), { text, language })).result);
+
+  before(async () => { server = await startLanguageTool(); });
+  after(async () => server.stop());
+
+  it('finds misspellings and grammar in German, and mends them', async () => {
+    const { language, matches, corrected } = await check('Das ist ein Feler. 😀 Er geht zu Schule.', 'de');
+    assert.equal(language, 'de-DE', 'a variant, since LanguageTool checks no spelling without one');
+    assert.deepEqual(matches.map(({ text, kind }) => [text, kind]), [['Feler', 'misspelling'], ['zu', 'uncategorized']]);
+    assert.equal(corrected, 'Das ist ein Fehler. 😀 Er geht zur Schule.');
+    assert.deepEqual((await check('Das ist ein guter Satz.', 'de-DE')).matches, []);
+  });
+
+  it('keeps the variant that is asked for', async () => {
+    assert.equal((await check('Die Straße ist breit.', 'de-CH')).corrected, 'Die Strasse ist breit.');
+    assert.deepEqual((await check('Die Straße ist breit.', 'de')).matches, []);
+  });
+
+  it('finds grammar in French', async () => {
+    const { language, matches, corrected } = await check('Les enfant mange une pomme.', 'fr');
+    assert.equal(language, 'fr');
+    assert.equal(matches[0]?.offset, 0);
+    assert.match(matches[0].message, /enfant/);
+    assert.notEqual(corrected, 'Les enfant mange une pomme.');
+  });
+
+  it('recognises the language, and checks its spelling too', async () => {
+    const { language, matches } = await check('Das ist ein Feler, den ich gestern gemacht habe.', 'auto');
+    assert.equal(language, 'de-DE');
+    assert.deepEqual(matches.map(({ text }) => text), ['Feler']);
+  });
+
+  it('names the languages that there are, for one that there is not', async () => {
+    await assert.rejects(check('x', 'xx'), isProblem('unprocessable', /'xx' is not a language code.*de-DE/));
+  });
+});
