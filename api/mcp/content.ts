@@ -1,5 +1,5 @@
 // A tool's answer as MCP tells it: structured, the same as text, its file as a link and, when small, inside.
-import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server';
+import type { BlobResourceContents, CallToolResult, ContentBlock, TextResourceContents } from '@modelcontextprotocol/server';
 import { problemBody, type Problem } from '../../lib/problem.ts';
 import type { Answered } from '../tools/desk.ts';
 import { envelopeOf, goesAlong } from '../tools/envelope.ts';
@@ -34,10 +34,17 @@ function linkOf({ fileName, mediaType, bytes }: Artifact, uri: string): ContentB
 }
 
 function embedded({ bytes, mediaType }: Artifact, uri: string): ContentBlock {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const data = (): string => buffer.toString('base64');
-  if (images.test(mediaType)) return { type: 'image', data: data(), mimeType: mediaType };
-  if (mediaType.startsWith('audio/')) return { type: 'audio', data: data(), mimeType: mediaType };
-  if (texts.test(mediaType)) return { type: 'resource', resource: { uri, mimeType: mediaType, text: buffer.toString('utf8') } };
-  return { type: 'resource', resource: { uri, mimeType: mediaType, blob: data() } };
+  if (images.test(mediaType)) return { type: 'image', data: bufferOf(bytes).toString('base64'), mimeType: mediaType };
+  if (mediaType.startsWith('audio/')) return { type: 'audio', data: bufferOf(bytes).toString('base64'), mimeType: mediaType };
+  return { type: 'resource', resource: contentsOf({ bytes, mediaType }, uri) };
+}
+
+/** A file as a resource: text as it is, all else in base64. */
+export function contentsOf({ bytes, mediaType }: Pick<Artifact, 'bytes' | 'mediaType'>, uri: string): TextResourceContents | BlobResourceContents {
+  if (texts.test(mediaType)) return { uri, mimeType: mediaType, text: bufferOf(bytes).toString('utf8') };
+  return { uri, mimeType: mediaType, blob: bufferOf(bytes).toString('base64') };
+}
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -1,13 +1,14 @@
 // /mcp: streamable HTTP without sessions. Server and transport are made for each request and go with it; revision 2026-07-28 and those of 2025.
-import { createMcpHandler, McpServer, type McpRequestContext } from '@modelcontextprotocol/server';
+import { createMcpHandler, McpServer, type CacheHint, type McpRequestContext } from '@modelcontextprotocol/server';
 import type { Logger } from '../../lib/log.ts';
 import type { ProtocolMount, RequestContext } from '../endpoint.ts';
 import { name, version } from '../discovery/site.ts';
 import { Calls, type CallsOptions } from './calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools } from './listing.ts';
+import { offerResources, type ResourcesOptions } from './resources.ts';
 
-export interface McpOptions extends CallsOptions {
+export interface McpOptions extends CallsOptions, ResourcesOptions {
   readonly log: Logger;
 }
 
@@ -20,6 +21,12 @@ type CallContext = Omit<RequestContext, 'mediaType'>;
 
 /** Longest body; as /t takes. */
 const bodyLimit = 1_500_000;
+/** Lists are the same for every caller; a file is for whoever was told of it. */
+const listed: CacheHint = { ttlMs: 60_000, cacheScope: 'public' };
+const cacheHints = {
+  'tools/list': listed, 'server/discover': listed, 'resources/list': listed, 'resources/templates/list': listed,
+  'resources/read': { ttlMs: 60_000, cacheScope: 'private' },
+} as const;
 const instructions = 'Tools of Moorage. Every answer tells what it cost (cost_usd); without a key, calls draw on a free quota per day. '
   + 'Send your own key of the model router as Authorization: Bearer sk-… to go on without it. Tools that take long answer with a job: call them again with its id as `job`.';
 
@@ -42,11 +49,12 @@ export function mcpProtocol(options: McpOptions): Mcp {
 
   function serverFor(context: CallContext): McpServer {
     const made = new McpServer({ name: name.toLowerCase(), title: name, version, websiteUrl: options.baseUrl }, {
-      instructions, capabilities: { tools: { listChanged: false } }, cacheHints: { 'tools/list': { ttlMs: 60_000, cacheScope: 'public' }, 'server/discover': { ttlMs: 60_000, cacheScope: 'public' } },
+      instructions, cacheHints, capabilities: { tools: { listChanged: false }, resources: { listChanged: false, subscribe: false } },
     });
     // Schemas and checks are those of the registry, so its own way of registering tools is not used.
     made.server.setRequestHandler('tools/list', () => ({ tools }));
     made.server.setRequestHandler('tools/call', (request, mcp) => calls.call(request, mcp, context));
+    offerResources(made, options);
     return made;
   }
 }

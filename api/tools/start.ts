@@ -75,7 +75,7 @@ export function startTools(options: ToolsOptions): Tools {
   const artifacts = startArtifacts(models);
   const desk = new Desk({ toolbox, runner, baseUrl, jobs, artifacts });
   const replays = new Replays({ artifacts, database: () => books.get().database, leaseMs: Math.max(60_000, ...toolbox.tools.map(limitOf)) + 60_000 });
-  const mcp = mcpProtocol({ toolbox, desk, payerFor, baseUrl, log: options.log });
+  const mcp = mcpProtocol({ toolbox, desk, payerFor, baseUrl, artifacts, log: options.log });
   const offered: Offer = { baseUrl, tools: toolbox.tools, off: (tool) => toolbox.offBecause(tool), apps: options.apps, protocols: [mcp] };
   const agent = a2aEndpoint({ offer: offered, call: toolCalls({ toolbox, desk, payerFor }) });
   return { toolbox, desk, payerFor, mcp, offered, stop: () => jobs.stop(), endpoints: [...toolEndpoints({ toolbox, desk, payerFor, replays, baseUrl }), artifactEndpoint(artifacts), agent] };

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { toolAccount } from '../../../api/ledger/accounts.ts';
 import { startServer, type PublicServer } from '../../../api/server.ts';
 import { silent } from '../sample.ts';
 import { sampleToolApp, type ToolSample } from '../tools/sample.ts';
@@ -60,6 +61,24 @@ for (const era of ['auto', 'legacy'] as const) {
     await client.close();
   });
 
+  test(`${era}: what a link names can be read, as a resource or by any HTTP client, and is not charged for again`, async () => {
+    const client = await connected(era);
+    const earned = (): Promise<unknown> => sample.models.books.get().ledger.balance(toolAccount('draw'));
+    for (const [format, mimeType, field] of [['png', 'image/png', 'blob'], ['svg', 'image/svg+xml', 'text']] as const) {
+      const [, link] = (await client.callTool({ name: 'draw', arguments: { format, bytes: 3 } })).content;
+      assert.ok(link?.type === 'resource_link');
+      const before = await earned();
+      const { contents } = await client.readResource({ uri: link.uri });
+      assert.deepEqual(contents, [{ uri: link.uri, mimeType, [field]: field === 'blob' ? 'QUFB' : 'AAA' }]);
+      assert.equal(await (await sample.request(link.uri.replace('https://moorage.test', ''))).text(), 'AAA');
+      assert.equal(await earned(), before);
+    }
+    assert.deepEqual((await client.listResources()).resources, []);
+    assert.deepEqual((await client.listResourceTemplates()).resourceTemplates.map(({ uriTemplate }) => uriTemplate), ['https://moorage.test/t/artifacts/{id}']);
+    for (const uri of ['https://moorage.test/t/artifacts/AAAAAAAAAAAAAAAAAAAAAA', 'file:///etc/passwd', 'https://moorage.test/t/draw']) await assert.rejects(client.readResource({ uri }), /no longer/);
+    await client.close();
+  });
+
   test(`${era}: a problem is a result that says what to mend; an unknown tool an error that names the nearest`, async () => {
     const client = await connected(era);
     await client.listTools();
@@ -98,3 +117,19 @@ test('pages of other origins, foreign hosts and long bodies are refused', async 
   assert.equal((await send({ host: 'evil.example' })).status, 403);
   assert.equal((await send({}, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"${'x'.repeat(1_600_000)}"}}`)).status, 413);
 });
+
+for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) {
+  test(`${revision}: a client of this revision initializes, lists and calls`, async () => {
+    const send = async (method: string, params: Record<string, unknown>): Promise<Record<string, unknown>> => {
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+      const answer = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...(method === 'initialize' || revision === '2025-03-26' ? {} : { 'mcp-protocol-version': revision }) }, body });
+      const text = await answer.text();
+      assert.equal(answer.status, 200, text);
+      return (JSON.parse(text.replace(/^[^{]*data: /s, '')) as { result: Record<string, unknown> }).result;
+    };
+    const { protocolVersion, capabilities } = await send('initialize', { protocolVersion: revision, capabilities: {}, clientInfo: { name: 'test', version: '1' } });
+    assert.deepEqual([protocolVersion, Object.keys(capabilities as object)], [revision, ['tools', 'resources']]);
+    assert.equal(((await send('tools/list', {}))['tools'] as unknown[]).length, 6);
+    assert.match(JSON.stringify(await send('tools/call', { name: 'echo', arguments: { text: 'ahoy' } })), /"echoed":"ahoy"/);
+  });
+}
