@@ -1,11 +1,13 @@
-// The A2A 1.0 agent card: who this agent is, where it answers, and a skill for each tool and each live app.
-import type { AgentCard, AgentSkill } from '@a2a-js/sdk';
+// The A2A agent card, of 1.0 with what clients of 0.3 look for: who this agent is, where it answers, and a skill for each tool and each live app.
+import { AgentCard, type AgentSkill } from '@a2a-js/sdk';
 import type { HostedAppSummary } from '../tools/services.ts';
 import type { Tool } from '../tools/tool.ts';
 import { authentication, description, name, version, type Offer } from './site.ts';
 
 export const a2aPath = '/a2a';
 export const a2aVersion = '1.0';
+/** Also spoken, for clients that have not moved on. */
+export const olderVersion = '0.3';
 
 const json = 'application/json';
 
@@ -16,7 +18,7 @@ export function agentCard(offer: Offer): AgentCard {
   const { baseUrl, tools, apps } = offer;
   return {
     name, description, version,
-    supportedInterfaces: [{ url: `${baseUrl}${a2aPath}`, protocolBinding: 'JSONRPC', protocolVersion: a2aVersion, tenant: '' }],
+    supportedInterfaces: [a2aVersion, olderVersion].map((protocolVersion) => ({ url: `${baseUrl}${a2aPath}`, protocolBinding: 'JSONRPC', protocolVersion, tenant: '' })),
     provider: { organization: name, url: baseUrl },
     documentationUrl: `${baseUrl}/llms.txt`,
     capabilities: { streaming: false, pushNotifications: false, extendedAgentCard: false, extensions: [] },
@@ -27,6 +29,18 @@ export function agentCard(offer: Offer): AgentCard {
     defaultOutputModes: [json, 'text/plain'],
     skills: [...tools.map((tool) => toolSkill(tool, offer)), ...apps().map(appSkill)],
     signatures: [],
+  };
+}
+
+/** The card as it is served. Clients of 0.3 find the endpoint and the key where their version has them; newer ones overlook that. */
+export function cardJson(offer: Offer): Record<string, unknown> {
+  const card = agentCard(offer);
+  const { securitySchemes, ...rest } = AgentCard.toJSON(card) as { readonly securitySchemes: { readonly key: object } };
+  return {
+    ...rest,
+    url: card.supportedInterfaces[0]?.url, preferredTransport: 'JSONRPC', protocolVersion: '0.3.0',
+    securitySchemes: { key: { ...securitySchemes.key, type: 'http', scheme: 'bearer' } },
+    security: [{}, { key: [] }],
   };
 }
 

@@ -1,10 +1,9 @@
 // The endpoints by which a person or a program finds out what there is. Every document is derived; none is written by hand.
-import { AgentCard } from '@a2a-js/sdk';
 import { z } from 'zod';
 import { Problem, problemUrl } from '../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import { notFound, problemTypes } from '../problems.ts';
-import { a2aPath, agentCard } from './agent-card.ts';
+import { a2aPath, cardJson } from './agent-card.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { frontEndpoint } from './front.ts';
 import { linkHeader } from './links.ts';
@@ -46,7 +45,7 @@ function cardEndpoint(site: Site): Endpoint {
     path: '/.well-known/agent-card.json',
     operation: 'getAgentCard',
     tag: 'discovery',
-    summary: 'The agent card (A2A 1.0)',
+    summary: 'The agent card (A2A 1.0, and 0.3)',
     description: 'Names the endpoint that speaks the Agent2Agent protocol, and a skill for each tool and each live app.',
     output: z.looseObject({
       name: z.string(), description: z.string(), version: z.string(),
@@ -55,7 +54,7 @@ function cardEndpoint(site: Site): Endpoint {
       skills: z.array(z.looseObject({ id: z.string(), name: z.string(), description: z.string(), tags: z.array(z.string()) })),
     }),
     outputDescription: 'The card.',
-    handler: () => Promise.resolve(Response.json(AgentCard.toJSON(agentCard(site)), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } })),
+    handler: () => Promise.resolve(Response.json(cardJson(site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } })),
   });
 }
 

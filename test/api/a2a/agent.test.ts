@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Role, TaskState, type Message, type Part, type Task } from '@a2a-js/sdk';
 import { ClientFactory, type Client } from '@a2a-js/sdk/client';
+import { isLegacyAgentCard, LegacyJsonRpcTransport, parseLegacyAgentCard } from '@a2a-js/sdk/compat/v0_3/client';
 import { Registry } from 'prom-client';
 import { z } from 'zod';
 import { a2aEndpoint } from '../../../api/a2a/endpoint.ts';
@@ -61,6 +62,7 @@ function messageParts(answer: Message | Task): Part[] {
   assert.ok('parts' in answer, JSON.stringify(answer));
   return answer.parts;
 }
+const older = (words: string): object => ({ message: { kind: 'message', messageId: '1', role: 'user', parts: [{ kind: 'text', text: words }] } });
 const valueOf = ({ content }: Part): unknown => content?.value;
 
 test('the card has the form of A2A 1.0, with a skill for each tool and each live app [spec service.agent-card]', async () => {
@@ -69,7 +71,7 @@ test('the card has the form of A2A 1.0, with a skill for each tool and each live
     supportedInterfaces: z.array(z.looseObject({ url: z.string(), protocolBinding: z.string(), protocolVersion: z.string() })),
     skills: z.array(z.looseObject({ id: z.string(), name: z.string(), description: z.string(), tags: z.array(z.string()).min(1) })),
   }).parse(await (await fetch(`${baseUrl}/.well-known/agent-card.json`)).json());
-  assert.deepEqual(card.supportedInterfaces.map(({ url, protocolBinding, protocolVersion }) => [url, protocolBinding, protocolVersion]), [[`${baseUrl}/a2a`, 'JSONRPC', '1.0']]);
+  assert.deepEqual(card.supportedInterfaces.map(({ url, protocolBinding, protocolVersion }) => [url, protocolBinding, protocolVersion]), ['1.0', '0.3'].map((version) => [`${baseUrl}/a2a`, 'JSONRPC', version]));
   assert.deepEqual(card.skills.map(({ id }) => id), ['echo', 'listen', 'app:chat']);
   assert.match(card.skills[1]?.description ?? '', /Off here: set tools\.speech\.enabled/);
 });
@@ -124,6 +126,23 @@ test('what is not a request of the protocol is a JSON-RPC error', async () => {
   assert.equal(await post({ ...request, method: 'Nope' }), -32601);
   assert.equal(await post({}), -32602);
   assert.equal(await post({ ...request, params: {} }), -32602);
-  assert.equal(await post(request, { 'a2a-version': '0.3' }), -32009);
+  assert.equal(await post(request, { 'a2a-version': '0.2' }), -32009);
+  assert.equal(await post(request, { 'a2a-version': '0.3' }), -32601);
+  assert.equal(await post({ ...request, method: 'tasks/get', params: { id: 'none' } }, { 'a2a-version': '0.3.0' }), -32001);
+  assert.equal(await post({ ...request, method: 'SendStreamingMessage' }), -32004);
+  assert.equal(await post({ ...request, method: 'message/stream', params: older('Hi') }), -32004);
   assert.equal(await post({ jsonrpc: '2.0', id: 2, method: 'GetTask', params: { id: 'none' } }), -32001);
+});
+
+test('a client of A2A 0.3 finds the endpoint in the card and runs a tool', async () => {
+  const { supportedInterfaces, ...card } = await (await fetch(`${baseUrl}/.well-known/agent-card.json`)).json() as Record<string, unknown>;
+  assert.ok(supportedInterfaces !== undefined && isLegacyAgentCard(card));
+  const { supportedInterfaces: [place], skills } = parseLegacyAgentCard(card);
+  assert.deepEqual([place?.url, place?.protocolBinding, skills.length], [`${baseUrl}/a2a`, 'JSONRPC', 3]);
+  const transport = new LegacyJsonRpcTransport({ endpoint: place?.url ?? '' });
+  const message: Message = { messageId: '1', contextId: '', taskId: '', role: Role.ROLE_USER, parts: [data({ tool: 'echo', arguments: { text: 'ahoy' } })], metadata: undefined, extensions: [], referenceTaskIds: [] };
+  const answer = await transport.sendMessage({ tenant: '', message, configuration: undefined, metadata: undefined });
+  assert.deepEqual(messageParts(answer as Message).map(valueOf), [{ tool: 'echo', result: { said: 'ahoy' }, cost_usd: 0 }]);
+  const plain = await fetch(`${baseUrl}/a2a`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'message/send', params: older('What can you do?') }) });
+  assert.match(await plain.text(), /"id":7.*"kind":"message".*- echo: Echo/);
 });
