@@ -118,7 +118,7 @@ function callContext(context: AppContext, options: AppOptions): Omit<RequestCont
     }, options.callers),
     // Made on demand: the adapter builds a whole Request for it, which most endpoints do not need.
     get signal() { return AbortSignal.any([context.req.raw.signal, options.ending]); },
-    log: options.log.child({ request_id: id }),
+    get log() { return options.log.child({ request_id: id }); },
   };
 }
 

@@ -6,6 +6,7 @@ import { name, version } from '../discovery/site.ts';
 import { Calls, type CallsOptions } from './calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools } from './listing.ts';
+import { readAhead } from './read-ahead.ts';
 import { offerResources, type ResourcesOptions } from './resources.ts';
 
 export interface McpOptions extends CallsOptions, ResourcesOptions {
@@ -42,7 +43,10 @@ export function mcpProtocol(options: McpOptions): Mcp {
   return {
     path: '/mcp',
     async answer(request, context) {
-      return refuse(request) ?? handler.fetch(request, { authInfo: { token: '', clientId: '', scopes: [], extra: { context } } });
+      const refused = refuse(request);
+      if (refused !== undefined) return refused;
+      const { request: left = request, parsedBody } = await readAhead(request, bodyLimit);
+      return handler.fetch(left, { parsedBody, authInfo: { token: '', clientId: '', scopes: [], extra: { context } } });
     },
     close: () => handler.close(),
   };

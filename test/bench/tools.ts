@@ -1,8 +1,10 @@
 // Requests a second and latency of a cheap tool on one core: GET /t, /mcp, and the SDK's reference server on /mcp, one after the other.
 //   npm run bench:tools -- --seconds 5 --width 32
-// The servers are bound to core 0 and the load comes from the others, so a machine that does other work shows less.
+// The servers are bound to core 0 and the load comes from the others, so a machine that does other work shows less; what a call costs in CPU
+// time, and how many of them that is in a second of one core, it shows all the same.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -44,6 +46,14 @@ async function load(url: string, { send }: Target, ms: number): Promise<number[]
   return latencies.sort((a, b) => a - b);
 }
 
+/** CPU time that a process has used, in user and kernel. */
+function cpuMs(pid = 0): number {
+  // After the name, which ends with the last bracket: state is field 3 of proc(5), utime and stime are 14 and 15, in ticks of 10 ms.
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const [user, system] = stat.slice(stat.lastIndexOf(')') + 2).split(' ').slice(11, 13).map(Number);
+  return ((user ?? 0) + (system ?? 0)) * 10;
+}
+
 async function measure(target: Target): Promise<void> {
   const child = spawn('taskset', ['-c', '0', process.execPath, join(import.meta.dirname, 'tools-server.ts'), target.server], { stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = once(child, 'exit');
@@ -51,9 +61,11 @@ async function measure(target: Target): Promise<void> {
     const [port] = await once(createInterface({ input: child.stdout }), 'line') as [string];
     const url = `http://127.0.0.1:${port}${target.path}`;
     await load(url, target, 1_000);
+    const before = cpuMs(child.pid);
     const latencies = await load(url, target, seconds * 1_000);
+    const cpu = (cpuMs(child.pid) - before) / latencies.length;
     const at = (share: number): string => (latencies[Math.floor(latencies.length * share)] ?? 0).toFixed(1);
-    process.stdout.write(`${target.name.padEnd(28)} ${String(Math.round(latencies.length / seconds)).padStart(6)} requests/s   p50 ${at(0.5)} ms   p95 ${at(0.95)} ms   p99 ${at(0.99)} ms\n`);
+    process.stdout.write(`${target.name.padEnd(28)} ${String(Math.round(latencies.length / seconds)).padStart(6)} requests/s   p50 ${at(0.5)} ms   p95 ${at(0.95)} ms   p99 ${at(0.99)} ms   CPU ${cpu.toFixed(3)} ms a call, ${String(Math.round(1_000 / cpu)).padStart(5)} a second\n`);
   } finally {
     child.kill('SIGKILL');
     await ended;
