@@ -59,10 +59,14 @@ const builds = z.strictObject({
   ports: z.array(port).min(1).default([80, 443]).describe('TCP ports on the public internet that a build may reach.'),
 });
 
+const usd = z.string().regex(/^[0-9]{1,7}(\.[0-9]{1,12})?$/);
+
 const apps = z.strictObject({
   max: z.int().min(1).max(100_000).default(500).describe('Hosted apps in all.'),
   quota: z.record(z.string(), z.string()).default({ pods: '1500', 'limits.cpu': '1000', 'limits.memory': '2Ti', 'limits.ephemeral-storage': '4Ti', 'requests.storage': '2Ti', 'services.nodeports': '0', 'services.loadbalancers': '0' })
     .describe('ResourceQuota of the apps namespace.'),
+  callUsd: usd.default('0.0001').describe('What a call of an app through the API is charged, USD.'),
+  callSeconds: z.int().min(1).max(3_600).default(120).describe('Longest such call, until the last byte of its answer.'),
   runtimeClassName: optional(name).default('').describe('RuntimeClass of app pods, like gvisor.'),
   storageClass: optional(name).default('').describe('StorageClass of app volumes; empty: the default of the cluster.'),
 });
@@ -83,8 +87,6 @@ const network = z.strictObject({
   }).prefault({}).describe('Pods that answer DNS.'),
   metricsNamespaceLabels: labels.default({}).describe('Labels of the namespace that may read metrics; empty: none may.'),
 });
-
-const usd = z.string().regex(/^[0-9]{1,7}(\.[0-9]{1,12})?$/);
 
 const models = z.strictObject({
   router: z.strictObject({

@@ -97,6 +97,7 @@ function settingsOf(read: z.output<typeof environment>): Settings {
     externalPort: read.MOORAGE_EXTERNAL_PORT,
     appsNamespace: read.MOORAGE_APPS_NAMESPACE,
     buildsNamespace: read.MOORAGE_BUILDS_NAMESPACE,
+    systemNamespace: read.POD_NAMESPACE,
     gitHosts: { allowed: lower(read.MOORAGE_GIT_ALLOWED_HOSTS), insecure: lower(read.MOORAGE_GIT_INSECURE_HOSTS) },
     gateway: { name: read.MOORAGE_GATEWAY_NAME, namespace: read.MOORAGE_GATEWAY_NAMESPACE, namespaceLabels: read.MOORAGE_GATEWAY_NAMESPACE_LABELS },
     registry: {
@@ -128,8 +129,8 @@ function settingsOf(read: z.output<typeof environment>): Settings {
 }
 
 /** Apps reach models only where both are set. */
-function modelsOf({ MOORAGE_MODELS_BASE_URL: baseUrl, MOORAGE_APP_TOKEN_SECRET: tokenSecret, POD_NAMESPACE: namespace }: z.output<typeof environment>): Settings['run']['models'] {
-  return baseUrl === undefined || tokenSecret === undefined ? undefined : { baseUrl, namespace, tokenSecret };
+function modelsOf({ MOORAGE_MODELS_BASE_URL: baseUrl, MOORAGE_APP_TOKEN_SECRET: tokenSecret }: z.output<typeof environment>): Settings['run']['models'] {
+  return baseUrl === undefined || tokenSecret === undefined ? undefined : { baseUrl, tokenSecret };
 }
 
 function lower(hosts: readonly string[]): string[] {

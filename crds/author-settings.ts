@@ -1,7 +1,7 @@
 // What an author may set for his own app, in the file moorage.yaml of his repository: the fields of HostedApp, within limits.
 import { z } from 'zod';
 import { parseDuration } from '../lib/duration.ts';
-import { build, listing, run, source } from './hosted-app.ts';
+import { agents, build, listing, run, source } from './hosted-app.ts';
 import { quantity, quantityValue } from './values.ts';
 
 /** Where the file stands: at the top of the repository, whatever source.path is. */
@@ -53,6 +53,11 @@ export const authorSettings = z.strictObject({
       memory: quantity('memory', '16Mi', authorLimits.run.memory).optional(),
       disk: quantity('disk', '16Mi', authorLimits.run.disk).optional(),
     }).optional(),
+  }).optional(),
+  agents: z.strictObject({
+    enabled: agents.shape.enabled.unwrap().optional(),
+    openapi: agents.shape.openapi.unwrap().optional(),
+    mcp: agents.shape.mcp.unwrap().optional(),
   }).optional(),
   listing: z.strictObject({
     title: listing.shape.title,

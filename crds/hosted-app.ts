@@ -135,11 +135,23 @@ export const models = z.strictObject({
     .default('1').describe('What its calls of models may cost in a day (UTC), USD. A call that could cost more than is left is refused.'),
 });
 
+/** A path at the app itself; never an address elsewhere. */
+function pathAtApp(field: string): z.ZodString {
+  return withRules(z.string().max(200), matches(String.raw`^/[\x21-\x7e]*$`, `${field} must start with / and have no space, like /${field === 'mcp' ? 'mcp' : 'openapi.json'}`));
+}
+
+export const agents = z.strictObject({
+  enabled: z.boolean().default(false).describe('true: what the app can do is offered to agents as tools at /mcp, as <name>.<operation>. Without it the app can be called all the same.'),
+  openapi: pathAtApp('openapi').default('/openapi.json').describe('Path at the app of its OpenAPI document (3.1, 3.0 or 2.0; JSON or YAML).'),
+  mcp: pathAtApp('mcp').default('/mcp').describe('Path at the app of its MCP endpoint (streamable HTTP). Where one answers there, its tools are taken, and not the OpenAPI document.'),
+});
+
 export const spec = z.strictObject({
   source: source.describe('Where the code comes from.'),
   build: build.prefault({}).describe('How the code becomes an image. A change here builds the same commit again.'),
   run: run.prefault({}).describe('How the image is run. The app must listen for HTTP on all addresses (0.0.0.0) at $PORT; it runs without a Kubernetes token, with the limits of resources.'),
   models: models.prefault({}).describe('Whether the app can ask models, and for how much.'),
+  agents: agents.prefault({}).describe('Whether agents find what the app can do as tools.'),
   listing: listing.prefault({}).describe('How it is shown.'),
   author: author.prefault({}).describe('Whose it is.'),
   suspend: z.boolean().default(false).describe('true: no replica runs and no build starts; data and address are kept.'),

@@ -8,6 +8,8 @@ export interface Settings {
   readonly externalPort: number;
   readonly appsNamespace: string;
   readonly buildsNamespace: string;
+  /** Where the operator and the API are. */
+  readonly systemNamespace: string;
   readonly gitHosts: GitHosts;
   readonly gateway: { readonly name: string; readonly namespace: string; readonly namespaceLabels: Readonly<Record<string, string>> };
   readonly registry: {
@@ -36,7 +38,7 @@ export interface Settings {
     /** One that never preempts: an app waits for room, it does not throw a build off its node. */
     readonly priorityClass?: string | undefined;
     /** How apps reach models; absent: they do not. */
-    readonly models?: { readonly baseUrl: string; readonly namespace: string; readonly tokenSecret: string } | undefined;
+    readonly models?: { readonly baseUrl: string; readonly tokenSecret: string } | undefined;
     /** Addresses that an app must not reach. */
     readonly closedCidrs: readonly string[];
   };

@@ -11,6 +11,7 @@ test('a repository alone is a complete app', () => {
     build: { strategy: 'auto', dockerfile: 'Dockerfile', args: [], env: [], resources: { cpu: '2', memory: '4Gi', disk: '10Gi' }, timeout: '20m' },
     run: { command: [], env: [], secrets: [], resources: { cpu: '1', memory: '512Mi', disk: '1Gi' }, replicas: 1, volumes: [], startupTime: '2m' },
     models: { enabled: false, dailyBudgetUsd: '1' },
+    agents: { enabled: false, openapi: '/openapi.json', mcp: '/mcp' },
     listing: { category: 'other' },
     author: { share: '0.7' },
     suspend: false,

@@ -172,7 +172,7 @@ test('the operator reads every setting that the chart gives it', () => {
 });
 
 test('no setting that the chart gives is one that nobody reads', () => {
-  for (const [component, files] of [['operator', ['controller/config.ts']], ['api', ['api/config.ts', 'api/models/config.ts', 'api/tools/fetch/config.ts']]] as const) {
+  for (const [component, files] of [['operator', ['controller/config.ts']], ['api', ['api/config.ts', 'api/models/config.ts', 'api/apps/config.ts', 'api/tools/fetch/config.ts']]] as const) {
     const text = files.map((file) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')).join('\n');
     const unread = Object.keys(environmentOf(full, component)).filter((name) => name.startsWith('MOORAGE_') && !text.includes(`  ${name}:`));
     assert.deepEqual(unread, [], `not in ${files.join()}`);
@@ -191,6 +191,11 @@ test('models are switched on by a router and a database, and reach nothing else'
     { ports: [{ protocol: 'TCP', port: 4000 }], to: [{ namespaceSelector: { matchLabels: { name: 'llm' } } }] },
     { ports: [{ protocol: 'TCP', port: 5432 }], to: [database] },
   ]);
+  // Of pods in the cluster beside those: apps, and nothing else in their namespace.
+  assert.deepEqual(spec.egress?.slice(-3, -2), [{
+    ports: [{ protocol: 'TCP', port: 1, endPort: 65_535 }],
+    to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-apps' } }, podSelector: { matchLabels: { 'app.kubernetes.io/part-of': 'moorage', 'app.kubernetes.io/component': 'app' } } }],
+  }]);
   assert.deepEqual(ofKind(objects, 'StatefulSet').map(({ metadata }) => metadata.name), ['moorage-postgres']);
   const secrets = new Set(ofKind(objects, 'Secret').map(({ metadata }) => metadata.name));
   assert.deepEqual([...secrets].sort(), ['moorage-app-token', 'moorage-caller-salt', 'moorage-postgres']);

@@ -39,12 +39,17 @@ export function modelVariables(app: HostedApp, settings: Settings): object[] {
   return Object.entries(keys).filter(([name]) => !taken.has(name)).map(([name, key]) => ({ name, valueFrom: { secretKeyRef: { name: secret.metadata.name, key } } }));
 }
 
+/** The pods of the API, as a policy names them. */
+export function apiPods({ systemNamespace }: Settings): object {
+  return { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': systemNamespace } }, podSelector: { matchLabels: { [labels.name]: 'moorage', [labels.component]: 'api' } } };
+}
+
 /** The opening in the app's NetworkPolicy towards the API; everything else inside the cluster stays closed. */
 export function modelEgress(app: HostedApp, settings: Settings): object[] {
   const { models } = settings.run;
   if (models === undefined || !app.spec.models.enabled) return [];
   return [{
-    to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': models.namespace } }, podSelector: { matchLabels: { [labels.name]: 'moorage', [labels.component]: 'api' } } }],
+    to: [apiPods(settings)],
     // Of the API, only what answers apps.
     ports: [{ port: 8081, protocol: 'TCP' }],
   }];

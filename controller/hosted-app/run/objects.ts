@@ -3,7 +3,7 @@ import { labels } from '../../../lib/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import type { KubeObject, Manifest } from '../../runtime/index.ts';
 import { hostOf, type Settings } from '../settings.ts';
-import { modelEgress } from './models.ts';
+import { apiPods, modelEgress } from './models.ts';
 import { claimName, labelsOf, selectorOf, startupMs } from './template.ts';
 
 function child(app: HostedApp, apiVersion: string, kind: string, name: string, marks: Record<string, string> = {}): Manifest {
@@ -62,7 +62,7 @@ const publicPorts = [
   { protocol: 'UDP', port: 1, endPort: 65_535 },
 ];
 
-/** Only the gateway may come in; only DNS and public addresses may be reached. */
+/** Only the gateway and the API, which passes calls of agents on, may come in; only DNS and public addresses may be reached. */
 export function policyOf(app: HostedApp, settings: Settings, ports: readonly number[]): Manifest {
   const closed = (six: boolean): string[] => settings.run.closedCidrs.filter((cidr) => cidr.includes(':') === six);
   const open = (cidr: string, except: string[]): object => ({ to: [{ ipBlock: { cidr, ...(except.length === 0 ? {} : { except }) } }], ports: publicPorts });
@@ -71,7 +71,7 @@ export function policyOf(app: HostedApp, settings: Settings, ports: readonly num
     spec: {
       podSelector: { matchLabels: selectorOf(app.metadata.name) },
       policyTypes: ['Ingress', 'Egress'],
-      ingress: [{ from: [{ namespaceSelector: { matchLabels: settings.gateway.namespaceLabels } }], ports: ports.map((port) => ({ port, protocol: 'TCP' })) }],
+      ingress: [{ from: [{ namespaceSelector: { matchLabels: settings.gateway.namespaceLabels } }, apiPods(settings)], ports: ports.map((port) => ({ port, protocol: 'TCP' })) }],
       egress: [
         {
           to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'kube-system' } }, podSelector: { matchLabels: { 'k8s-app': 'kube-dns' } } }],

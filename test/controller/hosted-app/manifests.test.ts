@@ -54,10 +54,16 @@ test('a build gets no more than the installation allows', () => {
   assert.deepEqual(spec.containers[0]?.resources.limits, { cpu: '4', memory: '8Gi', 'ephemeral-storage': '20Gi' });
 });
 
-test('an app is reached from the gateway only, and reaches DNS and public addresses only', () => {
+test('an app is reached from the gateway and from the API only, and reaches DNS and public addresses only', () => {
   const policy = wanted(observe(app({}, built(first))), 'NetworkPolicy');
   assert.deepEqual((policy['spec'] as { ingress: unknown }).ingress, [
-    { from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-gateway' } } }], ports: [{ port: 8080, protocol: 'TCP' }] },
+    {
+      from: [
+        { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-gateway' } } },
+        { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-system' } }, podSelector: { matchLabels: { 'app.kubernetes.io/name': 'moorage', 'app.kubernetes.io/component': 'api' } } },
+      ],
+      ports: [{ port: 8080, protocol: 'TCP' }],
+    },
   ]);
   const text = JSON.stringify(policy);
   for (const closed of ['10.0.0.0/8', '169.254.0.0/16', 'fc00::/7']) assert.ok(text.includes(closed), closed);

@@ -6,7 +6,7 @@ import { modelEgress, modelsSecret, modelVariables } from '../../../controller/h
 import { isTokenOf } from '../../../lib/app-token.ts';
 import { app, settings } from './scenario.ts';
 
-const models = { baseUrl: 'http://moorage-models.moorage-system.svc.cluster.local/v1', namespace: 'moorage-system', tokenSecret: 'x'.repeat(32) };
+const models = { baseUrl: 'http://moorage-models.moorage-system.svc.cluster.local/v1', tokenSecret: 'x'.repeat(32) };
 const able = { ...settings, run: { ...settings.run, models } };
 const enabled = app({ models: { enabled: true } });
 const held = z.object({ 'base-url': z.string(), token: z.string() });

@@ -12,11 +12,11 @@ import { sampleInput } from './sample.ts';
 const read = (text: string): ReturnType<typeof readSettingsFile> => readSettingsFile(memoryTree({ 'moorage.yaml': text }));
 
 test('what an author may set is read', () => {
-  const { settings, findings } = read('source: {path: web}\nbuild:\n  strategy: node\n  resources: {memory: 8Gi}\nrun:\n  port: 3000\n  command: [node, a.js]\n  env:\n    - {name: A, value: "1"}\n  volumes: [{name: data, path: /data}]\nlisting: {title: Chat}\n');
+  const { settings, findings } = read('source: {path: web}\nbuild:\n  strategy: node\n  resources: {memory: 8Gi}\nrun:\n  port: 3000\n  command: [node, a.js]\n  env:\n    - {name: A, value: "1"}\n  volumes: [{name: data, path: /data}]\nagents: {enabled: true, mcp: /tools}\nlisting: {title: Chat}\n');
   assert.deepEqual(findings, []);
   assert.deepEqual(settings, {
     source: { path: 'web' }, build: { strategy: 'node', resources: { memory: '8Gi' } },
-    run: { port: 3000, command: ['node', 'a.js'], env: [{ name: 'A', value: '1' }], volumes: [{ name: 'data', path: '/data', size: '1Gi' }] }, listing: { title: 'Chat' },
+    run: { port: 3000, command: ['node', 'a.js'], env: [{ name: 'A', value: '1' }], volumes: [{ name: 'data', path: '/data', size: '1Gi' }] }, agents: { enabled: true, mcp: '/tools' }, listing: { title: 'Chat' },
   });
 });
 
@@ -27,7 +27,7 @@ test('no file and an empty one set nothing', () => {
 
 const wrong: readonly (readonly [name: string, text: string, line: number | undefined, says: RegExp])[] = [
   ['a field that there is not', 'run:\n  prot: 80\n', 2, /no setting run\.prot.*port, command/],
-  ['a section that there is not', 'web: {}\n', 1, /no setting web.*source, build, run, listing/],
+  ['a section that there is not', 'web: {}\n', 1, /no setting web.*source, build, run, agents, listing/],
   ['a number out of range', 'run:\n  port: 99999\n', 2, /run\.port.*65535/],
   ['a number where text is wanted', 'run:\n  env:\n    - name: A\n      value: 1\n', 4, /run\.env\[0\]\.value must be text.*quotes/],
   ['more memory than an author may have', 'run:\n  port: 80\n  resources:\n    memory: 64Gi\n', 4, /memory must be a quantity from 16Mi to 2Gi.*run\.resources\.memory in moorage\.yaml/],
