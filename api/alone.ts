@@ -9,6 +9,9 @@ import { count, readConfig } from '../lib/config.ts';
 import { createLog } from '../lib/log.ts';
 import { createRegistry, httpMetrics } from '../lib/metrics.ts';
 import { createApp } from './app.ts';
+import { readAppSettings } from './apps/config.ts';
+import { directory } from './apps/directory.ts';
+import { startApps } from './apps/start.ts';
 import { blockList, subnets } from './config.ts';
 import { discoveryEndpoints } from './discovery/endpoints.ts';
 import { readCatalog } from './models/catalog.ts';
@@ -20,6 +23,7 @@ import { submitWithoutCluster } from './submit/without-cluster.ts';
 import { readToolSettings } from './tools/config.ts';
 import { readFetchConfig } from './tools/fetch/config.ts';
 import { GuardedFetcher } from './tools/fetch/guarded-fetcher.ts';
+import { payersOf } from './tools/payers.ts';
 import { startTools } from './tools/start.ts';
 import { createWorkers } from './tools/workers/pool.ts';
 
@@ -48,13 +52,17 @@ const models = startModels({
 });
 await models.ready;
 const workers = createWorkers();
-const tools = startTools({
-  settings: readToolSettings(), modelSettings, models, baseUrl, registry, log, workers, fetcher: new GuardedFetcher(readFetchConfig()), apps: () => [],
+const toolSettings = readToolSettings();
+const calling = startApps({
+  directory: directory({ apps: { get: () => undefined, all: () => [] }, baseUrl }), settings: readAppSettings(), places: toolSettings, payerFor: payersOf(modelSettings, models.services), models, workers, baseUrl, registry, log,
 });
-const endpoints = [...models.endpoints, ...tools.endpoints, ...submitWithoutCluster(baseUrl)];
+const tools = startTools({
+  settings: toolSettings, modelSettings, models, baseUrl, registry, log, workers, fetcher: new GuardedFetcher(readFetchConfig()), apps: () => [], more: calling.more, operations: calling.operations,
+});
+const endpoints = [...models.endpoints, ...tools.endpoints, ...calling.endpoints, ...submitWithoutCluster(baseUrl)];
 const app = createApp({
   endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl, tools.offered)],
-  protocols: [tools.mcp],
+  protocols: [tools.mcp, calling.byPath],
   baseUrl, callers: { salt: callerSalt, trustedProxies: blockList(proxies) }, log, metrics: httpMetrics(registry), ending: ending.signal,
 });
 const server = await startServer({ port, host, fetch: app.fetch, log, baseUrl });
@@ -69,6 +77,7 @@ shutdown.signal.addEventListener('abort', () => {
 async function stop(): Promise<void> {
   await server.drain({ graceMs: 0, limitMs: 5_000, endStreams: () => { ending.abort(); void tools.mcp.close(); } });
   await tools.stop();
+  await calling.stop();
   await workers.close();
   await models.stop();
   await demo?.close();

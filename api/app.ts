@@ -36,7 +36,8 @@ export function createApp(options: AppOptions): Hono<Environment> {
   const app = new Hono<Environment>({ strict: false });
   app.use(async (context, next) => { await observe(options, context, next); });
   for (const protocol of options.protocols ?? []) {
-    app.all(protocol.path, async (context) => {
+    app.all(protocol.pattern ?? protocol.path, async (context, next) => {
+      if (protocol.takes?.(context.req.raw) === false) return next();
       context.set('route', protocol.path);
       refuseKeys(queryOf(context));
       return protocol.answer(context.req.raw, callContext(context, options));

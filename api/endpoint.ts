@@ -24,6 +24,10 @@ export interface RequestContext {
 /** What answers at a path by the rules of a protocol of its own, such as MCP: it reads the request itself, whatever the method. */
 export interface ProtocolMount {
   readonly path: string;
+  /** Which paths it answers, as the router writes it, where that is more than `path`. */
+  readonly pattern?: string;
+  /** Which requests there are for it; all when left out. */
+  takes?(request: Request): boolean;
   answer(request: Request, context: Omit<RequestContext, 'mediaType'>): Promise<Response>;
 }
 

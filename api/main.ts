@@ -4,6 +4,9 @@ import { createClient, createReflector, defaultConnection, listenForShutdown, re
 import { createLog } from '../lib/log.ts';
 import { createRegistry, httpMetrics } from '../lib/metrics.ts';
 import { createApp } from './app.ts';
+import { readAppSettings } from './apps/config.ts';
+import { directory } from './apps/directory.ts';
+import { startApps } from './apps/start.ts';
 import { readApiConfig } from './config.ts';
 import { discoveryEndpoints } from './discovery/endpoints.ts';
 import { readModelSettings } from './models/config.ts';
@@ -19,6 +22,7 @@ import { readToolSettings } from './tools/config.ts';
 import { readFetchConfig } from './tools/fetch/config.ts';
 import { GuardedFetcher } from './tools/fetch/guarded-fetcher.ts';
 import type { HostedAppSummary } from './tools/services.ts';
+import { payersOf } from './tools/payers.ts';
 import { startTools } from './tools/start.ts';
 import { createWorkers } from './tools/workers/pool.ts';
 
@@ -52,15 +56,19 @@ const models = startModels({
 });
 const live = (): HostedAppSummary[] => liveApps(apps.all());
 const workers = createWorkers();
-const tools = startTools({
-  settings: readToolSettings(), modelSettings, models, baseUrl: config.baseUrl, registry, log, workers, fetcher: new GuardedFetcher(readFetchConfig()), apps: live,
+const toolSettings = readToolSettings();
+const calling = startApps({
+  directory: directory({ apps, baseUrl: config.baseUrl }), settings: readAppSettings(), places: toolSettings, payerFor: payersOf(modelSettings, models.services), models, workers, baseUrl: config.baseUrl, registry, log,
 });
-const endpoints = [...models.endpoints, ...tools.endpoints, ...submitting];
+const tools = startTools({
+  settings: toolSettings, modelSettings, models, baseUrl: config.baseUrl, registry, log, workers, fetcher: new GuardedFetcher(readFetchConfig()), apps: live, more: calling.more, operations: calling.operations,
+});
+const endpoints = [...models.endpoints, ...tools.endpoints, ...calling.endpoints, ...submitting];
 const serving = {
   baseUrl: config.baseUrl, callers: { salt: config.callerSalt, trustedProxies: config.trustedProxies },
   log, metrics: httpMetrics(registry), ending: ending.signal,
 };
-const app = createApp({ ...serving, endpoints: [...endpoints, ...discoveryEndpoints(endpoints, config.baseUrl, tools.offered)], protocols: [tools.mcp] });
+const app = createApp({ ...serving, endpoints: [...endpoints, ...discoveryEndpoints(endpoints, config.baseUrl, tools.offered)], protocols: [tools.mcp, calling.byPath] });
 // Apps reach this port without the gateway, so nothing that trusts what the gateway says of a caller answers there.
 const forApps = createApp({ ...serving, endpoints: endpoints.filter(({ path }) => path.startsWith('/v1/')) });
 
@@ -72,6 +80,7 @@ const health = await startHealthServer({
 });
 // Before the cache is filled, every app would be unknown.
 await reflector.store.whenSynced(shutdown.signal);
+calling.start();
 const server = await startServer({ port: config.port, fetch: app.fetch, log, baseUrl: config.baseUrl });
 const appServer = await startServer({ port: config.appsPort, fetch: forApps.fetch, log, baseUrl: config.baseUrl });
 
@@ -84,6 +93,7 @@ async function stop(): Promise<void> {
   const drain = { graceMs: config.drainSeconds * 1000, limitMs: 10_000, endStreams: () => { ending.abort(); void tools.mcp.close(); } };
   await Promise.all([server.drain(drain), appServer.drain(drain)]);
   await tools.stop();
+  await calling.stop();
   await workers.close();
   await models.stop();
   await reflecting;

@@ -1,5 +1,6 @@
 // The kinds of problems that the API answers with, each with the page that its type URI leads to.
 import type { ProblemType } from '../lib/problem.ts';
+import { appProblems } from './apps/problems.ts';
 import { modelProblems } from './models/problems.ts';
 import { toolProblems } from './tools/problems.ts';
 
@@ -124,5 +125,5 @@ export const noCluster: ProblemType = {
 
 export const problemTypes: readonly ProblemType[] = [
   invalidRequest, notFound, methodNotAllowed, notAcceptable, bodyTooLarge, unsupportedMediaType, requestTooLong, malformedRequest, requestTimeout, internalFault, clusterUnavailable,
-  notSubmitted, tooManySubmissions, platformFull, beingRemoved, tooManyStreams, noCluster, ...modelProblems, ...toolProblems,
+  notSubmitted, tooManySubmissions, platformFull, beingRemoved, tooManyStreams, noCluster, ...modelProblems, ...toolProblems, ...appProblems,
 ];

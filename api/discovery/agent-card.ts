@@ -2,7 +2,7 @@
 import { AgentCard, type AgentSkill } from '@a2a-js/sdk';
 import type { HostedAppSummary } from '../tools/services.ts';
 import type { Tool } from '../tools/tool.ts';
-import { authentication, description, name, version, type Offer } from './site.ts';
+import { authentication, callPath, description, name, version, type Offer } from './site.ts';
 
 export const a2aPath = '/a2a';
 export const a2aVersion = '1.0';
@@ -27,7 +27,7 @@ export function agentCard(offer: Offer): AgentCard {
     securityRequirements: [{ schemes: {} }, { schemes: { key: { list: [] } } }],
     defaultInputModes: [json, 'text/plain'],
     defaultOutputModes: [json, 'text/plain'],
-    skills: [...tools.map((tool) => toolSkill(tool, offer)), ...apps().map(appSkill)],
+    skills: [...tools.map((tool) => toolSkill(tool, offer)), ...apps().map((app) => appSkill(app, baseUrl))],
     signatures: [],
   };
 }
@@ -54,9 +54,9 @@ function toolSkill(tool: Tool, { off }: Offer): AgentSkill {
   };
 }
 
-function appSkill({ slug, title, description: about, category, url }: HostedAppSummary): AgentSkill {
+function appSkill({ slug, title, description: about, category, url }: HostedAppSummary, baseUrl: string): AgentSkill {
   return {
-    id: `${appPrefix}${slug}`, name: title, description: `${about === '' ? 'A hosted app.' : about} It answers at ${url}.`,
+    id: `${appPrefix}${slug}`, name: title, description: `${about === '' ? 'A hosted app.' : about} It answers at ${url}, and metered at ${baseUrl}${callPath.replace('{slug}', slug)}.`,
     tags: ['hosted-app', ...(category === undefined ? [] : [category])],
     examples: [JSON.stringify({ tool: `${appPrefix}${slug}` })], inputModes: [json], outputModes: [json], securityRequirements: [],
   };

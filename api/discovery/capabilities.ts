@@ -1,6 +1,6 @@
 // /agent-capabilities.json: every endpoint, tool and live app with how to call it, in one document.
 import { z } from 'zod';
-import { answersAt, authentication, description, exampleUrl, name, version, type Site } from './site.ts';
+import { answersAt, authentication, callUrl, description, exampleUrl, name, version, type Site } from './site.ts';
 
 const url = z.string();
 
@@ -26,7 +26,12 @@ export const capabilities = z.object({
     unavailable_because: z.string().optional().describe('What it lacks here, and how that is switched on'),
     example: url,
   })),
-  apps: z.array(z.object({ slug: z.string(), title: z.string(), description: z.string(), category: z.string().optional(), url, repo: url })).describe('Hosted apps that are live now'),
+  apps: z.array(z.object({
+    slug: z.string(), title: z.string(), description: z.string(), category: z.string().optional(), url, repo: url,
+    call_url: url.optional().describe('Takes POST with {"method", "path", "query", "headers", "body"}, and below it any request that the app itself takes'),
+    operations: z.array(z.string()).optional().describe('What the app can do, as tools on /mcp; absent where its author has not switched that on'),
+    operations_fault: z.string().optional().describe('Why there are none although that is on'),
+  })).describe('Hosted apps that are live now'),
   endpoints: z.array(z.object({ operation: z.string(), method: z.string(), path: z.string(), summary: z.string() })),
 });
 
@@ -54,7 +59,10 @@ export function describeCapabilities(site: Site): z.input<typeof capabilities> {
         available: off === undefined, unavailable_because: off, example: exampleUrl(tool, baseUrl),
       };
     }),
-    apps: site.apps().map(({ slug, title, description: about, category, url: address, repo }) => ({ slug, title, description: about, category, url: address, repo })),
+    apps: site.apps().map(({ slug, title, description: about, category, url: address, repo }) => {
+      const offered = site.operations(slug);
+      return { slug, title, description: about, category, url: address, repo, call_url: callUrl(site, slug), operations: offered === undefined ? undefined : [...offered.names], operations_fault: offered?.fault };
+    }),
     endpoints: site.endpoints.map(({ operation, method, path, summary }) => ({ operation, method, path, summary })),
   };
 }

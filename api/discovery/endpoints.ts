@@ -8,7 +8,7 @@ import { capabilities, describeCapabilities } from './capabilities.ts';
 import { frontEndpoint } from './front.ts';
 import { linkHeader } from './links.ts';
 import { llmsText } from './llms-txt.ts';
-import { openApi } from './openapi.ts';
+import { openApi, withApps } from './openapi.ts';
 import { answersAt, type Offer, type Site } from './site.ts';
 
 /** What is to be found out beside the endpoints; what is left out, there is none of. */
@@ -17,7 +17,7 @@ export type Offered = Partial<Omit<Offer, 'baseUrl'>>;
 /** Endpoints that describe `others` and themselves. */
 export function discoveryEndpoints(others: readonly Endpoint[], baseUrl: string, offered: Offered = {}): Endpoint[] {
   const endpoints = [...others];
-  const site: Site = { baseUrl, endpoints, tools: [], off: () => undefined, apps: () => [], protocols: [], ...offered };
+  const site: Site = { baseUrl, endpoints, tools: [], off: () => undefined, apps: () => [], operations: () => undefined, protocols: [], ...offered };
   const card = answersAt(site, a2aPath) ? [cardEndpoint(site)] : [];
   const own = [frontEndpoint(site), openApiEndpoint(site), ...card, llmsEndpoint(site), capabilitiesEndpoint(site), problemEndpoint(baseUrl)];
   endpoints.push(...own);
@@ -35,7 +35,7 @@ function openApiEndpoint(site: Site): Endpoint {
     description: 'OpenAPI 3.1, derived from the definitions that also validate the requests.',
     output: z.record(z.string(), z.unknown()),
     outputDescription: 'The document.',
-    handler: () => Promise.resolve(Response.json(document ??= openApi(site.endpoints, site.baseUrl), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } })),
+    handler: () => Promise.resolve(Response.json(withApps(document ??= openApi(site.endpoints, site.baseUrl), site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } })),
   });
 }
 

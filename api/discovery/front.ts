@@ -12,6 +12,7 @@ const places: Readonly<Record<string, string>> = {
   models: '/api/models',
   submit: '/api/submit',
   submit_status: '/api/submit-status/{owner}/{name}',
+  call_app: '/api/projects/{slug}/call',
   tools: '/t',
   mcp: '/mcp',
   a2a: '/a2a',

@@ -2,7 +2,7 @@
 import type { Endpoint } from '../endpoint.ts';
 import type { HostedAppSummary } from '../tools/services.ts';
 import type { Tool } from '../tools/tool.ts';
-import { answersAt, authentication, description, exampleUrl, name, type Site } from './site.ts';
+import { answersAt, authentication, callUrl, description, exampleUrl, name, type Site } from './site.ts';
 
 export function llmsText(site: Site): string {
   const { baseUrl, tools } = site;
@@ -10,7 +10,7 @@ export function llmsText(site: Site): string {
     `# ${name}\n\n> ${description}`,
     `Authentication: ${authentication}\n\nErrors are problems (RFC 9457): \`detail\` says what is wrong, \`errors\` names each field and what to send instead, \`actions\` how to go on.`,
     section('Tools', tools.length === 0 ? undefined : howToCall(site), tools.map((tool) => toolLine(tool, site))),
-    section('Hosted apps', undefined, site.apps().map(appLine)),
+    section('Hosted apps', howToCallApps(site), site.apps().map((app) => appLine(app, site))),
     section('Endpoints', undefined, site.endpoints.filter(isOfInterest).map((endpoint) => endpointLine(endpoint, baseUrl))),
     section('Machine-readable', undefined, site.endpoints.filter(({ path }) => /\.(json|txt)$/.test(path)).map((endpoint) => endpointLine(endpoint, baseUrl))),
   ];
@@ -34,10 +34,17 @@ function toolLine(tool: Tool, site: Site): string {
   return `- [${tool.name}](${exampleUrl(tool, site.baseUrl)}): ${line(tool.description)}${taken}${off === undefined ? '' : ` Off here: ${line(off)}.`}`;
 }
 
-function appLine({ title, url, description: about, category, repo }: HostedAppSummary): string {
+function howToCallApps(site: Site): string | undefined {
+  const at = callUrl(site, '<slug>');
+  return at === undefined ? undefined : `Each answers at its own address. Metered, it is called with POST ${at} and {"method", "path", "query", "headers", "body"} as JSON, or as it is at ${at}/<path>.`;
+}
+
+function appLine({ slug, title, url, description: about, category, repo }: HostedAppSummary, site: Site): string {
   const kind = category === undefined ? '' : `${category}; `;
+  const names = site.operations(slug)?.names ?? [];
+  const tools = names.length === 0 ? '' : ` Tools on /mcp: ${names.join(', ')}.`;
   // What an author wrote stands in a document that models read: no markup of his, no line of his own.
-  return `- [${plain(title)}](${url}): ${about === '' ? '' : `${plain(about)} `}(${kind}source: ${repo})`;
+  return `- [${plain(title)}](${url}): ${about === '' ? '' : `${plain(about)} `}(${kind}slug: ${slug}; source: ${repo})${tools}`;
 }
 
 function endpointLine({ method, path, summary }: Endpoint, baseUrl: string): string {

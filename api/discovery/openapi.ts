@@ -4,6 +4,7 @@ import { problemMediaType, type ProblemType } from '../../lib/problem.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { eventStream } from '../event-stream.ts';
 import { keyInQuery } from '../models/problems.ts';
+import { callPath, type Site } from './site.ts';
 import { bodyTooLarge, internalFault, invalidRequest, notAcceptable, requestTooLong, unsupportedMediaType } from '../problems.ts';
 
 type Json = Record<string, unknown>;
@@ -26,6 +27,18 @@ export function openApi(endpoints: readonly Endpoint[], baseUrl: string): Json {
       schemas: { Problem: problemSchema },
     },
   };
+}
+
+/** The document with a path for each app that is live now, which says what the app is. */
+export function withApps(document: Json, { endpoints, apps }: Pick<Site, 'endpoints' | 'apps'>): Json {
+  const call = endpoints.find(({ path }) => path === callPath);
+  const live = apps();
+  if (call === undefined || live.length === 0) return document;
+  const described = operation(call);
+  const own = live.map(({ slug, title, description }): [string, Json] => [callPath.replace('{slug}', slug), {
+    post: { ...described, operationId: `${call.operation}_${slug}`, summary: `${call.summary}: ${title}`, description: `${description === '' ? '' : `${description}\n\n`}${call.description}`, parameters: [] },
+  }]);
+  return { ...document, paths: { ...document['paths'] as Json, ...Object.fromEntries(own) } };
 }
 
 function operation(endpoint: Endpoint): Json {

@@ -12,8 +12,24 @@ export interface Offer {
   readonly off: (tool: Tool) => string | undefined;
   /** Apps that are live now: asked anew for each document. */
   readonly apps: () => readonly HostedAppSummary[];
+  /** What an app offers as tools on /mcp; undefined for one that offers none. */
+  readonly operations: (slug: string) => OfferedOperations | undefined;
   /** What answers by another protocol than plain requests, such as /mcp. */
   readonly protocols: readonly { readonly path: string }[];
+}
+
+/** Names of tools on /mcp that are operations of an app, and why there are none. */
+export interface OfferedOperations {
+  readonly names: readonly string[];
+  readonly fault: string | undefined;
+}
+
+/** The endpoint by which apps are called. */
+export const callPath = '/api/projects/{slug}/call';
+
+/** Where an app is called; undefined where apps cannot be called. */
+export function callUrl(site: Pick<Site, 'baseUrl' | 'endpoints' | 'protocols'>, slug: string): string | undefined {
+  return answersAt(site, callPath) ? `${site.baseUrl}${callPath.replace('{slug}', slug)}` : undefined;
 }
 
 export interface Site extends Offer {
@@ -27,7 +43,7 @@ export const description = 'Hosts open-source AI applications from their git rep
 export const authentication = 'Optional. Without a key, calls draw on a free quota per day. `Authorization: Bearer sk-…`, a key of the model router, lifts the quota and opens models of the tier premium.';
 
 /** Whether something answers at this path here. */
-export function answersAt({ endpoints, protocols }: Site, path: string): boolean {
+export function answersAt({ endpoints, protocols }: Pick<Site, 'endpoints' | 'protocols'>, path: string): boolean {
   return [...endpoints, ...protocols].some((one) => one.path === path);
 }
 

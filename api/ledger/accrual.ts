@@ -20,13 +20,13 @@ export interface Charge {
 
 /** The lines of a charge; they sum to zero. None for a price of zero. */
 export function chargeLines(charge: Charge): Line[] {
-  const { payer, app, author, price, authorShare } = charge;
+  const { payer, app, price } = charge;
   if (price === 0n) return [];
+  return [{ account: receivableAccount(payer), amount: price }, { account: revenueAccount(app), amount: negate(price) }, ...appLines(charge)];
+}
+
+/** What goes on from an app's revenue to its author; the lines sum to zero. */
+export function appLines({ app, author, price, authorShare }: Omit<Charge, 'payer'>): Line[] {
   const share = shareOf(price, authorShare);
-  const lines: Line[] = [
-    { account: receivableAccount(payer), amount: price },
-    { account: revenueAccount(app), amount: negate(price) },
-  ];
-  if (share === 0n) return lines;
-  return [...lines, { account: revenueAccount(app), amount: share }, { account: authorAccount(author), amount: negate(share) }];
+  return share === 0n ? [] : [{ account: revenueAccount(app), amount: share }, { account: authorAccount(author), amount: negate(share) }];
 }

@@ -102,7 +102,7 @@ export class Ledger {
     return one(row).count;
   }
 
-  /** Gives back what is held for tools whose process ended: their tariff is due for a result only, and no router has a record of it. @returns how many */
+  /** Gives back what is held for tools and calls of apps whose process ended: their tariff is due for a result only, and no router has a record of it. @returns how many */
   async voidToolHolds(): Promise<number> {
     const [row] = await this.#database.replay(statements.voidToolHolds, [this.#now()]);
     return one(row).answers.length;

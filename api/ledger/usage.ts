@@ -3,7 +3,7 @@ import type { Database } from './database.ts';
 import { recordUsage } from './statements.ts';
 
 export interface Usage {
-  /** What kind of use: ask, compare, v1, tool, visit. */
+  /** What kind of use: ask, compare, v1, tool, app, visit. */
   readonly kind: string;
   /** When it was; now when left out. */
   readonly at?: Date;

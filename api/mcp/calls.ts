@@ -10,12 +10,14 @@ import { ToolReader } from '../tools/reading.ts';
 import type { Progress, Tool } from '../tools/tool.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { problemResult, resultOf } from './content.ts';
+import type { MoreTools } from './more-tools.ts';
 
 export interface CallsOptions {
   readonly toolbox: Toolbox;
   readonly desk: Desk;
   readonly payerFor: PayerFor;
   readonly baseUrl: string;
+  readonly more: MoreTools;
 }
 
 /** Who hears of progress waits for the end; others get the handle of a job, and poll. */
@@ -32,11 +34,13 @@ export class Calls {
 
   /** @throws ProtocolError for a name that no tool has; all else that can go wrong is a result with `isError`. */
   async call({ params }: CallToolRequest, mcp: ServerContext, context: Omit<RequestContext, 'mediaType'>): Promise<CallToolResult> {
-    const tool = this.#find(params.name);
+    const { name, arguments: given = {} } = params;
+    const called = this.#options.more.find(name) ?? this.#find(name);
     try {
-      return await this.#answer(tool, params.arguments ?? {}, mcp, context);
+      if ('run' in called) return await this.#answer(called, given, mcp, context);
+      return await called.call({ given, context, signal: AbortSignal.any([mcp.mcpReq.signal, context.signal]) });
     } catch (error) {
-      return problemResult(this.#problem(error, tool, context), this.#options.baseUrl, tool.name, context.id);
+      return problemResult(this.#problem(error, name, context), this.#options.baseUrl, name, context.id);
     }
   }
 
@@ -57,15 +61,16 @@ export class Calls {
   }
 
   #find(name: string): Tool {
+    const { toolbox, more } = this.#options;
     try {
-      return this.#options.toolbox.get(name);
+      return toolbox.get(name, more.list().map((tool) => tool.name));
     } catch (error) {
       if (!(error instanceof Problem) || error.type !== unknownTool) throw error;
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, error.members);
     }
   }
 
-  #problem(error: unknown, { name }: Tool, { log, id }: Omit<RequestContext, 'mediaType'>): Problem {
+  #problem(error: unknown, name: string, { log, id }: Omit<RequestContext, 'mediaType'>): Problem {
     if (error instanceof Problem) return error;
     log.error({ err: error, tool: name }, 'call failed');
     return new Problem(internalFault, `this failed on our side; the log knows it as ${id}`, { cause: error });

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
 import { isTransient } from '../ledger/failures.ts';
+import type { Line } from '../ledger/accrual.ts';
 import type { BookedSource, Ledger, LimitedAccount } from '../ledger/ledger.ts';
 import type { Money } from '../ledger/money.ts';
 import type { HoldAnswer, SettleAnswer } from '../ledger/shapes.ts';
@@ -58,9 +59,9 @@ export class Bookings {
     return { id, most, quota: quotaOf(answer, payer) };
   }
 
-  /** Books the real cost. @returns the quota afterwards */
-  async settle(held: Held, { cost, source, usage }: { readonly cost: Money; readonly source: BookedSource; readonly usage: Usage }): Promise<Quota | undefined> {
-    const settled = await this.#surely(held, () => this.#options.ledger.settle({ hold: held.id, cost, source, usage }));
+  /** Books the real cost, and in the same transaction what `lines` say. @returns the quota afterwards */
+  async settle(held: Held, { cost, source, usage, lines = [] }: { readonly cost: Money; readonly source: BookedSource; readonly usage: Usage; readonly lines?: readonly Line[] }): Promise<Quota | undefined> {
+    const settled = await this.#surely(held, () => this.#options.ledger.settle({ hold: held.id, cost, source, usage, lines }));
     return afterwards(held, settled);
   }
 

@@ -1,12 +1,13 @@
 // Who pays for a call of a tool. Works without a router as long as no key is sent.
 import { Problem } from '../../lib/problem.ts';
 import type { RequestContext } from '../endpoint.ts';
+import type { ModelSettings } from '../models/config.ts';
 import { identifyPayer } from '../models/identify.ts';
 import { anonymousPayer, type Limits, type Payer } from '../models/payer.ts';
 import { modelsUnconfigured } from '../models/problems.ts';
 import type { ModelServices } from '../models/services.ts';
 
-export interface PayersOptions {
+interface PayersOptions {
   readonly limits: Limits;
   /** Whether a router is set, which alone can tell a real key. */
   readonly routerSet: boolean;
@@ -16,8 +17,17 @@ export interface PayersOptions {
 
 export type PayerFor = (context: Pick<RequestContext, 'headers' | 'caller'>) => Promise<Payer>;
 
+/** As the settings of models say. */
+export function payersOf(settings: Pick<ModelSettings, 'router' | 'freeQuota' | 'dailyCap'>, services: PayersOptions['services']): PayerFor {
+  return payers({ limits: limitsOf(settings), routerSet: settings.router !== undefined, services });
+}
+
+export function limitsOf({ router, freeQuota, dailyCap }: Pick<ModelSettings, 'router' | 'freeQuota' | 'dailyCap'>): Limits {
+  return { router: router?.kind ?? 'none', freeQuota, dailyCap };
+}
+
 /** @throws Problem (key-refused, router-unavailable, models-unconfigured) */
-export function payers({ limits, routerSet, services }: PayersOptions): PayerFor {
+function payers({ limits, routerSet, services }: PayersOptions): PayerFor {
   return async (context) => {
     if (context.headers.get('authorization') === null) return anonymousPayer(context.caller().hash, limits);
     if (!routerSet) throw new Problem(modelsUnconfigured, 'your key cannot be checked, since no model router is set up here: leave the Authorization header out to go on with the free quota, or have whoever runs this installation set MOORAGE_ROUTER_URL');

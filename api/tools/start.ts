@@ -5,6 +5,7 @@ import { a2aEndpoint } from '../a2a/endpoint.ts';
 import { toolCalls } from '../a2a/tool-calls.ts';
 import type { Offer } from '../discovery/site.ts';
 import type { Endpoint } from '../endpoint.ts';
+import type { MoreTools } from '../mcp/more-tools.ts';
 import { mcpProtocol, type Mcp } from '../mcp/protocol.ts';
 import type { ModelSettings } from '../models/config.ts';
 import { anonymousPayer, type Payer } from '../models/payer.ts';
@@ -19,7 +20,7 @@ import { Gate } from './gate.ts';
 import { toolMetrics } from './metrics.ts';
 import { ModelSpender } from './model-spender.ts';
 import { Jobs } from './jobs/jobs.ts';
-import { payers, type PayerFor } from './payers.ts';
+import { limitsOf, payersOf, type PayerFor } from './payers.ts';
 import { toolRegistry } from './registry.ts';
 import { Replays } from './replays.ts';
 import { limitOf, Runner } from './runner.ts';
@@ -38,6 +39,9 @@ export interface ToolsOptions {
   readonly fetcher: Fetcher;
   readonly workers: Workers;
   readonly apps: () => readonly HostedAppSummary[];
+  /** Tools beside them on /mcp, and how it stands with those of an app. */
+  readonly more?: MoreTools | undefined;
+  readonly operations?: Offer['operations'] | undefined;
   /** Makes the tools; default all of the registry. */
   readonly make?: (services: ToolServices) => readonly Tool[];
 }
@@ -69,14 +73,13 @@ export function startTools(options: ToolsOptions): Tools {
     bookings: () => books.get().bookings,
     spenderFor: (payer, call) => new ModelSpender({ services, maxTokens, catalog, payer, ...call }),
   });
-  const limits = { router: modelSettings.router?.kind ?? 'none', freeQuota: modelSettings.freeQuota, dailyCap: modelSettings.dailyCap };
-  const payerFor = payers({ limits, routerSet: modelSettings.router !== undefined, services });
-  const jobs = startJobs(options, { runner, toolbox, anonymous: (owner) => anonymousPayer(owner, limits) });
+  const payerFor = payersOf(modelSettings, services);
+  const jobs = startJobs(options, { runner, toolbox, anonymous: (owner) => anonymousPayer(owner, limitsOf(modelSettings)) });
   const artifacts = startArtifacts(models);
   const desk = new Desk({ toolbox, runner, baseUrl, jobs, artifacts });
   const replays = new Replays({ artifacts, database: () => books.get().database, leaseMs: Math.max(60_000, ...toolbox.tools.map(limitOf)) + 60_000 });
-  const mcp = mcpProtocol({ toolbox, desk, payerFor, baseUrl, artifacts, log: options.log });
-  const offered: Offer = { baseUrl, tools: toolbox.tools, off: (tool) => toolbox.offBecause(tool), apps: options.apps, protocols: [mcp] };
+  const mcp = mcpProtocol({ toolbox, desk, payerFor, baseUrl, artifacts, log: options.log, more: options.more });
+  const offered: Offer = { baseUrl, tools: toolbox.tools, off: (tool) => toolbox.offBecause(tool), apps: options.apps, operations: options.operations ?? (() => undefined), protocols: [mcp] };
   const agent = a2aEndpoint({ offer: offered, call: toolCalls({ toolbox, desk, payerFor }) });
   return { toolbox, desk, payerFor, mcp, offered, stop: () => jobs.stop(), endpoints: [...toolEndpoints({ toolbox, desk, payerFor, replays, baseUrl }), artifactEndpoint(artifacts), agent] };
 }

@@ -23,10 +23,10 @@ export class Toolbox {
     this.#byName = new Map(options.tools.map((tool) => [tool.name, tool]));
   }
 
-  /** @throws Problem (unknown-tool) */
-  get(name: string): Tool {
+  /** `others`: names that can be meant as well. @throws Problem (unknown-tool) */
+  get(name: string, others: readonly string[] = []): Tool {
     const tool = this.#byName.get(name);
-    if (tool === undefined) throw unknown(name, [...this.#byName.keys()]);
+    if (tool === undefined) throw unknown(name, [...this.#byName.keys(), ...others]);
     return tool;
   }
 

@@ -38,7 +38,7 @@ before(async () => {
   baseUrl = `http://127.0.0.1:${port}`;
   const offer = {
     baseUrl, tools: [echoTool, silentTool], off: ({ needs }: typeof silentTool) => (needs === undefined ? undefined : 'set tools.speech.enabled'),
-    protocols: [], apps: () => [{ slug: 'chat', title: 'Chat', description: 'Talks.', category: 'chat', url: 'https://chat.moorage.test', repo: 'https://git.test/octo/chat' }],
+    protocols: [], operations: () => undefined, apps: () => [{ slug: 'chat', title: 'Chat', description: 'Talks.', category: 'chat', url: 'https://chat.moorage.test', repo: 'https://git.test/octo/chat' }],
   };
   const others = [a2aEndpoint({ offer, call })];
   const app = createApp({

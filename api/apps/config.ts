@@ -1,0 +1,23 @@
+// The settings of calls of apps, read from the environment.
+import { z } from 'zod';
+import { count, readConfig } from '../../lib/config.ts';
+import { moneyField } from '../ledger/money-field.ts';
+import type { Money } from '../ledger/money.ts';
+
+export interface AppSettings {
+  /** What one call is charged. */
+  readonly price: Money;
+  /** Longest call, until the last byte of its answer. */
+  readonly limitMs: number;
+}
+
+const environment = z.object({
+  MOORAGE_APP_CALL_USD: moneyField.prefault('0.0001'),
+  MOORAGE_APP_CALL_SECONDS: count.max(3_600).default(120),
+});
+
+/** Reads the settings. @throws Error that names every variable that is wrong */
+export function readAppSettings(variables: NodeJS.ProcessEnv = process.env): AppSettings {
+  const read = readConfig(environment, variables);
+  return { price: read.MOORAGE_APP_CALL_USD, limitMs: read.MOORAGE_APP_CALL_SECONDS * 1_000 };
+}

@@ -1,0 +1,110 @@
+// Finds the app that is to be called: where it answers inside the cluster, and whose it is. Never an address that a caller gives.
+import { Problem } from '../../lib/problem.ts';
+import { readSettings, withSettings } from '../../lib/effective-settings.ts';
+import { publicStatus } from '../../lib/public-status.ts';
+import { repositoryUrl, type App, type AppIndex } from '../submit/hosted-apps.ts';
+import { sentence } from '../submit/status-view.ts';
+import { nearestNames } from '../tools/toolbox.ts';
+import { appNotLive, unknownApp } from './problems.ts';
+
+/** Where the author says that the operations of an app are described; undefined: they are not offered as tools. */
+export interface Described {
+  readonly openapi: string;
+  readonly mcp: string;
+}
+
+/** A live app, as far as calling it goes. */
+export interface Target {
+  readonly slug: string;
+  readonly title: string;
+  readonly uid: string;
+  readonly commit: string;
+  /** Origin inside the cluster. */
+  readonly origin: string;
+  /** Origin that people see; the app hears its host. */
+  readonly publicOrigin: string;
+  /** Git host and owner of its repository: who accrues. */
+  readonly author: string;
+  /** The author's share, in parts per million. */
+  readonly authorShare: number;
+  readonly described: Described | undefined;
+}
+
+export interface Directory {
+  /** @throws Problem (unknown-app, app-not-live) */
+  get(slug: string): Target;
+  /** The live app of this slug, where there is one. */
+  find(slug: string): Target | undefined;
+  live(): readonly Target[];
+}
+
+export interface DirectoryOptions {
+  readonly apps: Pick<AppIndex, 'get' | 'all'>;
+  readonly baseUrl: string;
+  /** Default: the app's Service. */
+  readonly originOf?: (app: App) => string;
+}
+
+export function directory({ apps, baseUrl, originOf = serviceOrigin }: DirectoryOptions): Directory {
+  /** What the cluster said of an app once is never changed, only replaced. */
+  const known = new WeakMap<App, { readonly target: Target | undefined }>();
+  const targetOf = (app: App): Target | undefined => {
+    const found = known.get(app) ?? { target: readTarget(app, originOf) };
+    known.set(app, found);
+    return found.target;
+  };
+  return {
+    get(slug) {
+      const app = apps.get(slug);
+      if (app === undefined) throw unknown(slug, apps.all().map(({ metadata }) => metadata.name));
+      const target = targetOf(app);
+      if (target === undefined) throw notLive(app, baseUrl);
+      return target;
+    },
+    find(slug) {
+      const app = apps.get(slug);
+      return app === undefined ? undefined : targetOf(app);
+    },
+    live: () => apps.all().flatMap((app) => targetOf(app) ?? []),
+  };
+}
+
+/** The operator gives each app a Service of its own name. */
+function serviceOrigin({ metadata: { name, namespace } }: App): string {
+  return `http://${name}.${namespace}.svc`;
+}
+
+function readTarget(app: App, originOf: (app: App) => string): Target | undefined {
+  const status = publicStatus(app);
+  if (status.status !== 'live') return undefined;
+  const { agents, author, listing } = withSettings(app.spec, readSettings(app.status?.built?.settings));
+  const { host, pathname } = new URL(repositoryUrl(app));
+  return {
+    slug: app.metadata.name,
+    title: listing.title ?? app.metadata.name,
+    uid: app.metadata.uid,
+    commit: status.commit,
+    origin: originOf(app),
+    publicOrigin: new URL(status.url).origin,
+    author: `${host}/${pathname.split('/')[1] ?? ''}`.toLowerCase(),
+    authorShare: Math.round(Number(author.share) * 1_000_000),
+    described: agents.enabled ? { openapi: agents.openapi, mcp: agents.mcp } : undefined,
+  };
+}
+
+function unknown(slug: string, slugs: readonly string[]): Problem {
+  const nearest = nearestNames(slug, slugs);
+  const hint = nearest.length === 0 ? '/agent-capabilities.json lists the apps' : `did you mean ${nearest.join(' or ')}?`;
+  return new Problem(unknownApp, `there is no app ${JSON.stringify(slug.slice(0, 60))}; ${hint}`, { members: { nearest } });
+}
+
+function notLive(app: App, baseUrl: string): Problem {
+  const status = publicStatus(app);
+  const statusUrl = `${baseUrl}/api/submit-status${new URL(repositoryUrl(app)).pathname}`;
+  const awaited = status.status === 'in_pipeline';
+  const how = awaited ? 'is on its way and not live yet' : 'is not live';
+  return new Problem(appNotLive, `${app.metadata.name} ${how}: ${sentence(status, statusUrl).slice(0, 400)}`, {
+    members: { status: status.status, status_url: statusUrl },
+    ...(awaited ? { headers: { 'retry-after': '10' } } : {}),
+  });
+}

@@ -1,0 +1,54 @@
+// What an app can do, as it is offered to agents: its name, what it takes, and how the app is asked for it.
+import { z } from 'zod';
+import { methods } from '../courier.ts';
+
+const argument = z.object({
+  /** As agents give it. */
+  name: z.string(),
+  /** As the app calls it. */
+  field: z.string(),
+  in: z.enum(['path', 'query', 'header']),
+  required: z.boolean(),
+  /** How a list or an object is written: each on its own, by commas, or as name[key]. */
+  style: z.enum(['explode', 'commas', 'deep']),
+});
+export type Argument = z.output<typeof argument>;
+
+const httpWay = z.object({
+  kind: z.literal('http'),
+  method: z.enum(methods),
+  /** With {field} for each argument of the path. */
+  path: z.string(),
+  arguments: z.array(argument),
+  body: z.object({ type: z.string(), required: z.boolean() }).optional(),
+});
+export type HttpWay = z.output<typeof httpWay>;
+
+const mcpWay = z.object({ kind: z.literal('mcp'), tool: z.string() });
+
+/** The argument that is the body of a request. */
+export const bodyArgument = 'body';
+
+export const operation = z.object({
+  /** `<slug>.<operation>`: unlike the name of any tool of ours, with a dot. */
+  name: z.string().regex(/^[a-z0-9-]{1,63}\.[A-Za-z0-9_-]{1,64}$/),
+  title: z.string(),
+  description: z.string(),
+  /** JSON Schema of an object, with all that it refers to in it. */
+  inputSchema: z.looseObject({ type: z.literal('object') }),
+  /** Whether it only reads, by what its author says. */
+  reads: z.boolean(),
+  way: z.discriminatedUnion('kind', [httpWay, mcpWay]),
+});
+export type Operation = z.output<typeof operation>;
+
+/** What has been learnt of an app. */
+export const learnt = z.object({
+  operations: z.array(operation),
+  /** Operations that are not offered: too many, broken, or with credentials that are not passed on. */
+  leftOut: z.int(),
+});
+export type Learnt = z.output<typeof learnt>;
+
+/** Operations of one app that are offered. */
+export const mostOperations = 64;

@@ -1,0 +1,94 @@
+// Makes of an agent's arguments the request that an app is asked by.
+import { FormData } from 'undici';
+import type { FieldError } from '../../../lib/problem.ts';
+import { invalid } from '../../validation.ts';
+import { appPath, type Errand } from '../courier.ts';
+import { headersOn } from '../headers.ts';
+import { bodyArgument, type Argument, type HttpWay, type Operation } from './operation.ts';
+import { isJson, type Json } from './schema.ts';
+
+type Arguments = Readonly<Record<string, unknown>>;
+type Made = Pick<Errand, 'method' | 'path' | 'headers' | 'body'>;
+
+/** @throws Problem (invalid-request) that names every argument that is wrong. What the values have to be, the app says. */
+export function requestOf({ inputSchema, name }: Operation, way: HttpWay, given: Arguments): Made {
+  refuse(name, Object.keys(isJson(inputSchema['properties']) ? inputSchema['properties'] : {}), way, given);
+  const present = way.arguments.map((argument) => ({ argument, value: given[argument.name] })).filter(({ value }) => value !== undefined && value !== null);
+  const inPlace = (place: Argument['in']): typeof present => present.filter(({ argument }) => argument.in === place);
+  const filled = way.path.replaceAll(/\{([^}]*)\}/g, (_all, field: string) => {
+    const part = inPlace('path').find(({ argument }) => argument.field === field);
+    return part === undefined ? '' : encodeURIComponent(joined(part.value));
+  });
+  const query = new URLSearchParams(inPlace('query').flatMap(({ argument, value }) => pairs(argument, value)));
+  const path = appPath(query.size === 0 ? filled : `${filled}?${query.toString()}`);
+  if (path === undefined) throw invalid([{ in: 'body', field: '', message: 'the address that these arguments make is too long', mend: 'send shorter values' }]);
+  const { body, type } = bodyOf(way, given[bodyArgument], inputSchema);
+  const headers = headersOn(inPlace('header').map(({ argument, value }): [string, string] => [argument.field, joined(value)]));
+  return { method: way.method, path, body, headers: { accept: 'application/json, */*;q=0.5', ...headers, ...(type === undefined ? {} : { 'content-type': type }) } };
+}
+
+function refuse(name: string, known: readonly string[], way: HttpWay, given: Arguments): void {
+  const wrong = (field: string, message: string, mend: string): FieldError => ({ in: 'body', field, message, mend });
+  const required = [...way.arguments.filter(({ required: one }) => one).map(({ name: one }) => one), ...(way.body?.required === true ? [bodyArgument] : [])];
+  const errors = [
+    ...Object.keys(given).filter((field) => !known.includes(field)).map((field) => wrong(field, `${name} takes no such argument`, known.length === 0 ? 'leave it out; nothing is taken' : `leave it out; the arguments are: ${known.join(', ')}`)),
+    ...required.filter((field) => given[field] === undefined || given[field] === null).map((field) => wrong(field, 'is missing', 'tools/list has the schema of what is taken')),
+    // These would make the path another one.
+    ...way.arguments.filter((argument) => argument.in === 'path' && given[argument.name] !== undefined && ['', '.', '..'].includes(joined(given[argument.name])))
+      .map(({ name: field }) => wrong(field, 'cannot be empty, "." or ".." within a path', 'send another value')),
+  ];
+  if (errors.length > 0) throw invalid(errors);
+}
+
+function pairs({ field, style }: Argument, value: unknown): [string, string][] {
+  if (Array.isArray(value)) return style === 'commas' ? [[field, joined(value)]] : value.map((one: unknown): [string, string] => [field, text(one)]);
+  if (!isJson(value) || style === 'commas') return [[field, text(value)]];
+  return Object.entries(value).map(([key, one]): [string, string] => [style === 'deep' ? `${field}[${key}]` : key, text(one)]);
+}
+
+function joined(value: unknown): string {
+  return Array.isArray(value) ? value.map((one: unknown) => text(one)).join(',') : text(value);
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Without a type where that goes with the body. */
+function bodyOf({ body }: HttpWay, given: unknown, schema: Json): { body?: Made['body']; type?: string } {
+  if (body === undefined || given === undefined) return {};
+  if (/json$/.test(body.type)) return { body: JSON.stringify(given), type: body.type };
+  if (body.type === 'application/x-www-form-urlencoded') return { body: new URLSearchParams(fieldsOf(given).flatMap(([field, value]) => pairs({ name: field, field, in: 'query', required: false, style: 'explode' }, value))).toString(), type: body.type };
+  if (body.type === 'multipart/form-data') return { body: multipart(fieldsOf(given), fileFields(schema)) };
+  if (body.type.startsWith('text/')) return { body: text(given), type: body.type };
+  return { body: Buffer.from(text(given), 'base64'), type: body.type };
+}
+
+function fieldsOf(given: unknown): [string, unknown][] {
+  if (isJson(given)) return Object.entries(given);
+  throw invalid([{ in: 'body', field: bodyArgument, message: 'must be an object', mend: 'send the fields of the form as an object' }]);
+}
+
+/** Fields of a form that are files, which agents give as base64. */
+function fileFields({ properties, $defs }: Json): ReadonlySet<string> {
+  const body = isJson(properties) ? properties[bodyArgument] : undefined;
+  const name = isJson(body) && typeof body['$ref'] === 'string' ? body['$ref'].slice('#/$defs/'.length) : undefined;
+  const form = name === undefined ? body : isJson($defs) ? $defs[name] : undefined;
+  const fields = isJson(form) && isJson(form['properties']) ? Object.entries(form['properties']) : [];
+  return new Set(fields.filter(([, field]) => isFile(field) || (isJson(field) && isFile(field['items']))).map(([field]) => field));
+}
+
+function isFile(field: unknown): boolean {
+  return isJson(field) && (field['format'] === 'binary' || field['contentMediaType'] !== undefined || field['contentEncoding'] === 'base64');
+}
+
+function multipart(fields: readonly [string, unknown][], files: ReadonlySet<string>): FormData {
+  const form = new FormData();
+  for (const [field, value] of fields) {
+    for (const one of Array.isArray(value) ? (value as unknown[]) : [value]) {
+      if (files.has(field)) form.append(field, new Blob([Buffer.from(text(one), 'base64')]), field);
+      else form.append(field, text(one));
+    }
+  }
+  return form;
+}

@@ -1,0 +1,32 @@
+// Reads what an app says of itself, in a process of its own: it may be huge, nested without end, or made to take long.
+import { upgrade } from '@scalar/openapi-upgrader';
+import { parse } from 'yaml';
+import { readMcpTools } from './mcp-tools.ts';
+import { readOpenApi } from './openapi.ts';
+import type { Learnt } from './operation.ts';
+import { isJson } from './schema.ts';
+
+export type Told = { readonly slug: string } & ({ readonly kind: 'openapi'; readonly text: string } | { readonly kind: 'mcp'; readonly tools: unknown });
+
+export default function read(told: Told): Learnt & { readonly fault?: string } {
+  if (told.kind === 'mcp') return readMcpTools(told.tools, told.slug);
+  const document = parsed(told.text);
+  if (!isJson(document) || (document['openapi'] === undefined && document['swagger'] === undefined)) return { operations: [], leftOut: 0, fault: 'it is no OpenAPI document' };
+  try {
+    return readOpenApi(typeof document['openapi'] === 'string' && /^3\.[12]/.test(document['openapi']) ? document : upgrade(document, '3.1'), told.slug);
+  } catch {
+    return { operations: [], leftOut: 0, fault: 'it cannot be read as OpenAPI' };
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    try {
+      return parse(text, { maxAliasCount: 50, logLevel: 'silent' }) as unknown;
+    } catch {
+      return undefined;
+    }
+  }
+}

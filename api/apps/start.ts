@@ -1,0 +1,68 @@
+// Makes the ways to call hosted apps, and keeps what their operations are.
+import type { Registry } from 'prom-client';
+import type { Logger } from '../../lib/log.ts';
+import type { OfferedOperations } from '../discovery/site.ts';
+import type { Endpoint, ProtocolMount } from '../endpoint.ts';
+import type { MoreTools } from '../mcp/more-tools.ts';
+import type { Models } from '../models/start.ts';
+import { Gate, type GateOptions } from '../tools/gate.ts';
+import type { PayerFor } from '../tools/payers.ts';
+import type { Workers } from '../tools/workers/workers.ts';
+import { AppCalls } from './calls.ts';
+import type { AppSettings } from './config.ts';
+import { Courier } from './courier.ts';
+import type { Directory } from './directory.ts';
+import { appEndpoints } from './endpoints.ts';
+import { appMetrics } from './metrics.ts';
+import { OperationBook, type OperationBookOptions } from './operations/book.ts';
+import { learner } from './operations/learn.ts';
+import { operationTools } from './operations/tools.ts';
+import { pathCalls } from './path-calls.ts';
+
+export interface AppsOptions {
+  readonly directory: Directory;
+  readonly settings: AppSettings;
+  readonly places: GateOptions;
+  readonly models: Pick<Models, 'books'>;
+  readonly payerFor: PayerFor;
+  readonly workers: Workers;
+  readonly baseUrl: string;
+  readonly registry: Registry;
+  readonly log: Logger;
+  /** For tests: how often apps are asked. */
+  readonly asking?: Pick<OperationBookOptions, 'everyMs' | 'staleMs' | 'limitMs'>;
+}
+
+export interface Apps {
+  readonly endpoints: Endpoint[];
+  readonly byPath: ProtocolMount;
+  readonly more: MoreTools;
+  readonly operations: (slug: string) => OfferedOperations | undefined;
+  /** Begins to ask apps what they can do; once it is known which are live. */
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export function startApps({ directory, settings, places, models, payerFor, workers, baseUrl, registry, log, asking = {} }: AppsOptions): Apps {
+  const courier = new Courier({ limitMs: settings.limitMs });
+  const gate = new Gate(places);
+  const book = new OperationBook({ directory, learn: learner({ courier, workers }), log, ...asking });
+  const calls = new AppCalls({
+    courier, gate, price: settings.price, bookings: () => models.books.get().bookings, metrics: appMetrics(registry, () => ({ calls: gate.taken, operations: book.count })),
+  });
+  return {
+    endpoints: appEndpoints({ directory, calls, payerFor }),
+    byPath: pathCalls({ directory, calls, payerFor, baseUrl }),
+    more: operationTools({ book, calls, courier, payerFor }),
+    operations(slug) {
+      const target = directory.find(slug);
+      const standing = target === undefined ? undefined : book.of(target);
+      return standing === undefined ? undefined : { names: standing.operations.map(({ name }) => name), fault: standing.fault };
+    },
+    start() { book.start(); },
+    async stop() {
+      await book.stop();
+      await courier.close();
+    },
+  };
+}
