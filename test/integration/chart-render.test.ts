@@ -192,7 +192,7 @@ test('models are switched on by a router and a database, and reach nothing else'
     { ports: [{ protocol: 'TCP', port: 5432 }], to: [database] },
   ]);
   // Of pods in the cluster beside those: apps, and nothing else in their namespace.
-  assert.deepEqual(spec.egress?.slice(-3, -2), [{
+  assert.deepEqual(spec.egress.slice(-3, -2), [{
     ports: [{ protocol: 'TCP', port: 1, endPort: 65_535 }],
     to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-apps' } }, podSelector: { matchLabels: { 'app.kubernetes.io/part-of': 'moorage', 'app.kubernetes.io/component': 'app' } } }],
   }]);
