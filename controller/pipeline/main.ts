@@ -4,7 +4,8 @@ import { build } from './build/build.ts';
 import { clone } from './clone/clone.ts';
 import { containers, rejectedExitCode, type PipelineContainer } from './contract.ts';
 import { termination, type StageMessage } from './message.ts';
-import { Fault, Rejected } from './outcome.ts';
+import { Fault, NotReached, Rejected } from './outcome.ts';
+import { withGate } from './review/gate.ts';
 import { line, review } from './review/review.ts';
 import { readSettings, terminationLog, type Settings } from './settings.ts';
 import { oneLine } from './text.ts';
@@ -20,7 +21,7 @@ const say = (text: string): void => { process.stdout.write(`${text}\n`); };
 function runStage(stage: PipelineContainer, { input, places }: Settings): Promise<StageMessage> {
   switch (stage) {
     case 'clone': return clone(input, places, say, stop.signal);
-    case 'review': return review(input, places, say, stop.signal);
+    case 'review': return withGate(places, () => review(input, places, say, stop.signal));
     case 'build': return build(input, places, { say, write: (chunk) => { process.stdout.write(chunk); }, signal: stop.signal });
   }
 }
@@ -51,7 +52,8 @@ async function judged(stage: PipelineContainer): Promise<{ message: StageMessage
   try {
     return { message: await runStage(stage, readSettings()), code: 0 };
   } catch (error) {
-    return ended(error);
+    // Whether the pipeline is refused or tried again is for the stage to say that did not pass.
+    return error instanceof NotReached ? { message: { fault: error.message }, code: 0 } : ended(error);
   }
 }
 

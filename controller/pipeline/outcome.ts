@@ -1,4 +1,4 @@
-// The two ways in which a stage can end badly: a verdict on the repository, or a fault that another try may mend.
+// The ways in which a stage can end badly: a verdict on the repository, a fault that another try may mend, or another stage's bad end.
 import type { Finding } from '../../crds/hosted-app.ts';
 
 /** The repository cannot be hosted as it is. Final for this commit. `log` is the end of what a tool said. */
@@ -16,4 +16,9 @@ export class Rejected extends Error {
 /** Something of the platform or the network failed; the same input may succeed later. */
 export class Fault extends Error {
   override readonly name = 'Fault';
+}
+
+/** The stage before this one did not pass, and says why itself. */
+export class NotReached extends Error {
+  override readonly name = 'NotReached';
 }

@@ -31,8 +31,8 @@ kind: Pod
 metadata: {name: ${name}, namespace: ${namespaces.builds}}
 spec:
   nodeName: scripted
-  initContainers: [{name: clone, image: x}, {name: review, image: x}]
-  containers: [{name: build, image: x}]
+  initContainers: [{name: clone, image: x}]
+  containers: [{name: review, image: x}, {name: build, image: x}]
 `);
 }
 

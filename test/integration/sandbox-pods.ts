@@ -24,8 +24,8 @@ export function pipelinePod(changes: { clone?: Fields; build?: Fields; pod?: Fie
   const buildkit = { runAsUser: 0, procMount: 'Unmasked', seccompProfile: { type: 'Unconfined' }, capabilities: { add: ['SYS_ADMIN', 'NET_ADMIN'] } };
   return {
     hostUsers: false, automountServiceAccountToken: false, enableServiceLinks: false, restartPolicy: 'Never',
-    initContainers: [container('clone', { ...plain, ...changes.clone }), container('review', plain)],
-    containers: [container('build', { securityContext: buildkit, volumeMounts: [{ name: 'registry', mountPath: '/registry' }], ...changes.build })],
+    initContainers: [container('clone', { ...plain, ...changes.clone })],
+    containers: [container('review', plain), container('build', { securityContext: buildkit, volumeMounts: [{ name: 'registry', mountPath: '/registry' }], ...changes.build })],
     volumes: [{ name: 'workspace', emptyDir: {} }, { name: 'registry', secret: { secretName: 'moorage-registry' } }],
     ...changes.pod,
   };

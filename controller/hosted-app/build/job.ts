@@ -76,9 +76,12 @@ function podSpec(app: HostedApp, settings: Settings, commit: string): object {
     terminationMessagePolicy: 'FallbackToLogsOnError',
     env: [{ name: 'MOORAGE_PIPELINE', value: JSON.stringify(pipelineInput(app, settings, commit)) }],
   };
-  const checkout = (memory: string): object => ({ ...common, securityContext: confined, resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '1', memory, 'ephemeral-storage': limits.disk } } });
   const command = ['node', 'controller/pipeline/main.ts'];
   const workspaceMount = { name: 'workspace', mountPath: workspace.root };
+  const confinedStage = (name: 'clone' | 'review', most: { memory: string; disk: string }): object => ({
+    name, ...common, command: [...command, name], securityContext: confined, volumeMounts: [workspaceMount],
+    resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '1', memory: most.memory, 'ephemeral-storage': most.disk } },
+  });
   return {
     restartPolicy: 'Never',
     hostUsers: false,
@@ -86,8 +89,9 @@ function podSpec(app: HostedApp, settings: Settings, commit: string): object {
     enableServiceLinks: false,
     terminationGracePeriodSeconds: 10,
     ...(settings.pipeline.priorityClass === undefined ? {} : { priorityClassName: settings.pipeline.priorityClass }),
-    initContainers: Object.entries(checkoutMemory).map(([name, memory]) => ({ name, ...checkout(memory), command: [...command, name], volumeMounts: [workspaceMount] })),
-    containers: [{
+    initContainers: [confinedStage('clone', { memory: cloneMemory, disk: limits.disk })],
+    // Side by side, so that the builder is there when the review has passed: one container after another costs about a second each.
+    containers: [confinedStage('review', reviewMost), {
       name: 'build',
       ...common,
       command: [...command, 'build'],
@@ -108,8 +112,11 @@ function podSpec(app: HostedApp, settings: Settings, commit: string): object {
   };
 }
 
-/** git needs most, for the objects of the largest repository that is taken; in turn, and beside what the build may have, it costs nothing. */
-const checkoutMemory = { clone: '2Gi', review: '1Gi' };
+/** git needs most, for the objects of the largest repository that is taken; it has ended when the others begin. */
+const cloneMemory = '2Gi';
+
+/** Beside what the build may have. The review writes notes only. */
+const reviewMost = { memory: '1Gi', disk: '256Mi' };
 
 const confined = { runAsUser: 0, privileged: false, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, seccompProfile: { type: 'RuntimeDefault' } };
 

@@ -4,8 +4,9 @@ import { join, relative } from 'node:path';
 import type { Finding } from '../../../crds/hosted-app.ts';
 import type { BuildResult, PipelineInput } from '../contract.ts';
 import { readNotes, type PlanNotes } from '../notes.ts';
-import { Fault, Rejected } from '../outcome.ts';
+import { Fault, NotReached, Rejected } from '../outcome.ts';
 import { run } from '../process.ts';
+import { reviewPassed } from '../review/gate.ts';
 import { line } from '../review/review.ts';
 import { settle } from '../settings-file/settle.ts';
 import { childEnvironment, type Places } from '../settings.ts';
@@ -31,11 +32,13 @@ export interface BuildTools {
 
 /** @throws Rejected for what the author can mend, Fault for registry, network and daemon. */
 export async function build(asked: PipelineInput, places: Places, tools: BuildTools): Promise<BuildResult> {
+  // The review is still at work beside this; nothing of the author's is run, or read, before it has passed.
+  await using daemon = await startDaemon(asked, places, tools.signal);
+  if (!await reviewPassed(places, tools.signal)) throw new NotReached('the review did not pass, so nothing is built');
   const [{ time }, notes] = [await readNotes(places.notes, 'clone'), await readNotes(places.notes, 'plan')];
   const { input } = settle(asked, diskTree(places.source));
   const policyFile = join(places.notes, 'source-policy.json');
   await writeFile(policyFile, sourcePolicy(input));
-  await using daemon = await startDaemon(input, places, tools.signal);
   const solve: Solve = { input, notes, time, policyFile, address: daemon.address, metadataFile: metadataPath(places.notes) };
   const findings = await solveAndLint(solve, places, tools);
   const metadata = buildMetadata.parse(JSON.parse(await readFile(solve.metadataFile, 'utf8')));

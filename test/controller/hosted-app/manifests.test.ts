@@ -36,12 +36,13 @@ test('the pod of an app has the priority class of the installation, if there is 
 
 test('only the build container of a pipeline has the push secret and any capability', () => {
   const { spec } = workload.parse(wanted(observe(app({}, polled(first))), 'Job')).spec.template;
-  assert.deepEqual(spec.initContainers?.map(({ name }) => name), ['clone', 'review']);
-  for (const checkout of spec.initContainers ?? []) {
-    assert.deepEqual(checkout.securityContext.capabilities, { drop: ['ALL'] });
+  const [review, build] = spec.containers;
+  assert.deepEqual(spec.initContainers?.map(({ name }) => name), ['clone']);
+  assert.deepEqual([review?.name, build?.name, spec.containers.length], ['review', 'build', 2]);
+  for (const checkout of [spec.initContainers[0], review]) {
+    assert.deepEqual(checkout?.securityContext.capabilities, { drop: ['ALL'] });
     assert.deepEqual(checkout.volumeMounts?.map(({ name }) => name), ['workspace']);
   }
-  const [build] = spec.containers;
   assert.deepEqual(build?.securityContext.capabilities, { add: ['SYS_ADMIN', 'NET_ADMIN'] });
   assert.ok(build.volumeMounts?.some(({ name }) => name === 'registry'));
   const input = pipelineInput.parse(JSON.parse(build.env.find(({ name }) => name === 'MOORAGE_PIPELINE')?.value ?? ''));
@@ -51,7 +52,7 @@ test('only the build container of a pipeline has the push secret and any capabil
 test('a build gets no more than the installation allows', () => {
   const greedy = app({ build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } }, polled(first, {}, app({ build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } })));
   const { spec } = workload.parse(wanted(observe(greedy), 'Job')).spec.template;
-  assert.deepEqual(spec.containers[0]?.resources.limits, { cpu: '4', memory: '8Gi', 'ephemeral-storage': '20Gi' });
+  assert.deepEqual(spec.containers[1]?.resources.limits, { cpu: '4', memory: '8Gi', 'ephemeral-storage': '20Gi' });
 });
 
 test('an app is reached from the gateway and from the API only, and reaches DNS and public addresses only', () => {

@@ -89,7 +89,7 @@ export function pipelinePod(of: Job, statuses: ContainerStatus[], status: Pod['s
       name: `${of.metadata.name}-x`, namespace: 'moorage-builds', uid: 'pod-1', resourceVersion: '1', creationTimestamp: at(-230),
       ownerReferences: [{ apiVersion: 'batch/v1', kind: 'Job', name: of.metadata.name, uid: of.metadata.uid, controller: true }],
     },
-    status: { initContainerStatuses: statuses.filter(({ name }) => name !== 'build'), containerStatuses: statuses.filter(({ name }) => name === 'build'), ...status },
+    status: { initContainerStatuses: statuses.filter(({ name }) => name === 'clone'), containerStatuses: statuses.filter(({ name }) => name !== 'clone'), ...status },
   };
 }
 

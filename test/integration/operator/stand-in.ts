@@ -44,8 +44,8 @@ export async function writePod(client: Client, job: Job, statuses: ContainerStat
   const padded = (status: ContainerStatus): object => ({ image: 'none', imageID: '', ...status });
   await applyStatus(client, pods, ref, {
     phase,
-    initContainerStatuses: statuses.filter((status) => status.name !== 'build').map(padded),
-    containerStatuses: statuses.filter((status) => status.name === 'build').map(padded),
+    initContainerStatuses: statuses.filter((status) => status.name === 'clone').map(padded),
+    containerStatuses: statuses.filter((status) => status.name !== 'clone').map(padded),
   }, manager);
 }
 

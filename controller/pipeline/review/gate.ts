@@ -1,0 +1,83 @@
+// Lets the build wait for the review beside it: a socket that the review holds for as long as it lives, and a note once it has passed.
+import { once } from 'node:events';
+import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Fault } from '../outcome.ts';
+import type { Places } from '../settings.ts';
+
+const longestStart = 120_000;
+const pollMs = 20;
+
+const socketOf = (places: Places): string => join(places.notes, 'review.sock');
+const passedOf = (places: Places): string => join(places.notes, 'passed');
+
+/** Runs the review while it holds the socket. Only a review that returns is noted as passed, however it ends otherwise. */
+export async function withGate<Result>(places: Places, review: () => Promise<Result>): Promise<Result> {
+  await mkdir(places.notes, { recursive: true });
+  await rm(passedOf(places), { force: true });
+  const release = await hold(socketOf(places));
+  try {
+    const result = await review();
+    await writeFile(passedOf(places), '');
+    return result;
+  } finally {
+    await release();
+  }
+}
+
+/** Waits for the review's end. True when it passed. @throws Fault when there is none */
+export async function reviewPassed(places: Places, signal?: AbortSignal): Promise<boolean> {
+  const deadline = Date.now() + longestStart;
+  for (;;) {
+    signal?.throwIfAborted();
+    if (await exists(passedOf(places))) return true;
+    const found = await untilReleased(socketOf(places), signal);
+    // It may have passed between the two looks.
+    if (found === 'released') return exists(passedOf(places));
+    if (Date.now() > deadline) throw new Fault(`the review did not begin within ${longestStart / 1000} s`);
+    await delay(pollMs, undefined, signal === undefined ? {} : { signal });
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(() => true, () => false);
+}
+
+async function hold(path: string): Promise<() => Promise<void>> {
+  const held = new Set<Socket>();
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    held.add(socket);
+  });
+  // Takes its name once it listens: a socket that has its name and does not answer is one whose holder is gone.
+  const draft = `${path}.draft`;
+  await rm(draft, { force: true });
+  server.listen({ path: draft, readableAll: true, writableAll: true });
+  await once(server, 'listening');
+  await rename(draft, path);
+  return async () => {
+    const closed = once(server, 'close');
+    server.close();
+    for (const socket of held) socket.destroy();
+    await closed;
+  };
+}
+
+/** Waits as long as somebody holds the socket. `absent`: nobody has yet. A socket that refuses was left by a holder who is gone. */
+async function untilReleased(path: string, signal?: AbortSignal): Promise<'absent' | 'released'> {
+  const socket = connect(path);
+  const abort = (): void => { socket.destroy(); };
+  signal?.addEventListener('abort', abort);
+  try {
+    return await new Promise((resolve) => {
+      socket.once('error', (error: NodeJS.ErrnoException) => { resolve(error.code === 'ENOENT' ? 'absent' : 'released'); });
+      socket.once('close', () => { resolve('released'); });
+      socket.resume();
+    });
+  } finally {
+    signal?.removeEventListener('abort', abort);
+    socket.destroy();
+  }
+}
