@@ -55,6 +55,9 @@ export async function fetchModules(part: Part): Promise<string> {
   return 'fetched';
 }
 
+// The linker strips what a debugger would read (-s -w), so the compiler need not write it either: a sixth of its time.
+const compilerFlags = ['-trimpath', '-gcflags=all=-dwarf=false'];
+
 const goEnvironment = { GOFLAGS: '-mod=readonly -buildvcs=false', GOTOOLCHAIN: 'local' };
 
 /** A folder of its own with the module of a part, ready for the go command. */
@@ -79,7 +82,7 @@ export async function buildPart(part: Part): Promise<string> {
   await mkdir(join(paths.cache, 'log'), { recursive: true });
   for (const { output, packages, flags, cgo } of recipe.builds) {
     const env = { CGO_ENABLED: cgo === true ? '1' : '0', ...goEnvironment };
-    await run(go, ['build', '-trimpath', ...flags, '-o', join(draft, output) + (output === '' ? '/' : ''), ...packages], { cwd: source, env, log });
+    await run(go, ['build', ...compilerFlags, ...flags, '-o', join(draft, output) + (output === '' ? '/' : ''), ...packages], { cwd: source, env, log });
   }
   await chmod(draft, 0o755);
   await writeText(join(draft, '.key'), await keyOf(recipe));

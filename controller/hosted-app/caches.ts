@@ -7,6 +7,7 @@ import {
 import { packer, unpacking, type Packed, type Unpacking } from './packed.ts';
 import { childSelector } from './run/objects.ts';
 import { present } from './present.ts';
+import { similarTexts } from './similar-texts.ts';
 import type { Settings } from './settings.ts';
 
 /** The caches that the operator reads; those of children have an index {@link byApp}, by the label of the app's name. */
@@ -35,8 +36,9 @@ export function mirror(manager: Manager, settings: Settings): Caches {
   const { appsNamespace: apps, buildsNamespace: builds } = settings;
   const packed = <T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector: string | undefined, keep: (object: T) => object): Unpacking<T> => {
     // What the server sends is a T; what is kept of it is packed.
-    const transform = packer(labels.app, keep as (object: KubeObject) => object);
-    return unpacking(manager.reflect(resource as unknown as Resource<Packed>, { pageSize, namespace, labelSelector, indexers, transform }).store);
+    const texts = similarTexts();
+    const transform = packer(labels.app, texts, keep as (object: KubeObject) => object);
+    return unpacking(manager.reflect(resource as unknown as Resource<Packed>, { pageSize, namespace, labelSelector, indexers, transform }).store, texts);
   };
   return {
     apps: packed(hostedApps, apps, undefined, (app) => ({ ...app, metadata: withoutManagers(app) })),

@@ -1,10 +1,11 @@
-// Keeps cached objects as text: a parsed object takes several times the memory, and most are never looked at between resyncs.
+// Keeps cached objects as deflated text: a parsed object takes over ten times the memory, and most are never looked at between resyncs.
 import { hashOf, type KubeObject, type ObjectMeta, type Store } from '../runtime/index.ts';
 import { present } from './present.ts';
+import type { SimilarTexts } from './similar-texts.ts';
 
-/** An object of the cache. Its own metadata has what caches and watches need; all that was kept of it is in `text`. */
+/** An object of the cache. Its own metadata has what caches and watches need; all that was kept of it is in `packed`. */
 export interface Packed extends KubeObject {
-  readonly text: string;
+  readonly packed: string;
   /** Differs when anything but the status does. */
   readonly wanted: string;
 }
@@ -18,24 +19,25 @@ export interface Unpacking<T extends KubeObject> {
 }
 
 /** Unpacks on each read. The objects are the reader's own. */
-export function unpacking<T extends KubeObject>(store: Store<Packed>): Unpacking<T> {
+export function unpacking<T extends KubeObject>(store: Store<Packed>, texts: SimilarTexts): Unpacking<T> {
+  const unpack = ({ packed }: Packed): T => JSON.parse(texts.unpack(packed)) as T;
   return {
     store,
     get(key) {
-      const packed = store.get(key);
-      return packed === undefined ? undefined : JSON.parse(packed.text) as T;
+      const found = store.get(key);
+      return found === undefined ? undefined : unpack(found);
     },
-    byIndex: (index, value) => store.byIndex(index, value).map(({ text }) => JSON.parse(text) as T),
+    byIndex: (index, value) => store.byIndex(index, value).map(unpack),
   };
 }
 
 /** Packs what `keep` returns of an object; `label` is the one label that the cache files it by. */
-export function packer(label: string, keep: (object: KubeObject) => object): (object: KubeObject) => Packed {
+export function packer(label: string, texts: SimilarTexts, keep: (object: KubeObject) => object): (object: KubeObject) => Packed {
   return (object) => {
     const { name, namespace, uid, resourceVersion, creationTimestamp, labels, generation, deletionTimestamp, annotations, finalizers } = object.metadata;
     const value = labels?.[label];
     const metadata: ObjectMeta = present({ name, namespace, uid, resourceVersion, creationTimestamp, labels: value === undefined ? undefined : { [label]: value } });
     const wanted = hashOf([generation, deletionTimestamp, labels, annotations, finalizers]);
-    return { apiVersion: object.apiVersion, kind: object.kind, metadata, wanted, text: JSON.stringify(keep(object)) };
+    return { apiVersion: object.apiVersion, kind: object.kind, metadata, wanted, packed: texts.pack(JSON.stringify(keep(object))) };
   };
 }

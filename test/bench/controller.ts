@@ -67,7 +67,7 @@ async function bringLive(world: World, names: readonly string[]): Promise<void> 
 
 /** Reconciles of HostedApps so far, as the process itself counts them. */
 async function reconciles(port: number): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`, { headers: { connection: 'close' } })).text();
   return text.split('\n').filter((line) => line.startsWith('moorage_reconcile_total{') && line.includes('hosted-apps')).reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
 }
 
