@@ -2,14 +2,15 @@
 import { authorLimits } from '../../../crds/author-settings.ts';
 import { annotations } from '../../../lib/names.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
-import type { Deployment, Pod } from '../kinds.ts';
+import { conditionOf, type Deployment, type Pod } from '../kinds.ts';
 import { short, stalled, type Outcome } from '../outcome.ts';
 import { readRelease, type Choice } from './last-good.ts';
 import { templateOf } from './pods.ts';
 import type { Release } from './template.ts';
 
-/** Evictions of one template from which on it is not started again. */
+/** Evictions of one template from which on it is not started again, when they come within a day of each other: what fills its disk in a week is served by a replacement. */
 const mostEvictions = 2;
+const evictionsWithinMs = 24 * 3_600_000;
 
 /** What is looked at. All of it outlives the operator: evicted pods, and annotations for when those are cleared away. */
 export interface Past {
@@ -42,7 +43,16 @@ export function withoutOverDisk(choice: Choice, wanted: Release, past: Past, has
 }
 
 function isStopped(hash: string, { deployment, pods }: Past): boolean {
-  return noted(deployment, annotations.stopped, (text = '') => text.split(',').includes(hash)) || pods.filter((pod) => templateOf(pod) === hash && isOutOfDisk(pod)).length >= mostEvictions;
+  return noted(deployment, annotations.stopped, (text = '') => text.split(',').includes(hash)) || areMany(pods.filter((pod) => templateOf(pod) === hash && isOutOfDisk(pod)));
+}
+
+function areMany(evicted: readonly Pod[]): boolean {
+  const times = evicted.map(endOf).sort((a, b) => a - b);
+  return times.some((time, index) => time - (times[index - mostEvictions + 1] ?? -Infinity) <= evictionsWithinMs);
+}
+
+function endOf({ status, metadata }: Pod): number {
+  return Date.parse(conditionOf(status?.conditions, 'Ready')?.lastTransitionTime ?? metadata.creationTimestamp);
 }
 
 /** The release that served until the wanted one came. */

@@ -29,6 +29,14 @@ test('one eviction is mended by another replica, two stop it, and it stays so wh
   assert.deepEqual([later.runs, later.rule, later.message], ['0 of a', 'run/out-of-disk', stopped.message]);
 });
 
+test('what fills its disk once in a long while is replaced each time', () => {
+  const of = app({}, only);
+  const [recent, old] = [evicted(of, 1, 60), evicted(of, 1, 2 * 86_400)];
+  const rare = { ...recent, pods: [...(recent.pods ?? []), ...(old.pods ?? [])] };
+  assert.equal(rare.pods.filter((pod) => pod.status?.reason === 'Evicted').length, 2);
+  assert.equal(asks(observe(of, rare)).runs, '1 of a');
+});
+
 test('more disk, or a new commit, starts it again', () => {
   const { deployment } = asks(observe(app({}, only), evicted(app({}, only), 2, 60)));
   const { pods } = evicted(app({}, only), 2, 60);
