@@ -19,7 +19,7 @@ import type { Fetcher } from './fetch/fetcher.ts';
 import { Gate } from './gate.ts';
 import { toolMetrics } from './metrics.ts';
 import { ModelSpender } from './model-spender.ts';
-import { Jobs } from './jobs/jobs.ts';
+import { Jobs, type JobsOptions } from './jobs/jobs.ts';
 import { limitsOf, payersOf, type PayerFor } from './payers.ts';
 import { toolRegistry } from './registry.ts';
 import { Replays } from './replays.ts';
@@ -44,6 +44,8 @@ export interface ToolsOptions {
   readonly operations?: Offer['operations'] | undefined;
   /** Makes the tools; default all of the registry. */
   readonly make?: (services: ToolServices) => readonly Tool[];
+  /** For tests: times of jobs, which are long. */
+  readonly jobTimes?: Pick<JobsOptions, 'leaseMs' | 'pollMs'>;
 }
 
 export interface Tools {
@@ -97,10 +99,10 @@ interface JobParts {
 }
 
 /** Works on jobs as soon as there are books, in which they are kept as well. */
-function startJobs({ models: { books }, log }: ToolsOptions, { runner, toolbox, anonymous }: JobParts): Jobs {
+function startJobs({ models: { books }, log, jobTimes }: ToolsOptions, { runner, toolbox, anonymous }: JobParts): Jobs {
   const tools = toolbox.tools.filter(({ long }) => long === true).map(({ name }) => name);
   const jobs = new Jobs({
-    log, tools, anonymous, database: () => books.get().database,
+    ...jobTimes, log, tools, anonymous, database: () => books.get().database,
     work: ({ id, tool, input, payer, session, signal, report, announce }) =>
       runner.run({ tool: toolbox.get(tool), input, payer, session, via: 'job', id, signal: () => signal, log: log.child({ job: id }), report, announce }),
   });

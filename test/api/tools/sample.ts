@@ -7,8 +7,10 @@ import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
 import { startModels, type Models } from '../../../api/models/start.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
+import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
-import { startTools, type Tools } from '../../../api/tools/start.ts';
+import type { ToolServices } from '../../../api/tools/services.ts';
+import { startTools, type Tools, type ToolsOptions } from '../../../api/tools/start.ts';
 import { createWorkers } from '../../../api/tools/workers/pool.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
@@ -28,18 +30,23 @@ export interface ToolSample {
 export interface ToolSampleOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly tools?: readonly Tool[];
+  /** Makes the tools, in place of `tools`. */
+  readonly make?: (services: ToolServices) => readonly Tool[];
+  readonly fetcher?: Fetcher;
+  /** Times of jobs. */
+  readonly jobTimes?: ToolsOptions['jobTimes'];
   readonly baseUrl?: string;
 }
 
 /** Without DATABASE_URL in the environment there are no books. */
-export async function sampleToolApp({ environment = {}, tools: made = sampleTools, baseUrl = usualBaseUrl }: ToolSampleOptions = {}): Promise<ToolSample> {
+export async function sampleToolApp({ environment = {}, tools: made = sampleTools, make = () => made, fetcher = new GuardedFetcher(), jobTimes = {}, baseUrl = usualBaseUrl }: ToolSampleOptions = {}): Promise<ToolSample> {
   const registry = new Registry();
   const modelSettings = readModelSettings(environment);
   const models = startModels({ settings: modelSettings, callerSalt: 'salt', baseUrl, registry, log: silent, findApp: () => undefined });
   await models.ready;
   const workers = createWorkers();
   const tools = startTools({
-    settings: readToolSettings(environment), modelSettings, models, baseUrl, registry, log: silent, workers, fetcher: new GuardedFetcher(), apps: () => [], make: () => made,
+    settings: readToolSettings(environment), modelSettings, models, baseUrl, registry, log: silent, workers, fetcher, apps: () => [], make, jobTimes,
   });
   const endpoints = [...models.endpoints, ...tools.endpoints];
   const app = createApp({
