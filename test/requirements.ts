@@ -78,6 +78,8 @@ export const requirements: readonly Requirement[] = [
   requirement('tools.session', '4', 'The query parameter s is taken with every tool.'),
   requirement('tools.web-search', '4', 'web_search takes query and answers titles, URLs and snippets.'),
   requirement('tools.compare-models', '4', 'compare_models behaves as POST /api/compare does.'),
+  requirement('tools.convert-to-pdf', '4', 'convert_to_pdf makes a PDF, which raw=1 answers with.'),
+  requirement('tools.screenshot', '4', 'screenshot, one of the 22, answers with a picture of a page.'),
   requirement('tools.list-apps', '4', 'list_apps lists the hosted apps.'),
 
   requirement('transcribe.url', '4', 'transcribe_audio takes url, the public address of a recording, fetches it and transcribes it.'),

@@ -3,6 +3,7 @@ import { askModelTool } from './ask-model.ts';
 import { checkGrammarTool } from './check-grammar.ts';
 import { compareModelsTool } from './compare-models.ts';
 import { convertImageTool } from './convert-image.ts';
+import { convertToPdfTool } from './convert-to-pdf.ts';
 import { deepResearchTool } from './deep-research.ts';
 import { extractPdfTool } from './extract-pdf.ts';
 import { fetchPageTool } from './fetch-page.ts';
@@ -14,6 +15,7 @@ import { memoryTool } from './memory.ts';
 import { ocrImageTool } from './ocr-image.ts';
 import { renderDiagramTool } from './render-diagram.ts';
 import { runCodeTool } from './run-code.ts';
+import { screenshotTool } from './screenshot.ts';
 import type { ToolServices } from './services.ts';
 import type { Tool } from './tool.ts';
 import { transcribeAudioTool } from './transcribe-audio.ts';
@@ -27,6 +29,7 @@ const makers: readonly ((services: ToolServices) => Tool)[] = [
   renderDiagramTool,
   checkGrammarTool,
   transcribeAudioTool,
+  convertToPdfTool,
   translateTextTool,
   askModelTool,
   compareModelsTool,
@@ -34,6 +37,7 @@ const makers: readonly ((services: ToolServices) => Tool)[] = [
   deepResearchTool,
   makeSlidesTool,
   memoryTool,
+  screenshotTool,
   ocrImageTool,
   makeChartTool,
   extractPdfTool,

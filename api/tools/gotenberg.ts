@@ -1,0 +1,67 @@
+// Asks Gotenberg to print or picture something, and tells why it could not in words for the caller.
+import { Problem } from '../../lib/problem.ts';
+import { askService, type ServiceAnswer } from './ask-service.ts';
+import type { ServiceUrls } from './backing.ts';
+import { fetchFailed, urlRefused } from './fetch/problems.ts';
+import { toolBusy, toolFailed, toolLimit, unprocessable } from './problems.ts';
+
+export interface GotenbergRequest {
+  /** Below /forms, like /chromium/convert/html. */
+  readonly form: string;
+  readonly fields: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly file?: { readonly name: string; readonly bytes: Uint8Array };
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+}
+
+/** Longer than Gotenberg itself gives one request (charts/moorage/files/gotenberg-flags), so that its own words are heard. */
+const timeoutMs = 55_000;
+
+/** @throws Problem (service-off, tool-failed, tool-limit, tool-busy, fetch-failed, url-refused, unprocessable) */
+export async function askGotenberg(urls: ServiceUrls, { form, fields, file, maxBytes, signal }: GotenbergRequest): Promise<Uint8Array> {
+  const { body, contentType } = await multipart(fields, file);
+  const answer = await askService(urls, 'gotenberg', { path: `/forms${form}`, method: 'POST', headers: { 'content-type': contentType }, body, maxBytes, timeoutMs, signal });
+  if (answer.status !== 200) throw failure(answer);
+  if (answer.bytes.length === 0) throw new Problem(toolFailed, 'Gotenberg answered with an empty file');
+  return answer.bytes;
+}
+
+async function multipart(fields: GotenbergRequest['fields'], file: GotenbergRequest['file']): Promise<{ body: Uint8Array; contentType: string }> {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) if (value !== undefined) form.append(name, String(value));
+  if (file !== undefined) form.append('files', new Blob([new Uint8Array(file.bytes)]), file.name);
+  // A form is written out by what would send it.
+  const written = new Response(form);
+  return { body: await written.bytes(), contentType: written.headers.get('content-type') ?? '' };
+}
+
+/** What Gotenberg says, by the beginning of its words where one status has several meanings. */
+const badRequests: readonly [pattern: RegExp, problem: (said: RegExpExecArray) => Problem][] = [
+  [/net::ERR_TUNNEL_CONNECTION_FAILED/, () => new Problem(fetchFailed, 'the page could not be loaded: its server cannot be reached, or it leads to where nothing is fetched from')],
+  [/net::(ERR_[A-Z_]+)/, ([, code = '']) => new Problem(fetchFailed, `the page could not be loaded: the browser says ${code}`)],
+  [/password-protected/, () => new Problem(unprocessable, 'the document is locked with a password')],
+  [/page ranges/, () => new Problem(unprocessable, 'pages: there are no such pages in it')],
+  [/^LibreOffice/, () => new Problem(unprocessable, 'the document cannot be converted: it is broken, or holds something that LibreOffice does not know')],
+  [/failed to print/, () => new Problem(unprocessable, 'the page is too large to be printed')],
+];
+
+function failure({ status, bytes }: ServiceAnswer): Problem {
+  const words = new TextDecoder().decode(bytes.subarray(0, 2_000));
+  if (status === 400 || /^LibreOffice failed/.test(words)) return badRequest(words);
+  const problem = {
+    403: () => new Problem(urlRefused, 'it leads to where nothing is fetched from'),
+    409: () => new Problem(fetchFailed, `the page answered with ${/\b\d{3}\b/.exec(words)?.[0] ?? 'an error'}`),
+    413: () => new Problem(toolLimit, 'the document is larger than Gotenberg takes'),
+    429: () => new Problem(toolBusy, 'Gotenberg has as much to do as it takes at once; try again in 5 s', { headers: { 'retry-after': '5' } }),
+    503: () => new Problem(toolLimit, 'it took longer than one call may; a script that does not end or that asks something, or a very long document, does that'),
+  }[status];
+  return problem?.() ?? new Problem(toolFailed, `Gotenberg answered with status ${status}`);
+}
+
+function badRequest(words: string): Problem {
+  for (const [pattern, problem] of badRequests) {
+    const said = pattern.exec(words);
+    if (said !== null) return problem(said);
+  }
+  return new Problem(toolFailed, 'Gotenberg did not take the request', { cause: new Error(words) });
+}
