@@ -35,7 +35,7 @@ export class Calls {
   /** @throws ProtocolError for a name that no tool has; all else that can go wrong is a result with `isError`. */
   async call({ params }: CallToolRequest, mcp: ServerContext, context: Omit<RequestContext, 'mediaType'>): Promise<CallToolResult> {
     const { name, arguments: given = {} } = params;
-    const called = this.#options.more.find(name) ?? this.#find(name);
+    const called = await this.#options.more.find(name) ?? this.#find(name);
     try {
       if ('run' in called) return await this.#answer(called, given, mcp, context);
       return await called.call({ given, context, signal: AbortSignal.any([mcp.mcpReq.signal, context.signal]) });

@@ -12,7 +12,7 @@ export interface MoreTools {
   /** All that there are now, in a steady order. Waits for nobody. */
   list(): readonly ListedTool[];
   /** One of them. What can go wrong with its call is thrown as a Problem. */
-  find(name: string): { call(call: MoreCall): Promise<CallToolResult> } | undefined;
+  find(name: string): Promise<{ call(call: MoreCall): Promise<CallToolResult> } | undefined>;
 }
 
-export const noMoreTools: MoreTools = { list: () => [], find: () => undefined };
+export const noMoreTools: MoreTools = { list: () => [], find: () => Promise.resolve(undefined) };

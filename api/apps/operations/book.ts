@@ -72,12 +72,17 @@ export class OperationBook {
       .flatMap((target) => (this.of(target)?.operations ?? []).map((operation) => ({ target, operation })));
   }
 
-  find(name: string): { readonly target: Target; readonly operation: Operation } | undefined {
+  /** Waits for an app that has yet to be asked: a caller may know of its operations from another replica. */
+  async find(name: string): Promise<{ readonly target: Target; readonly operation: Operation } | undefined> {
     const [slug = '', operationName] = name.split('.', 2);
     // Names without a dot are of our own tools.
     const target = operationName === undefined ? undefined : this.#options.directory.find(slug);
-    const operation = target === undefined ? undefined : this.of(target)?.operations.find((one) => one.name === name);
-    return target === undefined || operation === undefined ? undefined : { target, operation };
+    if (target?.described === undefined) return undefined;
+    const { described } = target;
+    const known = (): Operation | undefined => this.of(target)?.operations.find((one) => one.name === name);
+    if (known() === undefined && this.#isDue(target, described)) await (this.#asking.get(slug) ?? this.#ask(target, described));
+    const operation = known();
+    return operation === undefined ? undefined : { target, operation };
   }
 
   get count(): number {
@@ -97,7 +102,7 @@ export class OperationBook {
     for (const slug of this.#entries.keys()) if (!slugs.has(slug)) this.#entries.delete(slug);
     for (const { target, described } of offering) {
       if (this.#asking.size >= mostAtOnce) return;
-      if (!this.#asking.has(target.slug) && this.#isDue(target, described)) this.#ask(target, described);
+      if (!this.#asking.has(target.slug) && this.#isDue(target, described)) void this.#ask(target, described);
     }
   }
 
@@ -106,10 +111,11 @@ export class OperationBook {
     return entry === undefined || entry.key !== keyOf(target, described) || entry.dueAt <= Date.now();
   }
 
-  #ask(target: Target, described: Described): void {
+  #ask(target: Target, described: Described): Promise<void> {
     const asking = this.#learn(target, described).then((entry) => { this.#entries.set(target.slug, entry); })
       .finally(() => { this.#asking.delete(target.slug); });
     this.#asking.set(target.slug, asking);
+    return asking;
   }
 
   async #learn(target: Target, described: Described): Promise<Entry> {

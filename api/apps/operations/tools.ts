@@ -32,8 +32,8 @@ export function operationTools({ book, calls, courier, payerFor }: OperationTool
   const price = formatMoney(calls.price);
   return {
     list: () => book.all().map(({ target, operation }) => listed(target, operation, price)),
-    find(name) {
-      const found = book.find(name);
+    async find(name) {
+      const found = await book.find(name);
       if (found === undefined) return undefined;
       const { target, operation } = found;
       return {

@@ -286,3 +286,17 @@ test('a client that follows pages sees every tool once', async () => {
   assert.equal(new Set(all).size, all.length);
   assert.match((await post('nonsense')).error ?? '', /cursor/);
 });
+
+test('an operation that another replica has listed already is found, and its app is asked once', async () => {
+  const slow = await sampleAppsServer({ asking: { everyMs: 3_600_000 } });
+  let questions = 0;
+  await slow.host('fresh', (request, response) => {
+    if (request.url === '/openapi.json') questions += 1;
+    described({ openapi: '3.1.0', paths: { '/a': { get: { operationId: 'a' } } } })(request, response);
+  }, (app) => withAgents(app));
+  const found = await Promise.all(['fresh.a', 'fresh.a', 'fresh.none', 'fresh', 'none.a'].map(async (name) => (await slow.apps.more.find(name)) !== undefined));
+  assert.deepEqual(found, [true, true, false, false, false]);
+  assert.equal(await slow.apps.more.find('fresh.none'), undefined);
+  assert.equal(questions, 1);
+  await slow.stop();
+});
