@@ -144,7 +144,9 @@ export const values = z.strictObject({
     trustedProxies: z.array(cidr).default([]).describe('Addresses whose X-Forwarded-For is believed: those of the pods of the gateway.'),
     callerSaltSecret: optional(name).default('').describe('Secret with the key salt (32 characters or more) that hashes callers. Empty: one is made once and kept. Set it where the chart is rendered without a cluster (GitOps).'),
     drainSeconds: z.int().min(0).max(300).default(10).describe('After SIGTERM, how long requests are still served while the endpoint is taken away.'),
-  }).prefault({ replicas: 2, resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '512Mi' } } }),
+  })
+    // Tools work in processes of their own beside it: they share what is left of the limit after 512 Mi.
+    .prefault({ replicas: 2, resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '1536Mi' } } }),
   models: models.prefault({}).describe('Asking models: ask, compare, and /v1 for hosted apps.'),
   database: database.prefault({}).describe('Where the ledger is kept.'),
   postgres: postgres.prefault({}),

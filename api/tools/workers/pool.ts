@@ -1,6 +1,7 @@
-// A small pool of worker processes: so many at once, a bounded queue before them, idle ones kept for the next task of their module.
+// A small pool of worker processes: so many at once, within a budget of memory, a bounded queue before them, idle ones kept for the next task of their module.
 import { Problem } from '../../../lib/problem.ts';
-import { toolBusy } from '../problems.ts';
+import { toolBusy, toolLimit } from '../problems.ts';
+import { memoryBudgetMb, ownMemoryMb } from './memory-budget.ts';
 import { keyOf, WorkerProcess, type ProcessOptions } from './worker-process.ts';
 import type { WorkerTask, Workers } from './workers.ts';
 
@@ -13,9 +14,15 @@ export interface PoolOptions {
   readonly idle?: number;
   /** How long they are kept; default 60 000. */
   readonly idleMs?: number;
+  /** Memory of all processes together, in MB; default what the container's limit leaves beside the API. */
+  readonly budgetMb?: number;
 }
 
+/** Between two looks at the memory of processes, while some work. */
+const lookMs = 100;
+
 interface Waiter {
+  readonly memoryMb: number;
   readonly start: () => void;
   readonly refuse: (reason: unknown) => void;
 }
@@ -33,10 +40,15 @@ class WorkerPool implements Workers {
   readonly #idle: WorkerProcess[] = [];
   readonly #busy = new Set<WorkerProcess>();
   readonly #sweep: NodeJS.Timeout;
+  readonly #budgetMb: number;
   #running = 0;
+  /** What the tasks that run may take, by their own word. */
+  #promisedMb = 0;
+  #look: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor({ size = 2, waiting = 64, idle = 3, idleMs = 60_000 }: PoolOptions) {
+  constructor({ size = 2, waiting = 64, idle = 3, idleMs = 60_000, budgetMb = memoryBudgetMb() }: PoolOptions) {
+    this.#budgetMb = budgetMb;
     this.#size = size;
     this.#mostWaiting = waiting;
     this.#mostIdle = idle;
@@ -45,7 +57,7 @@ class WorkerPool implements Workers {
   }
 
   async run({ module, input, timeoutMs = 20_000, memoryMb = 256, quickStart = false, signal }: WorkerTask): Promise<unknown> {
-    await this.#place(signal);
+    await this.#place(memoryMb, signal);
     const worker = this.#take({ module, memoryMb, quickStart });
     this.#busy.add(worker);
     try {
@@ -53,43 +65,82 @@ class WorkerPool implements Workers {
     } finally {
       this.#busy.delete(worker);
       this.#keep(worker);
-      this.#leave();
+      this.#leave(memoryMb);
     }
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#sweep);
+    clearInterval(this.#look);
     for (const waiter of this.#waiting.splice(0)) waiter.refuse(busy('this replica is about to end'));
     await Promise.all([...this.#busy, ...this.#idle.splice(0)].map((worker) => worker.end()));
   }
 
   /** Waits for a place among those that run. */
-  async #place(signal: AbortSignal | undefined): Promise<void> {
+  async #place(memoryMb: number, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted();
     if (this.#closed) throw busy('this replica is about to end');
-    if (this.#running < this.#size) {
-      this.#running += 1;
+    if (this.#waiting.length === 0 && this.#fits(memoryMb)) {
+      this.#enter(memoryMb);
       return;
     }
-    if (this.#waiting.length >= this.#mostWaiting) throw busy(`${this.#size} calls are being worked on and ${this.#mostWaiting} wait already`);
+    if (this.#waiting.length >= this.#mostWaiting) throw busy(`${this.#running} calls are being worked on and ${this.#mostWaiting} wait already`);
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    const waiter: Waiter = { start: () => { resolve(undefined); }, refuse: reject };
+    const waiter: Waiter = { memoryMb, start: () => { resolve(undefined); }, refuse: reject };
     const leave = (): void => {
       const at = this.#waiting.indexOf(waiter);
       if (at >= 0) this.#waiting.splice(at, 1);
       reject(signal?.reason);
+      this.#startNext();
     };
     this.#waiting.push(waiter);
     signal?.addEventListener('abort', leave, { once: true });
     await promise.finally(() => signal?.removeEventListener('abort', leave));
   }
 
-  /** Hands the place to the next, or gives it back. */
-  #leave(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#running -= 1;
-    else next.start();
+  /** A task that may take more than there is in all runs alone. */
+  #fits(memoryMb: number): boolean {
+    return this.#running < this.#size && (this.#running === 0 || this.#promisedMb + memoryMb <= this.#budgetMb);
+  }
+
+  #enter(memoryMb: number): void {
+    this.#running += 1;
+    this.#promisedMb += memoryMb;
+    this.#look ??= setInterval(() => { this.#watch(); }, lookMs).unref();
+  }
+
+  /** Gives the place back, and starts those who wait, in their order, as long as they fit. */
+  #leave(memoryMb: number): void {
+    this.#running -= 1;
+    this.#promisedMb -= memoryMb;
+    this.#startNext();
+    if (this.#running > 0) return;
+    clearInterval(this.#look);
+    this.#look = undefined;
+  }
+
+  #startNext(): void {
+    for (let next = this.#waiting[0]; next !== undefined && this.#fits(next.memoryMb); next = this.#waiting[0]) {
+      this.#waiting.shift();
+      this.#enter(next.memoryMb);
+      next.start();
+    }
+  }
+
+  /** What a task says that it may take does not bound native memory well: when all is too much, idle processes go, then the one that has most. */
+  #watch(): void {
+    const having = [...this.#idle, ...this.#busy].map((worker) => ({ worker, has: ownMemoryMb(worker.pid) }));
+    let total = having.reduce((sum, { has }) => sum + has, 0);
+    for (const { worker, has } of having) {
+      if (total <= this.#budgetMb || this.#busy.has(worker)) continue;
+      this.#idle.splice(this.#idle.indexOf(worker), 1);
+      worker.kill();
+      total -= has;
+    }
+    if (total <= this.#budgetMb) return;
+    const most = having.filter(({ worker }) => this.#busy.has(worker)).sort((a, b) => b.has - a.has)[0];
+    most?.worker.kill(tooMuch(most.worker, most.has));
   }
 
   #take(options: ProcessOptions): WorkerProcess {
@@ -113,6 +164,11 @@ class WorkerPool implements Workers {
     const before = performance.now() - this.#idleMs;
     while (this.#idle[0] !== undefined && (this.#idle[0].freeSince < before || !this.#idle[0].usable)) this.#idle.shift()?.kill();
   }
+}
+
+function tooMuch({ memoryMb }: WorkerProcess, has: number): Problem {
+  if (has <= memoryMb) return busy('the calls that are being worked on need more memory than this replica has for them, and this one was ended; try again in 5 s');
+  return new Problem(toolLimit, `the work needed more than ${memoryMb} MB of memory and was ended`, { members: { limit: 'memory', limit_mb: memoryMb } });
 }
 
 function busy(why: string): Problem {

@@ -37,6 +37,7 @@ export class WorkerProcess {
   #stderr = '';
   #usable = true;
   #killed = false;
+  #endedFor: Problem | undefined;
 
   constructor(options: ProcessOptions) {
     const { module, memoryMb, quickStart } = options;
@@ -54,6 +55,14 @@ export class WorkerProcess {
     // Work of strangers waits for the work of the API.
     if (this.#child.pid !== undefined) setPriority(this.#child.pid, 5);
     this.#rest();
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  get memoryMb(): number {
+    return this.#memoryMb;
   }
 
   /** Whether it can take a task. */
@@ -94,8 +103,10 @@ export class WorkerProcess {
     }
   }
 
-  kill(): void {
+  /** `why`: what is told to who waits for its work. */
+  kill(why?: Problem): void {
     this.#usable = false;
+    this.#endedFor ??= why;
     this.#killed = true;
     this.#child.kill('SIGKILL');
   }
@@ -121,6 +132,7 @@ export class WorkerProcess {
   }
 
   #death(code: number | null, by: string | null): Problem {
+    if (this.#endedFor !== undefined) return this.#endedFor;
     if (this.#killed) return new Problem(toolBusy, 'this replica is about to end', { headers: { 'retry-after': '5' } });
     if (by === 'SIGKILL' || outOfMemory.test(this.#stderr)) return this.#tooMuch();
     return new Problem(toolFailed, 'what works on this input crashed', { cause: new Error(`worker ended by ${by ?? `code ${code ?? '?'}`}: ${this.#stderr}`) });

@@ -4,6 +4,7 @@ import { after, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
+import { memoryBudgetMb } from '../../../../api/tools/workers/memory-budget.ts';
 import { createWorkers } from '../../../../api/tools/workers/pool.ts';
 
 const module = new URL('modules/deeds.ts', import.meta.url);
@@ -107,4 +108,38 @@ test('idle processes are ended after a while, and beyond their number', async ()
   const pids = await Promise.all([64, 65].map(async (memoryMb) => identity.parse(await workers.run({ module, memoryMb, input: { deed: 'process' } })).pid));
   while (pids.some(alive)) await sleep(50);
   await workers.close();
+});
+
+describe('memory that workers share', () => {
+  const time = z.object({ from: z.number(), to: z.number() });
+
+  test('tasks that may take more together than there is run one after the other, others at once', async () => {
+    const workers = createWorkers({ size: 2, budgetMb: 300 });
+    const times = async (memoryMb: number, ms: number): Promise<z.output<typeof time>[]> => {
+      const tasks = [1, 2].map(() => workers.run({ module, input: { deed: 'times', value: ms }, memoryMb }));
+      return (await Promise.all(tasks)).map((one) => time.parse(one)).sort((a, b) => a.from - b.from);
+    };
+    const [first, second] = await times(200, 100);
+    assert.ok((first?.to ?? 0) <= (second?.from ?? 0));
+    // The processes are there already now, so these begin together.
+    await Promise.all([1, 2].map(() => workers.run({ module, input: { deed: 'sleep', value: 300 }, memoryMb: 100 })));
+    const [one, other] = await times(100, 2_000);
+    assert.ok((other?.from ?? 0) < (one?.to ?? 0));
+    // More than there is in all: alone.
+    assert.equal(await workers.run({ module, input: { deed: 'echo', value: 1 }, memoryMb: 512 }), 1);
+    await workers.close();
+  });
+
+  test('a task that takes more than there is for all is ended, and the next one works', async () => {
+    const workers = createWorkers({ size: 2, budgetMb: 250 });
+    await assert.rejects(workers.run({ module, input: { deed: 'grow', value: 600 }, memoryMb: 128 }), problem('tool-limit', /more than 128 MB of memory/));
+    await assert.rejects(workers.run({ module, input: { deed: 'grow', value: 600 }, memoryMb: 1_024 }), problem('tool-busy', /more memory than this replica has/));
+    assert.equal(await workers.run({ module, input: { deed: 'echo', value: 1 }, memoryMb: 128 }), 1);
+    await workers.close();
+  });
+
+  test('the budget is what the limit of the container leaves', () => {
+    const mb = 1_048_576;
+    assert.deepEqual([0, 2 ** 63, 1_536 * mb, 512 * mb].map(memoryBudgetMb), [1_024, 1_024, 1_024, 256]);
+  });
 });

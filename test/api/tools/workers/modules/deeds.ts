@@ -21,6 +21,9 @@ const deeds = {
   environment: () => Object.keys(process.env),
   loop: () => { for (;;); },
   sleep: (ms: unknown) => sleep(Number(ms)),
+  times: async (ms: unknown) => { const from = Date.now(); await sleep(Number(ms)); return { from, to: Date.now() }; },
+  /** Native memory, a little at a time, and then holds it. */
+  grow: async (mb: unknown) => { const list: Buffer[] = []; while (list.length < Number(mb) / 10) { list.push(Buffer.alloc(10_485_760, 1)); await sleep(20); } await sleep(20_000); return list.length; },
   refuse: () => { throw new Problem(unprocessable, 'line 3 is wrong', { members: { line: 3 } }); },
   fail: () => { throw new TypeError('a fault of the module'); },
   leave: () => process.exit(3),

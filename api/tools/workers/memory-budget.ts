@@ -1,0 +1,26 @@
+// Memory that all worker processes share: how much there is, and what each has of it. Whatever ends the pod for its memory would end the API too.
+import { readFileSync } from 'node:fs';
+
+const mb = 1_048_576;
+/** Left for the API's own process. */
+const ownMb = 512;
+const leastMb = 256;
+/** Where nothing limits this process. */
+const usualMb = 1_024;
+
+/** What the limit of the container leaves, in MB. */
+export function memoryBudgetMb(constrained = process.constrainedMemory()): number {
+  // Without a limit the system tells a number that no machine has.
+  if (constrained === 0 || constrained > 2 ** 50) return usualMb;
+  return Math.max(leastMb, Math.floor(constrained / mb) - ownMb);
+}
+
+/** What a process has for itself alone, in MB: not the program's pages, which all share. 0 for one that is gone, or where this is not Linux. */
+export function ownMemoryMb(pid: number | undefined): number {
+  try {
+    const status = readFileSync(`/proc/${pid ?? 0}/status`, 'utf8');
+    return Number(/^RssAnon:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1_024;
+  } catch {
+    return 0;
+  }
+}
