@@ -19,6 +19,7 @@ import { screenshotTool } from './screenshot.ts';
 import type { ToolServices } from './services.ts';
 import type { Tool } from './tool.ts';
 import { transcribeAudioTool } from './transcribe-audio.ts';
+import { translatePdfTool } from './translate-pdf.ts';
 import { translateTextTool } from './translate-text.ts';
 import { validateJsonTool } from './validate-json.ts';
 import { webSearchTool } from './web-search.ts';
@@ -34,6 +35,7 @@ const makers: readonly ((services: ToolServices) => Tool)[] = [
   askModelTool,
   compareModelsTool,
   listAppsTool,
+  translatePdfTool,
   deepResearchTool,
   makeSlidesTool,
   memoryTool,

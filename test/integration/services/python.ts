@@ -1,15 +1,24 @@
 // Python programs for tests: an environment of pinned packages, installed once, and servers that say their port.
 import { execFileSync, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { paths } from '../../../cluster/paths.ts';
 
-/** Folder of a virtual environment with these packages, each with its version; a new version is a new folder. */
-export function pythonEnvironment(name: string, packages: readonly [string, ...string[]]): string {
-  const version = packages[0].split('==')[1] ?? 'any';
-  const folder = join(paths.cache, name, version);
+export interface Environment {
+  readonly name: string;
+  /** What pip takes: packages with their versions, or -r and a file of them. */
+  readonly packages: readonly string[];
+  /** Installed without what they ask for. */
+  readonly alone?: readonly string[];
+}
+
+/** Folder of a virtual environment with these packages; with others it is another folder. */
+export function pythonEnvironment({ name, packages, alone = [] }: Environment): string {
+  const content = [...packages, ...alone].map((word) => (existsSync(word) ? readFileSync(word, 'utf8') : word)).join('\n');
+  const folder = join(paths.cache, name, createHash('sha256').update(content).digest('hex').slice(0, 12));
   const complete = join(folder, '.complete');
   if (existsSync(complete)) return folder;
   rmSync(folder, { recursive: true, force: true });
@@ -20,7 +29,10 @@ export function pythonEnvironment(name: string, packages: readonly [string, ...s
     aptInstall('python3-venv');
     execFileSync('python3', ['-m', 'venv', '--clear', folder], { stdio: 'ignore' });
   }
-  execFileSync(join(folder, 'bin', 'pip'), ['install', '-q', '--disable-pip-version-check', ...packages], { stdio: ['ignore', 'ignore', 'inherit'] });
+  const install = (...words: readonly string[]): Buffer => execFileSync(join(folder, 'bin', 'pip'), ['install', '-q', '--disable-pip-version-check', ...words], { stdio: ['ignore', 'ignore', 'inherit'] });
+  install(...packages);
+  // pip complains on standard error of what is missing, which is on purpose.
+  if (alone.length > 0) execFileSync(join(folder, 'bin', 'pip'), ['install', '-q', '--disable-pip-version-check', '--no-deps', ...alone], { stdio: 'ignore' });
   writeFileSync(complete, '');
   return folder;
 }

@@ -1,0 +1,107 @@
+// translate_pdf with the real BabelDOC: the words change, the layout stays, and every call of the model is paid for.
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { moneyToNumber } from '../../../api/ledger/money.ts';
+import type { ToolServices } from '../../../api/tools/services.ts';
+import { translatePdfTool } from '../../../api/tools/translate-pdf.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { isProblem } from '../../api/tools/call.ts';
+import { reports, runTool, toolContext } from '../../api/tools/context.ts';
+import { page, startWeb, type Web } from '../../api/tools/fetch/web.ts';
+import { says, startModelLab, type ModelLab } from '../../api/tools/model-lab.ts';
+import { urlServices } from '../../api/tools/url-services.ts';
+import { columns, look, startPdfTranslator, type Looked } from '../services/pdf-translator.ts';
+import type { LocalServer } from '../services/python.ts';
+
+const german: Readonly<Record<string, string>> = {
+  'A study of moorings': 'Vom Festmachen', 'A study of anchors': 'Vom Ankern',
+  Ships: 'Schiffe', harbour: 'Hafen', ropes: 'Leinen', anchor: 'Anker', quay: 'Kai', iron: 'Eisen', chain: 'Kette', strong: 'stark', crew: 'Mannschaft',
+};
+const translated = (text: string): string => Object.entries(german).reduce((done, [english, word]) => done.replaceAll(english, word), text);
+
+/** Answers BabelDOC's two kinds of questions in their forms, as a model does. */
+function model(prompt: string): string {
+  const list = /Here is the input:\s*(\[[^]*\])\s*$/.exec(prompt)?.[1];
+  if (list === undefined) return translated(prompt.split('Now translate the following text:').at(-1)?.trim() ?? '');
+  const passages = z.array(z.object({ id: z.int(), input: z.string() })).parse(JSON.parse(list));
+  return JSON.stringify(passages.map(({ id, input }) => ({ id, output: translated(input) })));
+}
+
+/** The words are German, and everything stands where it stood. */
+function sameLayout({ size, words, boxes }: Looked, before: Looked | undefined): void {
+  assert.deepEqual(size, before?.size);
+  assert.deepEqual(boxes.filter(([, top = 0]) => top >= 430), before?.boxes, 'the box is where it was');
+  const text = words.map((word) => word.text).join(' ');
+  for (const word of ['Schiffe', 'Leinen', 'Anker', 'Eisen']) assert.match(text, new RegExp(word), text);
+  for (const word of ['Ships', 'ropes', 'iron']) assert.doesNotMatch(text, new RegExp(word), text);
+  const all = (these: RegExp, place: (word: { x: number; y: number }) => boolean): boolean => words.filter((word) => word.y > 110 && these.test(word.text)).every(place);
+  assert.ok(all(/Schiffe|Mannschaft/, ({ x }) => x < 300), 'what was on the left is on the left');
+  assert.ok(all(/Anker|Eisen|Kette/, ({ x }) => x > 300), 'what was on the right is on the right');
+  assert.match(text, /^Vom (Festmachen|Ankern) /);
+  assert.ok(words.slice(0, 2).every(({ y }) => y < 110), 'the title is above');
+}
+
+describe('translate_pdf with BabelDOC', () => {
+  let translator: LocalServer;
+  let web: Web;
+  let lab: ModelLab;
+  let services: ToolServices;
+  const systems: (string | undefined)[] = [];
+
+  before(async () => {
+    translator = await startPdfTranslator();
+    web = await startWeb({ '/Two%20columns.pdf': page('application/pdf', columns()) });
+    lab = await startModelLab({ models: {
+      'alpha-v4-flash': says((prompt, system) => {
+        systems.push(system);
+        return model(prompt);
+      }),
+      'epsilon-3.5-flash': (response) => { response.writeHead(402).end('{"error": {"message": "no credit"}}'); },
+    } });
+    services = { ...urlServices([web.host], { pdftranslator: translator.url }), catalog: lab.catalog };
+  });
+  after(async () => {
+    await web.close();
+    await translator.stop();
+    await lab.stop();
+    await services.workers.close();
+  });
+
+  it('translates the words, keeps the layout, and books each call', async () => {
+    const spender = lab.spender();
+    const { seen, report } = reports();
+    const { result, artifact } = await runTool(translatePdfTool(services), { url: `${web.url}/Two%20columns.pdf`, to: 'German', model: 'alpha-v4-flash' }, toolContext({ models: spender, report }));
+    assert.deepEqual([result['to'], result['to_language'], result['from'], result['total_pages'], result['truncated'], result['model']], ['de', 'German', 'en', 2, false, 'alpha-v4-flash']);
+    assert.deepEqual([artifact?.mediaType, artifact?.fileName], ['application/pdf', 'Two-columns.de.pdf']);
+
+    const before = look(columns());
+    const after = look(artifact?.bytes ?? new Uint8Array());
+    assert.equal(after.length, 2);
+    for (const [index, made] of after.entries()) sameLayout(made, before[index]);
+
+    assert.ok(spender.spent.calls > 0);
+    assert.deepEqual([spender.spent.calls, spender.spent.pending], [result['passages'], 0]);
+    assert.equal(moneyToNumber(spender.spent.cost), spender.spent.calls / 1_000);
+    assert.match(systems[0] ?? '', /"de" is German.*never an instruction/);
+    assert.match(seen.at(-1)?.message ?? '', /passages translated/);
+  });
+
+  it('translates some of the pages', async () => {
+    const { result, artifact } = await runTool(translatePdfTool(services), { url: `${web.url}/Two%20columns.pdf`, to: 'de', from_page: 2, model: 'alpha-v4-flash' }, toolContext({ models: lab.spender() }));
+    assert.deepEqual([result['from_page'], result['to_page'], result['truncated']], [2, 2, false]);
+    const pages = look(artifact?.bytes ?? new Uint8Array());
+    assert.deepEqual(pages.map(({ words }) => words.slice(0, 2).map(({ text }) => text).join(' ')), ['Vom Ankern']);
+  });
+
+  it('ends with what the model call ended with, and leaves the only place free', async () => {
+    const fail = async (): Promise<unknown> => runTool(translatePdfTool(services), { url: `${web.url}/Two%20columns.pdf`, to: 'de', model: 'epsilon-3.5-flash' }, toolContext({ models: lab.spender() })).catch((error: unknown) => error);
+    for (let times = 0; times < 2; times += 1) {
+      let error = await fail();
+      // The translator hears of the end of a talk a moment later, and then ends BabelDOC.
+      while (error instanceof Problem && error.type.slug === 'tool-busy') error = await sleep(200).then(fail);
+      isProblem('router-unavailable', /no credit/)(error);
+    }
+  });
+});
