@@ -118,6 +118,46 @@ const database = z.strictObject({
   keepDays: z.int().min(7).default(400).describe('Days for which single uses and finished reservations are kept. The books, and so every balance, are kept for good.'),
 });
 
+const place = {
+  enabled: z.boolean().default(false).describe('Run it with the release.'),
+  url: optional(z.string().regex(/^https?:\/\//)).default('').describe('Base URL of one that runs elsewhere, instead.'),
+  namespaceLabels: labels.default({}).describe('Labels of the namespace of that one, where it is inside the cluster. Empty: it is on the public internet, on port 80, 443, 8080 or 8443.'),
+  port: port.default(80).describe('TCP port of its pods, where it is inside the cluster.'),
+};
+
+/** Like 250m of CPU and 512Mi of memory. */
+type Share = readonly [cpu: string, memory: string];
+
+/** Fields of a service behind tools: an image that runs beside the API, or the address of one elsewhere. */
+const backing = (image: string, [cpu, memory]: Share, most: Share) => ({
+  ...place,
+  image: z.string().default(image).describe('Its image.'),
+  replicas: workload.replicas.default(1),
+  resources: workload.resources.default({ requests: { cpu, memory }, limits: { cpu: most[0], memory: most[1] } }),
+});
+
+const tools = z.strictObject({
+  searxng: z.strictObject({
+    ...backing('docker.io/searxng/searxng:2026.11.2-cccbc9e15', ['100m', '256Mi'], ['1', '1Gi']),
+    secretKeySecret: optional(name).default('').describe('Secret with the key `secret` for it. Empty: one is made once and kept.'),
+  }).prefault({}).describe('SearXNG, for web_search and deep_research. It reaches the public internet.'),
+  gotenberg: z.strictObject({
+    ...backing('docker.io/gotenberg/gotenberg:8.36.0', ['250m', '512Mi'], ['2', '3Gi']),
+    proxy: z.strictObject(workload).prefault({ replicas: 1, resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { cpu: '1', memory: '512Mi' } } }).describe('The guarded proxy, through which alone its Chromium reaches the web.'),
+  }).prefault({}).describe('Gotenberg, for convert_to_pdf and screenshot. It reaches its proxy only.'),
+  languagetool: z.strictObject({
+    ...backing('docker.io/erikvl87/languagetool:6.8', ['100m', '1Gi'], ['2', '2Gi']),
+    heap: quantity.default('1Gi').describe('Most memory of Java, below the limit.'),
+  }).prefault({}).describe('LanguageTool, for check_grammar in other languages than English. It reaches nothing.'),
+  speech: z.strictObject({
+    ...backing('ghcr.io/speaches-ai/speaches:0.9.0-rc.3-cpu', ['250m', '1Gi'], ['4', '4Gi']),
+    model: z.string().min(1).default('Systran/faster-whisper-small').describe('Model that it hears with, also where url is set.'),
+    modelClaim: optional(name).default('').describe('PersistentVolumeClaim that holds the model as a Hugging Face cache does. Empty: each pod downloads it before it starts, and may reach the public internet on port 443.'),
+  }).prefault({}).describe('A speech server, for transcribe_audio. It reaches nothing but the download of its model.'),
+  pdftranslator: z.strictObject(backing('', ['250m', '1Gi'], ['2', '4Gi'])).prefault({})
+    .describe('The PDF translator, for translate_pdf. Its image is built from cluster/images/pdf-translator. It reaches nothing.'),
+});
+
 export const values = z.strictObject({
   baseDomain: z.string().regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/).max(200).describe('The API answers at https://<baseDomain>, an app at https://<app>.<baseDomain>.'),
   externalPort: port.default(443).describe('Port in the addresses that people see.'),
@@ -147,6 +187,7 @@ export const values = z.strictObject({
   })
     // Tools work in processes of their own beside it: they share what is left of the limit after 512 Mi.
     .prefault({ replicas: 2, resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '1536Mi' } } }),
+  tools: tools.prefault({}).describe('Services behind tools. A tool whose service is neither enabled nor has a url says so.'),
   models: models.prefault({}).describe('Asking models: ask, compare, and /v1 for hosted apps.'),
   database: database.prefault({}).describe('Where the ledger is kept.'),
   postgres: postgres.prefault({}),

@@ -172,9 +172,9 @@ test('the operator reads every setting that the chart gives it', () => {
 });
 
 test('no setting that the chart gives is one that nobody reads', () => {
-  for (const [component, files] of [['operator', ['controller/config.ts']], ['api', ['api/config.ts', 'api/models/config.ts', 'api/apps/config.ts', 'api/tools/fetch/config.ts']]] as const) {
+  for (const [component, files] of [['operator', ['controller/config.ts']], ['api', ['api/config.ts', 'api/models/config.ts', 'api/apps/config.ts', 'api/tools/config.ts', 'api/tools/fetch/config.ts']]] as const) {
     const text = files.map((file) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')).join('\n');
-    const unread = Object.keys(environmentOf(full, component)).filter((name) => name.startsWith('MOORAGE_') && !text.includes(`  ${name}:`));
+    const unread = Object.keys(environmentOf(full, component)).filter((name) => name.startsWith('MOORAGE_') && !text.includes(` ${name}:`));
     assert.deepEqual(unread, [], `not in ${files.join()}`);
   }
 });

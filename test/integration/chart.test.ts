@@ -47,6 +47,15 @@ async function admissionIsOn(): Promise<void> {
   assert.fail('the admission policy was not enforced');
 }
 
+test('takes the services behind tools', async () => {
+  const enabled = { enabled: true };
+  const tools = { searxng: enabled, gotenberg: enabled, languagetool: enabled, speech: enabled, pdftranslator: { enabled: true, image: 'registry.example.org/moorage-pdf-translator:1' } };
+  const isTheirs = ({ metadata }: { metadata: { name: string } }): boolean => Object.keys(tools).some((name) => metadata.name.startsWith(`moorage-${name}`));
+  const objects = (await render({ ...required, tools })).filter(isTheirs);
+  assert.equal(objects.length, 21);
+  await kubectlWith(server, objects, 'apply', '--server-side', '--dry-run=server');
+});
+
 test('takes all that the operator makes by the settings of the chart, from the operator', async () => {
   const { settings } = operatorConfig(environmentOf(await render(required), 'operator'));
   const run = { volumes: [{ name: 'data', path: '/data' }], secrets: [{ name: 'KEY', secret: 'keys', key: 'one' }] };
