@@ -24,7 +24,7 @@ function section(title: string, intro: string | undefined, lines: readonly strin
 
 function howToCall(site: Site): string {
   const mcp = answersAt(site, '/mcp') ? ` The same tools are offered over MCP at ${site.baseUrl}/mcp.` : '';
-  return `Each is called with GET ${site.baseUrl}/t/<tool> and query parameters, or with POST and the same fields as JSON. No client, signup or key is needed. Every answer says what it cost. raw=1 answers with the bytes of what was made.${mcp}`;
+  return `Each is called with GET ${site.baseUrl}/t/<tool> and query parameters, or with POST and the same fields as JSON. No client, signup or key is needed. Every answer says what it cost. raw=1 answers with the bytes of what was made; without it, artifact.url in the answer leads to them for an hour, without another charge.${mcp}`;
 }
 
 function toolLine(tool: Tool, site: Site): string {
