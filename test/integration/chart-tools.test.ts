@@ -115,6 +115,13 @@ test('a speech server with its model on a volume downloads nothing', async () =>
   assert.deepEqual([podOf(claimed, 'speech').initContainers, outOf(claimed, 'speech')], [undefined, []]);
 });
 
+test('the PDF translator finds the models that its image was built with', () => {
+  const dockerfile = readFileSync(new URL('../../cluster/images/pdf-translator/Dockerfile', import.meta.url), 'utf8');
+  const { containers: [container], securityContext } = podOf(full, 'pdftranslator');
+  const [, home, user, port] = [/HOME=(\S+)/, /USER (\d+)/, /EXPOSE (\d+)/].reduce<string[]>((found, pattern) => [...found, pattern.exec(dockerfile)?.[1] ?? ''], ['']);
+  assert.deepEqual([environmentOf(full, 'pdftranslator')['HOME'], String(securityContext.runAsUser), String(container?.ports[0]?.containerPort)], [home, user, port]);
+});
+
 test('an address of one elsewhere is told to the API and runs nothing', async () => {
   const objects = await render({ ...required, tools: { searxng: { enabled: true, url: 'https://search.example.org' }, gotenberg: { url: 'http://gotenberg.print.svc.cluster.local', namespaceLabels: { name: 'print' }, port: 3000 } } });
   assert.deepEqual(readToolSettings(environmentOf(objects, 'api')).urls, { searxng: 'https://search.example.org', gotenberg: 'http://gotenberg.print.svc.cluster.local' });

@@ -64,6 +64,7 @@
 {{/*
 One service: Deployment, Service and NetworkPolicy.
   root, name; values (replicas, resources, image); servicePort; user; from: the component that may reach it;
+  home: where its image keeps what it reads at run time; /tmp when left out
   health: path of its probe, or none for a mere connection; config: what a change of rolls it out
   args, command, env, mounts, volumes, init: as Kubernetes has them
   egress: rules as text, none when empty
@@ -75,7 +76,7 @@ One service: Deployment, Service and NetworkPolicy.
 {{- $probe := ternary (dict "httpGet" (dict "path" .health "port" "http")) (dict "tcpSocket" (dict "port" "http")) (not (empty .health)) -}}
 {{- $security := dict "allowPrivilegeEscalation" false "readOnlyRootFilesystem" true "capabilities" (dict "drop" (list "ALL")) -}}
 {{- $mounts := concat (list (dict "name" "tmp" "mountPath" "/tmp")) (default list .mounts) -}}
-{{- $env := concat (list (dict "name" "HOME" "value" "/tmp")) (default list .env) -}}
+{{- $env := concat (list (dict "name" "HOME" "value" (default "/tmp" .home))) (default list .env) -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
