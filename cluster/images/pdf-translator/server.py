@@ -31,6 +31,8 @@ SECONDS = float(os.environ.get("MOST_SECONDS", "1200"))
 BABELDOC = shlex.split(os.environ.get("BABELDOC", "babeldoc"))
 #: Such as --rpc-doclayout http://layout:8000, for a layout model that runs elsewhere.
 BABELDOC_ARGS = shlex.split(os.environ.get("BABELDOC_ARGS", ""))
+#: Where BabelDOC has put its models and fonts, whatever the home of this process is.
+ASSETS = os.environ.get("ASSETS", os.path.expanduser("~/.cache/babeldoc"))
 PASSAGES_AT_ONCE = "4"
 places = threading.BoundedSemaphore(int(os.environ.get("PLACES", "2")))
 
@@ -307,7 +309,7 @@ def home_in(folder):
     cache = os.path.join(folder, "home", ".cache", "babeldoc")
     os.makedirs(cache)
     for kind in ("fonts", "models", "cmap", "tiktoken"):
-        installed = os.path.expanduser(f"~/.cache/babeldoc/{kind}")
+        installed = os.path.join(ASSETS, kind)
         if os.path.isdir(installed):
             os.symlink(installed, os.path.join(cache, kind))
     return os.path.join(folder, "home")
@@ -321,4 +323,5 @@ def main():
     server.serve_forever()
 
 
-main()
+if __name__ == "__main__":
+    main()
