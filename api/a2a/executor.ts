@@ -5,6 +5,7 @@ import { AgentEvent, type AgentExecutor, type ExecutionEventBus, type RequestCon
 import { problemBody, Problem } from '../../lib/problem.ts';
 import type { RequestContext } from '../endpoint.ts';
 import { a2aPath, appPrefix } from '../discovery/agent-card.ts';
+import { callPath } from '../discovery/site.ts';
 import { internalFault, notFound } from '../problems.ts';
 import type { AgentAnswer, AgentOptions } from './calls.ts';
 import { helpText } from './help.ts';
@@ -38,7 +39,7 @@ async function answer({ offer, call }: AgentOptions, { userMessage }: A2aContext
 function aboutApp(slug: string, { apps, baseUrl }: AgentOptions['offer']): Record<string, unknown> {
   const app = apps().find((one) => one.slug === slug);
   if (app === undefined) throw new Problem(notFound, `no app ${JSON.stringify(slug.slice(0, 60))} is live; ${baseUrl}/agent-capabilities.json lists those that are`);
-  return { ...app };
+  return { ...app, call_url: `${baseUrl}${callPath.replace('{slug}', slug)}` };
 }
 
 function partsOf({ answer: given, file }: AgentAnswer): Part[] {

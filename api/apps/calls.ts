@@ -1,6 +1,7 @@
 // A metered call of an app: a place, the money, the errand. The one way for /api/projects/{slug}/call, its paths, and operations on /mcp.
 import { randomUUID } from 'node:crypto';
 import { finished } from 'node:stream/promises';
+import { Problem } from '../../lib/problem.ts';
 import { appLines } from '../ledger/accrual.ts';
 import { revenueAccount } from '../ledger/accounts.ts';
 import { zero, type Money } from '../ledger/money.ts';
@@ -9,6 +10,7 @@ import type { Payer } from '../models/payer.ts';
 import type { Quota } from '../models/quota.ts';
 import type { Cost } from '../tools/cost.ts';
 import type { Gate } from '../tools/gate.ts';
+import { toolBusy } from '../tools/problems.ts';
 import type { Brought, Courier, Errand } from './courier.ts';
 import type { Target } from './directory.ts';
 import { outcomeOf, type AppMetrics, type AppVia } from './metrics.ts';
@@ -16,6 +18,8 @@ import { outcomeOf, type AppMetrics, type AppVia } from './metrics.ts';
 export interface AppCallsOptions {
   readonly courier: Courier;
   readonly gate: Gate;
+  /** Calls of one app at once, of all callers together. */
+  readonly placesPerApp: number;
   /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there are no books */
   readonly bookings: () => Bookings;
   readonly metrics: AppMetrics;
@@ -40,6 +44,8 @@ export interface AppCall {
 
 export class AppCalls {
   readonly #options: AppCallsOptions;
+  /** Calls under way, by app; which has none is not in it. */
+  readonly #underWay = new Map<string, number>();
 
   constructor(options: AppCallsOptions) {
     this.#options = options;
@@ -75,7 +81,7 @@ export class AppCalls {
     const { gate, metrics, price } = this.#options;
     const since = performance.now();
     const latency = (): number => Math.round(performance.now() - since);
-    const leave = gate.enter(payer.owner);
+    const leave = this.#enter(target, gate.enter(payer.owner));
     let held: Held | undefined;
     try {
       held = await this.#hold(call);
@@ -90,6 +96,25 @@ export class AppCalls {
       if (held !== undefined) await this.#options.bookings().void(held);
       throw error;
     }
+  }
+
+  /** Takes a place at the app as well, so that one that is slow leaves some to the others. @throws Problem (tool-busy) */
+  #enter({ slug }: Target, leave: () => void): () => void {
+    const own = this.#underWay.get(slug) ?? 0;
+    if (own >= this.#options.placesPerApp) {
+      leave();
+      throw new Problem(toolBusy, `as many calls of ${slug} are under way as one app may have here; try again in 2 s`, { headers: { 'retry-after': '2' } });
+    }
+    this.#underWay.set(slug, own + 1);
+    let inside = true;
+    return () => {
+      leave();
+      if (!inside) return;
+      inside = false;
+      const left = (this.#underWay.get(slug) ?? 1) - 1;
+      if (left === 0) this.#underWay.delete(slug);
+      else this.#underWay.set(slug, left);
+    };
   }
 
   #hold({ target: { slug }, payer }: AppCall): Promise<Held> {

@@ -1,5 +1,5 @@
 // Carries one request to an app and brings back its answer, within limits of time and size.
-import type { Readable } from 'node:stream';
+import { pipeline, Transform, type Readable } from 'node:stream';
 import { Agent, type Dispatcher, type FormData } from 'undici';
 import { Problem } from '../../lib/problem.ts';
 import { bodyTooLarge } from '../problems.ts';
@@ -95,14 +95,17 @@ export function appPath(text: string): string | undefined {
   return host === 'app' ? `${pathname}${search}` : undefined;
 }
 
-/** A body as it comes, up to so many bytes. */
-export async function* bounded(body: ReadableStream<Uint8Array>, limit: number, over = () => tooLong(limit)): AsyncGenerator<Uint8Array, void, undefined> {
-  let length = 0;
-  for await (const chunk of body) {
-    length += chunk.length;
-    if (length > limit) throw over();
-    yield chunk;
-  }
+/** A body as it comes, up to so many bytes; `budget` may be shared by several. Who cancels what this gives ends the body at once. */
+export function limited(body: Readable, budget: { left: number }, over: () => Problem): Readable {
+  const counter = new Transform({
+    transform(chunk: Uint8Array, _encoding, callback) {
+      budget.left -= chunk.length;
+      if (budget.left < 0) callback(over());
+      else callback(null, chunk);
+    },
+  });
+  pipeline(body, counter, () => undefined);
+  return counter;
 }
 
 /** Of the body of a request. */

@@ -9,7 +9,7 @@ import { invalid } from '../validation.ts';
 import type { PayerFor } from '../tools/payers.ts';
 import { tooLarge } from './answers.ts';
 import type { AppCalls, Paid } from './calls.ts';
-import { appPath, bounded, methods, tooLong, type Brought, type Method } from './courier.ts';
+import { appPath, limited, methods, tooLong, type Brought, type Method } from './courier.ts';
 import type { Directory, Target } from './directory.ts';
 import { headersBack, headersOn } from './headers.ts';
 
@@ -61,7 +61,7 @@ function bodyOf({ headers, body, method }: Request): Readable | undefined {
   if (Number(headers.get('content-length') ?? 0) > mostRequestBytes) throw tooLong(mostRequestBytes);
   if (body === null) return undefined;
   if (method === 'GET' || method === 'HEAD') throw invalid([{ in: 'body', field: '', message: `${method} takes no body`, mend: 'leave it out, or use POST' }]);
-  return Readable.from(bounded(body as ReadableStream<Uint8Array>, mostRequestBytes));
+  return limited(Readable.fromWeb(body), { left: mostRequestBytes }, () => tooLong(mostRequestBytes));
 }
 
 function sized(target: Target, brought: Brought): Brought {
@@ -80,7 +80,7 @@ function drained({ body }: Brought): null {
 
 /** Breaks off where there is more than may be: too late for a problem, as the answer has begun. */
 function streamed({ body }: Brought, target: Target): ReadableStream {
-  return ReadableStream.from(bounded(Readable.toWeb(body) as ReadableStream<Uint8Array>, mostStreamedBytes, () => tooLarge(target.slug, mostStreamedBytes)));
+  return Readable.toWeb(limited(body, { left: mostStreamedBytes }, () => tooLarge(target.slug, mostStreamedBytes))) as ReadableStream;
 }
 
 /** What is ours to say of an answer. What strangers wrote may be opened from here in a browser: it gets an origin of its own. */

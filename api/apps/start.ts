@@ -48,7 +48,7 @@ export function startApps({ directory, settings, places, models, payerFor, worke
   const gate = new Gate(places);
   const book = new OperationBook({ directory, learn: learner({ courier, workers }), log, ...asking });
   const calls = new AppCalls({
-    courier, gate, price: settings.price, bookings: () => models.books.get().bookings, metrics: appMetrics(registry, () => ({ calls: gate.taken, operations: book.count })),
+    courier, gate, placesPerApp: Math.ceil(places.places / 2), price: settings.price, bookings: () => models.books.get().bookings, metrics: appMetrics(registry, () => ({ calls: gate.taken, operations: book.count })),
   });
   return {
     endpoints: appEndpoints({ directory, calls, payerFor }),

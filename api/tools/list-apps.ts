@@ -1,5 +1,6 @@
 // list_apps: the hosted apps that are live now.
 import { z } from 'zod';
+import { callPath } from '../discovery/site.ts';
 import type { ToolServices } from './services.ts';
 import { defineTool, type Tool } from './tool.ts';
 
@@ -9,6 +10,7 @@ const app = z.object({
   description: z.string().describe('What it does, in a line'),
   category: z.string().nullable().describe('Kind of app; null when its author gave none'),
   url: z.string().describe('Where it answers'),
+  call_url: z.string().describe('Where it is called, metered: POST {"method", "path", "query", "headers", "body"} as JSON, or any request of its own below it'),
   repo: z.string().describe('Address of its source repository'),
 });
 
@@ -37,7 +39,9 @@ export function listAppsTool(services: ToolServices): Tool {
           const text = [slug, title, description, kind, repo].join('\n').toLowerCase();
           return words.every((word) => text.includes(word));
         })
-        .map(({ slug, title, description, category: kind, url, repo }) => ({ slug, title, description, category: kind ?? null, url, repo }))
+        .map(({ slug, title, description, category: kind, url, repo }) => ({
+          slug, title, description, category: kind ?? null, url, call_url: `${services.baseUrl}${callPath.replace('{slug}', slug)}`, repo,
+        }))
         .sort((one, other) => (one.slug < other.slug ? -1 : 1));
       return Promise.resolve({ result: { apps, count: apps.length } });
     },

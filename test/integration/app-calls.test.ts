@@ -17,7 +17,7 @@ let ledger: Ledger;
 before(async () => {
   postgres = await startPostgres({ durable: false });
   sample = await sampleAppsServer({
-    environment: { DATABASE_URL: await postgres.createDatabase('apps'), MOORAGE_FREE_QUOTA_USD: '0.01', MOORAGE_APP_CALL_USD: '0.0003', MOORAGE_TOOL_CALLS: '400', MOORAGE_TOOL_CALLS_PER_CALLER: '300' },
+    environment: { DATABASE_URL: await postgres.createDatabase('apps'), MOORAGE_FREE_QUOTA_USD: '0.01', MOORAGE_APP_CALL_USD: '0.0003', MOORAGE_TOOL_CALLS: '800', MOORAGE_TOOL_CALLS_PER_CALLER: '300' },
   });
   ({ ledger } = sample.models.books.get());
   await sample.host('odd', (request, response) => {

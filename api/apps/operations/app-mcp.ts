@@ -1,8 +1,9 @@
 // Speaks MCP with an app that has an endpoint for it, by the official client; each time on a connection of its own, within limits.
 import { Client, ProtocolError, StreamableHTTPClientTransport, type CallToolResult } from '@modelcontextprotocol/client';
 import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { tooLarge } from '../answers.ts';
-import { appPath, bounded, methods, type Brought, type Courier } from '../courier.ts';
+import { appPath, limited, methods, type Brought, type Courier } from '../courier.ts';
 import type { Target } from '../directory.ts';
 import { headersOn } from '../headers.ts';
 
@@ -53,13 +54,19 @@ async function visiting<Value>(visit: McpVisit, work: (client: Client) => Promis
   } finally {
     signal.removeEventListener('abort', end);
     void working.catch(() => undefined);
-    await client.close().catch(() => undefined);
+    await leave(client, transport);
   }
+}
+
+/** Servers of 2025 keep a session until it is ended; but nobody waits long for that. */
+async function leave(client: Client, transport: StreamableHTTPClientTransport): Promise<void> {
+  if (transport.sessionId !== undefined) await Promise.race([transport.terminateSession(), sleep(1_000, undefined, { ref: false })]).catch(() => undefined);
+  await client.close().catch(() => undefined);
 }
 
 /** A fetch that goes to this app and nowhere else, whatever address it is given. */
 function courierFetch({ courier, target, id, signal, mostBytes }: McpVisit): typeof fetch {
-  let left = mostBytes;
+  const budget = { left: mostBytes };
   return async (input, init = {}) => {
     const url = new URL(input instanceof Request ? input.url : input);
     const brought = await courier.carry(target, {
@@ -67,20 +74,13 @@ function courierFetch({ courier, target, id, signal, mostBytes }: McpVisit): typ
       headers: headersOn(new Headers(init.headers)), body: typeof init.body === 'string' ? init.body : undefined,
       signal: AbortSignal.any([signal, ...(init.signal instanceof AbortSignal ? [init.signal] : [])]),
     });
-    return responseOf(brought, counted(bounded(Readable.toWeb(brought.body) as ReadableStream<Uint8Array>, left, () => tooLarge(target.slug, mostBytes))));
+    return responseOf({ ...brought, body: limited(brought.body, budget, () => tooLarge(target.slug, mostBytes)) });
   };
-
-  async function* counted(chunks: AsyncGenerator<Uint8Array, void, undefined>): AsyncGenerator<Uint8Array, void, undefined> {
-    for await (const chunk of chunks) {
-      left -= chunk.length;
-      yield chunk;
-    }
-  }
 }
 
-function responseOf({ status, headers, body }: Brought, chunks: AsyncIterable<Uint8Array>): Response {
+function responseOf({ status, headers, body }: Brought): Response {
   const hasNone = [204, 205, 304].includes(status);
   if (hasNone) body.destroy();
   const pairs = Object.entries(headers).flatMap(([name, value]) => [value ?? []].flat().map((one): [string, string] => [name, one]));
-  return new Response(hasNone ? null : ReadableStream.from(chunks), { status, headers: pairs });
+  return new Response(hasNone ? null : Readable.toWeb(body) as ReadableStream, { status, headers: pairs });
 }

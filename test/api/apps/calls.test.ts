@@ -37,7 +37,7 @@ const moods: Readonly<Record<string, RequestListener>> = {
 };
 
 before(async () => {
-  sample = await sampleAppsServer({ environment: { MOORAGE_APP_CALL_SECONDS: '2', MOORAGE_TOOL_CALLS_PER_CALLER: '4' } });
+  sample = await sampleAppsServer({ environment: { MOORAGE_APP_CALL_SECONDS: '2', MOORAGE_TOOL_CALLS_PER_CALLER: '4', MOORAGE_TOOL_CALLS: '12' } });
   await sample.host('mirror', (request, response) => {
     void bodyOf(request).then((body) => {
       response.setHeader('content-type', 'application/json');
@@ -218,11 +218,22 @@ test('one caller has so many calls under way at once; a place is free again when
   assert.deepEqual(open.map(({ status }) => status), [200, 200, 200, 200]);
   await refused(await sample.request('/api/projects/mirror/call/', { headers: from }), 429, 'too-many-calls');
   for (const { body } of open) await body?.cancel();
-  for (let tries = 0; tries < 100; tries += 1) {
-    if ((await sample.request('/api/projects/mirror/call/', { headers: from })).status === 200) return;
-    await sleep(20);
-  }
-  assert.fail('the places were not given back');
+  // All of them, and well before the time of a call is over.
+  const underWay = async (): Promise<string> => /^moorage_app_calls_running (\d+)$/m.exec(await sample.registry.metrics())?.[1] ?? '';
+  for (let tries = 0; await underWay() !== '0' && tries < 50; tries += 1) await sleep(20);
+  const again = await Promise.all(Array.from({ length: 4 }, () => sample.request('/api/projects/moody/call/half', { headers: from })));
+  assert.deepEqual(again.map(({ status }) => status), [200, 200, 200, 200]);
+  for (const { body } of again) await body?.cancel();
+  for (let tries = 0; await underWay() !== '0' && tries < 50; tries += 1) await sleep(20);
+});
+
+test('a slow app leaves places to the others', async () => {
+  const slow = await Promise.all(Array.from({ length: 8 }, (_none, index) => sample.request('/api/projects/moody/call/half', { headers: { 'x-forwarded-for': `198.18.${index % 3}.9` } })));
+  assert.deepEqual(slow.map(({ status }) => status).toSorted(), [200, 200, 200, 200, 200, 200, 503, 503]);
+  assert.equal((await sample.request('/api/projects/mirror/call/')).status, 200);
+  const refusal = slow.find(({ status }) => status === 503);
+  if (refusal !== undefined) await refused(refusal, 503, 'tool-busy');
+  for (const { body, bodyUsed } of slow) if (!bodyUsed) await body?.cancel();
 });
 
 test('over a real connection: streams as it comes, and a caller who leaves ends the call at the app', async () => {

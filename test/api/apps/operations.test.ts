@@ -175,6 +175,37 @@ test('tools of an MCP endpoint are offered and forwarded', async () => {
   assert.match(JSON.stringify(await client.callTool({ name: 'speaker.say_it', arguments: { text: 7 } })), /"isError":true/);
 });
 
+/** As servers of 2025 speak: with a session, and no word of the newer revision. */
+function oldMcpApp(sessions: Set<string>): RequestListener {
+  const results: Readonly<Record<string, object>> = {
+    initialize: { protocolVersion: '2025-03-26', capabilities: { tools: {} }, serverInfo: { name: 'old', version: '1' } },
+    'tools/list': { tools: [{ name: 'greet', description: 'Greets.', inputSchema: { type: 'object', properties: { who: { type: 'string' } } } }] },
+    'tools/call': { content: [{ type: 'text', text: 'hello' }] },
+  };
+  return (request, response) => {
+    const session = String(request.headers['mcp-session-id']);
+    if (request.method === 'DELETE') { sessions.delete(session); response.writeHead(200).end(); return; }
+    if (request.method !== 'POST') { response.writeHead(405).end(); return; }
+    void textOf(request).then((text) => {
+      const { id, method } = z.looseObject({ id: z.union([z.number(), z.string()]).optional(), method: z.string() }).parse(JSON.parse(text));
+      if (method !== 'initialize' && !sessions.has(session)) { response.writeHead(400, { 'content-type': 'application/json' }).end('{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}'); return; }
+      if (id === undefined) { response.writeHead(202).end(); return; }
+      const begun = `session-${sessions.size}`;
+      if (method === 'initialize') sessions.add(begun);
+      response.writeHead(200, { 'content-type': 'application/json', ...(method === 'initialize' ? { 'mcp-session-id': begun } : {}) });
+      response.end(JSON.stringify({ jsonrpc: '2.0', id, result: results[method] ?? {} }));
+    }).catch(() => undefined);
+  };
+}
+
+test('an app that speaks MCP of 2025 is spoken to in its way, and its sessions are ended', async () => {
+  const sessions = new Set<string>();
+  await sample.host('elder', oldMcpApp(sessions), (app) => withAgents(app, { mcp: '/deep/mcp' }));
+  assert.deepEqual((await asked('elder')).names, ['elder.greet']);
+  assert.equal(answered.parse((await client.callTool({ name: 'elder.greet', arguments: { who: 'you' } })).structuredContent).result['text'], 'hello');
+  assert.equal(sessions.size, 0);
+});
+
 /** So many levels of schemas, each with ten of the next. */
 function bomb(levels: number): Record<string, unknown> {
   return Object.fromEntries(Array.from({ length: levels }, (_none, level) => [`L${level}`, { type: 'object', properties: Object.fromEntries(Array.from({ length: 10 }, (_one, index) => [`p${index}`, { $ref: `#/components/schemas/L${level + 1}` }])) }]));

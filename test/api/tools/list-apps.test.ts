@@ -12,7 +12,7 @@ test('lists what is live now, by slug, whole or by category or words [spec tools
   const tool = listAppsTool(servicesWith({ apps: () => live }));
   const slugs = async (input: Record<string, unknown>): Promise<unknown> => ((await call(tool, input)).result.apps as { slug: string }[]).map(({ slug }) => slug);
   assert.deepEqual((await call(tool, {})).result, {
-    apps: [{ ...app('chat'), category: null }, app('slides', 'office')],
+    apps: [{ ...app('chat'), category: null }, app('slides', 'office')].map((one) => ({ ...one, call_url: `https://moorage.test/api/projects/${one.slug}/call` })),
     count: 2,
   });
   assert.deepEqual(await slugs({ category: 'Office' }), ['slides']);
