@@ -72,6 +72,7 @@ export const requirements: readonly Requirement[] = [
   planned('endpoint.rank', '4', 'GET /api/rank.', '/api/rank'),
 
   requirement('tools.open', '4', 'GET /t/<tool> takes query parameters and answers JSON to any HTTP client, without signup or key.'),
+  requirement('tools.count', '4', '22 tools are exposed on this one endpoint, the named ones among them.'),
   requirement('tools.cost', '4', 'Every response of a tool reports the exact cost of the call.'),
   requirement('tools.raw', '4', 'raw=1 answers with the bytes of the artifact.'),
   requirement('tools.mcp', '4', '/mcp has the same capabilities.'),
