@@ -12,7 +12,7 @@ const mostBytes = 20_000_000;
 
 const input = z.strictObject({
   url: urlField('where the image is; or send data').optional(),
-  data: z.string().max(14_000_000).optional().describe('the image itself in base64, with or without a data: prefix; or send url'),
+  data: z.string().max(1_400_000).optional().describe('the image itself in base64, with or without a data: prefix, at most 1 MB of image; or send url'),
   format: z.enum(imageFormats).default('png').describe('what to convert to: png, jpeg, webp, avif or gif'),
   width: z.int().min(1).max(8_192).optional().describe('width in pixels; with height left out, in proportion'),
   height: z.int().min(1).max(8_192).optional().describe('height in pixels; with width left out, in proportion'),
