@@ -133,3 +133,10 @@ test('what cannot run is refused by name', async () => {
   await assert.rejects(render({ ...required, tools: { pdftranslator: { enabled: true } } }), /tools\.pdftranslator\.image is missing/);
   await assert.rejects(render({ ...required, tools: { gotenberg: { enable: true } } }), /additional properties 'enable' not allowed/);
 });
+
+test('LanguageTool takes calls once it has loaded a language: the first check is what takes long', () => {
+  const probe = z.looseObject({ httpGet: z.looseObject({ path: z.string() }), timeoutSeconds: z.int() });
+  const [container] = podOf(full, 'languagetool').containers;
+  assert.equal(probe.parse(container?.startupProbe).httpGet.path, '/v2/check?language=de-DE&text=Das+ist+ein+Haus.');
+  assert.equal(probe.parse(container?.readinessProbe).httpGet.path, '/v2/healthcheck');
+});

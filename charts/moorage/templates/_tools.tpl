@@ -65,7 +65,8 @@
 One service: Deployment, Service and NetworkPolicy.
   root, name; values (replicas, resources, image); servicePort; user; from: the component that may reach it;
   home: where its image keeps what it reads at run time; /tmp when left out
-  health: path of its probe, or none for a mere connection; config: what a change of rolls it out
+  health: path of its probe, or none for a mere connection
+  warm: path that makes it load what a first caller would wait for, asked until it answers; config: what a change of rolls it out
   args, command, env, mounts, volumes, init: as Kubernetes has them
   egress: rules as text, none when empty
 */}}
@@ -74,6 +75,7 @@ One service: Deployment, Service and NetworkPolicy.
 {{- $port := include "moorage.toolPort" .name -}}
 {{- $selector := include "moorage.selector" (list $root .name) -}}
 {{- $probe := ternary (dict "httpGet" (dict "path" .health "port" "http")) (dict "tcpSocket" (dict "port" "http")) (not (empty .health)) -}}
+{{- $start := ternary $probe (dict "httpGet" (dict "path" .warm "port" "http")) (empty .warm) -}}
 {{- $security := dict "allowPrivilegeEscalation" false "readOnlyRootFilesystem" true "capabilities" (dict "drop" (list "ALL")) -}}
 {{- $mounts := concat (list (dict "name" "tmp" "mountPath" "/tmp")) (default list .mounts) -}}
 {{- $env := concat (list (dict "name" "HOME" "value" (default "/tmp" .home))) (default list .env) -}}
@@ -149,7 +151,7 @@ spec:
           securityContext:
             {{- toYaml $security | nindent 12 }}
           # Java, Python and their models take their time.
-          startupProbe: {{ toJson (merge (dict "periodSeconds" 2 "failureThreshold" 150 "timeoutSeconds" 5) $probe) }}
+          startupProbe: {{ toJson (merge (dict "periodSeconds" 2 "failureThreshold" 150 "timeoutSeconds" (ternary 5 60 (empty .warm))) $start) }}
           livenessProbe: {{ toJson (merge (dict "periodSeconds" 20 "failureThreshold" 6 "timeoutSeconds" 10) $probe) }}
           readinessProbe: {{ toJson (merge (dict "periodSeconds" 5 "failureThreshold" 3 "timeoutSeconds" 5) $probe) }}
           volumeMounts:
