@@ -33,7 +33,7 @@ export function shownCalls({ url }: Site): readonly ShownCall[] {
     { tool: 'ask_model', input: { prompt: 'Say: iron anchor' }, standIn: words },
     { tool: 'compare_models', input: { prompt: 'Say: strong chain' }, standIn: words },
     { tool: 'list_apps', input: {} },
-    { tool: 'translate_pdf', input: { url: `${url}/columns.pdf`, to: 'German' }, options: { wait: '120' }, standIn: `${words}, layout model` },
+    { tool: 'translate_pdf', input: { url: `${url}/columns.pdf`, to: 'German' }, options: { wait: '60' }, standIn: `${words}, layout model` },
     { tool: 'deep_research', input: { question: 'When did container shipping begin?' }, options: { wait: '60' }, standIn: `${words}, SearXNG` },
     { tool: 'make_slides', input: { outline: '# Container shipping\n## Beginnings\n- 1956: Ideal X\n- 58 containers\n## Today\n- 24,000 on one ship' } },
     { tool: 'memory', input: { action: 'set', key: 'home port', value: 'Hamburg' }, options: { s: 'table' } },

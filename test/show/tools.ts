@@ -25,6 +25,7 @@ import { modelWords } from './words.ts';
 const folder = process.argv[2] ?? join(tmpdir(), 'moorage-tools');
 const answered = z.looseObject({
   result: z.looseObject({}).optional(), cost_usd: z.number().optional(), cost_source: z.string().optional(), latency_ms: z.number().optional(), detail: z.string().optional(),
+  job: z.looseObject({ poll_url: z.url() }).optional(),
   artifact: z.looseObject({ media_type: z.string(), file_name: z.string(), bytes: z.int(), url: z.string().optional() }).optional(),
 });
 
@@ -58,10 +59,18 @@ async function keep(sample: ToolSample, tool: string, artifact: z.output<typeof 
   return file;
 }
 
+/** The answer of a call, waited for where it became a job. */
+async function settled(sample: ToolSample, response: Response): Promise<z.output<typeof answered>> {
+  const answer = answered.parse(await response.json());
+  if (answer.job === undefined || answer.result !== undefined || answer.detail !== undefined) return answer;
+  const { pathname, search } = new URL(answer.job.poll_url);
+  return settled(sample, await sample.request(`${pathname}?${new URLSearchParams([...new URLSearchParams(search), ['wait', '30']]).toString()}`));
+}
+
 /** Calls once, and gives a row of the table. */
 async function show(sample: ToolSample, { tool, input, options = {}, standIn = '' }: ShownCall): Promise<string> {
   const response = await sample.request(`/t/${tool}?${new URLSearchParams(options).toString()}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(input) });
-  const { result, artifact, cost_usd, cost_source, latency_ms, detail } = answered.parse(await response.json());
+  const { result, artifact, cost_usd, cost_source, latency_ms, detail } = await settled(sample, response);
   const cells = [tool, response.status, short(result ?? detail ?? ''), `${cost_usd ?? ''} ${cost_source ?? ''}`, latency_ms, await keep(sample, tool, artifact), standIn];
   return `| ${cells.join(' | ')} |`;
 }
