@@ -55,11 +55,12 @@ export function readReview(pod: Pod | undefined): Reviewed | undefined {
   return readMessage(statusOf(pod, 'review')?.state?.terminated, reviewResult);
 }
 
+/** The pod's own phase follows a second after the end of its last container, when its sandbox has been taken down. */
 function hasSucceeded(pod: Pod): boolean {
-  return pod.status?.phase === 'Succeeded';
+  return pod.status?.phase === 'Succeeded' || stages.every(([, name]) => statusOf(pod, name)?.state?.terminated?.exitCode === 0);
 }
 
-/** A pod that has done its work decides: of the Job itself it is said a second or two later. */
+/** A pod that has done its work decides: of the Job itself it is said another second or two later. */
 function isComplete({ status }: Job, pods: readonly Pod[]): boolean {
   return isTrue(status?.conditions, 'Complete') || (pods.some(hasSucceeded) && !isTrue(status?.conditions, 'Failed'));
 }

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { isImageOf, judge, type Verdict } from '../../../controller/hosted-app/build/verdict.ts';
 import type { Pod } from '../../../controller/hosted-app/kinds.ts';
-import { cloned, complete, digest, ended, first, job, jobFailed, pipelinePod, pushed, reviewed, second } from './scenario.ts';
+import { cloned, complete, digest, ended, first, job, jobFailed, pipelinePod, pushed, reviewed, runs, second } from './scenario.ts';
 
 const image = 'registry.test/apps/hello';
 const done = job(first, complete);
@@ -32,7 +32,9 @@ test('a good end needs the commit that was asked for and an image of the name th
 test('a pod that has done its work is enough; the Job may say so later', () => {
   const under = job(first);
   assert.equal(judged(under, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' }), 'succeeded');
-  assert.equal(judged(under, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Running' }), 'running');
+  assert.equal(judged(under, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Running' }), 'succeeded');
+  assert.equal(judged(under, [cloned(first), reviewed, runs('build')], { phase: 'Running' }), 'running');
+  assert.equal(judged(under, [cloned(first), runs('review'), pushed(digest('a'))], { phase: 'Running' }), 'running');
   assert.equal(judged(job(first, jobFailed('DeadlineExceeded')), [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' }), 'rejected build/timeout');
 });
 
