@@ -35,15 +35,16 @@ async function membersOf(cgroups: readonly string[]): Promise<number[]> {
   return [...new Set(lists.join('\n').split('\n').filter((line) => line !== '').map(Number))];
 }
 
-/** Processes of ours that no pid file names: shims and whatever a crash of `up` left, all run from binaries in the cache with our sockets. */
+/** Processes of ours that no pid file names: shims and whatever a crash of `up` left, all run from binaries in the cache with our sockets. A shim may be of another cache that was used before. */
 async function strays(): Promise<number[]> {
   const found: number[] = [];
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue;
     const executable = await readlink(`/proc/${name}/exe`).catch(() => '');
     const command = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '');
+    const isShim = /\/containerd-shim-runc-v2( \(deleted\))?$/.test(executable);
     const fromCache = executable.startsWith(join(paths.cache, 'bin')) || executable.startsWith(join(paths.cache, 'debian'));
-    if (fromCache && (command.includes(paths.run) || command.includes(paths.state))) found.push(Number(name));
+    if ((fromCache || isShim) && (command.includes(paths.run) || command.includes(paths.state))) found.push(Number(name));
   }
   return found;
 }
