@@ -34,7 +34,9 @@ type AppContext = Context<Environment>;
 /** The application. `fetch` and `request` of what it returns answer requests. */
 export function createApp(options: AppOptions): Hono<Environment> {
   const app = new Hono<Environment>({ strict: false });
-  app.use(async (context, next) => { await observe(options, context, next); });
+  app.use(async (context, next) => {
+    await observe(options, context, next);
+  });
   for (const protocol of options.protocols ?? []) {
     app.all(protocol.pattern ?? protocol.path, async (context, next) => {
       if (protocol.takes?.(context.req.raw) === false) return next();
@@ -52,13 +54,27 @@ export function createApp(options: AppOptions): Hono<Environment> {
     });
   }
   for (const [path, allow] of allowedMethods(options.endpoints)) {
-    app.options(honoPath(path), (context) => { context.set('route', path); return context.body(null, 204, { allow }); });
+    app.options(honoPath(path), (context) => {
+      context.set('route', path);
+      return context.body(null, 204, { allow });
+    });
     app.all(honoPath(path), (context) => {
       context.set('route', path);
-      throw new Problem(methodNotAllowed, `${path} takes ${allow}, not ${context.req.method.slice(0, 20)}`, { headers: { allow } });
+      throw new Problem(methodNotAllowed, `${path} takes ${allow}, not ${context.req.method.slice(0, 20)}`, {
+        headers: { allow },
+      });
     });
   }
-  app.notFound((context) => problemResponse(new Problem(notFound, `nothing answers at ${context.req.path.slice(0, 200)}; ${options.baseUrl}/openapi.json lists what does`), context, options));
+  app.notFound((context) =>
+    problemResponse(
+      new Problem(
+        notFound,
+        `nothing answers at ${context.req.path.slice(0, 200)}; ${options.baseUrl}/openapi.json lists what does`,
+      ),
+      context,
+      options,
+    ),
+  );
   app.onError((error, context) => problemResponse(toProblem(error, context, options.log), context, options));
   return app;
 }
@@ -81,11 +97,17 @@ async function observe(options: AppOptions, context: AppContext, next: () => Pro
     context.res.headers.set('x-request-id', id);
     context.res.headers.set('x-content-type-options', 'nosniff');
     options.metrics.seconds.observe({ method, route, status: String(context.res.status) }, seconds);
-    options.log.info({ request_id: id, method, route, status: context.res.status, ms: Math.round(seconds * 10_000) / 10 }, 'request');
+    options.log.info(
+      { request_id: id, method, route, status: context.res.status, ms: Math.round(seconds * 10_000) / 10 },
+      'request',
+    );
   }
 }
 
-async function rawInput(endpoint: Endpoint, context: AppContext): Promise<{ params: Record<string, string>; query: Record<string, string | string[]>; body: unknown }> {
+async function rawInput(
+  endpoint: Endpoint,
+  context: AppContext,
+): Promise<{ params: Record<string, string>; query: Record<string, string | string[]>; body: unknown }> {
   const query = queryOf(context);
   refuseKeys(query);
   const body = endpoint.body === undefined ? undefined : await readJsonBody(context.req.raw, endpoint.bodyLimit);
@@ -112,14 +134,22 @@ function callContext(context: AppContext, options: AppOptions): Omit<RequestCont
   return {
     id,
     headers,
-    caller: () => identifyCaller({
-      peer: context.env.incoming?.socket.remoteAddress,
-      forwardedFor: headers.get('x-forwarded-for') ?? undefined,
-      authorization: headers.get('authorization') ?? undefined,
-    }, options.callers),
+    caller: () =>
+      identifyCaller(
+        {
+          peer: context.env.incoming?.socket.remoteAddress,
+          forwardedFor: headers.get('x-forwarded-for') ?? undefined,
+          authorization: headers.get('authorization') ?? undefined,
+        },
+        options.callers,
+      ),
     // Made on demand: the adapter builds a whole Request for it, which most endpoints do not need.
-    get signal() { return AbortSignal.any([context.req.raw.signal, options.ending]); },
-    get log() { return options.log.child({ request_id: id }); },
+    get signal() {
+      return AbortSignal.any([context.req.raw.signal, options.ending]);
+    },
+    get log() {
+      return options.log.child({ request_id: id });
+    },
   };
 }
 
@@ -129,7 +159,11 @@ function negotiate(endpoint: Endpoint, accept: string | undefined): string {
   if (preferred !== undefined && (accept === undefined || preferred === '*/*')) return preferred;
   const [chosen] = new Negotiator({ headers: { accept } }).mediaTypes([...endpoint.produces]);
   if (chosen === undefined) {
-    throw new Problem(notAcceptable, `this is answered as ${endpoint.produces.join(' or ')}; the Accept header excludes that`, { members: { offers: endpoint.produces } });
+    throw new Problem(
+      notAcceptable,
+      `this is answered as ${endpoint.produces.join(' or ')}; the Accept header excludes that`,
+      { members: { offers: endpoint.produces } },
+    );
   }
   return chosen;
 }
@@ -149,22 +183,32 @@ function toProblem(error: unknown, context: AppContext, log: Logger): Problem {
   log.error({ err: error, request_id: context.get('id'), route: context.get('route') }, 'request failed');
   if (error instanceof ApiError && isPassing(error.status)) {
     const seconds = error.retryAfterSeconds ?? 5;
-    return new Problem(clusterUnavailable, `the cluster did not answer; try again in ${seconds} s`, { headers: { 'retry-after': String(seconds) }, cause: error });
+    return new Problem(clusterUnavailable, `the cluster did not answer; try again in ${seconds} s`, {
+      headers: { 'retry-after': String(seconds) },
+      cause: error,
+    });
   }
-  return new Problem(internalFault, `this failed on our side; the log knows it as ${context.get('id')}`, { cause: error });
+  return new Problem(internalFault, `this failed on our side; the log knows it as ${context.get('id')}`, {
+    cause: error,
+  });
 }
 
-/** Whether the cluster may answer otherwise later. An API server that has just started refuses (401, 403) what it allows a moment later. */
+/**
+ * Whether the cluster may answer otherwise later. An API server that has just started refuses (401, 403) what it allows
+ * a moment later.
+ */
 function isPassing(status: number): boolean {
   return status === 0 || status === 401 || status === 403 || status === 429 || status >= 500;
 }
 
 function allowedMethods(endpoints: readonly Endpoint[]): Map<string, string> {
   const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.path);
-  return new Map([...byPath].map(([path, group]) => {
-    const methods = group.flatMap((endpoint) => (endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method]));
-    return [path, [...methods, 'OPTIONS'].join(', ')];
-  }));
+  return new Map(
+    [...byPath].map(([path, group]) => {
+      const methods = group.flatMap((endpoint) => (endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method]));
+      return [path, [...methods, 'OPTIONS'].join(', ')];
+    }),
+  );
 }
 
 function honoPath(path: string): string {

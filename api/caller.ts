@@ -33,7 +33,8 @@ export interface CallerRules {
 /** Tells who calls: by the bearer key when it is genuine, else by the prefix of the client's address. */
 export function identifyCaller(clues: CallerClues, rules: CallerRules): Caller {
   const key = /^Bearer ([^\s]+)$/i.exec(clues.authorization ?? '')?.[1];
-  if (key !== undefined && rules.isGenuineKey?.(key) === true) return { kind: 'key', hash: keyedHash(`key:${key}`, rules.salt) };
+  if (key !== undefined && rules.isGenuineKey?.(key) === true)
+    return { kind: 'key', hash: keyedHash(`key:${key}`, rules.salt) };
   const address = clientAddress(clues.peer, clues.forwardedFor, rules.trustedProxies);
   return { kind: 'address', hash: addressHash(addressPrefix(address), rules.salt) };
 }
@@ -41,7 +42,10 @@ export function identifyCaller(clues: CallerClues, rules: CallerRules): Caller {
 /** The client's address: the last hop that no trusted proxy vouches for as one of its own. */
 export function clientAddress(peer: string | undefined, forwardedFor: string | undefined, trusted: BlockList): string {
   let client = plainAddress(peer ?? '');
-  const hops = (forwardedFor ?? '').split(',').map((hop) => plainAddress(hop.trim())).reverse();
+  const hops = (forwardedFor ?? '')
+    .split(',')
+    .map((hop) => plainAddress(hop.trim()))
+    .reverse();
   for (const hop of hops) {
     if (!isTrusted(client, trusted) || isIP(hop) === 0) break;
     client = hop;
@@ -88,13 +92,19 @@ function plainAddress(text: string): string {
   if (isIP(zoneless) !== 6) return zoneless;
   const parts = groups(zoneless);
   const mapped = parts.slice(0, 5).every((group) => group === 0) && parts[5] === 0xffff;
-  return mapped ? parts.slice(6).flatMap((group) => [group >> 8, group & 255]).join('.') : zoneless;
+  return mapped
+    ? parts
+        .slice(6)
+        .flatMap((group) => [group >> 8, group & 255])
+        .join('.')
+    : zoneless;
 }
 
 /** The eight 16-bit groups of a valid IPv6 address. */
 function groups(address: string): number[] {
   const [head = '', tail] = new URL(`http://[${address}]/`).hostname.slice(1, -1).split('::');
-  const read = (part: string): number[] => (part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16)));
+  const read = (part: string): number[] =>
+    part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16));
   const [first, last] = [read(head), read(tail ?? '')];
   return [...first, ...new Array<number>(8 - first.length - last.length).fill(0), ...last];
 }

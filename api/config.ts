@@ -30,17 +30,24 @@ const port = count.max(65_535, 'must be a port, 1 to 65535');
 const lowerList = list.transform((items) => items.map((item) => item.toLowerCase()));
 
 /** Addresses with a prefix length, separated by commas. */
-export const subnets = list.pipe(z.array(z.string().refine(isSubnet, 'must be addresses with a prefix length, like 10.0.0.0/8')));
+export const subnets = list.pipe(
+  z.array(z.string().refine(isSubnet, 'must be addresses with a prefix length, like 10.0.0.0/8')),
+);
 
 const environment = z.object({
   MOORAGE_PORT: port.default(8080),
   MOORAGE_APPS_PORT: port.default(8081),
   MOORAGE_INTERNAL_PORT: port.default(9090),
-  MOORAGE_BASE_DOMAIN: z.string().regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, 'must be a domain in lower case, like apps.example.org'),
+  MOORAGE_BASE_DOMAIN: z
+    .string()
+    .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, 'must be a domain in lower case, like apps.example.org'),
   MOORAGE_EXTERNAL_PORT: port.default(443),
   MOORAGE_APPS_NAMESPACE: z.string().default('moorage-apps'),
   MOORAGE_BUILDS_NAMESPACE: z.string().default('moorage-builds'),
-  MOORAGE_GIT_ALLOWED_HOSTS: lowerList.refine((hosts) => hosts.length > 0, 'must name at least one git host, like github.com'),
+  MOORAGE_GIT_ALLOWED_HOSTS: lowerList.refine(
+    (hosts) => hosts.length > 0,
+    'must name at least one git host, like github.com',
+  ),
   MOORAGE_GIT_INSECURE_HOSTS: lowerList.default([]),
   MOORAGE_CALLER_SALT: z.string().min(32, 'must be a secret of at least 32 characters'),
   MOORAGE_TRUSTED_PROXIES: subnets.default([]),

@@ -21,7 +21,10 @@ export interface RequestContext {
   readonly log: Logger;
 }
 
-/** What answers at a path by the rules of a protocol of its own, such as MCP: it reads the request itself, whatever the method. */
+/**
+ * What answers at a path by the rules of a protocol of its own, such as MCP: it reads the request itself, whatever the
+ * method.
+ */
 export interface ProtocolMount {
   readonly path: string;
   /** Which paths it answers, as the router writes it, where that is more than `path`. */
@@ -42,7 +45,12 @@ export interface Input<Params extends Fields, Query extends Fields, Body extends
 }
 
 /** An endpoint as its author writes it. */
-export interface EndpointDefinition<Params extends Fields, Query extends Fields, Body extends z.ZodType, Output extends z.ZodType> {
+export interface EndpointDefinition<
+  Params extends Fields,
+  Query extends Fields,
+  Body extends z.ZodType,
+  Output extends z.ZodType,
+> {
   readonly method: Method;
   /** Like `/api/submit-status/{owner}/{name}`. */
   readonly path: string;
@@ -57,7 +65,10 @@ export interface EndpointDefinition<Params extends Fields, Query extends Fields,
   readonly body?: Body;
   /** Most bytes of a body that are read; default 64 KiB. */
   readonly bodyLimit?: number;
-  /** Reads the input where its schemas alone do not say it; by default they validate each part as it came. @throws Problem (invalid-request) */
+  /**
+   * Reads the input where its schemas alone do not say it; by default they validate each part as it came. @throws
+   * Problem (invalid-request)
+   */
   readonly read?: (raw: RawInput) => Input<Params, Query, Body>;
   /** Schema of a JSON answer. Answers are parsed by it: what it does not name does not leave. */
   readonly output: Output;
@@ -68,12 +79,17 @@ export interface EndpointDefinition<Params extends Fields, Query extends Fields,
   readonly problems?: readonly ProblemType[];
   /** Answers with a value of `output`, or with a whole Response of one of `produces`. Refuses by throwing a Problem. */
   readonly handler: (input: Input<Params, Query, Body>, context: RequestContext) => Promise<z.input<Output> | Response>;
-  /** Answers HEAD where the handler does or charges something; by default the handler runs, and its content is left out. */
+  /**
+   * Answers HEAD where the handler does or charges something; by default the handler runs, and its content is left out.
+   */
   readonly head?: (input: Input<Params, Query, Body>, context: RequestContext) => Promise<Response>;
 }
 
 /** An endpoint as the application mounts and describes it. */
-export interface Endpoint extends Omit<EndpointDefinition<Fields, Fields, z.ZodType, z.ZodType>, 'handler' | 'head' | 'read' | 'produces' | 'bodyLimit' | 'problems'> {
+export interface Endpoint extends Omit<
+  EndpointDefinition<Fields, Fields, z.ZodType, z.ZodType>,
+  'handler' | 'head' | 'read' | 'produces' | 'bodyLimit' | 'problems'
+> {
   readonly produces: readonly string[];
   readonly bodyLimit: number;
   readonly problems: readonly ProblemType[];
@@ -84,9 +100,12 @@ export interface Endpoint extends Omit<EndpointDefinition<Fields, Fields, z.ZodT
 }
 
 /** Defines an endpoint. */
-export function defineEndpoint<Params extends Fields = Empty, Query extends Fields = Empty, Body extends z.ZodType = z.ZodUndefined, Output extends z.ZodType = z.ZodType>(
-  definition: EndpointDefinition<Params, Query, Body, Output>,
-): Endpoint {
+export function defineEndpoint<
+  Params extends Fields = Empty,
+  Query extends Fields = Empty,
+  Body extends z.ZodType = z.ZodUndefined,
+  Output extends z.ZodType = z.ZodType,
+>(definition: EndpointDefinition<Params, Query, Body, Output>): Endpoint {
   const { handler, head, read = (raw: RawInput) => readInput(definition, raw), ...rest } = definition;
   const run = async (raw: RawInput, context: RequestContext): Promise<Response> => {
     const answer = await handler(read(raw), context);

@@ -16,8 +16,13 @@ export interface EventStreamOptions {
   readonly abort: () => void;
 }
 
-/** Streams frames as they come. A reader that leaves ends nothing half way: the frames are read to their end, unsent. */
-export function eventStreamResponse(frames: AsyncGenerator<string, void, undefined>, { headers = {}, keepaliveMs = 15_000, abort }: EventStreamOptions): Response {
+/**
+ * Streams frames as they come. A reader that leaves ends nothing half way: the frames are read to their end, unsent.
+ */
+export function eventStreamResponse(
+  frames: AsyncGenerator<string, void, undefined>,
+  { headers = {}, keepaliveMs = 15_000, abort }: EventStreamOptions,
+): Response {
   const encoder = new TextEncoder();
   const readOn = readWithSilence(frames, keepaliveMs);
   const read = async (): Promise<string | undefined> => {
@@ -32,14 +37,19 @@ export function eventStreamResponse(frames: AsyncGenerator<string, void, undefin
       if (result?.done === true) return;
     }
   };
-  const body = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const text = await read();
-      if (text === undefined) controller.close();
-      else controller.enqueue(encoder.encode(text));
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const text = await read();
+        if (text === undefined) controller.close();
+        else controller.enqueue(encoder.encode(text));
+      },
+      cancel: () => drain(),
     },
-    cancel: () => drain(),
-  }, { highWaterMark: 0 });
+    { highWaterMark: 0 },
+  );
   // X-Accel-Buffering: proxies of one widespread kind hold a stream back without it.
-  return new Response(body, { headers: { 'content-type': eventStream, 'cache-control': 'no-store', 'x-accel-buffering': 'no', ...headers } });
+  return new Response(body, {
+    headers: { 'content-type': eventStream, 'cache-control': 'no-store', 'x-accel-buffering': 'no', ...headers },
+  });
 }

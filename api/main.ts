@@ -1,6 +1,15 @@
 // Starts the API: settings, cluster client, cache, endpoints, servers, shutdown. Wiring only.
 import { Counter, Gauge } from 'prom-client';
-import { createClient, createReflector, defaultConnection, listenForShutdown, reflectorAlive, reflectorSynced, runtimeMetrics, startHealthServer } from '../controller/runtime/index.ts';
+import {
+  createClient,
+  createReflector,
+  defaultConnection,
+  listenForShutdown,
+  reflectorAlive,
+  reflectorSynced,
+  runtimeMetrics,
+  startHealthServer,
+} from '../controller/runtime/index.ts';
 import { createLog } from '../lib/log.ts';
 import { createRegistry, httpMetrics } from '../lib/metrics.ts';
 import { createApp } from './app.ts';
@@ -36,47 +45,101 @@ const ending = new AbortController();
 
 const connection = await defaultConnection();
 const client = createClient(connection, { userAgent: 'moorage-api' });
-const reflector = createReflector({ client, resource: hostedApps, namespace: config.appsNamespace, indexers: appIndexers, log, metrics: runtimeMetrics(registry) });
+const reflector = createReflector({
+  client,
+  resource: hostedApps,
+  namespace: config.appsNamespace,
+  indexers: appIndexers,
+  log,
+  metrics: runtimeMetrics(registry),
+});
 const apps = appIndex(reflector.store, config.appsNamespace);
 const reflecting = reflector.run(ending.signal);
 
 const submit = createSubmitter({
-  client, apps, namespace: config.appsNamespace, pollMs: config.pollSeconds * 1000,
+  client,
+  apps,
+  namespace: config.appsNamespace,
+  pollMs: config.pollSeconds * 1000,
   limits: { perCallerAndDay: config.submissionsPerDay, apps: config.maxApps },
 });
 const submitting = submitEndpoints({
-  apps, submit, hosts: config.hosts, baseUrl: config.baseUrl, logStreams: config.logStreams, openLog: podLogs(connection, config.buildsNamespace),
+  apps,
+  submit,
+  hosts: config.hosts,
+  baseUrl: config.baseUrl,
+  logStreams: config.logStreams,
+  openLog: podLogs(connection, config.buildsNamespace),
   metrics: {
-    submissions: new Counter({ name: 'moorage_submissions_total', help: 'Submissions by result.', labelNames: ['result'], registers }),
+    submissions: new Counter({
+      name: 'moorage_submissions_total',
+      help: 'Submissions by result.',
+      labelNames: ['result'],
+      registers,
+    }),
     streams: new Gauge({ name: 'moorage_log_streams', help: 'Build logs being followed.', registers }),
   },
 });
 const models = startModels({
-  settings: modelSettings, callerSalt: config.callerSalt, baseUrl: config.baseUrl, registry, log, findApp: (name) => modelAppOf(apps.get(name)),
+  settings: modelSettings,
+  callerSalt: config.callerSalt,
+  baseUrl: config.baseUrl,
+  registry,
+  log,
+  findApp: (name) => modelAppOf(apps.get(name)),
 });
 const live = (): HostedAppSummary[] => liveApps(apps.all());
 const workers = createWorkers();
 const toolSettings = readToolSettings();
 const calling = startApps({
-  directory: directory({ apps, baseUrl: config.baseUrl }), settings: readAppSettings(), places: toolSettings, payerFor: payersOf(modelSettings, models.services), models, workers, baseUrl: config.baseUrl, registry, log,
+  directory: directory({ apps, baseUrl: config.baseUrl }),
+  settings: readAppSettings(),
+  places: toolSettings,
+  payerFor: payersOf(modelSettings, models.services),
+  models,
+  workers,
+  baseUrl: config.baseUrl,
+  registry,
+  log,
 });
 const tools = startTools({
-  settings: toolSettings, modelSettings, models, baseUrl: config.baseUrl, registry, log, workers, fetcher: new GuardedFetcher(readFetchConfig()), apps: live, more: calling.more, operations: calling.operations,
+  settings: toolSettings,
+  modelSettings,
+  models,
+  baseUrl: config.baseUrl,
+  registry,
+  log,
+  workers,
+  fetcher: new GuardedFetcher(readFetchConfig()),
+  apps: live,
+  more: calling.more,
+  operations: calling.operations,
 });
 const endpoints = [...models.endpoints, ...tools.endpoints, ...calling.endpoints, ...submitting];
 const serving = {
-  baseUrl: config.baseUrl, callers: { salt: config.callerSalt, trustedProxies: config.trustedProxies },
-  log, metrics: httpMetrics(registry), ending: ending.signal,
+  baseUrl: config.baseUrl,
+  callers: { salt: config.callerSalt, trustedProxies: config.trustedProxies },
+  log,
+  metrics: httpMetrics(registry),
+  ending: ending.signal,
 };
-const app = createApp({ ...serving, endpoints: [...endpoints, ...discoveryEndpoints(endpoints, config.baseUrl, tools.offered)], protocols: [tools.mcp, calling.byPath] });
+const app = createApp({
+  ...serving,
+  endpoints: [...endpoints, ...discoveryEndpoints(endpoints, config.baseUrl, tools.offered)],
+  protocols: [tools.mcp, calling.byPath],
+});
 // Apps reach this port without the gateway, so nothing that trusts what the gateway says of a caller answers there.
 const forApps = createApp({ ...serving, endpoints: endpoints.filter(({ path }) => path.startsWith('/v1/')) });
 
 const state = { draining: false };
 const health = await startHealthServer({
-  port: config.internalPort, registry,
+  port: config.internalPort,
+  registry,
   liveness: [reflectorAlive(reflector)],
-  readiness: [reflectorSynced(reflector), { name: 'draining', check: () => (state.draining ? 'the process is about to end' : undefined) }],
+  readiness: [
+    reflectorSynced(reflector),
+    { name: 'draining', check: () => (state.draining ? 'the process is about to end' : undefined) },
+  ],
 });
 // Before the cache is filled, every app would be unknown.
 await reflector.store.whenSynced(shutdown.signal);
@@ -85,12 +148,25 @@ const server = await startServer({ port: config.port, fetch: app.fetch, log, bas
 const appServer = await startServer({ port: config.appsPort, fetch: forApps.fetch, log, baseUrl: config.baseUrl });
 
 shutdown.signal.addEventListener('abort', () => {
-  void stop().catch((error: unknown) => { log.error({ err: error }, 'stopping failed'); }).finally(() => { shutdown.finish(); });
+  void stop()
+    .catch((error: unknown) => {
+      log.error({ err: error }, 'stopping failed');
+    })
+    .finally(() => {
+      shutdown.finish();
+    });
 });
 
 async function stop(): Promise<void> {
   state.draining = true;
-  const drain = { graceMs: config.drainSeconds * 1000, limitMs: 10_000, endStreams: () => { ending.abort(); void tools.mcp.close(); } };
+  const drain = {
+    graceMs: config.drainSeconds * 1000,
+    limitMs: 10_000,
+    endStreams: () => {
+      ending.abort();
+      void tools.mcp.close();
+    },
+  };
   await Promise.all([server.drain(drain), appServer.drain(drain)]);
   await tools.stop();
   await calling.stop();

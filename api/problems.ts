@@ -8,7 +8,8 @@ export const invalidRequest: ProblemType = {
   slug: 'invalid-request',
   status: 400,
   title: 'The request is not valid',
-  description: 'Something in the request is missing, unknown or wrong. `errors` names each field, what is wrong with it, and what to send instead.',
+  description:
+    'Something in the request is missing, unknown or wrong. `errors` names each field, what is wrong with it, and what to send instead.',
 };
 
 export const notFound: ProblemType = {
@@ -29,7 +30,8 @@ export const notAcceptable: ProblemType = {
   slug: 'not-acceptable',
   status: 406,
   title: 'No media type that you accept',
-  description: 'The Accept header excludes all that this endpoint can answer with. `offers` lists it; leave the header out to take the first.',
+  description:
+    'The Accept header excludes all that this endpoint can answer with. `offers` lists it; leave the header out to take the first.',
 };
 
 export const bodyTooLarge: ProblemType = {
@@ -50,7 +52,8 @@ export const requestTooLong: ProblemType = {
   slug: 'request-too-long',
   status: 431,
   title: 'Address and headers are too long',
-  description: 'The address of the request, with its query, and its headers are longer together than is read. `limit_bytes` says how much that is. Send what is long in the body of a POST: tools take the same fields there, as JSON.',
+  description:
+    'The address of the request, with its query, and its headers are longer together than is read. `limit_bytes` says how much that is. Send what is long in the body of a POST: tools take the same fields there, as JSON.',
 };
 
 export const malformedRequest: ProblemType = {
@@ -71,14 +74,16 @@ export const internalFault: ProblemType = {
   slug: 'internal-fault',
   status: 500,
   title: 'Something broke on our side',
-  description: 'The fault is ours, and it is logged under `request_id`. Trying again may help; if it does not, report that id.',
+  description:
+    'The fault is ours, and it is logged under `request_id`. Trying again may help; if it does not, report that id.',
 };
 
 export const clusterUnavailable: ProblemType = {
   slug: 'cluster-unavailable',
   status: 503,
   title: 'The cluster cannot be asked now',
-  description: 'The Kubernetes API that keeps all state did not answer. Hosted apps go on serving. Try again after the seconds in Retry-After.',
+  description:
+    'The Kubernetes API that keeps all state did not answer. Hosted apps go on serving. Try again after the seconds in Retry-After.',
 };
 
 export const notSubmitted: ProblemType = {
@@ -92,38 +97,61 @@ export const tooManySubmissions: ProblemType = {
   slug: 'too-many-submissions',
   status: 429,
   title: 'Too many new repositories today',
-  description: 'New repositories are limited for each caller within 24 hours. A repository that is hosted already can be submitted again at any time.',
+  description:
+    'New repositories are limited for each caller within 24 hours. A repository that is hosted already can be submitted again at any time.',
 };
 
 export const platformFull: ProblemType = {
   slug: 'platform-full',
   status: 503,
   title: 'There is no room for another app',
-  description: 'As many apps are hosted as this installation allows (setting MOORAGE_MAX_APPS). Repositories that are hosted already are not affected.',
+  description:
+    'As many apps are hosted as this installation allows (setting MOORAGE_MAX_APPS). Repositories that are hosted already are not affected.',
 };
 
 export const beingRemoved: ProblemType = {
   slug: 'being-removed',
   status: 409,
   title: 'The app is being removed',
-  description: 'The app of this repository is being taken down. Once that is done, the repository can be submitted anew.',
+  description:
+    'The app of this repository is being taken down. Once that is done, the repository can be submitted anew.',
 };
 
 export const tooManyStreams: ProblemType = {
   slug: 'too-many-streams',
   status: 503,
   title: 'Too many logs are being followed',
-  description: 'This replica streams as many logs as it may. Poll the submit-status instead, or try again after the seconds in Retry-After.',
+  description:
+    'This replica streams as many logs as it may. Poll the submit-status instead, or try again after the seconds in Retry-After.',
 };
 
 export const noCluster: ProblemType = {
   slug: 'no-cluster',
   status: 503,
   title: 'There is no cluster here',
-  description: 'The API runs alone, for a first look at models. Hosting needs a Kubernetes cluster: `npm run up` starts one on a Linux machine, and the Helm chart installs into your own.',
+  description:
+    'The API runs alone, for a first look at models. Hosting needs a Kubernetes cluster: `npm run up` starts one on a Linux machine, and the Helm chart installs into your own.',
 };
 
 export const problemTypes: readonly ProblemType[] = [
-  invalidRequest, notFound, methodNotAllowed, notAcceptable, bodyTooLarge, unsupportedMediaType, requestTooLong, malformedRequest, requestTimeout, internalFault, clusterUnavailable,
-  notSubmitted, tooManySubmissions, platformFull, beingRemoved, tooManyStreams, noCluster, ...modelProblems, ...toolProblems, ...appProblems,
+  invalidRequest,
+  notFound,
+  methodNotAllowed,
+  notAcceptable,
+  bodyTooLarge,
+  unsupportedMediaType,
+  requestTooLong,
+  malformedRequest,
+  requestTimeout,
+  internalFault,
+  clusterUnavailable,
+  notSubmitted,
+  tooManySubmissions,
+  platformFull,
+  beingRemoved,
+  tooManyStreams,
+  noCluster,
+  ...modelProblems,
+  ...toolProblems,
+  ...appProblems,
 ];

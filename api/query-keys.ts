@@ -9,6 +9,10 @@ const values = /^(bearer\s+)?(sk-|moorage-[a-z0-9-]+\.[\w-]{43}$)/i;
 export function refuseKeys(query: Readonly<Record<string, string | string[]>>): void {
   for (const [name, given] of Object.entries(query)) {
     const suspicious = names.test(name) || [given].flat().some((value) => values.test(value.trim()));
-    if (suspicious) throw new Problem(keyInQuery, `the query field ${name.slice(0, 40)} carries a key; send it as a header instead: Authorization: Bearer sk-…, and revoke the one that was sent`);
+    if (suspicious)
+      throw new Problem(
+        keyInQuery,
+        `the query field ${name.slice(0, 40)} carries a key; send it as a header instead: Authorization: Bearer sk-…, and revoke the one that was sent`,
+      );
   }
 }

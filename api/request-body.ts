@@ -15,18 +15,26 @@ export async function readJsonBody(request: Request, limit: number): Promise<unk
 
 function checkMediaType(headers: Headers): void {
   const given = headers.get('content-type');
-  const [type = '', ...parameters] = (given ?? '').toLowerCase().split(';').map((part) => part.trim());
-  const charset = parameters.find((parameter) => parameter.startsWith('charset='))?.slice('charset='.length).replaceAll('"', '');
+  const [type = '', ...parameters] = (given ?? '')
+    .toLowerCase()
+    .split(';')
+    .map((part) => part.trim());
+  const charset = parameters
+    .find((parameter) => parameter.startsWith('charset='))
+    ?.slice('charset='.length)
+    .replaceAll('"', '');
   if (!/^application\/(json|[a-z0-9.+-]+\+json)$/.test(type)) {
     const was = given === null ? 'no Content-Type was sent' : `Content-Type was ${given.slice(0, 100)}`;
     throw unsupported(`${was}; send Content-Type: application/json`);
   }
-  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') throw unsupported(`charset was ${charset.slice(0, 40)}; send JSON in UTF-8`);
+  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')
+    throw unsupported(`charset was ${charset.slice(0, 40)}; send JSON in UTF-8`);
 }
 
 function checkEncoding(headers: Headers): void {
   const encoding = headers.get('content-encoding');
-  if (encoding !== null && encoding.toLowerCase() !== 'identity') throw unsupported('the body is compressed; send it without Content-Encoding');
+  if (encoding !== null && encoding.toLowerCase() !== 'identity')
+    throw unsupported('the body is compressed; send it without Content-Encoding');
 }
 
 function unsupported(detail: string): Problem {
@@ -41,7 +49,10 @@ function checkLength(headers: Headers, limit: number): number | undefined {
   return Number(told);
 }
 
-/** HTTP/1.1 ends a body at the length that was told, so there is no need to count; the adapter reads it without making a stream. */
+/**
+ * HTTP/1.1 ends a body at the length that was told, so there is no need to count; the adapter reads it without making a
+ * stream.
+ */
 async function readWhole(request: Request, limit: number): Promise<Buffer> {
   const bytes = Buffer.from(await request.arrayBuffer());
   if (bytes.length > limit) throw tooLarge(limit);
@@ -61,7 +72,9 @@ async function readBytes(request: Request, limit: number): Promise<Buffer> {
 }
 
 function tooLarge(limit: number): Problem {
-  return new Problem(bodyTooLarge, `the body is longer than ${limit} bytes; send a shorter one`, { members: { limit_bytes: limit } });
+  return new Problem(bodyTooLarge, `the body is longer than ${limit} bytes; send a shorter one`, {
+    members: { limit_bytes: limit },
+  });
 }
 
 function parse(bytes: Buffer): unknown {
@@ -75,7 +88,10 @@ function parse(bytes: Buffer): unknown {
     return JSON.parse(text) as unknown;
   } catch (error) {
     // The engine's message quotes the body around the place, which is just what its author needs.
-    throw broken(`the body is not JSON: ${error instanceof Error ? error.message.slice(0, 200) : 'malformed'}`, 'send one well-formed JSON object, with double quotes and no comma at the end');
+    throw broken(
+      `the body is not JSON: ${error instanceof Error ? error.message.slice(0, 200) : 'malformed'}`,
+      'send one well-formed JSON object, with double quotes and no comma at the end',
+    );
   }
 }
 

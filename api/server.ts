@@ -21,7 +21,8 @@ export interface ServerOptions {
 export interface PublicServer {
   readonly port: number;
   /**
-   * Serves for `graceMs` more, so that whoever balances the load can look elsewhere, then takes no connection, calls `endStreams`,
+   * Serves for `graceMs` more, so that whoever balances the load can look elsewhere, then takes no connection, calls
+   * `endStreams`,
    * and resolves when the open requests are answered, or cut off after `limitMs`.
    */
   drain(options: { graceMs: number; limitMs: number; endStreams: () => void }): Promise<void>;
@@ -34,11 +35,14 @@ const keepAliveMs = 120_000;
 export async function startServer(options: ServerOptions): Promise<PublicServer> {
   const state = { draining: false };
   const listener = getRequestListener(options.fetch);
-  const server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: 60_000, headersTimeout: 20_000, maxHeaderSize: headLimit }, (request, response) => {
-    // Those who keep a connection open would never hear that it is time to go.
-    if (state.draining) response.setHeader('connection', 'close');
-    void listener(request, response);
-  });
+  const server = createServer(
+    { keepAliveTimeout: keepAliveMs, requestTimeout: 60_000, headersTimeout: 20_000, maxHeaderSize: headLimit },
+    (request, response) => {
+      // Those who keep a connection open would never hear that it is time to go.
+      if (state.draining) response.setHeader('connection', 'close');
+      void listener(request, response);
+    },
+  );
   refuseUnparsed(server, { baseUrl: options.baseUrl ?? '', log: options.log });
   await listen(server, options);
   const address = server.address();
@@ -51,11 +55,18 @@ export async function startServer(options: ServerOptions): Promise<PublicServer>
       options.log.info({ grace_ms: graceMs }, 'draining');
       await delay(graceMs);
       const closed = Promise.withResolvers<undefined>();
-      server.close(() => { closed.resolve(undefined); });
+      server.close(() => {
+        closed.resolve(undefined);
+      });
       endStreams();
-      // A connection whose answer began before the drain is kept alive by its client, and is idle only once that answer has ended.
-      const sweep = setInterval(() => { server.closeIdleConnections(); }, 50);
-      const cut = setTimeout(() => { server.closeAllConnections(); }, limitMs);
+      // A connection whose answer began before the drain is kept alive by its client, and is idle only once that answer
+      // has ended.
+      const sweep = setInterval(() => {
+        server.closeIdleConnections();
+      }, 50);
+      const cut = setTimeout(() => {
+        server.closeAllConnections();
+      }, limitMs);
       await closed.promise;
       clearInterval(sweep);
       clearTimeout(cut);
@@ -66,7 +77,9 @@ export async function startServer(options: ServerOptions): Promise<PublicServer>
 async function listen(server: Server, { port, host }: ServerOptions): Promise<void> {
   const listening = Promise.withResolvers<undefined>();
   server.once('error', listening.reject);
-  server.listen(port, host, () => { listening.resolve(undefined); });
+  server.listen(port, host, () => {
+    listening.resolve(undefined);
+  });
   await listening.promise;
   server.off('error', listening.reject);
 }

@@ -1,4 +1,5 @@
-// Refuses requests that the HTTP parser could not take, such as one with an address that is too long: with a problem, like every other refusal.
+// Refuses requests that the HTTP parser could not take, such as one with an address that is too long: with a problem,
+// like every other refusal.
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -30,7 +31,9 @@ export function refuseUnparsed(server: Server, { baseUrl, log }: UnparsedOptions
     log.info({ request_id: id, status: problem.type.status, code: error.code }, 'request could not be read');
     // What is still coming is read and left: a connection that is reset at once would take the answer with it.
     socket.end(text(problem, problemBody(problem, baseUrl, '', id), id));
-    setTimeout(() => { socket.destroy(); }, 2_000).unref();
+    setTimeout(() => {
+      socket.destroy();
+    }, 2_000).unref();
   });
 }
 
@@ -41,17 +44,32 @@ function isAnswering(socket: Socket): boolean {
 
 function problemOf({ code }: NodeJS.ErrnoException): Problem {
   if (code === 'HPE_HEADER_OVERFLOW') {
-    return new Problem(requestTooLong, `address and headers of the request are longer than ${headLimit} bytes; send what is long in the body of a POST: tools take the same fields there, as JSON`, { members: { limit_bytes: headLimit } });
+    return new Problem(
+      requestTooLong,
+      `address and headers of the request are longer than ${headLimit} bytes; send what is long in the body of a POST: tools take the same fields there, as JSON`,
+      { members: { limit_bytes: headLimit } },
+    );
   }
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new Problem(requestTimeout, 'the request did not come whole in time; send it again');
-  return new Problem(malformedRequest, 'this is not a request of HTTP/1.1 that can be read; send it with a client that keeps to RFC 9112');
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new Problem(requestTimeout, 'the request did not come whole in time; send it again');
+  return new Problem(
+    malformedRequest,
+    'this is not a request of HTTP/1.1 that can be read; send it with a client that keeps to RFC 9112',
+  );
 }
 
 function text({ type: { status } }: Problem, body: Record<string, unknown>, id: string): string {
   const content = JSON.stringify(body);
   const reason = { 408: 'Request Timeout', 431: 'Request Header Fields Too Large' }[status] ?? 'Bad Request';
   return [
-    `HTTP/1.1 ${status} ${reason}`, `content-type: ${problemMediaType}`, `content-length: ${Buffer.byteLength(content)}`,
-    'cache-control: no-store', 'x-content-type-options: nosniff', `x-request-id: ${id}`, 'connection: close', '', content,
+    `HTTP/1.1 ${status} ${reason}`,
+    `content-type: ${problemMediaType}`,
+    `content-length: ${Buffer.byteLength(content)}`,
+    'cache-control: no-store',
+    'x-content-type-options: nosniff',
+    `x-request-id: ${id}`,
+    'connection: close',
+    '',
+    content,
   ].join('\r\n');
 }

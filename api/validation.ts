@@ -49,7 +49,9 @@ export function invalid(errors: readonly FieldError[]): Problem {
   const [first] = errors;
   const named = first === undefined || first.field === '' ? '' : `${first.field}: `;
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more, see errors)` : '';
-  return new Problem(invalidRequest, `${named}${first?.message ?? 'invalid'}${more}`, { errors: errors.slice(0, mostErrors) });
+  return new Problem(invalidRequest, `${named}${first?.message ?? 'invalid'}${more}`, {
+    errors: errors.slice(0, mostErrors),
+  });
 }
 
 function fieldErrors(part: Part, schema: z.ZodType, issue: z.core.$ZodIssue): FieldError[] {
@@ -68,7 +70,9 @@ function fieldErrors(part: Part, schema: z.ZodType, issue: z.core.$ZodIssue): Fi
 
 function unknownMend(within: z.ZodType | undefined): string {
   const known = within instanceof z.ZodObject ? Object.keys(within.shape) : [];
-  return known.length === 0 ? 'leave it out; nothing is taken here' : `leave it out; the fields are: ${known.join(', ')}`;
+  return known.length === 0
+    ? 'leave it out; nothing is taken here'
+    : `leave it out; the fields are: ${known.join(', ')}`;
 }
 
 function messageOf(issue: z.core.$ZodIssue): string {
@@ -76,8 +80,10 @@ function messageOf(issue: z.core.$ZodIssue): string {
     if (issue.input === undefined) return 'is missing';
     return `must be ${article(issue.expected)}`;
   }
-  if (issue.code === 'too_big' && issue.origin === 'string') return `is longer than ${String(issue.maximum)} characters`;
-  if (issue.code === 'too_small' && issue.origin === 'string') return `is shorter than ${String(issue.minimum)} ${issue.minimum === 1 ? 'character' : 'characters'}`;
+  if (issue.code === 'too_big' && issue.origin === 'string')
+    return `is longer than ${String(issue.maximum)} characters`;
+  if (issue.code === 'too_small' && issue.origin === 'string')
+    return `is shorter than ${String(issue.minimum)} ${issue.minimum === 1 ? 'character' : 'characters'}`;
   return issue.message;
 }
 

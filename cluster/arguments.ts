@@ -32,7 +32,8 @@ export class UsageError extends Error {
 function port(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const value = Number(text);
-  if (!/^\d+$/.test(text) || value < 1 || value > 65_535) throw new UsageError(`--${name} is "${text}": give a port between 1 and 65535`);
+  if (!/^\d+$/.test(text) || value < 1 || value > 65_535)
+    throw new UsageError(`--${name} is "${text}": give a port between 1 and 65535`);
   return value;
 }
 
@@ -54,7 +55,8 @@ function parse(argv: readonly string[]) {
 }
 
 function readCommand([command, ...rest]: readonly string[]): Arguments['command'] {
-  if (command !== 'up' && command !== 'down' && command !== 'status') throw new UsageError(`give one of up, down and status, not "${command ?? ''}"`);
+  if (command !== 'up' && command !== 'down' && command !== 'status')
+    throw new UsageError(`give one of up, down and status, not "${command ?? ''}"`);
   if (rest.length > 0) throw new UsageError(`"${rest[0] ?? ''}" is one word too many`);
   return command;
 }
@@ -63,8 +65,18 @@ function readCommand([command, ...rest]: readonly string[]): Arguments['command'
 export function readArguments(argv: readonly string[]): Arguments {
   const { values, positionals } = parse(argv);
   const command = readCommand(positionals);
-  if (values.values !== undefined && values.context === undefined) throw new UsageError('--values goes with --context: the local cluster has values of its own');
+  if (values.values !== undefined && values.context === undefined)
+    throw new UsageError('--values goes with --context: the local cluster has values of its own');
   const [httpsPort, httpPort] = [port('https-port', values['https-port']), port('http-port', values['http-port'])];
-  if (httpsPort !== undefined && httpsPort === httpPort) throw new UsageError(`--https-port and --http-port are both ${httpsPort}: give two ports`);
-  return { command, context: values.context, values: values.values, httpsPort, httpPort, purge: values.purge, help: values.help };
+  if (httpsPort !== undefined && httpsPort === httpPort)
+    throw new UsageError(`--https-port and --http-port are both ${httpsPort}: give two ports`);
+  return {
+    command,
+    context: values.context,
+    values: values.values,
+    httpsPort,
+    httpPort,
+    purge: values.purge,
+    help: values.help,
+  };
 }

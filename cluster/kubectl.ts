@@ -10,7 +10,8 @@ export interface Kubectl {
 /** A kubectl for one kubeconfig, and one context of it when given. */
 export function kubectlFor(command: string, kubeconfig: string, context?: string): Kubectl {
   const scope = context === undefined ? [] : [`--context=${context}`];
-  return (args, input) => run(command, [...scope, ...args], { env: { KUBECONFIG: kubeconfig }, ...(input === undefined ? {} : { input }) });
+  return (args, input) =>
+    run(command, [...scope, ...args], { env: { KUBECONFIG: kubeconfig }, ...(input === undefined ? {} : { input }) });
 }
 
 /** Replaces each `@NAME@` of a manifest. Throws when one is left that has no value. */
@@ -27,18 +28,30 @@ export async function apply(kubectl: Kubectl, manifests: string): Promise<void> 
   await kubectl(['apply', '--server-side', '--force-conflicts', '--field-manager=moorage-up', '-f', '-'], manifests);
 }
 
-export async function applyFile(kubectl: Kubectl, path: string, values: Readonly<Record<string, string>> = {}): Promise<void> {
+export async function applyFile(
+  kubectl: Kubectl,
+  path: string,
+  values: Readonly<Record<string, string>> = {},
+): Promise<void> {
   await apply(kubectl, fillIn(await readFile(path, 'utf8'), values));
 }
 
 /** Waits until a workload serves its current template; a name without a kind is that of a Deployment. */
-export async function waitForRollout(kubectl: Kubectl, namespace: string, name: string, seconds: number): Promise<void> {
+export async function waitForRollout(
+  kubectl: Kubectl,
+  namespace: string,
+  name: string,
+  seconds: number,
+): Promise<void> {
   const workload = name.includes('/') ? name : `deployment/${name}`;
   try {
     await kubectl(['-n', namespace, 'rollout', 'status', workload, `--timeout=${seconds}s`]);
   } catch (error) {
     const pods = await kubectl(['-n', namespace, 'get', 'pods', '-o', 'wide']).catch(() => '');
     const events = await kubectl(['-n', namespace, 'events', '--types=Warning']).catch(() => '');
-    throw new Error(`${workload} in ${namespace} did not become available within ${seconds} s\n${pods}\n${events.split('\n').slice(-8).join('\n')}`, { cause: error });
+    throw new Error(
+      `${workload} in ${namespace} did not become available within ${seconds} s\n${pods}\n${events.split('\n').slice(-8).join('\n')}`,
+      { cause: error },
+    );
   }
 }

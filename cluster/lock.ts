@@ -18,10 +18,17 @@ export async function withLock<T>(path: string, body: () => Promise<T>): Promise
   try {
     for (;;) {
       // A link is made whole or not at all, so the lock never exists without its holder's name.
-      if (await link(draft, path).then(() => true, () => false)) break;
+      if (
+        await link(draft, path).then(
+          () => true,
+          () => false,
+        )
+      )
+        break;
       const holder = await readText(path);
       const pid = Number.parseInt(holder ?? '', 10);
-      if (holder !== undefined && (await identity(pid)) === holder) throw new Error(`process ${pid} is at work on this cluster already: wait for it, or end it`);
+      if (holder !== undefined && (await identity(pid)) === holder)
+        throw new Error(`process ${pid} is at work on this cluster already: wait for it, or end it`);
       await rm(path, { force: true });
     }
     return await body().finally(() => rm(path, { force: true }));

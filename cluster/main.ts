@@ -24,7 +24,10 @@ try {
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);
   // A step that failed has been shown in full where it failed.
-  const shown = error instanceof StepError ? `step "${error.step}" failed; mend it and run this again, which goes on from there` : message;
+  const shown =
+    error instanceof StepError
+      ? `step "${error.step}" failed; mend it and run this again, which goes on from there`
+      : message;
   process.stderr.write(`\n${shown}\n${error instanceof UsageError ? `\n${usage}\n` : ''}`);
   process.exitCode = error instanceof UsageError ? 64 : 1;
 }

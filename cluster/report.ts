@@ -18,7 +18,9 @@ export function lineReporter(): Reporter {
   const begun = Date.now();
   const stamp = (): string => formatElapsed(Date.now() - begun).padStart(12);
   return {
-    slow: ({ name }) => { say(`${stamp()}  …  ${name}`); },
+    slow: ({ name }) => {
+      say(`${stamp()}  …  ${name}`);
+    },
     done: ({ name }, detail, milliseconds) => {
       say(`${stamp()}  ok ${name.padEnd(34)} ${formatElapsed(milliseconds).padStart(9)}  ${detail}`.trimEnd());
     },

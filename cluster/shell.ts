@@ -16,7 +16,9 @@ export class CommandError extends Error {
   constructor(command: string, exitCode: number | undefined, output: string, log?: string) {
     const tail = output.trim().split('\n').slice(-15).join('\n  ');
     const where = log === undefined ? '' : ` (whole output: ${log})`;
-    super(`\`${command}\` ended with ${exitCode === undefined ? 'no exit code' : `code ${exitCode}`}${where}\n  ${tail}`);
+    super(
+      `\`${command}\` ended with ${exitCode === undefined ? 'no exit code' : `code ${exitCode}`}${where}\n  ${tail}`,
+    );
     this.exitCode = exitCode;
   }
 }
@@ -50,7 +52,11 @@ export async function succeeds(file: string, args: readonly string[]): Promise<b
 }
 
 /** Runs a program whose output a person should see as it comes. */
-export async function runVisibly(file: string, args: readonly string[], options: { cwd?: string; env?: Record<string, string> } = {}): Promise<void> {
+export async function runVisibly(
+  file: string,
+  args: readonly string[],
+  options: { cwd?: string; env?: Record<string, string> } = {},
+): Promise<void> {
   const result = await execa(file, args, { reject: false, stdio: ['ignore', 'inherit', 'inherit'], ...options });
   if (result.failed) throw new CommandError([file, ...args].join(' '), result.exitCode, result.message ?? '');
 }

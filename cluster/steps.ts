@@ -48,7 +48,9 @@ export function checkSteps(steps: readonly Step[]): void {
 
 async function runOne(step: Step, reporter: Reporter): Promise<void> {
   const start = Date.now();
-  const timer = setTimeout(() => { reporter.slow(step); }, slowAfterMs);
+  const timer = setTimeout(() => {
+    reporter.slow(step);
+  }, slowAfterMs);
   try {
     const detail = await step.run();
     reporter.done(step, detail ?? '', Date.now() - start);
@@ -60,7 +62,10 @@ async function runOne(step: Step, reporter: Reporter): Promise<void> {
   }
 }
 
-/** Runs all steps. After a failure no further step starts; those running are waited for, and the first failure is thrown. */
+/**
+ * Runs all steps. After a failure no further step starts; those running are waited for, and the first failure is
+ * thrown.
+ */
 export async function runSteps(steps: readonly Step[], reporter: Reporter): Promise<void> {
   checkSteps(steps);
   const waiting = new Set(steps);
@@ -74,10 +79,17 @@ export async function runSteps(steps: readonly Step[], reporter: Reporter): Prom
   const start = (step: Step): void => {
     waiting.delete(step);
     const ended = runOne(step, reporter).then(
-      () => { finished.add(step.name); },
-      (error: unknown) => { failures.push(error); },
+      () => {
+        finished.add(step.name);
+      },
+      (error: unknown) => {
+        failures.push(error);
+      },
     );
-    running.set(step, ended.finally(() => running.delete(step)));
+    running.set(
+      step,
+      ended.finally(() => running.delete(step)),
+    );
   };
   for (;;) {
     for (const step of failures.length === 0 ? [...waiting] : []) if (isReady(step)) start(step);

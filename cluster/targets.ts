@@ -15,10 +15,16 @@ export interface Target {
   status: () => Promise<string[]>;
 }
 
-/** The flag's cluster; else the one-machine node if it is up already; else kind where a Docker engine answers; else the one-machine node. */
+/**
+ * The flag's cluster; else the one-machine node if it is up already; else kind where a Docker engine answers; else the
+ * one-machine node.
+ */
 export async function pickTarget(args: Arguments): Promise<Target> {
   if (args.context !== undefined) return existingCluster(args.context, args.values);
-  const nodeExists = await access(join(paths.state, 'before.json')).then(() => true, () => false);
+  const nodeExists = await access(join(paths.state, 'before.json')).then(
+    () => true,
+    () => false,
+  );
   if (!nodeExists && (await succeeds('docker', ['info']))) return kindCluster(args);
   return nodeTarget(args);
 }

@@ -10,8 +10,15 @@ export interface WaitOptions {
   hint?: () => Promise<string>;
 }
 
-/** Looks again and again until `look` gives a value other than false or undefined; an error thrown by it counts as "not yet". */
-export async function waitFor<T>(what: string, look: () => Promise<T | false | undefined>, options: WaitOptions): Promise<T> {
+/**
+ * Looks again and again until `look` gives a value other than false or undefined; an error thrown by it counts as "not
+ * yet".
+ */
+export async function waitFor<T>(
+  what: string,
+  look: () => Promise<T | false | undefined>,
+  options: WaitOptions,
+): Promise<T> {
   const end = Date.now() + options.seconds * 1000;
   let last = '';
   for (;;) {
@@ -25,5 +32,7 @@ export async function waitFor<T>(what: string, look: () => Promise<T | false | u
     await sleep(options.every ?? 250);
   }
   const hint = options.hint === undefined ? '' : await options.hint();
-  throw new Error([`${what} did not come about within ${options.seconds} s`, last, hint].filter((line) => line !== '').join('\n  '));
+  throw new Error(
+    [`${what} did not come about within ${options.seconds} s`, last, hint].filter((line) => line !== '').join('\n  '),
+  );
 }

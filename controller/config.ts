@@ -20,7 +20,9 @@ const duration = z.string().transform((text, context) => {
   }
 });
 
-const quantity = z.string().regex(/^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/, 'must be a quantity like 2, 500m or 4Gi');
+const quantity = z
+  .string()
+  .regex(/^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/, 'must be a quantity like 2, 500m or 4Gi');
 
 /** Every variable that the operator reads. */
 export const environment = z.object({
@@ -57,7 +59,15 @@ export const environment = z.object({
   MOORAGE_RUNTIME_CLASS: z.string().optional(),
   MOORAGE_STORAGE_CLASS: z.string().optional(),
   MOORAGE_APPS_PRIORITY_CLASS: z.string().optional(),
-  MOORAGE_CLOSED_CIDRS: list.default(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '169.254.0.0/16', 'fc00::/7', 'fe80::/10']),
+  MOORAGE_CLOSED_CIDRS: list.default([
+    '10.0.0.0/8',
+    '172.16.0.0/12',
+    '192.168.0.0/16',
+    '100.64.0.0/10',
+    '169.254.0.0/16',
+    'fc00::/7',
+    'fe80::/10',
+  ]),
   MOORAGE_MODELS_BASE_URL: z.url({ protocol: /^https?$/ }).optional(),
   MOORAGE_APP_TOKEN_SECRET: z.string().min(32, 'must be a secret of at least 32 characters').optional(),
   MOORAGE_PROBE_URL: z.url({ protocol: /^https?$/ }).optional(),
@@ -83,7 +93,11 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
   return {
     settings: settingsOf(read),
     // A restarted container has the same pod name, but must not be taken for the process that died.
-    lease: { namespace: read.POD_NAMESPACE, name: read.MOORAGE_LEASE_NAME, identity: `${read.POD_NAME}_${crypto.randomUUID().slice(0, 8)}` },
+    lease: {
+      namespace: read.POD_NAMESPACE,
+      name: read.MOORAGE_LEASE_NAME,
+      identity: `${read.POD_NAME}_${crypto.randomUUID().slice(0, 8)}`,
+    },
     internalPort: read.MOORAGE_INTERNAL_PORT,
     buildsConcurrency: read.MOORAGE_BUILDS_CONCURRENCY,
     resyncMs: read.MOORAGE_RESYNC,
@@ -99,7 +113,11 @@ function settingsOf(read: z.output<typeof environment>): Settings {
     buildsNamespace: read.MOORAGE_BUILDS_NAMESPACE,
     systemNamespace: read.POD_NAMESPACE,
     gitHosts: { allowed: lower(read.MOORAGE_GIT_ALLOWED_HOSTS), insecure: lower(read.MOORAGE_GIT_INSECURE_HOSTS) },
-    gateway: { name: read.MOORAGE_GATEWAY_NAME, namespace: read.MOORAGE_GATEWAY_NAMESPACE, namespaceLabels: read.MOORAGE_GATEWAY_NAMESPACE_LABELS },
+    gateway: {
+      name: read.MOORAGE_GATEWAY_NAME,
+      namespace: read.MOORAGE_GATEWAY_NAMESPACE,
+      namespaceLabels: read.MOORAGE_GATEWAY_NAMESPACE_LABELS,
+    },
     registry: {
       host: read.MOORAGE_REGISTRY_HOST,
       insecure: read.MOORAGE_REGISTRY_INSECURE,
@@ -109,9 +127,17 @@ function settingsOf(read: z.output<typeof environment>): Settings {
     },
     pipeline: {
       image: read.MOORAGE_PIPELINE_IMAGE,
-      limits: { repositoryBytes: read.MOORAGE_LIMIT_REPOSITORY_BYTES, files: read.MOORAGE_LIMIT_FILES, fileBytes: read.MOORAGE_LIMIT_FILE_BYTES },
+      limits: {
+        repositoryBytes: read.MOORAGE_LIMIT_REPOSITORY_BYTES,
+        files: read.MOORAGE_LIMIT_FILES,
+        fileBytes: read.MOORAGE_LIMIT_FILE_BYTES,
+      },
       cache: read.MOORAGE_REGISTRY_CACHE,
-      most: { cpu: read.MOORAGE_BUILDS_MAX_CPU, memory: read.MOORAGE_BUILDS_MAX_MEMORY, disk: read.MOORAGE_BUILDS_MAX_DISK },
+      most: {
+        cpu: read.MOORAGE_BUILDS_MAX_CPU,
+        memory: read.MOORAGE_BUILDS_MAX_MEMORY,
+        disk: read.MOORAGE_BUILDS_MAX_DISK,
+      },
       longestMs: read.MOORAGE_BUILDS_MAX_TIMEOUT,
       historyLimit: read.MOORAGE_BUILDS_HISTORY_LIMIT,
       priorityClass: read.MOORAGE_BUILDS_PRIORITY_CLASS,
@@ -129,7 +155,10 @@ function settingsOf(read: z.output<typeof environment>): Settings {
 }
 
 /** Apps reach models only where both are set. */
-function modelsOf({ MOORAGE_MODELS_BASE_URL: baseUrl, MOORAGE_APP_TOKEN_SECRET: tokenSecret }: z.output<typeof environment>): Settings['run']['models'] {
+function modelsOf({
+  MOORAGE_MODELS_BASE_URL: baseUrl,
+  MOORAGE_APP_TOKEN_SECRET: tokenSecret,
+}: z.output<typeof environment>): Settings['run']['models'] {
   return baseUrl === undefined || tokenSecret === undefined ? undefined : { baseUrl, tokenSecret };
 }
 

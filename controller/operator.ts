@@ -5,7 +5,13 @@ import { createBuildQueue } from './build-queue/build-queue.ts';
 import { operatorConfig } from './config.ts';
 import { mirror } from './hosted-app/caches.ts';
 import { createHostedAppController } from './hosted-app/controller.ts';
-import { createClient, createEventRecorder, createManager, defaultConnection, inClusterConnection } from './runtime/index.ts';
+import {
+  createClient,
+  createEventRecorder,
+  createManager,
+  defaultConnection,
+  inClusterConnection,
+} from './runtime/index.ts';
 
 /** Runs until SIGTERM or the loss of leadership. */
 export async function runOperator(): Promise<void> {
@@ -14,13 +20,23 @@ export async function runOperator(): Promise<void> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
 
-  const connection = serviceAccount === undefined ? await defaultConnection() : await inClusterConnection(serviceAccount);
+  const connection =
+    serviceAccount === undefined ? await defaultConnection() : await inClusterConnection(serviceAccount);
   const client = createClient(connection, { userAgent: 'moorage-operator' });
   const manager = createManager({ client, log, registry, healthPort: internalPort, leaderElection: lease });
   const caches = mirror(manager, settings);
   const recorder = createEventRecorder({ client, controller: 'moorage.dev/operator', instance: lease.identity, log });
 
   manager.add(createHostedAppController({ client, caches, settings, recorder, resyncMs, log, registry }));
-  manager.add(createBuildQueue({ client, namespace: settings.buildsNamespace, concurrency: buildsConcurrency, jobs: caches.jobs, log, registry }));
+  manager.add(
+    createBuildQueue({
+      client,
+      namespace: settings.buildsNamespace,
+      concurrency: buildsConcurrency,
+      jobs: caches.jobs,
+      log,
+      registry,
+    }),
+  );
   await manager.run();
 }

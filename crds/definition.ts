@@ -5,7 +5,8 @@ import { spec, status } from './hosted-app.ts';
 import { celString, type Validation } from './rules.ts';
 import { toStructural, type SchemaNode } from './structural.ts';
 
-const about = 'A git repository that runs as an app: its newest commit is reviewed, built in a sandbox, and served over HTTPS on a subdomain of its own. Only spec.source.repo must be given.';
+const about =
+  'A git repository that runs as an app: its newest commit is reviewed, built in a sandbox, and served over HTTPS on a subdomain of its own. Only spec.source.repo must be given.';
 
 const printerColumns = [
   { name: 'Repo', type: 'string', jsonPath: '.spec.source.repo', description: 'Git repository of the app.' },
@@ -13,8 +14,20 @@ const printerColumns = [
   { name: 'URL', type: 'string', jsonPath: '.status.url', description: 'Where the app answers.' },
   { name: 'Commit', type: 'string', jsonPath: '.status.shortCommit', description: 'Newest commit of the revision.' },
   { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
-  { name: 'Ready', type: 'string', priority: 1, jsonPath: '.status.conditions[?(@.type=="Ready")].status', description: 'Whether the newest revision is served.' },
-  { name: 'Reason', type: 'string', priority: 1, jsonPath: '.status.conditions[?(@.type=="Ready")].reason', description: 'Why so.' },
+  {
+    name: 'Ready',
+    type: 'string',
+    priority: 1,
+    jsonPath: '.status.conditions[?(@.type=="Ready")].status',
+    description: 'Whether the newest revision is served.',
+  },
+  {
+    name: 'Reason',
+    type: 'string',
+    priority: 1,
+    jsonPath: '.status.conditions[?(@.type=="Ready")].reason',
+    description: 'Why so.',
+  },
 ];
 
 /** The name is the subdomain, and names of Services, Deployments and Jobs are made from it. */
@@ -22,7 +35,8 @@ const nameRules: readonly (Validation & { fieldPath: string })[] = [
   {
     fieldPath: '.metadata.name',
     rule: `self.metadata.name.matches('^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$')`,
-    message: 'metadata.name becomes the subdomain of the app; write at most 40 lower-case letters, digits and inner hyphens, starting with a letter',
+    message:
+      'metadata.name becomes the subdomain of the app; write at most 40 lower-case letters, digits and inner hyphens, starting with a letter',
   },
   {
     fieldPath: '.metadata.name',
@@ -54,20 +68,33 @@ export function definition(): SchemaNode {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
     // A chart that is uninstalled must not take every app of its users with it.
-    metadata: { name: `${plural}.${group}`, annotations: { 'helm.sh/resource-policy': 'keep' }, labels: { 'app.kubernetes.io/part-of': 'moorage' } },
+    metadata: {
+      name: `${plural}.${group}`,
+      annotations: { 'helm.sh/resource-policy': 'keep' },
+      labels: { 'app.kubernetes.io/part-of': 'moorage' },
+    },
     spec: {
       group,
       scope: 'Namespaced',
-      names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase(), shortNames: ['happ'], categories: ['moorage'] },
-      versions: [{
-        name: version,
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema },
-        subresources: { status: {} },
-        selectableFields: [{ jsonPath: '.spec.source.repo' }, { jsonPath: '.status.phase' }],
-        additionalPrinterColumns: printerColumns,
-      }],
+      names: {
+        kind,
+        listKind: `${kind}List`,
+        plural,
+        singular: kind.toLowerCase(),
+        shortNames: ['happ'],
+        categories: ['moorage'],
+      },
+      versions: [
+        {
+          name: version,
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema },
+          subresources: { status: {} },
+          selectableFields: [{ jsonPath: '.spec.source.repo' }, { jsonPath: '.status.phase' }],
+          additionalPrinterColumns: printerColumns,
+        },
+      ],
     },
   };
 }

@@ -28,9 +28,18 @@ function addValidations<Schema extends z.ZodType>(schema: Schema, added: readonl
 }
 
 /** Adds rules to a schema, for both zod and the API server. */
-export function withRules<Schema extends z.ZodType>(schema: Schema, ...rules: readonly Rule<z.output<Schema>>[]): Schema {
-  const refined = rules.reduce<Schema>((current, { holds, message }) => current.refine(holds, { error: message }), schema);
-  return addValidations(refined, rules.map(({ cel, message }) => ({ rule: cel, message })));
+export function withRules<Schema extends z.ZodType>(
+  schema: Schema,
+  ...rules: readonly Rule<z.output<Schema>>[]
+): Schema {
+  const refined = rules.reduce<Schema>(
+    (current, { holds, message }) => current.refine(holds, { error: message }),
+    schema,
+  );
+  return addValidations(
+    refined,
+    rules.map(({ cel, message }) => ({ rule: cel, message })),
+  );
 }
 
 /** Refuses a change of the field once it is set; only the API server can know, so zod does not check it. */
@@ -39,8 +48,13 @@ export function immutable<Schema extends z.ZodType>(schema: Schema, message: str
 }
 
 /** A list whose items are told apart by one field: merged by it in server-side apply, and never twice the same. */
-export function listBy<Item extends z.ZodType<Record<string, unknown>>>(items: z.ZodArray<Item>, key: string): z.ZodArray<Item> {
-  const unique = items.refine((list) => new Set(list.map((item) => item[key])).size === list.length, { error: `two items have the same ${key}; keep one of them` });
+export function listBy<Item extends z.ZodType<Record<string, unknown>>>(
+  items: z.ZodArray<Item>,
+  key: string,
+): z.ZodArray<Item> {
+  const unique = items.refine((list) => new Set(list.map((item) => item[key])).size === list.length, {
+    error: `two items have the same ${key}; keep one of them`,
+  });
   return unique.meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] });
 }
 
@@ -49,7 +63,10 @@ export function celString(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }
 
-/** The text matches `pattern`, written in what JavaScript and RE2 read alike: no lookaround, back reference, `.`, `\s` or `\w`. */
+/**
+ * The text matches `pattern`, written in what JavaScript and RE2 read alike: no lookaround, back reference, `.`, `\s`
+ * or `\w`.
+ */
 export function matches(pattern: string, message: string): Rule<string> {
   const expression = new RegExp(pattern, 'u');
   return { cel: `self.matches(${celString(pattern)})`, holds: (text) => expression.test(text), message };

@@ -5,26 +5,52 @@ export interface SchemaNode {
   readonly [keyword: string]: unknown;
 }
 
-/** Keywords that mean the same on both sides. The text of a pattern never passes: a CEL rule with a message stands for it. */
+/**
+ * Keywords that mean the same on both sides. The text of a pattern never passes: a CEL rule with a message stands for
+ * it.
+ */
 const kept = [
-  'type', 'description', 'enum', 'minLength', 'maxLength', 'minItems', 'maxItems', 'required', 'default',
-  'x-kubernetes-validations', 'x-kubernetes-list-type', 'x-kubernetes-list-map-keys',
+  'type',
+  'description',
+  'enum',
+  'minLength',
+  'maxLength',
+  'minItems',
+  'maxItems',
+  'required',
+  'default',
+  'x-kubernetes-validations',
+  'x-kubernetes-list-type',
+  'x-kubernetes-list-map-keys',
 ] as const;
 
 /** Left out on purpose: unknown fields are pruned or refused by the API server itself, formats are given below. */
-const dropped: ReadonlySet<string> = new Set(['$schema', 'additionalProperties', 'pattern', 'format', 'minimum', 'maximum', 'properties', 'items']);
+const dropped: ReadonlySet<string> = new Set([
+  '$schema',
+  'additionalProperties',
+  'pattern',
+  'format',
+  'minimum',
+  'maximum',
+  'properties',
+  'items',
+]);
 
 /**
  * Gives the structural form of `node`.
- * @throws TypeError for a keyword that it does not know, naming it and where it stands: a field must not lose a bound in silence.
+ * @throws TypeError for a keyword that it does not know, naming it and where it stands: a field must not lose a bound
+ * in silence.
  */
 export function toStructural(node: SchemaNode, path = 'schema'): SchemaNode {
   for (const keyword of Object.keys(node)) {
-    if (!dropped.has(keyword) && !(kept as readonly string[]).includes(keyword)) throw new TypeError(`${path}: JSON Schema keyword ${keyword} has no place in a CRD yet`);
+    if (!dropped.has(keyword) && !(kept as readonly string[]).includes(keyword))
+      throw new TypeError(`${path}: JSON Schema keyword ${keyword} has no place in a CRD yet`);
   }
   if (typeof node['type'] !== 'string') throw new TypeError(`${path}: a structural schema needs one type`);
   return {
-    ...Object.fromEntries(kept.filter((keyword) => node[keyword] !== undefined).map((keyword) => [keyword, node[keyword]])),
+    ...Object.fromEntries(
+      kept.filter((keyword) => node[keyword] !== undefined).map((keyword) => [keyword, node[keyword]]),
+    ),
     ...bounds(node),
     ...format(node),
     ...children(node, path),
@@ -48,7 +74,13 @@ function format(node: SchemaNode): SchemaNode {
 function children(node: SchemaNode, path: string): SchemaNode {
   const { properties, items } = node as { properties?: Record<string, SchemaNode>; items?: SchemaNode };
   return {
-    ...(properties === undefined ? {} : { properties: Object.fromEntries(Object.entries(properties).map(([name, child]) => [name, toStructural(child, `${path}.${name}`)])) }),
+    ...(properties === undefined
+      ? {}
+      : {
+          properties: Object.fromEntries(
+            Object.entries(properties).map(([name, child]) => [name, toStructural(child, `${path}.${name}`)]),
+          ),
+        }),
     ...(items === undefined ? {} : { items: toStructural(items, `${path}[]`) }),
   };
 }

@@ -4,7 +4,16 @@ import { parseDuration } from '../lib/duration.ts';
 import { celString, matches, withRules, type Rule } from './rules.ts';
 
 const suffixes: Readonly<Record<string, number>> = {
-  '': 1, m: 1e-3, k: 1e3, M: 1e6, G: 1e9, T: 1e12, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40,
+  '': 1,
+  m: 1e-3,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
 };
 const quantityPattern = /^([0-9]{1,15}(?:\.[0-9]{1,3})?)(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/;
 
@@ -35,7 +44,8 @@ export function duration(what: string, least: string, most: string): z.ZodString
   const [low, high] = [parseDuration(least), parseDuration(most)];
   return withRules(z.string().max(20), {
     cel: `self.size() > 0 && self.matches(${celString(durationPattern.source)}) && duration(self) >= duration(${celString(least)}) && duration(self) <= duration(${celString(most)})`,
-    holds: (text) => text !== '' && durationPattern.test(text) && parseDuration(text) >= low && parseDuration(text) <= high,
+    holds: (text) =>
+      text !== '' && durationPattern.test(text) && parseDuration(text) >= low && parseDuration(text) <= high,
     message: `${what} must be a duration from ${least} to ${most}, written like 90s, 5m or 1h30m`,
   });
 }
@@ -44,7 +54,10 @@ export function duration(what: string, least: string, most: string): z.ZodString
 export function relativePath(what: string): z.ZodString {
   return withRules(
     z.string().min(1).max(200),
-    matches(String.raw`^[^\x00-\x1f\x7f\\/][^\x00-\x1f\x7f\\]*$`, `${what} must be relative to the repository: no leading /, no backslash, no control character`),
+    matches(
+      String.raw`^[^\x00-\x1f\x7f\\/][^\x00-\x1f\x7f\\]*$`,
+      `${what} must be relative to the repository: no leading /, no backslash, no control character`,
+    ),
     noParentSegment(what),
   );
 }
@@ -61,7 +74,10 @@ export function noParentSegment(what: string): Rule<string> {
 /** Name of an environment variable. */
 export const environmentName = withRules(
   z.string().max(128),
-  matches('^[A-Za-z_][A-Za-z0-9_]*$', 'the name of a variable has letters, digits and _ only, and does not start with a digit'),
+  matches(
+    '^[A-Za-z_][A-Za-z0-9_]*$',
+    'the name of a variable has letters, digits and _ only, and does not start with a digit',
+  ),
 );
 
 /** Name of a variable of the running app. PORT is left out, since the platform gives it. */

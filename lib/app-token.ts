@@ -1,4 +1,5 @@
-// The token by which a hosted app calls /v1: made of the app's identity and a secret of the platform, so that it is stored nowhere but with the app.
+// The token by which a hosted app calls /v1: made of the app's identity and a secret of the platform, so that it is
+// stored nowhere but with the app.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /** The app that a token is for. A new UID, as of an app removed and made again, gives a new token. */

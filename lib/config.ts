@@ -2,8 +2,13 @@
 import { z } from 'zod';
 
 /** Parses the environment. @throws Error that names each variable that is wrong, what it must be, and what it was. */
-export function readConfig<Schema extends z.ZodType>(schema: Schema, environment: NodeJS.ProcessEnv = process.env): z.output<Schema> {
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''));
+export function readConfig<Schema extends z.ZodType>(
+  schema: Schema,
+  environment: NodeJS.ProcessEnv = process.env,
+): z.output<Schema> {
+  const given = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
+  );
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
   const lines = parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`);
@@ -11,7 +16,12 @@ export function readConfig<Schema extends z.ZodType>(schema: Schema, environment
 }
 
 /** A comma separated list. */
-export const list = z.string().transform((text) => text.split(',').map((item) => item.trim()).filter((item) => item !== ''));
+export const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== ''),
+);
 
 /** `true` or `false`. */
 export const flag = z.enum(['true', 'false']).transform((text) => text === 'true');

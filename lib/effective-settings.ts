@@ -1,4 +1,5 @@
-// Brings together what the HostedApp says and what the author's moorage.yaml says: the HostedApp wins, then the file, then the default.
+// Brings together what the HostedApp says and what the author's moorage.yaml says: the HostedApp wins, then the file,
+// then the default.
 import { isDeepStrictEqual } from 'node:util';
 import { authorSettings, settingsFile, type AuthorSettings } from '../crds/author-settings.ts';
 import { spec as specSchema, type HostedAppSpec, type HostedAppStatus } from '../crds/hosted-app.ts';
@@ -30,17 +31,22 @@ function named(given: unknown, filed: unknown): unknown[] {
 }
 
 function merge(given: Fields, standard: Fields, filed: Fields): Fields {
-  const merged = Object.entries(filed).filter(([, value]) => value !== undefined).map(([name, value]): [string, unknown] => {
-    const [own, plain] = [given[name], standard[name]];
-    if (isFields(value)) return [name, merge(isFields(own) ? own : {}, isFields(plain) ? plain : {}, value)];
-    if (byName.has(name)) return [name, named(own, value)];
-    return [name, isSet(own, plain) ? own : value];
-  });
+  const merged = Object.entries(filed)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]): [string, unknown] => {
+      const [own, plain] = [given[name], standard[name]];
+      if (isFields(value)) return [name, merge(isFields(own) ? own : {}, isFields(plain) ? plain : {}, value)];
+      if (byName.has(name)) return [name, named(own, value)];
+      return [name, isSet(own, plain) ? own : value];
+    });
   return { ...given, ...Object.fromEntries(merged) };
 }
 
 /** Any part of a spec, with the settings of the file where it says nothing itself. */
-export function withSettings<Spec extends { readonly run?: object }>(spec: Spec, settings: AuthorSettings | undefined): Spec {
+export function withSettings<Spec extends { readonly run?: object }>(
+  spec: Spec,
+  settings: AuthorSettings | undefined,
+): Spec {
   if (settings === undefined) return spec;
   const merged = merge(spec, usual, settings);
   const { run } = merged as { run?: { env?: { name: string }[]; secrets?: { name: string }[] } };
@@ -63,12 +69,20 @@ export function readSettings(text: string | undefined): AuthorSettings | undefin
 /** Each field that the file sets, what holds for it now, and whose word that is. */
 export function effectiveSettings(spec: HostedAppSpec, settings: AuthorSettings): Effective[] {
   const merged = withSettings(spec, settings);
-  return leaves(settings).slice(0, 64).map(({ path, value }) => {
-    const held = path.reduce<unknown>((current, name) => (isFields(current) ? current[name] : undefined), merged);
-    const shown = typeof held === 'string' ? held : JSON.stringify(held);
-    const isOwn = path.some((name) => byName.has(name)) ? (value as { name: string }[]).every((item) => (held as unknown[]).some((one) => isDeepStrictEqual(one, item))) : isDeepStrictEqual(held, value);
-    return { field: path.join('.'), value: shown.length > 200 ? `${shown.slice(0, 199)}…` : shown, from: isOwn ? settingsFile : 'HostedApp' };
-  });
+  return leaves(settings)
+    .slice(0, 64)
+    .map(({ path, value }) => {
+      const held = path.reduce<unknown>((current, name) => (isFields(current) ? current[name] : undefined), merged);
+      const shown = typeof held === 'string' ? held : JSON.stringify(held);
+      const isOwn = path.some((name) => byName.has(name))
+        ? (value as { name: string }[]).every((item) => (held as unknown[]).some((one) => isDeepStrictEqual(one, item)))
+        : isDeepStrictEqual(held, value);
+      return {
+        field: path.join('.'),
+        value: shown.length > 200 ? `${shown.slice(0, 199)}…` : shown,
+        from: isOwn ? settingsFile : 'HostedApp',
+      };
+    });
 }
 
 function leaves(value: Fields, path: readonly string[] = []): { path: string[]; value: unknown }[] {

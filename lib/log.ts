@@ -9,7 +9,16 @@ export function createLog(component: string): Logger {
     level: process.env['LOG_LEVEL'] ?? 'info',
     base: { component },
     timestamp: pino.stdTimeFunctions.isoTime,
-    redact: ['authorization', '*.authorization', 'headers.authorization', 'req.headers.authorization', 'password', '*.password', 'token', '*.token'],
+    redact: [
+      'authorization',
+      '*.authorization',
+      'headers.authorization',
+      'req.headers.authorization',
+      'password',
+      '*.password',
+      'token',
+      '*.token',
+    ],
     formatters: { level: (label) => ({ level: label }) },
   });
 }

@@ -37,6 +37,11 @@ export function httpMetrics(registry: Registry): HttpMetrics {
       registers,
     }),
     open: new Gauge({ name: 'moorage_http_open_requests', help: 'Requests being answered.', registers }),
-    problems: new Counter({ name: 'moorage_http_problems_total', help: 'Problems answered, by type.', labelNames: ['type'], registers }),
+    problems: new Counter({
+      name: 'moorage_http_problems_total',
+      help: 'Problems answered, by type.',
+      labelNames: ['type'],
+      registers,
+    }),
   };
 }

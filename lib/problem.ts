@@ -49,7 +49,12 @@ export class Problem extends Error {
 export const problemMediaType = 'application/problem+json';
 
 /** The body of a problem. `instance` is the path that was asked for; `requestId` finds it in the log. */
-export function problemBody(problem: Problem, baseUrl: string, instance: string, requestId: string): Record<string, unknown> {
+export function problemBody(
+  problem: Problem,
+  baseUrl: string,
+  instance: string,
+  requestId: string,
+): Record<string, unknown> {
   return {
     ...problem.members,
     type: problemUrl(problem.type, baseUrl),

@@ -3,8 +3,7 @@ import type { HostedApp, HostedAppStatus } from '../crds/hosted-app.ts';
 import { annotations } from './names.ts';
 
 /** Where a revision is on its way, in lower case. */
-export type PublicStage =
-  | 'pending' | 'queued' | 'cloning' | 'reviewing' | 'building' | 'deploying' | 'routing';
+export type PublicStage = 'pending' | 'queued' | 'cloning' | 'reviewing' | 'building' | 'deploying' | 'routing';
 
 /** Why something is not served, and what its author can do about it. */
 export interface PublicReason {
@@ -36,11 +35,21 @@ export interface PublicProgress {
  * was refused in `problem`, and neither takes the `live` away.
  */
 export type PublicStatus =
-  | { readonly status: 'live'; readonly url: string; readonly commit: string; readonly since: string; readonly warning?: string; readonly update?: PublicProgress; readonly problem?: PublicReason }
+  | {
+      readonly status: 'live';
+      readonly url: string;
+      readonly commit: string;
+      readonly since: string;
+      readonly warning?: string;
+      readonly update?: PublicProgress;
+      readonly problem?: PublicReason;
+    }
   | ({ readonly status: 'in_pipeline' } & PublicProgress)
   | { readonly status: 'rejected'; readonly reason: PublicReason; readonly since?: string; readonly commit?: string };
 
-type Input = Pick<HostedApp, 'spec' | 'status'> & { readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> | undefined } };
+type Input = Pick<HostedApp, 'spec' | 'status'> & {
+  readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> | undefined };
+};
 
 /** Makes the public status of an app from its resource alone; pure, and total: an app without a status is `pending`. */
 export function publicStatus(app: Input): PublicStatus {
@@ -48,10 +57,20 @@ export function publicStatus(app: Input): PublicStatus {
   if (app.spec.suspend) return suspended(status);
   if (status.served !== undefined && status.url !== undefined) return live(status, status.served, status.url);
   if (status.rejection !== undefined && isAwaited(app)) {
-    return { status: 'in_pipeline', stage: 'pending', ...optional('commit', status.source?.commit), message: 'It is being tried again.' };
+    return {
+      status: 'in_pipeline',
+      stage: 'pending',
+      ...optional('commit', status.source?.commit),
+      message: 'It is being tried again.',
+    };
   }
   if (status.rejection !== undefined) {
-    return { status: 'rejected', reason: status.rejection, ...optional('since', status.since), ...optional('commit', status.source?.commit) };
+    return {
+      status: 'rejected',
+      reason: status.rejection,
+      ...optional('since', status.since),
+      ...optional('commit', status.source?.commit),
+    };
   }
   return { status: 'in_pipeline', ...progress(status) };
 }
@@ -78,7 +97,8 @@ function live(status: HostedAppStatus, served: NonNullable<HostedAppStatus['serv
 function suspended(status: HostedAppStatus): PublicStatus {
   const reason = {
     rule: 'platform/suspended',
-    message: 'The app is switched off: no replica of it runs and no build of it starts. Its data and its address are kept.',
+    message:
+      'The app is switched off: no replica of it runs and no build of it starts. Its data and its address are kept.',
     mend: 'Whoever runs this platform can switch it on again (spec.suspend: false).',
   };
   return { status: 'rejected', reason, ...(status.phase === 'Suspended' ? optional('since', status.since) : {}) };
@@ -95,10 +115,17 @@ function progress(status: HostedAppStatus): PublicProgress {
 }
 
 const stages: Readonly<Record<NonNullable<HostedAppStatus['phase']>, PublicStage>> = {
-  Pending: 'pending', Queued: 'queued', Cloning: 'cloning', Reviewing: 'reviewing', Building: 'building', Deploying: 'deploying', Routing: 'routing',
+  Pending: 'pending',
+  Queued: 'queued',
+  Cloning: 'cloning',
+  Reviewing: 'reviewing',
+  Building: 'building',
+  Deploying: 'deploying',
+  Routing: 'routing',
   // Live without anything that answers is the moment in which the last step is confirmed again.
   Live: 'routing',
-  Rejected: 'pending', Suspended: 'pending',
+  Rejected: 'pending',
+  Suspended: 'pending',
 };
 
 function readyMessage(status: HostedAppStatus): string | undefined {
@@ -107,5 +134,5 @@ function readyMessage(status: HostedAppStatus): string | undefined {
 }
 
 function optional<Key extends string, Value>(key: Key, value: Value | undefined): Partial<Record<Key, Value>> {
-  return value === undefined ? {} : { [key]: value } as Record<Key, Value>;
+  return value === undefined ? {} : ({ [key]: value } as Record<Key, Value>);
 }

@@ -37,13 +37,21 @@ const segment = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?$/;
 export function parseRepository(text: string, hosts: GitHosts): Repository {
   const trimmed = text.trim();
   const [defaultHost] = hosts.allowed;
-  if (/^[^/:@\s]+\/[^/:@\s]+$/.test(trimmed) && defaultHost !== undefined) return fromParts(defaultHost, trimmed.split('/'), hosts);
+  if (/^[^/:@\s]+\/[^/:@\s]+$/.test(trimmed) && defaultHost !== undefined)
+    return fromParts(defaultHost, trimmed.split('/'), hosts);
   const url = parseUrl(trimmed, hosts);
   const host = url.host.toLowerCase();
   if (!hosts.allowed.includes(host)) {
-    throw new RepositoryError(`git host ${host} is not one that is hosted from here`, `use a repository on one of: ${hosts.allowed.join(', ')}`);
+    throw new RepositoryError(
+      `git host ${host} is not one that is hosted from here`,
+      `use a repository on one of: ${hosts.allowed.join(', ')}`,
+    );
   }
-  return fromParts(host, url.pathname.split('/').filter((part) => part !== ''), hosts);
+  return fromParts(
+    host,
+    url.pathname.split('/').filter((part) => part !== ''),
+    hosts,
+  );
 }
 
 /** Short stable hash of a normalized repository url, fit for a label value. */
@@ -55,8 +63,10 @@ function parseUrl(text: string, hosts: GitHosts): URL {
   const example = `write it as owner/name or https://${hosts.allowed[0] ?? 'host'}/owner/name`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined) throw new RepositoryError('this is neither owner/name nor a URL', example);
-  if (!protocolAllowed(url, hosts)) throw new RepositoryError(`protocol ${url.protocol.replace(':', '')} is not accepted`, example);
-  if (url.username !== '' || url.password !== '') throw new RepositoryError('the URL carries credentials', 'remove them; only public repositories are hosted');
+  if (!protocolAllowed(url, hosts))
+    throw new RepositoryError(`protocol ${url.protocol.replace(':', '')} is not accepted`, example);
+  if (url.username !== '' || url.password !== '')
+    throw new RepositoryError('the URL carries credentials', 'remove them; only public repositories are hosted');
   if (url.search !== '' || url.hash !== '') throw new RepositoryError('the URL carries a query or fragment', example);
   return url;
 }
@@ -69,7 +79,10 @@ function fromParts(host: string, parts: readonly string[], hosts: GitHosts): Rep
   const [owner, rawName] = parts;
   const name = rawName?.replace(/(?:\.git)+$/i, '');
   if (parts.length !== 2 || owner === undefined || name === undefined || !segment.test(owner) || !segment.test(name)) {
-    throw new RepositoryError('the repository path is not owner/name', `write it as owner/name or https://${host}/owner/name`);
+    throw new RepositoryError(
+      'the repository path is not owner/name',
+      `write it as owner/name or https://${host}/owner/name`,
+    );
   }
   const protocol = hosts.insecure.includes(host) ? 'http' : 'https';
   return { url: `${protocol}://${host}/${owner}/${name}`, host, owner, name };

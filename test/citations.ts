@@ -11,11 +11,21 @@ const folder = import.meta.dirname;
 
 /** Every citation of every test, and of the suites that several tests share. */
 export function citations(): Citation[] {
-  return globSync('**/*.ts', { cwd: folder, exclude: ['fixtures/**', 'citations.ts', 'requirements*.ts'] }).sort().flatMap((file) => citedIn(readFileSync(join(folder, file), 'utf8')).map((id) => ({ id, file })));
+  return globSync('**/*.ts', { cwd: folder, exclude: ['fixtures/**', 'citations.ts', 'requirements*.ts'] })
+    .sort()
+    .flatMap((file) => citedIn(readFileSync(join(folder, file), 'utf8')).map((id) => ({ id, file })));
 }
 
-/** The ids that the strings of a source cite: titles of tests, and names of cases that become titles. What comments say does not count. */
+/**
+ * The ids that the strings of a source cite: titles of tests, and names of cases that become titles. What comments say
+ * does not count.
+ */
 export function citedIn(source: string): string[] {
-  const strings = source.split('\n').filter((line) => !/^\s*(\/\/|\*|\/\*)/.test(line)).flatMap((line) => [...line.matchAll(/(['`])((?:(?!\1).)*)\1/g)].map(([, , text = '']) => text));
-  return strings.flatMap((text) => [...text.matchAll(/\[spec ([^\]]*)\]/g)].flatMap(([, ids = '']) => ids.trim().split(/\s+/)));
+  const strings = source
+    .split('\n')
+    .filter((line) => !/^\s*(\/\/|\*|\/\*)/.test(line))
+    .flatMap((line) => [...line.matchAll(/(['`])((?:(?!\1).)*)\1/g)].map(([, , text = '']) => text));
+  return strings.flatMap((text) =>
+    [...text.matchAll(/\[spec ([^\]]*)\]/g)].flatMap(([, ids = '']) => ids.trim().split(/\s+/)),
+  );
 }

@@ -13,7 +13,9 @@ interface Tally {
 
 const [command = 'check', ...patterns] = process.argv.slice(2);
 
-/** A file that hangs ends its stage, as a failure. Forcing files to exit would lose results that are not yet passed on. */
+/**
+ * A file that hangs ends its stage, as a failure. Forcing files to exit would lose results that are not yet passed on.
+ */
 const stageLimitMs = 30 * 60_000;
 
 /** What a command says is shown as it comes when it runs alone, and in one piece when it runs beside others. */
@@ -21,7 +23,12 @@ async function runTools(stage: Extract<Stage, { kind: 'tools' }>): Promise<Tally
   const alone = stage.commands.length === 1;
   const ended = await Promise.all(
     stage.commands.map(async ([file = '', ...rest]) => {
-      const result = await execa(file, rest, { reject: false, stdin: 'ignore', all: true, ...(alone ? { stdout: 'inherit', stderr: 'inherit' } : {}) });
+      const result = await execa(file, rest, {
+        reject: false,
+        stdin: 'ignore',
+        all: true,
+        ...(alone ? { stdout: 'inherit', stderr: 'inherit' } : {}),
+      });
       if (!alone) process.stdout.write(`${result.all ?? ''}\n`);
       return result.exitCode === 0;
     }),

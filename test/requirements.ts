@@ -1,4 +1,5 @@
-// What the interface requires, as data. A test says which of these it shows by `[spec <id> …]` in its title; requirements.test.ts fails for one that none shows.
+// What the interface requires, as data. A test says which of these it shows by `[spec <id> …]` in its title;
+// requirements.test.ts fails for one that none shows.
 
 export interface Requirement {
   readonly id: string;
@@ -10,11 +11,24 @@ export interface Requirement {
 }
 
 const requirement = (id: string, section: string, behaviour: string): Requirement => ({ id, section, behaviour });
-const planned = (id: string, section: string, behaviour: string, absent: string): Requirement => ({ id, section, behaviour, planned: { absent } });
+const planned = (id: string, section: string, behaviour: string, absent: string): Requirement => ({
+  id,
+  section,
+  behaviour,
+  planned: { absent },
+});
 
 export const requirements: readonly Requirement[] = [
-  requirement('service.metered', '1', 'Every answer of ask and compare carries its metered cost in USD and its latency in ms; the cost is read from billing, not estimated from list prices.'),
-  requirement('service.pipeline', '1', 'A submitted repository is reviewed, containerized and deployed on its own subdomain over HTTPS.'),
+  requirement(
+    'service.metered',
+    '1',
+    'Every answer of ask and compare carries its metered cost in USD and its latency in ms; the cost is read from billing, not estimated from list prices.',
+  ),
+  requirement(
+    'service.pipeline',
+    '1',
+    'A submitted repository is reviewed, containerized and deployed on its own subdomain over HTTPS.',
+  ),
   requirement('service.exposed', '1', 'A hosted app is exposed to agents once it is live.'),
   requirement('service.share', '1', "Of what a use is charged, the author's share is accrued."),
   requirement('service.openapi', '1', '/openapi.json describes every endpoint.'),
@@ -35,7 +49,11 @@ export const requirements: readonly Requirement[] = [
   requirement('compare.results', '2.3', 'results has one entry per model with model, answer, cost_usd and latency_ms.'),
   requirement('compare.error', '2.3', 'A model that failed has error in its entry, and the call still answers 200.'),
   requirement('compare.summary', '2.3', 'summary has cheapest, fastest and total_cost_usd.'),
-  requirement('compare.cost-spread', '2.3', 'summary.cost_spread has the form "<ratio>x between cheapest and priciest".'),
+  requirement(
+    'compare.cost-spread',
+    '2.3',
+    'summary.cost_spread has the form "<ratio>x between cheapest and priciest".',
+  ),
 
   requirement('ask.prompt', '2.4', 'prompt is required.'),
   requirement('ask.default-model', '2.4', 'When model is omitted a default model is used.'),
@@ -49,29 +67,71 @@ export const requirements: readonly Requirement[] = [
   requirement('models.ids', '2.6', 'The model identifiers are the ten of the enumeration.'),
 
   planned('projects.slugs', '2.7', 'The slugs of hosted apps are the eight of the enumeration.', '/api/projects'),
-  planned('projects.entry', '2.7', 'Entries carry upstream repository, star count and category; the detail adds telemetry and benchmark.', '/api/projects'),
-  planned('bench.records', '2.8', 'A benchmark has per model and task pass rate, cost and latency; the index has a verdict each.', '/api/bench'),
-  planned('rank.scores', '2.8', 'The ranking scores apps on onboarding, quality, cost, stability and retention.', '/api/rank'),
-  planned('guides.record', '2.9', 'A guide has slug, question, answer, method, tool, steps, evidence, licence and the other fields of its record.', '/api/agent-guides'),
+  planned(
+    'projects.entry',
+    '2.7',
+    'Entries carry upstream repository, star count and category; the detail adds telemetry and benchmark.',
+    '/api/projects',
+  ),
+  planned(
+    'bench.records',
+    '2.8',
+    'A benchmark has per model and task pass rate, cost and latency; the index has a verdict each.',
+    '/api/bench',
+  ),
+  planned(
+    'rank.scores',
+    '2.8',
+    'The ranking scores apps on onboarding, quality, cost, stability and retention.',
+    '/api/rank',
+  ),
+  planned(
+    'guides.record',
+    '2.9',
+    'A guide has slug, question, answer, method, tool, steps, evidence, licence and the other fields of its record.',
+    '/api/agent-guides',
+  ),
   planned('guides.slugs', '2.9', 'The guides named by the interface exist.', '/api/agent-guides'),
 
   requirement('status.live', '3', 'live: hosted and running.'),
   requirement('status.in-pipeline', '3', 'in_pipeline: being reviewed, containerized or deployed.'),
   requirement('status.rejected', '3', 'rejected: with a reason.'),
 
-  requirement('endpoint.submit', '4', 'POST /api/submit answers 200 when queued; the outcome is polled at submit-status.'),
+  requirement(
+    'endpoint.submit',
+    '4',
+    'POST /api/submit answers 200 when queued; the outcome is polled at submit-status.',
+  ),
   requirement('endpoint.submit-status', '4', 'GET /api/submit-status/{owner}/{name} answers 200 with the status.'),
   requirement('endpoint.ask', '4', 'POST /api/ask answers 200, or 402 when the quota is exhausted.'),
   requirement('endpoint.compare', '4', 'POST /api/compare answers 200, or 402 when the quota is exhausted.'),
   requirement('endpoint.models', '4', 'GET /api/models answers 200.'),
   requirement('endpoint.json', '4', 'Bodies are application/json; others are refused.'),
-  requirement('compare.parallel', '4', 'The models are asked in parallel: the call lasts as long as its slowest model.'),
-  planned('endpoint.projects', '4', 'GET /api/projects and /api/projects/{slug}; 404 for no such app.', '/api/projects'),
+  requirement(
+    'compare.parallel',
+    '4',
+    'The models are asked in parallel: the call lasts as long as its slowest model.',
+  ),
+  planned(
+    'endpoint.projects',
+    '4',
+    'GET /api/projects and /api/projects/{slug}; 404 for no such app.',
+    '/api/projects',
+  ),
   planned('endpoint.bench', '4', 'GET /api/bench and /api/bench/{slug}; 404 for no benchmark.', '/api/bench'),
-  planned('endpoint.agent-guides', '4', 'GET /api/agent-guides and /api/agent-guides/{slug}; 404 for no such guide.', '/api/agent-guides'),
+  planned(
+    'endpoint.agent-guides',
+    '4',
+    'GET /api/agent-guides and /api/agent-guides/{slug}; 404 for no such guide.',
+    '/api/agent-guides',
+  ),
   planned('endpoint.rank', '4', 'GET /api/rank.', '/api/rank'),
 
-  requirement('tools.open', '4', 'GET /t/<tool> takes query parameters and answers JSON to any HTTP client, without signup or key.'),
+  requirement(
+    'tools.open',
+    '4',
+    'GET /t/<tool> takes query parameters and answers JSON to any HTTP client, without signup or key.',
+  ),
   requirement('tools.count', '4', '22 tools are exposed on this one endpoint, the named ones among them.'),
   requirement('tools.cost', '4', 'Every response of a tool reports the exact cost of the call.'),
   requirement('tools.raw', '4', 'raw=1 answers with the bytes of the artifact.'),
@@ -83,7 +143,11 @@ export const requirements: readonly Requirement[] = [
   requirement('tools.screenshot', '4', 'screenshot, one of the 22, answers with a picture of a page.'),
   requirement('tools.list-apps', '4', 'list_apps lists the hosted apps.'),
 
-  requirement('transcribe.url', '4', 'transcribe_audio takes url, the public address of a recording, fetches it and transcribes it.'),
+  requirement(
+    'transcribe.url',
+    '4',
+    'transcribe_audio takes url, the public address of a recording, fetches it and transcribes it.',
+  ),
   requirement('transcribe.language', '4', 'transcribe_audio takes language as an optional hint, a short code.'),
   requirement('transcribe.answer', '4', 'transcribe_audio answers plain text and the detected language.'),
 
@@ -96,7 +160,11 @@ export const requirements: readonly Requirement[] = [
   requirement('events.polling', '6', 'Submission outcomes are obtained by polling submit-status.'),
 
   requirement('errors.402', '7', '402 explains how to go on with a key of one’s own.'),
-  requirement('tools.low-quota', '7', 'When the free quota runs low, the answer of a tool says how to go on with a key.'),
+  requirement(
+    'tools.low-quota',
+    '7',
+    'When the free quota runs low, the answer of a tool says how to go on with a key.',
+  ),
   planned('errors.404', '7', '404 for an app, a benchmark or a guide that is not there.', '/api/projects'),
   requirement('errors.shape', '7', 'An invalid body is refused in a form that names what is wrong and what to send.'),
 

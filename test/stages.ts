@@ -19,10 +19,27 @@ export type Stage =
       readonly gate: boolean;
     };
 
-const typesAndLint: Stage = { kind: 'tools', name: 'types and lint', commands: [['tsc', '--noEmit'], ['eslint', '.']], gate: false };
-/** Looks again only at files that changed. A rule that needs types may miss what a change elsewhere did; `npm test` looks at all. */
+const typesAndLint: Stage = {
+  kind: 'tools',
+  name: 'types and lint',
+  commands: [
+    ['tsc', '--noEmit'],
+    ['eslint', '.'],
+  ],
+  gate: false,
+};
+/**
+ * Looks again only at files that changed. A rule that needs types may miss what a change elsewhere did; `npm test`
+ * looks at all.
+ */
 const changedOnly = ['--cache', '--cache-strategy', 'content', '--cache-location', 'node_modules/.cache/eslint'];
-const quickTypesAndLint: Stage = { ...typesAndLint, commands: [['tsc', '--noEmit', '--incremental', '--tsBuildInfoFile', 'node_modules/.cache/types'], ['eslint', '.', ...changedOnly]] };
+const quickTypesAndLint: Stage = {
+  ...typesAndLint,
+  commands: [
+    ['tsc', '--noEmit', '--incremental', '--tsBuildInfoFile', 'node_modules/.cache/types'],
+    ['eslint', '.', ...changedOnly],
+  ],
+};
 const unit: Stage = {
   kind: 'tests',
   name: 'unit',
@@ -33,12 +50,36 @@ const unit: Stage = {
   gate: true,
 };
 /** Real binaries on loopback: API server and etcd, registry, BuildKit, network namespaces. */
-const integration: Stage = { kind: 'tests', name: 'integration', files: 'test/integration/**/*.test.ts', exclude: [], concurrency: 1, timeoutMs: 600_000, gate: false };
+const integration: Stage = {
+  kind: 'tests',
+  name: 'integration',
+  files: 'test/integration/**/*.test.ts',
+  exclude: [],
+  concurrency: 1,
+  timeoutMs: 600_000,
+  gate: false,
+};
 /** Brings the one-machine node up first, and needs nothing else. */
 const cluster: Stage = { kind: 'tools', name: 'cluster up', commands: [['node', 'cluster/main.ts', 'up']], gate: true };
-const e2e: Stage = { kind: 'tests', name: 'e2e', files: 'test/e2e/**/*.test.ts', exclude: ['test/e2e/last/**'], concurrency: 1, timeoutMs: 1_200_000, gate: false };
+const e2e: Stage = {
+  kind: 'tests',
+  name: 'e2e',
+  files: 'test/e2e/**/*.test.ts',
+  exclude: ['test/e2e/last/**'],
+  concurrency: 1,
+  timeoutMs: 1_200_000,
+  gate: false,
+};
 /** Takes the cluster down, so only where nobody wants to go on using it. */
-const last: Stage = { kind: 'tests', name: 'teardown', files: 'test/e2e/last/**/*.test.ts', exclude: [], concurrency: 1, timeoutMs: 300_000, gate: false };
+const last: Stage = {
+  kind: 'tests',
+  name: 'teardown',
+  files: 'test/e2e/last/**/*.test.ts',
+  exclude: [],
+  concurrency: 1,
+  timeoutMs: 300_000,
+  gate: false,
+};
 
 const sets: Readonly<Record<string, readonly Stage[]>> = {
   check: [quickTypesAndLint, unit],

@@ -13,7 +13,14 @@ export interface AgentCall {
 export interface AgentAnswer {
   /** As /t/<tool> answers it. */
   readonly answer: Readonly<Record<string, unknown>>;
-  readonly file?: { readonly name: string; readonly mediaType: string; readonly url: string | undefined; readonly bytes: Uint8Array | undefined } | undefined;
+  readonly file?:
+    | {
+        readonly name: string;
+        readonly mediaType: string;
+        readonly url: string | undefined;
+        readonly bytes: Uint8Array | undefined;
+      }
+    | undefined;
 }
 
 export interface AgentOptions {

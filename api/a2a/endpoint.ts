@@ -1,7 +1,14 @@
-// POST /a2a: the Agent2Agent protocol over JSON-RPC, 1.0 and, for older clients, 0.3. Handler and store are made for each request, so any replica answers any of them.
+// POST /a2a: the Agent2Agent protocol over JSON-RPC, 1.0 and, for older clients, 0.3. Handler and store are made for
+// each request, so any replica answers any of them.
 import { isLegacyJsonRpcMethod } from '@a2a-js/sdk/compat/v0_3';
 import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
-import { DefaultRequestHandler, InMemoryTaskStore, JsonRpcTransportHandler, ServerCallContext, validateVersion } from '@a2a-js/sdk/server';
+import {
+  DefaultRequestHandler,
+  InMemoryTaskStore,
+  JsonRpcTransportHandler,
+  ServerCallContext,
+  validateVersion,
+} from '@a2a-js/sdk/server';
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint, type RequestContext } from '../endpoint.ts';
 import { a2aPath, a2aVersion, agentCard, olderVersion } from '../discovery/agent-card.ts';
@@ -18,15 +25,25 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
     operation: 'callAgent',
     tag: 'agents',
     summary: 'The Agent2Agent protocol (A2A 1.0 and 0.3, JSON-RPC)',
-    description: 'SendMessage with a data part {"tool": name, "arguments": {…}} runs a tool: the answer is a message with its result as data, and its file beside it. '
-      + 'A text is answered with what can be done. A call that is refused or fails is a task in the state rejected or failed, with the problem in its message. '
-      + 'Keys, quota and costs are those of /t. Nothing is streamed. Clients of A2A 0.3 send message/send. The card is at /.well-known/agent-card.json.',
+    description:
+      'SendMessage with a data part {"tool": name, "arguments": {…}} runs a tool: the answer is a message with its result as data, and its file beside it. ' +
+      'A text is answered with what can be done. A call that is refused or fails is a task in the state rejected or failed, with the problem in its message. ' +
+      'Keys, quota and costs are those of /t. Nothing is streamed. Clients of A2A 0.3 send message/send. The card is at /.well-known/agent-card.json.',
     bodyLimit,
-    body: z.record(z.string(), z.unknown()).describe('JSON-RPC 2.0 request, like {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {…}}'),
-    output: z.object({ jsonrpc: z.literal('2.0'), id: z.union([z.string(), z.number(), z.null()]), result: z.unknown().optional(), error: z.unknown().optional() }),
+    body: z
+      .record(z.string(), z.unknown())
+      .describe('JSON-RPC 2.0 request, like {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {…}}'),
+    output: z.object({
+      jsonrpc: z.literal('2.0'),
+      id: z.union([z.string(), z.number(), z.null()]),
+      result: z.unknown().optional(),
+      error: z.unknown().optional(),
+    }),
     outputDescription: 'JSON-RPC 2.0 response, with a result or an error.',
     async handler({ body }, context) {
-      return Response.json(await answer(options, body, context), { headers: { 'cache-control': 'no-store', 'a2a-version': versionOf(body, context) } });
+      return Response.json(await answer(options, body, context), {
+        headers: { 'cache-control': 'no-store', 'a2a-version': versionOf(body, context) },
+      });
     },
   });
 }
@@ -41,7 +58,13 @@ async function answer(options: AgentOptions, body: Record<string, unknown>, cont
     const transport = older ? new LegacyJsonRpcTransportHandler(handler) : new JsonRpcTransportHandler(handler);
     return await onlyOne(await transport.handle(body, new ServerCallContext({ requestedVersion })));
   } catch (error) {
-    return { jsonrpc: '2.0', id: idOf(body), error: older ? LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError(error) : JsonRpcTransportHandler.mapToJSONRPCError(error) };
+    return {
+      jsonrpc: '2.0',
+      id: idOf(body),
+      error: older
+        ? LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError(error)
+        : JsonRpcTransportHandler.mapToJSONRPCError(error),
+    };
   }
 }
 
@@ -54,7 +77,9 @@ function versionOf({ method }: Record<string, unknown>, { headers }: RequestCont
 }
 
 /** Streams are not offered, so what is streamed is one error. */
-async function onlyOne<One extends object, Other extends object>(answer: One | AsyncGenerator<Other, void, undefined>): Promise<One | Other | undefined> {
+async function onlyOne<One extends object, Other extends object>(
+  answer: One | AsyncGenerator<Other, void, undefined>,
+): Promise<One | Other | undefined> {
   if (!(Symbol.asyncIterator in answer)) return answer;
   const first = await answer.next();
   return first.done === true ? undefined : first.value;

@@ -1,7 +1,13 @@
-// The agent at work on one message. What it does it does within the request, so every answer is a message, and no task is kept.
+// The agent at work on one message. What it does it does within the request, so every answer is a message, and no task
+// is kept.
 import { randomUUID } from 'node:crypto';
 import { Role, TaskState, type Message, type Part, type Task } from '@a2a-js/sdk';
-import { AgentEvent, type AgentExecutor, type ExecutionEventBus, type RequestContext as A2aContext } from '@a2a-js/sdk/server';
+import {
+  AgentEvent,
+  type AgentExecutor,
+  type ExecutionEventBus,
+  type RequestContext as A2aContext,
+} from '@a2a-js/sdk/server';
 import { problemBody, Problem } from '../../lib/problem.ts';
 import type { RequestContext } from '../endpoint.ts';
 import { a2aPath, appPrefix } from '../discovery/agent-card.ts';
@@ -13,7 +19,10 @@ import { readRequest } from './request.ts';
 
 type Context = Omit<RequestContext, 'mediaType'>;
 
-/** Executes for one request. A refusal is a task that ends as rejected, a fault one that ends as failed; both carry the problem. */
+/**
+ * Executes for one request. A refusal is a task that ends as rejected, a fault one that ends as failed; both carry the
+ * problem.
+ */
 export function executorFor(options: AgentOptions, context: Context): AgentExecutor {
   return {
     async execute(asked, bus) {
@@ -38,13 +47,18 @@ async function answer({ offer, call }: AgentOptions, { userMessage }: A2aContext
 /** Apps are used where they answer; here is said where that is. */
 function aboutApp(slug: string, { apps, baseUrl }: AgentOptions['offer']): Record<string, unknown> {
   const app = apps().find((one) => one.slug === slug);
-  if (app === undefined) throw new Problem(notFound, `no app ${JSON.stringify(slug.slice(0, 60))} is live; ${baseUrl}/agent-capabilities.json lists those that are`);
+  if (app === undefined)
+    throw new Problem(
+      notFound,
+      `no app ${JSON.stringify(slug.slice(0, 60))} is live; ${baseUrl}/agent-capabilities.json lists those that are`,
+    );
   return { ...app, call_url: `${baseUrl}${callPath.replace('{slug}', slug)}` };
 }
 
 function partsOf({ answer: given, file }: AgentAnswer): Part[] {
   const parts = [dataPart(given)];
-  if (file?.bytes !== undefined) parts.push(part({ $case: 'raw', value: Buffer.from(file.bytes) }, file.mediaType, file.name));
+  if (file?.bytes !== undefined)
+    parts.push(part({ $case: 'raw', value: Buffer.from(file.bytes) }, file.mediaType, file.name));
   else if (file?.url !== undefined) parts.push(part({ $case: 'url', value: file.url }, file.mediaType, file.name));
   return parts;
 }
@@ -54,15 +68,32 @@ function publish(bus: ExecutionEventBus, asked: A2aContext, parts: Part[]): void
 }
 
 function messageOf({ contextId }: A2aContext, parts: Part[], taskId: string): Message {
-  return { messageId: randomUUID(), contextId, taskId, role: Role.ROLE_AGENT, parts, metadata: undefined, extensions: [], referenceTaskIds: [] };
+  return {
+    messageId: randomUUID(),
+    contextId,
+    taskId,
+    role: Role.ROLE_AGENT,
+    parts,
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
+  };
 }
 
 function refusal(problem: Problem, asked: A2aContext, baseUrl: string, id: string): Task {
   const body = problemBody(problem, baseUrl, a2aPath, id);
   const state = problem.type.status < 500 ? TaskState.TASK_STATE_REJECTED : TaskState.TASK_STATE_FAILED;
   return {
-    id: asked.taskId, contextId: asked.contextId, artifacts: [], history: [asked.userMessage], metadata: undefined,
-    status: { state, timestamp: new Date().toISOString(), message: messageOf(asked, [textPart(problem.message), dataPart(body)], asked.taskId) },
+    id: asked.taskId,
+    contextId: asked.contextId,
+    artifacts: [],
+    history: [asked.userMessage],
+    metadata: undefined,
+    status: {
+      state,
+      timestamp: new Date().toISOString(),
+      message: messageOf(asked, [textPart(problem.message), dataPart(body)], asked.taskId),
+    },
   };
 }
 

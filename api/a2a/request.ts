@@ -4,13 +4,16 @@ import { z } from 'zod';
 
 const asked = z.object({ tool: z.string().min(1).max(100), arguments: z.record(z.string(), z.unknown()).default({}) });
 
-export type AgentRequest = { readonly kind: 'call'; readonly tool: string; readonly arguments: Readonly<Record<string, unknown>> } | { readonly kind: 'help'; readonly text: string };
+export type AgentRequest =
+  | { readonly kind: 'call'; readonly tool: string; readonly arguments: Readonly<Record<string, unknown>> }
+  | { readonly kind: 'help'; readonly text: string };
 
 /** A data part, or a text that is the same as JSON, names a tool; all else is a question what can be done. */
 export function readRequest(message: Message): AgentRequest {
   const texts: string[] = [];
   for (const { content } of message.parts) {
-    const given: unknown = content?.$case === 'data' ? content.value : content?.$case === 'text' ? parsed(content.value) : undefined;
+    const given: unknown =
+      content?.$case === 'data' ? content.value : content?.$case === 'text' ? parsed(content.value) : undefined;
     const call = asked.safeParse(given);
     if (call.success) return { kind: 'call', ...call.data };
     if (content?.$case === 'text') texts.push(content.value);

@@ -22,11 +22,30 @@ export function toolCalls({ toolbox, desk, payerFor }: ToolCallsOptions): AgentO
     const reading = (readers.get(name) ?? new ToolReader(tool)).read('body', given);
     const payer = await payerFor(context);
     const fileWanted = reading.options.raw === true;
-    const answered = await desk.answer({ tool, reading, payer, via: 'a2a', id: context.id, log: context.log, fileWanted, linkWanted: true, signal: () => context.signal, waitMs: patienceMs });
+    const answered = await desk.answer({
+      tool,
+      reading,
+      payer,
+      via: 'a2a',
+      id: context.id,
+      log: context.log,
+      fileWanted,
+      linkWanted: true,
+      signal: () => context.signal,
+      waitMs: patienceMs,
+    });
     const answer = envelopeOf(answered, false);
     const artifact = answered.ran?.artifact;
     if (artifact === undefined) return { answer };
     const inside = fileWanted || goesAlong(artifact, answered.told);
-    return { answer, file: { name: artifact.fileName, mediaType: artifact.mediaType, url: answered.told.fileUrl, bytes: inside ? artifact.bytes : undefined } };
+    return {
+      answer,
+      file: {
+        name: artifact.fileName,
+        mediaType: artifact.mediaType,
+        url: answered.told.fileUrl,
+        bytes: inside ? artifact.bytes : undefined,
+      },
+    };
   };
 }

@@ -28,16 +28,24 @@ export async function readWhole({ slug }: Target, { status, headers, body }: Bro
   try {
     const bytes = await readBody(body, first(headers['content-encoding']), mostAnswerBytes);
     const location = first(headers['location']);
-    return { status, bytes, mediaType: type.trim().toLowerCase() || 'application/octet-stream', location: location === '' ? undefined : location };
+    return {
+      status,
+      bytes,
+      mediaType: type.trim().toLowerCase() || 'application/octet-stream',
+      location: location === '' ? undefined : location,
+    };
   } catch (error) {
     if (error instanceof TooLarge) throw tooLarge(slug, mostAnswerBytes);
-    if (error instanceof BadEncoding) throw new Problem(appUnreachable, `the answer of ${slug} cannot be read: ${error.message}`, { cause: error });
+    if (error instanceof BadEncoding)
+      throw new Problem(appUnreachable, `the answer of ${slug} cannot be read: ${error.message}`, { cause: error });
     throw error;
   }
 }
 
 export function tooLarge(slug: string, limit: number): Problem {
-  return new Problem(appAnswerTooLarge, `${slug} answered with more than ${limit} bytes; ask it for less`, { members: { limit_bytes: limit } });
+  return new Problem(appAnswerTooLarge, `${slug} answered with more than ${limit} bytes; ask it for less`, {
+    members: { limit_bytes: limit },
+  });
 }
 
 /** What is told of an answer. */
@@ -52,15 +60,23 @@ export const answerFields = {
 type ToldAnswer = z.output<z.ZodObject<typeof answerFields>>;
 
 export function toldAnswer({ status, mediaType, location, bytes }: Whole): ToldAnswer {
-  return { status, media_type: mediaType, ...(location === undefined ? {} : { location: location.slice(0, 2_000) }), bytes: bytes.length, ...toldBody(mediaType, bytes) };
+  return {
+    status,
+    media_type: mediaType,
+    ...(location === undefined ? {} : { location: location.slice(0, 2_000) }),
+    bytes: bytes.length,
+    ...toldBody(mediaType, bytes),
+  };
 }
 
 const json = /^application\/(json|[a-z0-9.+-]+\+json)$/;
-const texts = /^(text\/|application\/(xml|javascript|x-ndjson|yaml|x-yaml|x-www-form-urlencoded)$|[a-z]+\/[a-z0-9.-]+\+xml$)/;
+const texts =
+  /^(text\/|application\/(xml|javascript|x-ndjson|yaml|x-yaml|x-www-form-urlencoded)$|[a-z]+\/[a-z0-9.-]+\+xml$)/;
 
 function toldBody(mediaType: string, bytes: Uint8Array): { body?: unknown; base64?: string } {
   if (bytes.length === 0) return {};
-  if (!json.test(mediaType) && !texts.test(mediaType)) return { base64: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64') };
+  if (!json.test(mediaType) && !texts.test(mediaType))
+    return { base64: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64') };
   const text = new TextDecoder().decode(bytes);
   return { body: json.test(mediaType) ? parsed(text) : text };
 }
@@ -80,9 +96,17 @@ function parsed(text: string): unknown {
 export const paidFields = {
   ...costFields,
   latency_ms: z.int().describe('Milliseconds until the app had answered'),
-  quota: z.object({
-    scope: z.literal('caller'), currency: z.literal('USD'), limit: z.string(), used: z.string(), left: z.string(), resets_at: z.string(),
-  }).optional().describe('The free quota of the day, told when it runs low'),
+  quota: z
+    .object({
+      scope: z.literal('caller'),
+      currency: z.literal('USD'),
+      limit: z.string(),
+      used: z.string(),
+      left: z.string(),
+      resets_at: z.string(),
+    })
+    .optional()
+    .describe('The free quota of the day, told when it runs low'),
   hint: z.string().optional().describe('How to go on, told when the quota runs low'),
   request_id: z.string().describe('Id of this request, in the log; the app hears it as X-Request-Id'),
 };
@@ -91,14 +115,22 @@ type ToldPaid = z.output<z.ZodObject<typeof paidFields>>;
 export function toldPaid({ cost, latencyMs, quota }: Paid, requestId: string): ToldPaid {
   const hint = lowQuotaHint(quota);
   return {
-    ...toldCost(cost), latency_ms: latencyMs,
+    ...toldCost(cost),
+    latency_ms: latencyMs,
     ...(quota === undefined || hint === undefined ? {} : { quota: toldQuota(quota), hint }),
     request_id: requestId,
   };
 }
 
 function toldQuota(quota: Quota): NonNullable<ToldPaid['quota']> {
-  return { scope: 'caller', currency: 'USD', limit: formatMoney(quota.limit), used: formatMoney(quota.used), left: formatMoney(leftOf(quota)), resets_at: quota.resetsAt.toISOString() };
+  return {
+    scope: 'caller',
+    currency: 'USD',
+    limit: formatMoney(quota.limit),
+    used: formatMoney(quota.used),
+    left: formatMoney(leftOf(quota)),
+    resets_at: quota.resetsAt.toISOString(),
+  };
 }
 
 function first(value: string | string[] | undefined): string {

@@ -1,4 +1,5 @@
-// A metered call of an app: a place, the money, the errand. The one way for /api/projects/{slug}/call, its paths, and operations on /mcp.
+// A metered call of an app: a place, the money, the errand. The one way for /api/projects/{slug}/call, its paths, and
+// operations on /mcp.
 import { randomUUID } from 'node:crypto';
 import { finished } from 'node:stream/promises';
 import { Problem } from '../../lib/problem.ts';
@@ -57,15 +58,22 @@ export class AppCalls {
   }
 
   /**
-   * One request, and what `take` makes of its answer. Charged then, unless the app answered with a fault of its own (5xx).
+   * One request, and what `take` makes of its answer. Charged then, unless the app answered with a fault of its own
+   * (5xx).
    * The place that it takes is given back when the answer's body is read or destroyed.
    * @throws Problem (app-unreachable, app-timeout, quota-exhausted, too-many-calls, ...)
    */
-  async send<Value>(call: AppCall, errand: Pick<Errand, 'method' | 'path' | 'headers' | 'body'>, take: (brought: Brought) => Promise<Value>): Promise<Paid & { readonly value: Value }> {
+  async send<Value>(
+    call: AppCall,
+    errand: Pick<Errand, 'method' | 'path' | 'headers' | 'body'>,
+    take: (brought: Brought) => Promise<Value>,
+  ): Promise<Paid & { readonly value: Value }> {
     const { courier } = this.#options;
     return this.charged(call, async (signal, leave) => {
       const brought = await courier.carry(call.target, { ...errand, id: call.id, signal });
-      void finished(brought.body).catch(() => undefined).finally(leave);
+      void finished(brought.body)
+        .catch(() => undefined)
+        .finally(leave);
       try {
         return { value: await take(brought), due: brought.status < 500 };
       } catch (error) {
@@ -75,8 +83,13 @@ export class AppCalls {
     });
   }
 
-  /** Any work with an app, charged like one call when it is `due`. `leave` is to be called when the work is really over. */
-  async charged<Value>(call: AppCall, work: (signal: AbortSignal, leave: () => void) => Promise<{ readonly value: Value; readonly due: boolean }>): Promise<Paid & { readonly value: Value }> {
+  /**
+   * Any work with an app, charged like one call when it is `due`. `leave` is to be called when the work is really over.
+   */
+  async charged<Value>(
+    call: AppCall,
+    work: (signal: AbortSignal, leave: () => void) => Promise<{ readonly value: Value; readonly due: boolean }>,
+  ): Promise<Paid & { readonly value: Value }> {
     const { target, payer, via } = call;
     const { gate, metrics, price } = this.#options;
     const since = performance.now();
@@ -87,9 +100,18 @@ export class AppCalls {
       held = await this.#hold(call);
       const { value, due } = await work(call.signal, leave);
       const latencyMs = latency();
-      const quota = due ? await this.#settle(target, payer, held, latencyMs) : await this.#options.bookings().void(held);
+      const quota = due
+        ? await this.#settle(target, payer, held, latencyMs)
+        : await this.#options.bookings().void(held);
       metrics.called(via, due ? 'answered' : 'failed', latencyMs / 1000);
-      return { value, quota, latencyMs, cost: due ? { known: price, pending: 0, source: price === zero ? 'none' : 'tariff' } : { known: zero, pending: 0, source: 'none' } };
+      return {
+        value,
+        quota,
+        latencyMs,
+        cost: due
+          ? { known: price, pending: 0, source: price === zero ? 'none' : 'tariff' }
+          : { known: zero, pending: 0, source: 'none' },
+      };
     } catch (error) {
       leave();
       metrics.called(via, outcomeOf(error), latency() / 1000);
@@ -98,12 +120,16 @@ export class AppCalls {
     }
   }
 
-  /** Takes a place at the app as well, so that one that is slow leaves some to the others. @throws Problem (tool-busy) */
+  /**
+   * Takes a place at the app as well, so that one that is slow leaves some to the others. @throws Problem (tool-busy)
+   */
   #enter({ slug }: Target, leave: () => void): () => void {
     const own = this.#underWay.get(slug) ?? 0;
     if (own >= this.#options.placesPerApp) {
       leave();
-      throw new Problem(toolBusy, `as many calls of ${slug} are under way as one app may have here; try again in 2 s`, { headers: { 'retry-after': '2' } });
+      throw new Problem(toolBusy, `as many calls of ${slug} are under way as one app may have here; try again in 2 s`, {
+        headers: { 'retry-after': '2' },
+      });
     }
     this.#underWay.set(slug, own + 1);
     let inside = true;
@@ -119,13 +145,27 @@ export class AppCalls {
 
   #hold({ target: { slug }, payer }: AppCall): Promise<Held> {
     const { bookings, price, courier } = this.#options;
-    return bookings().hold({ id: randomUUID(), payer, most: price, ttlMs: courier.limitMs + 60_000, credit: { account: revenueAccount(slug), limit: null } });
+    return bookings().hold({
+      id: randomUUID(),
+      payer,
+      most: price,
+      ttlMs: courier.limitMs + 60_000,
+      credit: { account: revenueAccount(slug), limit: null },
+    });
   }
 
-  #settle({ slug, author, authorShare }: Target, payer: Payer, held: Held, latencyMs: number): Promise<Quota | undefined> {
+  #settle(
+    { slug, author, authorShare }: Target,
+    payer: Payer,
+    held: Held,
+    latencyMs: number,
+  ): Promise<Quota | undefined> {
     const { bookings, price } = this.#options;
     return bookings().settle(held, {
-      cost: price, source: 'tariff', usage: { kind: 'app', caller: payer.owner, app: slug, latencyMs }, lines: appLines({ app: slug, author, price, authorShare }),
+      cost: price,
+      source: 'tariff',
+      usage: { kind: 'app', caller: payer.owner, app: slug, latencyMs },
+      lines: appLines({ app: slug, author, price, authorShare }),
     });
   }
 }

@@ -37,7 +37,15 @@ const mostHeaderBytes = 16_384;
 export class Courier {
   readonly limitMs: number;
   /** Connections are not kept: behind a Service, the pod at their other end may be gone at any time. */
-  readonly #agent = new Agent({ allowH2: false, pipelining: 0, connections: 64, maxHeaderSize: mostHeaderBytes, headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 5_000 } });
+  readonly #agent = new Agent({
+    allowH2: false,
+    pipelining: 0,
+    connections: 64,
+    maxHeaderSize: mostHeaderBytes,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: 5_000 },
+  });
 
   constructor({ limitMs = 120_000 }: CourierOptions = {}) {
     this.limitMs = limitMs;
@@ -49,9 +57,19 @@ export class Courier {
     const { host, protocol } = new URL(target.publicOrigin);
     try {
       const response = await this.#agent.request({
-        origin: target.origin, path, method, body: body ?? null,
+        origin: target.origin,
+        path,
+        method,
+        body: body ?? null,
         // Redirects are the caller's to follow, at the app as well: nothing here goes anywhere else.
-        headers: { ...headers, host, 'accept-encoding': 'identity', 'x-forwarded-proto': protocol.slice(0, -1), 'x-forwarded-host': host, 'x-request-id': id },
+        headers: {
+          ...headers,
+          host,
+          'accept-encoding': 'identity',
+          'x-forwarded-proto': protocol.slice(0, -1),
+          'x-forwarded-host': host,
+          'x-request-id': id,
+        },
         signal: AbortSignal.any([signal, clock]),
       });
       // What breaks it off is told by whoever reads it; alone it would end the process.
@@ -63,10 +81,22 @@ export class Courier {
   }
 
   /** What a failure is told as, also one in the midst of an answer. */
-  failure(error: unknown, { slug }: Target, signal: AbortSignal, late = error instanceof Error && error.name === 'TimeoutError'): unknown {
+  failure(
+    error: unknown,
+    { slug }: Target,
+    signal: AbortSignal,
+    late = error instanceof Error && error.name === 'TimeoutError',
+  ): unknown {
     if (error instanceof Problem || signal.aborted) return error;
-    if (late) return new Problem(appTimeout, `${slug} did not answer within ${this.limitMs / 1000} s`, { members: { limit_ms: this.limitMs }, cause: error });
-    return new Problem(appUnreachable, `${slug} did not answer: ${reasonOf(error)}; try again in 5 s`, { headers: { 'retry-after': '5' }, cause: error });
+    if (late)
+      return new Problem(appTimeout, `${slug} did not answer within ${this.limitMs / 1000} s`, {
+        members: { limit_ms: this.limitMs },
+        cause: error,
+      });
+    return new Problem(appUnreachable, `${slug} did not answer: ${reasonOf(error)}; try again in 5 s`, {
+      headers: { 'retry-after': '5' },
+      cause: error,
+    });
   }
 
   async close(): Promise<void> {
@@ -75,8 +105,13 @@ export class Courier {
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens at its port', ENOTFOUND: 'it has no address', EAI_AGAIN: 'its address cannot be found now', ECONNRESET: 'it broke the connection off',
-  UND_ERR_SOCKET: 'it broke the connection off', UND_ERR_CONNECT_TIMEOUT: 'it does not take a connection', UND_ERR_HEADERS_OVERFLOW: `its headers are longer than ${mostHeaderBytes} bytes`,
+  ECONNREFUSED: 'nothing listens at its port',
+  ENOTFOUND: 'it has no address',
+  EAI_AGAIN: 'its address cannot be found now',
+  ECONNRESET: 'it broke the connection off',
+  UND_ERR_SOCKET: 'it broke the connection off',
+  UND_ERR_CONNECT_TIMEOUT: 'it does not take a connection',
+  UND_ERR_HEADERS_OVERFLOW: `its headers are longer than ${mostHeaderBytes} bytes`,
 };
 
 /** Without addresses of the inside, which the words of the errors have. */
@@ -86,7 +121,10 @@ function reasonOf(error: unknown): string {
   return code.startsWith('HPE_') ? 'what it sent is no answer in HTTP' : 'the connection failed';
 }
 
-/** Path and query to ask an app for; undefined where the text is none. The app's origin is not part of it, so nothing can change that. */
+/**
+ * Path and query to ask an app for; undefined where the text is none. The app's origin is not part of it, so nothing
+ * can change that.
+ */
 export function appPath(text: string): string | undefined {
   if (!/^\/[\x21-\x7e\u00a1-\uffff]*$/.test(text) || text.length > 8_000) return undefined;
   // Every slash at the front belongs to the path; parsed with a host before it, none of it can be taken for one.
@@ -95,7 +133,10 @@ export function appPath(text: string): string | undefined {
   return host === 'app' ? `${pathname}${search}` : undefined;
 }
 
-/** A body as it comes, up to so many bytes; `budget` may be shared by several. Who cancels what this gives ends the body at once. */
+/**
+ * A body as it comes, up to so many bytes; `budget` may be shared by several. Who cancels what this gives ends the body
+ * at once.
+ */
 export function limited(body: Readable, budget: { left: number }, over: () => Problem): Readable {
   const counter = new Transform({
     transform(chunk: Uint8Array, _encoding, callback) {
@@ -110,5 +151,7 @@ export function limited(body: Readable, budget: { left: number }, over: () => Pr
 
 /** Of the body of a request. */
 export function tooLong(limit: number): Problem {
-  return new Problem(bodyTooLarge, `the body is longer than ${limit} bytes; send a shorter one`, { members: { limit_bytes: limit } });
+  return new Problem(bodyTooLarge, `the body is longer than ${limit} bytes; send a shorter one`, {
+    members: { limit_bytes: limit },
+  });
 }

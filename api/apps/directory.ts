@@ -1,4 +1,5 @@
-// Finds the app that is to be called: where it answers inside the cluster, and whose it is. Never an address that a caller gives.
+// Finds the app that is to be called: where it answers inside the cluster, and whose it is. Never an address that a
+// caller gives.
 import { Problem } from '../../lib/problem.ts';
 import { readSettings, withSettings } from '../../lib/effective-settings.ts';
 import { publicStatus } from '../../lib/public-status.ts';
@@ -56,7 +57,11 @@ export function directory({ apps, baseUrl, originOf = serviceOrigin }: Directory
   return {
     get(slug) {
       const app = apps.get(slug);
-      if (app === undefined) throw unknown(slug, apps.all().map(({ metadata }) => metadata.name));
+      if (app === undefined)
+        throw unknown(
+          slug,
+          apps.all().map(({ metadata }) => metadata.name),
+        );
       const target = targetOf(app);
       if (target === undefined) throw notLive(app, baseUrl);
       return target;
@@ -94,8 +99,11 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
 
 function unknown(slug: string, slugs: readonly string[]): Problem {
   const nearest = nearestNames(slug, slugs);
-  const hint = nearest.length === 0 ? '/agent-capabilities.json lists the apps' : `did you mean ${nearest.join(' or ')}?`;
-  return new Problem(unknownApp, `there is no app ${JSON.stringify(slug.slice(0, 60))}; ${hint}`, { members: { nearest } });
+  const hint =
+    nearest.length === 0 ? '/agent-capabilities.json lists the apps' : `did you mean ${nearest.join(' or ')}?`;
+  return new Problem(unknownApp, `there is no app ${JSON.stringify(slug.slice(0, 60))}; ${hint}`, {
+    members: { nearest },
+  });
 }
 
 function notLive(app: App, baseUrl: string): Problem {

@@ -23,61 +23,111 @@ export interface AppEndpointsOptions {
 }
 
 const scalar = z.union([z.string(), z.number(), z.boolean()]);
-const wanted = z.strictObject({
-  method: z.enum(methods).default('GET').describe(`One of ${methods.join(', ')}; default GET`),
-  path: z.string().max(8_000).refine((path) => appPath(path) !== undefined, 'must be a path that begins with "/", and may have a query').default('/').describe('Path at the app, which may have a query, like /search?q=a; default /'),
-  query: z.record(z.string().max(200), z.union([scalar, z.array(scalar).max(100)])).optional().describe('Fields of the query, added to those of path; of a list, each item'),
-  headers: z.record(z.string().max(100), z.string().max(4_000)).optional().describe('Headers for the app, like {"accept": "text/csv"}. Not Authorization, cookies, nor those that tell of a connection or of proxies'),
-  body: z.unknown().optional().describe('Body: sent as JSON, unless it is a text and headers has a Content-Type that is not JSON'),
-  base64: z.base64().max(1_400_000).optional().describe('Body as base64, instead of body'),
-}).describe('{"method": "POST", "path": "/predict", "body": {…}}');
+const wanted = z
+  .strictObject({
+    method: z
+      .enum(methods)
+      .default('GET')
+      .describe(`One of ${methods.join(', ')}; default GET`),
+    path: z
+      .string()
+      .max(8_000)
+      .refine((path) => appPath(path) !== undefined, 'must be a path that begins with "/", and may have a query')
+      .default('/')
+      .describe('Path at the app, which may have a query, like /search?q=a; default /'),
+    query: z
+      .record(z.string().max(200), z.union([scalar, z.array(scalar).max(100)]))
+      .optional()
+      .describe('Fields of the query, added to those of path; of a list, each item'),
+    headers: z
+      .record(z.string().max(100), z.string().max(4_000))
+      .optional()
+      .describe(
+        'Headers for the app, like {"accept": "text/csv"}. Not Authorization, cookies, nor those that tell of a connection or of proxies',
+      ),
+    body: z
+      .unknown()
+      .optional()
+      .describe('Body: sent as JSON, unless it is a text and headers has a Content-Type that is not JSON'),
+    base64: z.base64().max(1_400_000).optional().describe('Body as base64, instead of body'),
+  })
+  .describe('{"method": "POST", "path": "/predict", "body": {…}}');
 type Wanted = z.output<typeof wanted>;
 
 const output = z.object({ app: z.string().describe('Slug of the app'), ...answerFields, ...paidFields });
 
 export function appEndpoints({ directory, calls, payerFor }: AppEndpointsOptions): Endpoint[] {
-  return [defineEndpoint({
-    method: 'POST',
-    path: callPath,
-    operation: 'callApp',
-    tag: 'apps',
-    summary: 'Call a hosted app',
-    description: `Sends a request to a live app, and answers with what the app answered, up to ${mostAnswerBytes} bytes, whatever its status is. Each call costs ${formatMoney(calls.price)} USD; a call that the app does not answer, or answers with a fault of its own (5xx), costs nothing. `
-      + 'Without a key it draws on the free quota of the day. '
-      + `Any HTTP client can call an app as it is, too: any of ${methods.join(', ')} at ${callPath}/{path} passes method, query, headers and body on, and streams the answer back (up to ${mostRequestBytes} bytes there and ${mostStreamedBytes} back), with x-cost-usd, x-cost-source and x-latency-ms among its headers. `
-      + 'The app hears neither the key nor the cookies nor the address of the caller.',
-    bodyLimit: 1_500_000,
-    params: z.strictObject({ slug: z.string().max(100).describe('Slug of a live app') }),
-    body: wanted,
-    output,
-    outputDescription: 'What the app answered, and what the call cost.',
-    problems: [...appProblems, models.quotaExhausted, models.keyRefused, models.modelsUnconfigured, models.routerUnavailable, models.ledgerUnavailable, models.ledgerUnconfigured, tooManyCalls, toolBusy],
-    async handler({ params, body }, context) {
-      const target = directory.get(params.slug);
-      const errand = errandOf(body);
-      const payer = await payerFor(context);
-      const call = { target, payer, via: 'json' as const, id: context.id, signal: context.signal };
-      const { value, ...paid } = await calls.send(call, errand, (brought) => readWhole(target, brought));
-      const told: z.output<typeof output> = { app: target.slug, ...toldAnswer(value), ...toldPaid(paid, context.id) };
-      return Response.json(told, { headers: { 'cache-control': 'no-store', ...rateLimitHeaders(paid.quota, payer, Date.now()) } });
-    },
-  })];
+  return [
+    defineEndpoint({
+      method: 'POST',
+      path: callPath,
+      operation: 'callApp',
+      tag: 'apps',
+      summary: 'Call a hosted app',
+      description:
+        `Sends a request to a live app, and answers with what the app answered, up to ${mostAnswerBytes} bytes, whatever its status is. Each call costs ${formatMoney(calls.price)} USD; a call that the app does not answer, or answers with a fault of its own (5xx), costs nothing. ` +
+        'Without a key it draws on the free quota of the day. ' +
+        `Any HTTP client can call an app as it is, too: any of ${methods.join(', ')} at ${callPath}/{path} passes method, query, headers and body on, and streams the answer back (up to ${mostRequestBytes} bytes there and ${mostStreamedBytes} back), with x-cost-usd, x-cost-source and x-latency-ms among its headers. ` +
+        'The app hears neither the key nor the cookies nor the address of the caller.',
+      bodyLimit: 1_500_000,
+      params: z.strictObject({ slug: z.string().max(100).describe('Slug of a live app') }),
+      body: wanted,
+      output,
+      outputDescription: 'What the app answered, and what the call cost.',
+      problems: [
+        ...appProblems,
+        models.quotaExhausted,
+        models.keyRefused,
+        models.modelsUnconfigured,
+        models.routerUnavailable,
+        models.ledgerUnavailable,
+        models.ledgerUnconfigured,
+        tooManyCalls,
+        toolBusy,
+      ],
+      async handler({ params, body }, context) {
+        const target = directory.get(params.slug);
+        const errand = errandOf(body);
+        const payer = await payerFor(context);
+        const call = { target, payer, via: 'json' as const, id: context.id, signal: context.signal };
+        const { value, ...paid } = await calls.send(call, errand, (brought) => readWhole(target, brought));
+        const told: z.output<typeof output> = { app: target.slug, ...toldAnswer(value), ...toldPaid(paid, context.id) };
+        return Response.json(told, {
+          headers: { 'cache-control': 'no-store', ...rateLimitHeaders(paid.quota, payer, Date.now()) },
+        });
+      },
+    }),
+  ];
 }
 
 type Body = Pick<Errand, 'body'> & { readonly type?: string };
 
 function errandOf(given: Wanted): Pick<Errand, 'method' | 'path' | 'headers' | 'body'> {
   const names = Object.keys(given.headers ?? {}).filter((name) => !mayGoOn(name));
-  if (names.length > 0) throw invalid(names.map((name) => ({ in: 'body' as const, field: `headers.${name}`, message: 'is not passed on to apps', mend: 'leave it out' })));
+  if (names.length > 0)
+    throw invalid(
+      names.map((name) => ({
+        in: 'body' as const,
+        field: `headers.${name}`,
+        message: 'is not passed on to apps',
+        mend: 'leave it out',
+      })),
+    );
   const { body, type } = bodyOf(given);
   const headers = headersOn(Object.entries(given.headers ?? {}));
-  return { method: given.method, path: withQuery(given), headers: { ...(type === undefined ? {} : { 'content-type': type }), ...headers }, body };
+  return {
+    method: given.method,
+    path: withQuery(given),
+    headers: { ...(type === undefined ? {} : { 'content-type': type }), ...headers },
+    body,
+  };
 }
 
 function withQuery({ path, query }: Wanted): string {
   const [bare = '/', before = ''] = (appPath(path) ?? '/').split(/\?(.*)/s);
   const fields = new URLSearchParams(before);
-  for (const [name, value] of Object.entries(query ?? {})) for (const one of [value].flat()) fields.append(name, String(one));
+  for (const [name, value] of Object.entries(query ?? {}))
+    for (const one of [value].flat()) fields.append(name, String(one));
   // A query that was written in the path stays as it was written, where nothing is added.
   const text = query === undefined ? before : fields.toString();
   return text === '' ? bare : `${bare}?${text}`;
@@ -86,9 +136,14 @@ function withQuery({ path, query }: Wanted): string {
 function bodyOf({ method, headers = {}, body, base64 }: Wanted): Body {
   if (body === undefined && base64 === undefined) return {};
   const field = base64 === undefined ? 'body' : 'base64';
-  if (method === 'GET' || method === 'HEAD') throw invalid([{ in: 'body', field, message: `${method} takes no body`, mend: 'leave it out, or send "method": "POST"' }]);
-  if (base64 === undefined) return ofValue(body, Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1]);
-  if (body !== undefined) throw invalid([{ in: 'body', field, message: 'stands beside body', mend: 'send one of them' }]);
+  if (method === 'GET' || method === 'HEAD')
+    throw invalid([
+      { in: 'body', field, message: `${method} takes no body`, mend: 'leave it out, or send "method": "POST"' },
+    ]);
+  if (base64 === undefined)
+    return ofValue(body, Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1]);
+  if (body !== undefined)
+    throw invalid([{ in: 'body', field, message: 'stands beside body', mend: 'send one of them' }]);
   return { body: Buffer.from(base64, 'base64'), type: 'application/octet-stream' };
 }
 

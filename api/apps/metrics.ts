@@ -17,13 +17,35 @@ export interface Watched {
 
 export function appMetrics(registry: Registry, watched: () => Watched): AppMetrics {
   const registers = [registry];
-  const calls = new Counter({ name: 'moorage_app_calls_total', help: 'Calls of hosted apps through the API by how they ended.', labelNames: ['via', 'outcome'], registers });
-  const seconds = new Histogram({
-    name: 'moorage_app_call_duration_seconds', help: 'Seconds until an app began to answer.', labelNames: ['via'],
-    buckets: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120], registers,
+  const calls = new Counter({
+    name: 'moorage_app_calls_total',
+    help: 'Calls of hosted apps through the API by how they ended.',
+    labelNames: ['via', 'outcome'],
+    registers,
   });
-  new Gauge({ name: 'moorage_app_calls_running', help: 'Calls of hosted apps under way.', registers, collect() { this.set(watched().calls); } });
-  new Gauge({ name: 'moorage_app_operations', help: 'Operations of hosted apps that are offered as tools.', registers, collect() { this.set(watched().operations); } });
+  const seconds = new Histogram({
+    name: 'moorage_app_call_duration_seconds',
+    help: 'Seconds until an app began to answer.',
+    labelNames: ['via'],
+    buckets: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
+    registers,
+  });
+  new Gauge({
+    name: 'moorage_app_calls_running',
+    help: 'Calls of hosted apps under way.',
+    registers,
+    collect() {
+      this.set(watched().calls);
+    },
+  });
+  new Gauge({
+    name: 'moorage_app_operations',
+    help: 'Operations of hosted apps that are offered as tools.',
+    registers,
+    collect() {
+      this.set(watched().operations);
+    },
+  });
   return {
     called(via, outcome, took) {
       calls.inc({ via, outcome });

@@ -43,12 +43,28 @@ export interface Apps {
   stop(): Promise<void>;
 }
 
-export function startApps({ directory, settings, places, models, payerFor, workers, baseUrl, registry, log, asking = {} }: AppsOptions): Apps {
+export function startApps({
+  directory,
+  settings,
+  places,
+  models,
+  payerFor,
+  workers,
+  baseUrl,
+  registry,
+  log,
+  asking = {},
+}: AppsOptions): Apps {
   const courier = new Courier({ limitMs: settings.limitMs });
   const gate = new Gate(places);
   const book = new OperationBook({ directory, learn: learner({ courier, workers }), log, ...asking });
   const calls = new AppCalls({
-    courier, gate, placesPerApp: Math.ceil(places.places / 2), price: settings.price, bookings: () => models.books.get().bookings, metrics: appMetrics(registry, () => ({ calls: gate.taken, operations: book.count })),
+    courier,
+    gate,
+    placesPerApp: Math.ceil(places.places / 2),
+    price: settings.price,
+    bookings: () => models.books.get().bookings,
+    metrics: appMetrics(registry, () => ({ calls: gate.taken, operations: book.count })),
   });
   return {
     endpoints: appEndpoints({ directory, calls, payerFor }),
@@ -57,9 +73,13 @@ export function startApps({ directory, settings, places, models, payerFor, worke
     operations(slug) {
       const target = directory.find(slug);
       const standing = target === undefined ? undefined : book.of(target);
-      return standing === undefined ? undefined : { names: standing.operations.map(({ name }) => name), fault: standing.fault };
+      return standing === undefined
+        ? undefined
+        : { names: standing.operations.map(({ name }) => name), fault: standing.fault };
     },
-    start() { book.start(); },
+    start() {
+      book.start();
+    },
     async stop() {
       await book.stop();
       await courier.close();

@@ -1,4 +1,5 @@
-// The A2A agent card, of 1.0 with what clients of 0.3 look for: who this agent is, where it answers, and a skill for each tool and each live app.
+// The A2A agent card, of 1.0 with what clients of 0.3 look for: who this agent is, where it answers, and a skill for
+// each tool and each live app.
 import { AgentCard, type AgentSkill } from '@a2a-js/sdk';
 import type { HostedAppSummary } from '../tools/services.ts';
 import type { Tool } from '../tools/tool.ts';
@@ -17,12 +18,26 @@ export const appPrefix = 'app:';
 export function agentCard(offer: Offer): AgentCard {
   const { baseUrl, tools, apps } = offer;
   return {
-    name, description, version,
-    supportedInterfaces: [a2aVersion, olderVersion].map((protocolVersion) => ({ url: `${baseUrl}${a2aPath}`, protocolBinding: 'JSONRPC', protocolVersion, tenant: '' })),
+    name,
+    description,
+    version,
+    supportedInterfaces: [a2aVersion, olderVersion].map((protocolVersion) => ({
+      url: `${baseUrl}${a2aPath}`,
+      protocolBinding: 'JSONRPC',
+      protocolVersion,
+      tenant: '',
+    })),
     provider: { organization: name, url: baseUrl },
     documentationUrl: `${baseUrl}/llms.txt`,
     capabilities: { streaming: false, pushNotifications: false, extendedAgentCard: false, extensions: [] },
-    securitySchemes: { key: { scheme: { $case: 'httpAuthSecurityScheme', value: { scheme: 'bearer', bearerFormat: '', description: authentication } } } },
+    securitySchemes: {
+      key: {
+        scheme: {
+          $case: 'httpAuthSecurityScheme',
+          value: { scheme: 'bearer', bearerFormat: '', description: authentication },
+        },
+      },
+    },
     // The first says that nothing is needed.
     securityRequirements: [{ schemes: {} }, { schemes: { key: { list: [] } } }],
     defaultInputModes: [json, 'text/plain'],
@@ -32,13 +47,18 @@ export function agentCard(offer: Offer): AgentCard {
   };
 }
 
-/** The card as it is served. Clients of 0.3 find the endpoint and the key where their version has them; newer ones overlook that. */
+/**
+ * The card as it is served. Clients of 0.3 find the endpoint and the key where their version has them; newer ones
+ * overlook that.
+ */
 export function cardJson(offer: Offer): Record<string, unknown> {
   const card = agentCard(offer);
   const { securitySchemes, ...rest } = AgentCard.toJSON(card) as { readonly securitySchemes: { readonly key: object } };
   return {
     ...rest,
-    url: card.supportedInterfaces[0]?.url, preferredTransport: 'JSONRPC', protocolVersion: '0.3.0',
+    url: card.supportedInterfaces[0]?.url,
+    preferredTransport: 'JSONRPC',
+    protocolVersion: '0.3.0',
     securitySchemes: { key: { ...securitySchemes.key, type: 'http', scheme: 'bearer' } },
     security: [{}, { key: [] }],
   };
@@ -47,17 +67,31 @@ export function cardJson(offer: Offer): Record<string, unknown> {
 function toolSkill(tool: Tool, { off }: Offer): AgentSkill {
   const lacking = off(tool);
   return {
-    id: tool.name, name: tool.title, description: lacking === undefined ? tool.description : `${tool.description} Off here: ${lacking}.`,
-    tags: ['tool', ...(tool.asksModels === true ? ['models'] : []), ...(tool.openWorld ? ['internet'] : []), ...(tool.long === true ? ['long'] : [])],
+    id: tool.name,
+    name: tool.title,
+    description: lacking === undefined ? tool.description : `${tool.description} Off here: ${lacking}.`,
+    tags: [
+      'tool',
+      ...(tool.asksModels === true ? ['models'] : []),
+      ...(tool.openWorld ? ['internet'] : []),
+      ...(tool.long === true ? ['long'] : []),
+    ],
     examples: [JSON.stringify({ tool: tool.name, arguments: tool.example })],
-    inputModes: [json], outputModes: [json, ...(tool.artifacts ?? [])], securityRequirements: [],
+    inputModes: [json],
+    outputModes: [json, ...(tool.artifacts ?? [])],
+    securityRequirements: [],
   };
 }
 
 function appSkill({ slug, title, description: about, category, url }: HostedAppSummary, baseUrl: string): AgentSkill {
   return {
-    id: `${appPrefix}${slug}`, name: title, description: `${about === '' ? 'A hosted app.' : about} It answers at ${url}, and metered at ${baseUrl}${callPath.replace('{slug}', slug)}.`,
+    id: `${appPrefix}${slug}`,
+    name: title,
+    description: `${about === '' ? 'A hosted app.' : about} It answers at ${url}, and metered at ${baseUrl}${callPath.replace('{slug}', slug)}.`,
     tags: ['hosted-app', ...(category === undefined ? [] : [category])],
-    examples: [JSON.stringify({ tool: `${appPrefix}${slug}` })], inputModes: [json], outputModes: [json], securityRequirements: [],
+    examples: [JSON.stringify({ tool: `${appPrefix}${slug}` })],
+    inputModes: [json],
+    outputModes: [json],
+    securityRequirements: [],
   };
 }

@@ -1,4 +1,5 @@
-// The endpoints by which a person or a program finds out what there is. Every document is derived; none is written by hand.
+// The endpoints by which a person or a program finds out what there is. Every document is derived; none is written by
+// hand.
 import { z } from 'zod';
 import { Problem, problemUrl } from '../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
@@ -17,9 +18,25 @@ export type Offered = Partial<Omit<Offer, 'baseUrl'>>;
 /** Endpoints that describe `others` and themselves. */
 export function discoveryEndpoints(others: readonly Endpoint[], baseUrl: string, offered: Offered = {}): Endpoint[] {
   const endpoints = [...others];
-  const site: Site = { baseUrl, endpoints, tools: [], off: () => undefined, apps: () => [], operations: () => undefined, protocols: [], ...offered };
+  const site: Site = {
+    baseUrl,
+    endpoints,
+    tools: [],
+    off: () => undefined,
+    apps: () => [],
+    operations: () => undefined,
+    protocols: [],
+    ...offered,
+  };
   const card = answersAt(site, a2aPath) ? [cardEndpoint(site)] : [];
-  const own = [frontEndpoint(site), openApiEndpoint(site), ...card, llmsEndpoint(site), capabilitiesEndpoint(site), problemEndpoint(baseUrl)];
+  const own = [
+    frontEndpoint(site),
+    openApiEndpoint(site),
+    ...card,
+    llmsEndpoint(site),
+    capabilitiesEndpoint(site),
+    problemEndpoint(baseUrl),
+  ];
   endpoints.push(...own);
   return own;
 }
@@ -35,7 +52,12 @@ function openApiEndpoint(site: Site): Endpoint {
     description: 'OpenAPI 3.1, derived from the definitions that also validate the requests.',
     output: z.record(z.string(), z.unknown()),
     outputDescription: 'The document.',
-    handler: () => Promise.resolve(Response.json(withApps(document ??= openApi(site.endpoints, site.baseUrl), site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } })),
+    handler: () =>
+      Promise.resolve(
+        Response.json(withApps((document ??= openApi(site.endpoints, site.baseUrl)), site), {
+          headers: { link: linkHeader(site), 'cache-control': 'no-store' },
+        }),
+      ),
   });
 }
 
@@ -46,15 +68,27 @@ function cardEndpoint(site: Site): Endpoint {
     operation: 'getAgentCard',
     tag: 'discovery',
     summary: 'The agent card (A2A 1.0, and 0.3)',
-    description: 'Names the endpoint that speaks the Agent2Agent protocol, and a skill for each tool and each live app.',
+    description:
+      'Names the endpoint that speaks the Agent2Agent protocol, and a skill for each tool and each live app.',
     output: z.looseObject({
-      name: z.string(), description: z.string(), version: z.string(),
-      supportedInterfaces: z.array(z.looseObject({ url: z.string(), protocolBinding: z.string(), protocolVersion: z.string() })),
-      capabilities: z.looseObject({}), defaultInputModes: z.array(z.string()), defaultOutputModes: z.array(z.string()),
-      skills: z.array(z.looseObject({ id: z.string(), name: z.string(), description: z.string(), tags: z.array(z.string()) })),
+      name: z.string(),
+      description: z.string(),
+      version: z.string(),
+      supportedInterfaces: z.array(
+        z.looseObject({ url: z.string(), protocolBinding: z.string(), protocolVersion: z.string() }),
+      ),
+      capabilities: z.looseObject({}),
+      defaultInputModes: z.array(z.string()),
+      defaultOutputModes: z.array(z.string()),
+      skills: z.array(
+        z.looseObject({ id: z.string(), name: z.string(), description: z.string(), tags: z.array(z.string()) }),
+      ),
     }),
     outputDescription: 'The card.',
-    handler: () => Promise.resolve(Response.json(cardJson(site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } })),
+    handler: () =>
+      Promise.resolve(
+        Response.json(cardJson(site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } }),
+      ),
   });
 }
 
@@ -69,7 +103,12 @@ function llmsEndpoint(site: Site): Endpoint {
     output: z.string(),
     outputDescription: 'The text.',
     produces: ['text/plain', 'text/markdown'],
-    handler: (_input, { mediaType }) => Promise.resolve(new Response(llmsText(site), { headers: { 'content-type': `${mediaType}; charset=utf-8`, 'cache-control': 'no-store', vary: 'accept' } })),
+    handler: (_input, { mediaType }) =>
+      Promise.resolve(
+        new Response(llmsText(site), {
+          headers: { 'content-type': `${mediaType}; charset=utf-8`, 'cache-control': 'no-store', vary: 'accept' },
+        }),
+      ),
   });
 }
 
@@ -101,7 +140,11 @@ function problemEndpoint(baseUrl: string): Endpoint {
     problems: [notFound],
     handler({ params }) {
       const type = problemTypes.find(({ slug }) => slug === params.slug);
-      if (type === undefined) throw new Problem(notFound, `there is no such kind of problem; the kinds are: ${problemTypes.map(({ slug }) => slug).join(', ')}`);
+      if (type === undefined)
+        throw new Problem(
+          notFound,
+          `there is no such kind of problem; the kinds are: ${problemTypes.map(({ slug }) => slug).join(', ')}`,
+        );
       const { status, title, description } = type;
       return Promise.resolve({ type: problemUrl(type, baseUrl), status, title, description });
     },

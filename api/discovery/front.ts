@@ -29,13 +29,18 @@ export function frontEndpoint(site: Site): Endpoint {
     operation: 'getFront',
     tag: 'discovery',
     summary: 'What this is',
-    description: 'As a page for a person, as JSON for a program. The Link header leads to the documents that describe the service.',
+    description:
+      'As a page for a person, as JSON for a program. The Link header leads to the documents that describe the service.',
     output: z.record(z.string(), z.string()),
     outputDescription: 'What this is and where to go on.',
     produces: ['application/json', html],
     handler(_input, { mediaType }) {
       const headers = { link: linkHeader(site), vary: 'accept', 'cache-control': 'no-store' };
-      return Promise.resolve(mediaType === html ? new Response(page(site.baseUrl), { headers: { ...headers, ...pageHeaders } }) : Response.json(about(site), { headers }));
+      return Promise.resolve(
+        mediaType === html
+          ? new Response(page(site.baseUrl), { headers: { ...headers, ...pageHeaders } })
+          : Response.json(about(site), { headers }),
+      );
     },
   });
 }
@@ -47,7 +52,8 @@ function about(site: Site): Record<string, string> {
 
 const pageHeaders = {
   'content-type': `${html}; charset=utf-8`,
-  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  'content-security-policy':
+    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
   'referrer-policy': 'no-referrer',
 };
 

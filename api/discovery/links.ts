@@ -12,11 +12,19 @@ const links: readonly Link[] = [
   { path: '/openapi.json', rel: 'service-desc', type: 'application/json', title: 'OpenAPI document' },
   { path: '/llms.txt', rel: 'service-doc', type: 'text/plain', title: 'What can be done here, for language models' },
   { path: '/.well-known/agent-card.json', rel: 'service-meta', type: 'application/json', title: 'A2A agent card' },
-  { path: '/agent-capabilities.json', rel: 'service-meta', type: 'application/json', title: 'Endpoints, tools and apps' },
+  {
+    path: '/agent-capabilities.json',
+    rel: 'service-meta',
+    type: 'application/json',
+    title: 'Endpoints, tools and apps',
+  },
   { path: '/mcp', rel: 'service', type: 'application/json', title: 'Model Context Protocol' },
 ];
 
 /** Links to whatever of these answers here. */
 export function linkHeader(site: Site): string {
-  return links.filter(({ path }) => answersAt(site, path)).map(({ path, rel, type, title }) => `<${path}>; rel="${rel}"; type="${type}"; title="${title}"`).join(', ');
+  return links
+    .filter(({ path }) => answersAt(site, path))
+    .map(({ path, rel, type, title }) => `<${path}>; rel="${rel}"; type="${type}"; title="${title}"`)
+    .join(', ');
 }

@@ -9,10 +9,28 @@ export function llmsText(site: Site): string {
   const sections = [
     `# ${name}\n\n> ${description}`,
     `Authentication: ${authentication}\n\nErrors are problems (RFC 9457): \`detail\` says what is wrong, \`errors\` names each field and what to send instead, \`actions\` how to go on.`,
-    section('Tools', tools.length === 0 ? undefined : howToCall(site), tools.map((tool) => toolLine(tool, site))),
-    section('Hosted apps', howToCallApps(site), site.apps().map((app) => appLine(app, site))),
-    section('Endpoints', undefined, site.endpoints.filter(isOfInterest).map((endpoint) => endpointLine(endpoint, baseUrl))),
-    section('Machine-readable', undefined, site.endpoints.filter(({ path }) => /\.(json|txt)$/.test(path)).map((endpoint) => endpointLine(endpoint, baseUrl))),
+    section(
+      'Tools',
+      tools.length === 0 ? undefined : howToCall(site),
+      tools.map((tool) => toolLine(tool, site)),
+    ),
+    section(
+      'Hosted apps',
+      howToCallApps(site),
+      site.apps().map((app) => appLine(app, site)),
+    ),
+    section(
+      'Endpoints',
+      undefined,
+      site.endpoints.filter(isOfInterest).map((endpoint) => endpointLine(endpoint, baseUrl)),
+    ),
+    section(
+      'Machine-readable',
+      undefined,
+      site.endpoints
+        .filter(({ path }) => /\.(json|txt)$/.test(path))
+        .map((endpoint) => endpointLine(endpoint, baseUrl)),
+    ),
   ];
   return `${sections.filter((text) => text !== '').join('\n\n')}\n`;
 }
@@ -36,7 +54,9 @@ function toolLine(tool: Tool, site: Site): string {
 
 function howToCallApps(site: Site): string | undefined {
   const at = callUrl(site, '<slug>');
-  return at === undefined ? undefined : `Each answers at its own address. Metered, it is called with POST ${at} and {"method", "path", "query", "headers", "body"} as JSON, or as it is at ${at}/<path>.`;
+  return at === undefined
+    ? undefined
+    : `Each answers at its own address. Metered, it is called with POST ${at} and {"method", "path", "query", "headers", "body"} as JSON, or as it is at ${at}/<path>.`;
 }
 
 function appLine({ slug, title, url, description: about, category, repo }: HostedAppSummary, site: Site): string {

@@ -5,7 +5,14 @@ import type { Endpoint } from '../endpoint.ts';
 import { eventStream } from '../event-stream.ts';
 import { keyInQuery } from '../models/problems.ts';
 import { callPath, type Site } from './site.ts';
-import { bodyTooLarge, internalFault, invalidRequest, notAcceptable, requestTooLong, unsupportedMediaType } from '../problems.ts';
+import {
+  bodyTooLarge,
+  internalFault,
+  invalidRequest,
+  notAcceptable,
+  requestTooLong,
+  unsupportedMediaType,
+} from '../problems.ts';
 
 type Json = Record<string, unknown>;
 
@@ -21,9 +28,20 @@ export function openApi(endpoints: readonly Endpoint[], baseUrl: string): Json {
     },
     servers: [{ url: baseUrl }],
     security: [{}, { key: [] }],
-    paths: Object.fromEntries([...byPath].map(([path, group]) => [path, Object.fromEntries(group.map((endpoint) => [endpoint.method.toLowerCase(), operation(endpoint)]))])),
+    paths: Object.fromEntries(
+      [...byPath].map(([path, group]) => [
+        path,
+        Object.fromEntries(group.map((endpoint) => [endpoint.method.toLowerCase(), operation(endpoint)])),
+      ]),
+    ),
     components: {
-      securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'API key of a model router, beginning with sk-. Optional.' } },
+      securitySchemes: {
+        key: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'API key of a model router, beginning with sk-. Optional.',
+        },
+      },
       schemas: { Problem: problemSchema },
     },
   };
@@ -35,10 +53,19 @@ export function withApps(document: Json, { endpoints, apps }: Pick<Site, 'endpoi
   const live = apps();
   if (call === undefined || live.length === 0) return document;
   const described = operation(call);
-  const own = live.map(({ slug, title, description }): [string, Json] => [callPath.replace('{slug}', slug), {
-    post: { ...described, operationId: `${call.operation}_${slug}`, summary: `${call.summary}: ${title}`, description: `${description === '' ? '' : `${description}\n\n`}${call.description}`, parameters: [] },
-  }]);
-  return { ...document, paths: { ...document['paths'] as Json, ...Object.fromEntries(own) } };
+  const own = live.map(({ slug, title, description }): [string, Json] => [
+    callPath.replace('{slug}', slug),
+    {
+      post: {
+        ...described,
+        operationId: `${call.operation}_${slug}`,
+        summary: `${call.summary}: ${title}`,
+        description: `${description === '' ? '' : `${description}\n\n`}${call.description}`,
+        parameters: [],
+      },
+    },
+  ]);
+  return { ...document, paths: { ...(document['paths'] as Json), ...Object.fromEntries(own) } };
 }
 
 function operation(endpoint: Endpoint): Json {
@@ -48,7 +75,14 @@ function operation(endpoint: Endpoint): Json {
     description: endpoint.description,
     tags: [endpoint.tag],
     parameters: [...parameters(endpoint.params, 'path'), ...parameters(endpoint.query, 'query')],
-    ...(endpoint.body === undefined ? {} : { requestBody: { required: true, content: { 'application/json': { schema: schemaOf(endpoint.body, 'input') } } } }),
+    ...(endpoint.body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: true,
+            content: { 'application/json': { schema: schemaOf(endpoint.body, 'input') } },
+          },
+        }),
     responses: { 200: success(endpoint), ...problems(endpoint) },
   };
 }
@@ -56,16 +90,28 @@ function operation(endpoint: Endpoint): Json {
 function parameters(schema: z.ZodObject | undefined, place: 'path' | 'query'): Json[] {
   return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
     const { description, ...form } = schemaOf(field as z.ZodType, 'input');
-    return { name, in: place, required: place === 'path' || !(field as z.ZodType).safeParse(undefined).success, description, schema: form };
+    return {
+      name,
+      in: place,
+      required: place === 'path' || !(field as z.ZodType).safeParse(undefined).success,
+      description,
+      schema: form,
+    };
   });
 }
 
 function success(endpoint: Endpoint): Json {
   const json = schemaOf(endpoint.output, 'output');
-  return { description: endpoint.outputDescription, content: Object.fromEntries(endpoint.produces.map((type) => [type, contentOf(type, json)])) };
+  return {
+    description: endpoint.outputDescription,
+    content: Object.fromEntries(endpoint.produces.map((type) => [type, contentOf(type, json)])),
+  };
 }
 
-/** The output schema is that of the JSON answer; of bytes and of events there is nothing more to say than their media type. */
+/**
+ * The output schema is that of the JSON answer; of bytes and of events there is nothing more to say than their media
+ * type.
+ */
 function contentOf(type: string, json: Json): Json {
   if (/^application\/(.+\+)?json$/.test(type)) return { schema: json };
   return type.startsWith('text/') && type !== eventStream ? { schema: { type: 'string' } } : {};
@@ -73,12 +119,20 @@ function contentOf(type: string, json: Json): Json {
 
 /** Problems by status; several of one status share its entry. */
 function problems(endpoint: Endpoint): Json {
-  const always = endpoint.body === undefined ? [invalidRequest, keyInQuery, notAcceptable, requestTooLong, internalFault] : [invalidRequest, keyInQuery, notAcceptable, bodyTooLarge, unsupportedMediaType, requestTooLong, internalFault];
+  const always =
+    endpoint.body === undefined
+      ? [invalidRequest, keyInQuery, notAcceptable, requestTooLong, internalFault]
+      : [invalidRequest, keyInQuery, notAcceptable, bodyTooLarge, unsupportedMediaType, requestTooLong, internalFault];
   const byStatus = Map.groupBy<number, ProblemType>([...always, ...endpoint.problems], (type) => type.status);
-  return Object.fromEntries([...byStatus].map(([status, types]) => [status, {
-    description: types.map((type) => `${type.title} (\`${type.slug}\`).`).join(' '),
-    content: { [problemMediaType]: { schema: { $ref: '#/components/schemas/Problem' } } },
-  }]));
+  return Object.fromEntries(
+    [...byStatus].map(([status, types]) => [
+      status,
+      {
+        description: types.map((type) => `${type.title} (\`${type.slug}\`).`).join(' '),
+        content: { [problemMediaType]: { schema: { $ref: '#/components/schemas/Problem' } } },
+      },
+    ]),
+  );
 }
 
 function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
@@ -104,7 +158,12 @@ const problemSchema: Json = {
       items: {
         type: 'object',
         required: ['in', 'field', 'message', 'mend'],
-        properties: { in: { enum: ['body', 'path', 'query', 'header'] }, field: { type: 'string' }, message: { type: 'string' }, mend: { type: 'string' } },
+        properties: {
+          in: { enum: ['body', 'path', 'query', 'header'] },
+          field: { type: 'string' },
+          message: { type: 'string' },
+          mend: { type: 'string' },
+        },
       },
     },
   },

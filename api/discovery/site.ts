@@ -39,8 +39,10 @@ export interface Site extends Offer {
 
 export const name = 'Moorage';
 export const version = '1.1.0';
-export const description = 'Hosts open-source AI applications from their git repositories, each on its own subdomain over HTTPS; asks and compares models with metered cost; and offers tools that any HTTP client can call.';
-export const authentication = 'Optional. Without a key, calls draw on a free quota per day. `Authorization: Bearer sk-…`, a key of the model router, lifts the quota and opens models of the tier premium.';
+export const description =
+  'Hosts open-source AI applications from their git repositories, each on its own subdomain over HTTPS; asks and compares models with metered cost; and offers tools that any HTTP client can call.';
+export const authentication =
+  'Optional. Without a key, calls draw on a free quota per day. `Authorization: Bearer sk-…`, a key of the model router, lifts the quota and opens models of the tier premium.';
 
 /** Whether something answers at this path here. */
 export function answersAt({ endpoints, protocols }: Pick<Site, 'endpoints' | 'protocols'>, path: string): boolean {
@@ -51,7 +53,8 @@ export function answersAt({ endpoints, protocols }: Pick<Site, 'endpoints' | 'pr
 export function exampleUrl(tool: Tool, baseUrl: string): string {
   const query = new URLSearchParams();
   for (const [field, value] of Object.entries(tool.example)) {
-    for (const one of Array.isArray(value) ? value : [value]) query.append(field, typeof one === 'object' ? JSON.stringify(one) : String(one));
+    for (const one of Array.isArray(value) ? value : [value])
+      query.append(field, typeof one === 'object' ? JSON.stringify(one) : String(one));
   }
   const text = query.toString();
   return `${baseUrl}/t/${tool.name}${text === '' ? '' : `?${text}`}`;

@@ -17,7 +17,10 @@ export function appAccount(app: string): Account {
   return { kind: 'app', owner: app, daily: true };
 }
 
-/** What we owe a router for the calls of a day made with the platform's key: credited. Its limit is the global daily cap. */
+/**
+ * What we owe a router for the calls of a day made with the platform's key: credited. Its limit is the global daily
+ * cap.
+ */
 export function platformAccount(router: string): Account {
   return { kind: 'platform', owner: router, daily: true };
 }

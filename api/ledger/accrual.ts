@@ -22,11 +22,20 @@ export interface Charge {
 export function chargeLines(charge: Charge): Line[] {
   const { payer, app, price } = charge;
   if (price === 0n) return [];
-  return [{ account: receivableAccount(payer), amount: price }, { account: revenueAccount(app), amount: negate(price) }, ...appLines(charge)];
+  return [
+    { account: receivableAccount(payer), amount: price },
+    { account: revenueAccount(app), amount: negate(price) },
+    ...appLines(charge),
+  ];
 }
 
 /** What goes on from an app's revenue to its author; the lines sum to zero. */
 export function appLines({ app, author, price, authorShare }: Omit<Charge, 'payer'>): Line[] {
   const share = shareOf(price, authorShare);
-  return share === 0n ? [] : [{ account: revenueAccount(app), amount: share }, { account: authorAccount(author), amount: negate(share) }];
+  return share === 0n
+    ? []
+    : [
+        { account: revenueAccount(app), amount: share },
+        { account: authorAccount(author), amount: negate(share) },
+      ];
 }

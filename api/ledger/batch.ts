@@ -15,8 +15,10 @@ export interface BatchOptions {
 }
 
 /**
- * An idle batch sends at once, so a lone call waits for nothing; a busy one shares a round trip and a commit between all
- * who wait. Answers come in the order of the items. When a shared statement fails, its items are sent one by one, so that
+ * An idle batch sends at once, so a lone call waits for nothing; a busy one shares a round trip and a commit between
+ * all
+ * who wait. Answers come in the order of the items. When a shared statement fails, its items are sent one by one, so
+ * that
  * one bad item spoils no other: `send` must allow being sent twice. When the database is gone, all fail at once.
  */
 export class Batch<Item, Answer> {
@@ -51,9 +53,14 @@ export class Batch<Item, Answer> {
   async #fly(group: readonly Waiting<Item, Answer>[]): Promise<void> {
     try {
       const answers = await this.#send(group.map(({ item }) => item));
-      group.forEach((waiting, index) => { settle(waiting, answers[index]); });
+      group.forEach((waiting, index) => {
+        settle(waiting, answers[index]);
+      });
     } catch (error) {
-      if (group.length === 1 || isTransient(error, 'any')) group.forEach(({ reject }) => { reject(error); });
+      if (group.length === 1 || isTransient(error, 'any'))
+        group.forEach(({ reject }) => {
+          reject(error);
+        });
       else for (const waiting of group) await this.#fly([waiting]);
     }
   }

@@ -59,7 +59,8 @@ export class Database implements Queryable {
   }
 
   /**
-   * Runs work in one transaction, the whole of it again after a serialization failure or a deadlock, at most five times.
+   * Runs work in one transaction, the whole of it again after a serialization failure or a deadlock, at most five
+   * times.
    * A lost connection is not retried: the commit may have happened.
    */
   async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {

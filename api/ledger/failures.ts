@@ -6,7 +6,18 @@ const coded = z.object({ code: z.string() });
 /** Serialization failure, deadlock: the server has rolled back, nothing happened. */
 const rolledBack = new Set(['40001', '40P01']);
 /** The server went away or is not up yet; whether the statement ran is unknown. */
-const lost = new Set(['08000', '08003', '08006', '57P01', '57P02', '57P03', 'ECONNRESET', 'ECONNREFUSED', 'EPIPE', 'ENOENT']);
+const lost = new Set([
+  '08000',
+  '08003',
+  '08006',
+  '57P01',
+  '57P02',
+  '57P03',
+  'ECONNRESET',
+  'ECONNREFUSED',
+  'EPIPE',
+  'ENOENT',
+]);
 /** What pg says, without a code, of a connection that ended under a query. */
 const lostWords = /^(Connection terminated|Client has encountered a connection error)/;
 

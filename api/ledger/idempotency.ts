@@ -13,7 +13,11 @@ export interface KeyedRequest {
 
 export type Begun =
   /** Go on, then call finish with the answer, or forget when nothing happened and the caller may try again. */
-  | { readonly outcome: 'begun'; readonly finish: (response: unknown) => Promise<void>; readonly forget: () => Promise<void> }
+  | {
+      readonly outcome: 'begun';
+      readonly finish: (response: unknown) => Promise<void>;
+      readonly forget: () => Promise<void>;
+    }
   /** Answer with this; it was stored. */
   | { readonly outcome: 'answered'; readonly response: unknown }
   /** Another request with this key is under way, at the latest until then. */
@@ -42,7 +46,15 @@ export class IdempotencyKeys {
     const owner = randomUUID();
     const hash = createHash('sha256').update(body).digest('hex');
     const { leaseMs, keepMs } = this.#options;
-    const [row] = await this.#database.replay(statements.beginRequest, [scope, key, hash, owner, leaseMs, keepMs, this.#now()]);
+    const [row] = await this.#database.replay(statements.beginRequest, [
+      scope,
+      key,
+      hash,
+      owner,
+      leaseMs,
+      keepMs,
+      this.#now(),
+    ]);
     if (row === undefined) throw new Error('the database answered with no row');
     const { answer } = row;
     if (answer.outcome === 'in_flight') return { outcome: 'in_flight', until: answer.lease_until };

@@ -8,7 +8,9 @@ import type { Budget, HoldAnswer, PendingCost, PendOutcome, PostOutcome, SettleA
 import * as statements from './statements.ts';
 import { usageFields, type Usage } from './usage.ts';
 
-/** Where a cost comes from: in the router's answer, computed by it from its price list, or found later in its records. */
+/**
+ * Where a cost comes from: in the router's answer, computed by it from its price list, or found later in its records.
+ */
 export type CostSource = 'billed' | 'router_computed' | 'router_record';
 
 /** Of all that is booked: what a router has billed, or what a tool costs by its tariff. */
@@ -77,7 +79,8 @@ export class Ledger {
   }
 
   /**
-   * Books the real cost, above or below what was held, also after the hold was voided or expired. The first cost stands:
+   * Books the real cost, above or below what was held, also after the hold was voided or expired. The first cost
+   * stands:
    * settling again changes nothing and answers `replayed` with that cost.
    */
   settle(request: SettleRequest): Promise<SettleAnswer> {
@@ -89,20 +92,37 @@ export class Ledger {
     return this.#voids.run(hold);
   }
 
-  /** Says that a call was made and its cost is not known; the reservation stays until the cost is found or abandoned. */
-  async pend(hold: string, details: { reference: string | null; usage?: Usage; retryMs?: number }): Promise<PendOutcome> {
+  /**
+   * Says that a call was made and its cost is not known; the reservation stays until the cost is found or abandoned.
+   */
+  async pend(
+    hold: string,
+    details: { reference: string | null; usage?: Usage; retryMs?: number },
+  ): Promise<PendOutcome> {
     const usage = details.usage === undefined ? null : JSON.stringify(usageFields(details.usage));
-    const [row] = await this.#database.replay(statements.pend, [hold, details.reference, usage, details.retryMs ?? 5_000, this.#now()]);
+    const [row] = await this.#database.replay(statements.pend, [
+      hold,
+      details.reference,
+      usage,
+      details.retryMs ?? 5_000,
+      this.#now(),
+    ]);
     return one(row).answer.outcome;
   }
 
-  /** Hands holds whose time is over to the reconciler; they stay reserved until it knows what they cost. @returns how many. */
+  /**
+   * Hands holds whose time is over to the reconciler; they stay reserved until it knows what they cost. @returns how
+   * many.
+   */
   async expire(limit = 500): Promise<number> {
     const [row] = await this.#database.replay(statements.expire, [limit, this.#now()]);
     return one(row).count;
   }
 
-  /** Gives back what is held for tools and calls of apps whose process ended: their tariff is due for a result only, and no router has a record of it. @returns how many */
+  /**
+   * Gives back what is held for tools and calls of apps whose process ended: their tariff is due for a result only, and
+   * no router has a record of it. @returns how many
+   */
   async voidToolHolds(): Promise<number> {
     const [row] = await this.#database.replay(statements.voidToolHolds, [this.#now()]);
     return one(row).answers.length;
@@ -118,26 +138,46 @@ export class Ledger {
     await this.#database.replay(statements.deferPending, [hold, waitMs, note, this.#now()]);
   }
 
-  /** Stops looking for a cost and frees its reservation; the record of it stays, and a cost that comes later is booked. */
+  /**
+   * Stops looking for a cost and frees its reservation; the record of it stays, and a cost that comes later is booked.
+   */
   async abandonPending(hold: string, note: string): Promise<void> {
     await this.#database.replay(statements.abandon, [hold, note, this.#now()]);
   }
 
-  /** Books a plain transaction once per reference. `conflict`: the reference stands for other entries. @throws when the lines do not sum to zero. */
+  /**
+   * Books a plain transaction once per reference. `conflict`: the reference stands for other entries. @throws when the
+   * lines do not sum to zero.
+   */
   async post(reference: string, kind: string, lines: readonly Line[]): Promise<PostOutcome> {
-    const [row] = await this.#database.replay(statements.post, [reference, kind, JSON.stringify(lines.map(lineFields)), this.#now()]);
+    const [row] = await this.#database.replay(statements.post, [
+      reference,
+      kind,
+      JSON.stringify(lines.map(lineFields)),
+      this.#now(),
+    ]);
     return one(row).answer.outcome;
   }
 
   /** Balance of an account, summed from its entries: debits less credits. */
   async balance(account: Account): Promise<Money> {
-    const [row] = await this.#database.replay(statements.balance, [account.kind, account.owner, account.daily, this.#now()]);
+    const [row] = await this.#database.replay(statements.balance, [
+      account.kind,
+      account.owner,
+      account.daily,
+      this.#now(),
+    ]);
     return one(row).balance;
   }
 
   /** What a limited account has used and holds; zero for one not yet used. */
   async budget({ account, limit }: LimitedAccount): Promise<Budget> {
-    const [row] = await this.#database.replay(statements.budget, [account.kind, account.owner, account.daily, this.#now()]);
+    const [row] = await this.#database.replay(statements.budget, [
+      account.kind,
+      account.owner,
+      account.daily,
+      this.#now(),
+    ]);
     return { limit, ...one(row) };
   }
 
@@ -147,7 +187,10 @@ export class Ledger {
     return one(row);
   }
 
-  /** Removes uses, finished holds and the totals of single days that are older than so many days; entries and balances stay. @returns how much. */
+  /**
+   * Removes uses, finished holds and the totals of single days that are older than so many days; entries and balances
+   * stay. @returns how much.
+   */
   async purge(keepDays: number, limit = 2_000): Promise<number> {
     const [row] = await this.#database.replay(statements.purgeDetail, [this.#now(), keepDays, limit]);
     return one(row).count;
@@ -159,7 +202,13 @@ export class Ledger {
   }
 
   async #hold(requests: readonly HoldRequest[]): Promise<HoldAnswer[]> {
-    const fields = requests.map(({ id, amount, ttlMs, debit, credit }) => ({ id, amount: formatMoney(amount), ttl_ms: ttlMs, debit: sideFields(debit), credit: sideFields(credit) }));
+    const fields = requests.map(({ id, amount, ttlMs, debit, credit }) => ({
+      id,
+      amount: formatMoney(amount),
+      ttl_ms: ttlMs,
+      debit: sideFields(debit),
+      credit: sideFields(credit),
+    }));
     const [row] = await this.#database.replay(statements.hold, [JSON.stringify(fields), this.#now()]);
     return one(row).answers;
   }

@@ -20,15 +20,22 @@ const applied: Statement<{ name: string; checksum: string }> = {
   text: 'select name, checksum from moorage_migration order by name',
   row: z.object({ name: z.string(), checksum: z.string() }),
 };
-const record: Statement<unknown> = { name: 'migrate-record', text: 'insert into moorage_migration (name, checksum) values ($1, $2)', row: none };
+const record: Statement<unknown> = {
+  name: 'migrate-record',
+  text: 'insert into moorage_migration (name, checksum) values ($1, $2)',
+  row: none,
+};
 
-/** The migrations in a folder, in order. @throws Error for a file not named like 001-name.sql, or a number used twice. */
+/**
+ * The migrations in a folder, in order. @throws Error for a file not named like 001-name.sql, or a number used twice.
+ */
 export function readMigrations(folder: string): Migration[] {
   const names = readdirSync(folder).sort();
   const numbers = names.map((name) => /^(\d{3})-[a-z0-9-]+\.sql$/.exec(name)?.[1]);
   names.forEach((name, index) => {
     if (numbers[index] === undefined) throw new Error(`${join(folder, name)}: name it like 001-what-it-adds.sql`);
-    if (numbers.indexOf(numbers[index]) !== index) throw new Error(`${join(folder, name)}: the number ${numbers[index]} is taken, use the next free one`);
+    if (numbers.indexOf(numbers[index]) !== index)
+      throw new Error(`${join(folder, name)}: the number ${numbers[index]} is taken, use the next free one`);
   });
   return names.map((name) => {
     const sql = readFileSync(join(folder, name), 'utf8');
@@ -39,12 +46,15 @@ export function readMigrations(folder: string): Migration[] {
 /**
  * Applies what is missing, all of it in one transaction under an advisory lock, so that replicas may start together.
  * Migrations that the database has and this version does not know are left alone: an older replica may still run.
- * @returns the names of those applied now. @throws Error when an applied file was changed, or one would be applied out of order.
+ * @returns the names of those applied now. @throws Error when an applied file was changed, or one would be applied out
+ * of order.
  */
 export async function migrate(database: Database, migrations: readonly Migration[]): Promise<string[]> {
   return database.transaction(async (transaction) => {
     await transaction.query(lock, [lockKey]);
-    await transaction.script('create table if not exists moorage_migration (name text primary key, checksum text not null, applied_at timestamptz not null default now())');
+    await transaction.script(
+      'create table if not exists moorage_migration (name text primary key, checksum text not null, applied_at timestamptz not null default now())',
+    );
     const known = new Map((await transaction.query(applied, [])).map((row) => [row.name, row.checksum]));
     const missing = missingOf(migrations, known);
     for (const migration of missing) await apply(transaction, migration);
@@ -56,8 +66,12 @@ function missingOf(migrations: readonly Migration[], known: ReadonlyMap<string, 
   const newest = [...known.keys()].sort().at(-1) ?? '';
   for (const { name, checksum } of migrations) {
     const before = known.get(name);
-    if (before !== undefined && before !== checksum) throw new Error(`migration ${name} was changed after it was applied: restore the file and put the change into a new one`);
-    if (before === undefined && name < newest) throw new Error(`migration ${name} comes before ${newest}, which is applied already: give it a higher number`);
+    if (before !== undefined && before !== checksum)
+      throw new Error(
+        `migration ${name} was changed after it was applied: restore the file and put the change into a new one`,
+      );
+    if (before === undefined && name < newest)
+      throw new Error(`migration ${name} comes before ${newest}, which is applied already: give it a higher number`);
   }
   return migrations.filter(({ name }) => !known.has(name));
 }

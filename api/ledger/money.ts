@@ -18,9 +18,12 @@ const shape = /^(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,4}))?$/;
 
 export const zero = 0n as Money;
 
-/** Brands a count of pico-dollars. @throws MoneyError beyond what the ledger can store (99,999,999.999999999999 USD). */
+/**
+ * Brands a count of pico-dollars. @throws MoneyError beyond what the ledger can store (99,999,999.999999999999 USD).
+ */
 export function picoDollars(count: bigint): Money {
-  if (count > largest || count < -largest) throw new MoneyError(`${count.toString()} pico-dollars is more than the ledger can hold`);
+  if (count > largest || count < -largest)
+    throw new MoneyError(`${count.toString()} pico-dollars is more than the ledger can hold`);
   return count as Money;
 }
 
@@ -30,7 +33,8 @@ export function picoDollars(count: bigint): Money {
  */
 export function parseMoney(text: string): Money {
   const { units, below } = scale(text);
-  if (below !== 'nothing') throw new MoneyError(`${quote(text)} has a digit below 10^-12 USD, the smallest amount the ledger holds`);
+  if (below !== 'nothing')
+    throw new MoneyError(`${quote(text)} has a digit below 10^-12 USD, the smallest amount the ledger holds`);
   return picoDollars(units);
 }
 
@@ -53,7 +57,10 @@ interface Scaled {
 
 function scale(text: string): Scaled {
   const match = shape.exec(text);
-  if (match === null) throw new MoneyError(`${quote(text)} is not an amount of money: write it as 0.25 or 1.35e-05, without sign or unit`);
+  if (match === null)
+    throw new MoneyError(
+      `${quote(text)} is not an amount of money: write it as 0.25 or 1.35e-05, without sign or unit`,
+    );
   const [, whole = '', fraction = '', exponent = '0'] = match;
   const digits = whole + fraction;
   // Where the point stands in `digits` once it is counted in pico-dollars.
@@ -106,7 +113,10 @@ export function sumMoney(amounts: Iterable<Money>): Money {
   return picoDollars(total);
 }
 
-/** The price of some units (tokens) at so much a million, rounded up to a whole pico-dollar: for a reservation, never for a bill. */
+/**
+ * The price of some units (tokens) at so much a million, rounded up to a whole pico-dollar: for a reservation, never
+ * for a bill.
+ */
 export function priceOf(units: number, perMillion: Money): Money {
   if (!Number.isSafeInteger(units) || units < 0) throw new MoneyError(`${units} is not a number of units`);
   return picoDollars((BigInt(units) * perMillion + 999_999n) / 1_000_000n);
@@ -114,7 +124,8 @@ export function priceOf(units: number, perMillion: Money): Money {
 
 /** A share of an amount in parts per million, rounded down, so that shares never add up to more than the whole. */
 export function shareOf(amount: Money, partsPerMillion: number): Money {
-  if (!Number.isSafeInteger(partsPerMillion) || partsPerMillion < 0 || partsPerMillion > 1_000_000) throw new MoneyError(`${partsPerMillion} parts per million is not a share between 0 and 1000000`);
+  if (!Number.isSafeInteger(partsPerMillion) || partsPerMillion < 0 || partsPerMillion > 1_000_000)
+    throw new MoneyError(`${partsPerMillion} parts per million is not a share between 0 and 1000000`);
   if (amount < 0n) throw new MoneyError('a share is taken of an amount that is not negative');
   return picoDollars((amount * BigInt(partsPerMillion)) / 1_000_000n);
 }

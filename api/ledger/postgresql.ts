@@ -5,7 +5,14 @@ import type { Connection, Driver } from './database.ts';
 /** Opens a pool on a URL; it connects on first use. */
 export function postgresDriver(connectionString: string, options: PoolConfig = {}): Driver {
   const max = options.max ?? 10;
-  const pool = new Pool({ connectionString, max, application_name: 'moorage', connectionTimeoutMillis: 5_000, statement_timeout: 10_000, ...options });
+  const pool = new Pool({
+    connectionString,
+    max,
+    application_name: 'moorage',
+    connectionTimeoutMillis: 5_000,
+    statement_timeout: 10_000,
+    ...options,
+  });
   // A broken idle connection is replaced by the pool; without a listener it would end the process.
   pool.on('error', () => undefined);
   return {
@@ -18,7 +25,8 @@ export function postgresDriver(connectionString: string, options: PoolConfig = {
 
 function connectionOn(on: Pool | PoolClient): Connection {
   return {
-    rows: async ({ name, text }, values) => (await on.query<Record<string, unknown>>({ name, text, values: [...values] })).rows,
+    rows: async ({ name, text }, values) =>
+      (await on.query<Record<string, unknown>>({ name, text, values: [...values] })).rows,
     script: async (sql) => {
       await on.query(sql);
     },

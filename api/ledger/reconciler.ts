@@ -1,4 +1,5 @@
-// Finds out pending costs: asks the router for each, settles what it finds, waits longer each time, gives up after a while.
+// Finds out pending costs: asks the router for each, settles what it finds, waits longer each time, gives up after a
+// while.
 import type { CostSource, Ledger } from './ledger.ts';
 import type { Money } from './money.ts';
 import type { PendingCost } from './shapes.ts';
@@ -38,8 +39,15 @@ export async function reconcile(ledger: Ledger, options: ReconcilerOptions): Pro
   return tally;
 }
 
-async function reconcileOne(ledger: Ledger, pending: PendingCost, options: ReconcilerOptions): Promise<keyof Reconciled> {
-  const found = await options.lookUp(pending).catch((error: unknown): Found => ({ outcome: 'not yet', why: error instanceof Error ? error.message : String(error) }));
+async function reconcileOne(
+  ledger: Ledger,
+  pending: PendingCost,
+  options: ReconcilerOptions,
+): Promise<keyof Reconciled> {
+  const found = await options.lookUp(pending).catch((error: unknown): Found => ({
+    outcome: 'not yet',
+    why: error instanceof Error ? error.message : String(error),
+  }));
   switch (found.outcome) {
     case 'found':
       await ledger.settle({ hold: pending.hold, cost: found.cost, source: found.source });
@@ -52,7 +60,11 @@ async function reconcileOne(ledger: Ledger, pending: PendingCost, options: Recon
         await ledger.abandonPending(pending.hold, found.why);
         return 'abandoned';
       }
-      await ledger.deferPending(pending.hold, Math.min(options.waitMs * 2 ** (pending.attempts - 1), 3_600_000), found.why);
+      await ledger.deferPending(
+        pending.hold,
+        Math.min(options.waitMs * 2 ** (pending.attempts - 1), 3_600_000),
+        found.why,
+      );
       return 'deferred';
   }
 }

@@ -3,7 +3,9 @@ import { z } from 'zod';
 import { negate, parseMoney, type Money } from './money.ts';
 
 /** numeric as text, perhaps negative, as money. */
-export const money = z.string().transform((text): Money => (text.startsWith('-') ? negate(parseMoney(text.slice(1))) : parseMoney(text)));
+export const money = z
+  .string()
+  .transform((text): Money => (text.startsWith('-') ? negate(parseMoney(text.slice(1))) : parseMoney(text)));
 const time = z.coerce.date();
 
 const budget = z.object({ limit: money.nullable(), used: money, held: money });
@@ -32,7 +34,13 @@ export const settleAnswers = z.object({
   answers: z.array(
     z.discriminatedUnion('outcome', [
       z.object({ outcome: z.literal('unknown') }),
-      z.object({ outcome: z.enum(['settled', 'replayed']), was: state, cost: money, held: money, debit: budget.nullable() }),
+      z.object({
+        outcome: z.enum(['settled', 'replayed']),
+        was: state,
+        cost: money,
+        held: money,
+        debit: budget.nullable(),
+      }),
     ]),
   ),
 });
@@ -64,5 +72,7 @@ export const pendingAnswers = z.object({
 /** A call whose cost is not known; reference is what the router knows it by, where it told us. */
 export type PendingCost = z.output<typeof pendingAnswers>['answers'][number];
 
-export const postAnswer = z.object({ answer: z.object({ outcome: z.enum(['booked', 'replayed', 'conflict']), id: z.string() }) });
+export const postAnswer = z.object({
+  answer: z.object({ outcome: z.enum(['booked', 'replayed', 'conflict']), id: z.string() }),
+});
 export type PostOutcome = z.output<typeof postAnswer>['answer']['outcome'];

@@ -23,8 +23,16 @@ export const voidToolHolds = statement(
   shapes.voidAnswers,
 );
 export const pend = statement('pend', 'select ledger.pend($1, $2, $3::jsonb, $4, $5) as answer', shapes.pendAnswer);
-export const expire = statement('expire', 'select ledger.expire($1, $2) as count', z.object({ count: z.number().int() }));
-export const claimPending = statement('claim', 'select ledger.claim_pending($1, $2, $3) as answers', shapes.pendingAnswers);
+export const expire = statement(
+  'expire',
+  'select ledger.expire($1, $2) as count',
+  z.object({ count: z.number().int() }),
+);
+export const claimPending = statement(
+  'claim',
+  'select ledger.claim_pending($1, $2, $3) as answers',
+  shapes.pendingAnswers,
+);
 export const deferPending = statement('defer', 'select ledger.defer_pending($1, $2, $3, $4)', nothing);
 export const abandon = statement('abandon', 'select ledger.abandon($1, $2, $3) as answer', shapes.abandonAnswer);
 export const post = statement('post', 'select ledger.post($1, $2, $3::jsonb, $4) as answer', shapes.postAnswer);
@@ -49,7 +57,11 @@ export const counts = statement(
   z.object({ open: z.number(), pending: z.number(), abandoned: z.number() }),
 );
 
-export const purgeDetail = statement('purge-detail', 'select ledger.purge_detail(coalesce($1::timestamptz, clock_timestamp()) - $2 * interval \'1 day\', $3) as count', z.object({ count: z.number().int() }));
+export const purgeDetail = statement(
+  'purge-detail',
+  "select ledger.purge_detail(coalesce($1::timestamptz, clock_timestamp()) - $2 * interval '1 day', $3) as count",
+  z.object({ count: z.number().int() }),
+);
 
 export const audit = statement('audit', 'select fault from ledger.audit()', z.object({ fault: z.string() }));
 
@@ -65,8 +77,16 @@ export const beginRequest = statement(
     ]),
   }),
 );
-export const finishRequest = statement('finish-request', 'update ledger.idempotency set response = $4::json where scope = $1 and key = $2 and owner = $3 and response is null', nothing);
-export const forgetRequest = statement('forget-request', 'delete from ledger.idempotency where scope = $1 and key = $2 and owner = $3 and response is null', nothing);
+export const finishRequest = statement(
+  'finish-request',
+  'update ledger.idempotency set response = $4::json where scope = $1 and key = $2 and owner = $3 and response is null',
+  nothing,
+);
+export const forgetRequest = statement(
+  'forget-request',
+  'delete from ledger.idempotency where scope = $1 and key = $2 and owner = $3 and response is null',
+  nothing,
+);
 export const trimRequests = statement(
   'trim-requests',
   `delete from ledger.idempotency where scope = $1 and key in (

@@ -8,13 +8,17 @@ export interface Chore {
   readonly failed: (error: unknown) => void;
 }
 
-/** Repeats the chore, with a jitter so that replicas spread out. Ends soon after the signal, never in the middle of a run. */
+/**
+ * Repeats the chore, with a jitter so that replicas spread out. Ends soon after the signal, never in the middle of a
+ * run.
+ */
 export async function repeat(chore: Chore, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const did = await chore.run().catch((error: unknown) => {
       chore.failed(error);
       return 0;
     });
-    if (did === 0) await sleep(chore.everyMs * (0.75 + Math.random() / 2), undefined, { signal, ref: false }).catch(() => undefined);
+    if (did === 0)
+      await sleep(chore.everyMs * (0.75 + Math.random() / 2), undefined, { signal, ref: false }).catch(() => undefined);
   }
 }

@@ -30,7 +30,11 @@ export function usageFields(usage: Usage): Record<string, unknown> {
 }
 
 /** Records uses. @returns how many of them were not known before. */
-export async function recordUses(database: Database, events: readonly UsageEvent[], now: Date | null = null): Promise<number> {
+export async function recordUses(
+  database: Database,
+  events: readonly UsageEvent[],
+  now: Date | null = null,
+): Promise<number> {
   if (events.length === 0) return 0;
   const fields = events.map((event) => ({ id: event.id, ...usageFields(event) }));
   const [row] = await database.replay(recordUsage, [JSON.stringify(fields), now]);

@@ -1,5 +1,11 @@
 // One tools/call: read, paid, run and told like a call of /t.
-import { ProtocolError, ProtocolErrorCode, type CallToolRequest, type CallToolResult, type ServerContext } from '@modelcontextprotocol/server';
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  type CallToolRequest,
+  type CallToolResult,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
 import { Problem } from '../../lib/problem.ts';
 import type { RequestContext } from '../endpoint.ts';
 import { internalFault } from '../problems.ts';
@@ -33,9 +39,13 @@ export class Calls {
   }
 
   /** @throws ProtocolError for a name that no tool has; all else that can go wrong is a result with `isError`. */
-  async call({ params }: CallToolRequest, mcp: ServerContext, context: Omit<RequestContext, 'mediaType'>): Promise<CallToolResult> {
+  async call(
+    { params }: CallToolRequest,
+    mcp: ServerContext,
+    context: Omit<RequestContext, 'mediaType'>,
+  ): Promise<CallToolResult> {
     const { name, arguments: given = {} } = params;
-    const called = await this.#options.more.find(name) ?? this.#find(name);
+    const called = (await this.#options.more.find(name)) ?? this.#find(name);
     try {
       if ('run' in called) return await this.#answer(called, given, mcp, context);
       return await called.call({ given, context, signal: AbortSignal.any([mcp.mcpReq.signal, context.signal]) });
@@ -44,7 +54,12 @@ export class Calls {
     }
   }
 
-  async #answer(tool: Tool, given: unknown, mcp: ServerContext, context: Omit<RequestContext, 'mediaType'>): Promise<CallToolResult> {
+  async #answer(
+    tool: Tool,
+    given: unknown,
+    mcp: ServerContext,
+    context: Omit<RequestContext, 'mediaType'>,
+  ): Promise<CallToolResult> {
     const { desk, payerFor } = this.#options;
     const reader = this.#readers.get(tool.name) ?? new ToolReader(tool);
     const reading = reader.read('body', given);
@@ -52,7 +67,14 @@ export class Calls {
     const report = reporter(mcp);
     const raw = reading.options.raw === true;
     const answered = await desk.answer({
-      tool, reading, payer, via: 'mcp', id: context.id, log: context.log, fileWanted: raw, linkWanted: true,
+      tool,
+      reading,
+      payer,
+      via: 'mcp',
+      id: context.id,
+      log: context.log,
+      fileWanted: raw,
+      linkWanted: true,
       signal: () => AbortSignal.any([mcp.mcpReq.signal, context.signal]),
       waitMs: report === undefined ? 0 : patienceMs,
       ...(report === undefined ? {} : { report }),
@@ -63,7 +85,10 @@ export class Calls {
   #find(name: string): Tool {
     const { toolbox, more } = this.#options;
     try {
-      return toolbox.get(name, more.list().map((tool) => tool.name));
+      return toolbox.get(
+        name,
+        more.list().map((tool) => tool.name),
+      );
     } catch (error) {
       if (!(error instanceof Problem) || error.type !== unknownTool) throw error;
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, error.members);
@@ -85,6 +110,8 @@ function reporter({ mcpReq }: ServerContext): ((progress: Progress) => void) | u
   return ({ done, message }) => {
     if (done <= last) return;
     last = done;
-    mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: done, total: 1, message } }).catch(() => undefined);
+    mcpReq
+      .notify({ method: 'notifications/progress', params: { progressToken, progress: done, total: 1, message } })
+      .catch(() => undefined);
   };
 }

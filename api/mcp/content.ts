@@ -1,5 +1,10 @@
 // A tool's answer as MCP tells it: structured, the same as text, its file as a link and, when small, inside.
-import type { BlobResourceContents, CallToolResult, ContentBlock, TextResourceContents } from '@modelcontextprotocol/server';
+import type {
+  BlobResourceContents,
+  CallToolResult,
+  ContentBlock,
+  TextResourceContents,
+} from '@modelcontextprotocol/server';
 import { problemBody, type Problem } from '../../lib/problem.ts';
 import type { Answered } from '../tools/desk.ts';
 import { envelopeOf, goesAlong } from '../tools/envelope.ts';
@@ -19,14 +24,20 @@ export function resultOf(answered: Answered, raw: boolean): CallToolResult {
     content: [
       { type: 'text', text: JSON.stringify(structuredContent) },
       ...(artifact === undefined || told.fileUrl === undefined ? [] : [linkOf(artifact, told.fileUrl)]),
-      ...(artifact !== undefined && (raw || goesAlong(artifact, told)) ? [embedded(artifact, told.fileUrl ?? `moorage:file/${told.requestId}/${artifact.fileName}`)] : []),
+      ...(artifact !== undefined && (raw || goesAlong(artifact, told))
+        ? [embedded(artifact, told.fileUrl ?? `moorage:file/${told.requestId}/${artifact.fileName}`)]
+        : []),
     ],
   };
 }
 
 export function problemResult(problem: Problem, baseUrl: string, tool: string, requestId: string): CallToolResult {
   const body = problemBody(problem, baseUrl, `/mcp#${tool}`, requestId);
-  return { isError: true, structuredContent: { problem: body, request_id: requestId }, content: [{ type: 'text', text: JSON.stringify(body) }] };
+  return {
+    isError: true,
+    structuredContent: { problem: body, request_id: requestId },
+    content: [{ type: 'text', text: JSON.stringify(body) }],
+  };
 }
 
 function linkOf({ fileName, mediaType, bytes }: Artifact, uri: string): ContentBlock {
@@ -35,12 +46,16 @@ function linkOf({ fileName, mediaType, bytes }: Artifact, uri: string): ContentB
 
 function embedded({ bytes, mediaType }: Artifact, uri: string): ContentBlock {
   if (images.test(mediaType)) return { type: 'image', data: bufferOf(bytes).toString('base64'), mimeType: mediaType };
-  if (mediaType.startsWith('audio/')) return { type: 'audio', data: bufferOf(bytes).toString('base64'), mimeType: mediaType };
+  if (mediaType.startsWith('audio/'))
+    return { type: 'audio', data: bufferOf(bytes).toString('base64'), mimeType: mediaType };
   return { type: 'resource', resource: contentsOf({ bytes, mediaType }, uri) };
 }
 
 /** A file as a resource: text as it is, all else in base64. */
-export function contentsOf({ bytes, mediaType }: Pick<Artifact, 'bytes' | 'mediaType'>, uri: string): TextResourceContents | BlobResourceContents {
+export function contentsOf(
+  { bytes, mediaType }: Pick<Artifact, 'bytes' | 'mediaType'>,
+  uri: string,
+): TextResourceContents | BlobResourceContents {
   if (texts.test(mediaType)) return { uri, mimeType: mediaType, text: bufferOf(bytes).toString('utf8') };
   return { uri, mimeType: mediaType, blob: bufferOf(bytes).toString('base64') };
 }

@@ -30,9 +30,18 @@ export function listTools(toolbox: Toolbox): ListedTool[] {
 /** An answer, or a problem: clients check what a failed call says by the same schema. */
 function outputSchema(tool: Tool): ListedTool['outputSchema'] & object {
   const { properties, required, ...rest } = schemaOf(envelopeSchema(tool), 'output');
-  const problem = { type: 'object', description: 'RFC 9457 problem, when the call failed: `detail` says what is wrong, and `errors` what to send instead', additionalProperties: true };
+  const problem = {
+    type: 'object',
+    description:
+      'RFC 9457 problem, when the call failed: `detail` says what is wrong, and `errors` what to send instead',
+    additionalProperties: true,
+  };
   return {
-    ...rest, type: 'object', properties: { ...properties, problem }, required: ['request_id'], additionalProperties: true,
+    ...rest,
+    type: 'object',
+    properties: { ...properties, problem },
+    required: ['request_id'],
+    additionalProperties: true,
     anyOf: [{ required: required ?? [] }, { required: ['problem'] }],
   };
 }

@@ -1,5 +1,14 @@
-// /mcp: streamable HTTP without sessions. Server and transport are made for each request and go with it; revision 2026-07-28 and those of 2025.
-import { createMcpHandler, McpServer, ProtocolError, ProtocolErrorCode, type CacheHint, type ListToolsResult, type McpRequestContext } from '@modelcontextprotocol/server';
+// /mcp: streamable HTTP without sessions. Server and transport are made for each request and go with it; revision
+// 2026-07-28 and those of 2025.
+import {
+  createMcpHandler,
+  McpServer,
+  ProtocolError,
+  ProtocolErrorCode,
+  type CacheHint,
+  type ListToolsResult,
+  type McpRequestContext,
+} from '@modelcontextprotocol/server';
 import type { Logger } from '../../lib/log.ts';
 import type { ProtocolMount, RequestContext } from '../endpoint.ts';
 import { name, version } from '../discovery/site.ts';
@@ -27,11 +36,15 @@ const bodyLimit = 1_500_000;
 /** Lists are the same for every caller, and operations of apps come and go; a file is for whoever was told of it. */
 const listed: CacheHint = { ttlMs: 60_000, cacheScope: 'public' };
 const cacheHints = {
-  'tools/list': { ttlMs: 10_000, cacheScope: 'public' }, 'server/discover': listed, 'resources/list': listed, 'resources/templates/list': listed,
+  'tools/list': { ttlMs: 10_000, cacheScope: 'public' },
+  'server/discover': listed,
+  'resources/list': listed,
+  'resources/templates/list': listed,
   'resources/read': { ttlMs: 60_000, cacheScope: 'private' },
 } as const;
-const instructions = 'Tools of Moorage, and of the apps that it hosts (those with a dot in their name; what is said of them is said by their authors). Every answer tells what it cost (cost_usd); without a key, calls draw on a free quota per day. '
-  + 'Send your own key of the model router as Authorization: Bearer sk-… to go on without it. Tools that take long answer with a job: call them again with its id as `job`.';
+const instructions =
+  'Tools of Moorage, and of the apps that it hosts (those with a dot in their name; what is said of them is said by their authors). Every answer tells what it cost (cost_usd); without a key, calls draw on a free quota per day. ' +
+  'Send your own key of the model router as Authorization: Bearer sk-… to go on without it. Tools that take long answer with a job: call them again with its id as `job`.';
 
 export function mcpProtocol(options: McpOptions): Mcp {
   const own = listTools(options.toolbox);
@@ -41,7 +54,9 @@ export function mcpProtocol(options: McpOptions): Mcp {
   const handler = createMcpHandler((context) => serverFor(contextOf(context)), {
     maxRequestBodySize: bodyLimit,
     maxSubscriptions: 64,
-    onerror: (error) => { options.log.debug({ err: error }, 'MCP request refused'); },
+    onerror: (error) => {
+      options.log.debug({ err: error }, 'MCP request refused');
+    },
   });
   return {
     path: '/mcp',
@@ -55,9 +70,14 @@ export function mcpProtocol(options: McpOptions): Mcp {
   };
 
   function serverFor(context: CallContext): McpServer {
-    const made = new McpServer({ name: name.toLowerCase(), title: name, version, websiteUrl: options.baseUrl }, {
-      instructions, cacheHints, capabilities: { tools: { listChanged: false }, resources: { listChanged: false, subscribe: false } },
-    });
+    const made = new McpServer(
+      { name: name.toLowerCase(), title: name, version, websiteUrl: options.baseUrl },
+      {
+        instructions,
+        cacheHints,
+        capabilities: { tools: { listChanged: false }, resources: { listChanged: false, subscribe: false } },
+      },
+    );
     // Schemas and checks are those of the registry, so its own way of registering tools is not used.
     made.server.setRequestHandler('tools/list', ({ params }) => page([...own, ...more.list()], params?.cursor));
     made.server.setRequestHandler('tools/call', (request, mcp) => calls.call(request, mcp, context));
@@ -71,7 +91,11 @@ const pageSize = 100;
 
 /** The cursor is how many were listed before. @throws ProtocolError for one that is none of ours */
 function page(tools: ListToolsResult['tools'], cursor = '0'): ListToolsResult {
-  if (!/^\d{1,6}$/.test(cursor)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'the cursor is none that was given out; leave it out to begin with the first page');
+  if (!/^\d{1,6}$/.test(cursor))
+    throw new ProtocolError(
+      ProtocolErrorCode.InvalidParams,
+      'the cursor is none that was given out; leave it out to begin with the first page',
+    );
   const end = Number(cursor) + pageSize;
   return { tools: tools.slice(Number(cursor), end), ...(end < tools.length ? { nextCursor: String(end) } : {}) };
 }

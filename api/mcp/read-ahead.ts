@@ -1,4 +1,5 @@
-// Reads the body of a call before the library does, which would copy it through two streams: a third of what a cheap call costs.
+// Reads the body of a call before the library does, which would copy it through two streams: a third of what a cheap
+// call costs.
 import { isJsonContentType } from '@modelcontextprotocol/server';
 
 export interface ReadAhead {
@@ -12,7 +13,8 @@ export interface ReadAhead {
 export async function readAhead(request: Request, limit: number): Promise<ReadAhead> {
   const { headers, method } = request;
   const length = headers.get('content-length');
-  if (method !== 'POST' || length === null || Number(length) > limit || !isJsonContentType(headers.get('content-type'))) return { parsedBody: undefined };
+  if (method !== 'POST' || length === null || Number(length) > limit || !isJsonContentType(headers.get('content-type')))
+    return { parsedBody: undefined };
   const text = await request.text();
   try {
     return { parsedBody: JSON.parse(text) as unknown };

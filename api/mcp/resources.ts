@@ -14,10 +14,14 @@ export interface ResourcesOptions {
 export function offerResources({ server }: McpServer, { baseUrl, artifacts }: ResourcesOptions): void {
   server.setRequestHandler('resources/list', () => ({ resources: [] }));
   server.setRequestHandler('resources/templates/list', () => ({
-    resourceTemplates: [{
-      uriTemplate: artifactUrl(baseUrl, '{id}'), name: 'file', title: 'A file that a tool has made',
-      description: 'As a resource_link in the answer of a tool names it. Kept for an hour, of a job for a day.',
-    }],
+    resourceTemplates: [
+      {
+        uriTemplate: artifactUrl(baseUrl, '{id}'),
+        name: 'file',
+        title: 'A file that a tool has made',
+        description: 'As a resource_link in the answer of a tool names it. Kept for an hour, of a job for a day.',
+      },
+    ],
   }));
   server.setRequestHandler('resources/read', ({ params: { uri } }) => read(uri, { baseUrl, artifacts }));
 }
@@ -25,7 +29,11 @@ export function offerResources({ server }: McpServer, { baseUrl, artifacts }: Re
 async function read(uri: string, { baseUrl, artifacts }: ResourcesOptions): Promise<ReadResourceResult> {
   const start = artifactUrl(baseUrl, '');
   const file = uri.startsWith(start) ? await artifacts.get(uri.slice(start.length)).catch(absent) : undefined;
-  if (file === undefined) throw new ResourceNotFoundError(uri.slice(0, 500), 'no file is kept at this address, or no longer; call the tool again to have it made anew');
+  if (file === undefined)
+    throw new ResourceNotFoundError(
+      uri.slice(0, 500),
+      'no file is kept at this address, or no longer; call the tool again to have it made anew',
+    );
   return { contents: [contentsOf(file, uri)] };
 }
 

@@ -16,8 +16,13 @@ import type { ModelEndpointsOptions, ModelServices } from './services.ts';
 export const askAnswer = z.object({
   model: z.string().describe('The model that answered'),
   answer: z.string().describe('Its answer'),
-  cost_usd: z.number().optional().describe('Metered cost in USD, as the router billed it. Absent while cost_source is pending'),
-  cost_source: z.enum(['billed', 'router_computed', 'router_record', 'pending']).describe('Where the cost comes from; pending: the router has not told it yet'),
+  cost_usd: z
+    .number()
+    .optional()
+    .describe('Metered cost in USD, as the router billed it. Absent while cost_source is pending'),
+  cost_source: z
+    .enum(['billed', 'router_computed', 'router_record', 'pending'])
+    .describe('Where the cost comes from; pending: the router has not told it yet'),
   latency_ms: z.int().describe('Milliseconds until the model had answered'),
   tokens_in: z.int().optional().describe('Tokens of the prompt, as the router counted them'),
   tokens_out: z.int().optional().describe('Tokens of the answer'),
@@ -37,46 +42,71 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
     operation: 'ask',
     tag: 'models',
     summary: 'Send one prompt to one model',
-    description: 'The answer carries what the call cost, as the router billed it, and how long it took. Without a key it draws on the free quota of the day (headers RateLimit and RateLimit-Policy); '
-      + 'with `Authorization: Bearer sk-…`, a key of the model router, it is billed to that key and no quota applies. Models of the tier premium need such a key. '
-      + 'With "stream": true the answer comes as server-sent events: `delta` ({"text"}), and last `done` with everything else, or `error` with a problem. '
-      + 'With an Idempotency-Key the same request sent again gets the same answer and is paid once.',
+    description:
+      'The answer carries what the call cost, as the router billed it, and how long it took. Without a key it draws on the free quota of the day (headers RateLimit and RateLimit-Policy); ' +
+      'with `Authorization: Bearer sk-…`, a key of the model router, it is billed to that key and no quota applies. Models of the tier premium need such a key. ' +
+      'With "stream": true the answer comes as server-sent events: `delta` ({"text"}), and last `done` with everything else, or `error` with a problem. ' +
+      'With an Idempotency-Key the same request sent again gets the same answer and is paid once.',
     bodyLimit,
-    body: z.strictObject({
-      prompt: promptField.describe('The prompt'),
-      model: modelField(catalog).optional().describe(`The model; default ${catalog.preferred.id}`),
-      system: systemField.optional().describe('System prompt'),
-      max_tokens: z.int().min(1).max(maxTokens.most).optional().describe(`Output token cap, 1 to ${maxTokens.most}; default ${maxTokens.usual}`),
-      stream: z.boolean().optional().describe('true: answer as server-sent events'),
-    }).describe('{"prompt": "..."}, and if you like "model", "system", "max_tokens", "stream"'),
+    body: z
+      .strictObject({
+        prompt: promptField.describe('The prompt'),
+        model: modelField(catalog).optional().describe(`The model; default ${catalog.preferred.id}`),
+        system: systemField.optional().describe('System prompt'),
+        max_tokens: z
+          .int()
+          .min(1)
+          .max(maxTokens.most)
+          .optional()
+          .describe(`Output token cap, 1 to ${maxTokens.most}; default ${maxTokens.usual}`),
+        stream: z.boolean().optional().describe('true: answer as server-sent events'),
+      })
+      .describe('{"prompt": "..."}, and if you like "model", "system", "max_tokens", "stream"'),
     output: askAnswer,
     outputDescription: 'The answer, with metered cost and latency.',
     produces: ['application/json', eventStream],
-    problems: problems.modelProblems.filter((type) => type !== problems.appTokenRefused && type !== problems.keyInQuery),
+    problems: problems.modelProblems.filter(
+      (type) => type !== problems.appTokenRefused && type !== problems.keyInQuery,
+    ),
     async handler({ body }, context) {
       const services = options.services();
       const payer = await payerOf(services, context);
       const model = (body.model === undefined ? undefined : catalog.get(body.model)) ?? catalog.preferred;
       allowModels([model], payer, catalog);
-      const question = (signal: AbortSignal): Question =>
-        ({ kind: 'ask', payer, model, prompt: body.prompt, system: body.system, maxTokens: body.max_tokens ?? maxTokens.usual, signal });
+      const question = (signal: AbortSignal): Question => ({
+        kind: 'ask',
+        payer,
+        model,
+        prompt: body.prompt,
+        system: body.system,
+        maxTokens: body.max_tokens ?? maxTokens.usual,
+        signal,
+      });
       const streamed = body.stream ?? context.mediaType === eventStream;
       if (streamed && idempotencyKey(context.headers) === undefined) return streamAnswer(services, context, question);
       const { value, replayed } = await idempotently(services.idempotency, context, {
-        scope: `ask:${payer.kind}:${payer.owner}`, body, answer: kept,
+        scope: `ask:${payer.kind}:${payer.owner}`,
+        body,
+        answer: kept,
         run: async (signal) => {
           const asked = question(signal);
           return answered(services, asked, await ask(services.meter, asked), context);
         },
       });
       const headers = { ...value.headers, ...(replayed ? { 'idempotent-replayed': 'true' } : {}) };
-      return streamed ? eventStreamResponse(atOnce(value.answer), { headers, abort: () => undefined }) : Response.json(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
+      return streamed
+        ? eventStreamResponse(atOnce(value.answer), { headers, abort: () => undefined })
+        : Response.json(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
     },
   });
 }
 
 /** The first piece decides between a stream and a problem; from then on, a problem is an event. */
-async function streamAnswer(services: ModelServices, context: RequestContext, question: (signal: AbortSignal) => Question): Promise<Response> {
+async function streamAnswer(
+  services: ModelServices,
+  context: RequestContext,
+  question: (signal: AbortSignal) => Question,
+): Promise<Response> {
   const leaving = new AbortController();
   const asked = question(AbortSignal.any([context.signal, leaving.signal]));
   const texts = askStreaming(services.meter, asked);
@@ -85,10 +115,20 @@ async function streamAnswer(services: ModelServices, context: RequestContext, qu
     const { answer, headers } = answered(services, asked, first.value, context);
     return eventStreamResponse(atOnce(answer), { headers, abort: () => undefined });
   }
-  return eventStreamResponse(frames(services, asked, first.value, texts, context), { abort: () => { leaving.abort(); } });
+  return eventStreamResponse(frames(services, asked, first.value, texts, context), {
+    abort: () => {
+      leaving.abort();
+    },
+  });
 }
 
-async function* frames(services: ModelServices, asked: Question, first: string, texts: AsyncGenerator<string, Called, undefined>, context: RequestContext): AsyncGenerator<string, void, undefined> {
+async function* frames(
+  services: ModelServices,
+  asked: Question,
+  first: string,
+  texts: AsyncGenerator<string, Called, undefined>,
+  context: RequestContext,
+): AsyncGenerator<string, void, undefined> {
   yield eventFrame('delta', { text: first });
   for (;;) {
     const next = await texts.next();
@@ -121,7 +161,12 @@ function doneFrame(answer: AskAnswer): string {
 }
 
 /** What a finished call is answered with. @throws Problem when it failed */
-function answered(services: ModelServices, { model, payer }: Question, called: Called, context: RequestContext): z.output<typeof kept> {
+function answered(
+  services: ModelServices,
+  { model, payer }: Question,
+  called: Called,
+  context: RequestContext,
+): z.output<typeof kept> {
   const answer = answerOf(services, { model, payer }, called);
   const { booked } = called;
   const hint = lowQuotaHint(booked.quota);

@@ -1,4 +1,5 @@
-// How money is set aside and booked for a use: hold, then settle, void or leave pending. Of a model's call and of a tool's tariff alike.
+// How money is set aside and booked for a use: hold, then settle, void or leave pending. Of a model's call and of a
+// tool's tariff alike.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
@@ -60,8 +61,18 @@ export class Bookings {
   }
 
   /** Books the real cost, and in the same transaction what `lines` say. @returns the quota afterwards */
-  async settle(held: Held, { cost, source, usage, lines = [] }: { readonly cost: Money; readonly source: BookedSource; readonly usage: Usage; readonly lines?: readonly Line[] }): Promise<Quota | undefined> {
-    const settled = await this.#surely(held, () => this.#options.ledger.settle({ hold: held.id, cost, source, usage, lines }));
+  async settle(
+    held: Held,
+    {
+      cost,
+      source,
+      usage,
+      lines = [],
+    }: { readonly cost: Money; readonly source: BookedSource; readonly usage: Usage; readonly lines?: readonly Line[] },
+  ): Promise<Quota | undefined> {
+    const settled = await this.#surely(held, () =>
+      this.#options.ledger.settle({ hold: held.id, cost, source, usage, lines }),
+    );
     return afterwards(held, settled);
   }
 
@@ -78,11 +89,20 @@ export class Bookings {
 
   /** Keeps work in the background known, so that the end of the process waits for it. */
   track(work: Promise<void>): void {
-    const tracked = work.catch((error: unknown) => { this.#options.log.error({ err: error }, 'work in the background failed'); }).finally(() => { this.#background.delete(tracked); });
+    const tracked = work
+      .catch((error: unknown) => {
+        this.#options.log.error({ err: error }, 'work in the background failed');
+      })
+      .finally(() => {
+        this.#background.delete(tracked);
+      });
     this.#background.add(tracked);
   }
 
-  /** Waits for bookings that are still being tried, but not for long: a hold that is left expires, and its cost is looked up then. */
+  /**
+   * Waits for bookings that are still being tried, but not for long: a hold that is left expires, and its cost is
+   * looked up then.
+   */
   async drain(limitMs: number): Promise<void> {
     await Promise.race([Promise.allSettled([...this.#background]), sleep(limitMs, undefined, { ref: false })]);
   }
@@ -116,7 +136,10 @@ async function booking<Answer>(book: () => Promise<Answer>): Promise<Answer> {
     return await book();
   } catch (error) {
     if (!isTransient(error, 'any') && !isTimeout(error)) throw error;
-    throw new Problem(ledgerUnavailable, 'the database did not answer; try again in 5 s', { headers: { 'retry-after': '5' }, cause: error });
+    throw new Problem(ledgerUnavailable, 'the database did not answer; try again in 5 s', {
+      headers: { 'retry-after': '5' },
+      cause: error,
+    });
   }
 }
 
@@ -127,10 +150,13 @@ function isTimeout(error: unknown): boolean {
 
 function quotaOf(answer: HoldAnswer, payer: Payer): Quota | undefined {
   const { debit, day_ends_at: resetsAt } = answer;
-  return debit === null || payer.debit.limit === null ? undefined : { limit: payer.debit.limit, used: debit.used, held: debit.held, resetsAt };
+  return debit === null || payer.debit.limit === null
+    ? undefined
+    : { limit: payer.debit.limit, used: debit.used, held: debit.held, resetsAt };
 }
 
 function afterwards({ quota }: Held, settled: SettleAnswer | undefined): Quota | undefined {
-  if (quota === undefined || settled === undefined || settled.outcome === 'unknown' || settled.debit === null) return quota;
+  if (quota === undefined || settled === undefined || settled.outcome === 'unknown' || settled.debit === null)
+    return quota;
   return { ...quota, used: settled.debit.used, held: settled.debit.held };
 }

@@ -1,4 +1,5 @@
-// Opens the database of the books and keeps them tidy. Works without a model router: tools book what they charge all the same.
+// Opens the database of the books and keeps them tidy. Works without a model router: tools book what they charge all
+// the same.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
@@ -51,7 +52,9 @@ export function startBooks(options: BooksOptions): BooksHandle {
   return {
     opened,
     get: () => books ?? absent(databaseUrl),
-    end() { ending.abort(); },
+    end() {
+      ending.abort();
+    },
     async close() {
       ending.abort();
       const there = await opened;
@@ -68,24 +71,51 @@ export function startBooks(options: BooksOptions): BooksHandle {
     const ledger = new Ledger(database);
     const metrics = modelMetrics(options.registry, () => ledger.counts());
     const chore = (name: string, everyMs: number, run: () => Promise<number>): void => {
-      const work: Chore = { everyMs, run, failed: (error) => { log.error({ err: error, chore: name }, 'chore failed'); } };
+      const work: Chore = {
+        everyMs,
+        run,
+        failed: (error) => {
+          log.error({ err: error, chore: name }, 'chore failed');
+        },
+      };
       chores.push(repeat(work, ending.signal));
     };
-    chore('expire', 10_000, async () => await ledger.expire() + await ledger.voidToolHolds());
-    books = { database, ledger, metrics, chore, bookings: new Bookings({ ledger, log, refused: (kind, by) => { metrics.refused(kind, by); } }) };
+    chore('expire', 10_000, async () => (await ledger.expire()) + (await ledger.voidToolHolds()));
+    books = {
+      database,
+      ledger,
+      metrics,
+      chore,
+      bookings: new Bookings({
+        ledger,
+        log,
+        refused: (kind, by) => {
+          metrics.refused(kind, by);
+        },
+      }),
+    };
     return books;
   }
 }
 
 function absent(databaseUrl: string | undefined): never {
   if (databaseUrl === undefined) {
-    throw new Problem(ledgerUnconfigured, 'this is charged for, and there are no books to write it into: whoever runs this installation sets DATABASE_URL to a PostgreSQL server, like postgres://user:password@host/database');
+    throw new Problem(
+      ledgerUnconfigured,
+      'this is charged for, and there are no books to write it into: whoever runs this installation sets DATABASE_URL to a PostgreSQL server, like postgres://user:password@host/database',
+    );
   }
-  throw new Problem(ledgerUnavailable, 'the database is not there yet; try again in 5 s', { headers: { 'retry-after': '5' } });
+  throw new Problem(ledgerUnavailable, 'the database is not there yet; try again in 5 s', {
+    headers: { 'retry-after': '5' },
+  });
 }
 
 /** Tries until the database answers. @returns undefined when the process ends before that */
-async function openPatiently(open: () => Promise<Database>, log: Logger, signal: AbortSignal): Promise<Database | undefined> {
+async function openPatiently(
+  open: () => Promise<Database>,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<Database | undefined> {
   for (let wait = 500; ; wait = Math.min(wait * 2, 5_000)) {
     try {
       return await open();

@@ -42,10 +42,15 @@ export interface Catalog {
   get(id: string): Model | undefined;
 }
 
-/** Reads the models. Prices are taken from the text, digit by digit. @throws Error that names each entry that is wrong. */
+/**
+ * Reads the models. Prices are taken from the text, digit by digit. @throws Error that names each entry that is wrong.
+ */
 export function readCatalog(path: string = modelsFile): Catalog {
   const parsed = file.safeParse(readYaml(path));
-  if (!parsed.success) throw new Error(`${path} is wrong:\n${parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`).join('\n')}`);
+  if (!parsed.success)
+    throw new Error(
+      `${path} is wrong:\n${parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`).join('\n')}`,
+    );
   const { models, embeddings } = parsed.data;
   const byId = new Map(models.map((entry) => [entry.id, entry]));
   const all = [...models, ...embeddings].map(({ id }) => id);
@@ -53,7 +58,8 @@ export function readCatalog(path: string = modelsFile): Catalog {
   if (twice !== undefined) throw new Error(`${path} is wrong: ${twice} is listed twice`);
   const preferred = models.find(({ tier }) => tier === 'free');
   const [first, ...rest] = models.map(({ id }) => id);
-  if (preferred === undefined || first === undefined) throw new Error(`${path} is wrong: no model has the tier free, so nobody could ask without a key`);
+  if (preferred === undefined || first === undefined)
+    throw new Error(`${path} is wrong: no model has the tier free, so nobody could ask without a key`);
   return { models, embeddings, preferred, ids: [first, ...rest], get: (id) => byId.get(id) };
 }
 
@@ -62,6 +68,9 @@ function readYaml(path: string): unknown {
   try {
     return parse(readFileSync(path, 'utf8'), { schema: 'failsafe' });
   } catch (error) {
-    throw new Error(`${path} cannot be read; set MOORAGE_MODELS_FILE to a file like api/models/models.yaml: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(
+      `${path} cannot be read; set MOORAGE_MODELS_FILE to a file like api/models/models.yaml: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
   }
 }

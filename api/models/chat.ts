@@ -20,20 +20,30 @@ export interface Question {
   readonly maxTokens: number;
   /** Aborted when the caller goes away. */
   readonly signal: AbortSignal;
-  /** Hears the id of the hold before it is made, and so before anything is spent; for who keeps account across a crash. */
+  /**
+   * Hears the id of the hold before it is made, and so before anything is spent; for who keeps account across a crash.
+   */
   readonly announce?: (hold: string) => Promise<void>;
 }
 
 /** What became of a call, and of its money. */
-export type Called = { readonly booked: Booked } & ({ readonly answer: RouterAnswer; readonly failure?: undefined } | { readonly failure: RouterFailure; readonly answer?: undefined });
+export type Called = { readonly booked: Booked } & (
+  | { readonly answer: RouterAnswer; readonly failure?: undefined }
+  | { readonly failure: RouterFailure; readonly answer?: undefined }
+);
 
-/** Asks and books. Failures of the router are part of the result. @throws Problem (quota-exhausted, ledger-unavailable) */
+/**
+ * Asks and books. Failures of the router are part of the result. @throws Problem (quota-exhausted, ledger-unavailable)
+ */
 export async function ask(meter: Meter, question: Question): Promise<Called> {
   const reservation = await reserve(meter, question);
   return finish(meter, reservation, meter.router.chat(callOf(question, reservation)));
 }
 
-/** The same, piece by piece: yields texts, returns what became of it. Ending it early books what can be known. @throws Problem as `ask` */
+/**
+ * The same, piece by piece: yields texts, returns what became of it. Ending it early books what can be known. @throws
+ * Problem as `ask`
+ */
 export async function* askStreaming(meter: Meter, question: Question): AsyncGenerator<string, Called, undefined> {
   const reservation = await reserve(meter, question);
   const parts = textsOf(meter.router.stream(callOf(question, reservation)));
@@ -41,7 +51,11 @@ export async function* askStreaming(meter: Meter, question: Question): AsyncGene
 }
 
 /** Sees to it that a stream is booked, however it ends. */
-export async function* bookedStream<Part>(meter: Meter, reservation: Reservation, parts: AsyncGenerator<Part, RouterAnswer, undefined>): AsyncGenerator<Part, Called, undefined> {
+export async function* bookedStream<Part>(
+  meter: Meter,
+  reservation: Reservation,
+  parts: AsyncGenerator<Part, RouterAnswer, undefined>,
+): AsyncGenerator<Part, Called, undefined> {
   let result: RouterAnswer | RouterFailure | undefined;
   let booked: Booked | undefined;
   try {
@@ -64,10 +78,14 @@ export async function finish(meter: Meter, reservation: Reservation, call: Promi
 
 /** Anything thrown in a call is a failure of it: it must be booked before it is told. */
 function asFailure(error: unknown): RouterFailure {
-  return error instanceof RouterFailure ? error : new RouterFailure('malformed', 'the answer could not be read', { cause: error });
+  return error instanceof RouterFailure
+    ? error
+    : new RouterFailure('malformed', 'the answer could not be read', { cause: error });
 }
 
-async function* textsOf(parts: AsyncGenerator<StreamPart, RouterAnswer, undefined>): AsyncGenerator<string, RouterAnswer, undefined> {
+async function* textsOf(
+  parts: AsyncGenerator<StreamPart, RouterAnswer, undefined>,
+): AsyncGenerator<string, RouterAnswer, undefined> {
   try {
     for (;;) {
       const next = await parts.next();
@@ -87,11 +105,25 @@ async function reserve(meter: Meter, question: Question): Promise<Reservation> {
 }
 
 /** The most that a question can cost: what is reserved for it. */
-export function mostOf({ model, prompt, system, maxTokens }: Pick<Question, 'model' | 'prompt' | 'system' | 'maxTokens'>): Money {
+export function mostOf({
+  model,
+  prompt,
+  system,
+  maxTokens,
+}: Pick<Question, 'model' | 'prompt' | 'system' | 'maxTokens'>): Money {
   return mostItCosts(model, { texts: system === undefined ? [prompt] : [system, prompt] }, maxTokens);
 }
 
 function callOf({ model, prompt, system, maxTokens, payer, signal }: Question, { id }: Reservation): RouterCall {
-  const messages = [...(system === undefined ? [] : [{ role: 'system', content: system }]), { role: 'user', content: prompt }];
-  return { hold: id, key: payer.key, signal, priced: model.in_per_m > 0n || model.out_per_m > 0n, body: { model: model.upstream, messages, max_tokens: maxTokens } };
+  const messages = [
+    ...(system === undefined ? [] : [{ role: 'system', content: system }]),
+    { role: 'user', content: prompt },
+  ];
+  return {
+    hold: id,
+    key: payer.key,
+    signal,
+    priced: model.in_per_m > 0n || model.out_per_m > 0n,
+    body: { model: model.upstream, messages, max_tokens: maxTokens },
+  };
 }

@@ -25,32 +25,70 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
     operation: 'compare',
     tag: 'models',
     summary: 'Send one prompt to several models in parallel',
-    description: `Up to ${mostModels} models; when none is named, ${spreadSize} that differ in price, quality and maker. The call lasts as long as its slowest model. `
-      + 'A model that fails has `error` in its entry, and the call is still answered with 200. Quota, keys and Idempotency-Key work as in /api/ask; every model is booked by itself.',
+    description:
+      `Up to ${mostModels} models; when none is named, ${spreadSize} that differ in price, quality and maker. The call lasts as long as its slowest model. ` +
+      'A model that fails has `error` in its entry, and the call is still answered with 200. Quota, keys and Idempotency-Key work as in /api/ask; every model is booked by itself.',
     bodyLimit,
-    body: z.strictObject({
-      prompt: promptField.describe('Prompt sent to every model'),
-      models: z.array(modelField(catalog)).max(mostModels, `names more than ${mostModels} models`).optional()
-        .describe(`Model identifiers, at most ${mostModels}; without them, a spread of ${spreadSize} is picked`),
-      system: systemField.optional().describe('System prompt applied to every model'),
-      max_tokens: z.int().min(1).max(maxTokens.most).optional().describe(`Output token cap of each model, 1 to ${maxTokens.most}; default ${maxTokens.usual}`),
-    }).describe('{"prompt": "..."}, and if you like "models", "system", "max_tokens"'),
+    body: z
+      .strictObject({
+        prompt: promptField.describe('Prompt sent to every model'),
+        models: z
+          .array(modelField(catalog))
+          .max(mostModels, `names more than ${mostModels} models`)
+          .optional()
+          .describe(`Model identifiers, at most ${mostModels}; without them, a spread of ${spreadSize} is picked`),
+        system: systemField.optional().describe('System prompt applied to every model'),
+        max_tokens: z
+          .int()
+          .min(1)
+          .max(maxTokens.most)
+          .optional()
+          .describe(`Output token cap of each model, 1 to ${maxTokens.most}; default ${maxTokens.usual}`),
+      })
+      .describe('{"prompt": "..."}, and if you like "models", "system", "max_tokens"'),
     output: compareAnswer,
     outputDescription: 'The answers, with metered costs and latencies.',
-    problems: problems.modelProblems.filter((type) => ![problems.appTokenRefused, problems.keyInQuery, problems.modelFailed, problems.modelTimeout, problems.modelRefused].includes(type)),
+    problems: problems.modelProblems.filter(
+      (type) =>
+        ![
+          problems.appTokenRefused,
+          problems.keyInQuery,
+          problems.modelFailed,
+          problems.modelTimeout,
+          problems.modelRefused,
+        ].includes(type),
+    ),
     async handler({ body }, context) {
       const services = options.services();
       const payer = await payerOf(services, context);
       const models = chooseModels(body.models, payer, catalog);
       const { value, replayed } = await idempotently(services.idempotency, context, {
-        scope: `compare:${payer.kind}:${payer.owner}`, body, answer: kept,
+        scope: `compare:${payer.kind}:${payer.owner}`,
+        body,
+        answer: kept,
         run: async (signal) => {
-          const { result, quota } = await compareModels(services, models, { kind: 'compare', payer, prompt: body.prompt, system: body.system, maxTokens: body.max_tokens ?? maxTokens.usual, signal });
+          const { result, quota } = await compareModels(services, models, {
+            kind: 'compare',
+            payer,
+            prompt: body.prompt,
+            system: body.system,
+            maxTokens: body.max_tokens ?? maxTokens.usual,
+            signal,
+          });
           const hint = lowQuotaHint(quota);
-          return { headers: rateLimitHeaders(quota, payer, Date.now()), answer: { ...result, request_id: context.id, ...(hint === undefined ? {} : { hint }) } };
+          return {
+            headers: rateLimitHeaders(quota, payer, Date.now()),
+            answer: { ...result, request_id: context.id, ...(hint === undefined ? {} : { hint }) },
+          };
         },
       });
-      return Response.json(value.answer, { headers: { 'cache-control': 'no-store', ...value.headers, ...(replayed ? { 'idempotent-replayed': 'true' } : {}) } });
+      return Response.json(value.answer, {
+        headers: {
+          'cache-control': 'no-store',
+          ...value.headers,
+          ...(replayed ? { 'idempotent-replayed': 'true' } : {}),
+        },
+      });
     },
   });
 }

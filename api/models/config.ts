@@ -1,4 +1,5 @@
-// The settings of model calls, read from the environment. A router and a database are optional; without them no model is asked.
+// The settings of model calls, read from the environment. A router and a database are optional; without them no model
+// is asked.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
 import { parseMoney, type Money } from '../ledger/money.ts';
@@ -32,9 +33,14 @@ export interface ModelSettings {
 }
 
 const environment = z.object({
-  DATABASE_URL: z.string().regex(/^(postgres(ql)?:\/\/|pglite:)/, 'must begin with postgres:// or pglite:').optional(),
+  DATABASE_URL: z
+    .string()
+    .regex(/^(postgres(ql)?:\/\/|pglite:)/, 'must begin with postgres:// or pglite:')
+    .optional(),
   MOORAGE_ROUTER_KIND: z.enum(['openrouter', 'litellm'], 'must be openrouter or litellm').default('openrouter'),
-  MOORAGE_ROUTER_URL: z.url({ protocol: /^https?$/, error: 'must be the base URL of a model router, like https://openrouter.ai/api/v1' }).optional(),
+  MOORAGE_ROUTER_URL: z
+    .url({ protocol: /^https?$/, error: 'must be the base URL of a model router, like https://openrouter.ai/api/v1' })
+    .optional(),
   MOORAGE_ROUTER_KEY: z.string().optional(),
   MOORAGE_MODELS_FILE: z.string().default(modelsFile),
   MOORAGE_FREE_QUOTA_USD: moneyField.default(parseMoney('0.05')),

@@ -6,7 +6,8 @@ import { formatMoney, priceOf, sumMoney } from '../ledger/money.ts';
 import type { Catalog } from './catalog.ts';
 
 /** What it begins every answer with. */
-export const demoNotice = 'This is the demo router of Moorage: no model was asked, and the bill is made up from the list prices.';
+export const demoNotice =
+  'This is the demo router of Moorage: no model was asked, and the bill is made up from the list prices.';
 
 export interface DemoRouter {
   /** For MOORAGE_ROUTER_URL, with MOORAGE_ROUTER_KIND=openrouter. */
@@ -31,14 +32,31 @@ export interface DemoRouterOptions {
 }
 
 /** Starts it. @throws Error when the port is taken */
-export async function startDemoRouter(catalog: Catalog, { port = 0, host = '127.0.0.1' }: DemoRouterOptions = {}): Promise<DemoRouter> {
+export async function startDemoRouter(
+  catalog: Catalog,
+  { port = 0, host = '127.0.0.1' }: DemoRouterOptions = {},
+): Promise<DemoRouter> {
   // Idle connections are the client's to close: one that is closed here just as it is used again breaks a call.
-  const server = createServer({ keepAliveTimeout: 120_000 }, (request, response) => { void answer(catalog, request, response).catch(() => { response.destroy(); }); });
+  const server = createServer({ keepAliveTimeout: 120_000 }, (request, response) => {
+    void answer(catalog, request, response).catch(() => {
+      response.destroy();
+    });
+  });
   const listening = Promise.withResolvers<undefined>();
   server.once('error', listening.reject);
-  server.listen(port, host, () => { listening.resolve(undefined); });
+  server.listen(port, host, () => {
+    listening.resolve(undefined);
+  });
   await listening.promise;
-  return { url: `http://127.0.0.1:${portOf(server)}`, close: async () => { server.closeAllConnections(); await new Promise((closed) => { server.close(closed); }); } };
+  return {
+    url: `http://127.0.0.1:${portOf(server)}`,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((closed) => {
+        server.close(closed);
+      });
+    },
+  };
 }
 
 function portOf(server: Server): number {
@@ -48,11 +66,29 @@ function portOf(server: Server): number {
 }
 
 async function answer(catalog: Catalog, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  if (request.url === '/healthz') { reply(response, 200, { ok: true }); return; }
+  if (request.url === '/healthz') {
+    reply(response, 200, { ok: true });
+    return;
+  }
   const key = request.headers.authorization?.replace(/^Bearer /, '');
-  if (request.url === '/key') { reply(response, key?.startsWith('sk-demo-') === true ? 200 : 401, { data: { label: 'demo' }, error: { message: 'the demo router knows keys that begin with sk-demo- only' } }); return; }
-  if (request.url === '/models') { reply(response, 200, { object: 'list', data: [...catalog.models, ...catalog.embeddings].map(({ upstream }) => ({ id: upstream, object: 'model' })) }); return; }
-  if (request.method !== 'POST') { reply(response, 404, { error: { message: 'the demo router keeps no records: every answer carries its bill' } }); return; }
+  if (request.url === '/key') {
+    reply(response, key?.startsWith('sk-demo-') === true ? 200 : 401, {
+      data: { label: 'demo' },
+      error: { message: 'the demo router knows keys that begin with sk-demo- only' },
+    });
+    return;
+  }
+  if (request.url === '/models') {
+    reply(response, 200, {
+      object: 'list',
+      data: [...catalog.models, ...catalog.embeddings].map(({ upstream }) => ({ id: upstream, object: 'model' })),
+    });
+    return;
+  }
+  if (request.method !== 'POST') {
+    reply(response, 404, { error: { message: 'the demo router keeps no records: every answer carries its bill' } });
+    return;
+  }
   const asked = question.parse(JSON.parse(await bodyOf(request)));
   if (request.url === '/embeddings') embed(catalog, asked, response);
   else if (asked.stream === true) stream(catalog, asked, response);
@@ -67,14 +103,33 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 
 function complete(catalog: Catalog, asked: Question, response: ServerResponse): void {
   const { text, finish, usage } = made(catalog, asked);
-  reply(response, 200, { id: randomUUID(), object: 'chat.completion', created: Math.floor(Date.now() / 1000), model: asked.model, choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: finish }] }, usage);
+  reply(
+    response,
+    200,
+    {
+      id: randomUUID(),
+      object: 'chat.completion',
+      created: Math.floor(Date.now() / 1000),
+      model: asked.model,
+      choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: finish }],
+    },
+    usage,
+  );
 }
 
 function stream(catalog: Catalog, asked: Question, response: ServerResponse): void {
   const { text, finish, usage } = made(catalog, asked);
-  const head = { id: randomUUID(), object: 'chat.completion.chunk', created: Math.floor(Date.now() / 1000), model: asked.model };
+  const head = {
+    id: randomUUID(),
+    object: 'chat.completion.chunk',
+    created: Math.floor(Date.now() / 1000),
+    model: asked.model,
+  };
   response.writeHead(200, { 'content-type': 'text/event-stream' });
-  for (const piece of text.match(/\S+\s*/g) ?? []) response.write(`data: ${JSON.stringify({ ...head, choices: [{ index: 0, delta: { content: piece }, finish_reason: null }] })}\n\n`);
+  for (const piece of text.match(/\S+\s*/g) ?? [])
+    response.write(
+      `data: ${JSON.stringify({ ...head, choices: [{ index: 0, delta: { content: piece }, finish_reason: null }] })}\n\n`,
+    );
   response.write(`data: ${JSON.stringify({ ...head, choices: [{ index: 0, delta: {}, finish_reason: finish }] })}\n\n`);
   response.end(`data: ${withUsage({ ...head, choices: [] }, usage)}\n\ndata: [DONE]\n\n`);
 }
@@ -84,7 +139,17 @@ function embed(catalog: Catalog, asked: Question, response: ServerResponse): voi
   const tokens = inputs.reduce((sum, input) => sum + tokensIn(input), 0);
   const model = catalog.embeddings.find(({ upstream }) => upstream === asked.model);
   const cost = formatMoney(model === undefined ? sumMoney([]) : priceOf(tokens, model.in_per_m));
-  reply(response, 200, { id: randomUUID(), object: 'list', model: asked.model, data: inputs.map((_, index) => ({ object: 'embedding', index, embedding: [1, 0, 0] })) }, `{"prompt_tokens":${tokens},"total_tokens":${tokens},"cost":${cost}}`);
+  reply(
+    response,
+    200,
+    {
+      id: randomUUID(),
+      object: 'list',
+      model: asked.model,
+      data: inputs.map((_, index) => ({ object: 'embedding', index, embedding: [1, 0, 0] })),
+    },
+    `{"prompt_tokens":${tokens},"total_tokens":${tokens},"cost":${cost}}`,
+  );
 }
 
 /** The answer to a question and the bill for it, as JSON text with the exact cost. */
@@ -93,11 +158,14 @@ function made(catalog: Catalog, asked: Question): { text: string; finish: string
   const words = `${demoNotice} You asked ${model?.label ?? asked.model}: ${lastSaid(asked)}`.match(/\S+\s*/g) ?? [];
   const tokens = tokensIn(JSON.stringify(asked.messages ?? []));
   const out = Math.min(words.length, asked.max_tokens ?? words.length);
-  const cost = formatMoney(sumMoney(model === undefined ? [] : [priceOf(tokens, model.in_per_m), priceOf(out, model.out_per_m)]));
+  const cost = formatMoney(
+    sumMoney(model === undefined ? [] : [priceOf(tokens, model.in_per_m), priceOf(out, model.out_per_m)]),
+  );
   // The notice is never cut off, however few tokens were asked for.
   const kept = Math.max(out, demoNotice.split(' ').length);
   return {
-    text: words.slice(0, kept).join(''), finish: words.length > kept ? 'length' : 'stop',
+    text: words.slice(0, kept).join(''),
+    finish: words.length > kept ? 'length' : 'stop',
     usage: `{"prompt_tokens":${tokens},"completion_tokens":${out},"total_tokens":${tokens + out},"cost":${cost}}`,
   };
 }
@@ -116,5 +184,7 @@ function withUsage(body: object, usage: string): string {
 }
 
 function reply(response: ServerResponse, status: number, body: object, usage?: string): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(usage === undefined ? JSON.stringify(body) : withUsage(body, usage));
+  response
+    .writeHead(status, { 'content-type': 'application/json' })
+    .end(usage === undefined ? JSON.stringify(body) : withUsage(body, usage));
 }

@@ -8,5 +8,10 @@ import type { AppTokens } from './v1/apps.ts';
 import { v1Endpoints } from './v1/endpoints.ts';
 
 export function modelEndpoints(options: ModelEndpointsOptions, tokens: AppTokens): Endpoint[] {
-  return [askEndpoint(options), compareEndpoint(options), listEndpoint(options.catalog), ...v1Endpoints(options, tokens)];
+  return [
+    askEndpoint(options),
+    compareEndpoint(options),
+    listEndpoint(options.catalog),
+    ...v1Endpoints(options, tokens),
+  ];
 }

@@ -12,7 +12,15 @@ const form = /^[\x21-\x7e]{1,255}$/;
 export function idempotencyKey(headers: Headers): string | undefined {
   const key = headers.get('idempotency-key');
   if (key === null) return undefined;
-  if (!form.test(key)) throw invalid([{ in: 'header', field: 'Idempotency-Key', message: 'is not 1 to 255 visible ASCII characters', mend: 'send a UUID' }]);
+  if (!form.test(key))
+    throw invalid([
+      {
+        in: 'header',
+        field: 'Idempotency-Key',
+        message: 'is not 1 to 255 visible ASCII characters',
+        mend: 'send a UUID',
+      },
+    ]);
   return key;
 }
 
@@ -26,13 +34,27 @@ export interface Keyed<Answer> {
   readonly run: (signal: AbortSignal) => Promise<Answer>;
 }
 
-/** Runs the work once a key; without a key, just so. @throws Problem (idempotency-in-flight, idempotency-mismatch) and what `run` throws */
-export async function idempotently<Answer>(keys: IdempotencyKeys, context: Pick<RequestContext, 'headers' | 'signal'>, { scope, body, answer, run }: Keyed<Answer>): Promise<{ value: Answer; replayed: boolean }> {
+/**
+ * Runs the work once a key; without a key, just so. @throws Problem (idempotency-in-flight, idempotency-mismatch) and
+ * what `run` throws
+ */
+export async function idempotently<Answer>(
+  keys: IdempotencyKeys,
+  context: Pick<RequestContext, 'headers' | 'signal'>,
+  { scope, body, answer, run }: Keyed<Answer>,
+): Promise<{ value: Answer; replayed: boolean }> {
   const key = idempotencyKey(context.headers);
   if (key === undefined) return { value: await run(context.signal), replayed: false };
   const begun = await keys.begin({ scope, key, body: JSON.stringify(body) });
-  if (begun.outcome === 'mismatch') throw new Problem(idempotencyMismatch, 'this Idempotency-Key came with another body before; use a new key for a new request');
-  if (begun.outcome === 'in_flight') throw new Problem(idempotencyInFlight, 'a request with this Idempotency-Key is being answered; try again in 2 s', { headers: { 'retry-after': '2' } });
+  if (begun.outcome === 'mismatch')
+    throw new Problem(
+      idempotencyMismatch,
+      'this Idempotency-Key came with another body before; use a new key for a new request',
+    );
+  if (begun.outcome === 'in_flight')
+    throw new Problem(idempotencyInFlight, 'a request with this Idempotency-Key is being answered; try again in 2 s', {
+      headers: { 'retry-after': '2' },
+    });
   if (begun.outcome === 'answered') return { value: answer.parse(begun.response), replayed: true };
   try {
     const value = await run(new AbortController().signal);

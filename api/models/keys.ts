@@ -1,4 +1,5 @@
-// Callers' own keys: checked with the router, remembered for a moment as keyed hashes, forgotten when the router refuses them.
+// Callers' own keys: checked with the router, remembered for a moment as keyed hashes, forgotten when the router
+// refuses them.
 import type { RouterClient } from './router/client.ts';
 
 export interface KeyOptions {
@@ -32,7 +33,10 @@ export class CallerKeys {
     this.#options = options;
   }
 
-  /** The hash of a valid key, which is who its caller is; undefined for one that the router does not know. @throws RouterFailure when it cannot be asked */
+  /**
+   * The hash of a valid key, which is who its caller is; undefined for one that the router does not know. @throws
+   * RouterFailure when it cannot be asked
+   */
   async identify(key: string): Promise<string | undefined> {
     const { hash, now = Date.now } = this.#options;
     const name = hash(key);
@@ -48,7 +52,11 @@ export class CallerKeys {
 
   /** Many calls with one new key ask once. */
   async #ask(name: string, key: string): Promise<boolean> {
-    const asking = this.#asking.get(name) ?? this.#fresh(name, key).finally(() => { this.#asking.delete(name); });
+    const asking =
+      this.#asking.get(name) ??
+      this.#fresh(name, key).finally(() => {
+        this.#asking.delete(name);
+      });
     this.#asking.set(name, asking);
     return asking;
   }
@@ -58,7 +66,8 @@ export class CallerKeys {
     const valid = await router.knowsKey(key);
     this.#verdicts.delete(name);
     this.#verdicts.set(name, { valid, until: now() + (valid ? validMs : invalidMs) });
-    // The oldest go first: a flood of invented keys pushes nothing out but itself and what has to be asked again anyway.
+    // The oldest go first: a flood of invented keys pushes nothing out but itself and what has to be asked again
+    // anyway.
     for (const oldest of this.#verdicts.keys()) {
       if (this.#verdicts.size <= size) break;
       this.#verdicts.delete(oldest);

@@ -12,7 +12,13 @@ export function listEndpoint(catalog: Catalog): Endpoint {
     in_per_m: z.number().describe('USD per million input tokens'),
     out_per_m: z.number().describe('USD per million output tokens'),
   });
-  const listed = catalog.models.map(({ id, label, tier, in_per_m, out_per_m }) => ({ id, label, tier, in_per_m: moneyToNumber(in_per_m), out_per_m: moneyToNumber(out_per_m) }));
+  const listed = catalog.models.map(({ id, label, tier, in_per_m, out_per_m }) => ({
+    id,
+    label,
+    tier,
+    in_per_m: moneyToNumber(in_per_m),
+    out_per_m: moneyToNumber(out_per_m),
+  }));
   return defineEndpoint({
     method: 'GET',
     path: '/api/models',

@@ -83,11 +83,19 @@ export class Meter {
     const { cost, reference, tokensIn, tokensOut } = result;
     const usage = { latencyMs, ...withoutUndefined({ tokensIn, tokensOut }) };
     if (cost === undefined) return this.#pend(reservation, reference, usage);
-    const quota = await this.#options.bookings.settle(reservation, { cost: cost.amount, source: cost.source, usage: this.#usage(reservation, usage) });
+    const quota = await this.#options.bookings.settle(reservation, {
+      cost: cost.amount,
+      source: cost.source,
+      usage: this.#usage(reservation, usage),
+    });
     return { cost: cost.amount, source: cost.source, latencyMs, quota };
   }
 
-  async #pend(reservation: Reservation, reference: string | undefined, usage: Partial<Usage> & { latencyMs: number }): Promise<Booked> {
+  async #pend(
+    reservation: Reservation,
+    reference: string | undefined,
+    usage: Partial<Usage> & { latencyMs: number },
+  ): Promise<Booked> {
     const { bookings, metrics, log } = this.#options;
     const { use } = reservation;
     metrics.pending(use.model);
@@ -102,7 +110,9 @@ export class Meter {
     const { ledger, router, lookMs = [1_000, 4_000, 15_000] } = this.#options;
     for (const wait of lookMs) {
       await sleep(wait, undefined, { ref: false });
-      const found = await router.lookUp({ hold: reservation.id, reference: reference ?? null }, key).catch(() => undefined);
+      const found = await router
+        .lookUp({ hold: reservation.id, reference: reference ?? null }, key)
+        .catch(() => undefined);
       if (found?.outcome !== 'found') continue;
       await ledger.settle({ hold: reservation.id, cost: found.cost, source: found.source });
       return;
@@ -111,7 +121,13 @@ export class Meter {
 
   #usage({ use }: Reservation, measured: Partial<Usage>): Usage {
     const { payer, kind, model, tool } = use;
-    return { kind, model, ...(tool === undefined ? {} : { tool }), ...(payer.kind === 'app' ? { app: payer.owner } : { caller: payer.owner }), ...measured };
+    return {
+      kind,
+      model,
+      ...(tool === undefined ? {} : { tool }),
+      ...(payer.kind === 'app' ? { app: payer.owner } : { caller: payer.owner }),
+      ...measured,
+    };
   }
 
   #count({ use }: Reservation, result: RouterAnswer | RouterFailure, latencyMs: number): void {
@@ -125,7 +141,10 @@ export class Meter {
   }
 }
 
-function withoutUndefined(counts: Record<'tokensIn' | 'tokensOut', number | undefined>): { tokensIn?: number; tokensOut?: number } {
+function withoutUndefined(counts: Record<'tokensIn' | 'tokensOut', number | undefined>): {
+  tokensIn?: number;
+  tokensOut?: number;
+} {
   const { tokensIn, tokensOut } = counts;
   return { ...(tokensIn === undefined ? {} : { tokensIn }), ...(tokensOut === undefined ? {} : { tokensOut }) };
 }

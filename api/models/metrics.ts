@@ -14,19 +14,53 @@ export interface ModelMetrics {
 }
 
 /** Makes the metrics; `counts` is asked when they are read. */
-export function modelMetrics(registry: Registry, counts: () => Promise<{ open: number; pending: number; abandoned: number }>): ModelMetrics {
+export function modelMetrics(
+  registry: Registry,
+  counts: () => Promise<{ open: number; pending: number; abandoned: number }>,
+): ModelMetrics {
   const registers = [registry];
-  const calls = new Counter({ name: 'moorage_model_calls_total', help: 'Calls of models by how they ended.', labelNames: ['model', 'caller', 'outcome'], registers });
-  const seconds = new Histogram({
-    name: 'moorage_model_call_duration_seconds', help: 'Seconds until the router had answered in full.', labelNames: ['model'],
-    buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160], registers,
+  const calls = new Counter({
+    name: 'moorage_model_calls_total',
+    help: 'Calls of models by how they ended.',
+    labelNames: ['model', 'caller', 'outcome'],
+    registers,
   });
-  const tokens = new Counter({ name: 'moorage_model_tokens_total', help: 'Tokens as the router counted them.', labelNames: ['model', 'direction'], registers });
-  const cost = new Counter({ name: 'moorage_model_cost_usd_total', help: 'Billed cost. The ledger has it exactly.', labelNames: ['model', 'caller'], registers });
-  const pending = new Counter({ name: 'moorage_model_costs_pending_total', help: 'Calls whose cost was not known when they ended.', labelNames: ['model'], registers });
-  const refusals = new Counter({ name: 'moorage_quota_refusals_total', help: 'Calls that a quota did not cover.', labelNames: ['caller', 'quota'], registers });
+  const seconds = new Histogram({
+    name: 'moorage_model_call_duration_seconds',
+    help: 'Seconds until the router had answered in full.',
+    labelNames: ['model'],
+    buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160],
+    registers,
+  });
+  const tokens = new Counter({
+    name: 'moorage_model_tokens_total',
+    help: 'Tokens as the router counted them.',
+    labelNames: ['model', 'direction'],
+    registers,
+  });
+  const cost = new Counter({
+    name: 'moorage_model_cost_usd_total',
+    help: 'Billed cost. The ledger has it exactly.',
+    labelNames: ['model', 'caller'],
+    registers,
+  });
+  const pending = new Counter({
+    name: 'moorage_model_costs_pending_total',
+    help: 'Calls whose cost was not known when they ended.',
+    labelNames: ['model'],
+    registers,
+  });
+  const refusals = new Counter({
+    name: 'moorage_quota_refusals_total',
+    help: 'Calls that a quota did not cover.',
+    labelNames: ['caller', 'quota'],
+    registers,
+  });
   new Gauge({
-    name: 'moorage_ledger_holds', help: 'Holds by state: open ones, costs being looked for, costs given up.', labelNames: ['state'], registers,
+    name: 'moorage_ledger_holds',
+    help: 'Holds by state: open ones, costs being looked for, costs given up.',
+    labelNames: ['state'],
+    registers,
     async collect() {
       // A scrape must not fail because the database is away.
       const now = await counts().catch(() => undefined);
@@ -39,9 +73,17 @@ export function modelMetrics(registry: Registry, counts: () => Promise<{ open: n
       calls.inc({ model, caller, outcome });
       seconds.observe({ model }, took);
     },
-    tokens(model, direction, count) { tokens.inc({ model, direction }, count); },
-    cost(model, caller, usd) { cost.inc({ model, caller }, usd); },
-    pending(model) { pending.inc({ model }); },
-    refused(caller, quota) { refusals.inc({ caller, quota }); },
+    tokens(model, direction, count) {
+      tokens.inc({ model, direction }, count);
+    },
+    cost(model, caller, usd) {
+      cost.inc({ model, caller }, usd);
+    },
+    pending(model) {
+      pending.inc({ model });
+    },
+    refused(caller, quota) {
+      refusals.inc({ caller, quota });
+    },
   };
 }

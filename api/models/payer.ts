@@ -24,7 +24,9 @@ export interface Limits {
 
 export function anonymousPayer(caller: string, { router, freeQuota, dailyCap }: Limits): Payer {
   return {
-    kind: 'anonymous', owner: caller, key: undefined,
+    kind: 'anonymous',
+    owner: caller,
+    key: undefined,
     debit: { account: callerAccount(caller), limit: freeQuota },
     credit: { account: platformAccount(router), limit: dailyCap },
   };
@@ -33,7 +35,9 @@ export function anonymousPayer(caller: string, { router, freeQuota, dailyCap }: 
 /** No quota: the router bills the key's owner. */
 export function keyPayer(caller: string, key: string, { router }: Limits): Payer {
   return {
-    kind: 'key', owner: caller, key,
+    kind: 'key',
+    owner: caller,
+    key,
     debit: { account: ownKeyAccount(caller), limit: null },
     credit: { account: ownKeyRouterAccount(router), limit: null },
   };
@@ -41,7 +45,9 @@ export function keyPayer(caller: string, key: string, { router }: Limits): Payer
 
 export function appPayer(app: string, dailyBudget: Money, { router, dailyCap }: Limits): Payer {
   return {
-    kind: 'app', owner: app, key: undefined,
+    kind: 'app',
+    owner: app,
+    key: undefined,
     debit: { account: appAccount(app), limit: dailyBudget },
     credit: { account: platformAccount(router), limit: dailyCap },
   };

@@ -22,7 +22,9 @@ export interface Prompt {
 
 /** No tokenizer makes more tokens of a text than it has bytes in UTF-8. */
 export function mostTokensIn({ texts, images = 0 }: Prompt): number {
-  return texts.reduce((total, text) => total + Buffer.byteLength(text, 'utf8') + perMessage, perCall) + images * perImage;
+  return (
+    texts.reduce((total, text) => total + Buffer.byteLength(text, 'utf8') + perMessage, perCall) + images * perImage
+  );
 }
 
 /** The most that a call can cost at these prices. */

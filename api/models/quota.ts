@@ -1,4 +1,5 @@
-// What a caller hears of a quota: headers with every answer, a hint when it runs low, a problem when it does not suffice.
+// What a caller hears of a quota: headers with every answer, a hint when it runs low, a problem when it does not
+// suffice.
 import { Problem } from '../../lib/problem.ts';
 import type { HoldAnswer } from '../ledger/shapes.ts';
 import { formatMoney, type Money } from '../ledger/money.ts';
@@ -37,8 +38,10 @@ export function rateLimitHeaders(quota: Quota | undefined, payer: Payer, now: nu
 /** Said when less than a fifth is left. */
 export function lowQuotaHint(quota: Quota | undefined): string | undefined {
   if (quota === undefined || leftOf(quota) * 5n >= quota.limit) return undefined;
-  return `${formatMoney(leftOf(quota))} USD of today's free quota of ${formatMoney(quota.limit)} USD is left, until ${quota.resetsAt.toISOString()}. `
-    + 'To go on without a limit, send your own key of the model router: Authorization: Bearer sk-…';
+  return (
+    `${formatMoney(leftOf(quota))} USD of today's free quota of ${formatMoney(quota.limit)} USD is left, until ${quota.resetsAt.toISOString()}. ` +
+    'To go on without a limit, send your own key of the model router: Authorization: Bearer sk-…'
+  );
 }
 
 /** One way to go on. */
@@ -52,8 +55,24 @@ export interface Action {
 export function waysOn(quota: Quota, payer: Payer): Action[] {
   const until = quota.resetsAt.toISOString();
   return [
-    ...(payer.kind === 'app' ? [] : [{ action: 'use-own-key' as const, description: 'Send your own key of the model router: the call is billed to it, and no quota applies.', header: 'Authorization: Bearer sk-…' }]),
-    ...(leftOf(quota) > 0n ? [{ action: 'shorten' as const, description: 'Ask for fewer tokens (max_tokens), a shorter prompt or a cheaper model: what is left covers a smaller call.' }] : []),
+    ...(payer.kind === 'app'
+      ? []
+      : [
+          {
+            action: 'use-own-key' as const,
+            description: 'Send your own key of the model router: the call is billed to it, and no quota applies.',
+            header: 'Authorization: Bearer sk-…',
+          },
+        ]),
+    ...(leftOf(quota) > 0n
+      ? [
+          {
+            action: 'shorten' as const,
+            description:
+              'Ask for fewer tokens (max_tokens), a shorter prompt or a cheaper model: what is left covers a smaller call.',
+          },
+        ]
+      : []),
     { action: 'wait', description: 'Wait until the quota begins afresh.', until },
   ];
 }
@@ -64,18 +83,27 @@ export function quotaProblem(answer: HoldAnswer, payer: Payer, most: Money, now:
   const quota = refusedQuota(answer, payer, most);
   const whose = everyone ? 'all callers together' : { anonymous: 'you', key: 'you', app: 'this app' }[payer.kind];
   const usd = (amount: Money): string => `${formatMoney(amount)} USD`;
-  return new Problem(quotaExhausted,
+  return new Problem(
+    quotaExhausted,
     `this call can cost up to ${usd(most)}, and of the ${usd(quota.limit)} a day for ${whose} ${usd(leftOf(quota))} is left; it begins afresh at ${quota.resetsAt.toISOString()}`,
     {
-      headers: { ...rateLimitHeaders(quota, payer, now), 'retry-after': String(Math.max(1, Math.ceil((quota.resetsAt.getTime() - now) / 1000))) },
+      headers: {
+        ...rateLimitHeaders(quota, payer, now),
+        'retry-after': String(Math.max(1, Math.ceil((quota.resetsAt.getTime() - now) / 1000))),
+      },
       members: {
         quota: {
-          scope: everyone ? 'everyone' : { anonymous: 'caller', key: 'caller', app: 'app' }[payer.kind], currency: 'USD',
-          limit: formatMoney(quota.limit), used: formatMoney(quota.used), reserved: formatMoney(quota.held), resets_at: quota.resetsAt.toISOString(),
+          scope: everyone ? 'everyone' : { anonymous: 'caller', key: 'caller', app: 'app' }[payer.kind],
+          currency: 'USD',
+          limit: formatMoney(quota.limit),
+          used: formatMoney(quota.used),
+          reserved: formatMoney(quota.held),
+          resets_at: quota.resetsAt.toISOString(),
         },
         actions: waysOn(quota, payer),
       },
-    });
+    },
+  );
 }
 
 function refusedQuota(answer: HoldAnswer, payer: Payer, most: Money): Quota {

@@ -13,7 +13,11 @@ export const longestPrompt = 200_000;
 export const bodyLimit = 1_500_000;
 
 /** Fields of both requests. */
-export const promptField = z.string().min(1).max(longestPrompt).refine((text) => text.trim() !== '', 'is blank');
+export const promptField = z
+  .string()
+  .min(1)
+  .max(longestPrompt)
+  .refine((text) => text.trim() !== '', 'is blank');
 export const systemField = z.string().max(longestPrompt);
 
 /** Names a model. */
@@ -31,8 +35,22 @@ export function allowModels(models: readonly Model[], payer: Payer, catalog: Cat
   const premium = [...new Set(models.filter(({ tier }) => tier === 'premium').map(({ id }) => id))];
   if (payer.kind === 'key' || premium.length === 0) return;
   const free = catalog.models.filter(({ tier }) => tier === 'free').map(({ id }) => id);
-  throw new Problem(keyRequired, `${premium.join(', ')} ${premium.length === 1 ? 'is' : 'are'} asked with a key of your own only: send Authorization: Bearer sk-…, or ask one of ${free.join(', ')}`, {
-    headers: { 'www-authenticate': 'Bearer realm="moorage"' },
-    members: { models: premium, actions: [{ action: 'use-own-key', description: 'Send your own key of the model router.', header: 'Authorization: Bearer sk-…' }, { action: 'use-free-model', description: 'Ask a model of the tier free.', models: free }] },
-  });
+  throw new Problem(
+    keyRequired,
+    `${premium.join(', ')} ${premium.length === 1 ? 'is' : 'are'} asked with a key of your own only: send Authorization: Bearer sk-…, or ask one of ${free.join(', ')}`,
+    {
+      headers: { 'www-authenticate': 'Bearer realm="moorage"' },
+      members: {
+        models: premium,
+        actions: [
+          {
+            action: 'use-own-key',
+            description: 'Send your own key of the model router.',
+            header: 'Authorization: Bearer sk-…',
+          },
+          { action: 'use-free-model', description: 'Ask a model of the tier free.', models: free },
+        ],
+      },
+    },
+  );
 }

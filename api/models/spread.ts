@@ -5,7 +5,8 @@ import type { Model } from './catalog.ts';
 export const spreadSize = 3;
 
 /**
- * The cheapest, the dearest, and one between them that adds most: a maker and a quality not there yet, then a price near
+ * The cheapest, the dearest, and one between them that adds most: a maker and a quality not there yet, then a price
+ * near
  * the geometric mean. Models of one maker are taken only when no other is left. Always the same for the same models.
  */
 export function pickSpread(models: readonly Model[]): Model[] {
@@ -21,7 +22,10 @@ export function pickSpread(models: readonly Model[]): Model[] {
     const newQuality = ends.every(({ quality }) => quality !== model.quality) ? 0 : 1;
     return newMaker * 1e6 + newQuality * 1e3 + Math.abs(Math.log(weight(model) / middle));
   };
-  const between = sorted.filter((model) => !ends.includes(model)).sort((a, b) => rank(a) - rank(b)).slice(0, spreadSize - ends.length);
+  const between = sorted
+    .filter((model) => !ends.includes(model))
+    .sort((a, b) => rank(a) - rank(b))
+    .slice(0, spreadSize - ends.length);
   return sorted.filter((model) => ends.includes(model) || between.includes(model));
 }
 
@@ -32,5 +36,8 @@ function weight({ in_per_m, out_per_m }: Model): number {
 
 /** Of several at one price, the first. */
 function dearestOf(models: readonly Model[]): Model | undefined {
-  return models.reduce<Model | undefined>((most, model) => (most === undefined || weight(model) > weight(most) ? model : most), undefined);
+  return models.reduce<Model | undefined>(
+    (most, model) => (most === undefined || weight(model) > weight(most) ? model : most),
+    undefined,
+  );
 }

@@ -1,4 +1,5 @@
-// Opens what model calls need (router, books, chores) and makes their endpoints. Without a router or a database, these say what is missing.
+// Opens what model calls need (router, books, chores) and makes their endpoints. Without a router or a database, these
+// say what is missing.
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
@@ -63,15 +64,23 @@ export function startModels(options: ModelsOptions): Models {
     startReconciling(opened, router, log);
     void reportUnknownUpstreams(catalog, router, log);
     current = {
-      idempotency, baseUrl, maxTokens: settings.maxTokens,
+      idempotency,
+      baseUrl,
+      maxTokens: settings.maxTokens,
       meter: new Meter({ ...opened, router, log, callMs: settings.callMs }),
       keys: new CallerKeys({ router, hash: (key) => keyedHash(`key:${key}`, options.callerSalt) }),
       limits: { router: router.name, freeQuota: settings.freeQuota, dailyCap: settings.dailyCap },
     };
   });
   return {
-    ready, catalog, services, books,
-    endpoints: modelEndpoints({ catalog, maxTokens: settings.maxTokens, services }, { secret: settings.appTokenSecret, find: options.findApp }),
+    ready,
+    catalog,
+    services,
+    books,
+    endpoints: modelEndpoints(
+      { catalog, maxTokens: settings.maxTokens, services },
+      { secret: settings.appTokenSecret, find: options.findApp },
+    ),
     async stop() {
       books.end();
       await ready;
@@ -83,19 +92,30 @@ export function startModels(options: ModelsOptions): Models {
 
 function absent(missing: string | undefined): never {
   if (missing !== undefined) throw new Problem(modelsUnconfigured, missing);
-  throw new Problem(ledgerUnavailable, 'the database is not there yet; try again in 5 s', { headers: { 'retry-after': '5' } });
+  throw new Problem(ledgerUnavailable, 'the database is not there yet; try again in 5 s', {
+    headers: { 'retry-after': '5' },
+  });
 }
 
 function missingSetting({ router, databaseUrl }: ModelSettings): string | undefined {
   if (router === undefined) {
-    return 'set MOORAGE_ROUTER_URL to the base URL of a model router (like https://openrouter.ai/api/v1, or that of a LiteLLM proxy with MOORAGE_ROUTER_KIND=litellm) and MOORAGE_ROUTER_KEY to a key of it; '
-      + 'on a machine of your own, `npm start -- --demo-router` answers without one';
+    return (
+      'set MOORAGE_ROUTER_URL to the base URL of a model router (like https://openrouter.ai/api/v1, or that of a LiteLLM proxy with MOORAGE_ROUTER_KIND=litellm) and MOORAGE_ROUTER_KEY to a key of it; ' +
+      'on a machine of your own, `npm start -- --demo-router` answers without one'
+    );
   }
-  return databaseUrl === undefined ? 'set DATABASE_URL to a PostgreSQL server: postgres://user:password@host/database' : undefined;
+  return databaseUrl === undefined
+    ? 'set DATABASE_URL to a PostgreSQL server: postgres://user:password@host/database'
+    : undefined;
 }
 
 function startReconciling(books: Books, router: RouterClient, log: Logger): void {
-  const lookUp = { lookUp: (pending: { hold: string; reference: string | null }) => router.lookUp(pending), waitMs: 4_000, attempts: 10, leaseMs: 60_000 };
+  const lookUp = {
+    lookUp: (pending: { hold: string; reference: string | null }) => router.lookUp(pending),
+    waitMs: 4_000,
+    attempts: 10,
+    leaseMs: 60_000,
+  };
   books.chore('reconcile', 2_000, async () => {
     const { settled, voided, deferred, abandoned } = await reconcile(books.ledger, lookUp);
     if (settled + voided + abandoned > 0) log.info({ settled, voided, abandoned }, 'pending costs looked up');

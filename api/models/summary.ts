@@ -18,7 +18,10 @@ export interface Summary {
   pending?: string[];
 }
 
-/** Of several that are equal, the first one is named. Only models that answered are compared; the total is of all costs known. */
+/**
+ * Of several that are equal, the first one is named. Only models that answered are compared; the total is of all costs
+ * known.
+ */
 export function summarise(entries: readonly Entry[], pending: readonly string[]): Summary {
   const answered = entries.filter(({ ok }) => ok);
   const priced = answered.flatMap(({ model, cost }) => (cost === undefined ? [] : [{ model, cost }]));
@@ -34,10 +37,16 @@ export function summarise(entries: readonly Entry[], pending: readonly string[])
 }
 
 function least<Item>(items: readonly Item[], by: (item: Item) => bigint): Item | undefined {
-  return items.reduce<Item | undefined>((best, item) => (best === undefined || by(item) < by(best) ? item : best), undefined);
+  return items.reduce<Item | undefined>(
+    (best, item) => (best === undefined || by(item) < by(best) ? item : best),
+    undefined,
+  );
 }
 
-/** How many times the dearest costs the cheapest, to one decimal: `1`, `12.5`. `∞` when only the cheapest is free of charge. */
+/**
+ * How many times the dearest costs the cheapest, to one decimal: `1`, `12.5`. `∞` when only the cheapest is free of
+ * charge.
+ */
 export function spreadRatio(costs: readonly Money[]): string {
   const cheapest = least(costs, (cost) => cost) ?? 0n;
   const priciest = least(costs, negate) ?? 0n;

@@ -4,17 +4,29 @@ import type { Catalog } from './catalog.ts';
 import type { RouterClient } from './router/client.ts';
 
 /** The models whose `upstream` is not in the router's list. @throws RouterFailure when it has none */
-export async function unknownUpstreams({ models }: Pick<Catalog, 'models'>, router: Pick<RouterClient, 'offers'>): Promise<string[]> {
+export async function unknownUpstreams(
+  { models }: Pick<Catalog, 'models'>,
+  router: Pick<RouterClient, 'offers'>,
+): Promise<string[]> {
   const offered = await router.offers();
-  return models.filter(({ upstream }) => !offered.has(upstream)).map(({ id, upstream }) => `${id} (upstream ${upstream})`);
+  return models
+    .filter(({ upstream }) => !offered.has(upstream))
+    .map(({ id, upstream }) => `${id} (upstream ${upstream})`);
 }
 
 /** Logs them. A router that is away, or keeps no list, ends nothing: its answers to calls will tell. */
 export async function reportUnknownUpstreams(catalog: Catalog, router: RouterClient, log: Logger): Promise<void> {
   try {
     const unknown = await unknownUpstreams(catalog, router);
-    if (unknown.length > 0) log.error({ models: unknown, router: router.name }, 'the router does not offer these models: set their upstream in models.yaml to names that it knows');
+    if (unknown.length > 0)
+      log.error(
+        { models: unknown, router: router.name },
+        'the router does not offer these models: set their upstream in models.yaml to names that it knows',
+      );
   } catch (error) {
-    log.warn({ err: error, router: router.name }, 'the router did not tell what it offers, so models.yaml was not compared with it');
+    log.warn(
+      { err: error, router: router.name },
+      'the router did not tell what it offers, so models.yaml was not compared with it',
+    );
   }
 }

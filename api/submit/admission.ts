@@ -21,17 +21,32 @@ const dayMs = 86_400_000;
  */
 export function checkRoom(apps: AppIndex, unseen: readonly App[], caller: string, limits: Limits, now: number): void {
   if (apps.size + unseen.length >= limits.apps) {
-    throw new Problem(platformFull, `${limits.apps} apps are hosted, and there is room for no more; ask whoever runs this platform`, { headers: { 'retry-after': '3600' } });
+    throw new Problem(
+      platformFull,
+      `${limits.apps} apps are hosted, and there is room for no more; ask whoever runs this platform`,
+      { headers: { 'retry-after': '3600' } },
+    );
   }
   const mine = [...apps.byCaller(caller), ...unseen.filter((app) => app.metadata.labels?.[labels.caller] === caller)];
-  const times = mine.map((app) => Date.parse(app.metadata.creationTimestamp)).filter((time) => now - time < dayMs).sort((a, b) => a - b);
+  const times = mine
+    .map((app) => Date.parse(app.metadata.creationTimestamp))
+    .filter((time) => now - time < dayMs)
+    .sort((a, b) => a - b);
   const blocking = times[times.length - limits.perCallerAndDay];
   if (times.length < limits.perCallerAndDay || blocking === undefined) return;
   const seconds = Math.max(1, Math.ceil((blocking + dayMs - now) / 1000));
-  throw new Problem(tooManySubmissions, `you have submitted ${times.length} new repositories within 24 hours, and ${limits.perCallerAndDay} are admitted; submit this one in ${inWords(seconds)}`, {
-    headers: { 'retry-after': String(seconds) },
-    members: { limit: limits.perCallerAndDay, used: times.length, retry_at: new Date(blocking + dayMs).toISOString() },
-  });
+  throw new Problem(
+    tooManySubmissions,
+    `you have submitted ${times.length} new repositories within 24 hours, and ${limits.perCallerAndDay} are admitted; submit this one in ${inWords(seconds)}`,
+    {
+      headers: { 'retry-after': String(seconds) },
+      members: {
+        limit: limits.perCallerAndDay,
+        used: times.length,
+        retry_at: new Date(blocking + dayMs).toISOString(),
+      },
+    },
+  );
 }
 
 function inWords(seconds: number): string {

@@ -20,7 +20,10 @@ export function findApp(apps: AppIndex, hosts: GitHosts, wanted: RepositoryName)
   const app = found.find((candidate) => repositoryHost(candidate) === host);
   if (app !== undefined) return app;
   const where = host === undefined ? '' : ` on ${host}`;
-  throw new Problem(notSubmitted, `${owner}/${name}${where} was never submitted; POST /api/submit with {"repo": "${owner}/${name}"} first`);
+  throw new Problem(
+    notSubmitted,
+    `${owner}/${name}${where} was never submitted; POST /api/submit with {"repo": "${owner}/${name}"} first`,
+  );
 }
 
 /** The first allowed host that has it, else the only one that has it. */
@@ -29,12 +32,26 @@ function preferredHost(found: readonly App[], hosts: GitHosts): string | undefin
   const allowed = hosts.allowed[0];
   if (allowed !== undefined && having.has(allowed)) return allowed;
   if (having.size < 2) return [...having][0] ?? allowed;
-  throw invalid([{ in: 'query', field: 'host', message: `this name is hosted from several git hosts: ${[...having].join(', ')}`, mend: `add ?host= with one of them, like ?host=${[...having][0] ?? ''}` }]);
+  throw invalid([
+    {
+      in: 'query',
+      field: 'host',
+      message: `this name is hosted from several git hosts: ${[...having].join(', ')}`,
+      mend: `add ?host= with one of them, like ?host=${[...having][0] ?? ''}`,
+    },
+  ]);
 }
 
 function checked(hosts: GitHosts, { owner, name, host }: RepositoryName): { owner: string; name: string } {
   if (host !== undefined && !hosts.allowed.includes(host.toLowerCase())) {
-    throw invalid([{ in: 'query', field: 'host', message: `git host ${host} is not one that is hosted from here`, mend: `send one of: ${hosts.allowed.join(', ')}` }]);
+    throw invalid([
+      {
+        in: 'query',
+        field: 'host',
+        message: `git host ${host} is not one that is hosted from here`,
+        mend: `send one of: ${hosts.allowed.join(', ')}`,
+      },
+    ]);
   }
   try {
     return parseRepository(`${owner}/${name}`, hosts);

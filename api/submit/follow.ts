@@ -34,9 +34,18 @@ export async function* follow(name: string, options: FollowOptions): AsyncGenera
   const own = new AbortController();
   const signal = AbortSignal.any([options.signal, own.signal]);
   if (signal.aborted) return;
-  signal.addEventListener('abort', () => { channel.close(); });
+  signal.addEventListener('abort', () => {
+    channel.close();
+  });
   const follower = new Follower(name, { ...options, signal }, channel);
-  const work = follower.run().catch((error: unknown) => { if (!signal.aborted) throw error; }).finally(() => { channel.close(); });
+  const work = follower
+    .run()
+    .catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    })
+    .finally(() => {
+      channel.close();
+    });
   // Awaited below; without this, a failure while the reader is slow would be reported as unhandled.
   work.catch(() => undefined);
   try {
@@ -72,7 +81,9 @@ class Follower {
       this.#changed = Promise.withResolvers<undefined>();
       void this.#tellStage();
     });
-    signal.addEventListener('abort', () => { this.#changed.resolve(undefined); });
+    signal.addEventListener('abort', () => {
+      this.#changed.resolve(undefined);
+    });
     try {
       await this.#tellStage();
       await this.#readPods();
@@ -116,7 +127,7 @@ class Follower {
   async #readPod(pod: string): Promise<void> {
     const from = this.#resume?.pod === pod ? containers.indexOf(this.#resume.container) : 0;
     for (const container of containers.slice(from)) {
-      if (!await this.#readContainer(pod, container)) return;
+      if (!(await this.#readContainer(pod, container))) return;
     }
   }
 
@@ -165,7 +176,7 @@ class Follower {
     const app = this.#app;
     if (app === undefined) return;
     const status = publicStatus(app);
-    const now = status.status === 'live' ? status.update ?? status.problem ?? status : status;
+    const now = status.status === 'live' ? (status.update ?? status.problem ?? status) : status;
     const told = JSON.stringify([status.status, now, this.#pod]);
     if (told === this.#told) return;
     this.#told = told;

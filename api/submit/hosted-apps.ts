@@ -41,21 +41,26 @@ export interface AppIndex {
 export function appIndex(store: Store<App>, namespace: string): AppIndex {
   const keyed = (name: string): string => `${namespace}/${name}`;
   const subscribe = (name: string, changed: () => void): (() => void) =>
-    store.subscribe(({ object }) => { if (object.metadata.name === name) changed(); });
+    store.subscribe(({ object }) => {
+      if (object.metadata.name === name) changed();
+    });
   return {
     get: (name) => store.get(keyed(name)),
     byRepository: (hash) => oldestFirst(store.byIndex(repositoryIndex, hash))[0],
     byPath: (owner, name) => oldestFirst(store.byIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
     byCaller: (hash) => store.byIndex(callerIndex, hash),
     all: () => oldestFirst(store.list(namespace)),
-    get size() { return store.size; },
+    get size() {
+      return store.size;
+    },
     subscribe,
     async whenSeen(app, timeoutMs) {
       const { promise, resolve } = Promise.withResolvers<undefined>();
       const timer = setTimeout(resolve, timeoutMs, undefined);
       const look = (): void => {
         const seen = store.get(keyed(app.metadata.name));
-        if (seen !== undefined && BigInt(seen.metadata.resourceVersion) >= BigInt(app.metadata.resourceVersion)) resolve(undefined);
+        if (seen !== undefined && BigInt(seen.metadata.resourceVersion) >= BigInt(app.metadata.resourceVersion))
+          resolve(undefined);
       };
       const stop = subscribe(app.metadata.name, look);
       look();

@@ -10,6 +10,15 @@ export function liveApps(apps: readonly App[]): HostedAppSummary[] {
     const status = publicStatus(app);
     if (status.status !== 'live') return [];
     const { title, description, category } = withSettings(app.spec, readSettings(app.status?.built?.settings)).listing;
-    return [{ slug: app.metadata.name, title: title ?? app.metadata.name, description: description ?? '', category, url: status.url, repo: repositoryUrl(app) }];
+    return [
+      {
+        slug: app.metadata.name,
+        title: title ?? app.metadata.name,
+        description: description ?? '',
+        category,
+        url: status.url,
+        repo: repositoryUrl(app),
+      },
+    ];
   });
 }

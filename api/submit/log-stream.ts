@@ -26,10 +26,19 @@ export function eventWriter(places: Places): Writer {
     keepalive: ': keepalive\n\n',
     write(event) {
       switch (event.type) {
-        case 'stage': return frame('stage', brief(viewStatus(event.app, places)));
-        case 'log': return frame('log', { stage: event.stage, line: event.line }, event.at);
-        case 'gone': return frame('gone', { message: goneNote });
-        case 'end': return frame('end', event.app === undefined ? { status: 'removed', message: 'The app was removed.' } : brief(viewStatus(event.app, places)));
+        case 'stage':
+          return frame('stage', brief(viewStatus(event.app, places)));
+        case 'log':
+          return frame('log', { stage: event.stage, line: event.line }, event.at);
+        case 'gone':
+          return frame('gone', { message: goneNote });
+        case 'end':
+          return frame(
+            'end',
+            event.app === undefined
+              ? { status: 'removed', message: 'The app was removed.' }
+              : brief(viewStatus(event.app, places)),
+          );
       }
     },
   };
@@ -43,14 +52,17 @@ export function textWriter(places: Places): Writer {
     keepalive: '',
     write(event) {
       switch (event.type) {
-        case 'stage': return `# ${harmless(viewStatus(event.app, places).message)}\n`;
+        case 'stage':
+          return `# ${harmless(viewStatus(event.app, places).message)}\n`;
         case 'log': {
           const heading = event.stage === stage ? '' : `# ${event.stage}\n`;
           stage = event.stage;
           return `${heading}${event.line}\n`;
         }
-        case 'gone': return `# ${goneNote}\n`;
-        case 'end': return event.app === undefined ? '# The app was removed.\n' : `# ${viewStatus(event.app, places).status}\n`;
+        case 'gone':
+          return `# ${goneNote}\n`;
+        case 'end':
+          return event.app === undefined ? '# The app was removed.\n' : `# ${viewStatus(event.app, places).status}\n`;
       }
     },
   };
@@ -77,25 +89,28 @@ export function byteStream({ events, writer, keepaliveMs, abort, closed }: ByteS
     if (result === undefined) return writer.keepalive;
     return result.done === true ? undefined : writer.write(result.value);
   };
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      try {
-        const text = await read();
-        if (text !== undefined) {
-          controller.enqueue(encoder.encode(text));
-          return;
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const text = await read();
+          if (text !== undefined) {
+            controller.enqueue(encoder.encode(text));
+            return;
+          }
+          controller.close();
+        } catch (error) {
+          controller.error(error);
         }
-        controller.close();
-      } catch (error) {
-        controller.error(error);
-      }
-      closed();
+        closed();
+      },
+      cancel() {
+        abort();
+        closed();
+      },
     },
-    cancel() {
-      abort();
-      closed();
-    },
-  }, { highWaterMark: 0 });
+    { highWaterMark: 0 },
+  );
 }
 
 /** What changes from one event to the next. */

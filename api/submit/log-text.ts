@@ -7,10 +7,13 @@ const longestLine = 4_000;
 // eslint-disable-next-line no-control-regex -- controls are what this is about
 const harmful = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
-// Control sequences, commands to the terminal (titles, links), and what else begins with an escape. Of our own and not Node's
-// stripVTControlCharacters, which takes ten seconds for 64 KiB of unfinished commands. No part can match where the one before it may go on.
+// Control sequences, commands to the terminal (titles, links), and what else begins with an escape. Of our own and not
+// Node's
+// stripVTControlCharacters, which takes ten seconds for 64 KiB of unfinished commands. No part can match where the one
+// before it may go on.
 // eslint-disable-next-line no-control-regex -- controls are what this is about
-const escapes = /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b\]|\u009d)[^\u0007\u001b\u009c\u009d]*(?:\u0007|\u001b\\|\u009c)?|\u001b[ -/]*[0-~]/g;
+const escapes =
+  /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b\]|\u009d)[^\u0007\u001b\u009c\u009d]*(?:\u0007|\u001b\\|\u009c)?|\u001b[ -/]*[0-~]/g;
 
 /** Takes escape sequences and control characters out of a line, and cuts it to a bounded length. */
 export function harmless(line: string): string {
@@ -18,7 +21,9 @@ export function harmless(line: string): string {
   return clean.length <= longestLine ? clean : `${clean.slice(0, longestLine).replace(/[\ud800-\udbff]$/, '')} … (cut)`;
 }
 
-/** Cuts a byte stream into harmless lines. A carriage return ends a line too, as progress bars use it; no line is empty. */
+/**
+ * Cuts a byte stream into harmless lines. A carriage return ends a line too, as progress bars use it; no line is empty.
+ */
 export async function* logLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder();
   let rest = '';

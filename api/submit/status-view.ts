@@ -48,7 +48,10 @@ export const statusView = z.looseObject({
   since: z.string().optional().describe('RFC 3339, since when it has been so.'),
   stage: z.enum(stageOrder).optional().describe('Where it is, while in_pipeline.'),
   position: z.int().optional().describe('Place in the queue of builds, from 1, while queued.'),
-  stages: z.array(z.object({ stage: z.enum(stageOrder), state: z.enum(['done', 'current', 'ahead']) })).optional().describe('All stages and how far it has come, while in_pipeline.'),
+  stages: z
+    .array(z.object({ stage: z.enum(stageOrder), state: z.enum(['done', 'current', 'ahead']) }))
+    .optional()
+    .describe('All stages and how far it has come, while in_pipeline.'),
   reason: z.string().optional().describe('Why it was rejected, in a sentence.'),
   rejection: rejection.optional().describe('The same in parts: rule, file, line, message, mend, log.'),
   update: progress.optional().describe('A newer commit on its way while the app is live.'),
@@ -56,7 +59,10 @@ export const statusView = z.looseObject({
   warning: z.string().optional().describe('What is amiss while the app is live, like errors on /.'),
   plan: plan.optional().describe('How the image is made, and why so.'),
   findings: z.array(finding).optional().describe('What the review found, warnings included.'),
-  settings: z.array(z.object({ field: z.string(), value: z.string(), from: z.string() })).optional().describe('Each field that moorage.yaml of the repository sets, what holds for it, and whose word that is.'),
+  settings: z
+    .array(z.object({ field: z.string(), value: z.string(), from: z.string() }))
+    .optional()
+    .describe('Each field that moorage.yaml of the repository sets, what holds for it, and whose word that is.'),
   history: z.array(past).optional().describe('Past pipelines, newest first.'),
   poll_after_seconds: z.int().optional().describe('Ask again after this; absent when nothing is under way.'),
 });
@@ -91,9 +97,13 @@ export function viewStatus(app: App, places: Places): StatusView {
 export function sentence(status: PublicStatus, url: string): string {
   if (status.status === 'rejected') return `${reasonSentence(status.reason)} ${stopped(status.reason.mend)}`;
   if (status.status === 'in_pipeline') return `${progressSentence(status)} It will answer at ${url}.`;
-  if (status.update !== undefined) return `It answers at ${url}. A newer commit is on its way: ${lowered(progressSentence(status.update))}`;
-  if (status.problem !== undefined) return `It answers at ${url}, by an older commit; the newer one was not taken: ${reasonSentence(status.problem)} ${stopped(status.problem.mend)}`;
-  return status.warning === undefined ? `It answers at ${url}.` : `It is live at ${url}, but ${stopped(status.warning)}`;
+  if (status.update !== undefined)
+    return `It answers at ${url}. A newer commit is on its way: ${lowered(progressSentence(status.update))}`;
+  if (status.problem !== undefined)
+    return `It answers at ${url}, by an older commit; the newer one was not taken: ${reasonSentence(status.problem)} ${stopped(status.problem.mend)}`;
+  return status.warning === undefined
+    ? `It answers at ${url}.`
+    : `It is live at ${url}, but ${stopped(status.warning)}`;
 }
 
 /** A reason with its place, in a sentence. */
@@ -103,12 +113,21 @@ export function reasonSentence(reason: PublicReason): string {
   return stopped(`${place}${reason.message}`);
 }
 
-function addresses(app: App, { baseUrl, defaultHost }: Places): Pick<StatusView, 'repo' | 'slug' | 'url' | 'status_url' | 'log_url'> {
+function addresses(
+  app: App,
+  { baseUrl, defaultHost }: Places,
+): Pick<StatusView, 'repo' | 'slug' | 'url' | 'status_url' | 'log_url'> {
   const repo = repositoryUrl(app);
   const { host, pathname } = new URL(repo);
   const statusUrl = `${baseUrl}/api/submit-status${pathname}`;
   const query = host === defaultHost ? '' : `?host=${encodeURIComponent(host)}`;
-  return { repo, slug: app.metadata.name, url: appUrl(app, baseUrl), status_url: `${statusUrl}${query}`, log_url: `${statusUrl}/log${query}` };
+  return {
+    repo,
+    slug: app.metadata.name,
+    url: appUrl(app, baseUrl),
+    status_url: `${statusUrl}${query}`,
+    log_url: `${statusUrl}/log${query}`,
+  };
 }
 
 function appUrl(app: App, baseUrl: string): string {
@@ -122,7 +141,14 @@ function details(status: PublicStatus): Partial<StatusView> {
   const { commit, since } = status;
   switch (status.status) {
     case 'live':
-      return { commit, since, update: status.update, problem: status.problem, warning: status.warning, poll_after_seconds: status.update === undefined ? undefined : 2 };
+      return {
+        commit,
+        since,
+        update: status.update,
+        problem: status.problem,
+        warning: status.warning,
+        poll_after_seconds: status.update === undefined ? undefined : 2,
+      };
     case 'rejected':
       return { commit, since, reason: reasonSentence(status.reason), rejection: status.reason };
     case 'in_pipeline': {

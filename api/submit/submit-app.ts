@@ -20,7 +20,10 @@ export interface Submission {
   readonly caller: string;
 }
 
-/** What came of it. `polled`: the repository is asked for a new commit now; `retried`: and its newest commit is tried again, even if it is the rejected one. */
+/**
+ * What came of it. `polled`: the repository is asked for a new commit now; `retried`: and its newest commit is tried
+ * again, even if it is the rejected one.
+ */
 export interface Submitted {
   readonly app: App;
   readonly created: boolean;
@@ -52,7 +55,9 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
   const unseen = new Map<string, App>();
   let tail: Promise<unknown> = Promise.resolve();
 
-  /** One at a time in this process, so that counting and creating are one step. Between replicas the API server decides. */
+  /**
+   * One at a time in this process, so that counting and creating are one step. Between replicas the API server decides.
+   */
   async function exclusively<Result>(run: () => Promise<Result>): Promise<Result> {
     const turn = tail.then(run);
     tail = turn.catch(() => undefined);
@@ -67,7 +72,9 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
   async function createOrFind(submission: Submission, hash: string): Promise<{ app: App; created: boolean }> {
     const known = await findLive(hash);
     if (known !== undefined) return { app: known, created: false };
-    for (const [name, seen] of unseen) if (apps.get(name) !== undefined || now() - Date.parse(seen.metadata.creationTimestamp) > 60_000) unseen.delete(name);
+    for (const [name, seen] of unseen)
+      if (apps.get(name) !== undefined || now() - Date.parse(seen.metadata.creationTimestamp) > 60_000)
+        unseen.delete(name);
     checkRoom(apps, [...unseen.values()], submission.caller, options.limits, now());
     for (const slug of slugCandidates(submission.repository)) {
       const found = await tryName(slug, submission, hash);
@@ -76,44 +83,69 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
     throw new Error(`every name for ${submission.repository.url} is taken`);
   }
 
-  /** Creates the app under this name, or finds that it is there already; undefined when another repository has the name. */
-  async function tryName(slug: string, submission: Submission, hash: string): Promise<{ app: App; created: boolean } | undefined> {
+  /**
+   * Creates the app under this name, or finds that it is there already; undefined when another repository has the name.
+   */
+  async function tryName(
+    slug: string,
+    submission: Submission,
+    hash: string,
+  ): Promise<{ app: App; created: boolean } | undefined> {
     try {
       const app = await client.create(hostedApps, manifestOf(slug, namespace, submission, hash), { fieldManager });
       unseen.set(slug, app);
       return { app, created: true };
     } catch (error) {
-      if (isApiStatus(error, 403) && error.message.includes('exceeded quota')) throw new Problem(platformFull, 'the quota of the apps namespace is used up; ask whoever runs this platform for room', { cause: error });
+      if (isApiStatus(error, 403) && error.message.includes('exceeded quota'))
+        throw new Problem(
+          platformFull,
+          'the quota of the apps namespace is used up; ask whoever runs this platform for room',
+          { cause: error },
+        );
       if (!isApiStatus(error, 409)) throw error;
     }
     const holder = await client.get(hostedApps, { namespace, name: slug });
-    return holder !== undefined && repositoryHash(repositoryUrl(holder)) === hash ? { app: holder, created: false } : undefined;
+    return holder !== undefined && repositoryHash(repositoryUrl(holder)) === hash
+      ? { app: holder, created: false }
+      : undefined;
   }
 
   async function poll(app: App): Promise<boolean> {
     const last = Date.parse(app.metadata.annotations?.[annotations.poll] ?? '');
     if (app.spec.suspend || now() - last < options.pollMs) return false;
     const patch = { metadata: { annotations: { [annotations.poll]: new Date(now()).toISOString() } } };
-    await client.patch(hostedApps, { namespace, name: app.metadata.name }, patch, { type: 'application/merge-patch+json', fieldManager });
+    await client.patch(hostedApps, { namespace, name: app.metadata.name }, patch, {
+      type: 'application/merge-patch+json',
+      fieldManager,
+    });
     return true;
   }
 
   /** Starts a new pipeline of the commit that was rejected, or of a newer one if there is one. */
   async function retry(cached: App): Promise<Submitted> {
-    const app = await client.get(hostedApps, { namespace, name: cached.metadata.name }) ?? cached;
+    const app = (await client.get(hostedApps, { namespace, name: cached.metadata.name })) ?? cached;
     if (!isRetriable(app)) return { app, created: false, polled: await poll(app), retried: false };
     const due = Date.parse(app.metadata.annotations?.[annotations.rebuild] ?? '') + retryMs;
     if (due > now()) return { app, created: false, polled: await poll(app), retried: false, retryAt: new Date(due) };
     const asked = new Date(now()).toISOString();
-    const metadata = { resourceVersion: app.metadata.resourceVersion, annotations: { [annotations.poll]: asked, [annotations.rebuild]: asked } };
+    const metadata = {
+      resourceVersion: app.metadata.resourceVersion,
+      annotations: { [annotations.poll]: asked, [annotations.rebuild]: asked },
+    };
     try {
-      const patched = await client.patch(hostedApps, { namespace, name: app.metadata.name }, { metadata }, { type: 'application/merge-patch+json', fieldManager });
+      const patched = await client.patch(
+        hostedApps,
+        { namespace, name: app.metadata.name },
+        { metadata },
+        { type: 'application/merge-patch+json', fieldManager },
+      );
       await apps.whenSeen(patched, seenWithinMs);
       return { app: patched, created: false, polled: true, retried: true };
     } catch (error) {
-      // Someone else's try, or the operator's own write, came between: what stands now is told, and nothing is lost by asking again.
+      // Someone else's try, or the operator's own write, came between: what stands now is told, and nothing is lost by
+      // asking again.
       if (!isApiStatus(error, 409)) throw error;
-      const current = await client.get(hostedApps, { namespace, name: app.metadata.name }) ?? app;
+      const current = (await client.get(hostedApps, { namespace, name: app.metadata.name })) ?? app;
       return { app: current, created: false, polled: await poll(current), retried: false };
     }
   }
@@ -121,9 +153,12 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
   return async (submission) => {
     const hash = repositoryHash(submission.repository.url);
     const cached = apps.byRepository(hash);
-    const { app, created } = cached === undefined ? await exclusively(() => createOrFind(submission, hash)) : { app: cached, created: false };
+    const { app, created } =
+      cached === undefined ? await exclusively(() => createOrFind(submission, hash)) : { app: cached, created: false };
     if (app.metadata.deletionTimestamp !== undefined) {
-      throw new Problem(beingRemoved, `${app.metadata.name} is being taken down; submit it again in a minute`, { headers: { 'retry-after': '60' } });
+      throw new Problem(beingRemoved, `${app.metadata.name} is being taken down; submit it again in a minute`, {
+        headers: { 'retry-after': '60' },
+      });
     }
     if (!created) return isRetriable(app) ? retry(app) : { app, created, polled: await poll(app), retried: false };
     // Whoever asks for the status next must not hear that there is no such app.

@@ -9,10 +9,24 @@ import { appIndex, appIndexers, type App } from './hosted-apps.ts';
 
 export function submitWithoutCluster(baseUrl: string): Endpoint[] {
   const registers = [new Registry()];
-  const absent = (): Promise<never> => Promise.reject(new Problem(noCluster, 'this API runs alone, without a cluster to host apps in; `npm run up` starts one on this machine'));
+  const absent = (): Promise<never> =>
+    Promise.reject(
+      new Problem(
+        noCluster,
+        'this API runs alone, without a cluster to host apps in; `npm run up` starts one on this machine',
+      ),
+    );
   const described = submitEndpoints({
-    apps: appIndex(createStore<App>({ indexers: appIndexers }), 'none'), hosts: { allowed: [], insecure: [] }, baseUrl, logStreams: 1, submit: absent, openLog: absent,
-    metrics: { submissions: new Counter({ name: 'submissions', help: '.', labelNames: ['result'], registers }), streams: new Gauge({ name: 'streams', help: '.', registers }) },
+    apps: appIndex(createStore<App>({ indexers: appIndexers }), 'none'),
+    hosts: { allowed: [], insecure: [] },
+    baseUrl,
+    logStreams: 1,
+    submit: absent,
+    openLog: absent,
+    metrics: {
+      submissions: new Counter({ name: 'submissions', help: '.', labelNames: ['result'], registers }),
+      streams: new Gauge({ name: 'streams', help: '.', registers }),
+    },
   });
   return described.map((endpoint) => ({ ...endpoint, problems: [noCluster], run: absent }));
 }

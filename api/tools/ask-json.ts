@@ -9,7 +9,10 @@ export interface JsonQuestion<Answer> extends Prompt {
 }
 
 /** @throws Problem (tool-failed) when the second answer is wrong too, and what `ask` throws */
-export async function askJson<Answer>(ask: (prompt: Prompt) => Promise<Reply>, { schema, ...question }: JsonQuestion<Answer>): Promise<{ readonly value: Answer; readonly model: string }> {
+export async function askJson<Answer>(
+  ask: (prompt: Prompt) => Promise<Reply>,
+  { schema, ...question }: JsonQuestion<Answer>,
+): Promise<{ readonly value: Answer; readonly model: string }> {
   const first = await ask(question);
   const read = readJson(schema, first.text);
   if (read.faults === undefined) return { value: read.value, model: first.model };
@@ -19,7 +22,11 @@ export async function askJson<Answer>(ask: (prompt: Prompt) => Promise<Reply>, {
   });
   const repaired = readJson(schema, again.text);
   if (repaired.faults === undefined) return { value: repaired.value, model: again.model };
-  throw new Problem(toolFailed, `${again.model} did not answer in the form that it was asked for (${repaired.faults}); try again, or with another model`, { members: { model: again.model } });
+  throw new Problem(
+    toolFailed,
+    `${again.model} did not answer in the form that it was asked for (${repaired.faults}); try again, or with another model`,
+    { members: { model: again.model } },
+  );
 }
 
 type Read<Answer> = { readonly value: Answer; readonly faults?: undefined } | { readonly faults: string };
@@ -36,5 +43,10 @@ function readJson<Answer>(schema: z.ZodType<Answer>, text: string): Read<Answer>
   }
   const read = schema.safeParse(parsed);
   if (read.success) return { value: read.data };
-  return { faults: read.error.issues.slice(0, 5).map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ') };
+  return {
+    faults: read.error.issues
+      .slice(0, 5)
+      .map(({ path, message }) => `${path.join('.')}: ${message}`)
+      .join('; '),
+  };
 }

@@ -8,13 +8,23 @@ export function askModelTool({ catalog, maxTokens }: ToolServices): Tool {
   return defineTool({
     name: 'ask_model',
     title: 'Ask a model',
-    description: 'Sends one prompt to one language model and returns its answer, with tokens and latency; what the call cost, as the router billed it, is cost_usd of the call. '
-      + 'Takes text only, knows nothing of earlier calls, and does not browse: use deep_research for questions about the live web, compare_models to hear several models.',
+    description:
+      'Sends one prompt to one language model and returns its answer, with tokens and latency; what the call cost, as the router billed it, is cost_usd of the call. ' +
+      'Takes text only, knows nothing of earlier calls, and does not browse: use deep_research for questions about the live web, compare_models to hear several models.',
     input: z.strictObject({
       prompt: promptField.describe('The prompt'),
-      model: modelField(catalog).optional().describe(`Id of a model, of GET /api/models; default ${catalog.preferred.id}. Models of the tier premium need your own key`),
+      model: modelField(catalog)
+        .optional()
+        .describe(
+          `Id of a model, of GET /api/models; default ${catalog.preferred.id}. Models of the tier premium need your own key`,
+        ),
       system: systemField.optional().describe('System prompt'),
-      max_tokens: z.int().min(1).max(maxTokens.most).optional().describe(`Most tokens of the answer, 1 to ${maxTokens.most}; default ${maxTokens.usual}`),
+      max_tokens: z
+        .int()
+        .min(1)
+        .max(maxTokens.most)
+        .optional()
+        .describe(`Most tokens of the answer, 1 to ${maxTokens.most}; default ${maxTokens.usual}`),
     }),
     aliases: { q: 'prompt', question: 'prompt', message: 'prompt', text: 'prompt', system_prompt: 'system' },
     output: z.object({
@@ -33,7 +43,14 @@ export function askModelTool({ catalog, maxTokens }: ToolServices): Tool {
     async run({ prompt, model, system, max_tokens }, { models }) {
       const reply = await models.ask({ prompt, model, system, maxTokens: max_tokens });
       return {
-        result: { model: reply.model, answer: reply.text, latency_ms: reply.latencyMs, tokens_in: reply.tokensIn, tokens_out: reply.tokensOut, finish_reason: reply.finishReason },
+        result: {
+          model: reply.model,
+          answer: reply.text,
+          latency_ms: reply.latencyMs,
+          tokens_in: reply.tokensIn,
+          tokens_out: reply.tokensOut,
+          finish_reason: reply.finishReason,
+        },
       };
     },
   });

@@ -23,18 +23,39 @@ export interface ServiceAnswer {
 }
 
 /** Answers with whatever status came. @throws Problem (service-off, tool-failed, tool-limit) */
-export async function askService(urls: ServiceUrls, name: ServiceName, request: ServiceRequest): Promise<ServiceAnswer> {
+export async function askService(
+  urls: ServiceUrls,
+  name: ServiceName,
+  request: ServiceRequest,
+): Promise<ServiceAnswer> {
   const clock = AbortSignal.timeout(request.timeoutMs);
   const { title } = backingServices[name];
   try {
     const response = await send(`${serviceUrl(urls, name)}${request.path}`, {
-      method: request.method ?? 'GET', headers: { ...request.headers }, body: request.body ?? null, headersTimeout: 0, bodyTimeout: 0,
+      method: request.method ?? 'GET',
+      headers: { ...request.headers },
+      body: request.body ?? null,
+      headersTimeout: 0,
+      bodyTimeout: 0,
       signal: AbortSignal.any([request.signal, clock]),
     });
-    return { status: response.statusCode, headers: response.headers, bytes: await readBody(response.body, '', request.maxBytes) };
+    return {
+      status: response.statusCode,
+      headers: response.headers,
+      bytes: await readBody(response.body, '', request.maxBytes),
+    };
   } catch (error) {
     if (error instanceof Problem || request.signal.aborted) throw error;
-    if (clock.aborted) throw new Problem(toolLimit, `${title}, needed longer than ${request.timeoutMs / 1_000} seconds`, { cause: error });
-    throw new Problem(toolFailed, error instanceof TooLarge ? `${title}, answered with more than ${request.maxBytes} bytes` : `${title}, could not be asked`, { cause: error });
+    if (clock.aborted)
+      throw new Problem(toolLimit, `${title}, needed longer than ${request.timeoutMs / 1_000} seconds`, {
+        cause: error,
+      });
+    throw new Problem(
+      toolFailed,
+      error instanceof TooLarge
+        ? `${title}, answered with more than ${request.maxBytes} bytes`
+        : `${title}, could not be asked`,
+      { cause: error },
+    );
   }
 }

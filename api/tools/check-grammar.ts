@@ -11,11 +11,18 @@ export function checkGrammarTool({ workers, urls }: ToolServices): Tool {
   return defineTool({
     name: 'check_grammar',
     title: 'Check grammar',
-    description: 'Finds faults of grammar, spelling and style in a text, each with its place and what to write instead, and gives the corrected text. English is checked by Harper, other languages by LanguageTool where this installation runs it. Offsets count UTF-16 code units, as JavaScript and Java do.',
+    description:
+      'Finds faults of grammar, spelling and style in a text, each with its place and what to write instead, and gives the corrected text. English is checked by Harper, other languages by LanguageTool where this installation runs it. Offsets count UTF-16 code units, as JavaScript and Java do.',
     input: z.strictObject({
       text: z.string().min(1).max(20_000).describe('The text to check, up to 20 000 characters'),
-      language: z.string().max(20).regex(/^([a-z]{2,3}(-[A-Za-z]{2,8}){0,3}|auto)$/, 'must be a language code like en, en-GB or de, or auto').default('en')
-        .describe('Code of its language: en (default), en-US, en-GB, en-AU, en-CA, en-IN; de, fr and others, or auto, by LanguageTool'),
+      language: z
+        .string()
+        .max(20)
+        .regex(/^([a-z]{2,3}(-[A-Za-z]{2,8}){0,3}|auto)$/, 'must be a language code like en, en-GB or de, or auto')
+        .default('en')
+        .describe(
+          'Code of its language: en (default), en-US, en-GB, en-AU, en-CA, en-IN; de, fr and others, or auto, by LanguageTool',
+        ),
     }),
     aliases: { lang: 'language', content: 'text', q: 'text' },
     output: z.object({
@@ -32,13 +39,33 @@ export function checkGrammarTool({ workers, urls }: ToolServices): Tool {
     async run({ text, language }, { signal }) {
       const english = /^en(-|$)/i.test(language);
       const found = english
-        ? { language, checker: 'harper' as const, matches: matches.parse(await workers.run({ module, input: { text: text.toWellFormed(), language }, timeoutMs: 20_000, memoryMb: 384, quickStart: true, signal })) }
-        : { checker: 'languagetool' as const, ...await askLanguageTool(urls, { text: text.toWellFormed(), language, signal }) };
+        ? {
+            language,
+            checker: 'harper' as const,
+            matches: matches.parse(
+              await workers.run({
+                module,
+                input: { text: text.toWellFormed(), language },
+                timeoutMs: 20_000,
+                memoryMb: 384,
+                quickStart: true,
+                signal,
+              }),
+            ),
+          }
+        : {
+            checker: 'languagetool' as const,
+            ...(await askLanguageTool(urls, { text: text.toWellFormed(), language, signal })),
+          };
       const ordered = found.matches.toSorted((one, other) => one.offset - other.offset);
       return {
         result: {
-          language: found.language, checker: found.checker, matches: ordered.slice(0, mostMatches), match_count: ordered.length,
-          offset_unit: 'utf-16' as const, corrected: corrected(text, ordered),
+          language: found.language,
+          checker: found.checker,
+          matches: ordered.slice(0, mostMatches),
+          match_count: ordered.length,
+          offset_unit: 'utf-16' as const,
+          corrected: corrected(text, ordered),
         },
       };
     },

@@ -10,22 +10,40 @@ export function compareModelsTool({ catalog, maxTokens }: ToolServices): Tool {
   return defineTool({
     name: 'compare_models',
     title: 'Compare models',
-    description: `Sends the same prompt to up to ${mostModels} language models in parallel and returns every answer with its metered cost and latency, and which was cheapest and fastest. `
-      + `Without models, ${spreadSize} that differ in price, quality and maker are picked. It does not judge the answers. Lasts as long as the slowest model; a model that fails has error in its entry.`,
+    description:
+      `Sends the same prompt to up to ${mostModels} language models in parallel and returns every answer with its metered cost and latency, and which was cheapest and fastest. ` +
+      `Without models, ${spreadSize} that differ in price, quality and maker are picked. It does not judge the answers. Lasts as long as the slowest model; a model that fails has error in its entry.`,
     input: z.strictObject({
       prompt: promptField.describe('Prompt sent to every model'),
-      models: z.array(modelField(catalog)).max(mostModels, `names more than ${mostModels} models`).optional()
+      models: z
+        .array(modelField(catalog))
+        .max(mostModels, `names more than ${mostModels} models`)
+        .optional()
         .describe(`Ids of models, of GET /api/models, at most ${mostModels}; without them, a spread of ${spreadSize}`),
       system: systemField.optional().describe('System prompt applied to every model'),
-      max_tokens: z.int().min(1).max(maxTokens.most).optional().describe(`Most tokens of each answer, 1 to ${maxTokens.most}; default ${maxTokens.usual}`),
+      max_tokens: z
+        .int()
+        .min(1)
+        .max(maxTokens.most)
+        .optional()
+        .describe(`Most tokens of each answer, 1 to ${maxTokens.most}; default ${maxTokens.usual}`),
     }),
-    aliases: { q: 'prompt', question: 'prompt', message: 'prompt', text: 'prompt', model: 'models', system_prompt: 'system' },
+    aliases: {
+      q: 'prompt',
+      question: 'prompt',
+      message: 'prompt',
+      text: 'prompt',
+      model: 'models',
+      system_prompt: 'system',
+    },
     output: comparisonResult,
     example: { prompt: 'Name the three largest moons of Saturn.' },
     price: '0',
     asksModels: true,
     openWorld: true,
     limitMs: 180_000,
-    run: async ({ prompt, models, system, max_tokens }, { models: spender }) => ({ result: await spender.compare({ prompt, models, system, maxTokens: max_tokens }) }),
+    run: async ({ prompt, models, system, max_tokens }, { models: spender }) => ({
+      result: await spender.compare({ prompt, models, system, maxTokens: max_tokens }),
+    }),
   });
 }

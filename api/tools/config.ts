@@ -13,8 +13,10 @@ export interface ToolSettings {
 }
 
 const names = Object.keys(backingServices) as ServiceName[];
-const serviceField = z.url({ protocol: /^https?$/, error: 'must be the base URL of the service, like http://gotenberg:3000' })
-  .transform((url) => url.replace(/\/+$/, '')).optional();
+const serviceField = z
+  .url({ protocol: /^https?$/, error: 'must be the base URL of the service, like http://gotenberg:3000' })
+  .transform((url) => url.replace(/\/+$/, ''))
+  .optional();
 const addresses = z.object(Object.fromEntries(names.map((name) => [backingServices[name].variable, serviceField])));
 const places = z.object({ MOORAGE_TOOL_CALLS: count.default(64), MOORAGE_TOOL_CALLS_PER_CALLER: count.default(16) });
 /** As speaches names it: small enough for a CPU, and heard in all of Whisper's languages. */
@@ -26,10 +28,12 @@ export function readToolSettings(variables: NodeJS.ProcessEnv = process.env): To
   const read = readConfig(environment, variables);
   const given: Readonly<Record<string, unknown>> = read;
   return {
-    urls: Object.fromEntries(names.flatMap((name) => {
-      const url = given[backingServices[name].variable];
-      return url === undefined ? [] : [[name, url]];
-    })),
+    urls: Object.fromEntries(
+      names.flatMap((name) => {
+        const url = given[backingServices[name].variable];
+        return url === undefined ? [] : [[name, url]];
+      }),
+    ),
     speechModel: read.MOORAGE_SPEECH_MODEL,
     places: read.MOORAGE_TOOL_CALLS,
     placesPerCaller: read.MOORAGE_TOOL_CALLS_PER_CALLER,

@@ -21,9 +21,17 @@ export interface Cost {
 }
 
 export const costFields = {
-  cost_usd: z.number().optional().describe('What this call cost in USD, exactly as booked. While cost_source is pending, what is known of it; absent when nothing is'),
-  cost_source: z.enum(['none', 'tariff', 'metered', 'pending'])
-    .describe('none: it cost nothing; tariff: the price of the tool; metered: what its model calls were billed, and the price of the tool; pending: the router has not told the cost of some model calls yet, and they are not in cost_usd'),
+  cost_usd: z
+    .number()
+    .optional()
+    .describe(
+      'What this call cost in USD, exactly as booked. While cost_source is pending, what is known of it; absent when nothing is',
+    ),
+  cost_source: z
+    .enum(['none', 'tariff', 'metered', 'pending'])
+    .describe(
+      'none: it cost nothing; tariff: the price of the tool; metered: what its model calls were billed, and the price of the tool; pending: the router has not told the cost of some model calls yet, and they are not in cost_usd',
+    ),
 };
 export type CostOf = z.output<typeof costFields.cost_source>;
 
@@ -52,5 +60,10 @@ export function toldCost({ known, source }: Cost): { cost_usd?: number; cost_sou
 export function withCost(problem: Problem, spent: Spent): Problem {
   if (spent.calls === 0) return problem;
   const { type, errors, headers, members } = problem;
-  return new Problem(type, problem.message, { errors, headers, members: { ...members, ...toldCost(costOf(zero, spent)) }, cause: problem });
+  return new Problem(type, problem.message, {
+    errors,
+    headers,
+    members: { ...members, ...toldCost(costOf(zero, spent)) },
+    cause: problem,
+  });
 }

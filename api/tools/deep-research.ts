@@ -22,13 +22,26 @@ export function deepResearchTool(services: ToolServices): Tool {
   return defineTool({
     name: 'deep_research',
     title: 'Research a question',
-    description: 'Follows a question through the live web: plans searches, reads pages, looks for gaps, and answers in Markdown with numbered citations, each of a page that was really read. Takes one to some minutes, so it answers with a job to poll, or with the result when wait is given. '
-      + 'It keeps to max_usd. For one fact, web_search and fetch_page are quicker and cheaper.',
+    description:
+      'Follows a question through the live web: plans searches, reads pages, looks for gaps, and answers in Markdown with numbered citations, each of a page that was really read. Takes one to some minutes, so it answers with a job to poll, or with the result when wait is given. ' +
+      'It keeps to max_usd. For one fact, web_search and fetch_page are quicker and cheaper.',
     input: z.strictObject({
       question: z.string().trim().min(5).max(4_000).describe('The question'),
-      depth: z.enum(['quick', 'standard', 'deep']).default('standard').describe('How far it is followed: quick (up to 4 pages), standard (9, in two rounds) or deep (18, in three)'),
-      max_usd: z.number().min(0.001).max(5).default(0.04).describe('Most that its model calls may cost together, 0.001 to 5 USD; when it runs low, the answer is written from what there is'),
-      model: modelField(catalog).optional().describe(`Id of a model, of GET /api/models; default ${catalog.preferred.id}`),
+      depth: z
+        .enum(['quick', 'standard', 'deep'])
+        .default('standard')
+        .describe('How far it is followed: quick (up to 4 pages), standard (9, in two rounds) or deep (18, in three)'),
+      max_usd: z
+        .number()
+        .min(0.001)
+        .max(5)
+        .default(0.04)
+        .describe(
+          'Most that its model calls may cost together, 0.001 to 5 USD; when it runs low, the answer is written from what there is',
+        ),
+      model: modelField(catalog)
+        .optional()
+        .describe(`Id of a model, of GET /api/models; default ${catalog.preferred.id}`),
     }),
     aliases: { q: 'question', query: 'question', prompt: 'question', topic: 'question', budget: 'max_usd' },
     output: z.object({
@@ -41,7 +54,10 @@ export function deepResearchTool(services: ToolServices): Tool {
       model_calls: z.int().describe('How often it was asked'),
       budget_reached: z.boolean().describe('Whether max_usd ended the search before the depth did'),
     }),
-    example: { question: 'How much of world trade goes by container ship today, and how has that changed since 1990?', depth: 'quick' },
+    example: {
+      question: 'How much of world trade goes by container ship today, and how has that changed since 1990?',
+      depth: 'quick',
+    },
     price: '0',
     needs: 'searxng',
     asksModels: true,
@@ -51,14 +67,26 @@ export function deepResearchTool(services: ToolServices): Tool {
       // The service is looked for before any money is spent.
       serviceUrl(services.urls, 'searxng');
       const research = new Research({
-        question, model, depth: depths[depth], models: context.models, web: webOf(services, context), report: context.report,
+        question,
+        model,
+        depth: depths[depth],
+        models: context.models,
+        web: webOf(services, context),
+        report: context.report,
         limit: parseMoney(max_usd.toFixed(12)),
       });
       const { answer, sources, read, searches, unread, calls, cut } = await research.run();
       const cited = new Set(sources.map(({ url }) => url));
       return {
         result: {
-          answer, model, searches: [...searches], sources: [...sources], also_read: read.filter(({ url }) => !cited.has(url)), unread: unread.slice(0, 50), model_calls: calls, budget_reached: cut,
+          answer,
+          model,
+          searches: [...searches],
+          sources: [...sources],
+          also_read: read.filter(({ url }) => !cited.has(url)),
+          unread: unread.slice(0, 50),
+          model_calls: calls,
+          budget_reached: cut,
         },
       };
     },
@@ -71,7 +99,8 @@ const page = z.object({ url: z.string(), title: z.string().default(''), markdown
 /** The web as the tools of their own see it, with all their guards. */
 function webOf(services: ToolServices, context: ToolContext): Web {
   const [searching, reading] = [webSearchTool(services), fetchPageTool(services)];
-  const use = async (tool: Tool, input: Record<string, unknown>): Promise<unknown> => (await tool.run(tool.input.parse(input), { ...context, report: () => undefined })).result;
+  const use = async (tool: Tool, input: Record<string, unknown>): Promise<unknown> =>
+    (await tool.run(tool.input.parse(input), { ...context, report: () => undefined })).result;
   return {
     search: async (query) => results.parse(await use(searching, { query, count: 10 })).results,
     read: async (url) => {

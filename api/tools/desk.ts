@@ -1,4 +1,5 @@
-// Takes a call that has been read, and answers it: at once, or as a job where the tool takes long. For /t, /mcp and whoever else.
+// Takes a call that has been read, and answers it: at once, or as a job where the tool takes long. For /t, /mcp and
+// whoever else.
 import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
 import type { Money } from '../ledger/money.ts';
@@ -29,8 +30,11 @@ export interface JobStanding {
   readonly pending: number;
   readonly result: Record<string, unknown> | undefined;
   readonly expiresAt: Date;
-  readonly artifact: { readonly id: string | undefined; readonly mediaType: string; readonly fileName: string; readonly bytes: number } | undefined;
-  readonly problem: { readonly slug: string; readonly detail: string; readonly members: Readonly<Record<string, unknown>> } | undefined;
+  readonly artifact:
+    | { readonly id: string | undefined; readonly mediaType: string; readonly fileName: string; readonly bytes: number }
+    | undefined;
+  readonly problem:
+    { readonly slug: string; readonly detail: string; readonly members: Readonly<Record<string, unknown>> } | undefined;
 }
 
 interface JobName {
@@ -41,8 +45,16 @@ interface JobName {
 
 /** Calls that outlast a request. */
 export interface LongCalls {
-  begin(call: { readonly tool: string; readonly input: Record<string, unknown>; readonly payer: Payer; readonly session: string | undefined }): Promise<string>;
-  wait(name: JobName, options: { readonly ms: number; readonly signal: AbortSignal; readonly report?: (progress: Progress) => void }): Promise<JobStanding>;
+  begin(call: {
+    readonly tool: string;
+    readonly input: Record<string, unknown>;
+    readonly payer: Payer;
+    readonly session: string | undefined;
+  }): Promise<string>;
+  wait(
+    name: JobName,
+    options: { readonly ms: number; readonly signal: AbortSignal; readonly report?: (progress: Progress) => void },
+  ): Promise<JobStanding>;
   artifact(name: JobName): Promise<Artifact | undefined>;
 }
 
@@ -89,23 +101,48 @@ export class Desk {
 
   /** @throws Problem */
   async answer(asked: Asked): Promise<Answered> {
-    const { tool, reading: { input, options }, fileWanted } = asked;
+    const {
+      tool,
+      reading: { input, options },
+      fileWanted,
+    } = asked;
     if (fileWanted) refuseRaw(tool);
     const { jobs } = this.#options;
     if (jobs !== undefined && options.job !== undefined) return this.#job(jobs, asked, options.job);
     this.#options.toolbox.refuseOff(tool);
-    if (jobs !== undefined && tool.long === true) return this.#job(jobs, asked, await jobs.begin({ tool: tool.name, input, payer: asked.payer, session: options.s }));
+    if (jobs !== undefined && tool.long === true)
+      return this.#job(
+        jobs,
+        asked,
+        await jobs.begin({ tool: tool.name, input, payer: asked.payer, session: options.s }),
+      );
     const { payer, via, id, signal, log, report } = asked;
-    const ran = await this.#options.runner.run({ tool, input, payer, via, id, signal, log, fileWanted, session: options.s, ...(report === undefined ? {} : { report }) });
-    return { ran, job: undefined, told: { tool, requestId: id, ...await this.#link(asked, ran.artifact) } };
+    const ran = await this.#options.runner.run({
+      tool,
+      input,
+      payer,
+      via,
+      id,
+      signal,
+      log,
+      fileWanted,
+      session: options.s,
+      ...(report === undefined ? {} : { report }),
+    });
+    return { ran, job: undefined, told: { tool, requestId: id, ...(await this.#link(asked, ran.artifact)) } };
   }
 
   /** Has run and is paid for: that a file cannot be kept must not spoil the answer, which then carries it inside. */
-  async #link({ payer, linkWanted, log }: Asked, artifact: Artifact | undefined): Promise<Pick<Told, 'fileUrl' | 'fileUntil' | 'fileId'>> {
+  async #link(
+    { payer, linkWanted, log }: Asked,
+    artifact: Artifact | undefined,
+  ): Promise<Pick<Told, 'fileUrl' | 'fileUntil' | 'fileId'>> {
     if (artifact === undefined || !linkWanted) return { fileUrl: undefined };
     try {
       const kept = await this.#options.artifacts.keep(payer.owner, artifact);
-      return kept === undefined ? { fileUrl: undefined } : { fileId: kept.id, fileUrl: artifactUrl(this.#options.baseUrl, kept.id), fileUntil: kept.expiresAt };
+      return kept === undefined
+        ? { fileUrl: undefined }
+        : { fileId: kept.id, fileUrl: artifactUrl(this.#options.baseUrl, kept.id), fileUntil: kept.expiresAt };
     } catch (error) {
       // Without a database, nothing is kept at all.
       if (!(error instanceof Problem)) log.error({ err: error }, 'a file cannot be kept');
@@ -113,7 +150,11 @@ export class Desk {
     }
   }
 
-  async #job(jobs: LongCalls, { tool, payer, id: requestId, reading: { options }, fileWanted, waitMs, signal, report }: Asked, id: string): Promise<Answered> {
+  async #job(
+    jobs: LongCalls,
+    { tool, payer, id: requestId, reading: { options }, fileWanted, waitMs, signal, report }: Asked,
+    id: string,
+  ): Promise<Answered> {
     const { baseUrl } = this.#options;
     const name = { id, tool: tool.name, owner: payer.owner };
     const ms = options.wait === undefined ? waitMs : options.wait * 1_000;
@@ -127,9 +168,16 @@ export class Desk {
   }
 }
 
-function linkOf({ artifact, expiresAt }: JobStanding, baseUrl: string, pollUrl: string): Pick<Told, 'fileUrl' | 'fileUntil'> {
+function linkOf(
+  { artifact, expiresAt }: JobStanding,
+  baseUrl: string,
+  pollUrl: string,
+): Pick<Told, 'fileUrl' | 'fileUntil'> {
   if (artifact === undefined) return { fileUrl: undefined };
-  return { fileUrl: artifact.id === undefined ? `${pollUrl}&raw=1` : artifactUrl(baseUrl, artifact.id), fileUntil: expiresAt };
+  return {
+    fileUrl: artifact.id === undefined ? `${pollUrl}&raw=1` : artifactUrl(baseUrl, artifact.id),
+    fileUntil: expiresAt,
+  };
 }
 
 async function ranOf(jobs: LongCalls, name: JobName, job: JobStanding): Promise<Ran> {
@@ -139,8 +187,12 @@ async function ranOf(jobs: LongCalls, name: JobName, job: JobStanding): Promise<
 }
 
 function refuseMissing(job: JobStanding, { name }: Tool): void {
-  if (job.state !== 'done') throw new Problem(noArtifact, `the job is ${job.state} and has no file yet; ask again, with wait=60`, { headers: { 'retry-after': '5' } });
-  if (job.artifact === undefined) throw new Problem(noArtifact, `${name} made no file in this job; leave raw out to get its answer`);
+  if (job.state !== 'done')
+    throw new Problem(noArtifact, `the job is ${job.state} and has no file yet; ask again, with wait=60`, {
+      headers: { 'retry-after': '5' },
+    });
+  if (job.artifact === undefined)
+    throw new Problem(noArtifact, `${name} made no file in this job; leave raw out to get its answer`);
 }
 
 /** The problem that ended a job, as it would have ended a call. */

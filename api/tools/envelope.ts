@@ -12,27 +12,40 @@ const smallBytes = 65_536;
 /** One that no address leads to, because it is too large to be kept or nothing is kept here, up to this. */
 const mostBytes = 8 * 1_048_576;
 
-const fileField = z.object({
-  media_type: z.string().describe('Like image/svg+xml'),
-  file_name: z.string(),
-  bytes: z.int().describe('Its length'),
-  url: z.string().optional().describe('Answers with the bytes to whoever has it, without charge, until expires_at'),
-  expires_at: z.string().optional().describe('Until when the url answers; later, the same call makes the file anew'),
-  base64: z.string().optional().describe(`Its bytes: up to ${smallBytes} of them, or up to ${mostBytes} where there is no url`),
-}).describe('The file that the tool has made');
+const fileField = z
+  .object({
+    media_type: z.string().describe('Like image/svg+xml'),
+    file_name: z.string(),
+    bytes: z.int().describe('Its length'),
+    url: z.string().optional().describe('Answers with the bytes to whoever has it, without charge, until expires_at'),
+    expires_at: z.string().optional().describe('Until when the url answers; later, the same call makes the file anew'),
+    base64: z
+      .string()
+      .optional()
+      .describe(`Its bytes: up to ${smallBytes} of them, or up to ${mostBytes} where there is no url`),
+  })
+  .describe('The file that the tool has made');
 
-const quotaField = z.object({
-  scope: z.literal('caller'), currency: z.literal('USD'),
-  limit: z.string(), used: z.string(), left: z.string(), resets_at: z.string(),
-}).describe('The free quota of the day, told when it runs low');
+const quotaField = z
+  .object({
+    scope: z.literal('caller'),
+    currency: z.literal('USD'),
+    limit: z.string(),
+    used: z.string(),
+    left: z.string(),
+    resets_at: z.string(),
+  })
+  .describe('The free quota of the day, told when it runs low');
 
-export const jobField = z.object({
-  id: z.string().describe('Known to its caller alone'),
-  state: z.enum(['queued', 'running', 'done', 'failed']),
-  progress: z.number().describe('From 0 to 1'),
-  message: z.string().describe('What it is doing'),
-  poll_url: z.string().describe('Answers how it stands, and its result once it is done'),
-}).describe('Handle of a call that takes long');
+export const jobField = z
+  .object({
+    id: z.string().describe('Known to its caller alone'),
+    state: z.enum(['queued', 'running', 'done', 'failed']),
+    progress: z.number().describe('From 0 to 1'),
+    message: z.string().describe('What it is doing'),
+    poll_url: z.string().describe('Answers how it stands, and its result once it is done'),
+  })
+  .describe('Handle of a call that takes long');
 
 /** The schema of the answers of a tool. */
 export function envelopeSchema(tool: Tool): z.ZodObject {
@@ -69,7 +82,9 @@ export function envelopeOf({ ran, job, told }: Answered, inside: boolean): Recor
 function finished(ran: Ran, told: Told, inside: boolean): Record<string, unknown> {
   const { artifact, quota } = ran;
   const low = lowQuotaHint(quota);
-  const hints = [low, pendingHint(ran), artifact === undefined ? undefined : fileHint(artifact, told)].filter((hint) => hint !== undefined);
+  const hints = [low, pendingHint(ran), artifact === undefined ? undefined : fileHint(artifact, told)].filter(
+    (hint) => hint !== undefined,
+  );
   return {
     tool: told.tool.name,
     result: ran.result,
@@ -103,7 +118,9 @@ export function goesAlong({ bytes }: Artifact, { fileUrl }: Told): boolean {
 function fileOf(artifact: Artifact, told: Told, inside: boolean): z.output<typeof fileField> {
   const { bytes, mediaType, fileName } = artifact;
   return {
-    media_type: mediaType, file_name: fileName, bytes: bytes.length,
+    media_type: mediaType,
+    file_name: fileName,
+    bytes: bytes.length,
     ...(told.fileUrl === undefined ? {} : { url: told.fileUrl }),
     ...(told.fileUntil === undefined ? {} : { expires_at: told.fileUntil.toISOString() }),
     ...(inside && goesAlong(artifact, told) ? { base64: Buffer.from(bytes).toString('base64') } : {}),
@@ -111,7 +128,9 @@ function fileOf(artifact: Artifact, told: Told, inside: boolean): z.output<typeo
 }
 
 function fileHint(artifact: Artifact, told: Told): string | undefined {
-  return told.fileUrl === undefined && !goesAlong(artifact, told) ? 'The file is too large for this answer: send the same request with "raw": true to get its bytes.' : undefined;
+  return told.fileUrl === undefined && !goesAlong(artifact, told)
+    ? 'The file is too large for this answer: send the same request with "raw": true to get its bytes.'
+    : undefined;
 }
 
 function pendingHint({ cost }: Ran): string | undefined {
@@ -121,5 +140,12 @@ function pendingHint({ cost }: Ran): string | undefined {
 
 function quotaOf(quota: Quota): z.output<typeof quotaField> {
   const { limit, used, resetsAt } = quota;
-  return { scope: 'caller', currency: 'USD', limit: formatMoney(limit), used: formatMoney(used), left: formatMoney(leftOf(quota)), resets_at: resetsAt.toISOString() };
+  return {
+    scope: 'caller',
+    currency: 'USD',
+    limit: formatMoney(limit),
+    used: formatMoney(used),
+    left: formatMoney(leftOf(quota)),
+    resets_at: resetsAt.toISOString(),
+  };
 }

@@ -7,7 +7,12 @@ import { defineTool, type Tool } from './tool.ts';
 
 const input = z.strictObject({
   url: urlField('the page'),
-  max_characters: z.int().min(100).max(500_000).default(50_000).describe('where to cut the text, 100 to 500000 characters'),
+  max_characters: z
+    .int()
+    .min(100)
+    .max(500_000)
+    .default(50_000)
+    .describe('where to cut the text, 100 to 500000 characters'),
   whole_page: z.boolean().default(false).describe('true keeps navigation, footers and the like of an HTML page'),
 });
 
@@ -21,7 +26,9 @@ export const pageOutput = z.object({
   published: z.string().optional().describe('when it was published, as the page says'),
   description: z.string().optional(),
   language: z.string().optional().describe('language that the page says it is in'),
-  markdown: z.string().describe('the text: Markdown from HTML, text with a heading a page from PDF, JSON in a code block'),
+  markdown: z
+    .string()
+    .describe('the text: Markdown from HTML, text with a heading a page from PDF, JSON in a code block'),
   truncated: z.boolean().describe('whether the text was cut at max_characters'),
   links: z.array(z.object({ text: z.string(), url: z.string() })).describe('links in the text, each once, at most 200'),
   word_count: z.int().describe('words of the whole text, before it was cut'),
@@ -31,7 +38,8 @@ export function fetchPageTool(services: ToolServices): Tool {
   return defineTool({
     name: 'fetch_page',
     title: 'Read a web page',
-    description: 'Fetches a public page and answers with its readable content as Markdown, its title, its author and its links. Takes HTML, PDF, plain text and JSON of at most 10 MB. Scripts of the page are not run; for a page that is empty without them take screenshot.',
+    description:
+      'Fetches a public page and answers with its readable content as Markdown, its title, its author and its links. Takes HTML, PDF, plain text and JSON of at most 10 MB. Scripts of the page are not run; for a page that is empty without them take screenshot.',
     input,
     aliases: { link: 'url', page: 'url', max_length: 'max_characters' },
     output: pageOutput,
@@ -40,10 +48,25 @@ export function fetchPageTool(services: ToolServices): Tool {
     openWorld: true,
     limitMs: 60_000,
     run: async ({ url, max_characters, whole_page }, { signal }) => {
-      const file = await services.fetcher.get({ url, maxBytes: 10_000_000, headers: { accept: 'text/html,application/xhtml+xml,application/pdf,application/json,text/plain;q=0.9,*/*;q=0.5' }, signal });
+      const file = await services.fetcher.get({
+        url,
+        maxBytes: 10_000_000,
+        headers: {
+          accept: 'text/html,application/xhtml+xml,application/pdf,application/json,text/plain;q=0.9,*/*;q=0.5',
+        },
+        signal,
+      });
       const page = await readPage(services.workers, file, whole_page, signal);
       const markdown = cut(page.markdown, max_characters);
-      return { result: { url: file.url, media_type: file.mediaType, ...page, markdown, truncated: markdown.length < page.markdown.length } };
+      return {
+        result: {
+          url: file.url,
+          media_type: file.mediaType,
+          ...page,
+          markdown,
+          truncated: markdown.length < page.markdown.length,
+        },
+      };
     },
   });
 }

@@ -25,8 +25,16 @@ export class Gate {
   enter(caller: string): () => void {
     const { places, placesPerCaller } = this.#options;
     const own = this.#callers.get(caller) ?? 0;
-    if (own >= placesPerCaller) throw new Problem(tooManyCalls, `${own} of your calls are under way, which is as many as one caller may have at once; try again in 2 s`, { headers: { 'retry-after': '2' } });
-    if (this.#taken >= places) throw new Problem(toolBusy, 'as many calls are under way as this replica takes at once; try again in 2 s', { headers: { 'retry-after': '2' } });
+    if (own >= placesPerCaller)
+      throw new Problem(
+        tooManyCalls,
+        `${own} of your calls are under way, which is as many as one caller may have at once; try again in 2 s`,
+        { headers: { 'retry-after': '2' } },
+      );
+    if (this.#taken >= places)
+      throw new Problem(toolBusy, 'as many calls are under way as this replica takes at once; try again in 2 s', {
+        headers: { 'retry-after': '2' },
+      });
     this.#taken += 1;
     this.#callers.set(caller, own + 1);
     let inside = true;

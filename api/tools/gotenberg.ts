@@ -14,19 +14,36 @@ export interface GotenbergRequest {
   readonly signal: AbortSignal;
 }
 
-/** Longer than Gotenberg itself gives one request (charts/moorage/files/gotenberg-flags), so that its own words are heard. */
+/**
+ * Longer than Gotenberg itself gives one request (charts/moorage/files/gotenberg-flags), so that its own words are
+ * heard.
+ */
 const timeoutMs = 55_000;
 
 /** @throws Problem (service-off, tool-failed, tool-limit, tool-busy, fetch-failed, url-refused, unprocessable) */
-export async function askGotenberg(urls: ServiceUrls, { form, fields, file, maxBytes, signal }: GotenbergRequest): Promise<Uint8Array> {
+export async function askGotenberg(
+  urls: ServiceUrls,
+  { form, fields, file, maxBytes, signal }: GotenbergRequest,
+): Promise<Uint8Array> {
   const { body, contentType } = await multipart(fields, file);
-  const answer = await askService(urls, 'gotenberg', { path: `/forms${form}`, method: 'POST', headers: { 'content-type': contentType }, body, maxBytes, timeoutMs, signal });
+  const answer = await askService(urls, 'gotenberg', {
+    path: `/forms${form}`,
+    method: 'POST',
+    headers: { 'content-type': contentType },
+    body,
+    maxBytes,
+    timeoutMs,
+    signal,
+  });
   if (answer.status !== 200) throw failure(answer);
   if (answer.bytes.length === 0) throw new Problem(toolFailed, 'Gotenberg answered with an empty file');
   return answer.bytes;
 }
 
-async function multipart(fields: GotenbergRequest['fields'], file: GotenbergRequest['file']): Promise<{ body: Uint8Array; contentType: string }> {
+async function multipart(
+  fields: GotenbergRequest['fields'],
+  file: GotenbergRequest['file'],
+): Promise<{ body: Uint8Array; contentType: string }> {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) if (value !== undefined) form.append(name, String(value));
   if (file !== undefined) form.append('files', new Blob([new Uint8Array(file.bytes)]), file.name);
@@ -37,11 +54,28 @@ async function multipart(fields: GotenbergRequest['fields'], file: GotenbergRequ
 
 /** What Gotenberg says, by the beginning of its words where one status has several meanings. */
 const badRequests: readonly [pattern: RegExp, problem: (said: RegExpExecArray) => Problem][] = [
-  [/net::ERR_TUNNEL_CONNECTION_FAILED/, () => new Problem(fetchFailed, 'the page could not be loaded: its server cannot be reached, or it leads to where nothing is fetched from')],
-  [/net::(ERR_[A-Z_]+)/, ([, code = '']) => new Problem(fetchFailed, `the page could not be loaded: the browser says ${code}`)],
+  [
+    /net::ERR_TUNNEL_CONNECTION_FAILED/,
+    () =>
+      new Problem(
+        fetchFailed,
+        'the page could not be loaded: its server cannot be reached, or it leads to where nothing is fetched from',
+      ),
+  ],
+  [
+    /net::(ERR_[A-Z_]+)/,
+    ([, code = '']) => new Problem(fetchFailed, `the page could not be loaded: the browser says ${code}`),
+  ],
   [/password-protected/, () => new Problem(unprocessable, 'the document is locked with a password')],
   [/page ranges/, () => new Problem(unprocessable, 'pages: there are no such pages in it')],
-  [/^LibreOffice/, () => new Problem(unprocessable, 'the document cannot be converted: it is broken, or holds something that LibreOffice does not know')],
+  [
+    /^LibreOffice/,
+    () =>
+      new Problem(
+        unprocessable,
+        'the document cannot be converted: it is broken, or holds something that LibreOffice does not know',
+      ),
+  ],
   [/failed to print/, () => new Problem(unprocessable, 'the page is too large to be printed')],
 ];
 
@@ -52,8 +86,15 @@ function failure({ status, bytes }: ServiceAnswer): Problem {
     403: () => new Problem(urlRefused, 'it leads to where nothing is fetched from'),
     409: () => new Problem(fetchFailed, `the page answered with ${/\b\d{3}\b/.exec(words)?.[0] ?? 'an error'}`),
     413: () => new Problem(toolLimit, 'the document is larger than Gotenberg takes'),
-    429: () => new Problem(toolBusy, 'Gotenberg has as much to do as it takes at once; try again in 5 s', { headers: { 'retry-after': '5' } }),
-    503: () => new Problem(toolLimit, 'it took longer than one call may; a script that does not end or that asks something, or a very long document, does that'),
+    429: () =>
+      new Problem(toolBusy, 'Gotenberg has as much to do as it takes at once; try again in 5 s', {
+        headers: { 'retry-after': '5' },
+      }),
+    503: () =>
+      new Problem(
+        toolLimit,
+        'it took longer than one call may; a script that does not end or that asks something, or a very long document, does that',
+      ),
   }[status];
   return problem?.() ?? new Problem(toolFailed, `Gotenberg answered with status ${status}`);
 }

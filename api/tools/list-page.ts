@@ -4,39 +4,61 @@ import type { ListedTool } from './list.ts';
 
 const headers = {
   'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  'content-security-policy':
+    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
   'referrer-policy': 'no-referrer',
   vary: 'accept',
 };
-const style = 'body{font:1rem/1.6 system-ui,sans-serif;max-width:46rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}'
-  + 'pre{overflow:auto;padding:.8rem 1rem;border:1px solid;border-radius:.4rem}h2{margin-top:2.5rem}.off{border-left:.3rem solid;padding-left:.8rem}dt{font-weight:600}';
+const style =
+  'body{font:1rem/1.6 system-ui,sans-serif;max-width:46rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}' +
+  'pre{overflow:auto;padding:.8rem 1rem;border:1px solid;border-radius:.4rem}h2{margin-top:2.5rem}.off{border-left:.3rem solid;padding-left:.8rem}dt{font-weight:600}';
 
 export async function listPage(tools: readonly ListedTool[], baseUrl: string): Promise<Response> {
   const page = await html`<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Tools · Moorage</title>
-<style>${raw(style)}</style>
-<h1>Tools</h1>
-<p>Any HTTP client can call these, without an account or a key: GET with query parameters, or POST with JSON. Every answer tells what it cost. Agents find the same tools at <code>${baseUrl}/mcp</code>.</p>
-<ul>${tools.map((tool) => html`<li><a href="#${tool.name}">${tool.name}</a>: ${tool.title}${tool.on ? '' : ' (off here)'}</li>`)}</ul>
-${tools.map(section)}
-</html>
-`;
+    <html lang="en">
+      <meta charset="utf-8" />
+      <meta name="viewport" content="width=device-width, initial-scale=1" />
+      <title>Tools · Moorage</title>
+      <style>
+        ${raw(style)}
+      </style>
+      <h1>Tools</h1>
+      <p>
+        Any HTTP client can call these, without an account or a key: GET with query parameters, or POST with JSON. Every
+        answer tells what it cost. Agents find the same tools at <code>${baseUrl}/mcp</code>.
+      </p>
+      <ul>
+        ${tools.map((tool) => html`<li><a href="#${tool.name}">${tool.name}</a>: ${tool.title}${tool.on ? '' : ' (off here)'}</li>`)}
+      </ul>
+      ${tools.map(section)}
+    </html> `;
   return new Response(page.toString(), { headers });
 }
 
 function section(tool: ListedTool): ReturnType<typeof html> {
-  const { properties = {}, required = [] } = tool.input_schema as { properties?: Record<string, { description?: string }>; required?: string[] };
+  const { properties = {}, required = [] } = tool.input_schema as {
+    properties?: Record<string, { description?: string }>;
+    required?: string[];
+  };
   return html`<section id="${tool.name}">
-<h2>${tool.title} <small><code>${tool.name}</code></small></h2>
-<p>${tool.description}</p>
-${tool.off_because === undefined ? '' : html`<p class="off">Off here: ${tool.off_because}.</p>`}
-<pre>curl '${tool.example}'</pre>
-<dl>${Object.entries(properties).map(([name, { description = '' }]) => html`<dt><code>${name}</code>${required.includes(name) ? ' (required)' : ''}</dt><dd>${description}</dd>`)}</dl>
-<p>Price: ${tool.price_usd === 0 ? 'nothing' : `${String(tool.price_usd)} USD a call`}${tool.asks_models ? ', and what its model calls are billed' : ''}.
-${tool.artifacts.length === 0 ? '' : html`Makes a file (${tool.artifacts.join(', ')}): add <code>raw=1</code> to get its bytes.`}
-${tool.long ? 'Takes long: answers with a handle to poll, or waits with wait=60.' : ''}</p>
-</section>`;
+    <h2>
+      ${tool.title} <small><code>${tool.name}</code></small>
+    </h2>
+    <p>${tool.description}</p>
+    ${tool.off_because === undefined ? '' : html`<p class="off">Off here: ${tool.off_because}.</p>`}
+    <pre>curl '${tool.example}'</pre>
+    <dl>
+      ${Object.entries(properties).map(
+        ([name, { description = '' }]) =>
+          html`<dt><code>${name}</code>${required.includes(name) ? ' (required)' : ''}</dt>
+            <dd>${description}</dd>`,
+      )}
+    </dl>
+    <p>
+      Price:
+      ${tool.price_usd === 0 ? 'nothing' : `${String(tool.price_usd)} USD a call`}${tool.asks_models ? ', and what its model calls are billed' : ''}.
+      ${tool.artifacts.length === 0 ? '' : html`Makes a file (${tool.artifacts.join(', ')}): add <code>raw=1</code> to get its bytes.`}
+      ${tool.long ? 'Takes long: answers with a handle to poll, or waits with wait=60.' : ''}
+    </p>
+  </section>`;
 }

@@ -17,7 +17,9 @@ const entry = z.object({
   url: z.string().describe('Where it is called, by GET with query parameters or by POST with JSON'),
   example: z.string().describe('A call that works'),
   input_schema: z.record(z.string(), z.unknown()).describe('JSON Schema of its parameters'),
-  aliases: z.record(z.string(), z.string()).describe('Other names of parameters that are taken, and what they stand for'),
+  aliases: z
+    .record(z.string(), z.string())
+    .describe('Other names of parameters that are taken, and what they stand for'),
   price_usd: z.number().describe('What a call costs, beside its model calls'),
   asks_models: z.boolean().describe('Whether model calls come on top of the price, as they are billed'),
   artifacts: z.array(z.string()).describe('Media types of the file that it makes; empty when it makes none'),
@@ -36,10 +38,14 @@ export function listEndpoint(toolbox: Toolbox, baseUrl: string): Endpoint {
     tag: 'tools',
     summary: 'The tools that can be called',
     description: 'As a page for a person, as JSON for a program.',
-    output: z.object({ tools: z.array(entry), mcp: z.string().describe('The same tools by the Model Context Protocol') }),
+    output: z.object({
+      tools: z.array(entry),
+      mcp: z.string().describe('The same tools by the Model Context Protocol'),
+    }),
     outputDescription: 'The tools.',
     produces: ['application/json', html],
-    handler: async (_input, { mediaType }) => (mediaType === html ? listPage(listed.tools, baseUrl) : Promise.resolve(listed)),
+    handler: async (_input, { mediaType }) =>
+      mediaType === html ? listPage(listed.tools, baseUrl) : Promise.resolve(listed),
   });
 }
 
@@ -48,7 +54,9 @@ function listTool(tool: Tool, toolbox: Toolbox, baseUrl: string): ListedTool {
   const schema: Record<string, unknown> = z.toJSONSchema(new ToolReader(tool).shown, { io: 'input' });
   delete schema['$schema'];
   return {
-    name: tool.name, title: tool.title, description: tool.description,
+    name: tool.name,
+    title: tool.title,
+    description: tool.description,
     url: `${baseUrl}/t/${tool.name}`,
     example: exampleUrl(tool, baseUrl),
     input_schema: schema,

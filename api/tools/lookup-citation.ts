@@ -12,14 +12,28 @@ import type { ToolServices } from './services.ts';
 import { defineTool, type Tool } from './tool.ts';
 
 const input = z.strictObject({
-  doi: z.string().trim().min(1).max(300).optional().describe('DOI, like 10.1038/171737a0, also as an address of doi.org'),
-  arxiv: z.string().trim().min(1).max(100).optional().describe('arXiv id, like 1706.03762 or math/0309136, also as an address of arxiv.org'),
+  doi: z
+    .string()
+    .trim()
+    .min(1)
+    .max(300)
+    .optional()
+    .describe('DOI, like 10.1038/171737a0, also as an address of doi.org'),
+  arxiv: z
+    .string()
+    .trim()
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('arXiv id, like 1706.03762 or math/0309136, also as an address of arxiv.org'),
   query: z.string().trim().min(1).max(500).optional().describe('title, authors or other words, where no id is known'),
   count: z.int().min(1).max(10).default(5).describe('most works to answer with for a query, 1 to 10'),
 });
 
 const output = z.object({
-  citations: z.array(work.extend({ bibtex: z.string().describe('the entry for a bibliography') })).describe('works, best first; one for a doi or arxiv id'),
+  citations: z
+    .array(work.extend({ bibtex: z.string().describe('the entry for a bibliography') }))
+    .describe('works, best first; one for a doi or arxiv id'),
 });
 
 /** Where the works are looked up. */
@@ -34,7 +48,8 @@ export function lookupCitationTool({ fetcher }: ToolServices, sources: CitationS
   return defineTool({
     name: 'lookup_citation',
     title: 'Look up a citation',
-    description: 'Looks up a scholarly work at Crossref (by DOI or words) or arXiv (by id) and answers with its authors, year, venue, addresses and BibTeX. Send exactly one of doi, arxiv and query.',
+    description:
+      'Looks up a scholarly work at Crossref (by DOI or words) or arXiv (by id) and answers with its authors, year, venue, addresses and BibTeX. Send exactly one of doi, arxiv and query.',
     input,
     aliases: { q: 'query', title: 'query', arxiv_id: 'arxiv', limit: 'count' },
     output,
@@ -42,7 +57,15 @@ export function lookupCitationTool({ fetcher }: ToolServices, sources: CitationS
     price: '0.0002',
     openWorld: true,
     run: async ({ doi, arxiv, query, count }, { signal }) => {
-      if ([doi, arxiv, query].filter((one) => one !== undefined).length !== 1) throw invalid([{ in: 'query', field: 'doi', message: 'exactly one of doi, arxiv and query is needed', mend: 'send one of them and leave the others out' }]);
+      if ([doi, arxiv, query].filter((one) => one !== undefined).length !== 1)
+        throw invalid([
+          {
+            in: 'query',
+            field: 'doi',
+            message: 'exactly one of doi, arxiv and query is needed',
+            mend: 'send one of them and leave the others out',
+          },
+        ]);
       const crossref: Source = { fetcher, base: sources.crossref, signal };
       const archive: Source = { fetcher, base: sources.arxiv, signal };
       const works = await find(crossref, archive, { doi, arxiv, query, count });
@@ -63,19 +86,30 @@ async function find(crossref: Source, archive: Source, { doi, arxiv, query, coun
   const id = doi === undefined ? arxivId(arxiv ?? '') : doiOf(doi);
   // arXiv registers its DOIs elsewhere; Crossref does not know them.
   const archived = doi === undefined ? id : arxivIdIn(id);
-  const works = archived === undefined ? await crossrefWorks(crossref, { doi: id }) : await arxivWorks(archive, archived);
-  if (works.length === 0) throw new Problem(unprocessable, `${archived === undefined ? 'Crossref' : 'arXiv'} knows no work ${id}`);
+  const works =
+    archived === undefined ? await crossrefWorks(crossref, { doi: id }) : await arxivWorks(archive, archived);
+  if (works.length === 0)
+    throw new Problem(unprocessable, `${archived === undefined ? 'Crossref' : 'arXiv'} knows no work ${id}`);
   return works;
 }
 
 function doiOf(text: string): string {
   const doi = doiIn(text);
-  if (doi === undefined) throw invalid([{ in: 'query', field: 'doi', message: 'is not a DOI', mend: 'send a DOI like 10.1038/171737a0' }]);
+  if (doi === undefined)
+    throw invalid([{ in: 'query', field: 'doi', message: 'is not a DOI', mend: 'send a DOI like 10.1038/171737a0' }]);
   return doi;
 }
 
 function arxivId(text: string): string {
   const id = arxivIdIn(text);
-  if (id === undefined) throw invalid([{ in: 'query', field: 'arxiv', message: 'is not an arXiv id', mend: 'send an id like 1706.03762 or math/0309136' }]);
+  if (id === undefined)
+    throw invalid([
+      {
+        in: 'query',
+        field: 'arxiv',
+        message: 'is not an arXiv id',
+        mend: 'send an id like 1706.03762 or math/0309136',
+      },
+    ]);
   return id;
 }

@@ -11,21 +11,42 @@ export function makeChartTool({ workers }: ToolServices): Tool {
   return defineTool({
     name: 'make_chart',
     title: 'Make a chart',
-    description: 'Draws a chart from a Vega-Lite specification (Vega too, when $schema says so) as SVG or PNG. The data stands in the specification (data.values); addresses of data, images and maps are not read.',
+    description:
+      'Draws a chart from a Vega-Lite specification (Vega too, when $schema says so) as SVG or PNG. The data stands in the specification (data.values); addresses of data, images and maps are not read.',
     input: z.strictObject({
-      spec: jsonField(z.record(z.string(), z.unknown(), { error: 'must be a Vega-Lite specification: a JSON object' })).describe('The Vega-Lite specification with its data, as JSON or as JSON text'),
+      spec: jsonField(
+        z.record(z.string(), z.unknown(), { error: 'must be a Vega-Lite specification: a JSON object' }),
+      ).describe('The Vega-Lite specification with its data, as JSON or as JSON text'),
       format: z.enum(['svg', 'png']).default('png').describe('png (default) or svg'),
       scale: scaleField,
     }),
     aliases: { vega: 'spec', vega_lite: 'spec', specification: 'spec', chart: 'spec', type: 'format' },
-    output: z.object({ ...pictureFields, language: z.enum(['vega-lite', 'vega']).describe('What the specification was read as') }),
-    example: { spec: { data: { values: [{ month: 'Jan', sales: 28 }, { month: 'Feb', sales: 55 }, { month: 'Mar', sales: 43 }] }, mark: 'bar', encoding: { x: { field: 'month', type: 'ordinal', sort: null }, y: { field: 'sales', type: 'quantitative' } } } },
+    output: z.object({
+      ...pictureFields,
+      language: z.enum(['vega-lite', 'vega']).describe('What the specification was read as'),
+    }),
+    example: {
+      spec: {
+        data: {
+          values: [
+            { month: 'Jan', sales: 28 },
+            { month: 'Feb', sales: 55 },
+            { month: 'Mar', sales: 43 },
+          ],
+        },
+        mark: 'bar',
+        encoding: { x: { field: 'month', type: 'ordinal', sort: null }, y: { field: 'sales', type: 'quantitative' } },
+      },
+    },
     price: '0.0001',
     artifacts: ['image/png', 'image/svg+xml'],
     openWorld: false,
     async run({ spec, format, scale }, { signal }) {
-      const language: 'vega' | 'vega-lite' = typeof spec['$schema'] === 'string' && /\/schema\/vega\/v\d/.test(spec['$schema']) ? 'vega' : 'vega-lite';
-      const made = picture.parse(await workers.run({ module, input: { spec, language, format, scale }, timeoutMs: 10_000, signal }));
+      const language: 'vega' | 'vega-lite' =
+        typeof spec['$schema'] === 'string' && /\/schema\/vega\/v\d/.test(spec['$schema']) ? 'vega' : 'vega-lite';
+      const made = picture.parse(
+        await workers.run({ module, input: { spec, language, format, scale }, timeoutMs: 10_000, signal }),
+      );
       const { width, height, warnings } = made;
       return { result: { format, width, height, warnings, language }, artifact: artifactOf(made, 'chart') };
     },

@@ -12,13 +12,24 @@ const keyedLimits: MemoryLimits = { entries: 1_000, bytes: 4 * 1024 * 1024, ttlM
 const anonymousLimits: MemoryLimits = { entries: 100, bytes: 256 * 1024, ttlMs: 24 * 3_600_000 };
 
 /** PostgreSQL has no character 0, and half of a surrogate pair would come back as something else. */
-const text = (most: number): z.ZodString => z.string().max(most).regex(/^[^\0]*$/u, 'must not hold the character U+0000')
-  .refine((value) => value.isWellFormed(), 'must not hold half of a surrogate pair');
+const text = (most: number): z.ZodString =>
+  z
+    .string()
+    .max(most)
+    .regex(/^[^\0]*$/u, 'must not hold the character U+0000')
+    .refine((value) => value.isWellFormed(), 'must not hold half of a surrogate pair');
 
 const input = z.strictObject({
-  action: z.enum(['set', 'get', 'list', 'delete']).describe('set stores value under key, get reads it, list tells the keys, delete removes one'),
-  key: text(200).min(1).optional().describe('Name of the value, 1 to 200 characters; for list the beginning of the keys to tell'),
-  value: text(32_000).optional().describe('What to store, text of up to 32 000 characters; put JSON into text yourself'),
+  action: z
+    .enum(['set', 'get', 'list', 'delete'])
+    .describe('set stores value under key, get reads it, list tells the keys, delete removes one'),
+  key: text(200)
+    .min(1)
+    .optional()
+    .describe('Name of the value, 1 to 200 characters; for list the beginning of the keys to tell'),
+  value: text(32_000)
+    .optional()
+    .describe('What to store, text of up to 32 000 characters; put JSON into text yourself'),
 });
 
 const output = z.object({
@@ -28,12 +39,17 @@ const output = z.object({
   value: z.string().nullable().describe('get: the value; null when there is none'),
   updated_at: z.string().nullable().describe('get: when it was set'),
   expires_at: z.string().nullable().describe('set and get: when it will be forgotten; null for never'),
-  keys: z.array(z.object({
-    key: z.string().describe('The key'),
-    bytes: z.int().describe('Length of its value in UTF-8'),
-    updated_at: z.string().describe('When it was set'),
-    expires_at: z.string().nullable().describe('When it will be forgotten; null for never'),
-  })).nullable().describe('list: the keys in order'),
+  keys: z
+    .array(
+      z.object({
+        key: z.string().describe('The key'),
+        bytes: z.int().describe('Length of its value in UTF-8'),
+        updated_at: z.string().describe('When it was set'),
+        expires_at: z.string().nullable().describe('When it will be forgotten; null for never'),
+      }),
+    )
+    .nullable()
+    .describe('list: the keys in order'),
 });
 type Answer = z.input<typeof output>;
 
@@ -41,9 +57,18 @@ export function memoryTool(services: ToolServices): Tool {
   return defineTool({
     name: 'memory',
     title: 'Memory',
-    description: 'Keeps texts by key for later calls. With an API key they are yours on every machine and last until deleted; the session name `s` then divides them into spaces. Without one, give a session name `s`: they are kept for 24 hours for calls from the same network with the same name, so put nothing secret there.',
+    description:
+      'Keeps texts by key for later calls. With an API key they are yours on every machine and last until deleted; the session name `s` then divides them into spaces. Without one, give a session name `s`: they are kept for 24 hours for calls from the same network with the same name, so put nothing secret there.',
     input,
-    aliases: { op: 'action', operation: 'action', name: 'key', prefix: 'key', data: 'value', content: 'value', text: 'value' },
+    aliases: {
+      op: 'action',
+      operation: 'action',
+      name: 'key',
+      prefix: 'key',
+      data: 'value',
+      content: 'value',
+      text: 'value',
+    },
     output,
     example: { action: 'list' },
     price: '0',
@@ -51,9 +76,16 @@ export function memoryTool(services: ToolServices): Tool {
     writes: true,
     async run(given, context) {
       const space = spaceOf(context);
-      const key = given.action === 'list' ? given.key ?? '' : required(given.key, 'key', 'send the name of the value');
+      const key =
+        given.action === 'list' ? (given.key ?? '') : required(given.key, 'key', 'send the name of the value');
       const store = new MemoryStore(services.database());
-      const done = await actions[given.action]({ store, space, key, value: given.value, limits: context.keyed ? keyedLimits : anonymousLimits });
+      const done = await actions[given.action]({
+        store,
+        space,
+        key,
+        value: given.value,
+        limits: context.keyed ? keyedLimits : anonymousLimits,
+      });
       return { result: { ...nothing, action: given.action, key: given.key ?? null, ...done } };
     },
   });
@@ -73,7 +105,12 @@ const actions: Readonly<Record<z.output<typeof input>['action'], (deed: Deed) =>
   async set({ store, space, key, value, limits }) {
     const stored = await store.set(space, key, required(value, 'value', 'send the text to store'), limits);
     if (!stored.stored) throw tooMuch(limits);
-    return { expires_at: stored.expires_at === undefined || stored.expires_at === null ? null : new Date(stored.expires_at).toISOString() };
+    return {
+      expires_at:
+        stored.expires_at === undefined || stored.expires_at === null
+          ? null
+          : new Date(stored.expires_at).toISOString(),
+    };
   },
   async get({ store, space, key }) {
     const found = await store.get(space, key);
@@ -85,7 +122,11 @@ const actions: Readonly<Record<z.output<typeof input>['action'], (deed: Deed) =>
 
 function spaceOf({ owner, keyed, session }: ToolContext): Space {
   if (!keyed && session === undefined) {
-    throw refuse('s', 'is missing: without an API key, memory is kept only under a session name', 'send s=<any name>, the same in each call; or send your key as Authorization: Bearer sk-…');
+    throw refuse(
+      's',
+      'is missing: without an API key, memory is kept only under a session name',
+      'send s=<any name>, the same in each call; or send your key as Authorization: Bearer sk-…',
+    );
   }
   // Whoever has a key never shares a space with someone without.
   return { owner: `${keyed ? 'key' : 'address'}:${owner}`, session: session ?? '' };
@@ -101,5 +142,9 @@ function refuse(field: string, message: string, mend: string): Problem {
 }
 
 function tooMuch({ entries, bytes }: MemoryLimits): Problem {
-  return new Problem(toolLimit, `this would be more than ${entries} entries or ${bytes / 1024} KB in all; delete some first`, { members: { limit: 'memory-entries', limit_entries: entries, limit_bytes: bytes } });
+  return new Problem(
+    toolLimit,
+    `this would be more than ${entries} entries or ${bytes / 1024} KB in all; delete some first`,
+    { members: { limit: 'memory-entries', limit_entries: entries, limit_bytes: bytes } },
+  );
 }

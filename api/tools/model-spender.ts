@@ -66,13 +66,26 @@ export class ModelSpender implements Spender {
     const { booked } = called;
     this.#remember([booked], booked.quota);
     const { text, finishReason, tokensIn, tokensOut } = answerOf(services, question, called);
-    return { model: model.id, text, finishReason, latencyMs: booked.latencyMs, tokensIn, tokensOut, cost: booked.cost, costSource: booked.source === 'none' ? 'pending' : booked.source };
+    return {
+      model: model.id,
+      text,
+      finishReason,
+      latencyMs: booked.latencyMs,
+      tokensIn,
+      tokensOut,
+      cost: booked.cost,
+      costSource: booked.source === 'none' ? 'pending' : booked.source,
+    };
   }
 
   async compare(prompt: Comparing): Promise<z.output<typeof comparisonResult>> {
     const { catalog, payer } = this.#options;
     const services = this.#options.services();
-    const { result, booked, quota } = await compareModels(services, chooseModels(prompt.models, payer, catalog), this.#question(prompt));
+    const { result, booked, quota } = await compareModels(
+      services,
+      chooseModels(prompt.models, payer, catalog),
+      this.#question(prompt),
+    );
     this.#remember(booked, quota);
     return result;
   }
@@ -92,9 +105,20 @@ export class ModelSpender implements Spender {
   }
 
   #question({ prompt, system, maxTokens, signal }: Omit<Prompt, 'model'>): Omit<Question, 'model'> {
-    const { tool, payer, announce, maxTokens: { usual, most } } = this.#options;
+    const {
+      tool,
+      payer,
+      announce,
+      maxTokens: { usual, most },
+    } = this.#options;
     return {
-      kind: 'tool', tool, payer, prompt, system, maxTokens: Math.min(maxTokens ?? usual, most), signal: signal ?? this.#options.signal,
+      kind: 'tool',
+      tool,
+      payer,
+      prompt,
+      system,
+      maxTokens: Math.min(maxTokens ?? usual, most),
+      signal: signal ?? this.#options.signal,
       ...(announce === undefined ? {} : { announce }),
     };
   }

@@ -8,18 +8,32 @@ import { defineTool, type Tool } from './tool.ts';
 
 const input = z.strictObject({
   url: urlField('where the image is'),
-  language: z.string().trim().toLowerCase().max(40).default('eng').describe(`language of the text; here: ${ocrLanguages.map(({ code, name }) => `${code} (${name})`).join(', ')}`),
+  language: z
+    .string()
+    .trim()
+    .toLowerCase()
+    .max(40)
+    .default('eng')
+    .describe(`language of the text; here: ${ocrLanguages.map(({ code, name }) => `${code} (${name})`).join(', ')}`),
 });
 
 const recognised = z.object({
   text: z.string().describe('the text, line by line; empty where none was seen'),
   confidence: z.number().describe('how sure it is, 0 to 100'),
-  lines: z.array(z.object({ text: z.string(), confidence: z.number(), x: z.int(), y: z.int(), width: z.int(), height: z.int() })).describe('each line with its place in pixels of the image, at most 1000'),
+  lines: z
+    .array(
+      z.object({ text: z.string(), confidence: z.number(), x: z.int(), y: z.int(), width: z.int(), height: z.int() }),
+    )
+    .describe('each line with its place in pixels of the image, at most 1000'),
   width: z.int().describe('width of the image that was read, in pixels'),
   height: z.int().describe('height of it'),
 });
 
-const output = z.object({ url: z.string().describe('where it was in the end, after redirects'), language: z.string().describe('language that was read'), ...recognised.shape });
+const output = z.object({
+  url: z.string().describe('where it was in the end, after redirects'),
+  language: z.string().describe('language that was read'),
+  ...recognised.shape,
+});
 
 export function ocrImageTool(services: ToolServices): Tool {
   return defineTool({
@@ -35,10 +49,26 @@ export function ocrImageTool(services: ToolServices): Tool {
     limitMs: 90_000,
     run: async ({ url, language }, { signal }) => {
       const known = ocrLanguages.find(({ code, names }) => code === language || names.includes(language));
-      if (known === undefined) throw invalid([{ in: 'query', field: 'language', message: 'is not among the languages here', mend: `send one of: ${ocrLanguages.map(({ code }) => code).join(', ')}` }]);
+      if (known === undefined)
+        throw invalid([
+          {
+            in: 'query',
+            field: 'language',
+            message: 'is not among the languages here',
+            mend: `send one of: ${ocrLanguages.map(({ code }) => code).join(', ')}`,
+          },
+        ]);
       const file = await services.fetcher.get({ url, maxBytes: 15_000_000, headers: { accept: 'image/*' }, signal });
       const task: OcrTask = { bytes: file.bytes, language: known.code };
-      const read = recognised.parse(await services.workers.run({ module: new URL('ocr-image/ocr-worker.ts', import.meta.url), input: task, timeoutMs: 60_000, memoryMb: 512, signal }));
+      const read = recognised.parse(
+        await services.workers.run({
+          module: new URL('ocr-image/ocr-worker.ts', import.meta.url),
+          input: task,
+          timeoutMs: 60_000,
+          memoryMb: 512,
+          signal,
+        }),
+      );
       return { result: { url: file.url, language: known.code, ...read } };
     },
   });

@@ -18,11 +18,18 @@ interface PayersOptions {
 export type PayerFor = (context: Pick<RequestContext, 'headers' | 'caller'>) => Promise<Payer>;
 
 /** As the settings of models say. */
-export function payersOf(settings: Pick<ModelSettings, 'router' | 'freeQuota' | 'dailyCap'>, services: PayersOptions['services']): PayerFor {
+export function payersOf(
+  settings: Pick<ModelSettings, 'router' | 'freeQuota' | 'dailyCap'>,
+  services: PayersOptions['services'],
+): PayerFor {
   return payers({ limits: limitsOf(settings), routerSet: settings.router !== undefined, services });
 }
 
-export function limitsOf({ router, freeQuota, dailyCap }: Pick<ModelSettings, 'router' | 'freeQuota' | 'dailyCap'>): Limits {
+export function limitsOf({
+  router,
+  freeQuota,
+  dailyCap,
+}: Pick<ModelSettings, 'router' | 'freeQuota' | 'dailyCap'>): Limits {
   return { router: router?.kind ?? 'none', freeQuota, dailyCap };
 }
 
@@ -30,7 +37,11 @@ export function limitsOf({ router, freeQuota, dailyCap }: Pick<ModelSettings, 'r
 function payers({ limits, routerSet, services }: PayersOptions): PayerFor {
   return async (context) => {
     if (context.headers.get('authorization') === null) return anonymousPayer(context.caller().hash, limits);
-    if (!routerSet) throw new Problem(modelsUnconfigured, 'your key cannot be checked, since no model router is set up here: leave the Authorization header out to go on with the free quota, or have whoever runs this installation set MOORAGE_ROUTER_URL');
+    if (!routerSet)
+      throw new Problem(
+        modelsUnconfigured,
+        'your key cannot be checked, since no model router is set up here: leave the Authorization header out to go on with the free quota, or have whoever runs this installation set MOORAGE_ROUTER_URL',
+      );
     const { keys, limits: known } = services();
     return identifyPayer(context, keys, known);
   };

@@ -16,7 +16,10 @@ export function refuseRaw({ name, artifacts }: Tool): void {
   });
 }
 
-/** What keeps a browser from running or guessing at a file of strangers. `X-Content-Type-Options: nosniff` comes with every answer. */
+/**
+ * What keeps a browser from running or guessing at a file of strangers. `X-Content-Type-Options: nosniff` comes with
+ * every answer.
+ */
 function fileHeaders({ bytes, mediaType, fileName }: Artifact): Record<string, string> {
   const name = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(fileName) ? fileName : 'file';
   return {
@@ -24,7 +27,12 @@ function fileHeaders({ bytes, mediaType, fileName }: Artifact): Record<string, s
     'content-length': String(bytes.length),
     'content-disposition': `${shown.test(mediaType) ? 'inline' : 'attachment'}; filename="${name}"`,
     // An SVG opened from here is a document of this origin: it may run nothing and fetch nothing.
-    ...(mediaType === 'application/pdf' ? {} : { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; sandbox" }),
+    ...(mediaType === 'application/pdf'
+      ? {}
+      : {
+          'content-security-policy':
+            "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; sandbox",
+        }),
   };
 }
 
@@ -34,5 +42,8 @@ export function rawResponse(artifact: Artifact, headers: Readonly<Record<string,
 
 /** Where there is no envelope to say what the call cost. */
 export function costHeaders({ known, source }: Cost): Record<string, string> {
-  return { 'x-cost-source': source, ...(source === 'pending' && known === zero ? {} : { 'x-cost-usd': formatMoney(known) }) };
+  return {
+    'x-cost-source': source,
+    ...(source === 'pending' && known === zero ? {} : { 'x-cost-usd': formatMoney(known) }),
+  };
 }

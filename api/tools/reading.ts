@@ -1,4 +1,5 @@
-// Reads what a caller sent to a tool: aliases, text turned into types, the options that every tool takes, all faults named at once.
+// Reads what a caller sent to a tool: aliases, text turned into types, the options that every tool takes, all faults
+// named at once.
 import { z } from 'zod';
 import type { FieldError } from '../../lib/problem.ts';
 import { invalid, readInput } from '../validation.ts';
@@ -9,13 +10,27 @@ import type { Tool } from './tool.ts';
 export type Part = 'query' | 'body';
 
 const commonFields = {
-  s: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'is not 1 to 64 letters, digits, ".", "_" or "-"').optional()
-    .describe('Session name of your choice, to group calls and to keep memory apart: 1 to 64 letters, digits, ".", "_" or "-"'),
+  s: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'is not 1 to 64 letters, digits, ".", "_" or "-"')
+    .optional()
+    .describe(
+      'Session name of your choice, to group calls and to keep memory apart: 1 to 64 letters, digits, ".", "_" or "-"',
+    ),
   raw: z.boolean().optional().describe('1: answer with the bytes of the file that the tool makes, instead of JSON'),
 };
 const longFields = {
-  wait: z.int().min(0).max(60).optional().describe('Seconds to wait for the result, 0 to 60; 0 when left out: a handle to poll is answered at once'),
-  job: z.string().regex(/^[A-Za-z0-9_-]{8,64}$/, 'is not the id of a job').optional().describe('Id of a job that was started before: answers how it stands, or its result'),
+  wait: z
+    .int()
+    .min(0)
+    .max(60)
+    .optional()
+    .describe('Seconds to wait for the result, 0 to 60; 0 when left out: a handle to poll is answered at once'),
+  job: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{8,64}$/, 'is not the id of a job')
+    .optional()
+    .describe('Id of a job that was started before: answers how it stands, or its result'),
 };
 const optionFields = { ...commonFields, ...longFields };
 const optionNames: ReadonlySet<string> = new Set(Object.keys(optionFields));
@@ -43,7 +58,9 @@ export class ToolReader {
   constructor(tool: Tool) {
     this.#tool = tool;
     const own = tool.long === true ? optionFields : commonFields;
-    const clash = [...Object.keys(tool.input.shape), ...Object.keys(tool.aliases)].find((name) => optionNames.has(name));
+    const clash = [...Object.keys(tool.input.shape), ...Object.keys(tool.aliases)].find((name) =>
+      optionNames.has(name),
+    );
     if (clash !== undefined) throw new TypeError(`${tool.name}: the field ${clash} is an option of every tool`);
     this.options = z.strictObject(own);
     this.#fields = z.strictObject({ ...tool.input.shape, ...own }).describe(`fields of ${tool.name}`);
@@ -61,10 +78,18 @@ export class ToolReader {
     return { options: taken, input: schema === this.#fields ? this.#refined(part, typed, input) : {} };
   }
 
-  /** A body, and options that may stand in the query beside it; those in the body come first. @throws Problem (invalid-request) */
+  /**
+   * A body, and options that may stand in the query beside it; those in the body come first. @throws Problem
+   * (invalid-request)
+   */
   readBoth(query: Readonly<Record<string, string | string[]>>, body: unknown): Reading {
     const beside = readPart('query', this.options, coerceQuery(this.options, query));
-    const { options, input } = this.read('body', isFields(body) && body['job'] === undefined && beside['job'] !== undefined ? { ...body, job: beside['job'] } : body);
+    const { options, input } = this.read(
+      'body',
+      isFields(body) && body['job'] === undefined && beside['job'] !== undefined
+        ? { ...body, job: beside['job'] }
+        : body,
+    );
     return { options: { ...beside, ...options }, input };
   }
 
@@ -82,7 +107,13 @@ export class ToolReader {
     const entries = Object.entries(given).map(([name, value]): [string, unknown] => {
       const field = Object.hasOwn(aliases, name) ? (aliases[name] ?? name) : name;
       const other = named.get(field);
-      if (other !== undefined) errors.push({ in: part, field: name, message: `says the same as ${other}, which is given too`, mend: `send ${field} alone` });
+      if (other !== undefined)
+        errors.push({
+          in: part,
+          field: name,
+          message: `says the same as ${other}, which is given too`,
+          mend: `send ${field} alone`,
+        });
       named.set(field, name);
       return [field, value];
     });
@@ -92,7 +123,8 @@ export class ToolReader {
 }
 
 function readPart(part: Part, schema: z.ZodObject, given: unknown): Record<string, unknown> {
-  if (part === 'query') return readInput({ query: schema }, { params: {}, query: given as Record<string, string>, body: undefined }).query;
+  if (part === 'query')
+    return readInput({ query: schema }, { params: {}, query: given as Record<string, string>, body: undefined }).query;
   return readInput({ body: schema }, { params: {}, query: {}, body: given }).body;
 }
 

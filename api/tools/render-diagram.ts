@@ -5,7 +5,10 @@ import type { ToolServices } from './services.ts';
 import { artifactOf, formatField, picture, pictureFields, scaleField } from './svg/picture.ts';
 import { defineTool, type Tool } from './tool.ts';
 
-/** D2 is 22 MB of WebAssembly of which a drawing runs little: started quickly it takes a third of the time, in half the memory. */
+/**
+ * D2 is 22 MB of WebAssembly of which a drawing runs little: started quickly it takes a third of the time, in half the
+ * memory.
+ */
 const workers = {
   graphviz: { module: new URL('render-diagram/graphviz.ts', import.meta.url), memoryMb: 256 },
   d2: { module: new URL('render-diagram/d2.ts', import.meta.url), memoryMb: 640, quickStart: true },
@@ -18,23 +21,52 @@ export function renderDiagramTool(services: ToolServices): Tool {
   return defineTool({
     name: 'render_diagram',
     title: 'Render a diagram',
-    description: 'Draws a diagram from text in Graphviz (DOT), D2 or Mermaid (flowchart, sequence, class, state, ER, xychart) as SVG or PNG. A fault in the text is told with its line. Nothing outside the text is read: no images, no files.',
+    description:
+      'Draws a diagram from text in Graphviz (DOT), D2 or Mermaid (flowchart, sequence, class, state, ER, xychart) as SVG or PNG. A fault in the text is told with its line. Nothing outside the text is read: no images, no files.',
     input: z.strictObject({
       source: z.string().min(1).max(100_000).describe('The text of the diagram'),
-      kind: z.enum(['graphviz', 'dot', 'd2', 'mermaid']).optional().describe('Language of the text; seen from its beginning when left out'),
+      kind: z
+        .enum(['graphviz', 'dot', 'd2', 'mermaid'])
+        .optional()
+        .describe('Language of the text; seen from its beginning when left out'),
       format: formatField,
-      layout: z.enum(layouts).optional().describe('How it is laid out: dot (default), neato, fdp, sfdp, circo, twopi, osage, patchwork for Graphviz; dagre (default), elk for D2'),
+      layout: z
+        .enum(layouts)
+        .optional()
+        .describe(
+          'How it is laid out: dot (default), neato, fdp, sfdp, circo, twopi, osage, patchwork for Graphviz; dagre (default), elk for D2',
+        ),
       scale: scaleField,
     }),
-    aliases: { engine: 'kind', type: 'kind', lang: 'kind', language: 'kind', code: 'source', diagram: 'source', text: 'source', dot: 'source', output: 'format' },
-    output: z.object({ kind: z.enum(['graphviz', 'd2', 'mermaid']).describe('The language as which the text was read'), ...pictureFields }),
+    aliases: {
+      engine: 'kind',
+      type: 'kind',
+      lang: 'kind',
+      language: 'kind',
+      code: 'source',
+      diagram: 'source',
+      text: 'source',
+      dot: 'source',
+      output: 'format',
+    },
+    output: z.object({
+      kind: z.enum(['graphviz', 'd2', 'mermaid']).describe('The language as which the text was read'),
+      ...pictureFields,
+    }),
     example: { source: 'digraph { rankdir=LR; Question -> Search -> Answer }', kind: 'graphviz', format: 'svg' },
     price: '0.0001',
     artifacts: ['image/svg+xml', 'image/png'],
     openWorld: false,
     async run({ source, kind: named, format, layout, scale }, { signal }) {
       const kind = languageOf(source, named);
-      const made = picture.parse(await services.workers.run({ ...workers[kind], input: { source, layout, format, scale }, timeoutMs: 15_000, signal }));
+      const made = picture.parse(
+        await services.workers.run({
+          ...workers[kind],
+          input: { source, layout, format, scale },
+          timeoutMs: 15_000,
+          signal,
+        }),
+      );
       const { width, height, warnings } = made;
       return { result: { kind, format, width, height, warnings }, artifact: artifactOf(made, 'diagram') };
     },

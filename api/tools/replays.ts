@@ -45,10 +45,18 @@ export class Replays {
     return idempotencyKey(headers) !== undefined && job === undefined;
   }
 
-  /** @returns the answer, and whether it is one from before. @throws Problem (idempotency-in-flight, idempotency-mismatch) and what `run` throws */
+  /**
+   * @returns the answer, and whether it is one from before. @throws Problem (idempotency-in-flight,
+   * idempotency-mismatch) and what `run` throws
+   */
   async once(
     context: Pick<RequestContext, 'headers' | 'signal'>,
-    { tool: { name }, reading, payer, fileWanted }: { readonly tool: Tool; readonly reading: Reading; readonly payer: Payer; readonly fileWanted: boolean },
+    {
+      tool: { name },
+      reading,
+      payer,
+      fileWanted,
+    }: { readonly tool: Tool; readonly reading: Reading; readonly payer: Payer; readonly fileWanted: boolean },
     run: (signal: AbortSignal) => Promise<Kept>,
   ): Promise<{ value: Kept; replayed: boolean }> {
     const { database, leaseMs, most = { answers: 200, bytes: 16 * 1_048_576 } } = this.#options;
@@ -63,8 +71,11 @@ export class Replays {
   async file({ file }: Kept): Promise<Artifact> {
     const artifact = file === undefined ? undefined : await this.#options.artifacts.get(file);
     if (artifact !== undefined) return artifact;
-    throw new Problem(unknownFile, file === undefined
-      ? 'this call was answered before, and its file was too large to be kept; send it with a new Idempotency-Key to have it made anew, which is charged'
-      : 'this call was answered before, and its file is no longer kept; send it with a new Idempotency-Key to have it made anew, which is charged');
+    throw new Problem(
+      unknownFile,
+      file === undefined
+        ? 'this call was answered before, and its file was too large to be kept; send it with a new Idempotency-Key to have it made anew, which is charged'
+        : 'this call was answered before, and its file is no longer kept; send it with a new Idempotency-Key to have it made anew, which is charged',
+    );
   }
 }

@@ -1,4 +1,5 @@
-// Runs a call of a tool: a place, the money, the time limit, the answer checked. The one way for /t, /mcp and whoever else.
+// Runs a call of a tool: a place, the money, the time limit, the answer checked. The one way for /t, /mcp and whoever
+// else.
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
@@ -22,7 +23,10 @@ export interface CountingSpender extends Spender {
 export interface RunnerOptions {
   /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there are no books */
   readonly bookings: () => Bookings;
-  readonly spenderFor: (payer: Payer, call: Pick<ToolCall, 'announce'> & { readonly tool: string; readonly signal: AbortSignal }) => CountingSpender;
+  readonly spenderFor: (
+    payer: Payer,
+    call: Pick<ToolCall, 'announce'> & { readonly tool: string; readonly signal: AbortSignal },
+  ) => CountingSpender;
   readonly gate: Gate;
   readonly metrics: ToolMetrics;
 }
@@ -71,11 +75,16 @@ export class Runner {
     this.#options = options;
   }
 
-  /** @throws Problem: of the tool, or too-many-calls, tool-busy, tool-limit, quota-exhausted, ledger-unconfigured ... A call that fails is not charged for. */
+  /**
+   * @throws Problem: of the tool, or too-many-calls, tool-busy, tool-limit, quota-exhausted, ledger-unconfigured ... A
+   * call that fails is not charged for.
+   */
   async run(call: ToolCall): Promise<Ran> {
     const { tool, via } = call;
     const since = performance.now();
-    const ended = (outcome: string): void => { this.#options.metrics.called(tool.name, via, outcome, (performance.now() - since) / 1000); };
+    const ended = (outcome: string): void => {
+      this.#options.metrics.called(tool.name, via, outcome, (performance.now() - since) / 1000);
+    };
     try {
       const ran = await this.#booked(call, since);
       ended('answered');
@@ -91,15 +100,25 @@ export class Runner {
     const { tool, payer } = call;
     const tariff = parseMoney(tool.price);
     const leave = this.#options.gate.enter(payer.owner);
-    const held = await this.#hold(call, tariff).catch((error: unknown) => { leave(); throw error; });
+    const held = await this.#hold(call, tariff).catch((error: unknown) => {
+      leave();
+      throw error;
+    });
     const work = new Work(call, this.#options.spenderFor);
     try {
       const { result, artifact } = await work.done(leave);
       const checked = tool.output.parse(result);
-      if (call.fileWanted === true && artifact === undefined) throw new Problem(noArtifact, `${tool.name} made no file in this call; leave raw out to get its answer`);
+      if (call.fileWanted === true && artifact === undefined)
+        throw new Problem(noArtifact, `${tool.name} made no file in this call; leave raw out to get its answer`);
       const latencyMs = Math.round(performance.now() - since);
       const quota = await this.#settle(call, held, tariff, latencyMs);
-      return { result: checked, artifact, latencyMs, cost: costOf(tariff, work.spent), quota: quota ?? work.spent.quota };
+      return {
+        result: checked,
+        artifact,
+        latencyMs,
+        cost: costOf(tariff, work.spent),
+        quota: quota ?? work.spent.quota,
+      };
     } catch (error) {
       if (held !== undefined) await this.#options.bookings().void(held);
       throw error instanceof Problem ? withCost(error, work.spent) : error;
@@ -112,13 +131,26 @@ export class Runner {
     const id = randomUUID();
     await announce?.(id);
     return bookings.hold({
-      id, payer, most: tariff, ttlMs: limitOf(tool) + 60_000, credit: { account: toolAccount(tool.name), limit: null },
+      id,
+      payer,
+      most: tariff,
+      ttlMs: limitOf(tool) + 60_000,
+      credit: { account: toolAccount(tool.name), limit: null },
     });
   }
 
-  async #settle({ tool, payer }: ToolCall, held: Held | undefined, tariff: Money, latencyMs: number): Promise<Quota | undefined> {
+  async #settle(
+    { tool, payer }: ToolCall,
+    held: Held | undefined,
+    tariff: Money,
+    latencyMs: number,
+  ): Promise<Quota | undefined> {
     if (held === undefined) return undefined;
-    return this.#options.bookings().settle(held, { cost: tariff, source: 'tariff', usage: { kind: 'tool', tool: tool.name, caller: payer.owner, latencyMs } });
+    return this.#options.bookings().settle(held, {
+      cost: tariff,
+      source: 'tariff',
+      usage: { kind: 'tool', tool: tool.name, caller: payer.owner, latencyMs },
+    });
   }
 }
 
@@ -145,7 +177,9 @@ class Work {
     const limit = limitOf(tool);
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
-      const problem = new Problem(toolLimit, `${tool.name} did not finish within ${limit / 1000} s, and was ended`, { members: { limit_ms: limit } });
+      const problem = new Problem(toolLimit, `${tool.name} did not finish within ${limit / 1000} s, and was ended`, {
+        members: { limit_ms: limit },
+      });
       late.reject(problem);
       this.#over.abort(problem);
     }, limit);
@@ -155,7 +189,10 @@ class Work {
       return await Promise.race([working, late.promise]);
     } catch (error) {
       if (error instanceof Problem || this.#signal?.aborted !== true) throw error;
-      throw new Problem(toolBusy, 'the call was ended before it was done; try again', { headers: { 'retry-after': '1' }, cause: error });
+      throw new Problem(toolBusy, 'the call was ended before it was done; try again', {
+        headers: { 'retry-after': '1' },
+        cause: error,
+      });
     } finally {
       clearTimeout(timer);
     }
@@ -165,13 +202,24 @@ class Work {
   #context(): ToolContext {
     const { tool, id, session, payer, log, report } = this.#call;
     const signal = (): AbortSignal => (this.#signal ??= AbortSignal.any([this.#call.signal(), this.#over.signal]));
-    const models = (): CountingSpender => (this.#spender ??= this.#spenderFor(payer, { tool: tool.name, signal: signal(), ...(this.#call.announce === undefined ? {} : { announce: this.#call.announce }) }));
+    const models = (): CountingSpender =>
+      (this.#spender ??= this.#spenderFor(payer, {
+        tool: tool.name,
+        signal: signal(),
+        ...(this.#call.announce === undefined ? {} : { announce: this.#call.announce }),
+      }));
     return {
-      id, session, log,
+      id,
+      session,
+      log,
       owner: payer.owner,
       keyed: payer.kind === 'key',
-      get signal() { return signal(); },
-      get models() { return models(); },
+      get signal() {
+        return signal();
+      },
+      get models() {
+        return models();
+      },
       report: report ?? (() => undefined),
     };
   }

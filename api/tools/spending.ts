@@ -1,4 +1,5 @@
-// How a tool asks models: what it may ask, and what it hears back. Implemented over the meter, so that each call is booked.
+// How a tool asks models: what it may ask, and what it hears back. Implemented over the meter, so that each call is
+// booked.
 import type { z } from 'zod';
 import type { CostSource } from '../ledger/ledger.ts';
 import type { Money } from '../ledger/money.ts';

@@ -65,7 +65,15 @@ export function startTools(options: ToolsOptions): Tools {
   const { catalog, services, books } = models;
   const { maxTokens } = modelSettings;
   const made = (options.make ?? toolRegistry)({
-    baseUrl, catalog, maxTokens, urls: settings.urls, speechModel: settings.speechModel, fetcher: options.fetcher, workers: options.workers, apps: options.apps, database: () => books.get().database,
+    baseUrl,
+    catalog,
+    maxTokens,
+    urls: settings.urls,
+    speechModel: settings.speechModel,
+    fetcher: options.fetcher,
+    workers: options.workers,
+    apps: options.apps,
+    database: () => books.get().database,
   });
   const toolbox = new Toolbox({ tools: made, urls: settings.urls, modelsMissing: missingSetting(modelSettings) });
   const gate = new Gate(settings);
@@ -76,19 +84,44 @@ export function startTools(options: ToolsOptions): Tools {
     spenderFor: (payer, call) => new ModelSpender({ services, maxTokens, catalog, payer, ...call }),
   });
   const payerFor = payersOf(modelSettings, services);
-  const jobs = startJobs(options, { runner, toolbox, anonymous: (owner) => anonymousPayer(owner, limitsOf(modelSettings)) });
+  const jobs = startJobs(options, {
+    runner,
+    toolbox,
+    anonymous: (owner) => anonymousPayer(owner, limitsOf(modelSettings)),
+  });
   const artifacts = startArtifacts(models);
   const desk = new Desk({ toolbox, runner, baseUrl, jobs, artifacts });
-  const replays = new Replays({ artifacts, database: () => books.get().database, leaseMs: Math.max(60_000, ...toolbox.tools.map(limitOf)) + 60_000 });
+  const replays = new Replays({
+    artifacts,
+    database: () => books.get().database,
+    leaseMs: Math.max(60_000, ...toolbox.tools.map(limitOf)) + 60_000,
+  });
   const mcp = mcpProtocol({ toolbox, desk, payerFor, baseUrl, artifacts, log: options.log, more: options.more });
-  const offered: Offer = { baseUrl, tools: toolbox.tools, off: (tool) => toolbox.offBecause(tool), apps: options.apps, operations: options.operations ?? (() => undefined), protocols: [mcp] };
+  const offered: Offer = {
+    baseUrl,
+    tools: toolbox.tools,
+    off: (tool) => toolbox.offBecause(tool),
+    apps: options.apps,
+    operations: options.operations ?? (() => undefined),
+    protocols: [mcp],
+  };
   const agent = a2aEndpoint({ offer: offered, call: toolCalls({ toolbox, desk, payerFor }) });
-  return { toolbox, desk, payerFor, mcp, offered, stop: () => jobs.stop(), endpoints: [...toolEndpoints({ toolbox, desk, payerFor, replays, baseUrl }), artifactEndpoint(artifacts), agent] };
+  return {
+    toolbox,
+    desk,
+    payerFor,
+    mcp,
+    offered,
+    stop: () => jobs.stop(),
+    endpoints: [...toolEndpoints({ toolbox, desk, payerFor, replays, baseUrl }), artifactEndpoint(artifacts), agent],
+  };
 }
 
 function startArtifacts({ books }: Models): ArtifactStore {
   const artifacts = new ArtifactStore({ database: () => books.get().database });
-  void books.opened.then((opened) => { opened?.chore('forget files', 60_000, () => artifacts.sweep()); });
+  void books.opened.then((opened) => {
+    opened?.chore('forget files', 60_000, () => artifacts.sweep());
+  });
   return artifacts;
 }
 
@@ -102,9 +135,24 @@ interface JobParts {
 function startJobs({ models: { books }, log, jobTimes }: ToolsOptions, { runner, toolbox, anonymous }: JobParts): Jobs {
   const tools = toolbox.tools.filter(({ long }) => long === true).map(({ name }) => name);
   const jobs = new Jobs({
-    ...jobTimes, log, tools, anonymous, database: () => books.get().database,
+    ...jobTimes,
+    log,
+    tools,
+    anonymous,
+    database: () => books.get().database,
     work: ({ id, tool, input, payer, session, signal, report, announce }) =>
-      runner.run({ tool: toolbox.get(tool), input, payer, session, via: 'job', id, signal: () => signal, log: log.child({ job: id }), report, announce }),
+      runner.run({
+        tool: toolbox.get(tool),
+        input,
+        payer,
+        session,
+        via: 'job',
+        id,
+        signal: () => signal,
+        log: log.child({ job: id }),
+        report,
+        announce,
+      }),
   });
   void books.opened.then((opened) => {
     if (opened === undefined || tools.length === 0) return;
@@ -115,6 +163,9 @@ function startJobs({ models: { books }, log, jobTimes }: ToolsOptions, { runner,
 }
 
 function missingSetting({ router, databaseUrl }: ModelSettings): string | undefined {
-  if (router === undefined) return 'this asks models; whoever runs this installation sets MOORAGE_ROUTER_URL and MOORAGE_ROUTER_KEY to a model router';
-  return databaseUrl === undefined ? 'this asks models, which has to be booked; whoever runs this installation sets DATABASE_URL to a PostgreSQL server' : undefined;
+  if (router === undefined)
+    return 'this asks models; whoever runs this installation sets MOORAGE_ROUTER_URL and MOORAGE_ROUTER_KEY to a model router';
+  return databaseUrl === undefined
+    ? 'this asks models, which has to be booked; whoever runs this installation sets DATABASE_URL to a PostgreSQL server'
+    : undefined;
 }

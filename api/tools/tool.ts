@@ -1,4 +1,5 @@
-// defineTool(): one definition of a tool gives its route, its MCP tool, its OpenAPI path and its lines in the discovery documents.
+// defineTool(): one definition of a tool gives its route, its MCP tool, its OpenAPI path and its lines in the discovery
+// documents.
 import type { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import type { ServiceName } from './backing.ts';
@@ -17,7 +18,10 @@ export interface Artifact {
 export interface ToolContext {
   /** Id of the request, in the log and in problems. */
   readonly id: string;
-  /** Optional name by which a caller groups calls (query parameter `s`). Never changes a result, except where memory is kept. */
+  /**
+   * Optional name by which a caller groups calls (query parameter `s`). Never changes a result, except where memory is
+   * kept.
+   */
   readonly session: string | undefined;
   /** Whose calls these are: a salted hash of the key or of the address. */
   readonly owner: string;
@@ -51,7 +55,10 @@ export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodO
   readonly title: string;
   /** For agents and people: what it does, when to take it, what it does not do. */
   readonly description: string;
-  /** Strict object with flat fields; each described. Text from a query is turned into numbers, booleans and lists as the fields say. */
+  /**
+   * Strict object with flat fields; each described. Text from a query is turned into numbers, booleans and lists as the
+   * fields say.
+   */
   readonly input: Input;
   /** Other names of fields, as others call them: alias to field. */
   readonly aliases?: Readonly<Record<string, keyof z.input<Input> & string>>;
@@ -84,7 +91,9 @@ export type Tool = Omit<ToolDefinition<z.ZodObject, z.ZodObject>, 'run' | 'alias
 };
 
 /** Defines a tool. Its input has been validated by `input` before `run` sees it. */
-export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject>(definition: ToolDefinition<Input, Output>): Tool {
+export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject>(
+  definition: ToolDefinition<Input, Output>,
+): Tool {
   return {
     ...definition,
     aliases: definition.aliases ?? {},

@@ -38,14 +38,18 @@ export class Toolbox {
 
   /** @throws Problem (service-off) when the service of this tool is off */
   refuseOff({ needs }: Tool): void {
-    if (needs !== undefined && this.#options.urls[needs] === undefined) throw new Problem(serviceOff, offBecause(needs), { members: { service: needs } });
+    if (needs !== undefined && this.#options.urls[needs] === undefined)
+      throw new Problem(serviceOff, offBecause(needs), { members: { service: needs } });
   }
 }
 
 function unknown(name: string, names: readonly string[]): Problem {
   const nearest = nearestNames(name, names);
-  const hint = nearest.length === 0 ? 'GET /t lists the tools' : `did you mean ${nearest.join(' or ')}? GET /t lists all`;
-  return new Problem(unknownTool, `there is no tool ${JSON.stringify(name.slice(0, 60))}; ${hint}`, { members: { nearest } });
+  const hint =
+    nearest.length === 0 ? 'GET /t lists the tools' : `did you mean ${nearest.join(' or ')}? GET /t lists all`;
+  return new Problem(unknownTool, `there is no tool ${JSON.stringify(name.slice(0, 60))}; ${hint}`, {
+    members: { nearest },
+  });
 }
 
 /** At most three names that are written most like this one; those that share no more than chance are left out. */

@@ -15,13 +15,26 @@ const mostBytes = 15_000_000;
 
 const input = z.strictObject({
   url: urlField('where the recording is, as a file'),
-  language: z.string().trim().min(2).max(60).optional().describe('hint: language that is spoken, as a code like en, de or zh, or a name like German; detected when left out'),
+  language: z
+    .string()
+    .trim()
+    .min(2)
+    .max(60)
+    .optional()
+    .describe(
+      'hint: language that is spoken, as a code like en, de or zh, or a name like German; detected when left out',
+    ),
 });
 
 const output = z.object({
   url: z.string().describe('where it was in the end, after redirects'),
   text: z.string().describe('what is said; empty where nothing was heard'),
-  language: z.string().optional().describe('code of the detected language; of the hint where one was given; left out where the speech server does not tell'),
+  language: z
+    .string()
+    .optional()
+    .describe(
+      'code of the detected language; of the hint where one was given; left out where the speech server does not tell',
+    ),
   duration_s: z.number().optional().describe('length of the recording in seconds, where the speech server tells'),
   format: z.enum(audioFormats).describe('format of the recording'),
   bytes: z.int().describe('size of the recording'),
@@ -31,8 +44,9 @@ export function transcribeAudioTool({ fetcher, urls, speechModel }: ToolServices
   return defineTool({
     name: 'transcribe_audio',
     title: 'Transcribe audio',
-    description: 'Fetches a recording from an address and answers with what is said in it, as plain text, and the language. Takes mp3, wav, m4a and ogg of at most 15 MB; split a longer recording first. '
-      + 'An open-source model of this installation hears it, in about 100 languages; the audio is sent to nobody else.',
+    description:
+      'Fetches a recording from an address and answers with what is said in it, as plain text, and the language. Takes mp3, wav, m4a and ogg of at most 15 MB; split a longer recording first. ' +
+      'An open-source model of this installation hears it, in about 100 languages; the audio is sent to nobody else.',
     input,
     aliases: { lang: 'language', audio: 'url', audio_url: 'url', file: 'url' },
     output,
@@ -43,10 +57,20 @@ export function transcribeAudioTool({ fetcher, urls, speechModel }: ToolServices
     limitMs: 300_000,
     run: async ({ url, language }, { signal }) => {
       const hint = language === undefined ? undefined : hintOf(language);
-      const file = await fetcher.get({ url, maxBytes: mostBytes, headers: { accept: 'audio/*' }, timeoutMs: 60_000, signal }).catch(splitFirst);
+      const file = await fetcher
+        .get({ url, maxBytes: mostBytes, headers: { accept: 'audio/*' }, timeoutMs: 60_000, signal })
+        .catch(splitFirst);
       const format = audioFormatOf(file.bytes, file.mediaType);
-      const heard = await askSpeechServer(urls, { bytes: file.bytes, format, language: hint, model: speechModel, signal }).catch(splitFirst);
-      return { result: { url: file.url, ...heard, language: heard.language ?? hint, format, bytes: file.bytes.length } };
+      const heard = await askSpeechServer(urls, {
+        bytes: file.bytes,
+        format,
+        language: hint,
+        model: speechModel,
+        signal,
+      }).catch(splitFirst);
+      return {
+        result: { url: file.url, ...heard, language: heard.language ?? hint, format, bytes: file.bytes.length },
+      };
     },
   });
 }
@@ -54,10 +78,21 @@ export function transcribeAudioTool({ fetcher, urls, speechModel }: ToolServices
 function hintOf(language: string): string {
   const code = spokenLanguage(language);
   if (code !== undefined) return code;
-  throw invalid([{ in: 'query', field: 'language', message: 'is not a language that can be heard', mend: 'send a short code such as en, de or zh, or leave it out to have the language detected' }]);
+  throw invalid([
+    {
+      in: 'query',
+      field: 'language',
+      message: 'is not a language that can be heard',
+      mend: 'send a short code such as en, de or zh, or leave it out to have the language detected',
+    },
+  ]);
 }
 
 function splitFirst(error: unknown): never {
   if (!(error instanceof Problem) || (error.type !== fetchTooLarge && error.type !== toolLimit)) throw error;
-  throw new Problem(error.type, `${error.message}; split a long recording into parts first and send one after the other`, { members: error.members, cause: error });
+  throw new Problem(
+    error.type,
+    `${error.message}; split a long recording into parts first and send one after the other`,
+    { members: error.members, cause: error },
+  );
 }

@@ -31,7 +31,9 @@ export async function isBuilt(part: Part): Promise<boolean> {
 }
 
 async function moduleFolder(go: string, cwd: string, module: string): Promise<string> {
-  return download.parse(JSON.parse(await run(go, ['mod', 'download', '-json', module], { cwd, env: { GOFLAGS: '-mod=mod' } }))).Dir;
+  return download.parse(
+    JSON.parse(await run(go, ['mod', 'download', '-json', module], { cwd, env: { GOFLAGS: '-mod=mod' } })),
+  ).Dir;
 }
 
 async function graft(go: string, source: string, { module, version, into, folder, ours }: Graft): Promise<void> {
@@ -69,7 +71,10 @@ async function prepareSource(go: string, recipe: Recipe, purpose: string): Promi
   return source;
 }
 
-/** Compiles a part, unless it is there. The compiler's words go to a log in the cache. Returns what was done, for the progress line. */
+/**
+ * Compiles a part, unless it is there. The compiler's words go to a log in the cache. Returns what was done, for the
+ * progress line.
+ */
 export async function buildPart(part: Part): Promise<string> {
   if (await isBuilt(part)) return 'cached';
   const recipe = recipeOf(part);
@@ -82,7 +87,11 @@ export async function buildPart(part: Part): Promise<string> {
   await mkdir(join(paths.cache, 'log'), { recursive: true });
   for (const { output, packages, flags, cgo } of recipe.builds) {
     const env = { CGO_ENABLED: cgo === true ? '1' : '0', ...goEnvironment };
-    await run(go, ['build', ...compilerFlags, ...flags, '-o', join(draft, output) + (output === '' ? '/' : ''), ...packages], { cwd: source, env, log });
+    await run(
+      go,
+      ['build', ...compilerFlags, ...flags, '-o', join(draft, output) + (output === '' ? '/' : ''), ...packages],
+      { cwd: source, env, log },
+    );
   }
   await chmod(draft, 0o755);
   await writeText(join(draft, '.key'), await keyOf(recipe));

@@ -42,7 +42,9 @@ export const recipes = [
       { output: 'etcd', packages: ['go.etcd.io/etcd/server/v3'], flags: ['-ldflags', strip] },
       {
         output: '',
-        packages: ['kubectl', 'kube-controller-manager', 'kube-scheduler', 'kubelet', 'kube-proxy'].map(kubernetesCommand),
+        packages: ['kubectl', 'kube-controller-manager', 'kube-scheduler', 'kubelet', 'kube-proxy'].map(
+          kubernetesCommand,
+        ),
         flags: ['-ldflags', kubernetesStamp(kubernetes)],
       },
     ],
@@ -53,7 +55,9 @@ export const recipes = [
     builds: [
       {
         output: '',
-        packages: ['containerd', 'containerd-shim-runc-v2', 'ctr'].map((name) => `github.com/containerd/containerd/v2/cmd/${name}`),
+        packages: ['containerd', 'containerd-shim-runc-v2', 'ctr'].map(
+          (name) => `github.com/containerd/containerd/v2/cmd/${name}`,
+        ),
         flags: ['-ldflags', `${strip} -X github.com/containerd/containerd/v2/version.Version=v2.2.3`],
       },
     ],
@@ -61,7 +65,14 @@ export const recipes = [
   {
     part: 'runc',
     version: 'v1.4.2',
-    builds: [{ output: '', packages: ['github.com/opencontainers/runc'], flags: ['-tags', 'seccomp', '-ldflags', `${strip} -X main.version=1.4.2`], cgo: true }],
+    builds: [
+      {
+        output: '',
+        packages: ['github.com/opencontainers/runc'],
+        flags: ['-tags', 'seccomp', '-ldflags', `${strip} -X main.version=1.4.2`],
+        cgo: true,
+      },
+    ],
   },
   {
     part: 'buildkit',
@@ -80,8 +91,20 @@ export const recipes = [
     version: 'v3.6.12',
     // SDKs of clouds are most of the compile time, for ACME challenges and a provider that a local gateway never needs.
     grafts: [
-      { module: 'github.com/go-acme/lego/v4', version: 'v4.33.0', into: 'lego', folder: 'providers/dns', ours: 'lego-dns' },
-      { module: 'github.com/traefik/traefik/v3', version: 'v3.6.12', into: 'traefik', folder: 'pkg/provider/ecs', ours: 'ecs' },
+      {
+        module: 'github.com/go-acme/lego/v4',
+        version: 'v4.33.0',
+        into: 'lego',
+        folder: 'providers/dns',
+        ours: 'lego-dns',
+      },
+      {
+        module: 'github.com/traefik/traefik/v3',
+        version: 'v3.6.12',
+        into: 'traefik',
+        folder: 'pkg/provider/ecs',
+        ours: 'ecs',
+      },
     ],
     builds: [
       {
@@ -94,17 +117,35 @@ export const recipes = [
   {
     part: 'gitleaks',
     version: 'v8.30.1',
-    builds: [{ output: 'gitleaks', packages: ['github.com/zricethezav/gitleaks/v8'], flags: ['-ldflags', `${strip} -X github.com/zricethezav/gitleaks/v8/version.Version=v8.30.1`] }],
+    builds: [
+      {
+        output: 'gitleaks',
+        packages: ['github.com/zricethezav/gitleaks/v8'],
+        flags: ['-ldflags', `${strip} -X github.com/zricethezav/gitleaks/v8/version.Version=v8.30.1`],
+      },
+    ],
   },
   {
     part: 'local-path-provisioner',
     version: 'v0.0.30',
-    builds: [{ output: 'local-path-provisioner', packages: ['github.com/rancher/local-path-provisioner'], flags: ['-ldflags', `${strip} -X main.VERSION=v0.0.30`] }],
+    builds: [
+      {
+        output: 'local-path-provisioner',
+        packages: ['github.com/rancher/local-path-provisioner'],
+        flags: ['-ldflags', `${strip} -X main.VERSION=v0.0.30`],
+      },
+    ],
   },
   {
     part: 'helm',
     version: 'v4.1.4',
-    builds: [{ output: '', packages: ['helm.sh/helm/v4/cmd/helm'], flags: ['-ldflags', `${strip} -X helm.sh/helm/v4/internal/version.version=v4.1.4`] }],
+    builds: [
+      {
+        output: '',
+        packages: ['helm.sh/helm/v4/cmd/helm'],
+        flags: ['-ldflags', `${strip} -X helm.sh/helm/v4/internal/version.version=v4.1.4`],
+      },
+    ],
   },
 ] as const satisfies readonly Recipe[];
 

@@ -35,14 +35,21 @@ async function fetchPinned(): Promise<string> {
   if (isNewEnough(await versionOf(go))) return go;
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
   const sha256 = pinned.sha256[process.arch];
-  if (sha256 === undefined) throw new Error(`there is no pinned Go toolchain for ${process.arch}: install Go ${minimum.join('.')} or newer and run this again`);
+  if (sha256 === undefined)
+    throw new Error(
+      `there is no pinned Go toolchain for ${process.arch}: install Go ${minimum.join('.')} or newer and run this again`,
+    );
   const proxy = (process.env['GOPROXY'] ?? 'https://proxy.golang.org').split(/[,|]/)[0] ?? '';
   const name = `v0.0.1-${pinned.version}.linux-${architecture}`;
   const response = await fetch(`${proxy}/golang.org/toolchain/@v/${name}.zip`);
-  if (!response.ok) throw new Error(`the Go toolchain could not be fetched from ${response.url}: ${response.status} ${response.statusText}`);
+  if (!response.ok)
+    throw new Error(
+      `the Go toolchain could not be fetched from ${response.url}: ${response.status} ${response.statusText}`,
+    );
   const bytes = Buffer.from(await response.arrayBuffer());
   const actual = createHash('sha256').update(bytes).digest('hex');
-  if (actual !== sha256) throw new Error(`the Go toolchain from ${response.url} has the SHA-256 ${actual}, not ${sha256}`);
+  if (actual !== sha256)
+    throw new Error(`the Go toolchain from ${response.url} has the SHA-256 ${actual}, not ${sha256}`);
   const scratch = `${folder}.draft`;
   await rm(scratch, { recursive: true, force: true });
   await mkdir(scratch, { recursive: true });
@@ -59,7 +66,10 @@ async function fetchPinned(): Promise<string> {
 async function onPath(): Promise<string | undefined> {
   for (const folder of [...(process.env['PATH'] ?? '').split(delimiter), '/usr/local/go/bin', '/usr/lib/go/bin']) {
     const go = join(folder, 'go');
-    const exists = await access(go).then(() => true, () => false);
+    const exists = await access(go).then(
+      () => true,
+      () => false,
+    );
     if (exists && isNewEnough(await versionOf(go))) return go;
   }
   return undefined;

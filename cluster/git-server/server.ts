@@ -1,4 +1,5 @@
-// Smart HTTP for git: anyone who reaches it reads, the holder of the password pushes, and a first push makes the repository.
+// Smart HTTP for git: anyone who reaches it reads, the holder of the password pushes, and a first push makes the
+// repository.
 import { execFile, spawn } from 'node:child_process';
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { access, mkdir, readFile, rename, rm } from 'node:fs/promises';
@@ -30,11 +31,13 @@ interface Target {
   query: string;
 }
 
-const pathPattern = /^\/([A-Za-z0-9][A-Za-z0-9_-]{0,62})\/([A-Za-z0-9][A-Za-z0-9._-]{0,98}?)(?:\.git)?\/(info\/refs|git-upload-pack|git-receive-pack)$/;
+const pathPattern =
+  /^\/([A-Za-z0-9][A-Za-z0-9_-]{0,62})\/([A-Za-z0-9][A-Za-z0-9._-]{0,98}?)(?:\.git)?\/(info\/refs|git-upload-pack|git-receive-pack)$/;
 
 /** The service that a request is for, and undefined when method and action do not go together. */
 function serviceOf(method: string, action: string, query: string): string | undefined {
-  if (action === 'info/refs') return method === 'GET' ? (new URLSearchParams(query).get('service') ?? undefined) : undefined;
+  if (action === 'info/refs')
+    return method === 'GET' ? (new URLSearchParams(query).get('service') ?? undefined) : undefined;
   return method === 'POST' ? action : undefined;
 }
 
@@ -54,7 +57,9 @@ const digest = (text: string): Buffer => createHash('sha256').update(text).diges
 async function mayPush(request: IncomingMessage): Promise<boolean> {
   const [scheme, credentials = ''] = (request.headers.authorization ?? '').split(' ', 2);
   if (scheme?.toLowerCase() !== 'basic') return false;
-  const given = Buffer.from(credentials, 'base64').toString('utf8').replace(/^[^:]*:/, '');
+  const given = Buffer.from(credentials, 'base64')
+    .toString('utf8')
+    .replace(/^[^:]*:/, '');
   const expected = (await readFile(passwordFile, 'utf8')).trim();
   return expected !== '' && timingSafeEqual(digest(given), digest(expected));
 }
@@ -65,7 +70,10 @@ function refuse(response: ServerResponse, status: number, message: string, heade
 }
 
 async function exists(folder: string): Promise<boolean> {
-  return await access(join(folder, 'HEAD')).then(() => true, () => false);
+  return await access(join(folder, 'HEAD')).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function create(folder: string): Promise<void> {
@@ -97,7 +105,9 @@ function environment(request: IncomingMessage, target: Target, length: string): 
     QUERY_STRING: target.query,
     CONTENT_TYPE: request.headers['content-type'] ?? '',
     ...(length === '' ? {} : { CONTENT_LENGTH: length }),
-    ...(request.headers['content-encoding'] === undefined ? {} : { HTTP_CONTENT_ENCODING: request.headers['content-encoding'] }),
+    ...(request.headers['content-encoding'] === undefined
+      ? {}
+      : { HTTP_CONTENT_ENCODING: request.headers['content-encoding'] }),
     ...(typeof protocol === 'string' ? { GIT_PROTOCOL: protocol } : {}),
     ...(target.push ? { REMOTE_USER: 'moorage' } : {}),
   };
@@ -122,13 +132,17 @@ function parseHead(text: string): { status: number; headers: Record<string, stri
 function serve(request: IncomingMessage, response: ServerResponse, target: Target): Promise<void> {
   return new Promise((done) => {
     const limit = target.push ? maximumPushBytes : maximumFetchRequestBytes;
-    const backend = spawn('git', ['http-backend'], { env: environment(request, target, request.headers['content-length'] ?? ''), stdio: ['pipe', 'pipe', 'inherit'] });
+    const backend = spawn('git', ['http-backend'], {
+      env: environment(request, target, request.headers['content-length'] ?? ''),
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
     const timer = setTimeout(() => backend.kill('SIGKILL'), requestMs);
     let received = 0;
     let head = Buffer.alloc(0);
     let started = false;
     /**
-     * Begins the answer, once all of the request is here. Go's HTTP/1 servers, and so gateways written in Go, throw away
+     * Begins the answer, once all of the request is here. Go's HTTP/1 servers, and so gateways written in Go, throw
+     * away
      * 256 KiB of a body that is still coming when its answer begins: git would find the pack damaged.
      */
     const begin = (): void => {
@@ -161,7 +175,12 @@ function serve(request: IncomingMessage, response: ServerResponse, target: Targe
     response.on('close', () => backend.kill('SIGKILL'));
     const end = (): void => {
       begin();
-      if (!started) refuse(response, received > limit ? 413 : 500, received > limit ? `a push may have ${limit} bytes at most` : 'git gave no answer');
+      if (!started)
+        refuse(
+          response,
+          received > limit ? 413 : 500,
+          received > limit ? `a push may have ${limit} bytes at most` : 'git gave no answer',
+        );
       else response.end();
     };
     backend.on('close', () => {
@@ -175,7 +194,10 @@ function serve(request: IncomingMessage, response: ServerResponse, target: Targe
   });
 }
 
-/** Waits for a place, first come first served. False when there is none to wait for or the caller has gone, and then there is none to leave. */
+/**
+ * Waits for a place, first come first served. False when there is none to wait for or the caller has gone, and then
+ * there is none to leave.
+ */
 function enter(response: ServerResponse): Promise<boolean> {
   return new Promise((done) => {
     const begin = (): void => {
@@ -187,13 +209,19 @@ function enter(response: ServerResponse): Promise<boolean> {
       waiting.splice(waiting.indexOf(begin), 1);
       done(false);
     };
-    if (response.destroyed) { done(false); return; }
+    if (response.destroyed) {
+      done(false);
+      return;
+    }
     if (waiting.length >= mostWaiting) {
       refuse(response, 503, 'too many git requests at once', { 'retry-after': '2' });
       done(false);
       return;
     }
-    if (running < atOnce) { begin(); return; }
+    if (running < atOnce) {
+      begin();
+      return;
+    }
     response.once('close', giveUp);
     waiting.push(begin);
   });
@@ -205,16 +233,27 @@ function leave(): void {
 }
 
 async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  if (request.url === '/healthz') { response.end('ok\n'); return; }
+  if (request.url === '/healthz') {
+    response.end('ok\n');
+    return;
+  }
   const target = parseTarget(request.method ?? '', request.url ?? '');
-  if (target === undefined) { refuse(response, 404, 'this is a git server: clone /<owner>/<name>.git'); return; }
+  if (target === undefined) {
+    refuse(response, 404, 'this is a git server: clone /<owner>/<name>.git');
+    return;
+  }
   if (target.push && !(await mayPush(request))) {
-    refuse(response, 401, 'pushing takes the password in .moorage/git-password, with any user name', { 'www-authenticate': 'Basic realm="moorage git"' });
+    refuse(response, 401, 'pushing takes the password in .moorage/git-password, with any user name', {
+      'www-authenticate': 'Basic realm="moorage git"',
+    });
     return;
   }
   const folder = join(repositories, target.owner, `${target.name}.git`);
   if (!(await exists(folder))) {
-    if (!target.push) { refuse(response, 404, `there is no repository ${target.owner}/${target.name}; a push makes it`); return; }
+    if (!target.push) {
+      refuse(response, 404, `there is no repository ${target.owner}/${target.name}; a push makes it`);
+      return;
+    }
     await create(folder);
   }
   if (!(await enter(response))) return;

@@ -1,4 +1,5 @@
-// Builds images with BuildKit run on the node itself, keeps them in the cache as OCI archives, and pushes them to the registry.
+// Builds images with BuildKit run on the node itself, keeps them in the cache as OCI archives, and pushes them to the
+// registry.
 import { cp, mkdir, mkdtemp, readFile, readdir, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -76,8 +77,14 @@ function archiveOf(build: Pick<Build, 'name' | 'key'>): string {
   return join(paths.cache, 'images', `${build.name}-${build.key}.tar`);
 }
 
-/** Builds the image into the cache, unless one with this key is there. Returns the archive's path and whether it was there. */
-export async function ensureArchive(build: Build, fill?: (context: string) => Promise<void>): Promise<{ archive: string; cached: boolean }> {
+/**
+ * Builds the image into the cache, unless one with this key is there. Returns the archive's path and whether it was
+ * there.
+ */
+export async function ensureArchive(
+  build: Build,
+  fill?: (context: string) => Promise<void>,
+): Promise<{ archive: string; cached: boolean }> {
   const archive = archiveOf(build);
   if (await succeeds('test', ['-e', archive])) return { archive, cached: true };
   await startBuildkit();
@@ -123,15 +130,32 @@ async function digestOf(archive: string): Promise<string> {
   return first?.digest ?? '';
 }
 
-/** Makes sure that the registry has the archive's image under all these tags. Returns its digest and how many tags were pushed. */
-export async function pushArchive(archive: string, repository: string, tags: readonly string[]): Promise<{ digest: string; pushed: number }> {
+/**
+ * Makes sure that the registry has the archive's image under all these tags. Returns its digest and how many tags were
+ * pushed.
+ */
+export async function pushArchive(
+  archive: string,
+  repository: string,
+  tags: readonly string[],
+): Promise<{ digest: string; pushed: number }> {
   const digest = await digestOf(archive);
   let pushed = 0;
   for (const tag of tags) {
     const answer = await askRegistry(`/v2/${repository}/manifests/${tag}`, 'HEAD');
     if (answer.status === 200 && answer.headers['docker-content-digest'] === digest) continue;
     const authfile = join(await dockerConfigFolder(), 'config.json');
-    await run('skopeo', ['copy', '--quiet', '--preserve-digests', '--insecure-policy', '--dest-tls-verify=false', '--authfile', authfile, `oci-archive:${archive}`, `docker://${registryAddress}/${repository}:${tag}`]);
+    await run('skopeo', [
+      'copy',
+      '--quiet',
+      '--preserve-digests',
+      '--insecure-policy',
+      '--dest-tls-verify=false',
+      '--authfile',
+      authfile,
+      `oci-archive:${archive}`,
+      `docker://${registryAddress}/${repository}:${tag}`,
+    ]);
     pushed += 1;
   }
   return { digest, pushed };
@@ -142,7 +166,13 @@ export async function imageKey(image: ImageRecipe): Promise<string> {
   const parts = await Promise.all(image.parts.map((part) => readFile(join(binariesOf(part), '.key'))));
   const bases = await Promise.all(image.bases.map((name) => imageKey(imageOf(name))));
   const own = image.key === undefined ? '' : await image.key();
-  return contentKey([await folderKey(join(import.meta.dirname, image.folder)), JSON.stringify(image.arguments ?? {}), own, ...parts, ...bases]);
+  return contentKey([
+    await folderKey(join(import.meta.dirname, image.folder)),
+    JSON.stringify(image.arguments ?? {}),
+    own,
+    ...parts,
+    ...bases,
+  ]);
 }
 
 /** The image of that name. */

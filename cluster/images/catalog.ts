@@ -27,12 +27,22 @@ export interface ImageRecipe {
   fill: (context: string) => Promise<void>;
 }
 
-const copyBinaries = (part: Part, ...names: string[]) => async (context: string): Promise<void> => {
-  for (const name of names) await copyFile(binary(part, name), join(context, name));
-};
+const copyBinaries =
+  (part: Part, ...names: string[]) =>
+  async (context: string): Promise<void> => {
+    for (const name of names) await copyFile(binary(part, name), join(context, name));
+  };
 
 function infrastructure(part: Part, repository: string, tag: string): ImageRecipe {
-  return { name: part, repository, tags: [tag], folder: part, bases: [], parts: [part], fill: copyBinaries(part, part) };
+  return {
+    name: part,
+    repository,
+    tags: [tag],
+    folder: part,
+    bases: [],
+    parts: [part],
+    fill: copyBinaries(part, part),
+  };
 }
 
 function debian(suite: string, ...tags: string[]): ImageRecipe {
@@ -95,7 +105,11 @@ export const images: readonly ImageRecipe[] = [
     },
   },
   infrastructure('coredns', 'coredns/coredns', recipeOf('coredns').version.slice(1)),
-  infrastructure('local-path-provisioner', 'rancher/local-path-provisioner', recipeOf('local-path-provisioner').version),
+  infrastructure(
+    'local-path-provisioner',
+    'rancher/local-path-provisioner',
+    recipeOf('local-path-provisioner').version,
+  ),
   infrastructure('traefik', 'library/traefik', recipeOf('traefik').version),
   infrastructure('gitleaks', 'zricethezav/gitleaks', recipeOf('gitleaks').version),
   debian('bookworm', '12', '12-slim', 'oldstable', 'oldstable-slim'),

@@ -1,4 +1,5 @@
-// Debian root file systems from debootstrap, cut down as the slim images are, with this machine's certificate authorities.
+// Debian root file systems from debootstrap, cut down as the slim images are, with this machine's certificate
+// authorities.
 import { cp, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { contentKey, filesUnder } from '../files.ts';
@@ -25,21 +26,42 @@ export async function rootfsKey(suite: string): Promise<string> {
 }
 
 function sources(suite: string): string {
-  const stanza = (uri: string, suites: string): string => `Types: deb\nURIs: ${uri}\nSuites: ${suites}\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n`;
+  const stanza = (uri: string, suites: string): string =>
+    `Types: deb\nURIs: ${uri}\nSuites: ${suites}\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n`;
   return `${stanza(mirror, `${suite} ${suite}-updates`)}\n${stanza(security, `${suite}-security`)}`;
 }
 
 async function trim(root: string): Promise<void> {
-  const folders = ['usr/share/doc', 'usr/share/man', 'usr/share/info', 'usr/share/locale', 'var/cache/apt', 'var/lib/apt/lists', 'var/log', 'debootstrap'];
+  const folders = [
+    'usr/share/doc',
+    'usr/share/man',
+    'usr/share/info',
+    'usr/share/locale',
+    'var/cache/apt',
+    'var/lib/apt/lists',
+    'var/log',
+    'debootstrap',
+  ];
   for (const folder of folders) {
     const entries = await readdir(join(root, folder)).catch(() => []);
     for (const entry of entries) await rm(join(root, folder, entry), { recursive: true, force: true });
   }
   await writeFile(
     join(root, 'etc/dpkg/dpkg.cfg.d/docker'),
-    ['force-unsafe-io', 'path-exclude /usr/share/doc/*', 'path-include /usr/share/doc/*/copyright', 'path-exclude /usr/share/man/*', 'path-exclude /usr/share/info/*', 'path-exclude /usr/share/locale/*', ''].join('\n'),
+    [
+      'force-unsafe-io',
+      'path-exclude /usr/share/doc/*',
+      'path-include /usr/share/doc/*/copyright',
+      'path-exclude /usr/share/man/*',
+      'path-exclude /usr/share/info/*',
+      'path-exclude /usr/share/locale/*',
+      '',
+    ].join('\n'),
   );
-  await writeFile(join(root, 'etc/apt/apt.conf.d/docker-clean'), 'DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb || true"; };\nAcquire::Languages "none";\nAcquire::GzipIndexes "true";\n');
+  await writeFile(
+    join(root, 'etc/apt/apt.conf.d/docker-clean'),
+    'DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb || true"; };\nAcquire::Languages "none";\nAcquire::GzipIndexes "true";\n',
+  );
 }
 
 async function bakeAuthorities(root: string): Promise<void> {
@@ -55,19 +77,36 @@ async function bakeAuthorities(root: string): Promise<void> {
 export async function ensureRootfs(suite: string): Promise<string> {
   const folder = join(paths.cache, 'rootfs');
   const archive = join(folder, `${suite}-${await rootfsKey(suite)}.tar`);
-  const present = await readFile(`${archive}.done`).then(() => true, () => false);
+  const present = await readFile(`${archive}.done`).then(
+    () => true,
+    () => false,
+  );
   if (present) return archive;
   const root = join(folder, `${suite}.draft`);
   await rm(root, { recursive: true, force: true });
   await mkdir(root, { recursive: true });
   const log = join(paths.cache, 'log', `debootstrap-${suite}.log`);
   await mkdir(join(paths.cache, 'log'), { recursive: true });
-  await run('debootstrap', ['--variant=minbase', '--include=ca-certificates', suite, root, mirror], { log, env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' } });
+  await run('debootstrap', ['--variant=minbase', '--include=ca-certificates', suite, root, mirror], {
+    log,
+    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
+  });
   await rm(join(root, 'etc/apt/sources.list'), { force: true });
   await writeFile(join(root, 'etc/apt/sources.list.d/debian.sources'), sources(suite));
   await trim(root);
   await bakeAuthorities(root);
-  await run('tar', ['--numeric-owner', '--xattrs', '-C', root, '--exclude=./proc/*', '--exclude=./sys/*', '--exclude=./dev/*', '-cf', `${archive}.draft`, '.']);
+  await run('tar', [
+    '--numeric-owner',
+    '--xattrs',
+    '-C',
+    root,
+    '--exclude=./proc/*',
+    '--exclude=./sys/*',
+    '--exclude=./dev/*',
+    '-cf',
+    `${archive}.draft`,
+    '.',
+  ]);
   await rename(`${archive}.draft`, archive);
   await writeFile(`${archive}.done`, '');
   await rm(root, { recursive: true, force: true });

@@ -22,7 +22,10 @@ export function existingCluster(context: string, values: string | undefined): Ta
           {
             name: 'moorage chart',
             needs: [`cluster ${context} answers`],
-            run: async () => { await installChart({ helm, kubeconfig, context }, values === undefined ? [] : [values], []); return undefined; },
+            run: async () => {
+              await installChart({ helm, kubeconfig, context }, values === undefined ? [] : [values], []);
+              return undefined;
+            },
           },
           { name: 'moorage ready', needs: ['moorage chart'], run: () => waitForRelease(kubectl) },
         ],
@@ -32,8 +35,20 @@ export function existingCluster(context: string, values: string | undefined): Ta
     },
     down: async () => {
       const helm = await findTool('helm', 'helm');
-      await run(helm, ['uninstall', release.name, '--namespace', release.namespace, '--kubeconfig', kubeconfig, '--kube-context', context, '--ignore-not-found']);
-      say(`Moorage is uninstalled from ${context}. Its resource definition and the HostedApps stay: kubectl delete crd hostedapps.moorage.dev removes both`);
+      await run(helm, [
+        'uninstall',
+        release.name,
+        '--namespace',
+        release.namespace,
+        '--kubeconfig',
+        kubeconfig,
+        '--kube-context',
+        context,
+        '--ignore-not-found',
+      ]);
+      say(
+        `Moorage is uninstalled from ${context}. Its resource definition and the HostedApps stay: kubectl delete crd hostedapps.moorage.dev removes both`,
+      );
     },
     status: async () => {
       const kubectl = kubectlFor(await findTool('kubectl', 'kubernetes'), kubeconfig, context);

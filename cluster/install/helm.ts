@@ -12,11 +12,29 @@ export interface HelmTarget {
   context?: string;
 }
 
-/** Installs or upgrades the release. `values` are files, `settings` single values such as `image=...`; later ones win. */
-export async function installChart(target: HelmTarget, values: readonly string[], settings: readonly string[]): Promise<void> {
-  const scope = ['--kubeconfig', target.kubeconfig, ...(target.context === undefined ? [] : ['--kube-context', target.context])];
+/**
+ * Installs or upgrades the release. `values` are files, `settings` single values such as `image=...`; later ones win.
+ */
+export async function installChart(
+  target: HelmTarget,
+  values: readonly string[],
+  settings: readonly string[],
+): Promise<void> {
+  const scope = [
+    '--kubeconfig',
+    target.kubeconfig,
+    ...(target.context === undefined ? [] : ['--kube-context', target.context]),
+  ];
   await run(target.helm, [
-    ...['upgrade', release.name, join(paths.root, 'charts', 'moorage'), '--install', '--namespace', release.namespace, '--create-namespace'],
+    ...[
+      'upgrade',
+      release.name,
+      join(paths.root, 'charts', 'moorage'),
+      '--install',
+      '--namespace',
+      release.namespace,
+      '--create-namespace',
+    ],
     ...['--history-max', '5', '--force-conflicts', ...scope],
     ...values.flatMap((file) => ['--values', file]),
     ...settings.flatMap((setting) => ['--set', setting]),
@@ -25,7 +43,16 @@ export async function installChart(target: HelmTarget, values: readonly string[]
 
 /** Waits until every workload of the release serves its current template. */
 export async function waitForRelease(kubectl: Kubectl): Promise<undefined> {
-  const names = await kubectl(['-n', release.namespace, 'get', 'deployments,statefulsets', '-l', `app.kubernetes.io/instance=${release.name}`, '-o', 'name']);
+  const names = await kubectl([
+    '-n',
+    release.namespace,
+    'get',
+    'deployments,statefulsets',
+    '-l',
+    `app.kubernetes.io/instance=${release.name}`,
+    '-o',
+    'name',
+  ]);
   for (const name of names.split('\n').filter((line) => line !== '')) {
     await waitForRollout(kubectl, release.namespace, name, 180);
   }

@@ -19,8 +19,14 @@ const targets = ['moorage', 'moorage-pipeline'] as const;
 type Target = (typeof targets)[number];
 
 /** What the root Dockerfile copies, and the images that it starts from. */
-const sources = { folders: ['lib', 'crds', 'controller', 'api'], files: ['Dockerfile', '.dockerignore', '.npmrc', 'package.json', 'package-lock.json', 'LICENSE'] };
-const bases: Record<Target, readonly string[]> = { moorage: ['node-24'], 'moorage-pipeline': ['node-24', 'buildkit', 'gitleaks'] };
+const sources = {
+  folders: ['lib', 'crds', 'controller', 'api'],
+  files: ['Dockerfile', '.dockerignore', '.npmrc', 'package.json', 'package-lock.json', 'LICENSE'],
+};
+const bases: Record<Target, readonly string[]> = {
+  moorage: ['node-24'],
+  'moorage-pipeline': ['node-24', 'buildkit', 'gitleaks'],
+};
 
 async function productKey(target: Target): Promise<string> {
   const folders = await Promise.all(sources.folders.map((folder) => folderKey(join(paths.root, folder))));
@@ -64,15 +70,33 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[
           `pipelineImage=${references.get('moorage-pipeline') ?? ''}`,
           `externalPort=${ports().https}`,
         ];
-        await installChart({ helm: binary('helm', 'helm'), kubeconfig: paths.kubeconfig }, [join(paths.root, 'cluster', 'values.local.yaml')], settings);
+        await installChart(
+          { helm: binary('helm', 'helm'), kubeconfig: paths.kubeconfig },
+          [join(paths.root, 'cluster', 'values.local.yaml')],
+          settings,
+        );
         await installPushSecret(kubectl, await dockerConfig());
-        return (await readFile(join(paths.root, 'charts', 'moorage', 'Chart.yaml'), 'utf8')).match(/^version:.*$/m)?.[0];
+        return (await readFile(join(paths.root, 'charts', 'moorage', 'Chart.yaml'), 'utf8')).match(
+          /^version:.*$/m,
+        )?.[0];
       },
     },
-    { name: 'demo router', needs: ['image moorage', 'dns', 'network policy'], run: () => installDemoRouter(kubectl, references.get('moorage') ?? '') },
-    { name: 'moorage ready', needs: ['moorage chart', 'git server', 'demo router', 'storage', 'image postgres'], run: () => waitForRelease(kubectl) },
+    {
+      name: 'demo router',
+      needs: ['image moorage', 'dns', 'network policy'],
+      run: () => installDemoRouter(kubectl, references.get('moorage') ?? ''),
+    },
+    {
+      name: 'moorage ready',
+      needs: ['moorage chart', 'git server', 'demo router', 'storage', 'image postgres'],
+      run: () => waitForRelease(kubectl),
+    },
     { name: 'registry cleanup', needs: ['moorage ready'], run: () => cleanRegistry(kubectl) },
     { name: 'addresses', needs: ['packages'], run: () => writeAddresses(ports()) },
-    { name: 'sample app', needs: ['registry cleanup', 'addresses', ...pipelineBases.map((base) => `image ${base}`)], run: () => submitSample(ports()) },
+    {
+      name: 'sample app',
+      needs: ['registry cleanup', 'addresses', ...pipelineBases.map((base) => `image ${base}`)],
+      run: () => submitSample(ports()),
+    },
   ];
 }

@@ -23,10 +23,16 @@ export async function writeAddresses(ports: { https: number }): Promise<undefine
 
 async function sampleAnswers(ports: { https: number }): Promise<boolean> {
   const ca = await readFile(paths.authority, 'utf8');
-  return await answers(`${httpsUrl(`hello.${node.baseDomain}`, ports)}/`, { tls: { ca }, connect: { host: '127.0.0.1', port: ports.https } });
+  return await answers(`${httpsUrl(`hello.${node.baseDomain}`, ports)}/`, {
+    tls: { ca },
+    connect: { host: '127.0.0.1', port: ports.https },
+  });
 }
 
-/** `submit` ends with 2 when it could not submit at all, as in the first minute of a new cluster, whose quotas do not know the new resource yet; a rejection is final. */
+/**
+ * `submit` ends with 2 when it could not submit at all, as in the first minute of a new cluster, whose quotas do not
+ * know the new resource yet; a rejection is final.
+ */
 async function submitOnceServed(folder: string): Promise<void> {
   const log = join(paths.logs, 'sample.log');
   for (let left = 30; ; left -= 1) {

@@ -4,7 +4,10 @@ import { TABLE } from './scope.ts';
 import { changeScript, removeScript, replaceScript } from './script.ts';
 import type { NftTable } from './tables.ts';
 
-/** Runs one nft script as a transaction. Rejects with nft's own words when the kernel refuses it; nothing is then changed. */
+/**
+ * Runs one nft script as a transaction. Rejects with nft's own words when the kernel refuses it; nothing is then
+ * changed.
+ */
 export type RunNft = (script: string) => Promise<void>;
 
 /** Runs scripts by a command that reads them from standard input; default `nft -f -`. */
@@ -17,7 +20,10 @@ export function nftRunner(command: readonly [string, ...string[]] = ['nft', '-f'
 
 /** Holds the kernel's tables to a wanted state. Calls must not overlap. */
 export interface Applier {
-  /** Applies the difference to what was applied last, or all of it the first time, after `distrust` and when the difference is refused. True when there was a difference. */
+  /**
+   * Applies the difference to what was applied last, or all of it the first time, after `distrust` and when the
+   * difference is refused. True when there was a difference.
+   */
   apply(tables: readonly NftTable[]): Promise<boolean>;
   /** Makes the next `apply` put everything anew, whatever has become of it in the kernel. */
   distrust(): void;
@@ -38,7 +44,9 @@ export function createApplier(run: RunNft): Applier {
   return {
     async apply(tables) {
       const first = applied.length !== tables.length;
-      const difference = first ? '' : tables.map((table, index) => changeScript(applied[index] ?? table, table)).join('');
+      const difference = first
+        ? ''
+        : tables.map((table, index) => changeScript(applied[index] ?? table, table)).join('');
       const whole = first || !trusted;
       trusted = false;
       if (whole) await run(tables.map(replaceScript).join(''));

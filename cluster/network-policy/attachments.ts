@@ -7,7 +7,9 @@ import type { Attachment } from './endpoints.ts';
 const recordSchema = z.object({
   cniArgs: z.array(z.tuple([z.string(), z.string()])).nullish(),
   result: z.object({
-    interfaces: z.array(z.object({ name: z.string(), mac: z.string().optional(), sandbox: z.string().optional() })).default([]),
+    interfaces: z
+      .array(z.object({ name: z.string(), mac: z.string().optional(), sandbox: z.string().optional() }))
+      .default([]),
     ips: z.array(z.object({ address: z.string(), interface: z.number().int().optional() })).default([]),
   }),
 });
@@ -34,7 +36,11 @@ export interface AttachmentReading {
  * Reads the records in the CNI library's cache directory. Those of other networks, and of pods whose cable is gone, are
  * left out. `undefined` when there is no such directory.
  */
-export async function readAttachments(directory: string, bridge: string, master: BridgeOf = bridgeOf): Promise<AttachmentReading | undefined> {
+export async function readAttachments(
+  directory: string,
+  bridge: string,
+  master: BridgeOf = bridgeOf,
+): Promise<AttachmentReading | undefined> {
   const names = await readdir(directory).catch(() => undefined);
   if (names === undefined) return undefined;
   const attachments: Attachment[] = [];
@@ -67,7 +73,11 @@ async function attached(candidates: readonly Attachment[], bridge: string, maste
 
 function toAttachments({ cniArgs, result }: CniRecord, bridge: string): Attachment[] {
   const args = new Map(cniArgs ?? []);
-  const owner = { namespace: args.get('K8S_POD_NAMESPACE'), name: args.get('K8S_POD_NAME'), uid: args.get('K8S_POD_UID') };
+  const owner = {
+    namespace: args.get('K8S_POD_NAMESPACE'),
+    name: args.get('K8S_POD_NAME'),
+    uid: args.get('K8S_POD_UID'),
+  };
   const onHost = result.interfaces.filter((each) => !each.sandbox);
   const port = onHost.find((each) => each.name !== bridge)?.name;
   if (port === undefined || !onHost.some((each) => each.name === bridge)) return [];
@@ -79,6 +89,8 @@ function toAttachments({ cniArgs, result }: CniRecord, bridge: string): Attachme
   });
 }
 
-function isComplete(owner: Record<'namespace' | 'name' | 'uid', string | undefined>): owner is Record<'namespace' | 'name' | 'uid', string> {
+function isComplete(
+  owner: Record<'namespace' | 'name' | 'uid', string | undefined>,
+): owner is Record<'namespace' | 'name' | 'uid', string> {
   return owner.namespace !== undefined && owner.name !== undefined && owner.uid !== undefined;
 }

@@ -1,4 +1,5 @@
-// Compiles pods, namespaces and policies to address sets and lists of what is allowed. Pure: no nftables syntax, no I/O.
+// Compiles pods, namespaces and policies to address sets and lists of what is allowed. Pure: no nftables syntax, no
+// I/O.
 import { createHash } from 'node:crypto';
 import type { Block } from './address.ts';
 import type { Endpoint } from './endpoints.ts';
@@ -33,7 +34,10 @@ export interface AddressPort {
   port: number;
 }
 
-/** One direction: for each pod's address the group whose allowances hold for it, or `undefined` when nothing isolates it. */
+/**
+ * One direction: for each pod's address the group whose allowances hold for it, or `undefined` when nothing isolates
+ * it.
+ */
 export interface DirectionRules {
   members: ReadonlyMap<string, string | undefined>;
   /** Pods that the same policies select share a group. */
@@ -53,7 +57,10 @@ export type Direction = 'ingress' | 'egress';
 
 /** Compiles a cluster. The same input gives the same output, whatever the order of its parts. */
 export function compile(cluster: Cluster): RuleSet {
-  const sets = { addressSets: new Map<string, readonly string[]>(), portSets: new Map<string, readonly AddressPort[]>() };
+  const sets = {
+    addressSets: new Map<string, readonly string[]>(),
+    portSets: new Map<string, readonly AddressPort[]>(),
+  };
   const context: Context = { cluster, ...sets };
   return { ...sets, ingress: compileDirection(context, 'ingress'), egress: compileDirection(context, 'egress') };
 }
@@ -75,13 +82,19 @@ function compileDirection(context: Context, direction: Direction): DirectionRule
     }
     const group = `${direction}-${digest(policies.map((policy) => [policy.namespace, policy.name]))}`;
     members.set(endpoint.address, group);
-    if (!groups.has(group)) groups.set(group, policies.flatMap((policy) => (policy[direction] ?? []).flatMap((rule) => compileRule(context, policy, rule))));
+    if (!groups.has(group))
+      groups.set(
+        group,
+        policies.flatMap((policy) => (policy[direction] ?? []).flatMap((rule) => compileRule(context, policy, rule))),
+      );
   }
   return { members, groups };
 }
 
 function isolates(policy: Policy, direction: Direction, endpoint: Endpoint): boolean {
-  return policy[direction] !== undefined && policy.namespace === endpoint.namespace && matches(policy.pods, endpoint.labels);
+  return (
+    policy[direction] !== undefined && policy.namespace === endpoint.namespace && matches(policy.pods, endpoint.labels)
+  );
 }
 
 function byName(a: Policy, b: Policy): number {
@@ -100,7 +113,9 @@ function peerMatch(context: Context, policy: Policy, peer: Peer): PeerMatch {
   const scope = peer.namespaces ?? policy.namespace;
   const set = `pods-${digest([scope, peer.pods])}`;
   if (!context.addressSets.has(set)) {
-    const found = context.cluster.endpoints.filter((endpoint) => inScope(context.cluster, scope, endpoint.namespace) && matches(peer.pods, endpoint.labels));
+    const found = context.cluster.endpoints.filter(
+      (endpoint) => inScope(context.cluster, scope, endpoint.namespace) && matches(peer.pods, endpoint.labels),
+    );
     context.addressSets.set(set, found.map((endpoint) => endpoint.address).sort());
   }
   return { set };
@@ -109,22 +124,31 @@ function peerMatch(context: Context, policy: Policy, peer: Peer): PeerMatch {
 function inScope(cluster: Cluster, scope: Selector | string, namespace: string): boolean {
   if (typeof scope === 'string') return scope === namespace;
   const labels = cluster.namespaces.get(namespace);
-  // A namespace that is not in the cache yet is nobody's peer: `NotIn` and `DoesNotExist` must not match for want of labels.
+  // A namespace that is not in the cache yet is nobody's peer: `NotIn` and `DoesNotExist` must not match for want of
+  // labels.
   return labels !== undefined && matches(scope, labels);
 }
 
 function portMatches(context: Context, ports: readonly PolicyPort[]): PortMatch[] {
   const ranges = mergeRanges(ports.filter((port) => 'first' in port));
   const names = ports.filter((port) => 'name' in port);
-  return [...(ranges.length > 0 ? [{ ranges }] : []), ...names.map(({ protocol, name }) => namedPort(context, protocol, name))];
+  return [
+    ...(ranges.length > 0 ? [{ ranges }] : []),
+    ...names.map(({ protocol, name }) => namedPort(context, protocol, name)),
+  ];
 }
 
-/** The destination is the selected pod for ingress and the peer for egress: one set of all pods that have the name serves both. */
+/**
+ * The destination is the selected pod for ingress and the peer for egress: one set of all pods that have the name
+ * serves both.
+ */
 function namedPort(context: Context, protocol: Protocol, name: string): PortMatch {
   const set = `port-${digest([protocol, name])}`;
   if (!context.portSets.has(set)) {
     const found = context.cluster.endpoints.flatMap(({ address, ports }) =>
-      ports.filter((port) => port.name === name && port.protocol === protocol).map(({ port }) => ({ address, protocol, port })),
+      ports
+        .filter((port) => port.name === name && port.protocol === protocol)
+        .map(({ port }) => ({ address, protocol, port })),
     );
     context.portSets.set(set, found);
   }

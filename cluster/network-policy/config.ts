@@ -10,9 +10,15 @@ export const configSchema = z.object({
   /** Name of the node, for the events' reporter. */
   NODE_NAME: z.string(),
   /** The bridge whose ports are the pods. */
-  POD_BRIDGE: z.string().regex(/^[\w.-]{1,15}$/, 'must be the name of a network device').default('moorage0'),
+  POD_BRIDGE: z
+    .string()
+    .regex(/^[\w.-]{1,15}$/, 'must be the name of a network device')
+    .default('moorage0'),
   /** All addresses that pods may have. */
-  POD_CIDR: z.string().refine((text) => readCidr(text)?.family === 4, 'must be an IPv4 CIDR such as 10.244.0.0/16').default('10.244.0.0/16'),
+  POD_CIDR: z
+    .string()
+    .refine((text) => readCidr(text)?.family === 4, 'must be an IPv4 CIDR such as 10.244.0.0/16')
+    .default('10.244.0.0/16'),
   /** Where the CNI library keeps what it set up for each pod. */
   CNI_RESULTS: z.string().default('/var/lib/cni/results'),
   /** Bind every bridge port to its pod's MAC and address. Off only where the runtime does not keep CNI_RESULTS. */

@@ -35,7 +35,13 @@ export interface Attachment {
 const container = z.object({
   restartPolicy: z.string().optional(),
   ports: z
-    .array(z.object({ name: z.string().optional(), containerPort: z.number().int(), protocol: z.enum(['TCP', 'UDP', 'SCTP']).default('TCP') }))
+    .array(
+      z.object({
+        name: z.string().optional(),
+        containerPort: z.number().int(),
+        protocol: z.enum(['TCP', 'UDP', 'SCTP']).default('TCP'),
+      }),
+    )
     .optional(),
 });
 
@@ -103,7 +109,10 @@ function addressOf({ metadata }: Pod, attached: ReadonlyMap<string, string>): st
   const { namespace, name, uid, annotations } = metadata;
   // The kubelet runs a static pod under the hash of its file; the API server's mirror of it has a UID of its own.
   const mirrored = annotations['kubernetes.io/config.mirror'];
-  return attached.get(ownerKey({ namespace, name, uid })) ?? (mirrored === undefined ? undefined : attached.get(ownerKey({ namespace, name, uid: mirrored })));
+  return (
+    attached.get(ownerKey({ namespace, name, uid })) ??
+    (mirrored === undefined ? undefined : attached.get(ownerKey({ namespace, name, uid: mirrored })))
+  );
 }
 
 function reportedAddress({ status }: Pod): string | undefined {
@@ -116,7 +125,9 @@ function toEndpoint({ metadata, spec }: Pod, address: string): Endpoint {
   const { namespace, name, uid, labels } = metadata;
   const running = [...spec.containers, ...spec.initContainers.filter((init) => init.restartPolicy === 'Always')];
   const ports = running.flatMap((each) =>
-    (each.ports ?? []).flatMap((port) => (port.name === undefined ? [] : [{ name: port.name, protocol: port.protocol, port: port.containerPort }])),
+    (each.ports ?? []).flatMap((port) =>
+      port.name === undefined ? [] : [{ name: port.name, protocol: port.protocol, port: port.containerPort }],
+    ),
   );
   return { namespace, name, uid, labels, address, ports };
 }

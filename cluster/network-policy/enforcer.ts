@@ -37,7 +37,12 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
   let reported = new Map<string, string>();
   let lastTold = '';
 
-  const apply = async (wanted: Wanted, state: EnforcerStatus['state'], reading: AttachmentReading | undefined, started: number): Promise<void> => {
+  const apply = async (
+    wanted: Wanted,
+    state: EnforcerStatus['state'],
+    reading: AttachmentReading | undefined,
+    started: number,
+  ): Promise<void> => {
     const changed = await applier.apply(wanted.tables);
     const facts = {
       state,
@@ -62,7 +67,10 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
     owners = now;
     for (const address of reassigned(before, now)) {
       await options.forgetFlows(address).catch((error: unknown) => {
-        log.warn({ address, problem: messageOf(error) }, 'connections of a former pod stay open until they time out; install conntrack');
+        log.warn(
+          { address, problem: messageOf(error) },
+          'connections of a former pod stay open until they time out; install conntrack',
+        );
       });
     }
   };
@@ -74,7 +82,8 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
       log.error({ policy: key, problems }, 'policy not understood: the pods that it selects are denied all traffic');
       const object = sources.policies.store.get(key);
       const message = `Not understood, so the pods that it selects are denied all traffic: ${problems}`;
-      if (object !== undefined) options.recorder.record(object, { type: 'Warning', reason: 'PolicyNotUnderstood', message, action: 'Enforce' });
+      if (object !== undefined)
+        options.recorder.record(object, { type: 'Warning', reason: 'PolicyNotUnderstood', message, action: 'Enforce' });
     }
     reported = now;
   };

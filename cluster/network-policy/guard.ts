@@ -10,8 +10,20 @@ import { plainSet, type NftChain, type NftTable } from './tables.ts';
  */
 export function renderGuard(attachments: readonly Attachment[], scope: Scope): NftTable {
   const sets = new Map([
-    ['ports', plainSet('ifname', attachments.map(({ port }) => `"${port}"`))],
-    ['bound', plainSet('ifname . ether_addr . ipv4_addr', attachments.map(({ port, mac, address }) => `"${port}" . ${mac} . ${address}`))],
+    [
+      'ports',
+      plainSet(
+        'ifname',
+        attachments.map(({ port }) => `"${port}"`),
+      ),
+    ],
+    [
+      'bound',
+      plainSet(
+        'ifname . ether_addr . ipv4_addr',
+        attachments.map(({ port, mac, address }) => `"${port}" . ${mac} . ${address}`),
+      ),
+    ],
   ]);
   const chains = new Map<string, NftChain>([
     [
@@ -25,14 +37,22 @@ export function renderGuard(attachments: readonly Attachment[], scope: Scope): N
         ],
       },
     ],
-    ['prerouting', { hook: 'type filter hook prerouting priority -250; policy accept;', rules: ['iifname @ports jump source'] }],
+    [
+      'prerouting',
+      { hook: 'type filter hook prerouting priority -250; policy accept;', rules: ['iifname @ports jump source'] },
+    ],
     // Both come after br_netfilter, which shows bridged packets to the policy table.
-    ['forward', { hook: 'type filter hook forward priority 300; policy accept;', rules: [unseen('iifname'), unseen('oifname')] }],
+    [
+      'forward',
+      { hook: 'type filter hook forward priority 300; policy accept;', rules: [unseen('iifname'), unseen('oifname')] },
+    ],
     [
       'postrouting',
       {
         hook: 'type filter hook postrouting priority 300; policy accept;',
-        rules: ['oifname @ports ether type ip oifname . ether daddr . ip daddr != @bound counter drop comment "not the address of this port"'],
+        rules: [
+          'oifname @ports ether type ip oifname . ether daddr . ip daddr != @bound counter drop comment "not the address of this port"',
+        ],
       },
     ],
   ]);

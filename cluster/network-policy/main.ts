@@ -1,6 +1,11 @@
 // The NetworkPolicy enforcer of the one-machine node: wiring only.
 import { rm } from 'node:fs/promises';
-import { createClient, createEventRecorder, fileConnection, listenForShutdown } from '../../controller/runtime/index.ts';
+import {
+  createClient,
+  createEventRecorder,
+  fileConnection,
+  listenForShutdown,
+} from '../../controller/runtime/index.ts';
 import { readConfig } from '../../lib/config.ts';
 import { createLog } from '../../lib/log.ts';
 import { createApplier, nftRunner, tableExists } from './apply.ts';
@@ -20,7 +25,12 @@ const shutdown = listenForShutdown({ log });
 // What an earlier run said is not true of this one until it has heard the API server.
 await rm(config.STATUS_FILE, { force: true });
 const client = createClient(await fileConnection(config.KUBECONFIG), { userAgent: 'moorage-network-policy' });
-const recorder = createEventRecorder({ client, controller: 'moorage.dev/network-policy', instance: config.NODE_NAME, log });
+const recorder = createEventRecorder({
+  client,
+  controller: 'moorage.dev/network-policy',
+  instance: config.NODE_NAME,
+  log,
+});
 const sources = createSources(client, log);
 const applier = createApplier(nftRunner());
 const enforcer = createEnforcer({
@@ -29,13 +39,23 @@ const enforcer = createEnforcer({
   applier,
   log,
   recorder,
-  readAttachments: async () => (config.SOURCE_GUARD ? readAttachments(config.CNI_RESULTS, config.POD_BRIDGE) : undefined),
+  readAttachments: async () =>
+    config.SOURCE_GUARD ? readAttachments(config.CNI_RESULTS, config.POD_BRIDGE) : undefined,
   forgetFlows,
   writeStatus: async (status) => writeStatus(config.STATUS_FILE, status),
 });
 
 await runEnforcer(
-  { enforcer, applier, sources, log, records: config.CNI_RESULTS, rulesExist: tableExists, prepareKernel: showBridgedPackets, restoreMs: 30_000 },
+  {
+    enforcer,
+    applier,
+    sources,
+    log,
+    records: config.CNI_RESULTS,
+    rulesExist: tableExists,
+    prepareKernel: showBridgedPackets,
+    restoreMs: 30_000,
+  },
   shutdown.signal,
 );
 await recorder.flush();

@@ -6,7 +6,9 @@ import { selectorSchema, type Selector } from './selector.ts';
 /** A transport that has ports. */
 export type Protocol = 'TCP' | 'UDP' | 'SCTP';
 
-/** Ports that a rule opens: a range of numbers (ends included), or a name that each destination pod resolves for itself. */
+/**
+ * Ports that a rule opens: a range of numbers (ends included), or a name that each destination pod resolves for itself.
+ */
 export type PolicyPort = { protocol: Protocol; first: number; last: number } | { protocol: Protocol; name: string };
 
 /** Who is at the other end. `namespaces` absent: the policy's own namespace. */
@@ -47,7 +49,9 @@ const portSchema = z
     message: 'needs a numeric `port` that is not above it',
   });
 
-const cidrSchema = z.string().refine((text) => readCidr(text) !== undefined, { message: 'is not a CIDR such as 10.0.0.0/8' });
+const cidrSchema = z
+  .string()
+  .refine((text) => readCidr(text) !== undefined, { message: 'is not a CIDR such as 10.0.0.0/8' });
 const peerSchema = z
   .strictObject({
     podSelector: selectorSchema.nullish(),
@@ -70,7 +74,10 @@ const specSchema = z.strictObject({
 
 type Spec = z.output<typeof specSchema>;
 
-/** Reads a NetworkPolicy's spec. Never throws: what is not understood is named in `problems` and the policy then only denies. */
+/**
+ * Reads a NetworkPolicy's spec. Never throws: what is not understood is named in `problems` and the policy then only
+ * denies.
+ */
 export function readPolicy(name: { namespace: string; name: string }, spec: unknown): PolicyReading {
   const parsed = specSchema.safeParse(spec);
   if (parsed.success) return { policy: { ...name, ...toPolicy(parsed.data) }, problems: [] };
@@ -79,7 +86,9 @@ export function readPolicy(name: { namespace: string; name: string }, spec: unkn
 }
 
 function toPolicy(spec: Spec): Omit<Policy, 'namespace' | 'name'> {
-  const types = spec.policyTypes?.length ? spec.policyTypes : (['Ingress', ...(spec.egress?.length ? ['Egress'] : [])] as const);
+  const types = spec.policyTypes?.length
+    ? spec.policyTypes
+    : (['Ingress', ...(spec.egress?.length ? ['Egress'] : [])] as const);
   return {
     pods: spec.podSelector ?? {},
     ingress: types.includes('Ingress') ? (spec.ingress ?? []).map((rule) => toRule(rule.from, rule.ports)) : undefined,
@@ -92,10 +101,13 @@ function toRule(from: z.output<typeof peers>, open: z.output<typeof ports>): Rul
 }
 
 function toPeer(peer: z.output<typeof peerSchema>): Peer[] {
-  if (peer.ipBlock == null) return [{ kind: 'pods', namespaces: peer.namespaceSelector ?? undefined, pods: peer.podSelector ?? {} }];
+  if (peer.ipBlock == null)
+    return [{ kind: 'pods', namespaces: peer.namespaceSelector ?? undefined, pods: peer.podSelector ?? {} }];
   const cidr = readCidr(peer.ipBlock.cidr);
   // A block of IPv6 is well understood: in a cluster of IPv4 nobody is in it.
-  return cidr?.family === 4 ? [{ kind: 'block', block: cidr.block, except: (peer.ipBlock.except ?? []).flatMap(ipv4Block) }] : [];
+  return cidr?.family === 4
+    ? [{ kind: 'block', block: cidr.block, except: (peer.ipBlock.except ?? []).flatMap(ipv4Block) }]
+    : [];
 }
 
 function ipv4Block(text: string): Block[] {
@@ -113,6 +125,11 @@ const typesOnly = z.object({ policyTypes: typesSchema });
 
 function denial(spec: unknown): Omit<Policy, 'namespace' | 'name'> {
   const types = typesOnly.safeParse(spec).data?.policyTypes ?? [];
-  const denies = (direction: 'Ingress' | 'Egress'): [] | undefined => (types.length === 0 || types.includes(direction) ? [] : undefined);
-  return { pods: selectorOnly.safeParse(spec).data?.podSelector ?? {}, ingress: denies('Ingress'), egress: denies('Egress') };
+  const denies = (direction: 'Ingress' | 'Egress'): [] | undefined =>
+    types.length === 0 || types.includes(direction) ? [] : undefined;
+  return {
+    pods: selectorOnly.safeParse(spec).data?.podSelector ?? {},
+    ingress: denies('Ingress'),
+    egress: denies('Egress'),
+  };
 }

@@ -10,7 +10,9 @@ export interface PortRange {
 
 /** The same ports with no two ranges that overlap or touch, ordered by protocol and number. */
 export function mergeRanges(ranges: readonly PortRange[]): PortRange[] {
-  const ordered = ranges.toSorted((a, b) => (a.protocol === b.protocol ? a.first - b.first : a.protocol < b.protocol ? -1 : 1));
+  const ordered = ranges.toSorted((a, b) =>
+    a.protocol === b.protocol ? a.first - b.first : a.protocol < b.protocol ? -1 : 1,
+  );
   const merged: PortRange[] = [];
   for (const range of ordered) {
     const previous = merged.at(-1);

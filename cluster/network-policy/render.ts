@@ -5,7 +5,8 @@ import { SEEN, SOURCE_PROVED, type Scope } from './scope.ts';
 import { plainSet, type NftChain, type NftSet, type NftTable } from './tables.ts';
 
 /**
- * Renders the table that enforces policies. Its filter hooks run after destination NAT (priority -100) and before source
+ * Renders the table that enforces policies. Its filter hooks run after destination NAT (priority -100) and before
+ * source
  * NAT (100), so that flows to Services and host ports are judged by the pods that they really join.
  *
  * `guarded`: packets must have been proved by the bridge's table to come from the address that their port was given.
@@ -30,14 +31,23 @@ function policySets(rules: RuleSet): Map<string, NftSet> {
     const elements = ports.map(({ address, protocol, port }) => `${address} . ${protocol.toLowerCase()} . ${port}`);
     sets.set(name, plainSet('ipv4_addr . inet_proto . inet_service', elements));
   }
-  sets.set('itself', plainSet('ipv4_addr . ipv4_addr', Array.from(rules.egress.members.keys(), (address) => `${address} . ${address}`)));
+  sets.set(
+    'itself',
+    plainSet(
+      'ipv4_addr . ipv4_addr',
+      Array.from(rules.egress.members.keys(), (address) => `${address} . ${address}`),
+    ),
+  );
   sets.set('egress-of', verdicts(rules.egress));
   sets.set('ingress-of', verdicts(rules.ingress));
   return sets;
 }
 
 function verdicts({ members }: DirectionRules): NftSet {
-  const elements = Array.from(members, ([address, group]): [string, string] => [address, group === undefined ? 'return' : `goto ${group}`]);
+  const elements = Array.from(members, ([address, group]): [string, string] => [
+    address,
+    group === undefined ? 'return' : `goto ${group}`,
+  ]);
   return { type: 'ipv4_addr : verdict', elements: new Map(elements) };
 }
 
@@ -88,17 +98,26 @@ function groupChains(direction: Direction, { groups }: DirectionRules): [string,
 
 function allowanceText(direction: Direction, { peer, ports }: Allowance): string {
   const field = direction === 'ingress' ? 'ip saddr' : 'ip daddr';
-  return [...(peer === undefined ? [] : peerText(field, peer)), ...(ports === undefined ? [] : [portsText(ports)]), 'return'].join(' ');
+  return [
+    ...(peer === undefined ? [] : peerText(field, peer)),
+    ...(ports === undefined ? [] : [portsText(ports)]),
+    'return',
+  ].join(' ');
 }
 
 function peerText(field: string, peer: PeerMatch): string[] {
   if ('set' in peer) return [`${field} @${peer.set}`];
   const except = new Set(peer.except.map(blockText));
-  return [`${field} ${blockText(peer.block)}`, ...(except.size > 0 ? [`${field} != { ${[...except].join(', ')} }`] : [])];
+  return [
+    `${field} ${blockText(peer.block)}`,
+    ...(except.size > 0 ? [`${field} != { ${[...except].join(', ')} }`] : []),
+  ];
 }
 
 function portsText(ports: PortMatch): string {
   if ('set' in ports) return `ip daddr . meta l4proto . th dport @${ports.set}`;
-  const ranges = ports.ranges.map(({ protocol, first, last }) => `${protocol.toLowerCase()} . ${first === last ? first : `${first}-${last}`}`);
+  const ranges = ports.ranges.map(
+    ({ protocol, first, last }) => `${protocol.toLowerCase()} . ${first === last ? first : `${first}-${last}`}`,
+  );
   return `meta l4proto . th dport { ${ranges.join(', ')} }`;
 }

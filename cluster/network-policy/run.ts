@@ -18,12 +18,17 @@ export interface RunOptions {
   rulesExist: () => Promise<boolean>;
   /** Sets the kernel's switches; called now and with each restore. */
   prepareKernel: () => Promise<void>;
-  /** Milliseconds between putting everything anew, in case someone flushed the kernel's tables or reset its switches. */
+  /**
+   * Milliseconds between putting everything anew, in case someone flushed the kernel's tables or reset its switches.
+   */
   restoreMs: number;
   log: Logger;
 }
 
-/** Enforces until the signal is aborted. Rules stay in the kernel afterwards. Rejects when the kernel cannot be prepared. */
+/**
+ * Enforces until the signal is aborted. Rules stay in the kernel afterwards. Rejects when the kernel cannot be
+ * prepared.
+ */
 export async function runEnforcer(options: RunOptions, signal: AbortSignal): Promise<void> {
   const { enforcer, applier, log } = options;
   const reflectors = [options.sources.pods, options.sources.namespaces, options.sources.policies];
@@ -41,15 +46,24 @@ export async function runEnforcer(options: RunOptions, signal: AbortSignal): Pro
     applier.distrust();
     work.request();
   };
-  const synced = await Promise.all(reflectors.map(async ({ store }) => store.whenSynced(signal))).catch(() => undefined);
+  const synced = await Promise.all(reflectors.map(async ({ store }) => store.whenSynced(signal))).catch(
+    () => undefined,
+  );
   if (synced === undefined) {
     await running;
     return;
   }
 
-  for (const { store } of reflectors) store.subscribe(() => { work.request(); });
-  const records = watch(options.records, () => { work.request(); });
-  const timer = setInterval(() => { restore().catch(onError); }, options.restoreMs);
+  for (const { store } of reflectors)
+    store.subscribe(() => {
+      work.request();
+    });
+  const records = watch(options.records, () => {
+    work.request();
+  });
+  const timer = setInterval(() => {
+    restore().catch(onError);
+  }, options.restoreMs);
   work.request();
   await running;
   clearInterval(timer);

@@ -5,7 +5,12 @@ import type { NftChain, NftSet, NftTable } from './tables.ts';
 export function replaceScript(table: NftTable): string {
   const { family, name } = table;
   const empty: NftTable = { family, name, sets: new Map(), chains: new Map() };
-  return [`add table ${family} ${name}`, `delete table ${family} ${name}`, `add table ${family} ${name}`, changeScript(empty, table)].join('\n');
+  return [
+    `add table ${family} ${name}`,
+    `delete table ${family} ${name}`,
+    `add table ${family} ${name}`,
+    changeScript(empty, table),
+  ].join('\n');
 }
 
 /** Removes a table, if it is there. */
@@ -21,7 +26,9 @@ export function changeScript(from: NftTable, to: NftTable): string {
   // What refers to another object goes before it is deleted, and comes after it is added.
   const lines = [
     ...missing(to.chains, from.chains).map((name) => chainLine(at, name, to.chains.get(name))),
-    ...[...changed.map(([name]) => name).filter((name) => from.chains.has(name)), ...gone].map((name) => `flush chain ${at} ${name}`),
+    ...[...changed.map(([name]) => name).filter((name) => from.chains.has(name)), ...gone].map(
+      (name) => `flush chain ${at} ${name}`,
+    ),
     ...missing(to.sets, from.sets).map((name) => setLine(at, name, to.sets.get(name))),
     ...changed.flatMap(([name, chain]) => chain.rules.map((rule) => `add rule ${at} ${name} ${rule}`)),
     ...[...to.sets].flatMap(([name, set]) => elementLines(at, name, from.sets.get(name), set)),
@@ -58,7 +65,12 @@ function elementLines(at: string, name: string, before: NftSet | undefined, afte
   return [...elementLine('delete', at, name, removed), ...elementLine('add', at, name, added)];
 }
 
-function elementLine(verb: 'add' | 'delete', at: string, name: string, elements: readonly (readonly [string, string])[]): string[] {
+function elementLine(
+  verb: 'add' | 'delete',
+  at: string,
+  name: string,
+  elements: readonly (readonly [string, string])[],
+): string[] {
   if (elements.length === 0) return [];
   const texts = elements.map(([key, verdict]) => (verdict === '' ? key : `${key} : ${verdict}`));
   return [`${verb} element ${at} ${name} { ${texts.join(', ')} }`];

@@ -1,15 +1,40 @@
 // The mirrors of the API server's objects that the enforcer needs, read into its own terms.
 import type { V1NetworkPolicy, V1Namespace, V1Pod } from '@kubernetes/client-node';
-import { createReflector, defineResource, type Client, type KubeType, type Logger, type Reflector } from '../../controller/runtime/index.ts';
+import {
+  createReflector,
+  defineResource,
+  type Client,
+  type KubeType,
+  type Logger,
+  type Reflector,
+} from '../../controller/runtime/index.ts';
 import { podSchema, type Pod } from './endpoints.ts';
 import type { Observed } from './state.ts';
 
 /** A NetworkPolicy as the API serves it. */
 export type PolicyObject = KubeType<V1NetworkPolicy>;
 
-const PODS = defineResource<KubeType<V1Pod>>({ group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true });
-const NAMESPACES = defineResource<KubeType<V1Namespace>>({ group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false });
-const POLICIES = defineResource<PolicyObject>({ group: 'networking.k8s.io', version: 'v1', kind: 'NetworkPolicy', plural: 'networkpolicies', namespaced: true });
+const PODS = defineResource<KubeType<V1Pod>>({
+  group: '',
+  version: 'v1',
+  kind: 'Pod',
+  plural: 'pods',
+  namespaced: true,
+});
+const NAMESPACES = defineResource<KubeType<V1Namespace>>({
+  group: '',
+  version: 'v1',
+  kind: 'Namespace',
+  plural: 'namespaces',
+  namespaced: false,
+});
+const POLICIES = defineResource<PolicyObject>({
+  group: 'networking.k8s.io',
+  version: 'v1',
+  kind: 'NetworkPolicy',
+  plural: 'networkpolicies',
+  namespaced: true,
+});
 
 /** The mirrors. */
 export interface Sources {
@@ -27,8 +52,14 @@ export function createSources(client: Client, log: Logger): Sources {
   };
 }
 
-/** What the mirrors show now. A pod of an unexpected shape is left out and so gets no network; its name is passed to `onBadPod`. */
-export function observe({ pods, namespaces, policies }: Sources, onBadPod: (name: string, problem: string) => void): Omit<Observed, 'attachments'> {
+/**
+ * What the mirrors show now. A pod of an unexpected shape is left out and so gets no network; its name is passed to
+ * `onBadPod`.
+ */
+export function observe(
+  { pods, namespaces, policies }: Sources,
+  onBadPod: (name: string, problem: string) => void,
+): Omit<Observed, 'attachments'> {
   return {
     pods: pods.store.list().flatMap((object): Pod[] => {
       const parsed = podSchema.safeParse(object);
@@ -37,6 +68,8 @@ export function observe({ pods, namespaces, policies }: Sources, onBadPod: (name
       return [];
     }),
     namespaces: new Map(namespaces.store.list().map(({ metadata }) => [metadata.name, metadata.labels ?? {}])),
-    policies: policies.store.list().map(({ metadata, spec }) => ({ namespace: metadata.namespace ?? '', name: metadata.name, spec })),
+    policies: policies.store
+      .list()
+      .map(({ metadata, spec }) => ({ namespace: metadata.namespace ?? '', name: metadata.name, spec })),
   };
 }

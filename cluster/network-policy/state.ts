@@ -38,6 +38,16 @@ export function derive(observed: Observed, scope: Scope): Wanted {
   const { endpoints, contested } = findEndpoints(observed.pods, observed.attachments ?? []);
   const readings = observed.policies.map(({ namespace, name, spec }) => readPolicy({ namespace, name }, spec));
   const rules = compile({ endpoints, namespaces: observed.namespaces, policies: readings.map(({ policy }) => policy) });
-  const refused = readings.filter(({ problems }) => problems.length > 0).map(({ policy, problems }) => ({ namespace: policy.namespace, name: policy.name, problems }));
-  return { tables: [renderPolicy(rules, scope, observed.attachments !== undefined), renderGuard(observed.attachments ?? [], scope)], endpoints, refused, contested };
+  const refused = readings
+    .filter(({ problems }) => problems.length > 0)
+    .map(({ policy, problems }) => ({ namespace: policy.namespace, name: policy.name, problems }));
+  return {
+    tables: [
+      renderPolicy(rules, scope, observed.attachments !== undefined),
+      renderGuard(observed.attachments ?? [], scope),
+    ],
+    endpoints,
+    refused,
+    contested,
+  };
 }

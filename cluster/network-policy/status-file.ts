@@ -5,7 +5,9 @@ import type { RefusedPolicy } from './state.ts';
 
 /** What the file holds. */
 export interface EnforcerStatus {
-  /** `closed`: nothing flows yet, since the API server was not heard; `enforcing`: the rules are those of the policies. */
+  /**
+   * `closed`: nothing flows yet, since the API server was not heard; `enforcing`: the rules are those of the policies.
+   */
   state: 'closed' | 'enforcing';
   /** RFC 3339. */
   appliedAt: string;

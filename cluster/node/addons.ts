@@ -1,4 +1,5 @@
-// What runs inside the node's cluster before Moorage does: DNS, storage, gateway, the registry's name and the git server.
+// What runs inside the node's cluster before Moorage does: DNS, storage, gateway, the registry's name and the git
+// server.
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -37,15 +38,30 @@ export async function installDns(kubectl: Kubectl): Promise<undefined> {
 }
 
 export async function installStorage(kubectl: Kubectl): Promise<undefined> {
-  const values = { 'IMAGE:local-path-provisioner': await imageReference('local-path-provisioner'), VOLUMES: paths.volumes };
+  const values = {
+    'IMAGE:local-path-provisioner': await imageReference('local-path-provisioner'),
+    VOLUMES: paths.volumes,
+  };
   await applyFile(kubectl, manifest('storage'), values);
   await waitForRollout(kubectl, 'moorage-storage', 'local-path-provisioner', patienceSeconds);
   return undefined;
 }
 
 /** Secrets are applied through kubectl's standard input, never on its command line. */
-async function applySecret(kubectl: Kubectl, namespace: string, name: string, type: string, data: Record<string, string>): Promise<void> {
-  await apply(kubectl, stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, type, stringData: data }, { lineWidth: 0 }));
+async function applySecret(
+  kubectl: Kubectl,
+  namespace: string,
+  name: string,
+  type: string,
+  data: Record<string, string>,
+): Promise<void> {
+  await apply(
+    kubectl,
+    stringify(
+      { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, type, stringData: data },
+      { lineWidth: 0 },
+    ),
+  );
 }
 
 export interface GatewaySettings {
@@ -58,16 +74,37 @@ export interface GatewaySettings {
 export async function installGateway(kubectl: Kubectl, { image, address, ports }: GatewaySettings): Promise<undefined> {
   const certificate = await ensureGatewayCertificate();
   const [cert, key] = await Promise.all([readFile(certificate.certificate, 'utf8'), readFile(certificate.key, 'utf8')]);
-  await applySecret(kubectl, 'moorage-system', 'moorage-wildcard', 'kubernetes.io/tls', { 'tls.crt': cert, 'tls.key': key });
-  await applyFile(kubectl, manifest('traefik'), { 'IMAGE:traefik': image, HOST_ADDRESS: address, HTTP_PORT: String(ports.http), HTTPS_PORT: String(ports.https) });
+  await applySecret(kubectl, 'moorage-system', 'moorage-wildcard', 'kubernetes.io/tls', {
+    'tls.crt': cert,
+    'tls.key': key,
+  });
+  await applyFile(kubectl, manifest('traefik'), {
+    'IMAGE:traefik': image,
+    HOST_ADDRESS: address,
+    HTTP_PORT: String(ports.http),
+    HTTPS_PORT: String(ports.https),
+  });
   await waitForRollout(kubectl, 'moorage-gateway', 'traefik', patienceSeconds);
   return undefined;
 }
 
-/** The password for pushing to the git server, made once. The cluster's own counts, so that two checkouts can use one cluster. */
+/**
+ * The password for pushing to the git server, made once. The cluster's own counts, so that two checkouts can use one
+ * cluster.
+ */
 async function gitPassword(kubectl: Kubectl): Promise<string> {
-  const encoded = await kubectl(['get', 'secret', 'git-password', '-n', 'moorage-git', '--ignore-not-found', '-o', 'jsonpath={.data.password}']);
-  const known = encoded === '' ? (await readText(paths.gitPassword))?.trim() : Buffer.from(encoded, 'base64').toString();
+  const encoded = await kubectl([
+    'get',
+    'secret',
+    'git-password',
+    '-n',
+    'moorage-git',
+    '--ignore-not-found',
+    '-o',
+    'jsonpath={.data.password}',
+  ]);
+  const known =
+    encoded === '' ? (await readText(paths.gitPassword))?.trim() : Buffer.from(encoded, 'base64').toString();
   const password = known ?? randomBytes(18).toString('base64url');
   await writeText(paths.gitPassword, `${password}\n`, 0o600);
   return password;
@@ -89,15 +126,27 @@ export async function installDemoRouter(kubectl: Kubectl, image: string): Promis
 
 /** The password that builds push with, in the namespace that the chart makes for them. */
 export async function installPushSecret(kubectl: Kubectl, config: string): Promise<undefined> {
-  await applySecret(kubectl, 'moorage-builds', 'moorage-registry', 'kubernetes.io/dockerconfigjson', { '.dockerconfigjson': config });
+  await applySecret(kubectl, 'moorage-builds', 'moorage-registry', 'kubernetes.io/dockerconfigjson', {
+    '.dockerconfigjson': config,
+  });
   return undefined;
 }
 
 /** Waits until the node is Ready in the API server's eyes. */
 export async function waitForNode(kubectl: Kubectl): Promise<undefined> {
-  await waitFor('the node being Ready', async () => {
-    const state = await kubectl(['get', 'node', node.name, '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}']);
-    return state === 'True';
-  }, { seconds: 90, hint: async () => await kubectl(['describe', 'node', node.name]).catch(() => '') });
+  await waitFor(
+    'the node being Ready',
+    async () => {
+      const state = await kubectl([
+        'get',
+        'node',
+        node.name,
+        '-o',
+        'jsonpath={.status.conditions[?(@.type=="Ready")].status}',
+      ]);
+      return state === 'True';
+    },
+    { seconds: 90, hint: async () => await kubectl(['describe', 'node', node.name]).catch(() => '') },
+  );
   return undefined;
 }

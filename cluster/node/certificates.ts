@@ -42,10 +42,21 @@ export function needsRenewal(pem: string | undefined, now: Date): boolean {
 /** Makes the authority `<folder>/<name>.{crt,key}` unless it is there already. */
 export async function ensureAuthority(folder: string, name: string, commonName: string): Promise<Authority> {
   const authority = { certificate: join(folder, `${name}.crt`), key: join(folder, `${name}.key`) };
-  if (!needsRenewal(await readText(authority.certificate), new Date()) && (await readText(authority.key)) !== undefined) return authority;
+  if (!needsRenewal(await readText(authority.certificate), new Date()) && (await readText(authority.key)) !== undefined)
+    return authority;
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await run('openssl', [
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', String(authorityDays)],
+    ...[
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-days',
+      String(authorityDays),
+    ],
     ...['-subj', `/CN=${commonName}`, '-keyout', `${authority.key}.draft`, '-out', `${authority.certificate}.draft`],
     ...['-addext', 'keyUsage=critical,keyCertSign,cRLSign'],
   ]);
@@ -57,7 +68,10 @@ export async function ensureAuthority(folder: string, name: string, commonName: 
 
 /** The extension file for openssl. */
 export function extensions(spec: CertificateSpec): string {
-  const alternatives = [...(spec.names ?? []).map((name) => `DNS:${name}`), ...(spec.addresses ?? []).map((address) => `IP:${address}`)];
+  const alternatives = [
+    ...(spec.names ?? []).map((name) => `DNS:${name}`),
+    ...(spec.addresses ?? []).map((address) => `IP:${address}`),
+  ];
   return [
     'basicConstraints=critical,CA:FALSE',
     'keyUsage=critical,digitalSignature',
@@ -67,23 +81,66 @@ export function extensions(spec: CertificateSpec): string {
   ].join('\n');
 }
 
-/** Makes `<folder>/<name>.{crt,key}`, signed by the authority, unless one for the same spec and authority is there and lasts. */
-export async function ensureCertificate(folder: string, authority: Authority, spec: CertificateSpec): Promise<Authority> {
+/**
+ * Makes `<folder>/<name>.{crt,key}`, signed by the authority, unless one for the same spec and authority is there and
+ * lasts.
+ */
+export async function ensureCertificate(
+  folder: string,
+  authority: Authority,
+  spec: CertificateSpec,
+): Promise<Authority> {
   const certificate = { certificate: join(folder, `${spec.name}.crt`), key: join(folder, `${spec.name}.key`) };
   const stamp = join(folder, `${spec.name}.spec`);
   const key = contentKey([JSON.stringify(spec), (await readText(authority.certificate)) ?? '']);
   const current = await readText(certificate.certificate);
-  if ((await readText(stamp)) === key && !needsRenewal(current, new Date()) && (await readText(certificate.key)) !== undefined) return certificate;
+  if (
+    (await readText(stamp)) === key &&
+    !needsRenewal(current, new Date()) &&
+    (await readText(certificate.key)) !== undefined
+  )
+    return certificate;
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const scratch = await mkdtemp(join(tmpdir(), 'moorage-certificate-'));
   try {
     const at = (name: string): string => join(scratch, name);
     await writeFile(at('extensions'), extensions(spec));
     const subject = `${spec.organization === undefined ? '' : `/O=${spec.organization}`}/CN=${spec.commonName}`;
-    await run('openssl', ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', subject, '-keyout', at('key'), '-out', at('request')]);
     await run('openssl', [
-      ...['x509', '-req', '-in', at('request'), '-CA', authority.certificate, '-CAkey', authority.key, '-days', String(certificateDays)],
-      ...['-set_serial', `0x${(await run('openssl', ['rand', '-hex', '16'])).replace(/^./, '1')}`, '-extfile', at('extensions'), '-out', at('certificate')],
+      'req',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-subj',
+      subject,
+      '-keyout',
+      at('key'),
+      '-out',
+      at('request'),
+    ]);
+    await run('openssl', [
+      ...[
+        'x509',
+        '-req',
+        '-in',
+        at('request'),
+        '-CA',
+        authority.certificate,
+        '-CAkey',
+        authority.key,
+        '-days',
+        String(certificateDays),
+      ],
+      ...[
+        '-set_serial',
+        `0x${(await run('openssl', ['rand', '-hex', '16'])).replace(/^./, '1')}`,
+        '-extfile',
+        at('extensions'),
+        '-out',
+        at('certificate'),
+      ],
     ]);
     await writeText(certificate.key, (await readText(at('key'))) ?? '', 0o600);
     await writeText(certificate.certificate, (await readText(at('certificate'))) ?? '');

@@ -1,4 +1,5 @@
-// The cgroups that all pods of the node are in: one of our own in each hierarchy, so that another kubelet's are never touched.
+// The cgroups that all pods of the node are in: one of our own in each hierarchy, so that another kubelet's are never
+// touched.
 import { access, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -8,10 +9,16 @@ const mount = '/sys/fs/cgroup';
 export const cgroupRoot = '/moorage';
 
 async function isThere(path: string): Promise<boolean> {
-  return await access(path).then(() => true, () => false);
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
 }
 
-/** The tops of the machine's hierarchies: one with cgroup v2 alone, else one for each controller of v1 and the unified one beside them. */
+/**
+ * The tops of the machine's hierarchies: one with cgroup v2 alone, else one for each controller of v1 and the unified
+ * one beside them.
+ */
 async function hierarchies(): Promise<string[]> {
   if (await isThere(join(mount, 'cgroup.controllers'))) return [mount];
   const entries = await readdir(mount, { withFileTypes: true });
@@ -26,6 +33,7 @@ export async function ensureCgroups(): Promise<void> {
 /** Our cgroups that are there. */
 export async function nodeCgroups(): Promise<string[]> {
   const found: string[] = [];
-  for (const hierarchy of await hierarchies()) if (await isThere(join(hierarchy, cgroupRoot))) found.push(join(hierarchy, cgroupRoot));
+  for (const hierarchy of await hierarchies())
+    if (await isThere(join(hierarchy, cgroupRoot))) found.push(join(hierarchy, cgroupRoot));
   return found;
 }

@@ -30,7 +30,12 @@ function cniConfig(): string {
         isGateway: true,
         ipMasq: false,
         hairpinMode: true,
-        ipam: { type: 'host-local', dataDir: join(paths.run, 'cni'), ranges: [[{ subnet: node.nodePodCidr }]], routes: [{ dst: '0.0.0.0/0' }] },
+        ipam: {
+          type: 'host-local',
+          dataDir: join(paths.run, 'cni'),
+          ranges: [[{ subnet: node.nodePodCidr }]],
+          routes: [{ dst: '0.0.0.0/0' }],
+        },
       },
       { type: 'portmap', capabilities: { portMappings: true }, snat: true },
     ],
@@ -38,8 +43,10 @@ function cniConfig(): string {
 }
 
 /**
- * The configuration. Without CAP_SYS_RESOURCE no sandbox can be given the score that Kubernetes asks for, so it is left as it is.
- * What an image declares as a VOLUME stays in the container's own layer: as a volume, nothing would count what is written there.
+ * The configuration. Without CAP_SYS_RESOURCE no sandbox can be given the score that Kubernetes asks for, so it is left
+ * as it is.
+ * What an image declares as a VOLUME stays in the container's own layer: as a volume, nothing would count what is
+ * written there.
  */
 export function containerdConfig(hosts: string, cni: string, canScore: boolean): string {
   return `version = 3
@@ -97,7 +104,9 @@ export async function containerdSpec(): Promise<ProcessSpec> {
     command: binary('containerd', 'containerd'),
     args: ['--config', path],
     // Its shim is looked up on the path.
-    env: { PATH: `${binariesOf('containerd')}:${binariesOf('runc')}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin` },
+    env: {
+      PATH: `${binariesOf('containerd')}:${binariesOf('runc')}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
+    },
     inputs: [text, network],
     ready: () => succeeds(binary('containerd', 'ctr'), ['--address', containerdSocket, 'version']),
   };

@@ -15,7 +15,11 @@ import { places } from './settings.ts';
 export function mountsUnder(mountinfo: string, folders: readonly string[]): string[] {
   const points = mountinfo
     .split('\n')
-    .map((line) => (line.split(' ')[4] ?? '').replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))));
+    .map((line) =>
+      (line.split(' ')[4] ?? '').replaceAll(/\\([0-7]{3})/g, (_, octal: string) =>
+        String.fromCharCode(Number.parseInt(octal, 8)),
+      ),
+    );
   return points
     .map((point, index) => ({ point, index }))
     .filter(({ point }) => folders.some((folder) => point === folder || point.startsWith(`${folder}/`)))
@@ -25,17 +29,30 @@ export function mountsUnder(mountinfo: string, folders: readonly string[]): stri
 
 async function foldersBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-  const nested = await Promise.all(entries.filter((entry) => entry.isDirectory()).map((entry) => foldersBelow(join(folder, entry.name))));
+  const nested = await Promise.all(
+    entries.filter((entry) => entry.isDirectory()).map((entry) => foldersBelow(join(folder, entry.name))),
+  );
   return [...nested.flat(), folder];
 }
 
 async function membersOf(cgroups: readonly string[]): Promise<number[]> {
   const folders = (await Promise.all(cgroups.map(foldersBelow))).flat();
   const lists = await Promise.all(folders.map(async (folder) => (await readText(join(folder, 'cgroup.procs'))) ?? ''));
-  return [...new Set(lists.join('\n').split('\n').filter((line) => line !== '').map(Number))];
+  return [
+    ...new Set(
+      lists
+        .join('\n')
+        .split('\n')
+        .filter((line) => line !== '')
+        .map(Number),
+    ),
+  ];
 }
 
-/** Processes of ours that no pid file names: shims and whatever a crash of `up` left, all run from binaries in the cache with our sockets. A shim may be of another cache that was used before. */
+/**
+ * Processes of ours that no pid file names: shims and whatever a crash of `up` left, all run from binaries in the cache
+ * with our sockets. A shim may be of another cache that was used before.
+ */
 async function strays(): Promise<number[]> {
   const found: number[] = [];
   for (const name of await readdir('/proc')) {
@@ -43,8 +60,10 @@ async function strays(): Promise<number[]> {
     const executable = await readlink(`/proc/${name}/exe`).catch(() => '');
     const command = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '');
     const isShim = /\/containerd-shim-runc-v2( \(deleted\))?$/.test(executable);
-    const fromCache = executable.startsWith(join(paths.cache, 'bin')) || executable.startsWith(join(paths.cache, 'debian'));
-    if ((fromCache || isShim) && (command.includes(paths.run) || command.includes(paths.state))) found.push(Number(name));
+    const fromCache =
+      executable.startsWith(join(paths.cache, 'bin')) || executable.startsWith(join(paths.cache, 'debian'));
+    if ((fromCache || isShim) && (command.includes(paths.run) || command.includes(paths.state)))
+      found.push(Number(name));
   }
   return found;
 }
@@ -66,24 +85,33 @@ async function stopProcesses(): Promise<string> {
   const order = ['kubelet', ...names.filter((name) => name !== 'kubelet' && !last.includes(name))];
   for (const name of order.filter((name) => names.includes(name))) await stopProcess(places, name);
   const cgroups = await nodeCgroups();
-  await waitFor('the end of all containers', async () => {
-    const members = await membersOf(cgroups);
-    kill(members);
-    return members.length === 0;
-  }, { seconds: 20, every: 100 });
+  await waitFor(
+    'the end of all containers',
+    async () => {
+      const members = await membersOf(cgroups);
+      kill(members);
+      return members.length === 0;
+    },
+    { seconds: 20, every: 100 },
+  );
   for (const name of last.filter((name) => names.includes(name))) await stopProcess(places, name);
-  await waitFor('the end of all stray processes', async () => {
-    const pids = await strays();
-    kill(pids);
-    return pids.length === 0;
-  }, { seconds: 10, every: 100 });
+  await waitFor(
+    'the end of all stray processes',
+    async () => {
+      const pids = await strays();
+      kill(pids);
+      return pids.length === 0;
+    },
+    { seconds: 10, every: 100 },
+  );
   return `${names.length} processes`;
 }
 
 /** BuildKit leaves its cgroup behind. Another one may be at work in it: then it is not empty and stays. */
 async function removeEmptyBuildCgroups(): Promise<void> {
   for (const cgroup of await nodeCgroups()) {
-    for (const folder of await foldersBelow(join(dirname(cgroup), 'buildkit'))) await rmdir(folder).catch(() => undefined);
+    for (const folder of await foldersBelow(join(dirname(cgroup), 'buildkit')))
+      await rmdir(folder).catch(() => undefined);
   }
 }
 
@@ -94,9 +122,12 @@ async function removeMounts(before: readonly string[]): Promise<string> {
   for (let round = 0; round < 10; round += 1) {
     const mounts = mountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders);
     if (mounts.length === 0) return `${count} mounts`;
-    for (const mount of mounts) if (await succeeds('umount', [mount]) || await succeeds('umount', ['--lazy', mount])) count += 1;
+    for (const mount of mounts)
+      if ((await succeeds('umount', [mount])) || (await succeeds('umount', ['--lazy', mount]))) count += 1;
   }
-  throw new Error(`these mounts could not be taken away: ${mountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders).join(', ')}`);
+  throw new Error(
+    `these mounts could not be taken away: ${mountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders).join(', ')}`,
+  );
 }
 
 async function removeCgroups(): Promise<undefined> {
@@ -111,9 +142,20 @@ async function removeCgroups(): Promise<undefined> {
 export function downSteps(purge: boolean): Step[] {
   return [
     { name: 'processes and containers', run: stopProcesses },
-    { name: 'mounts', needs: ['processes and containers'], run: async () => removeMounts(newFolders((await readBefore()) ?? { sysctls: {}, tables: [], folders: [] })) },
+    {
+      name: 'mounts',
+      needs: ['processes and containers'],
+      run: async () => removeMounts(newFolders((await readBefore()) ?? { sysctls: {}, tables: [], folders: [] })),
+    },
     { name: 'cgroups', needs: ['mounts'], run: removeCgroups },
-    { name: 'network', needs: ['mounts'], run: async () => { await removeNetwork(await readBefore()); return undefined; } },
+    {
+      name: 'network',
+      needs: ['mounts'],
+      run: async () => {
+        await removeNetwork(await readBefore());
+        return undefined;
+      },
+    },
     { name: 'state', needs: ['network', 'cgroups'], run: async () => removeState(purge) },
   ];
 }
@@ -122,9 +164,11 @@ async function removeState(purge: boolean): Promise<string> {
   const before = await readBefore();
   const foreign = before === undefined ? [] : newFolders(before);
   // The kubelet marks some folders as unchangeable only on other systems; here a plain removal does.
-  for (const folder of [...foreign, paths.run, paths.state]) await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+  for (const folder of [...foreign, paths.run, paths.state])
+    await rm(folder, { recursive: true, force: true, maxRetries: 3 });
   for (const folder of newEmptyFolders(before)) await rmdir(folder).catch(() => undefined);
-  for (const file of [paths.kubeconfig, paths.gitPassword, paths.authority, paths.installation]) await rm(file, { force: true });
+  for (const file of [paths.kubeconfig, paths.gitPassword, paths.authority, paths.installation])
+    await rm(file, { force: true });
   if (!purge) return `the cache stays: ${paths.cache} (remove it with --purge)`;
   await run('rm', ['-rf', paths.cache]);
   return `removed ${paths.cache} as well`;

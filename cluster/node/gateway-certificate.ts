@@ -1,4 +1,5 @@
-// The certificate of the local gateway: an authority of its own, kept in the cache so that a browser which trusts it goes on doing so.
+// The certificate of the local gateway: an authority of its own, kept in the cache so that a browser which trusts it
+// goes on doing so.
 import { copyFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { paths } from '../paths.ts';

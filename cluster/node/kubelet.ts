@@ -47,13 +47,19 @@ async function kubeletConfig(certificate: { certificate: string; key: string }, 
     seccompDefault: true,
     maxPods: 200,
     podPidsLimit: 2048,
-    // Without a share of the process ids a dozen fork bombs would leave the node none, for the kernel gives out 32768 in all.
+    // Without a share of the process ids a dozen fork bombs would leave the node none, for the kernel gives out 32768
+    // in all.
     systemReserved: { cpu: '200m', memory: '1Gi', pid: '4096' },
     // Images that nothing uses go before the disk is full, and after a week in any case.
     imageGCHighThresholdPercent: 80,
     imageGCLowThresholdPercent: 70,
     imageMaximumGCAge: '168h',
-    evictionHard: { 'memory.available': '200Mi', 'nodefs.available': '5%', 'nodefs.inodesFree': '3%', 'imagefs.available': '5%' },
+    evictionHard: {
+      'memory.available': '200Mi',
+      'nodefs.available': '5%',
+      'nodefs.inodesFree': '3%',
+      'imagefs.available': '5%',
+    },
     containerLogMaxSize: '10Mi',
     containerLogMaxFiles: 3,
     serializeImagePulls: false,
@@ -79,7 +85,13 @@ export async function kubeletSpec(plane: ControlPlane): Promise<ProcessSpec> {
   return {
     name: 'kubelet',
     command: binary('kubernetes', 'kubelet'),
-    args: [`--config=${file}`, `--kubeconfig=${kubeconfig.path}`, `--root-dir=${kubeletRoot}`, `--hostname-override=${node.name}`, `--node-ip=${node.address}`],
+    args: [
+      `--config=${file}`,
+      `--kubeconfig=${kubeconfig.path}`,
+      `--root-dir=${kubeletRoot}`,
+      `--hostname-override=${node.name}`,
+      `--node-ip=${node.address}`,
+    ],
     env: path,
     inputs: [text, kubeconfig.text, await readFile(serving.certificate, 'utf8')],
     ready: () => answers('http://127.0.0.1:10248/healthz'),
@@ -87,7 +99,10 @@ export async function kubeletSpec(plane: ControlPlane): Promise<ProcessSpec> {
 }
 
 export async function kubeProxySpec(plane: ControlPlane): Promise<ProcessSpec> {
-  const kubeconfig = await componentKubeconfig(plane, paths.state, { name: 'kube-proxy', commonName: 'system:kube-proxy' });
+  const kubeconfig = await componentKubeconfig(plane, paths.state, {
+    name: 'kube-proxy',
+    commonName: 'system:kube-proxy',
+  });
   const file = join(paths.state, 'kube-proxy.yaml');
   const text = await configFile(
     file,

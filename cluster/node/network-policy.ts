@@ -21,7 +21,10 @@ async function isEnforcing(): Promise<boolean> {
 }
 
 export async function networkPolicySpec(plane: ControlPlane): Promise<ProcessSpec> {
-  const kubeconfig = await componentKubeconfig(plane, paths.state, { name: 'network-policy', commonName: 'moorage:network-policy' });
+  const kubeconfig = await componentKubeconfig(plane, paths.state, {
+    name: 'network-policy',
+    commonName: 'moorage:network-policy',
+  });
   const sources = ['cluster/network-policy', 'controller/runtime', 'lib'];
   return {
     name: 'network-policy',
@@ -37,6 +40,7 @@ export async function networkPolicySpec(plane: ControlPlane): Promise<ProcessSpe
     },
     inputs: [kubeconfig.text, ...(await Promise.all(sources.map((folder) => folderKey(join(paths.root, folder)))))],
     // A file from before this start says nothing about this process.
-    ready: async () => (await modified(statusFile)) > (await modified(join(places.run, 'network-policy.pid'))) && (await isEnforcing()),
+    ready: async () =>
+      (await modified(statusFile)) > (await modified(join(places.run, 'network-policy.pid'))) && (await isEnforcing()),
   };
 }

@@ -1,4 +1,5 @@
-// The node's network: the bridge, the route of the service range, and one nftables table that keeps pods in their place.
+// The node's network: the bridge, the route of the service range, and one nftables table that keeps pods in their
+// place.
 import { join } from 'node:path';
 import { z } from 'zod';
 import { readText, writeText } from '../files.ts';
@@ -10,12 +11,28 @@ export const nodeTable = 'moorage-node';
 
 const changedSysctls = { 'net.ipv4.ip_forward': '1', 'net.bridge.bridge-nf-call-iptables': '1' } as const;
 
-const beforeSchema = z.object({ sysctls: z.record(z.string(), z.string()), tables: z.array(z.string()), folders: z.array(z.string()) });
+const beforeSchema = z.object({
+  sysctls: z.record(z.string(), z.string()),
+  tables: z.array(z.string()),
+  folders: z.array(z.string()),
+});
 export type Before = z.output<typeof beforeSchema>;
 const beforePath = join(paths.state, 'before.json');
 
-/** Folders and files outside of ours that the node's programs write to; `down` removes those that were not there before. */
-const foreignFolders = ['/var/lib/cni', '/run/containerd', '/var/log/containers', '/var/log/pods', '/etc/cni', '/opt/cni', '/var/lib/kubelet', '/etc/kubernetes', '/var/lib/containers/cache/blob-info-cache-v1.boltdb'];
+/**
+ * Folders and files outside of ours that the node's programs write to; `down` removes those that were not there before.
+ */
+const foreignFolders = [
+  '/var/lib/cni',
+  '/run/containerd',
+  '/var/log/containers',
+  '/var/log/pods',
+  '/etc/cni',
+  '/opt/cni',
+  '/var/lib/kubelet',
+  '/etc/kubernetes',
+  '/var/lib/containers/cache/blob-info-cache-v1.boltdb',
+];
 
 /** Reads a kernel switch; undefined when the kernel has no such switch. */
 async function sysctl(name: string): Promise<string | undefined> {
@@ -27,7 +44,14 @@ async function setSysctl(name: string, value: string): Promise<void> {
 }
 
 /** The same, where others may write too: these go only when they are empty. */
-const sharedFolders = ['/run/runc', '/run/nri', '/run/containers', '/var/lib/containers/cache', '/var/lib/containers', '/run/buildkit'];
+const sharedFolders = [
+  '/run/runc',
+  '/run/nri',
+  '/run/containers',
+  '/var/lib/containers/cache',
+  '/var/lib/containers',
+  '/run/buildkit',
+];
 
 /** What the machine was like before the first `up`, or undefined when there was none. */
 export async function readBefore(): Promise<Before | undefined> {
@@ -44,7 +68,8 @@ async function rememberBefore(): Promise<void> {
   }
   const tables = (await run('nft', ['list', 'tables'])).split('\n').filter((line) => line !== '');
   const folders: string[] = [];
-  for (const folder of [...foreignFolders, ...sharedFolders]) if (await succeeds('test', ['-e', folder])) folders.push(folder);
+  for (const folder of [...foreignFolders, ...sharedFolders])
+    if (await succeeds('test', ['-e', folder])) folders.push(folder);
   await writeText(beforePath, `${JSON.stringify({ sysctls, tables, folders }, null, 2)}\n`);
 }
 
@@ -92,18 +117,25 @@ table inet ${nodeTable} {
 
 async function ensureBridge(): Promise<void> {
   const { bridge, bridgeMac, address, nodePodCidr, serviceCidr } = node;
-  if (!(await succeeds('ip', ['link', 'show', bridge]))) await run('ip', ['link', 'add', bridge, 'address', bridgeMac, 'type', 'bridge']);
+  if (!(await succeeds('ip', ['link', 'show', bridge])))
+    await run('ip', ['link', 'add', bridge, 'address', bridgeMac, 'type', 'bridge']);
   await setSysctl(`net.ipv6.conf.${bridge}.disable_ipv6`, '1');
   await run('ip', ['address', 'replace', `${address}/${nodePodCidr.split('/')[1] ?? '24'}`, 'dev', bridge]);
   await run('ip', ['link', 'set', bridge, 'up']);
-  // A packet for a service without rules goes to the bridge, where the table above refuses it, and never to the machine's own network.
+  // A packet for a service without rules goes to the bridge, where the table above refuses it, and never to the
+  // machine's own network.
   await run('ip', ['route', 'replace', serviceCidr, 'dev', bridge]);
 }
 
 async function refuseTakenRange(): Promise<void> {
   for (const cidr of [node.podCidr, node.serviceCidr]) {
-    const routes = (await run('ip', ['-4', 'route', 'show', 'root', cidr])).split('\n').filter((line) => line !== '' && !line.includes(`dev ${node.bridge}`));
-    if (routes.length > 0) throw new Error(`the range ${cidr}, which pods or services need, is in use on this machine: ${routes.join('; ')}. Take that route away, or use --context NAME with another cluster`);
+    const routes = (await run('ip', ['-4', 'route', 'show', 'root', cidr]))
+      .split('\n')
+      .filter((line) => line !== '' && !line.includes(`dev ${node.bridge}`));
+    if (routes.length > 0)
+      throw new Error(
+        `the range ${cidr}, which pods or services need, is in use on this machine: ${routes.join('; ')}. Take that route away, or use --context NAME with another cluster`,
+      );
   }
 }
 
@@ -125,7 +157,8 @@ async function removeChains(table: string): Promise<void> {
   for (const rule of rules.filter((line) => line.startsWith('-A') && ours(line))) {
     await run('sh', ['-c', `iptables -t ${table} ${rule.replace(/^-A/, '-D')}`]);
   }
-  for (const rule of rules.filter((line) => /^-N (CNI|KUBE)-/.test(line))) await succeeds('iptables', ['-t', table, '-X', rule.slice(3)]);
+  for (const rule of rules.filter((line) => /^-N (CNI|KUBE)-/.test(line)))
+    await succeeds('iptables', ['-t', table, '-X', rule.slice(3)]);
 }
 
 /** True when the listing of a table shows base chains at most, and no rule. */
@@ -138,7 +171,10 @@ async function removeTables(before: Before | undefined): Promise<void> {
   const known = new Set(before?.tables ?? present);
   for (const line of present) {
     const ours = /^table \S+ (moorage\S*|kube-proxy)$/.test(line);
-    const leftEmpty = !known.has(line) && /^table ip6? (nat|filter|mangle|raw)$/.test(line) && isEmptyTable(await run('nft', ['list', ...line.split(' ')]));
+    const leftEmpty =
+      !known.has(line) &&
+      /^table ip6? (nat|filter|mangle|raw)$/.test(line) &&
+      isEmptyTable(await run('nft', ['list', ...line.split(' ')]));
     if (ours || leftEmpty) await succeeds('nft', ['delete', ...line.split(' ')]);
   }
 }

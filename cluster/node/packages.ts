@@ -26,12 +26,20 @@ export function unpackedFolder(name: Unpacked): string {
 
 async function missingTools(): Promise<string[]> {
   const present = await run('dpkg-query', ['-W', '-f', '${db:Status-Abbrev} ${Package}\\n']);
-  const installed = new Set(present.split('\n').filter((line) => line.startsWith('ii')).map((line) => line.split(/\s+/)[1]));
+  const installed = new Set(
+    present
+      .split('\n')
+      .filter((line) => line.startsWith('ii'))
+      .map((line) => line.split(/\s+/)[1]),
+  );
   return tools.filter((name) => !installed.has(name));
 }
 
 async function isUnpacked(name: Unpacked): Promise<boolean> {
-  return await access(join(unpackedFolder(name), unpacked[name])).then(() => true, () => false);
+  return await access(join(unpackedFolder(name), unpacked[name])).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function unpack(name: Unpacked): Promise<void> {
@@ -52,13 +60,17 @@ async function unpack(name: Unpacked): Promise<void> {
 
 /** Installs the tools that are not there and unpacks the daemons. Needs root and a Debian or Ubuntu machine. */
 export async function ensurePackages(): Promise<string> {
-  if (!(await succeeds('apt-get', ['--version']))) throw new Error('the one-machine node is built from Debian packages, and this machine has no apt-get: use --context NAME with a cluster that you have');
+  if (!(await succeeds('apt-get', ['--version'])))
+    throw new Error(
+      'the one-machine node is built from Debian packages, and this machine has no apt-get: use --context NAME with a cluster that you have',
+    );
   const missing = await missingTools();
   const daemons: Unpacked[] = [];
   for (const name of Object.keys(unpacked) as Unpacked[]) if (!(await isUnpacked(name))) daemons.push(name);
   if (missing.length + daemons.length === 0) return 'all there';
   await run('apt-get', ['update', '-q'], { env: noQuestions });
-  if (missing.length > 0) await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...missing], { env: noQuestions });
+  if (missing.length > 0)
+    await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...missing], { env: noQuestions });
   for (const name of daemons) await unpack(name);
   return `installed ${[...missing, ...daemons].join(' ')}`;
 }

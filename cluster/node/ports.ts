@@ -22,18 +22,34 @@ export async function rememberedPorts(): Promise<GatewayPorts> {
 async function isTaken(port: number): Promise<boolean> {
   return await new Promise((done) => {
     const server = createServer();
-    server.once('error', () => { done(true); });
-    server.listen(port, '127.0.0.1', () => server.close(() => { done(false); }));
+    server.once('error', () => {
+      done(true);
+    });
+    server.listen(port, '127.0.0.1', () =>
+      server.close(() => {
+        done(false);
+      }),
+    );
   });
 }
 
-/** Decides on the ports and remembers them. The cluster's own gateway does not listen on them: its ports are redirected by the kernel. */
-export async function choosePorts(wanted: { http: number | undefined; https: number | undefined }): Promise<GatewayPorts> {
+/**
+ * Decides on the ports and remembers them. The cluster's own gateway does not listen on them: its ports are redirected
+ * by the kernel.
+ */
+export async function choosePorts(wanted: {
+  http: number | undefined;
+  https: number | undefined;
+}): Promise<GatewayPorts> {
   const remembered = await rememberedPorts();
   const ports = { http: wanted.http ?? remembered.http, https: wanted.https ?? remembered.https };
-  if (ports.http === ports.https) throw new Error(`http and https are both on port ${ports.http}: give --http-port or --https-port another number`);
+  if (ports.http === ports.https)
+    throw new Error(`http and https are both on port ${ports.http}: give --http-port or --https-port another number`);
   for (const name of ['https', 'http'] as const) {
-    if (await isTaken(ports[name])) throw new Error(`port ${ports[name]} of this machine is taken by another program: give a free one with --${name}-port N`);
+    if (await isTaken(ports[name]))
+      throw new Error(
+        `port ${ports[name]} of this machine is taken by another program: give a free one with --${name}-port N`,
+      );
   }
   await writeText(file, JSON.stringify(ports));
   return ports;

@@ -44,7 +44,11 @@ export async function probe(url: string, options: ProbeOptions = {}): Promise<Pr
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', fail);
       response.on('end', () => {
-        done({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks).toString('utf8') });
+        done({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: Buffer.concat(chunks).toString('utf8'),
+        });
       });
     });
     request.on('timeout', () => request.destroy(new Error(`${url} did not answer within 3 s`)));

@@ -1,4 +1,5 @@
-// Long-running programs of the node: started detached, found again by pid and start time, replaced when their command changed.
+// Long-running programs of the node: started detached, found again by pid and start time, replaced when their command
+// changed.
 import { spawn } from 'node:child_process';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -33,12 +34,18 @@ export interface ProcessRecord {
 
 const logLimitBytes = 32 * 1024 * 1024;
 
-/** The start time in a line of /proc/PID/stat. The command name may hold spaces and brackets, so fields count from the last ')'. */
+/**
+ * The start time in a line of /proc/PID/stat. The command name may hold spaces and brackets, so fields count from the
+ * last ')'.
+ */
 export function startTimeOf(statLine: string): string | undefined {
   return statLine.slice(statLine.lastIndexOf(')') + 2).split(' ')[19];
 }
 
-/** Reads the text of a pid file: the key of its spec, then its own stat line as it wrote it before it became the program. */
+/**
+ * Reads the text of a pid file: the key of its spec, then its own stat line as it wrote it before it became the
+ * program.
+ */
 export function parseRecord(text: string): ProcessRecord | undefined {
   const [key, statLine] = text.split('\n');
   const startTime = startTimeOf(statLine ?? '');
@@ -68,11 +75,18 @@ export async function findProcess(places: ProcessPlaces, name: string): Promise<
 /** Names of all processes that have a pid file, alive or not. */
 export async function processNames(places: ProcessPlaces): Promise<string[]> {
   const names = await readdir(places.run).catch(() => []);
-  return names.filter((name) => name.endsWith('.pid')).map((name) => name.slice(0, -'.pid'.length)).sort();
+  return names
+    .filter((name) => name.endsWith('.pid'))
+    .map((name) => name.slice(0, -'.pid'.length))
+    .sort();
 }
 
-/** The shell writes its own pid and start time and then becomes the program, so a crash of ours never leaves it unrecorded. */
-const launcher = 'read -r stat < /proc/$$/stat; printf "%s\\n%s\\n" "$1" "$stat" > "$2.draft"; mv "$2.draft" "$2"; shift 2; exec "$@"';
+/**
+ * The shell writes its own pid and start time and then becomes the program, so a crash of ours never leaves it
+ * unrecorded.
+ */
+const launcher =
+  'read -r stat < /proc/$$/stat; printf "%s\\n%s\\n" "$1" "$stat" > "$2.draft"; mv "$2.draft" "$2"; shift 2; exec "$@"';
 
 async function launch(places: ProcessPlaces, spec: ProcessSpec): Promise<void> {
   await mkdir(places.run, { recursive: true, mode: 0o700 });
@@ -90,7 +104,10 @@ async function launch(places: ProcessPlaces, spec: ProcessSpec): Promise<void> {
       env: { PATH: process.env['PATH'] ?? '', HOME: '/root', ...spec.env },
     });
     child.unref();
-    await waitFor(`the pid file of ${spec.name}`, async () => (await readText(pidFile)) !== undefined, { seconds: 10, every: 10 });
+    await waitFor(`the pid file of ${spec.name}`, async () => (await readText(pidFile)) !== undefined, {
+      seconds: 10,
+      every: 10,
+    });
   } finally {
     await output.close();
   }
@@ -112,10 +129,14 @@ async function waitUntilReady(places: ProcessPlaces, spec: ProcessSpec): Promise
     },
     { seconds, hint: () => logTail(places, spec.name) },
   );
-  if (outcome === 'ended') throw new Error(`${spec.name} ended right after its start; ${await logTail(places, spec.name)}`);
+  if (outcome === 'ended')
+    throw new Error(`${spec.name} ended right after its start; ${await logTail(places, spec.name)}`);
 }
 
-/** Makes sure that one such process runs with exactly this command, and waits until it is ready. Returns true when it was (re)started. */
+/**
+ * Makes sure that one such process runs with exactly this command, and waits until it is ready. Returns true when it
+ * was (re)started.
+ */
 export async function ensureProcess(places: ProcessPlaces, spec: ProcessSpec): Promise<boolean> {
   const current = await findProcess(places, spec.name);
   const keep = current?.key === specKey(spec);

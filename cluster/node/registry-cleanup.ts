@@ -29,7 +29,8 @@ async function entries(...path: string[]): Promise<string[]> {
 async function repositories(): Promise<string[]> {
   const found: string[] = [];
   for (const owner of await entries(storage, 'repositories')) {
-    for (const name of await entries(storage, 'repositories', owner)) if (!name.startsWith('_')) found.push(`${owner}/${name}`);
+    for (const name of await entries(storage, 'repositories', owner))
+      if (!name.startsWith('_')) found.push(`${owner}/${name}`);
   }
   return found.sort();
 }
@@ -57,7 +58,10 @@ const isOwn = (repository: string): boolean => ['moorage/moorage', 'moorage/moor
 /** True for the build cache of an app of which no image is left. Apps come before caches. */
 async function isCacheOfNone(repository: string): Promise<boolean> {
   const [owner, name = ''] = repository.split('/');
-  return owner === 'cache' && (await entries(storage, 'repositories', 'apps', name, '_manifests', 'revisions', 'sha256')).length === 0;
+  return (
+    owner === 'cache' &&
+    (await entries(storage, 'repositories', 'apps', name, '_manifests', 'revisions', 'sha256')).length === 0
+  );
 }
 
 /** Moorage's own images get a tag a version; only the one in use is kept. */

@@ -48,20 +48,32 @@ export async function dockerConfigFolder(): Promise<string> {
 
 /** Asks the registry. `accept` matters for manifests, whose digest depends on it. */
 export async function askRegistry(path: string, method = 'GET'): Promise<ProbeAnswer> {
-  const accept = ['application/vnd.oci.image.index.v1+json', 'application/vnd.oci.image.manifest.v1+json', 'application/vnd.docker.distribution.manifest.v2+json'].join(', ');
-  return await probe(`${registryUrl}${path}`, { method, headers: { authorization: `Basic ${await basicCredentials()}`, accept } });
+  const accept = [
+    'application/vnd.oci.image.index.v1+json',
+    'application/vnd.oci.image.manifest.v1+json',
+    'application/vnd.docker.distribution.manifest.v2+json',
+  ].join(', ');
+  return await probe(`${registryUrl}${path}`, {
+    method,
+    headers: { authorization: `Basic ${await basicCredentials()}`, accept },
+  });
 }
 
 export async function registrySpec(): Promise<ProcessSpec> {
   const users = join(folder, 'users');
   const password = await registryPassword();
-  if ((await readText(users)) === undefined) await writeText(users, `${await run('htpasswd', ['-niB', user], { input: password })}\n`, 0o600);
+  if ((await readText(users)) === undefined)
+    await writeText(users, `${await run('htpasswd', ['-niB', user], { input: password })}\n`, 0o600);
   const text = await configFile(
     registryConfig,
     stringify({
       version: 0.1,
       log: { level: 'warn', accesslog: { disabled: true } },
-      storage: { filesystem: { rootdirectory: join(folder, 'blobs') }, delete: { enabled: true }, cache: { blobdescriptor: 'inmemory' } },
+      storage: {
+        filesystem: { rootdirectory: join(folder, 'blobs') },
+        delete: { enabled: true },
+        cache: { blobdescriptor: 'inmemory' },
+      },
       http: { addr: registryAddress, secret: password },
       auth: { htpasswd: { realm: 'moorage', path: users } },
     }),
@@ -90,7 +102,11 @@ Authorization = ["Basic ${credentials}"]
 export async function writeHosts(): Promise<string> {
   const certs = join(paths.state, 'containerd-hosts');
   const credentials = await basicCredentials();
-  await writeText(join(certs, 'docker.io', 'hosts.toml'), hostsToml(credentials, 'https://registry-1.docker.io'), 0o600);
+  await writeText(
+    join(certs, 'docker.io', 'hosts.toml'),
+    hostsToml(credentials, 'https://registry-1.docker.io'),
+    0o600,
+  );
   await writeText(join(certs, node.registryHost, 'hosts.toml'), hostsToml(credentials, registryUrl), 0o600);
   return certs;
 }

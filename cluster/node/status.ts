@@ -9,7 +9,17 @@ import { findProcess, processNames } from './processes.ts';
 import { node, places } from './settings.ts';
 import { nodeKubectl } from './up.ts';
 
-export const expectedProcesses = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'containerd', 'registry', 'kubelet', 'kube-proxy', 'network-policy'];
+export const expectedProcesses = [
+  'etcd',
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-scheduler',
+  'containerd',
+  'registry',
+  'kubelet',
+  'kube-proxy',
+  'network-policy',
+];
 
 const podList = z.object({
   items: z.array(
@@ -26,8 +36,14 @@ const podList = z.object({
 /** Pods that neither finished, nor are on their way out, nor serve, as `namespace/name (phase)`. */
 export function unreadyPods(list: z.output<typeof podList>): string[] {
   return list.items
-    .filter(({ metadata, status }) => metadata.deletionTimestamp === undefined && status.phase !== 'Succeeded' && status.phase !== 'Failed')
-    .filter(({ status }) => !(status.conditions ?? []).some(({ type, status: value }) => type === 'Ready' && value === 'True'))
+    .filter(
+      ({ metadata, status }) =>
+        metadata.deletionTimestamp === undefined && status.phase !== 'Succeeded' && status.phase !== 'Failed',
+    )
+    .filter(
+      ({ status }) =>
+        !(status.conditions ?? []).some(({ type, status: value }) => type === 'Ready' && value === 'True'),
+    )
     .map(({ metadata, status }) => `${metadata.namespace}/${metadata.name} (${status.phase ?? 'unknown'})`);
 }
 
@@ -35,19 +51,36 @@ async function checkProcesses(): Promise<string[]> {
   const problems: string[] = [];
   for (const name of expectedProcesses) {
     const record = await findProcess(places, name);
-    say(`  ${record === undefined ? '!!' : 'ok'} ${name.padEnd(26)} ${record === undefined ? `not running; its log: ${places.logs}/${name}.log` : `pid ${record.pid}`}`);
+    say(
+      `  ${record === undefined ? '!!' : 'ok'} ${name.padEnd(26)} ${record === undefined ? `not running; its log: ${places.logs}/${name}.log` : `pid ${record.pid}`}`,
+    );
     if (record === undefined) problems.push(`${name} is not running`);
   }
   return problems;
 }
 
 async function checkCluster(): Promise<string[]> {
-  const ready = await nodeKubectl(['get', 'node', node.name, '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}']);
+  const ready = await nodeKubectl([
+    'get',
+    'node',
+    node.name,
+    '-o',
+    'jsonpath={.status.conditions[?(@.type=="Ready")].status}',
+  ]);
   say(`  ${ready === 'True' ? 'ok' : '!!'} ${'node'.padEnd(26)} ${ready === 'True' ? 'Ready' : `Ready is ${ready}`}`);
-  const platform = new Set(['kube-system', 'moorage-system', 'moorage-gateway', 'moorage-git', 'moorage-demo-router', 'moorage-storage']);
+  const platform = new Set([
+    'kube-system',
+    'moorage-system',
+    'moorage-gateway',
+    'moorage-git',
+    'moorage-demo-router',
+    'moorage-storage',
+  ]);
   const pods = podList.parse(JSON.parse(await nodeKubectl(['get', 'pods', '--all-namespaces', '-o', 'json'])));
   const unready = unreadyPods({ items: pods.items.filter(({ metadata }) => platform.has(metadata.namespace)) });
-  say(`  ${unready.length === 0 ? 'ok' : '!!'} ${'platform pods'.padEnd(26)} ${unready.length === 0 ? 'all ready' : unready.join(', ')}`);
+  say(
+    `  ${unready.length === 0 ? 'ok' : '!!'} ${'platform pods'.padEnd(26)} ${unready.length === 0 ? 'all ready' : unready.join(', ')}`,
+  );
   const others = unreadyPods({ items: pods.items.filter(({ metadata }) => !platform.has(metadata.namespace)) });
   if (others.length > 0) say(`  .. ${'pods of apps and builds'.padEnd(26)} not ready: ${others.join(', ')}`);
   return [...(ready === 'True' ? [] : ['the node is not Ready']), ...unready];
@@ -57,9 +90,15 @@ async function checkUrls(): Promise<string[]> {
   const ports = await rememberedPorts();
   const ca = await readFile(paths.authority, 'utf8');
   const problems: string[] = [];
-  for (const [host, path] of [[node.baseDomain, '/'], [`hello.${node.baseDomain}`, '/']] as const) {
+  for (const [host, path] of [
+    [node.baseDomain, '/'],
+    [`hello.${node.baseDomain}`, '/'],
+  ] as const) {
     const url = `${httpsUrl(host, ports)}${path}`;
-    const outcome = await probe(url, { tls: { ca }, connect: { host: '127.0.0.1', port: ports.https } }).then(({ status }) => status, (error: unknown) => String(error));
+    const outcome = await probe(url, { tls: { ca }, connect: { host: '127.0.0.1', port: ports.https } }).then(
+      ({ status }) => status,
+      (error: unknown) => String(error),
+    );
     const fine = typeof outcome === 'number' && outcome < 500;
     say(`  ${fine ? 'ok' : '!!'} ${url.padEnd(40)} ${outcome}`);
     if (!fine) problems.push(`${url} does not serve`);
@@ -72,7 +111,11 @@ export async function nodeStatus(): Promise<string[]> {
   if ((await processNames(places)).length === 0) return ['the node is not up: `npm run up` brings it up'];
   const problems = await checkProcesses();
   for (const check of [checkCluster, checkUrls]) {
-    problems.push(...(await check().catch((error: unknown) => [error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)])));
+    problems.push(
+      ...(await check().catch((error: unknown) => [
+        error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error),
+      ])),
+    );
   }
   return problems;
 }

@@ -41,10 +41,11 @@ Try: curl --cacert ${paths.authority} ${httpsUrl(`hello.${node.baseDomain}`, por
 export function nodeTarget(args: Arguments): Target {
   return {
     up: () => withLock(lock, () => up(args)),
-    down: () => withLock(lock, async () => {
-      requireNodeMachine();
-      await runSteps(downSteps(args.purge), lineReporter());
-    }),
+    down: () =>
+      withLock(lock, async () => {
+        requireNodeMachine();
+        await runSteps(downSteps(args.purge), lineReporter());
+      }),
     status: nodeStatus,
   };
 }

@@ -7,7 +7,15 @@ import { images, type ImageRecipe } from '../images/catalog.ts';
 import { kubectlFor, type Kubectl } from '../kubectl.ts';
 import { paths } from '../paths.ts';
 import type { Step } from '../steps.ts';
-import { installDns, installGateway, installGatewayApi, installGitServer, installNamespaces, installStorage, waitForNode } from './addons.ts';
+import {
+  installDns,
+  installGateway,
+  installGatewayApi,
+  installGitServer,
+  installNamespaces,
+  installStorage,
+  waitForNode,
+} from './addons.ts';
 import { containerdSpec } from './containerd.ts';
 import { controllerManagerSpec, prepareControlPlane, schedulerSpec, type ControlPlane } from './control-plane.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
@@ -22,8 +30,14 @@ import { controlPlaneOptions, node, places } from './settings.ts';
 
 /** Throws with what to do instead where the one-machine node cannot run. */
 export function requireNodeMachine(): void {
-  if (process.platform !== 'linux') throw new Error(`the one-machine node runs on Linux, not on ${process.platform}: start Docker (kind is used then), or use --context NAME with a cluster that you have`);
-  if (process.getuid?.() !== 0) throw new Error('the one-machine node sets up network devices and containers, for which it must be root: run this with sudo, or use --context NAME with a cluster that you have');
+  if (process.platform !== 'linux')
+    throw new Error(
+      `the one-machine node runs on Linux, not on ${process.platform}: start Docker (kind is used then), or use --context NAME with a cluster that you have`,
+    );
+  if (process.getuid?.() !== 0)
+    throw new Error(
+      'the one-machine node sets up network devices and containers, for which it must be root: run this with sudo, or use --context NAME with a cluster that you have',
+    );
 }
 
 async function startOrKeep(spec: ProcessSpec): Promise<string> {
@@ -40,7 +54,13 @@ export const nodeKubectl: Kubectl = kubectlFor(binary('kubernetes', 'kubectl'), 
 
 async function writePersonalKubeconfig(plane: ControlPlane): Promise<undefined> {
   const authority = plane.authority.certificate;
-  await writeKubeconfig(paths.kubeconfig, { server: plane.server, authority, ...plane.admin, context: 'moorage', namespace: 'moorage-apps' });
+  await writeKubeconfig(paths.kubeconfig, {
+    server: plane.server,
+    authority,
+    ...plane.admin,
+    context: 'moorage',
+    namespace: 'moorage-apps',
+  });
   await chmod(paths.kubeconfig, 0o600);
   await rm(paths.kubectl, { force: true });
   await symlink(binary('kubernetes', 'kubectl'), paths.kubectl);
@@ -48,7 +68,8 @@ async function writePersonalKubeconfig(plane: ControlPlane): Promise<undefined> 
 }
 
 async function makeFolders(): Promise<void> {
-  // Users of pods, who are nobody on the node, pass through these to what is mounted for them; what lies inside has rights of its own.
+  // Users of pods, who are nobody on the node, pass through these to what is mounted for them; what lies inside has
+  // rights of its own.
   for (const folder of [paths.state, paths.run, paths.volumes]) {
     await mkdir(folder, { recursive: true });
     await chmod(folder, 0o711);
@@ -60,7 +81,12 @@ function imageStep(image: ImageRecipe): Step {
   return {
     name: `image ${image.name}`,
     lane: image.folder === 'debian' ? `debootstrap ${image.name}` : 'images',
-    needs: ['packages', 'registry', ...[...parts].map((part) => `compile ${part}`), ...image.bases.map((base) => `image ${base}`)],
+    needs: [
+      'packages',
+      'registry',
+      ...[...parts].map((part) => `compile ${part}`),
+      ...image.bases.map((base) => `image ${base}`),
+    ],
     run: () => ensureImage(image),
   };
 }
@@ -69,19 +95,41 @@ function imageStep(image: ImageRecipe): Step {
 export function nodeSteps(ports: () => GatewayPorts): Step[] {
   const options = controlPlaneOptions();
   const plane = once(() => prepareControlPlane(options));
-  const start = (name: string, needs: string[], spec: () => Promise<ProcessSpec>): Step => ({ name, needs, run: async () => startOrKeep(await spec()) });
+  const start = (name: string, needs: string[], spec: () => Promise<ProcessSpec>): Step => ({
+    name,
+    needs,
+    run: async () => startOrKeep(await spec()),
+  });
   const kubectl = nodeKubectl;
   return [
-    { name: 'packages', run: async () => { await makeFolders(); return await ensurePackages(); } },
+    {
+      name: 'packages',
+      run: async () => {
+        await makeFolders();
+        return await ensurePackages();
+      },
+    },
     // Fetching waits for the network, compiling for the processor: side by side, neither waits for the other.
-    ...recipes.map(({ part }): Step => ({ name: `modules of ${part}`, lane: 'modules', needs: ['packages'], run: () => fetchModules(part) })),
-    ...recipes.map(({ part }): Step => ({ name: `compile ${part}`, lane: 'compiler', needs: [`modules of ${part}`], run: () => buildPart(part) })),
+    ...recipes.map(({ part }): Step => ({
+      name: `modules of ${part}`,
+      lane: 'modules',
+      needs: ['packages'],
+      run: () => fetchModules(part),
+    })),
+    ...recipes.map(({ part }): Step => ({
+      name: `compile ${part}`,
+      lane: 'compiler',
+      needs: [`modules of ${part}`],
+      run: () => buildPart(part),
+    })),
     { name: 'network', needs: ['packages'], run: ensureNetwork },
     start('registry', ['packages', 'network'], registrySpec),
     start('etcd', ['compile kubernetes'], async () => (await plane()).etcd),
     start('api server', ['etcd', 'network'], async () => (await plane()).apiServer),
     { name: 'kubeconfig', needs: ['api server'], run: async () => writePersonalKubeconfig(await plane()) },
-    start('controller manager', ['api server'], async () => controllerManagerSpec(options, await plane(), node.podCidr)),
+    start('controller manager', ['api server'], async () =>
+      controllerManagerSpec(options, await plane(), node.podCidr),
+    ),
     start('scheduler', ['api server'], async () => schedulerSpec(options, await plane())),
     start('containerd', ['compile containerd', 'compile runc', 'registry'], containerdSpec),
     ...images.map(imageStep),
@@ -90,12 +138,29 @@ export function nodeSteps(ports: () => GatewayPorts): Step[] {
     start('kubelet', ['containerd', 'network policy', 'image pause'], async () => kubeletSpec(await plane())),
     // It waits for the node's object, which the kubelet makes.
     start('kube-proxy', ['kubelet'], async () => kubeProxySpec(await plane())),
-    { name: 'node ready', needs: ['kubelet', 'controller manager', 'scheduler', 'kube-proxy'], run: () => waitForNode(kubectl) },
+    {
+      name: 'node ready',
+      needs: ['kubelet', 'controller manager', 'scheduler', 'kube-proxy'],
+      run: () => waitForNode(kubectl),
+    },
     { name: 'gateway api', needs: ['namespaces'], run: () => installGatewayApi(kubectl) },
     { name: 'dns', needs: ['node ready', 'image coredns'], run: () => installDns(kubectl) },
-    { name: 'storage', needs: ['node ready', 'image local-path-provisioner', 'image debian-bookworm'], run: () => installStorage(kubectl) },
-    { name: 'gateway', needs: ['dns', 'gateway api', 'image traefik'], run: async () => installGateway(kubectl, { image: await imageReference('traefik'), address: '127.0.0.1', ports: ports() }) },
-    { name: 'git server', needs: ['storage', 'gateway api', 'image git-server'], run: async () => installGitServer(kubectl, await imageReference('git-server')) },
+    {
+      name: 'storage',
+      needs: ['node ready', 'image local-path-provisioner', 'image debian-bookworm'],
+      run: () => installStorage(kubectl),
+    },
+    {
+      name: 'gateway',
+      needs: ['dns', 'gateway api', 'image traefik'],
+      run: async () =>
+        installGateway(kubectl, { image: await imageReference('traefik'), address: '127.0.0.1', ports: ports() }),
+    },
+    {
+      name: 'git server',
+      needs: ['storage', 'gateway api', 'image git-server'],
+      run: async () => installGitServer(kubectl, await imageReference('git-server')),
+    },
   ];
 }
 

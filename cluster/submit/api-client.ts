@@ -17,7 +17,14 @@ const reason = z.object({
 });
 export type Reason = z.output<typeof reason>;
 
-const finding = z.object({ severity: z.string(), rule: z.string(), file: z.string().nullish(), line: z.number().nullish(), message: z.string(), mend: z.string() });
+const finding = z.object({
+  severity: z.string(),
+  rule: z.string(),
+  file: z.string().nullish(),
+  line: z.number().nullish(),
+  message: z.string(),
+  mend: z.string(),
+});
 export type Finding = z.output<typeof finding>;
 
 const status = z.object({
@@ -42,15 +49,30 @@ export type Status = z.output<typeof status>;
 const submitted = status.extend({ created: z.boolean(), polled: z.boolean(), retried: z.boolean().default(false) });
 export type SubmittedStatus = z.output<typeof submitted>;
 
-const problem = z.object({ detail: z.string(), errors: z.array(z.object({ field: z.string(), message: z.string(), mend: z.string() })).optional() });
+const problem = z.object({
+  detail: z.string(),
+  errors: z.array(z.object({ field: z.string(), message: z.string(), mend: z.string() })).optional(),
+});
 
 /** An event of the log stream. */
 export type LogEvent =
-  | { readonly type: 'stage' | 'end'; readonly status: Status['status']; readonly stage: string | undefined; readonly position: number | undefined; readonly message: string }
+  | {
+      readonly type: 'stage' | 'end';
+      readonly status: Status['status'];
+      readonly stage: string | undefined;
+      readonly position: number | undefined;
+      readonly message: string;
+    }
   | { readonly type: 'log'; readonly stage: string; readonly line: string }
   | { readonly type: 'gone' };
 
-const view = z.object({ status: status.shape.status, message: z.string().default(''), stage: z.string().optional(), position: z.number().optional(), update: status.shape.update });
+const view = z.object({
+  status: status.shape.status,
+  message: z.string().default(''),
+  stage: z.string().optional(),
+  position: z.number().optional(),
+  update: status.shape.update,
+});
 const line = z.object({ stage: z.string(), line: z.string() });
 
 /** The API of one installation. */
@@ -69,20 +91,36 @@ const mostBreaks = 30;
 export function createApiClient(installation: Installation): ApiClient {
   const ca = installation.authority?.pem;
   const dispatcher = new Agent({ bodyTimeout: 0, connect: { lookup, ...(ca === undefined ? {} : { ca }) } });
-  const ask = async (url: string, init: { method?: string; body?: string; headers?: Record<string, string> } = {}): Promise<Awaited<ReturnType<typeof fetch>>> => {
+  const ask = async (
+    url: string,
+    init: { method?: string; body?: string; headers?: Record<string, string> } = {},
+  ): Promise<Awaited<ReturnType<typeof fetch>>> => {
     const response = await fetch(url, { ...init, dispatcher }).catch((error: unknown) => {
-      throw new Fault(`${installation.baseUrl} does not answer (${causeOf(error)}): is the cluster up? \`npm run status\` tells, \`npm run up\` mends`);
+      throw new Fault(
+        `${installation.baseUrl} does not answer (${causeOf(error)}): is the cluster up? \`npm run status\` tells, \`npm run up\` mends`,
+      );
     });
     if (response.ok) return response;
     throw new Fault(refusal(response.status, await response.text()));
   };
   return {
-    submit: async (repo) => submitted.parse(await (await ask(`${installation.baseUrl}/api/submit`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ repo }) })).json()),
+    submit: async (repo) =>
+      submitted.parse(
+        await (
+          await ask(`${installation.baseUrl}/api/submit`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify({ repo }),
+          })
+        ).json(),
+      ),
     status: async (url) => status.parse(await (await ask(url)).json()),
     async *log(url) {
       let last: string | undefined;
       for (let breaks = 0; breaks < mostBreaks; breaks += 1) {
-        const response = await ask(url, { headers: { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) } });
+        const response = await ask(url, {
+          headers: { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) },
+        });
         for await (const { event, id, data } of messages(response.body)) {
           breaks = 0;
           last = id ?? last;
@@ -101,7 +139,11 @@ export function createApiClient(installation: Installation): ApiClient {
 /** Messages of a stream; ends where the stream ends or breaks. */
 async function* messages(body: AsyncIterable<Uint8Array> | null): AsyncGenerator<EventSourceMessage, void, undefined> {
   const ready: EventSourceMessage[] = [];
-  const parser = createParser({ onEvent: (message) => { ready.push(message); } });
+  const parser = createParser({
+    onEvent: (message) => {
+      ready.push(message);
+    },
+  });
   const decoder = new TextDecoder();
   try {
     for await (const chunk of body ?? []) {

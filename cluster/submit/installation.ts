@@ -28,7 +28,8 @@ export async function readInstallation(folder = paths.local): Promise<Installati
   const text = await readOptional(config);
   if (text === undefined) throw new Fault('there is no cluster to submit to: run `npm run up` first');
   const parsed = addresses.safeParse(parseJson(text));
-  if (!parsed.success) throw new Fault(`${config} is not what \`npm run up\` writes: run it again (${z.prettifyError(parsed.error)})`);
+  if (!parsed.success)
+    throw new Fault(`${config} is not what \`npm run up\` writes: run it again (${z.prettifyError(parsed.error)})`);
   const authority = join(folder, 'ca.crt');
   const pem = await readOptional(authority);
   const gitPassword = (await readOptional(join(folder, 'git-password')))?.trim();

@@ -15,7 +15,9 @@ const usage = `usage: npm run submit -- FOLDER | OWNER/NAME | URL [--name NAME]
   URL           a repository on any of them
   --name NAME   name of the repository that a folder becomes (default: the folder's name)`;
 
-const write = (line: string): void => { process.stdout.write(`${line}\n`); };
+const write = (line: string): void => {
+  process.stdout.write(`${line}\n`);
+};
 
 async function main(): Promise<number> {
   const request = readArguments();
@@ -34,10 +36,14 @@ async function main(): Promise<number> {
 
 function readArguments(): Request | undefined {
   try {
-    const { values, positionals } = parseArgs({ allowPositionals: true, options: { name: { type: 'string' }, help: { type: 'boolean', short: 'h' } } });
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: { name: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+    });
     if (values.help === true) return undefined;
     const [what, ...more] = positionals;
-    if (what === undefined || more.length > 0) throw new Error(what === undefined ? 'nothing to submit was named' : `one thing at a time: ${more.join(' ')}`);
+    if (what === undefined || more.length > 0)
+      throw new Error(what === undefined ? 'nothing to submit was named' : `one thing at a time: ${more.join(' ')}`);
     return { what: fromWhereItWasTyped(what), name: values.name };
   } catch (error) {
     throw new Fault(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`);

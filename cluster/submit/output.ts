@@ -18,7 +18,9 @@ export function createOutput(write: (line: string) => void, now: () => number = 
   let told = '';
   let logged = '';
   let reached = '';
-  const at = (text: string): void => { write(`${((now() - start) / 1000).toFixed(1).padStart(8)} s  ${harmless(text)}`); };
+  const at = (text: string): void => {
+    write(`${((now() - start) / 1000).toFixed(1).padStart(8)} s  ${harmless(text)}`);
+  };
   return {
     say: at,
     event(event) {
@@ -58,7 +60,11 @@ function startsOver(before: string, now: string): boolean {
 }
 
 function reasonLines({ rule, file, line, message, mend, log }: Reason): string[] {
-  const tail = (log ?? '').split(/[\r\n]+/).filter((text) => text !== '').slice(-20).map((text) => `    ${harmless(text)}`);
+  const tail = (log ?? '')
+    .split(/[\r\n]+/)
+    .filter((text) => text !== '')
+    .slice(-20)
+    .map((text) => `    ${harmless(text)}`);
   return [
     `  rule   ${harmless(rule)}`,
     ...placeOf(file, line).map((place) => `  at     ${place}`),
@@ -69,9 +75,16 @@ function reasonLines({ rule, file, line, message, mend, log }: Reason): string[]
 }
 
 function otherFindings(findings: readonly Finding[], reason: Reason): string[] {
-  const others = findings.filter(({ rule, file, line }) => rule !== reason.rule || file !== reason.file || line !== reason.line);
+  const others = findings.filter(
+    ({ rule, file, line }) => rule !== reason.rule || file !== reason.file || line !== reason.line,
+  );
   return others.map(({ severity, rule, file, line, message, mend }) =>
-    harmless(`  ${severity}  ${[rule, ...placeOf(file, line)].join(' at ')}: ${message} ${mend}`.replaceAll(/\s+/g, ' ').replace(/^ /, '  ')));
+    harmless(
+      `  ${severity}  ${[rule, ...placeOf(file, line)].join(' at ')}: ${message} ${mend}`
+        .replaceAll(/\s+/g, ' ')
+        .replace(/^ /, '  '),
+    ),
+  );
 }
 
 function placeOf(file: string | null | undefined, line: number | null | undefined): string[] {
@@ -80,5 +93,7 @@ function placeOf(file: string | null | undefined, line: number | null | undefine
 }
 
 function paragraphs(heading: string, text: string): string[] {
-  return text.split(/[\r\n]+/).map((line, index) => `${index === 0 ? heading : ' '.repeat(heading.length)}${harmless(line)}`);
+  return text
+    .split(/[\r\n]+/)
+    .map((line, index) => `${index === 0 ? heading : ' '.repeat(heading.length)}${harmless(line)}`);
 }

@@ -10,11 +10,22 @@ export const localOwner = 'local';
 /** Makes the snapshot the head of `main`. Returns the repository's address inside the cluster. @throws Fault */
 export async function pushSnapshot(snapshot: Snapshot, name: string, installation: Installation): Promise<string> {
   const { gitUrl, internalGitUrl, gitPassword } = installation;
-  if (gitPassword === undefined) throw new Fault('this installation has no git server for local folders: submit owner/name or a URL instead');
-  const pushed = await execa('git', ['push', '--quiet', '--force', `${gitUrl}/${localOwner}/${name}.git`, `${snapshot.commit}:refs/heads/main`], {
-    cwd: snapshot.repository, env: gitEnvironment(installation, gitPassword), reject: false, stdin: 'ignore',
-  });
-  if (pushed.failed) throw new Fault(`the push to ${gitUrl} failed; is the cluster up (npm run status)? git says: ${pushed.stderr.trim() || pushed.shortMessage}`);
+  if (gitPassword === undefined)
+    throw new Fault('this installation has no git server for local folders: submit owner/name or a URL instead');
+  const pushed = await execa(
+    'git',
+    ['push', '--quiet', '--force', `${gitUrl}/${localOwner}/${name}.git`, `${snapshot.commit}:refs/heads/main`],
+    {
+      cwd: snapshot.repository,
+      env: gitEnvironment(installation, gitPassword),
+      reject: false,
+      stdin: 'ignore',
+    },
+  );
+  if (pushed.failed)
+    throw new Fault(
+      `the push to ${gitUrl} failed; is the cluster up (npm run status)? git says: ${pushed.stderr.trim() || pushed.shortMessage}`,
+    );
   return `${internalGitUrl}/${localOwner}/${name}`;
 }
 
@@ -25,14 +36,21 @@ function gitEnvironment({ gitUrl, authority }: Installation, password: string): 
     ['http.extraHeader', `Authorization: Basic ${Buffer.from(`moorage:${password}`).toString('base64')}`],
     ['credential.helper', ''],
     ['http.proxy', ''],
-    // git of Debian 12 (libcurl-gnutls 7.88.1) now and then sends 64 KiB of a push twice by HTTP/2; other clients, and HTTP/1.1, do not.
+    // git of Debian 12 (libcurl-gnutls 7.88.1) now and then sends 64 KiB of a push twice by HTTP/2; other clients, and
+    // HTTP/1.1, do not.
     ['http.version', 'HTTP/1.1'],
   ];
-  if (hostname.endsWith('.localhost')) settings.push(['http.curloptResolve', `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}:127.0.0.1`]);
+  if (hostname.endsWith('.localhost'))
+    settings.push(['http.curloptResolve', `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}:127.0.0.1`]);
   return {
     GIT_TERMINAL_PROMPT: '0',
     GIT_CONFIG_COUNT: String(settings.length),
-    ...Object.fromEntries(settings.flatMap(([key, value], index) => [[`GIT_CONFIG_KEY_${index}`, key], [`GIT_CONFIG_VALUE_${index}`, value]])),
+    ...Object.fromEntries(
+      settings.flatMap(([key, value], index) => [
+        [`GIT_CONFIG_KEY_${index}`, key],
+        [`GIT_CONFIG_VALUE_${index}`, value],
+      ]),
+    ),
     ...(authority === undefined ? {} : { GIT_SSL_CAINFO: authority.path }),
   };
 }

@@ -1,4 +1,5 @@
-// Makes a commit of a folder as it is now, uncommitted changes included, without writing into the folder or its repository.
+// Makes a commit of a folder as it is now, uncommitted changes included, without writing into the folder or its
+// repository.
 import { appendFile, copyFile, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -29,8 +30,12 @@ interface WorkTree {
 
 // A snapshot has no date or author of its own, so that the same content is the same commit, and is not built again.
 const identity = {
-  GIT_AUTHOR_NAME: 'Moorage', GIT_AUTHOR_EMAIL: 'moorage@localhost', GIT_COMMITTER_NAME: 'Moorage', GIT_COMMITTER_EMAIL: 'moorage@localhost',
-  GIT_AUTHOR_DATE: '2000-01-01T00:00:00Z', GIT_COMMITTER_DATE: '2000-01-01T00:00:00Z',
+  GIT_AUTHOR_NAME: 'Moorage',
+  GIT_AUTHOR_EMAIL: 'moorage@localhost',
+  GIT_COMMITTER_NAME: 'Moorage',
+  GIT_COMMITTER_EMAIL: 'moorage@localhost',
+  GIT_AUTHOR_DATE: '2000-01-01T00:00:00Z',
+  GIT_COMMITTER_DATE: '2000-01-01T00:00:00Z',
 };
 
 /** Commits the folder, as .gitignore files tell. @throws Fault when there is nothing to commit or git fails */
@@ -51,14 +56,27 @@ async function commitIn(repository: string, tree: WorkTree): Promise<{ commit: s
   await git(['init', '--quiet', '--bare', repository]);
   await borrow(repository, tree);
   const within = (args: string[], env: Record<string, string> = {}): Promise<string> =>
-    git(['-c', 'core.bare=false', ...args], { cwd: tree.root, env: { GIT_DIR: repository, GIT_WORK_TREE: tree.root, ...env } });
+    git(['-c', 'core.bare=false', ...args], {
+      cwd: tree.root,
+      env: { GIT_DIR: repository, GIT_WORK_TREE: tree.root, ...env },
+    });
   if (tree.head !== undefined) await within(['read-tree', tree.head]);
   await within(['add', '--all', '--', tree.below === '' ? '.' : tree.below]);
-  const written = await within(['write-tree', ...(tree.below === '' ? [] : [`--prefix=${tree.below}/`])]).catch(() => '');
-  if (written === '' || await within(['ls-tree', written]) === '') throw new Fault('the folder has no file that git would take: add some, or look into .gitignore');
-  if (tree.head === undefined || tree.below !== '') return { commit: await within(['commit-tree', '-m', 'Snapshot of a folder', written], identity), origin: 'folder' };
-  if (await within(['rev-parse', `${tree.head}^{tree}`]) === written) return { commit: tree.head, origin: 'commit' };
-  return { commit: await within(['commit-tree', '-p', tree.head, '-m', 'Snapshot with uncommitted changes', written], identity), origin: 'commit and changes' };
+  const written = await within(['write-tree', ...(tree.below === '' ? [] : [`--prefix=${tree.below}/`])]).catch(
+    () => '',
+  );
+  if (written === '' || (await within(['ls-tree', written])) === '')
+    throw new Fault('the folder has no file that git would take: add some, or look into .gitignore');
+  if (tree.head === undefined || tree.below !== '')
+    return { commit: await within(['commit-tree', '-m', 'Snapshot of a folder', written], identity), origin: 'folder' };
+  if ((await within(['rev-parse', `${tree.head}^{tree}`])) === written) return { commit: tree.head, origin: 'commit' };
+  return {
+    commit: await within(
+      ['commit-tree', '-p', tree.head, '-m', 'Snapshot with uncommitted changes', written],
+      identity,
+    ),
+    origin: 'commit and changes',
+  };
 }
 
 /** Lets the repository read the objects and the excludes of the folder's own one. */
@@ -72,14 +90,18 @@ async function borrow(repository: string, { objects, exclude }: WorkTree): Promi
 async function workTreeOf(folder: string): Promise<WorkTree> {
   const alone: WorkTree = { root: folder, below: '', head: undefined, objects: undefined, exclude: undefined };
   const ask = async (...args: string[]): Promise<string | undefined> => {
-    const asked = await execa('git', ['-c', 'safe.directory=*', ...args], { cwd: folder, reject: false, stdin: 'ignore' });
+    const asked = await execa('git', ['-c', 'safe.directory=*', ...args], {
+      cwd: folder,
+      reject: false,
+      stdin: 'ignore',
+    });
     return asked.exitCode === 0 ? asked.stdout : undefined;
   };
   const root = await ask('rev-parse', '--show-toplevel');
   if (root === undefined || root === '') return alone;
   const below = relative(root, folder);
   // A folder that its surrounding repository ignores is a folder by itself.
-  if (below !== '' && await ask('check-ignore', '--quiet', folder) !== undefined) return alone;
+  if (below !== '' && (await ask('check-ignore', '--quiet', folder)) !== undefined) return alone;
   const [head, shallow, objects, exclude] = await Promise.all([
     ask('rev-parse', '--verify', '--quiet', 'HEAD^{commit}'),
     ask('rev-parse', '--is-shallow-repository'),
@@ -89,8 +111,19 @@ async function workTreeOf(folder: string): Promise<WorkTree> {
   return { root, below, head: shallow === 'false' ? head : undefined, objects, exclude };
 }
 
-async function git(args: readonly string[], options: { cwd?: string; env?: Record<string, string> } = {}): Promise<string> {
-  const result = await execa('git', [...args], { ...options, reject: false, stdin: 'ignore', maxBuffer: 64 * 1024 * 1024 });
-  if (result.failed) throw new Fault(`git ${args.find((arg) => /^[a-z]+-?[a-z]+$/.test(arg)) ?? ''} failed: ${result.stderr.trim() || result.shortMessage}`);
+async function git(
+  args: readonly string[],
+  options: { cwd?: string; env?: Record<string, string> } = {},
+): Promise<string> {
+  const result = await execa('git', [...args], {
+    ...options,
+    reject: false,
+    stdin: 'ignore',
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  if (result.failed)
+    throw new Fault(
+      `git ${args.find((arg) => /^[a-z]+-?[a-z]+$/.test(arg)) ?? ''} failed: ${result.stderr.trim() || result.shortMessage}`,
+    );
   return result.stdout.trim();
 }

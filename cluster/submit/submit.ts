@@ -32,10 +32,15 @@ export interface Tools {
 /** Submits, follows, and tells the end. Resolves with the exit code: 0 live, 1 rejected. @throws Fault */
 export async function submit(request: Request, tools: Tools): Promise<0 | 1> {
   const { api, output } = tools;
-  const { repo, commit } = isFolder(request.what) ? await pushFolder(request, tools) : { repo: request.what, commit: undefined };
+  const { repo, commit } = isFolder(request.what)
+    ? await pushFolder(request, tools)
+    : { repo: request.what, commit: undefined };
   const first = await api.submit(repo);
-  output.say(`${first.created ? 'submitted' : 'submitted before'}: ${first.slug}${first.retried ? ', tried again' : ''}`);
-  const noticed = commit === undefined ? await awaitChange(first, tools) : await awaitNotice(repo, commit, first, tools);
+  output.say(
+    `${first.created ? 'submitted' : 'submitted before'}: ${first.slug}${first.retried ? ', tried again' : ''}`,
+  );
+  const noticed =
+    commit === undefined ? await awaitChange(first, tools) : await awaitNotice(repo, commit, first, tools);
   const status = await follow(noticed, commit, tools);
   const reason = reasonOf(status);
   output.verdict(status, reason);
@@ -52,12 +57,19 @@ function isFolder(what: string): boolean {
   return false;
 }
 
-async function pushFolder({ what, name }: Request, { installation, output }: Tools): Promise<{ repo: string; commit: string }> {
+async function pushFolder(
+  { what, name }: Request,
+  { installation, output }: Tools,
+): Promise<{ repo: string; commit: string }> {
   const label = toDnsLabel(name ?? basename(resolve(what)));
   if (label === '') throw new Fault(`the folder's name makes no name for an app: give one with --name NAME`);
   const snapshot = await takeSnapshot(what);
   try {
-    const made = { commit: '', 'commit and changes': ', with its uncommitted changes', folder: ', a snapshot of the folder' }[snapshot.origin];
+    const made = {
+      commit: '',
+      'commit and changes': ', with its uncommitted changes',
+      folder: ', a snapshot of the folder',
+    }[snapshot.origin];
     const repo = await pushSnapshot(snapshot, label, installation);
     output.say(`pushed ${what} to ${localOwner}/${label} at ${snapshot.commit.slice(0, 7)}${made}`);
     return { repo, commit: snapshot.commit };
@@ -67,13 +79,20 @@ async function pushFolder({ what, name }: Request, { installation, output }: Too
 }
 
 /** Waits until the pushed commit is the newest that the platform has seen, and asks it to look again meanwhile. */
-async function awaitNotice(repo: string, commit: string, first: SubmittedStatus, { api, lookMs = 1_000, noticeMs = 120_000 }: Tools): Promise<Status> {
+async function awaitNotice(
+  repo: string,
+  commit: string,
+  first: SubmittedStatus,
+  { api, lookMs = 1_000, noticeMs = 120_000 }: Tools,
+): Promise<Status> {
   const deadline = performance.now() + noticeMs;
   let status: Status = first;
   let { polled } = first;
   while (status.newest_commit !== commit && !(first.created && isOver(status))) {
     if (performance.now() > deadline) {
-      throw new Fault(`the platform has not noticed commit ${commit.slice(0, 7)} within ${Math.round(noticeMs / 1000)} s; it says: ${status.message} Look at \`kubectl -n moorage-system logs deploy/moorage-operator\``);
+      throw new Fault(
+        `the platform has not noticed commit ${commit.slice(0, 7)} within ${Math.round(noticeMs / 1000)} s; it says: ${status.message} Look at \`kubectl -n moorage-system logs deploy/moorage-operator\``,
+      );
     }
     await delay(lookMs);
     // A repository is asked at most once in some seconds; what was pushed in between has to be asked for again.
@@ -86,7 +105,11 @@ async function awaitNotice(repo: string, commit: string, first: SubmittedStatus,
 /** Gives the platform a few looks' time to find a newer commit of a repository that was submitted before. */
 async function awaitChange(first: SubmittedStatus, { api, lookMs = 1_000 }: Tools): Promise<Status> {
   let status: Status = first;
-  for (let looks = 0; looks < 5 && !first.created && isOver(status) && status.newest_commit === first.newest_commit; looks += 1) {
+  for (
+    let looks = 0;
+    looks < 5 && !first.created && isOver(status) && status.newest_commit === first.newest_commit;
+    looks += 1
+  ) {
     await delay(lookMs);
     status = await api.status(first.status_url);
   }
@@ -94,7 +117,11 @@ async function awaitChange(first: SubmittedStatus, { api, lookMs = 1_000 }: Tool
 }
 
 /** Shows the log until the commit is live or rejected. */
-async function follow(begun: Status, commit: string | undefined, { api, output, lookMs = 1_000 }: Tools): Promise<Status> {
+async function follow(
+  begun: Status,
+  commit: string | undefined,
+  { api, output, lookMs = 1_000 }: Tools,
+): Promise<Status> {
   let status = begun;
   while (!isOver(status)) {
     for await (const event of api.log(status.log_url)) output.event(event);
@@ -102,7 +129,9 @@ async function follow(begun: Status, commit: string | undefined, { api, output, 
     if (!isOver(status)) await delay(lookMs);
   }
   if (commit !== undefined && status.status === 'live' && reasonOf(status) === undefined && status.commit !== commit) {
-    throw new Fault(`${status.slug} serves commit ${(status.commit ?? 'unknown').slice(0, 7)}, a newer one than was pushed here; somebody else submits it too`);
+    throw new Fault(
+      `${status.slug} serves commit ${(status.commit ?? 'unknown').slice(0, 7)}, a newer one than was pushed here; somebody else submits it too`,
+    );
   }
   return status;
 }

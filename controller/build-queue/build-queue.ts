@@ -1,7 +1,15 @@
 // Lets the oldest suspended Jobs go while fewer than the cap are running.
 import type { Registry } from 'prom-client';
 import { labels } from '../../lib/names.ts';
-import { createController, done, watches, type Client, type Controller, type Logger, type Store } from '../runtime/index.ts';
+import {
+  createController,
+  done,
+  watches,
+  type Client,
+  type Controller,
+  type Logger,
+  type Store,
+} from '../runtime/index.ts';
 import { jobs as jobResource, type Job } from '../hosted-app/kinds.ts';
 import { inOrder, isQueued, isRunning } from './order.ts';
 
@@ -17,7 +25,10 @@ export interface BuildQueueOptions {
 
 const key = 'queue';
 
-/** Makes the controller. It has one key, so it never works twice at once, and lists from the server, so it never counts from a stale cache. */
+/**
+ * Makes the controller. It has one key, so it never works twice at once, and lists from the server, so it never counts
+ * from a stale cache.
+ */
 export function createBuildQueue(options: BuildQueueOptions): Controller {
   const { client, namespace, concurrency, log, registry } = options;
   return createController({

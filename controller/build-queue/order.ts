@@ -15,7 +15,9 @@ export function isRunning(job: Job): boolean {
 
 /** Those that wait, in the order in which they will run. */
 export function inOrder(jobs: readonly Job[]): Job[] {
-  return jobs.filter(isQueued).sort((a, b) => compare(queuedAt(a), queuedAt(b)) || compare(a.metadata.name, b.metadata.name));
+  return jobs
+    .filter(isQueued)
+    .sort((a, b) => compare(queuedAt(a), queuedAt(b)) || compare(a.metadata.name, b.metadata.name));
 }
 
 function queuedAt({ metadata }: Job): string {

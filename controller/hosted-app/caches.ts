@@ -2,7 +2,20 @@
 import { labels } from '../../lib/names.ts';
 import { byLabel, type KubeObject, type Manager, type Resource, type Store } from '../runtime/index.ts';
 import {
-  claims, deployments, hostedApps, jobs, pods, policies, routes, services, type ContainerStatus, type Deployment, type HostedAppObject, type HttpRoute, type Job, type Pod,
+  claims,
+  deployments,
+  hostedApps,
+  jobs,
+  pods,
+  policies,
+  routes,
+  services,
+  type ContainerStatus,
+  type Deployment,
+  type HostedAppObject,
+  type HttpRoute,
+  type Job,
+  type Pod,
 } from './kinds.ts';
 import { packer, unpacking, type Packed, type Unpacking } from './packed.ts';
 import { childSelector } from './run/objects.ts';
@@ -10,7 +23,9 @@ import { present } from './present.ts';
 import { similarTexts } from './similar-texts.ts';
 import type { Settings } from './settings.ts';
 
-/** The caches that the operator reads; those of children have an index {@link byApp}, by the label of the app's name. */
+/**
+ * The caches that the operator reads; those of children have an index {@link byApp}, by the label of the app's name.
+ */
 export interface Caches {
   readonly apps: Unpacking<HostedAppObject>;
   readonly jobs: Store<Job>;
@@ -34,15 +49,35 @@ const indexers = { [byApp]: byLabel(labels.app) };
 /** Starts mirroring all that the reconciler reads. */
 export function mirror(manager: Manager, settings: Settings): Caches {
   const { appsNamespace: apps, buildsNamespace: builds } = settings;
-  const packed = <T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector: string | undefined, keep: (object: T) => object): Unpacking<T> => {
+  const packed = <T extends KubeObject>(
+    resource: Resource<T>,
+    namespace: string,
+    labelSelector: string | undefined,
+    keep: (object: T) => object,
+  ): Unpacking<T> => {
     // What the server sends is a T; what is kept of it is packed.
     const texts = similarTexts();
     const transform = packer(labels.app, texts, keep as (object: KubeObject) => object);
-    return unpacking(manager.reflect(resource as unknown as Resource<Packed>, { pageSize, namespace, labelSelector, indexers, transform }).store, texts);
+    return unpacking(
+      manager.reflect(resource as unknown as Resource<Packed>, {
+        pageSize,
+        namespace,
+        labelSelector,
+        indexers,
+        transform,
+      }).store,
+      texts,
+    );
   };
   return {
     apps: packed(hostedApps, apps, undefined, (app) => ({ ...app, metadata: withoutManagers(app) })),
-    jobs: manager.reflect(jobs, { pageSize, namespace: builds, labelSelector: labels.app, indexers, transform: slimJob }).store,
+    jobs: manager.reflect(jobs, {
+      pageSize,
+      namespace: builds,
+      labelSelector: labels.app,
+      indexers,
+      transform: slimJob,
+    }).store,
     pipelinePods: packed(pods, builds, labels.app, slimPod),
     deployments: packed(deployments, apps, childSelector, slimChild),
     services: packed(services, apps, childSelector, slimChild),
@@ -65,12 +100,30 @@ function slimChild(object: KubeObject & { spec?: unknown; status?: unknown }): o
 
 /** Of a Job's spec only `suspend` is read; the template is by far its biggest part. */
 function slimJob(job: Job): Job {
-  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels: marks, annotations } = job.metadata;
+  const {
+    name,
+    namespace,
+    uid,
+    resourceVersion,
+    creationTimestamp,
+    deletionTimestamp,
+    labels: marks,
+    annotations,
+  } = job.metadata;
   const { startTime, completionTime, conditions } = job.status ?? {};
   return {
     apiVersion: job.apiVersion,
     kind: job.kind,
-    metadata: present({ name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels: marks, annotations }),
+    metadata: present({
+      name,
+      namespace,
+      uid,
+      resourceVersion,
+      creationTimestamp,
+      deletionTimestamp,
+      labels: marks,
+      annotations,
+    }),
     spec: { suspend: job.spec?.suspend ?? false },
     status: present({ startTime, completionTime, conditions }),
   };
@@ -85,7 +138,9 @@ function slimPod(pod: Pod): object {
     kind,
     metadata: { ...withoutManagers(pod), labels: undefined },
     status: {
-      phase, reason, message,
+      phase,
+      reason,
+      message,
       conditions: conditions?.filter(({ type }) => type === 'Ready' || type === 'PodScheduled'),
       initContainerStatuses: initContainerStatuses?.map(slimContainer),
       containerStatuses: containerStatuses?.map(slimContainer),

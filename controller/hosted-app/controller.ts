@@ -2,7 +2,17 @@
 import type { Registry } from 'prom-client';
 import { isQueued } from '../build-queue/order.ts';
 import { labels } from '../../lib/names.ts';
-import { createController, labelKey, watches, type Client, type Controller, type EventRecorder, type Logger, type Store, type Watch } from '../runtime/index.ts';
+import {
+  createController,
+  labelKey,
+  watches,
+  type Client,
+  type Controller,
+  type EventRecorder,
+  type Logger,
+  type Store,
+  type Watch,
+} from '../runtime/index.ts';
 import type { Caches } from './caches.ts';
 import { createErrands } from './errands.ts';
 import type { Job } from './kinds.ts';
@@ -27,11 +37,31 @@ const pollsPerHost = 4;
 /** Makes the controller. */
 export function createHostedAppController(options: HostedAppControllerOptions): Controller {
   const { client, caches, settings, recorder, resyncMs, log, registry } = options;
-  const answered = (key: string): void => { controller.enqueue(key); };
-  const polls = createErrands({ run: (question: SourceQuestion) => askRepository(question, settings.gitHosts), group: ({ repo }) => hostOf(repo), limit: pollsPerHost, answered });
-  const probes = createErrands({ run: (host: string) => probe(settings.probeUrl ?? '', host), group: () => 'gateway', limit: 16, answered });
+  const answered = (key: string): void => {
+    controller.enqueue(key);
+  };
+  const polls = createErrands({
+    run: (question: SourceQuestion) => askRepository(question, settings.gitHosts),
+    group: ({ repo }) => hostOf(repo),
+    limit: pollsPerHost,
+    answered,
+  });
+  const probes = createErrands({
+    run: (host: string) => probe(settings.probeUrl ?? '', host),
+    group: () => 'gateway',
+    limit: 16,
+    answered,
+  });
   const toApp = labelKey(labels.app, settings.appsNamespace);
-  const children = [caches.pipelinePods, caches.deployments, caches.services, caches.policies, caches.claims, caches.pods, caches.routes];
+  const children = [
+    caches.pipelinePods,
+    caches.deployments,
+    caches.services,
+    caches.policies,
+    caches.claims,
+    caches.pods,
+    caches.routes,
+  ];
   const controller = createController({
     name: 'hosted-apps',
     workers: 8,
@@ -52,12 +82,18 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
 /** Wakes all that wait when one of them leaves the queue: their places have changed. */
 function placesInQueue(jobs: Store<Job>, toApp: (job: Job) => readonly string[]): Watch {
   return {
-    start: (enqueue) => jobs.subscribe((change) => {
-      const left = change.type === 'updated' ? isQueued(change.old) && !isQueued(change.object) : change.type === 'deleted' && isQueued(change.object);
-      if (left) for (const job of jobs.list().filter(isQueued)) toApp(job).forEach(enqueue);
-    }),
+    start: (enqueue) =>
+      jobs.subscribe((change) => {
+        const left =
+          change.type === 'updated'
+            ? isQueued(change.old) && !isQueued(change.object)
+            : change.type === 'deleted' && isQueued(change.object);
+        if (left) for (const job of jobs.list().filter(isQueued)) toApp(job).forEach(enqueue);
+      }),
     resyncKeys: () => [],
-    get hasSynced() { return jobs.hasSynced; },
+    get hasSynced() {
+      return jobs.hasSynced;
+    },
     whenSynced: (signal) => jobs.whenSynced(signal),
   };
 }

@@ -18,7 +18,12 @@ export interface Decision {
   readonly afterStatus: readonly Action[];
 }
 
-const steps: readonly (readonly [StepCondition, Step])[] = [['SourceResolved', sourceStep], ['Built', pipelineStep], ['Deployed', deployStep], ['Routed', routeStep]];
+const steps: readonly (readonly [StepCondition, Step])[] = [
+  ['SourceResolved', sourceStep],
+  ['Built', pipelineStep],
+  ['Deployed', deployStep],
+  ['Routed', routeStep],
+];
 
 /**
  * Decides. Pure: `observed` is only read. A step whose turn has not come says nothing; one that holds for the image
@@ -29,7 +34,10 @@ export function decide(observed: Observed): Decision {
   const outcomes: Outcomes = {};
   const actions: { condition: StepCondition; action: Action }[] = [];
   const afterStatus: Action[] = [];
-  for (const [condition, step] of [...steps, ['Published', (seen: Observed, filled: Draft) => publishStep(seen, filled, outcomes)] as const]) {
+  for (const [condition, step] of [
+    ...steps,
+    ['Published', (seen: Observed, filled: Draft) => publishStep(seen, filled, outcomes)] as const,
+  ]) {
     const result = step(observed, draft);
     Object.assign(outcomes, result.outcomes);
     actions.push(...(result.actions ?? []).map((action) => ({ condition, action })));

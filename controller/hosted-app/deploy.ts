@@ -21,23 +21,44 @@ export function deployStep(observed: Observed, draft: Draft): StepResult {
   const { settings, deployment, pods, claims } = observed;
   const asked = settled(observed, draft.built.settings);
   const { image, commit, settings: filed, attempt } = draft.built;
-  const wanted: Release = present({ image, commit, port: asked.app.spec.run.port ?? draft.built.port ?? 8080, settings: filed, attempt });
+  const wanted: Release = present({
+    image,
+    commit,
+    port: asked.app.spec.run.port ?? draft.built.port ?? 8080,
+    settings: filed,
+    attempt,
+  });
   const target = podTemplate(asked.app, settings, wanted, claims);
   const failing = failureOf(asked, target.hash, wanted.port);
   // A release that is put back runs by the settings of its own commit.
   const seenAs = (release: Release): Observed => (release === wanted ? asked : settled(observed, release.settings));
-  const templated = (release: Release): typeof target => (release === wanted ? target : podTemplate(seenAs(release).app, settings, release, claims));
+  const templated = (release: Release): typeof target =>
+    release === wanted ? target : podTemplate(seenAs(release).app, settings, release, claims);
   const choice = choose(asked.app, deployment, pods, wanted, target.hash, failing !== undefined);
-  const course = withoutOverDisk(choice, wanted, { deployment, pods, served: draft.served }, (release) => templated(release).hash);
+  const course = withoutOverDisk(
+    choice,
+    wanted,
+    { deployment, pods, served: draft.served },
+    (release) => templated(release).hash,
+  );
   const running = seenAs(course.release);
   const chosen = templated(course.release);
   const manifest = deploymentOf(running.app, chosen.template, course.marks, course.isStopped ? 0 : undefined);
   const actions = applies(running, manifest, course.release.port);
-  return { outcomes: { Deployed: told(asked, wanted, course, failing, outcomeOf(running, manifest, course, chosen.hash)) }, actions };
+  return {
+    outcomes: { Deployed: told(asked, wanted, course, failing, outcomeOf(running, manifest, course, chosen.hash)) },
+    actions,
+  };
 }
 
 /** What is said of the wanted release, which may be another than the one that runs. */
-function told(observed: Observed, wanted: Release, course: Course, failing: Outcome | undefined, running: Outcome): Outcome {
+function told(
+  observed: Observed,
+  wanted: Release,
+  course: Course,
+  failing: Outcome | undefined,
+  running: Outcome,
+): Outcome {
   const { app } = observed;
   if (replicasOf(app) === 0) return running;
   const overDisk = course.isOverDisk ? stoppedForDisk(wanted.commit, app.spec.run.resources.disk) : undefined;
@@ -52,36 +73,68 @@ function settled(observed: Observed, settings: string | undefined): Observed {
 function outcomeOf(observed: Observed, manifest: Manifest, choice: Choice, hash: string): Outcome {
   const { app, deployment } = observed;
   const { commit, port } = choice.release;
-  if (deployment === undefined || !isApplied(deployment, manifest)) return waiting('RollingOut', `Commit ${short(commit)} is being rolled out.`);
-  if (app.spec.suspend) return done('Suspended', 'No replica runs while the app is suspended; its data and its address are kept.');
-  return judgeRollout(deployment, observed.pods, { hash, commit, replicas: replicasOf(app), expected: expectation(observed, port) }, observed.now);
+  if (deployment === undefined || !isApplied(deployment, manifest))
+    return waiting('RollingOut', `Commit ${short(commit)} is being rolled out.`);
+  if (app.spec.suspend)
+    return done('Suspended', 'No replica runs while the app is suspended; its data and its address are kept.');
+  return judgeRollout(
+    deployment,
+    observed.pods,
+    { hash, commit, replicas: replicasOf(app), expected: expectation(observed, port) },
+    observed.now,
+  );
 }
 
 function failureOf(observed: Observed, hash: string, port: number): Outcome | undefined {
   const expected = expectation(observed, port);
-  const rejection = observed.pods.filter((pod) => templateOf(pod) === hash).map((pod) => diagnose(pod, expected, observed.now)).find((found) => found !== undefined);
+  const rejection = observed.pods
+    .filter((pod) => templateOf(pod) === hash)
+    .map((pod) => diagnose(pod, expected, observed.now))
+    .find((found) => found !== undefined);
   return rejection === undefined ? undefined : stalled('RolloutTakenBack', rejection);
 }
 
 /** The failing pods are gone once the last good release is back, so why they failed is read from what was said then. */
 function takenBack(observed: Observed, wanted: Release, choice: Choice, now: Outcome): Outcome {
   const said = now.kind === 'stalled' ? now.rejection : observed.app.status?.rejection;
-  const rejection = said ?? { rule: 'run/taken-back', message: `Commit ${short(wanted.commit)} did not come to serve.`, mend: 'Look at its log, and push a commit that starts.' };
+  const rejection = said ?? {
+    rule: 'run/taken-back',
+    message: `Commit ${short(wanted.commit)} did not come to serve.`,
+    mend: 'Look at its log, and push a commit that starts.',
+  };
   const back = `Commit ${short(choice.release.commit)} was put back.`;
-  return stalled('RolloutTakenBack', { ...rejection, message: rejection.message.endsWith(back) ? rejection.message : `${rejection.message} ${back}` });
+  return stalled('RolloutTakenBack', {
+    ...rejection,
+    message: rejection.message.endsWith(back) ? rejection.message : `${rejection.message} ${back}`,
+  });
 }
 
 function expectation(observed: Observed, port: number): Expectation {
   const { startupTime, healthPath, resources } = observed.app.spec.run;
-  return { port, startupMs: startupMs(observed.app), startupTime, healthPath, memory: resources.memory, disk: resources.disk };
+  return {
+    port,
+    startupMs: startupMs(observed.app),
+    startupTime,
+    healthPath,
+    memory: resources.memory,
+    disk: resources.disk,
+  };
 }
 
 function applies(observed: Observed, deployment: Manifest, port: number): Action[] {
   const { app, settings } = observed;
   // Pods of the release before may listen on another port and must stay reachable until they are gone.
-  const older = observed.pods.map((pod) => Number(pod.metadata.annotations?.[annotations.port])).filter((number) => number > 0);
+  const older = observed.pods
+    .map((pod) => Number(pod.metadata.annotations?.[annotations.port]))
+    .filter((number) => number > 0);
   const ports = [...new Set([port, ...older])].sort((a, b) => a - b);
-  const claims = claimsOf(app, settings, observed.claims).map((manifest) => applyAction(claimResource, manifest, observed.claims.find((claim) => claim.metadata.name === manifest.metadata.name)));
+  const claims = claimsOf(app, settings, observed.claims).map((manifest) =>
+    applyAction(
+      claimResource,
+      manifest,
+      observed.claims.find((claim) => claim.metadata.name === manifest.metadata.name),
+    ),
+  );
   return [
     ...claims,
     ...secretAction(observed, deployment),
@@ -94,7 +147,9 @@ function applies(observed: Observed, deployment: Manifest, port: number): Action
 /** Made before the first pod that names it; later ones find it there. */
 function secretAction({ app, settings, deployment: cached }: Observed, deployment: Manifest): Action[] {
   const manifest = modelsSecret(app, settings);
-  return manifest === undefined || (cached !== undefined && isApplied(cached, deployment)) ? [] : [{ kind: 'create', resource: secrets, manifest }];
+  return manifest === undefined || (cached !== undefined && isApplied(cached, deployment))
+    ? []
+    : [{ kind: 'create', resource: secrets, manifest }];
 }
 
 function applyAction(resource: Resource, manifest: Manifest, cached: KubeObject | undefined): Action {
@@ -122,5 +177,8 @@ function tellServed(observed: Observed, draft: Draft): void {
 
 /** Image and commit that a pod was made from. */
 export function releaseOf(pod: Pod): { image: string; commit: string } {
-  return { image: pod.metadata.annotations?.[annotations.image] ?? '', commit: pod.metadata.annotations?.[annotations.commit] ?? '' };
+  return {
+    image: pod.metadata.annotations?.[annotations.image] ?? '',
+    commit: pod.metadata.annotations?.[annotations.commit] ?? '',
+  };
 }

@@ -11,7 +11,11 @@ export function transitions(before: HostedAppStatus | undefined, after: HostedAp
   const known = new Map((before?.conditions ?? []).map((condition) => [condition.type, condition]));
   return (after.conditions ?? [])
     .filter((condition) => isNews(known.get(condition.type), condition))
-    .map(({ status, reason, message }) => ({ type: status === 'False' || reason === warnedReason ? 'Warning' : 'Normal', reason, message }));
+    .map(({ status, reason, message }) => ({
+      type: status === 'False' || reason === warnedReason ? 'Warning' : 'Normal',
+      reason,
+      message,
+    }));
 }
 
 function isNews(before: Condition | undefined, after: Condition): boolean {

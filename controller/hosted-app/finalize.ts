@@ -10,7 +10,12 @@ export async function hold(client: Client, app: HostedAppObject, signal: AbortSi
 }
 
 /** Deletes the Jobs of an app that is being deleted, and lets it go once none is left. Asks the server, not a cache. */
-export async function release(client: Client, app: HostedAppObject, buildsNamespace: string, signal: AbortSignal): Promise<ReconcileResult> {
+export async function release(
+  client: Client,
+  app: HostedAppObject,
+  buildsNamespace: string,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
   const finalizers = app.metadata.finalizers ?? [];
   if (!finalizers.includes(finalizer)) return done;
   const selection = { namespace: buildsNamespace, labelSelector: `${labels.app}=${app.metadata.name}` };
@@ -21,15 +26,32 @@ export async function release(client: Client, app: HostedAppObject, buildsNamesp
   }
   if (left > 0) return requeueAfter(500);
   try {
-    await patchFinalizers(client, app, finalizers.filter((name) => name !== finalizer), signal);
+    await patchFinalizers(
+      client,
+      app,
+      finalizers.filter((name) => name !== finalizer),
+      signal,
+    );
   } catch (error) {
     if (!isApiStatus(error, 404)) throw error;
   }
   return done;
 }
 
-/** The version makes the patch fail (409, tried again) rather than drop a finalizer that someone else has just added. */
-function patchFinalizers(client: Client, app: HostedAppObject, finalizers: string[], signal: AbortSignal): Promise<HostedAppObject> {
+/**
+ * The version makes the patch fail (409, tried again) rather than drop a finalizer that someone else has just added.
+ */
+function patchFinalizers(
+  client: Client,
+  app: HostedAppObject,
+  finalizers: string[],
+  signal: AbortSignal,
+): Promise<HostedAppObject> {
   const { uid, resourceVersion } = app.metadata;
-  return client.patch(hostedApps, app.metadata, { metadata: { uid, resourceVersion, finalizers } }, { type: 'application/merge-patch+json', signal });
+  return client.patch(
+    hostedApps,
+    app.metadata,
+    { metadata: { uid, resourceVersion, finalizers } },
+    { type: 'application/merge-patch+json', signal },
+  );
 }

@@ -21,7 +21,13 @@ export interface ObjectCondition {
 
 export interface Job extends KubeObject {
   spec?: { suspend?: boolean };
-  status?: { startTime?: string; completionTime?: string; active?: number; failed?: number; conditions?: ObjectCondition[] };
+  status?: {
+    startTime?: string;
+    completionTime?: string;
+    active?: number;
+    failed?: number;
+    conditions?: ObjectCondition[];
+  };
 }
 
 export interface Terminated {
@@ -59,7 +65,11 @@ export interface Pod extends KubeObject {
 }
 
 export interface Deployment extends KubeObject {
-  spec?: { replicas?: number; strategy?: { type?: string }; template?: { metadata?: { annotations?: Record<string, string> } } };
+  spec?: {
+    replicas?: number;
+    strategy?: { type?: string };
+    template?: { metadata?: { annotations?: Record<string, string> } };
+  };
   status?: {
     observedGeneration?: number;
     replicas?: number;
@@ -70,22 +80,72 @@ export interface Deployment extends KubeObject {
 }
 
 export interface HttpRoute extends KubeObject {
-  status?: { parents?: { parentRef: { name: string; namespace?: string; sectionName?: string }; conditions?: ObjectCondition[] }[] };
+  status?: {
+    parents?: {
+      parentRef: { name: string; namespace?: string; sectionName?: string };
+      conditions?: ObjectCondition[];
+    }[];
+  };
 }
 
 export const hostedApps = defineResource<HostedAppObject>({ group, version, kind, plural, namespaced: true });
-export const jobs = defineResource<Job>({ group: 'batch', version: 'v1', kind: 'Job', plural: 'jobs', namespaced: true });
+export const jobs = defineResource<Job>({
+  group: 'batch',
+  version: 'v1',
+  kind: 'Job',
+  plural: 'jobs',
+  namespaced: true,
+});
 export const pods = defineResource<Pod>({ group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true });
-export const deployments = defineResource<Deployment>({ group: 'apps', version: 'v1', kind: 'Deployment', plural: 'deployments', namespaced: true });
-export const services = defineResource({ group: '', version: 'v1', kind: 'Service', plural: 'services', namespaced: true });
+export const deployments = defineResource<Deployment>({
+  group: 'apps',
+  version: 'v1',
+  kind: 'Deployment',
+  plural: 'deployments',
+  namespaced: true,
+});
+export const services = defineResource({
+  group: '',
+  version: 'v1',
+  kind: 'Service',
+  plural: 'services',
+  namespaced: true,
+});
 /** Created for apps that ask models; never read. */
-export const secrets = defineResource({ group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true });
-export const claims = defineResource({ group: '', version: 'v1', kind: 'PersistentVolumeClaim', plural: 'persistentvolumeclaims', namespaced: true });
-export const policies = defineResource({ group: 'networking.k8s.io', version: 'v1', kind: 'NetworkPolicy', plural: 'networkpolicies', namespaced: true });
-export const routes = defineResource<HttpRoute>({ group: 'gateway.networking.k8s.io', version: 'v1', kind: 'HTTPRoute', plural: 'httproutes', namespaced: true });
+export const secrets = defineResource({
+  group: '',
+  version: 'v1',
+  kind: 'Secret',
+  plural: 'secrets',
+  namespaced: true,
+});
+export const claims = defineResource({
+  group: '',
+  version: 'v1',
+  kind: 'PersistentVolumeClaim',
+  plural: 'persistentvolumeclaims',
+  namespaced: true,
+});
+export const policies = defineResource({
+  group: 'networking.k8s.io',
+  version: 'v1',
+  kind: 'NetworkPolicy',
+  plural: 'networkpolicies',
+  namespaced: true,
+});
+export const routes = defineResource<HttpRoute>({
+  group: 'gateway.networking.k8s.io',
+  version: 'v1',
+  kind: 'HTTPRoute',
+  plural: 'httproutes',
+  namespaced: true,
+});
 
 /** The condition of that type. */
-export function conditionOf(conditions: readonly ObjectCondition[] | undefined, type: string): ObjectCondition | undefined {
+export function conditionOf(
+  conditions: readonly ObjectCondition[] | undefined,
+  type: string,
+): ObjectCondition | undefined {
   return conditions?.find((condition) => condition.type === type);
 }
 
@@ -97,7 +157,9 @@ export function isTrue(conditions: readonly ObjectCondition[] | undefined, type:
 /** Why no node takes the pod, if none does. */
 export function unscheduled(pod: Pod): string | undefined {
   const scheduled = conditionOf(pod.status?.conditions, 'PodScheduled');
-  return scheduled?.status === 'False' ? `no node has room for it (${scheduled.message ?? 'unschedulable'})` : undefined;
+  return scheduled?.status === 'False'
+    ? `no node has room for it (${scheduled.message ?? 'unschedulable'})`
+    : undefined;
 }
 
 /** Why a container has not started, if it is more than that its turn has not come. */

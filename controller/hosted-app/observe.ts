@@ -16,7 +16,10 @@ interface Answers {
 }
 
 /** Makes the observer. */
-export function createObserver(caches: Caches, settings: Settings): (app: HostedAppObject, now: Date, answers: Answers) => Observed {
+export function createObserver(
+  caches: Caches,
+  settings: Settings,
+): (app: HostedAppObject, now: Date, answers: Answers) => Observed {
   return (object, now, { polls, probes }) => {
     const app = parse(object);
     const { name, namespace } = app.metadata;
@@ -46,6 +49,10 @@ export function createObserver(caches: Caches, settings: Settings): (app: Hosted
 function parse(object: HostedAppObject): HostedApp {
   const result = hostedApp.safeParse(object);
   const whole = result.success ? result : hostedApp.safeParse({ ...object, status: undefined });
-  if (!whole.success) throw new StallingError('SpecUnreadable', `The API server let through a spec that cannot be read: ${whole.error.message.slice(0, 500)}`);
+  if (!whole.success)
+    throw new StallingError(
+      'SpecUnreadable',
+      `The API server let through a spec that cannot be read: ${whole.error.message.slice(0, 500)}`,
+    );
   return whole.data;
 }

@@ -16,7 +16,10 @@ export interface ProbeAnswer {
   readonly detail: string;
 }
 
-/** A snapshot of one app and everything that belongs to it. Objects are shared with the caches: nothing here may be changed. */
+/**
+ * A snapshot of one app and everything that belongs to it. Objects are shared with the caches: nothing here may be
+ * changed.
+ */
 export interface Observed {
   readonly app: HostedApp;
   readonly now: Date;

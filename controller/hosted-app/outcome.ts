@@ -47,13 +47,21 @@ export function failed(reason: string, message: string, afterMs?: number): Outco
 
 /** A change that a step asks for. Steps are pure; reconcile.ts alone carries these out. */
 export type Action =
-  | { readonly kind: 'apply'; readonly resource: Resource; readonly manifest: Manifest; readonly cached: KubeObject | undefined }
+  | {
+      readonly kind: 'apply';
+      readonly resource: Resource;
+      readonly manifest: Manifest;
+      readonly cached: KubeObject | undefined;
+    }
   | { readonly kind: 'create'; readonly resource: Resource; readonly manifest: Manifest }
   | { readonly kind: 'delete'; readonly resource: Resource; readonly object: KubeObject }
   | { readonly kind: 'poll' }
   | { readonly kind: 'probe'; readonly host: string };
 
-/** Status fields on their way to the next status; steps fill in theirs. Conditions, phase and since are made by status.ts. */
+/**
+ * Status fields on their way to the next status; steps fill in theirs. Conditions, phase and since are made by
+ * status.ts.
+ */
 export type Draft = Omit<HostedAppStatus, 'conditions' | 'phase' | 'since' | 'observedGeneration' | 'rejection'>;
 
 /** What a step gives back. */
@@ -71,7 +79,10 @@ export const stepConditions = ['SourceResolved', 'Reviewed', 'Built', 'Deployed'
 export type StepCondition = (typeof stepConditions)[number];
 export type Outcomes = Partial<Record<StepCondition, Outcome>>;
 
-/** A step: reads `observed` (never changing it), fills in its part of `draft`, says how it stands and what it wants done. */
+/**
+ * A step: reads `observed` (never changing it), fills in its part of `draft`, says how it stands and what it wants
+ * done.
+ */
 export type Step = (observed: Observed, draft: Draft) => StepResult;
 
 /** First characters of a commit id, as people write it. */

@@ -1,9 +1,12 @@
-// Keeps cached objects as deflated text: a parsed object takes over ten times the memory, and most are never looked at between resyncs.
+// Keeps cached objects as deflated text: a parsed object takes over ten times the memory, and most are never looked at
+// between resyncs.
 import { hashOf, type KubeObject, type ObjectMeta, type Store } from '../runtime/index.ts';
 import { present } from './present.ts';
 import type { SimilarTexts } from './similar-texts.ts';
 
-/** An object of the cache. Its own metadata has what caches and watches need; all that was kept of it is in `packed`. */
+/**
+ * An object of the cache. Its own metadata has what caches and watches need; all that was kept of it is in `packed`.
+ */
 export interface Packed extends KubeObject {
   readonly packed: string;
   /** Differs when anything but the status does. */
@@ -32,12 +35,40 @@ export function unpacking<T extends KubeObject>(store: Store<Packed>, texts: Sim
 }
 
 /** Packs what `keep` returns of an object; `label` is the one label that the cache files it by. */
-export function packer(label: string, texts: SimilarTexts, keep: (object: KubeObject) => object): (object: KubeObject) => Packed {
+export function packer(
+  label: string,
+  texts: SimilarTexts,
+  keep: (object: KubeObject) => object,
+): (object: KubeObject) => Packed {
   return (object) => {
-    const { name, namespace, uid, resourceVersion, creationTimestamp, labels, generation, deletionTimestamp, annotations, finalizers } = object.metadata;
+    const {
+      name,
+      namespace,
+      uid,
+      resourceVersion,
+      creationTimestamp,
+      labels,
+      generation,
+      deletionTimestamp,
+      annotations,
+      finalizers,
+    } = object.metadata;
     const value = labels?.[label];
-    const metadata: ObjectMeta = present({ name, namespace, uid, resourceVersion, creationTimestamp, labels: value === undefined ? undefined : { [label]: value } });
+    const metadata: ObjectMeta = present({
+      name,
+      namespace,
+      uid,
+      resourceVersion,
+      creationTimestamp,
+      labels: value === undefined ? undefined : { [label]: value },
+    });
     const wanted = hashOf([generation, deletionTimestamp, labels, annotations, finalizers]);
-    return { apiVersion: object.apiVersion, kind: object.kind, metadata, wanted, packed: texts.pack(JSON.stringify(keep(object))) };
+    return {
+      apiVersion: object.apiVersion,
+      kind: object.kind,
+      metadata,
+      wanted,
+      packed: texts.pack(JSON.stringify(keep(object))),
+    };
   };
 }

@@ -11,7 +11,17 @@ import { jobs as jobResource, type Job } from './kinds.ts';
 import type { Observed } from './observed.ts';
 import { present } from './present.ts';
 import { sourceIdentity } from './source.ts';
-import { done, failed, short, stalled, waiting, type Action, type Draft, type Outcomes, type StepResult } from './outcome.ts';
+import {
+  done,
+  failed,
+  short,
+  stalled,
+  waiting,
+  type Action,
+  type Draft,
+  type Outcomes,
+  type StepResult,
+} from './outcome.ts';
 
 /** What the newest commit asks for. */
 interface Wanted {
@@ -23,7 +33,8 @@ interface Wanted {
 export function pipelineStep(observed: Observed, draft: Draft): StepResult {
   const { app } = observed;
   tellAttempt(observed, draft);
-  if (app.spec.suspend) return { outcomes: suspended(draft), afterStatus: supersede(observed, draft, undefined, 'the app was suspended') };
+  if (app.spec.suspend)
+    return { outcomes: suspended(draft), afterStatus: supersede(observed, draft, undefined, 'the app was suspended') };
   if (draft.source === undefined) return { outcomes: {} };
   const { commit } = draft.source;
   const wanted = afterReview(observed, draft, wantedOf(observed, draft, commit));
@@ -48,9 +59,16 @@ function wantedOf({ app }: Observed, draft: Draft, commit: string): Wanted {
   return { commit, inputs, name: jobName(app.metadata.name, commit, inputs.hash) };
 }
 
-/** Once the review has read moorage.yaml: the same pipeline, or another one where the file asks for other limits of the build. */
+/**
+ * Once the review has read moorage.yaml: the same pipeline, or another one where the file asks for other limits of the
+ * build.
+ */
 function afterReview(observed: Observed, draft: Draft, wanted: Wanted): Wanted {
-  const job = observed.jobs.find((candidate) => candidate.metadata.name === wanted.name && candidate.metadata.annotations?.[annotations.appUid] === observed.app.metadata.uid);
+  const job = observed.jobs.find(
+    (candidate) =>
+      candidate.metadata.name === wanted.name &&
+      candidate.metadata.annotations?.[annotations.appUid] === observed.app.metadata.uid,
+  );
   const review = job === undefined ? undefined : readReview(newestOf(podsOf(observed, job)));
   if (review === undefined) return wanted;
   tellSettings(observed.app, draft, wanted.commit, review);
@@ -60,9 +78,13 @@ function afterReview(observed: Observed, draft: Draft, wanted: Wanted): Wanted {
 function pursue(observed: Observed, draft: Draft, wanted: Wanted): StepResult {
   const job = observed.jobs.find((candidate) => candidate.metadata.name === wanted.name);
   if (job === undefined) return start(observed, draft, wanted);
-  if (job.metadata.deletionTimestamp !== undefined) return { outcomes: inTurn('Starting', 'The last Job of this commit is being cleared away.') };
+  if (job.metadata.deletionTimestamp !== undefined)
+    return { outcomes: inTurn('Starting', 'The last Job of this commit is being cleared away.') };
   if (job.metadata.annotations?.[annotations.appUid] !== observed.app.metadata.uid) {
-    return { outcomes: inTurn('Starting', 'A Job of an earlier app of this name is being cleared away.'), afterStatus: [remove(job)] };
+    return {
+      outcomes: inTurn('Starting', 'A Job of an earlier app of this name is being cleared away.'),
+      afterStatus: [remove(job)],
+    };
   }
   const verdict = judge(job, podsOf(observed, job), imageName(observed.settings, observed.app.metadata.name));
   tellPipeline(observed, draft, job, verdict);
@@ -70,18 +92,36 @@ function pursue(observed: Observed, draft: Draft, wanted: Wanted): StepResult {
 }
 
 function start(observed: Observed, draft: Draft, wanted: Wanted): StepResult {
-  if (isSubmittedAgain(observed, draft)) return { outcomes: inTurn('Resolving', 'It was submitted again; the repository is asked for its newest commit first.') };
+  if (isSubmittedAgain(observed, draft))
+    return {
+      outcomes: inTurn('Resolving', 'It was submitted again; the repository is asked for its newest commit first.'),
+    };
   const history = draft.history ?? [];
   const faults = faultsOf(history, wanted.name);
   const { faultLimit } = observed.settings.pipeline;
   if (faults.length >= faultLimit) return { outcomes: givenUp(faults) };
   const number = numberFor(observed, draft, wanted.name);
-  const reason = whyBuilt({ commit: wanted.commit, inputs: wanted.inputs.each, previous: previousOf(observed, draft), faults: faults.length, faultLimit });
-  const asked = draft.pipeline?.job === wanted.name && draft.pipeline.number === number ? draft.pipeline.stageSince : undefined;
+  const reason = whyBuilt({
+    commit: wanted.commit,
+    inputs: wanted.inputs.each,
+    previous: previousOf(observed, draft),
+    faults: faults.length,
+    faultLimit,
+  });
+  const asked =
+    draft.pipeline?.job === wanted.name && draft.pipeline.number === number ? draft.pipeline.stageSince : undefined;
   draft.pipeline = { job: wanted.name, number, reason, stage: 'Queued', stageSince: asked ?? timestamp(observed.now) };
   delete draft.findings;
-  const manifest = pipelineJob(podApp(observed.app, draft, wanted.commit), observed.settings, { ...wanted, number, reason, queuedAt: observed.now });
-  return { outcomes: inTurn('Queued', `Pipeline ${number} of commit ${short(wanted.commit)} is queued: ${reason}.`), actions: [{ kind: 'create', resource: jobResource, manifest }] };
+  const manifest = pipelineJob(podApp(observed.app, draft, wanted.commit), observed.settings, {
+    ...wanted,
+    number,
+    reason,
+    queuedAt: observed.now,
+  });
+  return {
+    outcomes: inTurn('Queued', `Pipeline ${number} of commit ${short(wanted.commit)} is queued: ${reason}.`),
+    actions: [{ kind: 'create', resource: jobResource, manifest }],
+  };
 }
 
 /** A poll and a rebuild asked for in one: what is built is the commit that the poll finds. */
@@ -98,26 +138,53 @@ function numberFor(observed: Observed, draft: Draft, name: string): number {
   return pending ? told : nextNumber(history, observed.jobs, draft.pipeline?.number);
 }
 
-function previousOf(observed: Observed, draft: Draft): { commit: string | undefined; inputs: ReturnType<typeof inputsOf> } | undefined {
+function previousOf(
+  observed: Observed,
+  draft: Draft,
+): { commit: string | undefined; inputs: ReturnType<typeof inputsOf> } | undefined {
   const newest = observed.jobs.toSorted((a, b) => numberOf(b) - numberOf(a))[0];
-  if (newest !== undefined) return { commit: newest.metadata.annotations?.[annotations.commit], inputs: inputsOf(newest) };
+  if (newest !== undefined)
+    return { commit: newest.metadata.annotations?.[annotations.commit], inputs: inputsOf(newest) };
   const last = draft.history?.[0];
   return last === undefined ? undefined : { commit: last.commit, inputs: undefined };
 }
 
 function conclude(observed: Observed, draft: Draft, wanted: Wanted, job: Job, verdict: Verdict): StepResult {
   switch (verdict.kind) {
-    case 'queued': return { outcomes: inTurn('Queued', `Commit ${short(wanted.commit)} waits for its turn: place ${draft.pipeline?.position ?? '?'} in the queue of builds.`) };
-    case 'running': return { outcomes: underWay(verdict, wanted.commit) };
-    case 'succeeded': return succeeded(observed, draft, wanted, job, verdict);
-    case 'rejected': return rejected(observed, draft, job, verdict);
-    case 'faulted': return faulted(observed, draft, job, verdict);
+    case 'queued':
+      return {
+        outcomes: inTurn(
+          'Queued',
+          `Commit ${short(wanted.commit)} waits for its turn: place ${draft.pipeline?.position ?? '?'} in the queue of builds.`,
+        ),
+      };
+    case 'running':
+      return { outcomes: underWay(verdict, wanted.commit) };
+    case 'succeeded':
+      return succeeded(observed, draft, wanted, job, verdict);
+    case 'rejected':
+      return rejected(observed, draft, job, verdict);
+    case 'faulted':
+      return faulted(observed, draft, job, verdict);
   }
 }
 
-function succeeded(observed: Observed, draft: Draft, wanted: Wanted, job: Job, verdict: Verdict & { kind: 'succeeded' }): StepResult {
+function succeeded(
+  observed: Observed,
+  draft: Draft,
+  wanted: Wanted,
+  job: Job,
+  verdict: Verdict & { kind: 'succeeded' },
+): StepResult {
   const { image, port, findings } = verdict.result;
-  draft.built = present({ image, commit: wanted.commit, inputsHash: wanted.inputs.hash, port, settings: settingsOf(draft, wanted.commit), attempt: draft.attempt });
+  draft.built = present({
+    image,
+    commit: wanted.commit,
+    inputsHash: wanted.inputs.hash,
+    port,
+    settings: settingsOf(draft, wanted.commit),
+    attempt: draft.attempt,
+  });
   tellReview(draft, verdict.review);
   draft.findings = [...(draft.findings ?? []), ...findings].slice(0, 50);
   draft.history = record(draft.history ?? [], job, observed.now, { result: 'Succeeded', image });
@@ -126,9 +193,19 @@ function succeeded(observed: Observed, draft: Draft, wanted: Wanted, job: Job, v
 
 function rejected(observed: Observed, draft: Draft, job: Job, verdict: Verdict & { kind: 'rejected' }): StepResult {
   const { rejection, stage } = verdict;
-  if (!isRecorded(draft.history ?? [], job)) draft.findings = [...(verdict.review?.findings ?? draft.findings ?? []), ...verdict.findings].slice(0, 50);
-  draft.history = record(draft.history ?? [], job, observed.now, { result: 'Rejected', message: `${rejection.rule}: ${rejection.message}` });
-  if (stage === 'Review') return { outcomes: { Reviewed: stalled('ReviewRejected', rejection), Built: waiting('NotReached', 'The review came to a refusal, so nothing is built.') } };
+  if (!isRecorded(draft.history ?? [], job))
+    draft.findings = [...(verdict.review?.findings ?? draft.findings ?? []), ...verdict.findings].slice(0, 50);
+  draft.history = record(draft.history ?? [], job, observed.now, {
+    result: 'Rejected',
+    message: `${rejection.rule}: ${rejection.message}`,
+  });
+  if (stage === 'Review')
+    return {
+      outcomes: {
+        Reviewed: stalled('ReviewRejected', rejection),
+        Built: waiting('NotReached', 'The review came to a refusal, so nothing is built.'),
+      },
+    };
   const reason = rejection.rule === 'build/timeout' ? 'BuildTimedOut' : 'BuildRejected';
   return { outcomes: { ...reviewOf(observed, job, verdict), Built: stalled(reason, rejection) } };
 }
@@ -143,7 +220,11 @@ function faulted(observed: Observed, draft: Draft, job: Job, verdict: Verdict & 
   const review = reviewOf(observed, job, verdict);
   const endedAt = Date.parse(faults[0]?.finishedAt ?? timestamp(observed.now));
   const dueIn = endedAt + faultDelayMs(faults.length) - observed.now.getTime();
-  const outcome = failed('PipelineFaulted', `${message.replace(/[^.!?…]$/, '$&.')} It is tried again by itself.`, Math.max(dueIn, 0));
+  const outcome = failed(
+    'PipelineFaulted',
+    `${message.replace(/[^.!?…]$/, '$&.')} It is tried again by itself.`,
+    Math.max(dueIn, 0),
+  );
   return { outcomes: { ...review, Built: outcome }, afterStatus: dueIn <= 0 && wasRecorded ? [remove(job)] : [] };
 }
 
@@ -151,14 +232,19 @@ function faulted(observed: Observed, draft: Draft, job: Job, verdict: Verdict & 
 function reviewOf(observed: Observed, job: Job, verdict: Verdict): Outcomes {
   if (verdict.review !== undefined) return { Reviewed: passed(verdict.review.findings.length) };
   const { pipeline, conditions = [], findings = [] } = observed.app.status ?? {};
-  const wasPassed = pipeline?.job === job.metadata.name && conditions.some(({ type, status }) => type === 'Reviewed' && status === 'True');
+  const wasPassed =
+    pipeline?.job === job.metadata.name &&
+    conditions.some(({ type, status }) => type === 'Reviewed' && status === 'True');
   return wasPassed ? { Reviewed: passed(findings.length) } : {};
 }
 
 function givenUp(faults: readonly HistoryEntry[]): Outcomes {
   const rejection = {
     rule: 'platform/fault',
-    message: `The platform failed ${faults.length} times at this commit: ${faults[0]?.message ?? 'no message'}`.slice(0, 1_500),
+    message: `The platform failed ${faults.length} times at this commit: ${faults[0]?.message ?? 'no message'}`.slice(
+      0,
+      1_500,
+    ),
     mend: `This is not your app's doing. Push a new commit, or submit the repository again.`,
   };
   return { Built: stalled('PipelineFaulted', rejection) };
@@ -167,20 +253,34 @@ function givenUp(faults: readonly HistoryEntry[]): Outcomes {
 /** Once an image is there it stays so, whether its Job still exists or not. */
 function standing(draft: Draft, commit: string): Outcomes {
   const warnings = (draft.findings ?? []).length;
-  return { Reviewed: passed(warnings), Built: done('Built', `Commit ${short(commit)} is built: ${draft.built?.image.split('/').at(-1) ?? ''}.`) };
+  return {
+    Reviewed: passed(warnings),
+    Built: done('Built', `Commit ${short(commit)} is built: ${draft.built?.image.split('/').at(-1) ?? ''}.`),
+  };
 }
 
 function passed(warnings: number): ReturnType<typeof done> {
-  return done('ReviewPassed', warnings === 0 ? 'Nothing was found.' : `Passed with ${warnings} warning${warnings === 1 ? '' : 's'}; see status.findings.`);
+  return done(
+    'ReviewPassed',
+    warnings === 0
+      ? 'Nothing was found.'
+      : `Passed with ${warnings} warning${warnings === 1 ? '' : 's'}; see status.findings.`,
+  );
 }
 
 function underWay(verdict: Verdict & { kind: 'running' }, commit: string): Outcomes {
   const trouble = verdict.trouble === undefined ? '' : ` ${verdict.trouble}`;
   if (verdict.stage !== 'Build') {
-    const told = verdict.stage === 'Clone' ? waiting('Cloning', `Commit ${short(commit)} is being cloned.${trouble}`) : waiting('Reviewing', `Commit ${short(commit)} is being reviewed.${trouble}`);
+    const told =
+      verdict.stage === 'Clone'
+        ? waiting('Cloning', `Commit ${short(commit)} is being cloned.${trouble}`)
+        : waiting('Reviewing', `Commit ${short(commit)} is being reviewed.${trouble}`);
     return { Reviewed: told, Built: waiting('NotReached', 'The review comes first.') };
   }
-  return { Reviewed: passed(verdict.review?.findings.length ?? 0), Built: waiting('Building', `Commit ${short(commit)} is being built.${trouble}`) };
+  return {
+    Reviewed: passed(verdict.review?.findings.length ?? 0),
+    Built: waiting('Building', `Commit ${short(commit)} is being built.${trouble}`),
+  };
 }
 
 function inTurn(reason: string, message: string): Outcomes {
@@ -219,20 +319,30 @@ function tellReview(draft: Draft, review: Reviewed | undefined): void {
 }
 
 function podsOf(observed: Observed, job: Job): Observed['pipelinePods'] {
-  return observed.pipelinePods.filter((pod) => (pod.metadata.ownerReferences ?? []).some((owner) => owner.uid === job.metadata.uid));
+  return observed.pipelinePods.filter((pod) =>
+    (pod.metadata.ownerReferences ?? []).some((owner) => owner.uid === job.metadata.uid),
+  );
 }
 
 /** Ends every pipeline but `current` that is still on its way. */
 function supersede(observed: Observed, draft: Draft, current: string | undefined, why: string): Action[] {
-  const overtaken = observed.jobs.filter((job) => job.metadata.name !== current && !isFinished(job) && job.metadata.deletionTimestamp === undefined);
-  for (const job of overtaken) draft.history = record(draft.history ?? [], job, observed.now, { result: 'Superseded', message: why });
+  const overtaken = observed.jobs.filter(
+    (job) => job.metadata.name !== current && !isFinished(job) && job.metadata.deletionTimestamp === undefined,
+  );
+  for (const job of overtaken)
+    draft.history = record(draft.history ?? [], job, observed.now, { result: 'Superseded', message: why });
   return overtaken.map(remove);
 }
 
 /** Finished Jobs beyond the limit, oldest first to go; what they came to is in history. */
 function oldJobs(observed: Observed, current: string): Action[] {
-  const finished = observed.jobs.filter((job) => isFinished(job) && job.metadata.name !== current && job.metadata.deletionTimestamp === undefined);
-  return finished.toSorted((a, b) => numberOf(b) - numberOf(a)).slice(observed.settings.pipeline.historyLimit).map(remove);
+  const finished = observed.jobs.filter(
+    (job) => isFinished(job) && job.metadata.name !== current && job.metadata.deletionTimestamp === undefined,
+  );
+  return finished
+    .toSorted((a, b) => numberOf(b) - numberOf(a))
+    .slice(observed.settings.pipeline.historyLimit)
+    .map(remove);
 }
 
 function remove(job: Job): Action {

@@ -17,24 +17,34 @@ export function publishStep(observed: Observed, draft: Draft, before: Outcomes):
   const { app, settings } = observed;
   if (draft.served === undefined) delete draft.warning;
   if (![before.Deployed, before.Routed].every((outcome) => outcome?.kind === 'done')) return { outcomes: {} };
-  if (replicasOf(app) === 0) return { outcomes: { Published: waiting('ScaledToZero', 'No replica is asked for, so nothing answers.') } };
+  if (replicasOf(app) === 0)
+    return { outcomes: { Published: waiting('ScaledToZero', 'No replica is asked for, so nothing answers.') } };
   const url = urlOf(settings, app.metadata.name);
   if (draft.url !== url && mustAsk(observed)) return probing(observed, url);
   const release = observed.pods.filter(isReady).map(releaseOf)[0];
-  if (release === undefined) return { outcomes: { Published: waiting('Confirming', 'Waiting to see a replica that is ready.') } };
+  if (release === undefined)
+    return { outcomes: { Published: waiting('Confirming', 'Waiting to see a replica that is ready.') } };
   draft.url = url;
   draft.served ??= { ...release, since: timestamp(observed.now) };
   tellWarning(observed, draft);
   // The answer to this question brings the next look, which then asks no more.
   const isAsked = settings.probeUrl !== undefined && observed.probe === undefined;
-  return { outcomes: { Published: live(url, draft.warning) }, ...(isAsked ? { actions: [{ kind: 'probe', host: hostOf(settings, app.metadata.name) }] } : {}) };
+  return {
+    outcomes: { Published: live(url, draft.warning) },
+    ...(isAsked ? { actions: [{ kind: 'probe', host: hostOf(settings, app.metadata.name) }] } : {}),
+  };
 }
 
 function live(url: string, warning: string | undefined): Outcome {
-  return warning === undefined ? done('Live', `${url} answers.`) : done(warnedReason, `${url}: the app ${warning}.`, warnedMs);
+  return warning === undefined
+    ? done('Live', `${url} answers.`)
+    : done(warnedReason, `${url}: the app ${warning}.`, warnedMs);
 }
 
-/** It listens, so it is live; that it fails whoever opens its address is worth a word. Without an answer nothing new is known. */
+/**
+ * It listens, so it is live; that it fails whoever opens its address is worth a word. Without an answer nothing new is
+ * known.
+ */
 function tellWarning({ probe }: Observed, draft: Draft): void {
   if (probe?.status === undefined) return;
   if (probe.status >= 500) draft.warning = `answers ${probe.status} on /; see the app's log`;

@@ -6,8 +6,18 @@ interface Quantity {
   readonly binary: boolean;
 }
 
-const decimals = [['T', 10n ** 12n], ['G', 10n ** 9n], ['M', 10n ** 6n], ['k', 10n ** 3n]] as const;
-const binaries = [['Ti', 1n << 40n], ['Gi', 1n << 30n], ['Mi', 1n << 20n], ['Ki', 1n << 10n]] as const;
+const decimals = [
+  ['T', 10n ** 12n],
+  ['G', 10n ** 9n],
+  ['M', 10n ** 6n],
+  ['k', 10n ** 3n],
+] as const;
+const binaries = [
+  ['Ti', 1n << 40n],
+  ['Gi', 1n << 30n],
+  ['Mi', 1n << 20n],
+  ['Ki', 1n << 10n],
+] as const;
 const factors: ReadonlyMap<string, bigint> = new Map<string, bigint>([...decimals, ...binaries]);
 
 /** A quantity divided, in whole Mi or thousandths, never 0. @throws RangeError for anything else than a quantity. */

@@ -2,7 +2,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { HostedAppStatus } from '../../crds/hosted-app.ts';
 import {
-  ApiError, applyIfChanged, applyStatus, deleteObject, done as settled, isApiStatus, requeueAfter, refOf, type Client, type EventRecorder, type Reconcile, type ReconcileResult,
+  ApiError,
+  applyIfChanged,
+  applyStatus,
+  deleteObject,
+  done as settled,
+  isApiStatus,
+  requeueAfter,
+  refOf,
+  type Client,
+  type EventRecorder,
+  type Reconcile,
+  type ReconcileResult,
 } from '../runtime/index.ts';
 import type { Caches } from './caches.ts';
 import { decide, type Decision } from './decide.ts';
@@ -31,7 +42,9 @@ export interface ReconcilerOptions {
 /** Refused writes are tried again after this long; what refuses them (a quota, a policy) sends no event. */
 const refusedRetryMs = 30_000;
 
-/** Makes the reconcile function. It keeps nothing between calls but the last status it wrote, until the cache has it. */
+/**
+ * Makes the reconcile function. It keeps nothing between calls but the last status it wrote, until the cache has it.
+ */
 export function createReconciler(options: ReconcilerOptions): Reconcile {
   const { client, caches, settings, recorder, polls, probes, now = () => new Date() } = options;
   const written = new Map<string, HostedAppObject>();
@@ -42,7 +55,11 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     const cached = caches.apps.get(key);
     const own = written.get(key);
     if (own === undefined || cached === undefined) return cached;
-    if (cached.metadata.uid === own.metadata.uid && BigInt(cached.metadata.resourceVersion) < BigInt(own.metadata.resourceVersion)) return own;
+    if (
+      cached.metadata.uid === own.metadata.uid &&
+      BigInt(cached.metadata.resourceVersion) < BigInt(own.metadata.resourceVersion)
+    )
+      return own;
     written.delete(key);
     return cached;
   }
@@ -51,15 +68,28 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     const { app } = observed;
     const key = `${app.metadata.namespace}/${app.metadata.name}`;
     switch (action.kind) {
-      case 'apply': await applyIfChanged(client, action.resource, action.cached, action.manifest, { signal }); return;
-      case 'create': await createOnce(client, action, signal); return;
-      case 'delete': await deleteObject(client, action.resource, action.object, { propagation: 'Background', signal }); return;
-      case 'poll': polls.start(key, sourceIdentity(app), { repo: app.spec.source.repo, revision: app.spec.source.revision }); return;
-      case 'probe': probes.start(key, action.host, action.host); return;
+      case 'apply':
+        await applyIfChanged(client, action.resource, action.cached, action.manifest, { signal });
+        return;
+      case 'create':
+        await createOnce(client, action, signal);
+        return;
+      case 'delete':
+        await deleteObject(client, action.resource, action.object, { propagation: 'Background', signal });
+        return;
+      case 'poll':
+        polls.start(key, sourceIdentity(app), { repo: app.spec.source.repo, revision: app.spec.source.revision });
+        return;
+      case 'probe':
+        probes.start(key, action.host, action.host);
+        return;
     }
   }
 
-  /** Carries out what was decided; what the API server refuses for good becomes the outcome of the step that asked for it. */
+  /**
+   * Carries out what was decided; what the API server refuses for good becomes the outcome of the step that asked for
+   * it.
+   */
   async function actOn(observed: Observed, decision: Decision, signal: AbortSignal): Promise<Outcomes> {
     const outcomes: Outcomes = { ...decision.outcomes };
     for (const { condition, action } of decision.actions) {
@@ -67,7 +97,11 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
         await act(observed, action, signal);
       } catch (error) {
         if (!(error instanceof ApiError) || ![400, 403, 404, 422].includes(error.status)) throw error;
-        outcomes[condition] = failed('Refused', `The cluster refuses what the app asks for: ${error.message.slice(0, 1_000)}`, refusedRetryMs);
+        outcomes[condition] = failed(
+          'Refused',
+          `The cluster refuses what the app asks for: ${error.message.slice(0, 1_000)}`,
+          refusedRetryMs,
+        );
       }
     }
     return outcomes;
@@ -98,7 +132,9 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
 }
 
 function comeBack(outcomes: Outcomes): ReconcileResult {
-  const times = Object.values(outcomes).flatMap(({ afterMs }) => (afterMs !== undefined && Number.isFinite(afterMs) ? [afterMs] : []));
+  const times = Object.values(outcomes).flatMap(({ afterMs }) =>
+    afterMs !== undefined && Number.isFinite(afterMs) ? [afterMs] : [],
+  );
   return times.length === 0 ? settled : requeueAfter(Math.max(0, Math.min(...times)));
 }
 
@@ -110,4 +146,3 @@ async function createOnce(client: Client, action: Action & { kind: 'create' }, s
     if (!isApiStatus(error, 409)) throw error;
   }
 }
-

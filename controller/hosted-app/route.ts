@@ -11,12 +11,16 @@ export function routeStep(observed: Observed, draft: Draft): StepResult {
   const { app, settings, route } = observed;
   const manifest = routeOf(app, settings);
   const host = hostOf(settings, app.metadata.name);
-  const outcome = route === undefined || !isApplied(route, manifest) ? waiting('RoutePending', `The route of ${host} is being made.`) : judgeRoute(route, settings, host);
+  const outcome =
+    route === undefined || !isApplied(route, manifest)
+      ? waiting('RoutePending', `The route of ${host} is being made.`)
+      : judgeRoute(route, settings, host);
   return { outcomes: { Routed: outcome }, actions: [{ kind: 'apply', resource: routes, manifest, cached: route }] };
 }
 
 function verdictsOf(route: HttpRoute, { gateway }: Settings): ObjectCondition[] {
-  const isOurs = ({ name, namespace = gateway.namespace }: { name: string; namespace?: string }): boolean => name === gateway.name && namespace === gateway.namespace;
+  const isOurs = ({ name, namespace = gateway.namespace }: { name: string; namespace?: string }): boolean =>
+    name === gateway.name && namespace === gateway.namespace;
   return route.status?.parents?.find(({ parentRef }) => isOurs(parentRef))?.conditions ?? [];
 }
 
@@ -25,9 +29,17 @@ function judgeRoute(route: HttpRoute, settings: Settings, host: string): Outcome
   const { name } = settings.gateway;
   const conditions = verdictsOf(route, settings);
   const accepted = conditionOf(conditions, 'Accepted');
-  const refused = conditions.find(({ type, status }) => status === 'False' && (type === 'Accepted' || type === 'ResolvedRefs'));
-  if (accepted === undefined || (accepted.observedGeneration ?? 0) < (route.metadata.generation ?? 0)) return waiting('RoutePending', `The gateway ${name} has not answered yet for ${host}.`);
-  if (refused !== undefined) return failed('RouteRefused', `The gateway ${name} refuses the route of ${host}: ${refused.message ?? refused.reason ?? 'no message'}`);
-  if (accepted.status !== 'True') return waiting('RoutePending', `The gateway ${name} has not accepted the route of ${host} yet.`);
+  const refused = conditions.find(
+    ({ type, status }) => status === 'False' && (type === 'Accepted' || type === 'ResolvedRefs'),
+  );
+  if (accepted === undefined || (accepted.observedGeneration ?? 0) < (route.metadata.generation ?? 0))
+    return waiting('RoutePending', `The gateway ${name} has not answered yet for ${host}.`);
+  if (refused !== undefined)
+    return failed(
+      'RouteRefused',
+      `The gateway ${name} refuses the route of ${host}: ${refused.message ?? refused.reason ?? 'no message'}`,
+    );
+  if (accepted.status !== 'True')
+    return waiting('RoutePending', `The gateway ${name} has not accepted the route of ${host} yet.`);
   return done('Routed', `${host} leads to the app.`);
 }

@@ -11,7 +11,11 @@ export interface Settings {
   /** Where the operator and the API are. */
   readonly systemNamespace: string;
   readonly gitHosts: GitHosts;
-  readonly gateway: { readonly name: string; readonly namespace: string; readonly namespaceLabels: Readonly<Record<string, string>> };
+  readonly gateway: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly namespaceLabels: Readonly<Record<string, string>>;
+  };
   readonly registry: {
     readonly host: string;
     readonly insecure: boolean;

@@ -1,4 +1,5 @@
-// Keeps many texts that resemble each other in little memory: the first one seen is the dictionary by which the others are deflated.
+// Keeps many texts that resemble each other in little memory: the first one seen is the dictionary by which the others
+// are deflated.
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
 export interface SimilarTexts {

@@ -10,7 +10,10 @@ import { isCommit, type SourceAnswer } from './source/ls-remote.ts';
 
 const retryMs = 30_000;
 
-/** What makes two questions to a repository the same: `<settings>` or `<settings>-<value of the poll annotation>`, hashed. */
+/**
+ * What makes two questions to a repository the same: `<settings>` or `<settings>-<value of the poll annotation>`,
+ * hashed.
+ */
 export function sourceIdentity(app: HostedApp): string {
   const { repo, revision } = app.spec.source;
   const asked = app.metadata.annotations?.[annotations.poll];
@@ -36,7 +39,8 @@ function take(observed: Observed, draft: Draft, identity: string, answer: Source
     return resolved(draft.source, untilDue(observed, draft.source, identity));
   }
   if (draft.source !== undefined) draft.source = { ...draft.source, polledAt, polledFor: identity };
-  const afterMs = draft.source === undefined ? jitter(observed.app, retryMs) : untilDue(observed, draft.source, identity);
+  const afterMs =
+    draft.source === undefined ? jitter(observed.app, retryMs) : untilDue(observed, draft.source, identity);
   return refused(answer, draft.source !== undefined, afterMs);
 }
 
@@ -51,20 +55,41 @@ function refused(answer: SourceAnswer & { ok: false }, served: boolean, afterMs:
 function standing(observed: Observed, draft: Draft, dueIn: number): Outcome {
   const afterMs = dueIn > 0 ? dueIn : undefined;
   const last = observed.app.status?.conditions?.find((condition) => condition.type === 'SourceResolved');
-  if (draft.source === undefined) return last?.status === 'False' ? again(observed, last.reason, last.message, false, afterMs) : waiting('Resolving', 'Asking the repository for its newest commit.');
+  if (draft.source === undefined)
+    return last?.status === 'False'
+      ? again(observed, last.reason, last.message, false, afterMs)
+      : waiting('Resolving', 'Asking the repository for its newest commit.');
   if (last?.status === 'False') return again(observed, last.reason, last.message, true, afterMs);
   return resolved(draft.source, afterMs);
 }
 
-function again(observed: Observed, reason: string, message: string, known: boolean, afterMs: number | undefined): Outcome {
+function again(
+  observed: Observed,
+  reason: string,
+  message: string,
+  known: boolean,
+  afterMs: number | undefined,
+): Outcome {
   const rejection = observed.app.status?.rejection;
   if (reason === 'RepositoryUnreachable') return { kind: 'failed', reason, message, afterMs, blocking: !known };
-  return { kind: 'stalled', reason, message, afterMs, ...(rejection?.rule.startsWith('source/') === true ? { rejection } : {}) };
+  return {
+    kind: 'stalled',
+    reason,
+    message,
+    afterMs,
+    ...(rejection?.rule.startsWith('source/') === true ? { rejection } : {}),
+  };
 }
 
 function resolved(source: NonNullable<Draft['source']>, afterMs: number | undefined): Outcome {
   const from = (source.reference ?? '').replace(/^refs\/(heads|tags)\//, '');
-  return done('Resolved', from === '' || from === source.commit ? `Commit ${short(source.commit)}.` : `${from} is at commit ${short(source.commit)}.`, afterMs);
+  return done(
+    'Resolved',
+    from === '' || from === source.commit
+      ? `Commit ${short(source.commit)}.`
+      : `${from} is at commit ${short(source.commit)}.`,
+    afterMs,
+  );
 }
 
 /** Milliseconds until the repository is to be asked; 0 or less: now. Infinity for a commit id, which cannot move. */
@@ -77,7 +102,10 @@ function untilDue(observed: Observed, source: Draft['source'], identity: string)
   return Date.parse(source.polledAt) + jitter(app, interval) - now.getTime();
 }
 
-/** 90 to 110 % of `ms`, the same for an app each time, so that apps made together drift apart and a restart changes nothing. */
+/**
+ * 90 to 110 % of `ms`, the same for an app each time, so that apps made together drift apart and a restart changes
+ * nothing.
+ */
 function jitter(app: HostedApp, ms: number): number {
   const share = createHash('sha256').update(app.metadata.uid).digest().readUInt32BE(0) / 0xffff_ffff;
   return Math.round(ms * (0.9 + 0.2 * share));

@@ -1,7 +1,15 @@
 // Turns the outcomes of the steps into conditions, phase and the one status that is written.
 import type { Condition, HostedAppStatus } from '../../crds/hosted-app.ts';
 import type { Observed } from './observed.ts';
-import { short, stepConditions, type Draft, type Outcome, type Outcomes, type Rejection, type StepCondition } from './outcome.ts';
+import {
+  short,
+  stepConditions,
+  type Draft,
+  type Outcome,
+  type Outcomes,
+  type Rejection,
+  type StepCondition,
+} from './outcome.ts';
 import { timestamp } from './timestamp.ts';
 
 type Phase = NonNullable<HostedAppStatus['phase']>;
@@ -13,7 +21,10 @@ interface Obstacle {
   readonly outcome: Exclude<Outcome, { kind: 'done' }>;
 }
 
-/** Makes the status. Pure: the same observation and outcomes give the same status, and equal conditions keep their times. */
+/**
+ * Makes the status. Pure: the same observation and outcomes give the same status, and equal conditions keep their
+ * times.
+ */
 export function makeStatus(observed: Observed, draft: Draft, outcomes: Outcomes): HostedAppStatus {
   const { app, now } = observed;
   const obstacle = firstObstacle(outcomes);
@@ -32,7 +43,14 @@ export function makeStatus(observed: Observed, draft: Draft, outcomes: Outcomes)
   };
 }
 
-const made: ReadonlySet<string> = new Set(['conditions', 'phase', 'since', 'observedGeneration', 'rejection', 'shortCommit']);
+const made: ReadonlySet<string> = new Set([
+  'conditions',
+  'phase',
+  'since',
+  'observedGeneration',
+  'rejection',
+  'shortCommit',
+]);
 
 /** Fields of the last status that a new one starts from. */
 export function draftOf(status: HostedAppStatus | undefined): Draft {
@@ -58,7 +76,12 @@ function isPaused({ app }: Observed): boolean {
   return app.spec.suspend || app.spec.run.replicas === 0;
 }
 
-function conditionsOf(observed: Observed, draft: Draft, outcomes: Outcomes, obstacle: Obstacle | undefined): Condition[] {
+function conditionsOf(
+  observed: Observed,
+  draft: Draft,
+  outcomes: Outcomes,
+  obstacle: Obstacle | undefined,
+): Condition[] {
   const said: [string, Said][] = [['Ready', ready(observed, draft, outcomes, obstacle)]];
   if (!isPaused(observed) && obstacle !== undefined) {
     const { kind, reason, message } = obstacle.outcome;
@@ -71,16 +94,24 @@ function conditionsOf(observed: Observed, draft: Draft, outcomes: Outcomes, obst
 }
 
 function ready(observed: Observed, draft: Draft, outcomes: Outcomes, obstacle: Obstacle | undefined): Said {
-  if (observed.app.spec.suspend) return { status: 'False', reason: 'Suspended', message: 'The app is suspended (spec.suspend).' };
-  if (isPaused(observed)) return { status: 'False', reason: 'ScaledToZero', message: 'No replica is asked for (spec.run.replicas is 0).' };
-  if (obstacle === undefined) return { status: 'True', reason: outcomes.Published?.reason ?? 'Live', message: outcomes.Published?.message ?? 'The app answers.' };
+  if (observed.app.spec.suspend)
+    return { status: 'False', reason: 'Suspended', message: 'The app is suspended (spec.suspend).' };
+  if (isPaused(observed))
+    return { status: 'False', reason: 'ScaledToZero', message: 'No replica is asked for (spec.run.replicas is 0).' };
+  if (obstacle === undefined)
+    return {
+      status: 'True',
+      reason: outcomes.Published?.reason ?? 'Live',
+      message: outcomes.Published?.message ?? 'The app answers.',
+    };
   const { kind, reason, message } = obstacle.outcome;
   const kept = draft.served === undefined ? '' : ` Commit ${short(draft.served.commit)} keeps serving.`;
   return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message: `${message}${kept}` };
 }
 
 function sayStep(outcome: Outcome | undefined): Said {
-  if (outcome === undefined) return { status: 'Unknown', reason: 'NotReached', message: 'The steps before come first.' };
+  if (outcome === undefined)
+    return { status: 'Unknown', reason: 'NotReached', message: 'The steps before come first.' };
   const { kind, reason, message } = outcome;
   if (kind === 'done') return { status: 'True', reason, message };
   return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message };
@@ -89,7 +120,13 @@ function sayStep(outcome: Outcome | undefined): Said {
 function dated({ app, now }: Observed, type: string, said: Said): Condition {
   const before = app.status?.conditions?.find((condition) => condition.type === type);
   const lastTransitionTime = before?.status === said.status ? before.lastTransitionTime : timestamp(now);
-  return { type, ...said, message: said.message.slice(0, 4_000), observedGeneration: app.metadata.generation, lastTransitionTime };
+  return {
+    type,
+    ...said,
+    message: said.message.slice(0, 4_000),
+    observedGeneration: app.metadata.generation,
+    lastTransitionTime,
+  };
 }
 
 /** Where the newest revision stands. A repository that is gone says nothing about a commit that is known. */
@@ -99,7 +136,14 @@ function phaseOf(observed: Observed, draft: Draft, outcomes: Outcomes): Phase {
   if (obstacle === undefined) return 'Live';
   if (obstacle.outcome.kind === 'stalled') return 'Rejected';
   const inPipeline = pipelinePhases[draft.pipeline?.stage ?? 'Queued'];
-  const phases = { SourceResolved: 'Pending', Reviewed: inPipeline, Built: inPipeline, Deployed: 'Deploying', Routed: 'Routing', Published: 'Routing' } as const;
+  const phases = {
+    SourceResolved: 'Pending',
+    Reviewed: inPipeline,
+    Built: inPipeline,
+    Deployed: 'Deploying',
+    Routed: 'Routing',
+    Published: 'Routing',
+  } as const;
   return phases[obstacle.step];
 }
 

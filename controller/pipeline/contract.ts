@@ -35,8 +35,13 @@ export const pipelineInput = z.strictObject({
   path: z.string(),
   build: build.pick({ strategy: true, dockerfile: true, args: true, env: true }),
   port: z.int().optional(),
-  hasCommand: z.boolean().default(false).describe('spec.run.command is set, so the plan needs no start command of its own.'),
-  image: z.string().describe('Name to push to, without tag or digest, like registry.moorage-system.svc:5000/apps/hello.'),
+  hasCommand: z
+    .boolean()
+    .default(false)
+    .describe('spec.run.command is set, so the plan needs no start command of its own.'),
+  image: z
+    .string()
+    .describe('Name to push to, without tag or digest, like registry.moorage-system.svc:5000/apps/hello.'),
   cache: z.string().optional().describe('Name of the layer cache in the registry; absent: none.'),
   insecureRegistry: z.boolean().default(false),
   mirror: z.string().optional().describe('Registry host asked instead of Docker Hub.'),
@@ -45,7 +50,11 @@ export const pipelineInput = z.strictObject({
 export type PipelineInput = z.infer<typeof pipelineInput>;
 
 export const cloneResult = z.object({ commit: z.string(), files: z.int(), bytes: z.int() });
-export const reviewResult = z.object({ findings: z.array(finding), plan, settings: authorSettings.optional().describe('What moorage.yaml of the commit says.') });
+export const reviewResult = z.object({
+  findings: z.array(finding),
+  plan,
+  settings: authorSettings.optional().describe('What moorage.yaml of the commit says.'),
+});
 export const buildResult = z.object({
   image: z.string().describe('name@sha256:… of what was pushed.'),
   port: z.int().optional().describe('EXPOSEd by the image, or chosen by the plan.'),
@@ -64,13 +73,18 @@ export type ReviewResult = z.infer<typeof reviewResult>;
 export type BuildResult = z.infer<typeof buildResult>;
 export type PipelineRejection = z.infer<typeof rejection>;
 
-/** Why a commit is refused whose objects git could not take in within its memory; told by git's end, or by that of its whole container. */
+/**
+ * Why a commit is refused whose objects git could not take in within its memory; told by git's end, or by that of its
+ * whole container.
+ */
 export const tooLargeSource = {
   rule: 'source/too-large',
   message: 'git needed more memory than a clone is given to take this commit in, and was killed.',
   mend: 'Make the repository smaller: keep models, datasets, media and generated files out of it (download them when the app starts, or into a volume), and spread many files over more folders.',
 };
 
-/** Left by a container that could not come to a verdict: a fault of the platform or the network; the Job tries again. */
+/**
+ * Left by a container that could not come to a verdict: a fault of the platform or the network; the Job tries again.
+ */
 export const fault = z.object({ fault: z.string() });
 export type PipelineFault = z.infer<typeof fault>;

@@ -14,15 +14,29 @@ const faultExitCode = 1;
 const stoppedExitCode = 143;
 
 const stop = new AbortController();
-for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => { stop.abort(new Fault(`stopped by ${signal}`)); });
+for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  process.once(signal, () => {
+    stop.abort(new Fault(`stopped by ${signal}`));
+  });
 
-const say = (text: string): void => { process.stdout.write(`${text}\n`); };
+const say = (text: string): void => {
+  process.stdout.write(`${text}\n`);
+};
 
 function runStage(stage: PipelineContainer, { input, places }: Settings): Promise<StageMessage> {
   switch (stage) {
-    case 'clone': return clone(input, places, say, stop.signal);
-    case 'review': return withGate(places, () => review(input, places, say, stop.signal));
-    case 'build': return build(input, places, { say, write: (chunk) => { process.stdout.write(chunk); }, signal: stop.signal });
+    case 'clone':
+      return clone(input, places, say, stop.signal);
+    case 'review':
+      return withGate(places, () => review(input, places, say, stop.signal));
+    case 'build':
+      return build(input, places, {
+        say,
+        write: (chunk) => {
+          process.stdout.write(chunk);
+        },
+        signal: stop.signal,
+      });
   }
 }
 
@@ -30,10 +44,21 @@ function runStage(stage: PipelineContainer, { input, places }: Settings): Promis
 function ended(error: unknown): { message: StageMessage; code: number } {
   if (error instanceof Rejected) {
     for (const each of error.findings) say(line(each));
-    return { message: { rejected: true, findings: [...error.findings], ...(error.log === undefined ? {} : { log: error.log }) }, code: rejectedExitCode };
+    return {
+      message: {
+        rejected: true,
+        findings: [...error.findings],
+        ...(error.log === undefined ? {} : { log: error.log }),
+      },
+      code: rejectedExitCode,
+    };
   }
-  const fault = stop.signal.aborted ? 'the stage was stopped before its end' : oneLine(error instanceof Error ? error.message : String(error));
-  process.stderr.write(`fault: ${error instanceof Error && !(error instanceof Fault) ? error.stack ?? fault : fault}\n`);
+  const fault = stop.signal.aborted
+    ? 'the stage was stopped before its end'
+    : oneLine(error instanceof Error ? error.message : String(error));
+  process.stderr.write(
+    `fault: ${error instanceof Error && !(error instanceof Fault) ? (error.stack ?? fault) : fault}\n`,
+  );
   return { message: { fault }, code: stop.signal.aborted ? stoppedExitCode : faultExitCode };
 }
 

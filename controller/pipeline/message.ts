@@ -11,7 +11,8 @@ const logBytes = 2_500;
 const textBudgets = [2_000, 600, 300, 160, 80, 40] as const;
 
 /**
- * JSON of at most 4096 bytes. What does not fit is shortened in this order: the log's beginning, warnings from the last on,
+ * JSON of at most 4096 bytes. What does not fit is shortened in this order: the log's beginning, warnings from the last
+ * on,
  * errors from the last on (a last finding says how many are missing), then the texts of what is left.
  */
 export function termination(message: StageMessage): string {
@@ -39,9 +40,13 @@ function* shortenings(message: StageMessage): Generator<StageMessage> {
   }
   if (!('findings' in message)) return;
   for (const logLimit of [1_500, 800]) yield withLog(message, logLimit);
-  for (let kept = message.findings.length - 1; kept >= 1; kept -= 1) yield withLog({ ...message, findings: first(message.findings, kept) }, 800);
+  for (let kept = message.findings.length - 1; kept >= 1; kept -= 1)
+    yield withLog({ ...message, findings: first(message.findings, kept) }, 800);
   for (const budget of textBudgets) {
-    yield withLog({ ...message, findings: first(message.findings, 1).map((each) => shorten(each, budget)) }, budget === 40 ? 0 : budget / 2);
+    yield withLog(
+      { ...message, findings: first(message.findings, 1).map((each) => shorten(each, budget)) },
+      budget === 40 ? 0 : budget / 2,
+    );
   }
 }
 
@@ -51,14 +56,20 @@ function withLog<Message extends object>(message: Message, bytes: number): Messa
 }
 
 function errorsFirst(findings: readonly Finding[]): Finding[] {
-  return [...findings.filter((each) => each.severity === 'error'), ...findings.filter((each) => each.severity === 'warning')];
+  return [
+    ...findings.filter((each) => each.severity === 'error'),
+    ...findings.filter((each) => each.severity === 'warning'),
+  ];
 }
 
 function first(findings: readonly Finding[], count: number): Finding[] {
   const left = findings.length - count;
   if (left <= 0) return [...findings];
   const more: Finding = {
-    rule: 'findings/more', severity: 'warning', message: `${left} more findings did not fit here.`, mend: 'Mend the ones shown; all of them are in the log of this stage.',
+    rule: 'findings/more',
+    severity: 'warning',
+    message: `${left} more findings did not fit here.`,
+    mend: 'Mend the ones shown; all of them are in the log of this stage.',
   };
   return [...findings.slice(0, count), more];
 }

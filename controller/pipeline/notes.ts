@@ -23,7 +23,11 @@ const files = { clone: 'clone.json', plan: 'plan.json' } as const;
 const schemas = { clone: cloneNotes, plan: planNotes } as const;
 type Kind = keyof typeof files;
 
-export async function writeNotes<K extends Kind>(folder: string, kind: K, value: z.infer<(typeof schemas)[K]>): Promise<void> {
+export async function writeNotes<K extends Kind>(
+  folder: string,
+  kind: K,
+  value: z.infer<(typeof schemas)[K]>,
+): Promise<void> {
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, files[kind]), `${JSON.stringify(value, null, 2)}\n`);
 }

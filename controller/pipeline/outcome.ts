@@ -1,4 +1,5 @@
-// The ways in which a stage can end badly: a verdict on the repository, a fault that another try may mend, or another stage's bad end.
+// The ways in which a stage can end badly: a verdict on the repository, a fault that another try may mend, or another
+// stage's bad end.
 import type { Finding } from '../../crds/hosted-app.ts';
 
 /** The repository cannot be hosted as it is. Final for this commit. `log` is the end of what a tool said. */

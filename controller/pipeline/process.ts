@@ -67,19 +67,25 @@ export function run(command: string, args: readonly string[], options: RunOption
       failure ??= reason;
       killGroup(child.pid);
     };
-    const onAbort = (): void => { end(options.signal?.reason ?? new Error('stopped')); };
-    const pipe = (kept: Tail, sink?: (chunk: Buffer) => void) => (chunk: Buffer): void => {
-      kept.add(chunk);
-      try {
-        if (failure === undefined) sink?.(chunk);
-      } catch (error) {
-        end(error);
-      }
+    const onAbort = (): void => {
+      end(options.signal?.reason ?? new Error('stopped'));
     };
+    const pipe =
+      (kept: Tail, sink?: (chunk: Buffer) => void) =>
+      (chunk: Buffer): void => {
+        kept.add(chunk);
+        try {
+          if (failure === undefined) sink?.(chunk);
+        } catch (error) {
+          end(error);
+        }
+      };
     options.signal?.addEventListener('abort', onAbort, { once: true });
     child.stdout.on('data', pipe(stdout, options.onStdout));
     child.stderr.on('data', pipe(stderr, options.onStderr));
-    child.on('error', (error) => { failure ??= error; });
+    child.on('error', (error) => {
+      failure ??= error;
+    });
     child.on('close', (code, signal) => {
       options.signal?.removeEventListener('abort', onAbort);
       if (failure === undefined) resolve({ code, signal, stdout: stdout.text(), stderr: stderr.text() });

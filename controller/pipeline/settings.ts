@@ -5,14 +5,17 @@ import { readConfig } from '../../lib/config.ts';
 import { pipelineInput, workspace, type PipelineInput } from './contract.ts';
 
 const environment = z.object({
-  MOORAGE_PIPELINE: z.string().transform((text, context) => {
-    try {
-      return JSON.parse(text) as unknown;
-    } catch {
-      context.addIssue('must be JSON');
-      return z.NEVER;
-    }
-  }).pipe(pipelineInput),
+  MOORAGE_PIPELINE: z
+    .string()
+    .transform((text, context) => {
+      try {
+        return JSON.parse(text) as unknown;
+      } catch {
+        context.addIssue('must be JSON');
+        return z.NEVER;
+      }
+    })
+    .pipe(pipelineInput),
   MOORAGE_WORKSPACE: z.string().startsWith('/').default(workspace.root),
   MOORAGE_BUILDKIT_ROOT: z.string().startsWith('/').default('/var/lib/buildkit'),
 });
@@ -46,7 +49,10 @@ export function placesBelow(root: string, builder: string): Places {
 /** Reads the settings. @throws Error that names each variable that is wrong. */
 export function readSettings(variables: NodeJS.ProcessEnv = process.env): Settings {
   const read = readConfig(environment, variables);
-  return { input: { ...read.MOORAGE_PIPELINE, path: plainPath(read.MOORAGE_PIPELINE.path) }, places: placesBelow(read.MOORAGE_WORKSPACE, read.MOORAGE_BUILDKIT_ROOT) };
+  return {
+    input: { ...read.MOORAGE_PIPELINE, path: plainPath(read.MOORAGE_PIPELINE.path) },
+    places: placesBelow(read.MOORAGE_WORKSPACE, read.MOORAGE_BUILDKIT_ROOT),
+  };
 }
 
 /** One spelling of a folder: "./web/" is "web". */
@@ -55,10 +61,22 @@ function plainPath(path: string): string {
 }
 
 const passedOn = [
-  'PATH', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'no_proxy', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'GIT_SSL_CAINFO', 'TMPDIR',
+  'PATH',
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'NO_PROXY',
+  'http_proxy',
+  'https_proxy',
+  'no_proxy',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+  'GIT_SSL_CAINFO',
+  'TMPDIR',
 ] as const;
 
-/** The environment of the programs that a stage starts: an allow-list, so that nothing given to the pod leaks into them. */
+/**
+ * The environment of the programs that a stage starts: an allow-list, so that nothing given to the pod leaks into them.
+ */
 export function childEnvironment(variables: NodeJS.ProcessEnv = process.env): Record<string, string> {
   const kept = passedOn.flatMap((name) => (variables[name] === undefined ? [] : [[name, variables[name]] as const]));
   return { LC_ALL: 'C.UTF-8', HOME: '/nonexistent', ...Object.fromEntries(kept) };

@@ -5,7 +5,10 @@ const escapeSequences = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0
 // eslint-disable-next-line no-control-regex
 const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
-/** Text without terminal escapes, control characters (but newline and tab) and direction overrides; lone surrogates replaced. */
+/**
+ * Text without terminal escapes, control characters (but newline and tab) and direction overrides; lone surrogates
+ * replaced.
+ */
 export function clean(text: string): string {
   return text.replace(/\r\n?/g, '\n').replace(escapeSequences, '').replace(controlCharacters, '').toWellFormed();
 }
@@ -23,7 +26,10 @@ export function head(text: string, bytes: number): string {
   return `${decode(buffer.subarray(0, boundary(buffer, room)))}…`.slice(0, bytes < 3 ? 0 : undefined);
 }
 
-/** The last `bytes` bytes (UTF-8) of a text, starting with "…" when something was cut, at a line start where one is near. */
+/**
+ * The last `bytes` bytes (UTF-8) of a text, starting with "…" when something was cut, at a line start where one is
+ * near.
+ */
 export function tail(text: string, bytes: number): string {
   const buffer = Buffer.from(text);
   if (buffer.length <= bytes) return text;

@@ -55,7 +55,9 @@ class IndexedTree implements Tree {
   below(folder: string): Tree {
     if (folder === '.') return this;
     const prefix = `${folder}/`;
-    const inside = this.entries.filter((each) => each.path.startsWith(prefix)).map((each) => ({ ...each, path: each.path.slice(prefix.length) }));
+    const inside = this.entries
+      .filter((each) => each.path.startsWith(prefix))
+      .map((each) => ({ ...each, path: each.path.slice(prefix.length) }));
     return new IndexedTree(inside, (path, bytes) => this.#read(`${prefix}${path}`, bytes));
   }
 }
@@ -67,7 +69,11 @@ export function diskTree(root: string): Tree {
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     for (const name of readdirSync(folder.raw, { encoding: 'buffer' })) {
       const raw = Buffer.concat([folder.raw, Buffer.from('/'), name]);
-      const entry = describe(raw, folder.path === '' ? name.toString('utf8') : `${folder.path}/${name.toString('utf8')}`, name);
+      const entry = describe(
+        raw,
+        folder.path === '' ? name.toString('utf8') : `${folder.path}/${name.toString('utf8')}`,
+        name,
+      );
       entries.push(entry);
       if (entry.kind === 'directory') folders.push({ path: entry.path, raw });
     }
@@ -81,9 +87,11 @@ export function memoryTree(files: Readonly<Record<string, string | { readonly li
   const folders = new Set([...contents.keys()].flatMap(parents).filter((folder) => !contents.has(folder)));
   const entries = [
     ...[...folders].map((path): TreeEntry => ({ path, kind: 'directory', bytes: 0 })),
-    ...[...contents].map(([path, content]): TreeEntry => (typeof content === 'string'
-      ? { path, kind: 'file', bytes: Buffer.byteLength(content) }
-      : { path, kind: 'symlink', bytes: 0, target: content.linkTo })),
+    ...[...contents].map(([path, content]): TreeEntry =>
+      typeof content === 'string'
+        ? { path, kind: 'file', bytes: Buffer.byteLength(content) }
+        : { path, kind: 'symlink', bytes: 0, target: content.linkTo },
+    ),
   ];
   return new IndexedTree(entries, (path, bytes) => {
     const content = contents.get(path);
@@ -99,7 +107,8 @@ function parents(path: string): string[] {
 function describe(raw: Buffer, path: string, name: Buffer): TreeEntry {
   const stat = lstatSync(raw);
   const odd = name.equals(Buffer.from(name.toString('utf8'))) ? {} : { unreadableName: true };
-  if (stat.isSymbolicLink()) return { path, kind: 'symlink', bytes: stat.size, target: readlinkSync(raw, 'utf8'), ...odd };
+  if (stat.isSymbolicLink())
+    return { path, kind: 'symlink', bytes: stat.size, target: readlinkSync(raw, 'utf8'), ...odd };
   if (stat.isDirectory()) return { path, kind: 'directory', bytes: 0, ...odd };
   return { path, kind: stat.isFile() ? 'file' : 'other', bytes: stat.size, ...odd };
 }

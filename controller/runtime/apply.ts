@@ -18,21 +18,44 @@ export interface ApplyOptions extends CallOptions {
 }
 
 /** Applies a manifest (creates or updates) and returns the object as it is now. Rejects with `ApiError`. */
-export function apply<T extends KubeObject>(client: Client, resource: Resource<T>, manifest: Manifest, options: ApplyOptions = {}): Promise<T> {
+export function apply<T extends KubeObject>(
+  client: Client,
+  resource: Resource<T>,
+  manifest: Manifest,
+  options: ApplyOptions = {},
+): Promise<T> {
   const { fieldManager = 'moorage', force = true } = options;
-  return client.patch(resource, manifest.metadata, manifest, { ...options, type: 'application/apply-patch+yaml', fieldManager, force });
+  return client.patch(resource, manifest.metadata, manifest, {
+    ...options,
+    type: 'application/apply-patch+yaml',
+    fieldManager,
+    force,
+  });
 }
 
 /** Applies the status of an object and nothing else. `status` is the whole of what we own there. */
-export function applyStatus<T extends KubeObject>(client: Client, resource: Resource<T>, ref: ObjectRef, status: object, options: Omit<ApplyOptions, 'subresource'> = {}): Promise<T> {
+export function applyStatus<T extends KubeObject>(
+  client: Client,
+  resource: Resource<T>,
+  ref: ObjectRef,
+  status: object,
+  options: Omit<ApplyOptions, 'subresource'> = {},
+): Promise<T> {
   const metadata = ref.namespace === undefined ? { name: ref.name } : { name: ref.name, namespace: ref.namespace };
   const manifest: Manifest = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata, status };
   return apply(client, resource, manifest, { ...options, subresource: 'status' });
 }
 
 /** Applies the status only if the cached object has another. Returns the object and whether it was written. */
-export async function applyStatusIfChanged<T extends KubeObject & { status?: object | undefined }>(client: Client, resource: Resource<T>, cached: T, status: object, options: Omit<ApplyOptions, 'subresource'> = {}): Promise<Applied<T>> {
-  if (cached.status !== undefined && hashOf(cached.status) === hashOf(status)) return { object: cached, changed: false };
+export async function applyStatusIfChanged<T extends KubeObject & { status?: object | undefined }>(
+  client: Client,
+  resource: Resource<T>,
+  cached: T,
+  status: object,
+  options: Omit<ApplyOptions, 'subresource'> = {},
+): Promise<Applied<T>> {
+  if (cached.status !== undefined && hashOf(cached.status) === hashOf(status))
+    return { object: cached, changed: false };
   return { object: await applyStatus(client, resource, cached.metadata, status, options), changed: true };
 }
 
@@ -55,10 +78,18 @@ export interface ApplyIfChangedOptions<T> extends ApplyOptions {
 }
 
 /**
- * Applies a manifest only if the cached object does not have it yet, so that a resync that changes nothing costs no request.
- * The hash of the manifest is kept in the annotation `APPLIED_HASH_ANNOTATION`. Returns the object and whether it was written.
+ * Applies a manifest only if the cached object does not have it yet, so that a resync that changes nothing costs no
+ * request.
+ * The hash of the manifest is kept in the annotation `APPLIED_HASH_ANNOTATION`. Returns the object and whether it was
+ * written.
  */
-export async function applyIfChanged<T extends KubeObject>(client: Client, resource: Resource<T>, cached: T | undefined, manifest: Manifest, options: ApplyIfChangedOptions<T> = {}): Promise<Applied<T>> {
+export async function applyIfChanged<T extends KubeObject>(
+  client: Client,
+  resource: Resource<T>,
+  cached: T | undefined,
+  manifest: Manifest,
+  options: ApplyIfChangedOptions<T> = {},
+): Promise<Applied<T>> {
   const { holds = (object, wanted) => isSubset(wanted, object), ...rest } = options;
   const hash = hashOf(manifest);
   const applied = cached?.metadata.annotations?.[APPLIED_HASH_ANNOTATION];
@@ -69,11 +100,17 @@ export async function applyIfChanged<T extends KubeObject>(client: Client, resou
 }
 
 /** Deletes exactly this object: a namesake made since is left alone. `false` when it was gone (or replaced) already. */
-export async function deleteObject(client: Client, resource: Resource, object: KubeObject, options: Omit<DeleteOptions, 'uid'> = {}): Promise<boolean> {
+export async function deleteObject(
+  client: Client,
+  resource: Resource,
+  object: KubeObject,
+  options: Omit<DeleteOptions, 'uid'> = {},
+): Promise<boolean> {
   try {
     return await client.delete(resource, object.metadata, { ...options, uid: object.metadata.uid });
   } catch (error) {
-    // Of the two preconditions, a UID that differs means that the object is gone; a version that differs is the caller's affair.
+    // Of the two preconditions, a UID that differs means that the object is gone; a version that differs is the
+    // caller's affair.
     if (isApiStatus(error, 409) && options.resourceVersion === undefined) return false;
     throw error;
   }

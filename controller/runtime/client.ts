@@ -46,8 +46,7 @@ export interface WatchOptions extends CallOptions, Selection {
 
 /** One line of a watch. A stream's `ERROR` line is thrown as `ApiError` instead. */
 export type WatchEvent<T> =
-  | { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: T }
-  | { type: 'BOOKMARK'; resourceVersion: string };
+  { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: T } | { type: 'BOOKMARK'; resourceVersion: string };
 
 /** Settings of a delete. */
 export interface DeleteOptions extends CallOptions {
@@ -91,9 +90,15 @@ export interface Client {
   /** One page of objects. */
   list<T extends KubeObject>(resource: Resource<T>, options?: ListOptions): Promise<ListPage<T>>;
   /** Every object, page by page (500 a page). */
-  listAll<T extends KubeObject>(resource: Resource<T>, options?: CallOptions & Selection): AsyncGenerator<T, void, undefined>;
+  listAll<T extends KubeObject>(
+    resource: Resource<T>,
+    options?: CallOptions & Selection,
+  ): AsyncGenerator<T, void, undefined>;
   /** The changes since `resourceVersion`, until the server ends the stream (returns) or it breaks (throws). */
-  watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncGenerator<WatchEvent<T>, void, undefined>;
+  watch<T extends KubeObject>(
+    resource: Resource<T>,
+    options: WatchOptions,
+  ): AsyncGenerator<WatchEvent<T>, void, undefined>;
   /** Creates an object; 409 `AlreadyExists` when the name is taken. */
   create<T extends KubeObject>(resource: Resource<T>, object: Manifest, options?: WriteOptions): Promise<T>;
   /** Replaces an object; 409 `Conflict` when `metadata.resourceVersion` is set and is not the latest. */

@@ -1,7 +1,10 @@
 // Compares what is wanted with what is: a stable hash, and "everything wanted is there".
 import { createHash } from 'node:crypto';
 
-/** A stable hash (16 hex digits) of any JSON value; the order of keys does not matter, nor do fields that are `undefined`. */
+/**
+ * A stable hash (16 hex digits) of any JSON value; the order of keys does not matter, nor do fields that are
+ * `undefined`.
+ */
 export function hashOf(value: unknown): string {
   return createHash('sha256').update(canonical(value)).digest('hex').slice(0, 16);
 }
@@ -15,7 +18,8 @@ function canonical(value: unknown): string {
 
 /**
  * True when every field of `wanted` is in `actual` with an equal value; arrays must be as long and match item by item.
- * What the API server writes in another way counts as equal: quantities (`1000m` and `1`), and empty values, which it drops.
+ * What the API server writes in another way counts as equal: quantities (`1000m` and `1`), and empty values, which it
+ * drops.
  */
 export function isSubset(wanted: unknown, actual: unknown): boolean {
   if (wanted === undefined) return true;
@@ -40,8 +44,21 @@ function isEmpty(value: unknown): boolean {
 
 const QUANTITY = /^([+-]?(?:\d+\.?\d*|\.\d+))(?:e([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/;
 const SCALES: Readonly<Record<string, number>> = {
-  n: 1e-9, u: 1e-6, m: 1e-3, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18,
-  Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60,
+  n: 1e-9,
+  u: 1e-6,
+  m: 1e-3,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  P: 1e15,
+  E: 1e18,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+  Pi: 2 ** 50,
+  Ei: 2 ** 60,
 };
 
 function sameQuantity(a: unknown, b: unknown): boolean {

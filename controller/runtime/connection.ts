@@ -46,7 +46,13 @@ class AgentHolder {
   #settings = '';
 
   agent(server: string, tls: TlsSettings): HttpAgent {
-    const settings = JSON.stringify([tls.ca?.toString(), tls.cert?.toString(), tls.key?.toString(), tls.servername, tls.rejectUnauthorized]);
+    const settings = JSON.stringify([
+      tls.ca?.toString(),
+      tls.cert?.toString(),
+      tls.key?.toString(),
+      tls.servername,
+      tls.rejectUnauthorized,
+    ]);
     if (this.#agent !== undefined && settings === this.#settings) return this.#agent;
     // The old agent is left to its running watches; its idle sockets end by their time limit.
     this.#settings = settings;
@@ -62,7 +68,12 @@ class AgentHolder {
 }
 
 /** Makes a connection whose credentials are loaded anew when a minute old. */
-function refreshing(server: string, namespace: string | undefined, load: () => Promise<Credentials>, close: () => void): Connection {
+function refreshing(
+  server: string,
+  namespace: string | undefined,
+  load: () => Promise<Credentials>,
+  close: () => void,
+): Connection {
   let loaded: Promise<Credentials> | undefined;
   let loadedAt = -Infinity;
   return {
@@ -84,12 +95,20 @@ function refreshing(server: string, namespace: string | undefined, load: () => P
 }
 
 /** A connection with fixed headers and TLS settings. */
-export function staticConnection(server: string, settings: { namespace?: string; headers?: Record<string, string>; tls?: TlsSettings } = {}): Connection {
+export function staticConnection(
+  server: string,
+  settings: { namespace?: string; headers?: Record<string, string>; tls?: TlsSettings } = {},
+): Connection {
   const holder = new AgentHolder();
   const { headers = {}, tls = {}, namespace } = settings;
-  return refreshing(server, namespace, () => Promise.resolve({ headers, agent: holder.agent(server, tls) }), () => {
-    holder.close();
-  });
+  return refreshing(
+    server,
+    namespace,
+    () => Promise.resolve({ headers, agent: holder.agent(server, tls) }),
+    () => {
+      holder.close();
+    },
+  );
 }
 
 /** The connection of a pod, by its service account. Throws when not run in a pod. */
@@ -97,7 +116,9 @@ export async function inClusterConnection(directory = SERVICE_ACCOUNT): Promise<
   const host = process.env['KUBERNETES_SERVICE_HOST'];
   const port = process.env['KUBERNETES_SERVICE_PORT'];
   if (host === undefined || host === '' || port === undefined || port === '') {
-    throw new Error('Not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set. Set KUBECONFIG to a kubeconfig file instead.');
+    throw new Error(
+      'Not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set. Set KUBECONFIG to a kubeconfig file instead.',
+    );
   }
   const server = `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
   const holder = new AgentHolder();
@@ -123,14 +144,20 @@ export async function fileConnection(path: string, context?: string): Promise<Co
   config.loadFromFile(path);
   if (context !== undefined) config.setCurrentContext(context);
   const cluster = config.getCurrentCluster();
-  if (cluster === null) throw new Error(`${path}: context "${config.getCurrentContext()}" names no cluster. Name another context, or mend current-context.`);
+  if (cluster === null)
+    throw new Error(
+      `${path}: context "${config.getCurrentContext()}" names no cluster. Name another context, or mend current-context.`,
+    );
   const holder = new AgentHolder();
   const load = async (): Promise<Credentials> => {
     const options: RequestOptions = { headers: {} };
     await config.applyToHTTPSOptions(options);
     const headers = headersOf(options);
     // Its own agent is only needed for proxies, and does not keep connections alive.
-    const agent = cluster.proxyUrl !== undefined && options.agent instanceof HttpAgent ? options.agent : holder.agent(cluster.server, tlsOf(options));
+    const agent =
+      cluster.proxyUrl !== undefined && options.agent instanceof HttpAgent
+        ? options.agent
+        : holder.agent(cluster.server, tlsOf(options));
     return { headers, agent };
   };
   const namespace = config.getContextObject(config.getCurrentContext())?.namespace;
@@ -152,12 +179,14 @@ function headersOf(options: RequestOptions): Record<string, string> {
   for (const [name, value] of Object.entries(options.headers ?? {})) {
     if (value !== undefined) headers[name.toLowerCase()] = String(value);
   }
-  if (typeof options.auth === 'string') headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`;
+  if (typeof options.auth === 'string')
+    headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`;
   return headers;
 }
 
 function tlsOf(options: RequestOptions): TlsSettings {
-  const text = (value: unknown): string | Buffer | undefined => (typeof value === 'string' || Buffer.isBuffer(value) ? value : undefined);
+  const text = (value: unknown): string | Buffer | undefined =>
+    typeof value === 'string' || Buffer.isBuffer(value) ? value : undefined;
   return {
     ca: text(options.ca),
     cert: text(options.cert),

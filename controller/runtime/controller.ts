@@ -3,9 +3,11 @@
 //     const client = createClient(await defaultConnection());
 //     const manager = createManager({ client, log, registry, healthPort: 9090,
 //       leaderElection: { namespace: 'example', name: 'operator', identity: podName } });
-//     const widgets = manager.reflect(defineResource<Widget>({ group: 'example.dev', version: 'v1', kind: 'Widget', plural: 'widgets', namespaced: true }));
-//     const jobs = manager.reflect(defineResource<KubeType<V1Job>>({ group: 'batch', version: 'v1', kind: 'Job', plural: 'jobs', namespaced: true }),
-//       { namespace: 'builds', labelSelector: 'example.dev/widget', indexers: { widget: byLabel('example.dev/widget') } });
+// const widgets = manager.reflect(defineResource<Widget>({ group: 'example.dev', version: 'v1', kind: 'Widget', plural:
+// 'widgets', namespaced: true }));
+// const jobs = manager.reflect(defineResource<KubeType<V1Job>>({ group: 'batch', version: 'v1', kind: 'Job', plural:
+// 'jobs', namespaced: true }),
+// { namespace: 'builds', labelSelector: 'example.dev/widget', indexers: { widget: byLabel('example.dev/widget') } });
 //     manager.add(createController({
 //       name: 'widgets', workers: 4, log, registry,
 //       watches: [watches(widgets.store), watches(jobs.store, labelKey('example.dev/widget', 'widgets'))],
@@ -57,7 +59,8 @@ export interface ReconcileContext {
 }
 
 /**
- * Brings the world to what the object under `key` asks for. May throw `StallingError` (stop), `WaitingError` (come back at
+ * Brings the world to what the object under `key` asks for. May throw `StallingError` (stop), `WaitingError` (come back
+ * at
  * a time), or anything else (retried with the key's backoff; an `ApiError` with Retry-After waits at least that long).
  */
 export type Reconcile = (key: string, context: ReconcileContext) => Promise<ReconcileResult>;
@@ -85,14 +88,19 @@ export interface WatchFilter<T> {
  * Watches a store. Without a mapping the object's own key is used, and only such a watch takes part in the resync.
  * With one, an update enqueues the keys of the old and of the new object.
  */
-export function watches<T extends KubeObject>(store: Store<T>, mapping?: KeyMapping<T>, filter: WatchFilter<T> = {}): Watch {
+export function watches<T extends KubeObject>(
+  store: Store<T>,
+  mapping?: KeyMapping<T>,
+  filter: WatchFilter<T> = {},
+): Watch {
   const keys = mapping ?? ((object: T): readonly string[] => [keyOf(object)]);
   const { changed = () => true } = filter;
   return {
     start: (enqueue) =>
       store.subscribe((change) => {
         if (change.type !== 'updated') keys(change.object).forEach(enqueue);
-        else if (changed(change.object, change.old)) new Set([...keys(change.old), ...keys(change.object)]).forEach(enqueue);
+        else if (changed(change.object, change.old))
+          new Set([...keys(change.old), ...keys(change.object)]).forEach(enqueue);
       }),
     resyncKeys: () => (mapping === undefined ? store.list().map(keyOf) : []),
     get hasSynced() {
@@ -118,10 +126,17 @@ export function labelKey(label: string, namespace?: string): KeyMapping<KubeObje
   };
 }
 
-/** Only changes of `spec` (generation), of deletion, labels, annotations or finalizers: for one's own object, whose status one writes. */
+/**
+ * Only changes of `spec` (generation), of deletion, labels, annotations or finalizers: for one's own object, whose
+ * status one writes.
+ */
 export function ignoreStatus(object: KubeObject, old: KubeObject): boolean {
   const [a, b] = [object.metadata, old.metadata];
-  return a.generation !== b.generation || JSON.stringify([a.deletionTimestamp, a.labels, a.annotations, a.finalizers]) !== JSON.stringify([b.deletionTimestamp, b.labels, b.annotations, b.finalizers]);
+  return (
+    a.generation !== b.generation ||
+    JSON.stringify([a.deletionTimestamp, a.labels, a.annotations, a.finalizers]) !==
+      JSON.stringify([b.deletionTimestamp, b.labels, b.annotations, b.finalizers])
+  );
 }
 
 /** Settings of a controller. */
@@ -209,7 +224,11 @@ class QueueController implements Controller {
     // Before the caches are full, a missing child would look like one to be made.
     await Promise.all(sources.map((watch) => watch.whenSynced(signal))).catch(() => undefined);
     if (signal.aborted) return;
-    const stops = sources.map((watch) => watch.start((key) => { this.enqueue(key); }));
+    const stops = sources.map((watch) =>
+      watch.start((key) => {
+        this.enqueue(key);
+      }),
+    );
     const working = Array.from({ length: workers }, () => this.#work());
     this.#log.info({ controller: this.name, workers, ready: this.#queue.depth }, 'The controller works.');
     await this.#resyncUntil(signal);
@@ -232,7 +251,9 @@ class QueueController implements Controller {
   async #drain(signal: AbortSignal): Promise<void> {
     const reason: unknown = signal.reason;
     const limitMs = reason instanceof LeadershipLostError ? 0 : (this.#options.drainMs ?? 15_000);
-    const timer = this.#clock.setTimer(() => { this.#cut.abort(reason); }, limitMs);
+    const timer = this.#clock.setTimer(() => {
+      this.#cut.abort(reason);
+    }, limitMs);
     if (limitMs === 0) this.#cut.abort(reason);
     await this.#queue.drain();
     this.#clock.clearTimer(timer);
@@ -256,7 +277,11 @@ class QueueController implements Controller {
     const log = withKey(this.#log, this.name, key);
     let result: string;
     try {
-      const outcome = await this.#options.reconcile(key, { signal: this.#cut.signal, log, failures: this.#queue.failures(key) });
+      const outcome = await this.#options.reconcile(key, {
+        signal: this.#cut.signal,
+        log,
+        failures: this.#queue.failures(key),
+      });
       this.#queue.forget(key);
       if (outcome.kind === 'requeue') this.#queue.addAfter(key, outcome.afterMs);
       result = outcome.kind;
@@ -283,7 +308,10 @@ class QueueController implements Controller {
     this.#retry(key, error);
     // A conflict says only that the cache was behind; the retry sees the newer object.
     const level = isApiStatus(error, 409) ? 'debug' : 'warn';
-    log[level]({ err: error, failures: this.#queue.failures(key) }, `The reconcile failed and will be tried again: ${messageOf(error)}`);
+    log[level](
+      { err: error, failures: this.#queue.failures(key) },
+      `The reconcile failed and will be tried again: ${messageOf(error)}`,
+    );
     return 'error';
   }
 
@@ -300,8 +328,10 @@ class QueueController implements Controller {
 
 /** A logger that adds the controller and the key to each line. */
 function withKey(log: Logger, controller: string, key: string): Logger {
-  const line = (level: keyof Logger) => (fields: object, message: string): void => {
-    log[level]({ controller, key, ...fields }, message);
-  };
+  const line =
+    (level: keyof Logger) =>
+    (fields: object, message: string): void => {
+      log[level]({ controller, key, ...fields }, message);
+    };
   return { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') };
 }

@@ -1,7 +1,8 @@
 // The errors by which a reconciler says what should happen next, and the API server's own.
 
 /**
- * Stop: nothing that the controller can do will help until the object changes (the spec is wrong, the build is refused).
+ * Stop: nothing that the controller can do will help until the object changes (the spec is wrong, the build is
+ * refused).
  * The key is forgotten; it comes back with the object's next change or with the periodic resync.
  */
 export class StallingError extends Error {
@@ -38,7 +39,10 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** HTTP status; 0 when there was no answer. */
   readonly status: number;
-  /** The API's reason, such as `NotFound`, `AlreadyExists`, `Conflict`, `Invalid`, `Expired`; `Timeout` or `Unreachable` without an answer. */
+  /**
+   * The API's reason, such as `NotFound`, `AlreadyExists`, `Conflict`, `Invalid`, `Expired`; `Timeout` or `Unreachable`
+   * without an answer.
+   */
   readonly reason: string;
   /** Seconds that the server asks to wait before the next try. */
   readonly retryAfterSeconds: number | undefined;

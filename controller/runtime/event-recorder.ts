@@ -50,7 +50,13 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   return new SeriesRecorder(options);
 }
 
-const events = defineResource({ group: 'events.k8s.io', version: 'v1', kind: 'Event', plural: 'events', namespaced: true });
+const events = defineResource({
+  group: 'events.k8s.io',
+  version: 'v1',
+  kind: 'Event',
+  plural: 'events',
+  namespaced: true,
+});
 /** Events not yet sent; past it, new ones are dropped, as the API server is not hearing us anyway. */
 const MOST_PENDING = 1000;
 /** Series and objects remembered; past it, the oldest are forgotten. */
@@ -100,7 +106,10 @@ class SeriesRecorder implements EventRecorder {
       return;
     }
     if (!this.#allow(object.metadata.uid, now)) {
-      this.#log.debug({ reason: note.reason, object: keyOf(object) }, 'An event is dropped: too many about this object.');
+      this.#log.debug(
+        { reason: note.reason, object: keyOf(object) },
+        'An event is dropped: too many about this object.',
+      );
       return;
     }
     this.#begin(key, object, note, now);
@@ -111,7 +120,12 @@ class SeriesRecorder implements EventRecorder {
     await this.#tail;
   }
 
-  #begin(key: string, object: Pick<KubeObject, 'apiVersion' | 'kind' | 'metadata'>, note: EventNote, now: number): void {
+  #begin(
+    key: string,
+    object: Pick<KubeObject, 'apiVersion' | 'kind' | 'metadata'>,
+    note: EventNote,
+    now: number,
+  ): void {
     const old = this.#series.get(key);
     if (old?.timer !== undefined) this.#sendCount(old);
     const date = this.#clock.date();
@@ -120,8 +134,18 @@ class SeriesRecorder implements EventRecorder {
     const namespace = metadata.namespace ?? 'default';
     const name = `${metadata.name.slice(0, 236)}.${randomBytes(8).toString('hex')}`;
     this.#series.delete(key);
-    this.#series.set(key, { name, namespace, count: 1, lastSeen: now, lastObserved: date, waitMs: FIRST_COUNT_MS, timer: undefined });
-    trim(this.#series, (series) => { this.#drop(series); });
+    this.#series.set(key, {
+      name,
+      namespace,
+      count: 1,
+      lastSeen: now,
+      lastObserved: date,
+      waitMs: FIRST_COUNT_MS,
+      timer: undefined,
+    });
+    trim(this.#series, (series) => {
+      this.#drop(series);
+    });
     const manifest: Manifest = {
       apiVersion: 'events.k8s.io/v1',
       kind: 'Event',
@@ -133,7 +157,14 @@ class SeriesRecorder implements EventRecorder {
       reason: note.reason.slice(0, 128),
       type: note.type,
       note: shorten(note.message),
-      regarding: { apiVersion: object.apiVersion, kind: object.kind, name: metadata.name, namespace: metadata.namespace, uid: metadata.uid, resourceVersion: metadata.resourceVersion },
+      regarding: {
+        apiVersion: object.apiVersion,
+        kind: object.kind,
+        name: metadata.name,
+        namespace: metadata.namespace,
+        uid: metadata.uid,
+        resourceVersion: metadata.resourceVersion,
+      },
     };
     this.#send(() => this.#options.client.create(events, manifest));
   }
@@ -166,7 +197,11 @@ class SeriesRecorder implements EventRecorder {
       return;
     }
     this.#pending += 1;
-    this.#tail = this.#tail.then(() => this.#try(call)).finally(() => { this.#pending -= 1; });
+    this.#tail = this.#tail
+      .then(() => this.#try(call))
+      .finally(() => {
+        this.#pending -= 1;
+      });
   }
 
   async #try(call: () => Promise<unknown>): Promise<void> {
@@ -205,7 +240,12 @@ function trim<V>(map: Map<string, V>, forget: (value: V) => void): void {
 function shorten(message: string): string {
   const bytes = Buffer.from(message);
   // Cutting may leave a part of a character, which decoding turns into U+FFFD.
-  return bytes.length <= 1024 ? message : `${bytes.subarray(0, 1018).toString('utf8').replace(/\uFFFD+$/, '')}…`;
+  return bytes.length <= 1024
+    ? message
+    : `${bytes
+        .subarray(0, 1018)
+        .toString('utf8')
+        .replace(/\uFFFD+$/, '')}…`;
 }
 
 function isTransient(error: unknown): boolean {

@@ -37,7 +37,9 @@ export interface HealthServer {
   close(): Promise<void>;
 }
 
-/** Starts the server. `/healthz` and `/readyz` answer 200 or 503 with a line a check. Rejects when the port is taken. */
+/**
+ * Starts the server. `/healthz` and `/readyz` answer 200 or 503 with a line a check. Rejects when the port is taken.
+ */
 export async function startHealthServer(options: HealthServerOptions): Promise<HealthServer> {
   const server = createServer((request, response) => {
     answer(options, (request.url ?? '').split('?')[0] ?? '').then(
@@ -88,13 +90,16 @@ function report(checks: readonly HealthCheck[]): Answer {
 }
 
 /**
- * Fails when a reflector has neither heard of the server nor tried to for longer than `limitMs` (default 900 000: more than
+ * Fails when a reflector has neither heard of the server nor tried to for longer than `limitMs` (default 900 000: more
+ * than
  * the longest watch). A server that is down does not fail it: a restart would not help.
  */
 export function reflectorAlive(reflector: ReflectorHealth, limitMs = 900_000): HealthCheck {
   const check = (): string | undefined => {
     const age = reflector.lastTurnAgeMs();
-    return age <= limitMs ? undefined : `nothing was heard or tried for ${Math.round(age / 1000)} s (limit ${Math.round(limitMs / 1000)} s)`;
+    return age <= limitMs
+      ? undefined
+      : `nothing was heard or tried for ${Math.round(age / 1000)} s (limit ${Math.round(limitMs / 1000)} s)`;
   };
   return { name: `watch-${reflector.resource.plural}`, check };
 }
@@ -106,10 +111,15 @@ export function reflectorSynced(reflector: ReflectorHealth): HealthCheck {
 }
 
 /** Fails when one reconcile has run for longer than `limitMs` (default 600 000). */
-export function workersAlive(controller: Pick<Controller, 'name' | 'longestReconcileMs'>, limitMs = 600_000): HealthCheck {
+export function workersAlive(
+  controller: Pick<Controller, 'name' | 'longestReconcileMs'>,
+  limitMs = 600_000,
+): HealthCheck {
   const check = (): string | undefined => {
     const age = controller.longestReconcileMs();
-    return age <= limitMs ? undefined : `a reconcile has run for ${Math.round(age / 1000)} s (limit ${Math.round(limitMs / 1000)} s)`;
+    return age <= limitMs
+      ? undefined
+      : `a reconcile has run for ${Math.round(age / 1000)} s (limit ${Math.round(limitMs / 1000)} s)`;
   };
   return { name: `workers-${controller.name}`, check };
 }

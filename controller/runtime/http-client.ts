@@ -1,6 +1,19 @@
 // The client's implementation: builds paths, sends JSON, checks the shape of what comes back.
 import { z } from 'zod';
-import type { CallOptions, Client, ClientOptions, DeleteOptions, ListOptions, ListPage, PatchOptions, RawRequest, Selection, WatchEvent, WatchOptions, WriteOptions } from './client.ts';
+import type {
+  CallOptions,
+  Client,
+  ClientOptions,
+  DeleteOptions,
+  ListOptions,
+  ListPage,
+  PatchOptions,
+  RawRequest,
+  Selection,
+  WatchEvent,
+  WatchOptions,
+  WriteOptions,
+} from './client.ts';
 import type { Connection } from './connection.ts';
 import { ApiError, isApiStatus } from './errors.ts';
 import { splitLines } from './lines.ts';
@@ -22,12 +35,17 @@ const WatchLine = z.looseObject({ type: z.string(), object: z.unknown() });
 type Query = Record<string, string | number | boolean | undefined>;
 
 /** Path of a resource, or of one object in it. */
-export function pathOf(resource: Resource, where: { namespace?: string | undefined; name?: string | undefined; subresource?: string | undefined } = {}, query: Query = {}): string {
+export function pathOf(
+  resource: Resource,
+  where: { namespace?: string | undefined; name?: string | undefined; subresource?: string | undefined } = {},
+  query: Query = {},
+): string {
   const root = resource.group === '' ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`;
   const scope = resource.namespaced && where.namespace !== undefined ? ['namespaces', where.namespace] : [];
   const parts = [...scope, resource.plural, where.name, where.subresource].filter((part) => part !== undefined);
   const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) if (value !== undefined && value !== '') search.set(name, String(value));
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== '') search.set(name, String(value));
   const path = [root, ...parts.map(encodeURIComponent)].join('/');
   return search.size === 0 ? path : `${path}?${search.toString()}`;
 }
@@ -44,9 +62,16 @@ export class HttpClient implements Client {
     this.#userAgent = options.userAgent ?? 'moorage';
   }
 
-  async get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options: CallOptions = {}): Promise<T | undefined> {
+  async get<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    options: CallOptions = {},
+  ): Promise<T | undefined> {
     try {
-      return asObject(resource, await this.request({ ...options, method: 'GET', path: pathOf(resource, named(resource, ref)) }));
+      return asObject(
+        resource,
+        await this.request({ ...options, method: 'GET', path: pathOf(resource, named(resource, ref)) }),
+      );
     } catch (error) {
       if (isApiStatus(error, 404)) return undefined;
       throw error;
@@ -55,15 +80,27 @@ export class HttpClient implements Client {
 
   async list<T extends KubeObject>(resource: Resource<T>, options: ListOptions = {}): Promise<ListPage<T>> {
     const { namespace, labelSelector, fieldSelector, limit, resourceVersion } = options;
-    const path = pathOf(resource, { namespace }, { labelSelector, fieldSelector, limit, resourceVersion, continue: options.continue });
+    const path = pathOf(
+      resource,
+      { namespace },
+      { labelSelector, fieldSelector, limit, resourceVersion, continue: options.continue },
+    );
     const parsed = ListEnvelope.safeParse(await this.request({ ...options, method: 'GET', path }));
-    if (!parsed.success) throw malformed(`The list of ${resource.plural} is not a list: ${z.prettifyError(parsed.error)}`);
+    if (!parsed.success)
+      throw malformed(`The list of ${resource.plural} is not a list: ${z.prettifyError(parsed.error)}`);
     const { metadata, items } = parsed.data;
     const token = metadata.continue;
-    return { items: (items ?? []).map((item) => asObject(resource, item)), resourceVersion: metadata.resourceVersion, continue: token === '' ? undefined : token };
+    return {
+      items: (items ?? []).map((item) => asObject(resource, item)),
+      resourceVersion: metadata.resourceVersion,
+      continue: token === '' ? undefined : token,
+    };
   }
 
-  async *listAll<T extends KubeObject>(resource: Resource<T>, options: CallOptions & Selection = {}): AsyncGenerator<T, void, undefined> {
+  async *listAll<T extends KubeObject>(
+    resource: Resource<T>,
+    options: CallOptions & Selection = {},
+  ): AsyncGenerator<T, void, undefined> {
     let token: string | undefined;
     do {
       const page = await this.list(resource, { ...options, limit: LIST_PAGE, continue: token });
@@ -72,9 +109,16 @@ export class HttpClient implements Client {
     } while (token !== undefined);
   }
 
-  async *watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncGenerator<WatchEvent<T>, void, undefined> {
+  async *watch<T extends KubeObject>(
+    resource: Resource<T>,
+    options: WatchOptions,
+  ): AsyncGenerator<WatchEvent<T>, void, undefined> {
     const { namespace, labelSelector, fieldSelector, resourceVersion, timeoutSeconds } = options;
-    const path = pathOf(resource, { namespace }, { labelSelector, fieldSelector, resourceVersion, timeoutSeconds, watch: true, allowWatchBookmarks: true });
+    const path = pathOf(
+      resource,
+      { namespace },
+      { labelSelector, fieldSelector, resourceVersion, timeoutSeconds, watch: true, allowWatchBookmarks: true },
+    );
     const limit = deadline(options.signal, options.timeoutMs ?? this.#timeoutMs, `watch of ${resource.plural}`);
     try {
       const answer = await exchange(this.#connection, this.#exchange('GET', path, limit.signal));
@@ -98,20 +142,46 @@ export class HttpClient implements Client {
     return asObject(resource, await this.request({ ...options, method: 'POST', path, body: object }));
   }
 
-  async replace<T extends KubeObject>(resource: Resource<T>, object: Manifest | T, options: WriteOptions = {}): Promise<T> {
-    const path = pathOf(resource, { ...named(resource, object.metadata), subresource: options.subresource }, { fieldManager: options.fieldManager });
+  async replace<T extends KubeObject>(
+    resource: Resource<T>,
+    object: Manifest | T,
+    options: WriteOptions = {},
+  ): Promise<T> {
+    const path = pathOf(
+      resource,
+      { ...named(resource, object.metadata), subresource: options.subresource },
+      { fieldManager: options.fieldManager },
+    );
     return asObject(resource, await this.request({ ...options, method: 'PUT', path, body: object }));
   }
 
-  async patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, patch: unknown, options: PatchOptions): Promise<T> {
+  async patch<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    patch: unknown,
+    options: PatchOptions,
+  ): Promise<T> {
     const { fieldManager, force, subresource } = options;
-    const path = pathOf(resource, { ...named(resource, ref), subresource }, { fieldManager, force, dryRun: options.dryRun === true ? 'All' : undefined });
-    return asObject(resource, await this.request({ ...options, method: 'PATCH', path, body: patch, contentType: options.type }));
+    const path = pathOf(
+      resource,
+      { ...named(resource, ref), subresource },
+      { fieldManager, force, dryRun: options.dryRun === true ? 'All' : undefined },
+    );
+    return asObject(
+      resource,
+      await this.request({ ...options, method: 'PATCH', path, body: patch, contentType: options.type }),
+    );
   }
 
   async delete(resource: Resource, ref: ObjectRef, options: DeleteOptions = {}): Promise<boolean> {
     const { uid, resourceVersion, propagation = 'Background', gracePeriodSeconds } = options;
-    const body = { kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: propagation, gracePeriodSeconds, preconditions: { uid, resourceVersion } };
+    const body = {
+      kind: 'DeleteOptions',
+      apiVersion: 'v1',
+      propagationPolicy: propagation,
+      gracePeriodSeconds,
+      preconditions: { uid, resourceVersion },
+    };
     try {
       await this.request({ ...options, method: 'DELETE', path: pathOf(resource, named(resource, ref)), body });
       return true;
@@ -124,7 +194,10 @@ export class HttpClient implements Client {
   async request(request: RawRequest): Promise<unknown> {
     const limit = deadline(request.signal, request.timeoutMs ?? this.#timeoutMs, `${request.method} ${request.path}`);
     try {
-      const answer = await exchange(this.#connection, this.#exchange(request.method, request.path, limit.signal, request));
+      const answer = await exchange(
+        this.#connection,
+        this.#exchange(request.method, request.path, limit.signal, request),
+      );
       const text = await readText(answer);
       return (answer.headers['content-type'] ?? '').includes('json') ? parseJson(text) : text;
     } catch (error) {
@@ -138,7 +211,12 @@ export class HttpClient implements Client {
     this.#connection.close();
   }
 
-  #exchange(method: string, path: string, signal: AbortSignal, content?: Pick<RawRequest, 'body' | 'contentType'>): Exchange {
+  #exchange(
+    method: string,
+    path: string,
+    signal: AbortSignal,
+    content?: Pick<RawRequest, 'body' | 'contentType'>,
+  ): Exchange {
     const headers: Record<string, string> = { accept: 'application/json', 'user-agent': this.#userAgent };
     const body = content?.body === undefined ? undefined : JSON.stringify(content.body);
     if (body !== undefined) {
@@ -213,7 +291,10 @@ function bookmarkVersion(object: unknown): string {
   return Bookmark.parse(object).metadata.resourceVersion;
 }
 
-/** Checks only what the runtime itself relies on, and copies nothing: the server has checked the rest against its schema. */
+/**
+ * Checks only what the runtime itself relies on, and copies nothing: the server has checked the rest against its
+ * schema.
+ */
 function asObject<T extends KubeObject>(resource: Resource<T>, value: unknown): T {
   if (!isObject(value) || !isObject(value['metadata']) || typeof value['metadata']['name'] !== 'string') {
     throw malformed(`The API server's answer is no ${resource.kind}: it has no metadata.name.`);

@@ -23,7 +23,10 @@ export interface LeaderElectionOptions {
   retryPeriodMs?: number;
   /** Called when this replica starts to lead. Its signal is aborted when it ceases to. */
   onAcquired?: (signal: AbortSignal) => void;
-  /** Called when leadership is lost against our will: stop acting at once (best: exit). Not called after `signal` of `run` is aborted. */
+  /**
+   * Called when leadership is lost against our will: stop acting at once (best: exit). Not called after `signal` of
+   * `run` is aborted.
+   */
   onLost: (reason: string) => void;
   clock?: Clock;
   log?: Logger;
@@ -61,7 +64,9 @@ class LeaseElection implements LeaderElection {
     this.#deadlineMs = options.renewDeadlineMs ?? 7_000;
     this.#retryMs = options.retryPeriodMs ?? 2_000;
     if (this.#deadlineMs >= this.#durationMs || this.#retryMs >= this.#deadlineMs || options.identity === '') {
-      throw new Error('Leader election needs an identity, and retryPeriodMs < renewDeadlineMs < leaseDurationMs: a leader must give up before others may take over.');
+      throw new Error(
+        'Leader election needs an identity, and retryPeriodMs < renewDeadlineMs < leaseDurationMs: a leader must give up before others may take over.',
+      );
     }
     this.#record = new LeaseRecord(options, this.#clock, this.#durationMs);
   }
@@ -103,7 +108,10 @@ class LeaseElection implements LeaderElection {
     return undefined;
   }
 
-  /** Renews until aborted (`undefined`) or lost (the reason). A renewal counts from when it was asked for, as others may see it then. */
+  /**
+   * Renews until aborted (`undefined`) or lost (the reason). A renewal counts from when it was asked for, as others may
+   * see it then.
+   */
   async #hold(renewedAt: number, signal: AbortSignal): Promise<string | undefined> {
     let last = renewedAt;
     for (;;) {
@@ -128,7 +136,11 @@ class LeaseElection implements LeaderElection {
     try {
       return await this.#record.take(limit.signal);
     } catch (error) {
-      if (!signal.aborted) this.#log.warn({ lease: this.#options.name, error: messageOf(error) }, 'The lease could not be read or written; trying again.');
+      if (!signal.aborted)
+        this.#log.warn(
+          { lease: this.#options.name, error: messageOf(error) },
+          'The lease could not be read or written; trying again.',
+        );
       return false;
     } finally {
       this.#clock.clearTimer(timer);
@@ -142,7 +154,10 @@ class LeaseElection implements LeaderElection {
       await this.#record.release(AbortSignal.timeout(this.#deadlineMs));
       this.#log.info({ lease: this.#options.name }, 'The lease is released.');
     } catch (error) {
-      this.#log.warn({ lease: this.#options.name, error: messageOf(error) }, 'The lease could not be released; others wait until it ends.');
+      this.#log.warn(
+        { lease: this.#options.name, error: messageOf(error) },
+        'The lease could not be released; others wait until it ends.',
+      );
     }
   }
 }

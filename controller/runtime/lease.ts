@@ -1,4 +1,5 @@
-// The Lease behind an election: who holds it, since when we have seen no change of it, and how to take and give it back.
+// The Lease behind an election: who holds it, since when we have seen no change of it, and how to take and give it
+// back.
 import { z } from 'zod';
 import type { Client } from './client.ts';
 import type { Clock } from './clock.ts';
@@ -18,7 +19,13 @@ export interface Lease extends KubeObject {
   };
 }
 
-export const leases = defineResource<Lease>({ group: 'coordination.k8s.io', version: 'v1', kind: 'Lease', plural: 'leases', namespaced: true });
+export const leases = defineResource<Lease>({
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  kind: 'Lease',
+  plural: 'leases',
+  namespaced: true,
+});
 
 const Spec = z.looseObject({
   holderIdentity: z.string().nullish(),
@@ -44,7 +51,11 @@ export class LeaseRecord {
   /** When we saw the lease change last, by our own clock: the clocks of others are not to be trusted. */
   #changedAt = 0;
 
-  constructor(options: { client: Client; namespace: string; name: string; identity: string }, clock: Clock, durationMs: number) {
+  constructor(
+    options: { client: Client; namespace: string; name: string; identity: string },
+    clock: Clock,
+    durationMs: number,
+  ) {
     this.#client = options.client;
     this.#ref = { namespace: options.namespace, name: options.name };
     this.#identity = options.identity;
@@ -76,7 +87,11 @@ export class LeaseRecord {
     if (this.#seen === undefined || this.holder !== this.#identity) await this.#read(signal);
     if (this.isOthers() && this.#leftMs() > 0) return false;
     try {
-      this.#observe(this.#seen === undefined ? await this.#client.create(leases, this.#manifest(undefined), { signal }) : await this.#client.replace(leases, this.#manifest(this.#seen), { signal }));
+      this.#observe(
+        this.#seen === undefined
+          ? await this.#client.create(leases, this.#manifest(undefined), { signal })
+          : await this.#client.replace(leases, this.#manifest(this.#seen), { signal }),
+      );
       return true;
     } catch (error) {
       if (!isApiStatus(error, 409) && !isApiStatus(error, 404)) throw error;
@@ -100,11 +115,19 @@ export class LeaseRecord {
   async #giveBack(signal: AbortSignal): Promise<void> {
     if (this.#seen === undefined || this.holder !== this.#identity) return;
     const manifest = this.#manifest(this.#seen);
-    const spec = { ...this.#spec(), holderIdentity: '', leaseDurationSeconds: 1, renewTime: microTime(this.#clock.date()) };
+    const spec = {
+      ...this.#spec(),
+      holderIdentity: '',
+      leaseDurationSeconds: 1,
+      renewTime: microTime(this.#clock.date()),
+    };
     this.#observe(await this.#client.replace(leases, { ...manifest, spec }, { signal }));
   }
 
-  /** Waits until the lease looks free, `ms` at most and no longer than what is left of it. Watches it, so that a release is seen at once. */
+  /**
+   * Waits until the lease looks free, `ms` at most and no longer than what is left of it. Watches it, so that a release
+   * is seen at once.
+   */
   async untilFree(ms: number, signal: AbortSignal): Promise<void> {
     const end = new AbortController();
     const stop = (): void => {
@@ -121,14 +144,21 @@ export class LeaseRecord {
     }
   }
 
-  /** Resolves once the watch shows the lease free; stays pending when the watch cannot be had, as time will tell then. */
+  /**
+   * Resolves once the watch shows the lease free; stays pending when the watch cannot be had, as time will tell then.
+   */
   async #watchUntilFree(ms: number, signal: AbortSignal): Promise<void> {
     const seen = this.#seen;
     if (seen !== undefined && this.holder !== undefined) {
       try {
         const selection = { namespace: this.#ref.namespace, fieldSelector: `metadata.name=${this.#ref.name}` };
         const timeoutSeconds = Math.ceil(ms / 1000) + 1;
-        for await (const event of this.#client.watch(leases, { ...selection, resourceVersion: seen.metadata.resourceVersion, timeoutSeconds, signal })) {
+        for await (const event of this.#client.watch(leases, {
+          ...selection,
+          resourceVersion: seen.metadata.resourceVersion,
+          timeoutSeconds,
+          signal,
+        })) {
           if (event.type === 'BOOKMARK') continue;
           this.#observe(event.type === 'DELETED' ? undefined : event.object);
           if (this.#leftMs() <= 0) return;
@@ -151,7 +181,12 @@ export class LeaseRecord {
 
   #spec(): z.infer<typeof Spec> {
     const parsed = Spec.safeParse(this.#seen?.spec ?? {});
-    if (!parsed.success) throw new ApiError(0, 'Malformed', `Lease ${this.#ref.namespace}/${this.#ref.name} has no valid spec: ${z.prettifyError(parsed.error)}`);
+    if (!parsed.success)
+      throw new ApiError(
+        0,
+        'Malformed',
+        `Lease ${this.#ref.namespace}/${this.#ref.name} has no valid spec: ${z.prettifyError(parsed.error)}`,
+      );
     return parsed.data;
   }
 

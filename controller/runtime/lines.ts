@@ -25,12 +25,14 @@ export async function* splitLines(stream: AsyncIterable<Uint8Array>): AsyncGener
       parts.push(chunk.subarray(from));
       length += chunk.length - from;
     }
-    if (length > LONGEST_LINE) throw new ApiError(0, 'TooLong', `A line of the stream is longer than ${LONGEST_LINE} bytes.`);
+    if (length > LONGEST_LINE)
+      throw new ApiError(0, 'TooLong', `A line of the stream is longer than ${LONGEST_LINE} bytes.`);
   }
   if (length > 0) throw new ApiError(0, 'Truncated', 'The stream ended in the middle of a line.');
 }
 
 function joined(parts: Uint8Array[], last: Uint8Array): string {
-  const bytes = parts.length === 0 ? Buffer.from(last.buffer, last.byteOffset, last.byteLength) : Buffer.concat([...parts, last]);
+  const bytes =
+    parts.length === 0 ? Buffer.from(last.buffer, last.byteOffset, last.byteLength) : Buffer.concat([...parts, last]);
   return bytes.toString('utf8').trim();
 }

@@ -39,14 +39,20 @@ export interface ManagerOptions {
 /** Everything that the process runs. */
 export interface Manager {
   /** Adds a reflector. Its cache is filled whether this replica leads or not. */
-  reflect<T extends KubeObject>(resource: Resource<T>, options?: Omit<ReflectorOptions<T>, 'client' | 'resource' | 'clock' | 'log' | 'metrics'>): Reflector<T>;
+  reflect<T extends KubeObject>(
+    resource: Resource<T>,
+    options?: Omit<ReflectorOptions<T>, 'client' | 'resource' | 'clock' | 'log' | 'metrics'>,
+  ): Reflector<T>;
   /** Adds a controller. It works only while this replica leads. */
   add(controller: Controller): void;
   /** Adds anything else that must run only on the leader, until its signal is aborted. */
   addLeaderTask(name: string, run: (signal: AbortSignal) => Promise<void>): void;
   /** Port of the health server once `run` has started it. */
   readonly healthPort: number | undefined;
-  /** Runs until SIGTERM or the loss of leadership: controllers drain, the lease is released, reflectors stop, then `shutdown.finish()`. */
+  /**
+   * Runs until SIGTERM or the loss of leadership: controllers drain, the lease is released, reflectors stop, then
+   * `shutdown.finish()`.
+   */
   run(): Promise<void>;
 }
 
@@ -73,9 +79,19 @@ class ProcessManager implements Manager {
     this.#shutdown = options.shutdown ?? listenForShutdown({ log: this.#log });
   }
 
-  reflect<T extends KubeObject>(resource: Resource<T>, options: Omit<ReflectorOptions<T>, 'client' | 'resource' | 'clock' | 'log' | 'metrics'> = {}): Reflector<T> {
+  reflect<T extends KubeObject>(
+    resource: Resource<T>,
+    options: Omit<ReflectorOptions<T>, 'client' | 'resource' | 'clock' | 'log' | 'metrics'> = {},
+  ): Reflector<T> {
     const { client, registry, clock } = this.#options;
-    const reflector = createReflector<T>({ ...options, client, resource, log: this.#log, metrics: runtimeMetrics(registry), ...(clock === undefined ? {} : { clock }) });
+    const reflector = createReflector<T>({
+      ...options,
+      client,
+      resource,
+      log: this.#log,
+      metrics: runtimeMetrics(registry),
+      ...(clock === undefined ? {} : { clock }),
+    });
     this.#reflectors.push(reflector);
     return reflector;
   }
@@ -128,7 +144,14 @@ class ProcessManager implements Manager {
       // Another may take over soon: what does not heed its signal is ended by force before.
       this.#shutdown.fail(reason, LOST_LIMIT_MS);
     };
-    const running = createLeaderElection({ ...election, client, onAcquired, onLost, log: this.#log, ...(clock === undefined ? {} : { clock }) }).run(candidacy.signal);
+    const running = createLeaderElection({
+      ...election,
+      client,
+      onAcquired,
+      onLost,
+      log: this.#log,
+      ...(clock === undefined ? {} : { clock }),
+    }).run(candidacy.signal);
     await aborted(signal);
     await working;
     candidacy.abort();
@@ -138,7 +161,10 @@ class ProcessManager implements Manager {
 
   async #work(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
-    await Promise.all([...this.#controllers.map((controller) => controller.run(signal)), ...this.#tasks.map((task) => task(signal))]);
+    await Promise.all([
+      ...this.#controllers.map((controller) => controller.run(signal)),
+      ...this.#tasks.map((task) => task(signal)),
+    ]);
     await aborted(signal);
   }
 
@@ -149,7 +175,11 @@ class ProcessManager implements Manager {
       port,
       ...(host === undefined ? {} : { host }),
       registry,
-      liveness: [...this.#reflectors.map((reflector) => reflectorAlive(reflector)), ...this.#controllers.map((controller) => workersAlive(controller)), ...liveness],
+      liveness: [
+        ...this.#reflectors.map((reflector) => reflectorAlive(reflector)),
+        ...this.#controllers.map((controller) => workersAlive(controller)),
+        ...liveness,
+      ],
       readiness: [...this.#reflectors.map(reflectorSynced), ...readiness],
     });
   }
@@ -158,6 +188,13 @@ class ProcessManager implements Manager {
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => { resolve(); }, { once: true });
+    else
+      signal.addEventListener(
+        'abort',
+        () => {
+          resolve();
+        },
+        { once: true },
+      );
   });
 }

@@ -39,7 +39,12 @@ function makeMetrics(registers: Registry[]): RuntimeMetrics {
   const controller = ['controller'] as const;
   const resource = ['resource'] as const;
   return {
-    reconciles: new Counter({ name: 'moorage_reconcile_total', help: 'Reconciles by result.', labelNames: ['controller', 'result'], registers }),
+    reconciles: new Counter({
+      name: 'moorage_reconcile_total',
+      help: 'Reconciles by result.',
+      labelNames: ['controller', 'result'],
+      registers,
+    }),
     reconcileSeconds: new Histogram({
       name: 'moorage_reconcile_duration_seconds',
       help: 'Seconds of a reconcile.',
@@ -47,12 +52,42 @@ function makeMetrics(registers: Registry[]): RuntimeMetrics {
       buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     }),
-    queueDepth: new Gauge({ name: 'moorage_queue_depth', help: 'Keys ready to be reconciled.', labelNames: controller, registers }),
-    activeWorkers: new Gauge({ name: 'moorage_active_workers', help: 'Reconciles in progress.', labelNames: controller, registers }),
-    retries: new Counter({ name: 'moorage_reconcile_retries_total', help: 'Retries after errors.', labelNames: controller, registers }),
-    lists: new Counter({ name: 'moorage_lists_total', help: 'Full lists of a resource.', labelNames: resource, registers }),
-    watchRestarts: new Counter({ name: 'moorage_watch_restarts_total', help: 'Ended watches by reason.', labelNames: ['resource', 'reason'], registers }),
-    cachedObjects: new Gauge({ name: 'moorage_cached_objects', help: 'Objects in the cache.', labelNames: resource, registers }),
+    queueDepth: new Gauge({
+      name: 'moorage_queue_depth',
+      help: 'Keys ready to be reconciled.',
+      labelNames: controller,
+      registers,
+    }),
+    activeWorkers: new Gauge({
+      name: 'moorage_active_workers',
+      help: 'Reconciles in progress.',
+      labelNames: controller,
+      registers,
+    }),
+    retries: new Counter({
+      name: 'moorage_reconcile_retries_total',
+      help: 'Retries after errors.',
+      labelNames: controller,
+      registers,
+    }),
+    lists: new Counter({
+      name: 'moorage_lists_total',
+      help: 'Full lists of a resource.',
+      labelNames: resource,
+      registers,
+    }),
+    watchRestarts: new Counter({
+      name: 'moorage_watch_restarts_total',
+      help: 'Ended watches by reason.',
+      labelNames: ['resource', 'reason'],
+      registers,
+    }),
+    cachedObjects: new Gauge({
+      name: 'moorage_cached_objects',
+      help: 'Objects in the cache.',
+      labelNames: resource,
+      registers,
+    }),
     leader: new Gauge({ name: 'moorage_leader', help: '1 while this replica leads.', registers }),
   };
 }

@@ -79,7 +79,8 @@ export interface Resource<T extends KubeObject = KubeObject> {
 /**
  * Names a kind of object.
  *
- *     const pods = defineResource<KubeType<V1Pod>>({ group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true });
+ * const pods = defineResource<KubeType<V1Pod>>({ group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced:
+ * true });
  */
 export function defineResource<T extends KubeObject>(resource: Omit<Resource<T>, 'type'>): Resource<T> {
   return Object.freeze({ ...resource });

@@ -84,7 +84,12 @@ class KeyQueue implements WorkQueue {
     const earlier = this.#waiting.get(key);
     if (earlier !== undefined && earlier.at <= at) return;
     if (earlier !== undefined) this.#clock.clearTimer(earlier.timer);
-    this.#waiting.set(key, { at, timer: this.#clock.setTimer(() => { this.#elapsed(key, at); }, ms) });
+    this.#waiting.set(key, {
+      at,
+      timer: this.#clock.setTimer(() => {
+        this.#elapsed(key, at);
+      }, ms),
+    });
   }
 
   addRateLimited(key: string, leastMs = 0): void {

@@ -17,7 +17,9 @@ const SHORT_WATCH_MS = 1000;
 export interface ReflectorOptions<T extends KubeObject> extends Selection, StoreOptions<T> {
   client: Pick<Client, 'list' | 'watch'>;
   resource: Resource<T>;
-  /** Changes each object before it is stored, to save memory; default drops `managedFields`. May change its argument. */
+  /**
+   * Changes each object before it is stored, to save memory; default drops `managedFields`. May change its argument.
+   */
   transform?: (object: T) => T;
   /** Objects a page; default 500. */
   pageSize?: number;
@@ -34,9 +36,14 @@ export interface ReflectorOptions<T extends KubeObject> extends Selection, Store
 export interface Reflector<T extends KubeObject> {
   readonly resource: Resource<T>;
   readonly store: Store<T>;
-  /** Milliseconds since the server was last heard (an event, a bookmark, a list, a watch's good end); since the start when never. */
+  /**
+   * Milliseconds since the server was last heard (an event, a bookmark, a list, a watch's good end); since the start
+   * when never.
+   */
   lastEventAgeMs(): number;
-  /** Milliseconds since the loop last did anything, a failed attempt included: a reflector that is stuck grows old here. */
+  /**
+   * Milliseconds since the loop last did anything, a failed attempt included: a reflector that is stuck grows old here.
+   */
   lastTurnAgeMs(): number;
   /** Lists and watches until `signal` is aborted; never rejects. Call once. */
   run(signal: AbortSignal): Promise<void>;
@@ -72,7 +79,10 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
     this.#clock = options.clock ?? systemClock;
     this.#log = options.log ?? silentLogger;
     const onError = (error: unknown): void => {
-      this.#log.error({ err: error, resource: options.resource.plural }, `A change of ${options.resource.plural} could not be handled: ${messageOf(error)}`);
+      this.#log.error(
+        { err: error, resource: options.resource.plural },
+        `A change of ${options.resource.plural} could not be handled: ${messageOf(error)}`,
+      );
     };
     this.store = createStore({ onError, ...options });
     this.#transform = options.transform ?? dropManagedFields;
@@ -123,11 +133,17 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
     if (lost && this.#failures === 1) return 0;
     const wait = Math.max(this.#backoff(), retryAfterMs(error));
     const { plural } = this.resource;
-    this.#log.warn({ resource: plural, error: messageOf(error), waitMs: Math.round(wait), failures: this.#failures }, `The watch of ${plural} broke; it goes on after a wait.`);
+    this.#log.warn(
+      { resource: plural, error: messageOf(error), waitMs: Math.round(wait), failures: this.#failures },
+      `The watch of ${plural} broke; it goes on after a wait.`,
+    );
     return wait;
   }
 
-  /** Whether the watch brought something or stood for a while. Then it was no failure, however quiet it was and however it ended. */
+  /**
+   * Whether the watch brought something or stood for a while. Then it was no failure, however quiet it was and however
+   * it ended.
+   */
   #stood(): boolean {
     const lived = this.#openedAt === undefined ? 0 : this.#clock.now() - this.#openedAt;
     const stood = this.#brought || lived >= SHORT_WATCH_MS;
@@ -156,7 +172,14 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
     const objects: T[] = [];
     let token: string | undefined;
     for (;;) {
-      const page = await client.list(this.resource, { namespace, labelSelector, fieldSelector, signal, continue: token, ...(limit === undefined ? {} : { limit }) });
+      const page = await client.list(this.resource, {
+        namespace,
+        labelSelector,
+        fieldSelector,
+        signal,
+        continue: token,
+        ...(limit === undefined ? {} : { limit }),
+      });
       for (const object of page.items) objects.push(this.#transform(object));
       token = page.continue;
       if (token === undefined) return { objects, version: page.resourceVersion };
@@ -172,7 +195,15 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
       this.#openedAt = this.#clock.now();
       this.#heard();
     };
-    for await (const event of client.watch(this.resource, { namespace, labelSelector, fieldSelector, resourceVersion, timeoutSeconds, signal, onOpen })) {
+    for await (const event of client.watch(this.resource, {
+      namespace,
+      labelSelector,
+      fieldSelector,
+      resourceVersion,
+      timeoutSeconds,
+      signal,
+      onOpen,
+    })) {
       this.#take(event);
     }
   }
@@ -214,7 +245,12 @@ export function dropManagedFields<T extends KubeObject>(object: T): T {
 /** The server no longer has (or, restored from a backup, does not have yet) the version that was asked for. */
 function isExpired(error: unknown): boolean {
   if (!(error instanceof ApiError)) return false;
-  return error.status === 410 || error.reason === 'Expired' || error.reason === 'Gone' || /too large resource version/i.test(error.message);
+  return (
+    error.status === 410 ||
+    error.reason === 'Expired' ||
+    error.reason === 'Gone' ||
+    /too large resource version/i.test(error.message)
+  );
 }
 
 function retryAfterMs(error: unknown): number {

@@ -17,7 +17,10 @@ export interface ShutdownOptions {
 export interface Shutdown {
   /** Aborted when the process is asked to end. */
   readonly signal: AbortSignal;
-  /** Asks for the end from inside, such as when leadership is lost; the exit code is then 1. `limitMs` shortens the bound. */
+  /**
+   * Asks for the end from inside, such as when leadership is lost; the exit code is then 1. `limitMs` shortens the
+   * bound.
+   */
   fail(reason: string, limitMs?: number): void;
   /** Takes the handlers away and exits with 0, or 1 after `fail`. Call when everything has ended. */
   finish(): void;
@@ -25,7 +28,12 @@ export interface Shutdown {
 
 /** Listens for signals from now on. A second signal ends the process at once. */
 export function listenForShutdown(options: ShutdownOptions = {}): Shutdown {
-  const { signals = ['SIGTERM', 'SIGINT'], limitMs = 25_000, log = silentLogger, exit = (code: number) => process.exit(code) } = options;
+  const {
+    signals = ['SIGTERM', 'SIGINT'],
+    limitMs = 25_000,
+    log = silentLogger,
+    exit = (code: number) => process.exit(code),
+  } = options;
   const controller = new AbortController();
   let failed = false;
   let timer: NodeJS.Timeout | undefined;

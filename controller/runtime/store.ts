@@ -4,9 +4,7 @@ import { keyOf } from './object.ts';
 
 /** A change of the cache. A namesake of a deleted object comes as `deleted` (old UID), then `added`. */
 export type Change<T> =
-  | { type: 'added'; object: T }
-  | { type: 'updated'; object: T; old: T }
-  | { type: 'deleted'; object: T };
+  { type: 'added'; object: T } | { type: 'updated'; object: T; old: T } | { type: 'deleted'; object: T };
 
 /** Gives the values under which an object is found in an index. */
 export type Indexer<T> = (object: T) => readonly string[];
@@ -24,7 +22,10 @@ export interface Store<T extends KubeObject> {
   readonly hasSynced: boolean;
   /** Resolves when `hasSynced`; rejects with the signal's reason when aborted first. */
   whenSynced(signal?: AbortSignal): Promise<void>;
-  /** Calls `handler` for each change from now on, and at once with `added` for each object already here. Returns the way to stop it. */
+  /**
+   * Calls `handler` for each change from now on, and at once with `added` for each object already here. Returns the way
+   * to stop it.
+   */
   subscribe(handler: (change: Change<T>) => void): () => void;
 }
 
@@ -42,9 +43,14 @@ export interface WritableStore<T extends KubeObject> extends Store<T> {
 export interface StoreOptions<T> {
   /** Indexes by name. */
   indexers?: Readonly<Record<string, Indexer<T>>>;
-  /** Deep-freeze objects, so that a reconciler that changes one throws. Default: on, unless `NODE_ENV` is `production`. */
+  /**
+   * Deep-freeze objects, so that a reconciler that changes one throws. Default: on, unless `NODE_ENV` is `production`.
+   */
   freeze?: boolean;
-  /** Told when a subscriber throws; the others still hear of the change. Default: thrown outside, which ends the process. */
+  /**
+   * Told when a subscriber throws; the others still hear of the change. Default: thrown outside, which ends the
+   * process.
+   */
   onError?: (error: unknown) => void;
 }
 
@@ -65,7 +71,9 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
   constructor(options: StoreOptions<T>) {
     this.#freeze = options.freeze ?? process.env['NODE_ENV'] !== 'production';
     this.#onError = options.onError ?? throwOutside;
-    this.#indexes = new Map(Object.entries(options.indexers ?? {}).map(([name, indexer]) => [name, new KeyIndex(indexer)]));
+    this.#indexes = new Map(
+      Object.entries(options.indexers ?? {}).map(([name, indexer]) => [name, new KeyIndex(indexer)]),
+    );
   }
 
   get(key: string): T | undefined {
@@ -79,7 +87,8 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
 
   byIndex(index: string, value: string): T[] {
     const found = this.#indexes.get(index);
-    if (found === undefined) throw new Error(`The store has no index "${index}"; it has: ${[...this.#indexes.keys()].join(', ') || 'none'}.`);
+    if (found === undefined)
+      throw new Error(`The store has no index "${index}"; it has: ${[...this.#indexes.keys()].join(', ') || 'none'}.`);
     const objects: T[] = [];
     for (const key of found.keys(value)) {
       const object = this.#objects.get(key);

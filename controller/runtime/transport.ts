@@ -40,7 +40,8 @@ async function attempt(connection: Connection, wanted: Exchange, retry: boolean)
     return await send(connection, wanted, sent);
   } catch (error) {
     if (wanted.signal.aborted) throw wanted.signal.reason;
-    // The server may close an idle connection in the moment that we use it. What is not idempotent may have been done, though.
+    // The server may close an idle connection in the moment that we use it. What is not idempotent may have been done,
+    // though.
     if (retry && sent.reused && wanted.method !== 'POST') return attempt(connection, wanted, false);
     throw unreachable(connection, error);
   }
@@ -49,7 +50,12 @@ async function attempt(connection: Connection, wanted: Exchange, retry: boolean)
 async function send(connection: Connection, wanted: Exchange, sent: { reused: boolean }): Promise<IncomingMessage> {
   const { headers, agent } = await connection.credentials();
   const url = new URL(connection.server + wanted.path);
-  const options: RequestOptions = { method: wanted.method, agent, signal: wanted.signal, headers: { ...wanted.headers, ...headers } };
+  const options: RequestOptions = {
+    method: wanted.method,
+    agent,
+    signal: wanted.signal,
+    headers: { ...wanted.headers, ...headers },
+  };
   return new Promise((resolve, reject) => {
     const request = url.protocol === 'http:' ? httpRequest(url, options) : httpsRequest(url, options);
     request.setSocketKeepAlive(true, PROBE_MS);
@@ -73,7 +79,13 @@ export async function readText(answer: IncomingMessage): Promise<string> {
 /** No answer, or a broken one. */
 export function unreachable(connection: Connection, error: unknown): ApiError {
   if (error instanceof ApiError) return error;
-  return new ApiError(0, 'Unreachable', `The API server at ${connection.server} cannot be reached: ${messageOf(error)}`, undefined, { cause: error });
+  return new ApiError(
+    0,
+    'Unreachable',
+    `The API server at ${connection.server} cannot be reached: ${messageOf(error)}`,
+    undefined,
+    { cause: error },
+  );
 }
 
 /** The error that a refusal's body describes. */

@@ -6,9 +6,18 @@ import { defineEndpoint } from '../../api/endpoint.ts';
 import { ApiError } from '../../controller/runtime/errors.ts';
 import { sampleServer, sampleServices } from './sample.ts';
 
-const faulty = (path: string, error: Error): ReturnType<typeof defineEndpoint> => defineEndpoint({
-  method: 'GET', path, operation: 'fail', tag: 'test', summary: '.', description: '.', output: z.object({}), outputDescription: '.', handler: () => Promise.reject(error),
-});
+const faulty = (path: string, error: Error): ReturnType<typeof defineEndpoint> =>
+  defineEndpoint({
+    method: 'GET',
+    path,
+    operation: 'fail',
+    tag: 'test',
+    summary: '.',
+    description: '.',
+    output: z.object({}),
+    outputDescription: '.',
+    handler: () => Promise.reject(error),
+  });
 
 test('a fault of ours is told without its insides', async () => {
   const { app } = sampleServer(sampleServices(), [faulty('/broken', new Error('password is hunter2'))]);
@@ -20,7 +29,12 @@ test('a fault of ours is told without its insides', async () => {
 });
 
 test('a cluster that does not answer is a 503 with Retry-After', async () => {
-  const { app } = sampleServer(sampleServices(), [faulty('/away', new ApiError(0, 'Unreachable', 'x')), faulty('/busy', new ApiError(429, 'TooManyRequests', 'x', 7)), faulty('/forbidden', new ApiError(403, 'Forbidden', 'x')), faulty('/invalid', new ApiError(422, 'Invalid', 'x'))]);
+  const { app } = sampleServer(sampleServices(), [
+    faulty('/away', new ApiError(0, 'Unreachable', 'x')),
+    faulty('/busy', new ApiError(429, 'TooManyRequests', 'x', 7)),
+    faulty('/forbidden', new ApiError(403, 'Forbidden', 'x')),
+    faulty('/invalid', new ApiError(422, 'Invalid', 'x')),
+  ]);
   const away = await app.request('/away');
   assert.deepEqual([away.status, away.headers.get('retry-after')], [503, '5']);
   assert.equal((await app.request('/busy')).headers.get('retry-after'), '7');
@@ -30,7 +44,14 @@ test('a cluster that does not answer is a 503 with Retry-After', async () => {
 
 test('what the output schema does not name does not leave', async () => {
   const endpoint = defineEndpoint({
-    method: 'GET', path: '/narrow', operation: 'narrow', tag: 'test', summary: '.', description: '.', output: z.object({ shown: z.int() }), outputDescription: '.',
+    method: 'GET',
+    path: '/narrow',
+    operation: 'narrow',
+    tag: 'test',
+    summary: '.',
+    description: '.',
+    output: z.object({ shown: z.int() }),
+    outputDescription: '.',
     handler: () => Promise.resolve({ shown: 1, hidden: 2 }),
   });
   const { app } = sampleServer(sampleServices(), [endpoint]);
@@ -39,10 +60,11 @@ test('what the output schema does not name does not leave', async () => {
 
 test('a request id is taken over when it is harmless, else made', async () => {
   const { app } = sampleServer();
-  const idOf = async (given: string): Promise<string | null> => (await app.request('/', { headers: { 'x-request-id': given } })).headers.get('x-request-id');
+  const idOf = async (given: string): Promise<string | null> =>
+    (await app.request('/', { headers: { 'x-request-id': given } })).headers.get('x-request-id');
   assert.equal(await idOf('abcd-1234'), 'abcd-1234');
-  assert.match(await idOf('short') ?? '', /^[0-9a-f-]{36}$/);
-  assert.match(await idOf('with spaces and "quotes"') ?? '', /^[0-9a-f-]{36}$/);
+  assert.match((await idOf('short')) ?? '', /^[0-9a-f-]{36}$/);
+  assert.match((await idOf('with spaces and "quotes"')) ?? '', /^[0-9a-f-]{36}$/);
 });
 
 test('labels of metrics do not grow with paths, methods or statuses that callers invent', async () => {
@@ -67,11 +89,13 @@ test('HEAD answers as GET does, without a body', async () => {
 
 test('the front page is HTML for a browser and JSON for a program', async () => {
   const { app } = sampleServer();
-  const browser = await app.request('/', { headers: { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' } });
+  const browser = await app.request('/', {
+    headers: { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' },
+  });
   assert.match(browser.headers.get('content-type') ?? '', /^text\/html/);
   assert.match(await browser.text(), /curl https:\/\/moorage\.test\/api\/submit/);
   const program = await app.request('/', { headers: { accept: '*/*' } });
-  assert.equal((await program.json() as { openapi: string }).openapi, 'https://moorage.test/openapi.json');
+  assert.equal(((await program.json()) as { openapi: string }).openapi, 'https://moorage.test/openapi.json');
 });
 
 test('the OpenAPI document names every endpoint, its input, and its problems [spec service.openapi version.openapi]', async () => {
@@ -79,13 +103,43 @@ test('the OpenAPI document names every endpoint, its input, and its problems [sp
   const shape = z.object({
     openapi: z.literal('3.1.0'),
     info: z.object({ version: z.literal('1.1.0') }),
-    paths: z.record(z.string(), z.record(z.string(), z.looseObject({ operationId: z.string(), parameters: z.array(z.object({ name: z.string(), in: z.string(), required: z.boolean() })), responses: z.record(z.string(), z.unknown()) }))),
+    paths: z.record(
+      z.string(),
+      z.record(
+        z.string(),
+        z.looseObject({
+          operationId: z.string(),
+          parameters: z.array(z.object({ name: z.string(), in: z.string(), required: z.boolean() })),
+          responses: z.record(z.string(), z.unknown()),
+        }),
+      ),
+    ),
   });
   const document = shape.parse(await (await app.request('/openapi.json')).json());
-  const described = Object.entries(document.paths).flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`));
+  const described = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
   assert.deepEqual(described.sort(), endpoints.map(({ method, path }) => `${method} ${path}`).sort());
   const status = document.paths['/api/submit-status/{owner}/{name}']?.['get'];
-  assert.deepEqual(status?.parameters.map(({ name, in: place, required }) => [name, place, required]), [['owner', 'path', true], ['name', 'path', true], ['host', 'query', false]]);
+  assert.deepEqual(
+    status?.parameters.map(({ name, in: place, required }) => [name, place, required]),
+    [
+      ['owner', 'path', true],
+      ['name', 'path', true],
+      ['host', 'query', false],
+    ],
+  );
   assert.deepEqual(Object.keys(status.responses), ['200', '400', '404', '406', '431', '500']);
-  assert.deepEqual(Object.keys(document.paths['/api/submit']?.['post']?.responses ?? {}), ['200', '400', '406', '409', '413', '415', '429', '431', '500', '503']);
+  assert.deepEqual(Object.keys(document.paths['/api/submit']?.['post']?.responses ?? {}), [
+    '200',
+    '400',
+    '406',
+    '409',
+    '413',
+    '415',
+    '429',
+    '431',
+    '500',
+    '503',
+  ]);
 });

@@ -25,7 +25,9 @@ for (const [name, peer, forwarded, client] of [
   ['port', '10.1.2.3', '198.51.100.1:5000', '198.51.100.1'],
   ['no peer', undefined, '198.51.100.1', ''],
 ] as const) {
-  test(`client address: ${name}`, () => { assert.equal(clientAddress(peer, forwarded, trusted), client); });
+  test(`client address: ${name}`, () => {
+    assert.equal(clientAddress(peer, forwarded, trusted), client);
+  });
 }
 
 for (const [address, prefix] of [
@@ -36,19 +38,23 @@ for (const [address, prefix] of [
   ['', 'unknown'],
   ['evil', 'unknown'],
 ] as const) {
-  test(`prefix of ${address === '' ? 'nothing' : address}`, () => { assert.equal(addressPrefix(address), prefix); });
+  test(`prefix of ${address === '' ? 'nothing' : address}`, () => {
+    assert.equal(addressPrefix(address), prefix);
+  });
 }
 
 test('addresses of one network are one caller, those of others are not', () => {
-  fc.assert(fc.property(fc.ipV6(), fc.bigInt(0n, (1n << 72n) - 1n), (address, rest) => {
-    const [a = '', b = '', c = '', d = ''] = addressPrefix(address).split(':');
-    const bytes = (Number.parseInt(d, 16) & 0xff00) | Number(rest >> 64n);
-    const tail = [48n, 32n, 16n, 0n].map((shift) => ((rest >> shift) & 0xffffn).toString(16));
-    const sibling = [a, b, c, bytes.toString(16), ...tail].join(':');
-    assert.equal(addressPrefix(sibling), addressPrefix(address));
-    const stranger = [a, b, c, (bytes ^ 0x100).toString(16), ...tail].join(':');
-    assert.notEqual(addressPrefix(stranger), addressPrefix(address));
-  }));
+  fc.assert(
+    fc.property(fc.ipV6(), fc.bigInt(0n, (1n << 72n) - 1n), (address, rest) => {
+      const [a = '', b = '', c = '', d = ''] = addressPrefix(address).split(':');
+      const bytes = (Number.parseInt(d, 16) & 0xff00) | Number(rest >> 64n);
+      const tail = [48n, 32n, 16n, 0n].map((shift) => ((rest >> shift) & 0xffffn).toString(16));
+      const sibling = [a, b, c, bytes.toString(16), ...tail].join(':');
+      assert.equal(addressPrefix(sibling), addressPrefix(address));
+      const stranger = [a, b, c, (bytes ^ 0x100).toString(16), ...tail].join(':');
+      assert.notEqual(addressPrefix(stranger), addressPrefix(address));
+    }),
+  );
 });
 
 test('the hash depends on salt and network, fits a label, and shows neither', () => {

@@ -3,7 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readApiConfig } from '../../api/config.ts';
 
-const least = { MOORAGE_BASE_DOMAIN: 'moorage.localhost', MOORAGE_GIT_ALLOWED_HOSTS: 'GitHub.com, git.example.org:8443', MOORAGE_CALLER_SALT: 'x'.repeat(64) };
+const least = {
+  MOORAGE_BASE_DOMAIN: 'moorage.localhost',
+  MOORAGE_GIT_ALLOWED_HOSTS: 'GitHub.com, git.example.org:8443',
+  MOORAGE_CALLER_SALT: 'x'.repeat(64),
+};
 
 test('defaults', () => {
   const config = readApiConfig(least);
@@ -24,9 +28,18 @@ test('trusted proxies', () => {
 });
 
 test('everything that is wrong is named', () => {
-  const wrong = { MOORAGE_BASE_DOMAIN: 'https://x', MOORAGE_GIT_ALLOWED_HOSTS: ' , ', MOORAGE_CALLER_SALT: 'short', MOORAGE_TRUSTED_PROXIES: '10.0.0.0/33', MOORAGE_PORT: '70000' };
-  assert.throws(() => readApiConfig(wrong), (error: Error) => {
-    for (const name of Object.keys(wrong)) assert.match(error.message, new RegExp(`${name}[.0-9]*: `));
-    return true;
-  });
+  const wrong = {
+    MOORAGE_BASE_DOMAIN: 'https://x',
+    MOORAGE_GIT_ALLOWED_HOSTS: ' , ',
+    MOORAGE_CALLER_SALT: 'short',
+    MOORAGE_TRUSTED_PROXIES: '10.0.0.0/33',
+    MOORAGE_PORT: '70000',
+  };
+  assert.throws(
+    () => readApiConfig(wrong),
+    (error: Error) => {
+      for (const name of Object.keys(wrong)) assert.match(error.message, new RegExp(`${name}[.0-9]*: `));
+      return true;
+    },
+  );
 });

@@ -6,12 +6,23 @@ import { problemMediaType } from '../../lib/problem.ts';
 import { sampleServer } from './sample.ts';
 
 const body = z.object({
-  type: z.string(), title: z.string(), status: z.int(), detail: z.string(), instance: z.string(), request_id: z.string(),
-  errors: z.array(z.object({ in: z.string(), field: z.string(), message: z.string().min(1), mend: z.string().min(1) })).optional(),
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  instance: z.string(),
+  request_id: z.string(),
+  errors: z
+    .array(z.object({ in: z.string(), field: z.string(), message: z.string().min(1), mend: z.string().min(1) }))
+    .optional(),
 });
 
 const json = { 'content-type': 'application/json' };
-const post = (text: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = json): RequestInit => ({ method: 'POST', body: text, headers });
+const post = (text: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = json): RequestInit => ({
+  method: 'POST',
+  body: text,
+  headers,
+});
 const submit = (value: unknown): RequestInit => post(JSON.stringify(value));
 const repo = 'octo/chat';
 
@@ -26,21 +37,91 @@ interface Case {
   readonly says?: RegExp;
 }
 
-const invalid = (name: string, value: unknown, fields: readonly string[], says: RegExp): Case =>
-  ({ name, init: submit(value), status: 400, type: 'invalid-request', fields, says });
+const invalid = (name: string, value: unknown, fields: readonly string[], says: RegExp): Case => ({
+  name,
+  init: submit(value),
+  status: 400,
+  type: 'invalid-request',
+  fields,
+  says,
+});
 
 const cases: readonly Case[] = [
-  { name: 'no body', init: { method: 'POST' }, status: 400, type: 'invalid-request', fields: [''], says: /body is empty/ },
+  {
+    name: 'no body',
+    init: { method: 'POST' },
+    status: 400,
+    type: 'invalid-request',
+    fields: [''],
+    says: /body is empty/,
+  },
   { name: 'empty body', init: post(''), status: 400, type: 'invalid-request', fields: [''], says: /body is empty/ },
-  { name: 'not JSON', init: post('repo=octo/chat'), status: 400, type: 'invalid-request', fields: [''], says: /not JSON/ },
-  { name: 'JSON cut off', init: post('{"repo": "octo/ch'), status: 400, type: 'invalid-request', fields: [''], says: /not JSON/ },
-  { name: 'not UTF-8', init: post(new Uint8Array([0x22, 0xff, 0x22])), status: 400, type: 'invalid-request', fields: [''], says: /not UTF-8/ },
-  { name: 'form [spec endpoint.json]', init: post('repo=octo/chat', { 'content-type': 'application/x-www-form-urlencoded' }), status: 415, type: 'unsupported-media-type', says: /x-www-form-urlencoded.*application\/json/ },
-  { name: 'no content type', init: post(new TextEncoder().encode('{}'), {}), status: 415, type: 'unsupported-media-type', says: /no Content-Type/ },
-  { name: 'other charset', init: post('{}', { 'content-type': 'application/json; charset=utf-16' }), status: 415, type: 'unsupported-media-type', says: /utf-16/ },
-  { name: 'compressed', init: post('{}', { ...json, 'content-encoding': 'gzip' }), status: 415, type: 'unsupported-media-type', says: /compressed/ },
-  { name: 'too long by its length', init: post('{}', { ...json, 'content-length': '9999999' }), status: 413, type: 'body-too-large', says: /65536 bytes/ },
-  { name: 'too long in fact', init: submit({ repo, note: 'x'.repeat(70_000) }), status: 413, type: 'body-too-large', says: /65536 bytes/ },
+  {
+    name: 'not JSON',
+    init: post('repo=octo/chat'),
+    status: 400,
+    type: 'invalid-request',
+    fields: [''],
+    says: /not JSON/,
+  },
+  {
+    name: 'JSON cut off',
+    init: post('{"repo": "octo/ch'),
+    status: 400,
+    type: 'invalid-request',
+    fields: [''],
+    says: /not JSON/,
+  },
+  {
+    name: 'not UTF-8',
+    init: post(new Uint8Array([0x22, 0xff, 0x22])),
+    status: 400,
+    type: 'invalid-request',
+    fields: [''],
+    says: /not UTF-8/,
+  },
+  {
+    name: 'form [spec endpoint.json]',
+    init: post('repo=octo/chat', { 'content-type': 'application/x-www-form-urlencoded' }),
+    status: 415,
+    type: 'unsupported-media-type',
+    says: /x-www-form-urlencoded.*application\/json/,
+  },
+  {
+    name: 'no content type',
+    init: post(new TextEncoder().encode('{}'), {}),
+    status: 415,
+    type: 'unsupported-media-type',
+    says: /no Content-Type/,
+  },
+  {
+    name: 'other charset',
+    init: post('{}', { 'content-type': 'application/json; charset=utf-16' }),
+    status: 415,
+    type: 'unsupported-media-type',
+    says: /utf-16/,
+  },
+  {
+    name: 'compressed',
+    init: post('{}', { ...json, 'content-encoding': 'gzip' }),
+    status: 415,
+    type: 'unsupported-media-type',
+    says: /compressed/,
+  },
+  {
+    name: 'too long by its length',
+    init: post('{}', { ...json, 'content-length': '9999999' }),
+    status: 413,
+    type: 'body-too-large',
+    says: /65536 bytes/,
+  },
+  {
+    name: 'too long in fact',
+    init: submit({ repo, note: 'x'.repeat(70_000) }),
+    status: 413,
+    type: 'body-too-large',
+    says: /65536 bytes/,
+  },
   invalid('array', [], [''], /must be an object/),
   invalid('null', null, [''], /must be an object/),
   invalid('text', 'octo/chat', [''], /must be an object/),
@@ -60,34 +141,141 @@ const cases: readonly Case[] = [
   invalid('repo query', { repo: 'https://git.test/octo/chat?x=1' }, ['repo'], /query/),
   invalid('repo deep', { repo: 'https://git.test/octo/chat/tree/main' }, ['repo'], /not owner\/name/),
   invalid('repo dots', { repo: '../..' }, ['repo'], /not owner\/name/),
-  invalid('contact neither [spec submit.contact]', { repo, contact: 'me' }, ['contact'], /neither an e-mail address nor a URL/),
+  invalid(
+    'contact neither [spec submit.contact]',
+    { repo, contact: 'me' },
+    ['contact'],
+    /neither an e-mail address nor a URL/,
+  ),
   invalid('contact number', { repo, contact: 7 }, ['contact'], /must be a string/),
   invalid('contact long', { repo, contact: `${'a'.repeat(300)}@example.org` }, ['contact'], /longer than 200/),
   // One fault and not two: the form of what is too long is not looked at, for that would take seconds.
   invalid('contact long and crooked', { repo, contact: `a@${'.'.repeat(60_000)}@` }, ['contact'], /longer than 200/),
-  invalid('contact line break', { repo, contact: 'me@example.org\nBcc: x@example.org' }, ['contact', 'contact'], /control characters/),
+  invalid(
+    'contact line break',
+    { repo, contact: 'me@example.org\nBcc: x@example.org' },
+    ['contact', 'contact'],
+    /control characters/,
+  ),
   invalid('note long', { repo, note: 'x'.repeat(501) }, ['note'], /longer than 500/),
   invalid('note lines [spec submit.note]', { repo, note: 'a\nb' }, ['note'], /more than one line/),
   invalid('note escape', { repo, note: '\u001b[31m' }, ['note'], /more than one line/),
   invalid('note turned around', { repo, note: 'safe \u202eexe.fdp' }, ['note'], /more than one line/),
   invalid('unknown field', { repo, branch: 'main' }, ['branch'], /no such field/),
-  invalid('prototype field', JSON.parse('{"repo": "octo/chat", "__proto__": {"x": 1}}'), ['__proto__'], /no such field/),
-  invalid('all at once [spec errors.shape]', { contact: 7, branch: 'main' }, ['repo', 'contact', 'branch'], /is missing/),
-  invalid('nothing but unknown fields', Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`f${index}`, 1])), ['repo', ...Array.from({ length: 19 }, (_, index) => `f${index}`)], /and 3000 more/),
-  { name: 'unknown query', path: '/api/submit?x=1', init: submit({ repo }), status: 400, type: 'invalid-request', fields: ['x'], says: /no such field in the query/ },
-  { name: 'host not allowed', path: '/api/submit-status/octo/chat?host=evil.example', status: 400, type: 'invalid-request', fields: ['host'], says: /evil\.example/ },
-  { name: 'host twice', path: '/api/submit-status/octo/chat?host=git.test&host=other.test', status: 400, type: 'invalid-request', fields: ['host'], says: /must be a string/ },
-  { name: 'odd owner', path: '/api/submit-status/oc%20to/chat', status: 400, type: 'invalid-request', fields: ['owner, name'], says: /./ },
-  { name: 'slash in a name', path: '/api/submit-status/octo/a%2Fb', status: 400, type: 'invalid-request', fields: ['owner, name'], says: /./ },
-  { name: 'broken escape', path: '/api/submit-status/octo/%E0%A4%A', status: 400, type: 'invalid-request', fields: ['owner, name'], says: /./ },
-  { name: 'never submitted', path: '/api/submit-status/octo/chat', status: 404, type: 'not-submitted', says: /POST \/api\/submit with \{"repo": "octo\/chat"\}/ },
-  { name: 'log of what was never submitted', path: '/api/submit-status/octo/chat/log', status: 404, type: 'not-submitted', says: /octo\/chat/ },
+  invalid(
+    'prototype field',
+    JSON.parse('{"repo": "octo/chat", "__proto__": {"x": 1}}'),
+    ['__proto__'],
+    /no such field/,
+  ),
+  invalid(
+    'all at once [spec errors.shape]',
+    { contact: 7, branch: 'main' },
+    ['repo', 'contact', 'branch'],
+    /is missing/,
+  ),
+  invalid(
+    'nothing but unknown fields',
+    Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`f${index}`, 1])),
+    ['repo', ...Array.from({ length: 19 }, (_, index) => `f${index}`)],
+    /and 3000 more/,
+  ),
+  {
+    name: 'unknown query',
+    path: '/api/submit?x=1',
+    init: submit({ repo }),
+    status: 400,
+    type: 'invalid-request',
+    fields: ['x'],
+    says: /no such field in the query/,
+  },
+  {
+    name: 'host not allowed',
+    path: '/api/submit-status/octo/chat?host=evil.example',
+    status: 400,
+    type: 'invalid-request',
+    fields: ['host'],
+    says: /evil\.example/,
+  },
+  {
+    name: 'host twice',
+    path: '/api/submit-status/octo/chat?host=git.test&host=other.test',
+    status: 400,
+    type: 'invalid-request',
+    fields: ['host'],
+    says: /must be a string/,
+  },
+  {
+    name: 'odd owner',
+    path: '/api/submit-status/oc%20to/chat',
+    status: 400,
+    type: 'invalid-request',
+    fields: ['owner, name'],
+    says: /./,
+  },
+  {
+    name: 'slash in a name',
+    path: '/api/submit-status/octo/a%2Fb',
+    status: 400,
+    type: 'invalid-request',
+    fields: ['owner, name'],
+    says: /./,
+  },
+  {
+    name: 'broken escape',
+    path: '/api/submit-status/octo/%E0%A4%A',
+    status: 400,
+    type: 'invalid-request',
+    fields: ['owner, name'],
+    says: /./,
+  },
+  {
+    name: 'never submitted',
+    path: '/api/submit-status/octo/chat',
+    status: 404,
+    type: 'not-submitted',
+    says: /POST \/api\/submit with \{"repo": "octo\/chat"\}/,
+  },
+  {
+    name: 'log of what was never submitted',
+    path: '/api/submit-status/octo/chat/log',
+    status: 404,
+    type: 'not-submitted',
+    says: /octo\/chat/,
+  },
   { name: 'no such path', path: '/api/nothing', status: 404, type: 'not-found', says: /openapi\.json/ },
   { name: 'half a path', path: '/api/submit-status/octo', status: 404, type: 'not-found', says: /openapi\.json/ },
-  { name: 'wrong method', path: '/api/submit', status: 405, type: 'method-not-allowed', says: /POST, OPTIONS, not GET/ },
-  { name: 'wrong method on a pattern', path: '/api/submit-status/a/b', init: { method: 'DELETE' }, status: 405, type: 'method-not-allowed', says: /GET, HEAD, OPTIONS, not DELETE/ },
-  { name: 'no JSON wanted', path: '/api/submit-status/a/b', init: { headers: { accept: 'image/png' } }, status: 406, type: 'not-acceptable', says: /application\/json/ },
-  { name: 'no stream wanted', path: '/api/submit-status/a/b/log', init: { headers: { accept: 'text/event-stream;q=0, application/json' } }, status: 406, type: 'not-acceptable', says: /text\/plain/ },
+  {
+    name: 'wrong method',
+    path: '/api/submit',
+    status: 405,
+    type: 'method-not-allowed',
+    says: /POST, OPTIONS, not GET/,
+  },
+  {
+    name: 'wrong method on a pattern',
+    path: '/api/submit-status/a/b',
+    init: { method: 'DELETE' },
+    status: 405,
+    type: 'method-not-allowed',
+    says: /GET, HEAD, OPTIONS, not DELETE/,
+  },
+  {
+    name: 'no JSON wanted',
+    path: '/api/submit-status/a/b',
+    init: { headers: { accept: 'image/png' } },
+    status: 406,
+    type: 'not-acceptable',
+    says: /application\/json/,
+  },
+  {
+    name: 'no stream wanted',
+    path: '/api/submit-status/a/b/log',
+    init: { headers: { accept: 'text/event-stream;q=0, application/json' } },
+    status: 406,
+    type: 'not-acceptable',
+    says: /text\/plain/,
+  },
   { name: 'no such problem', path: '/problems/nope', status: 404, type: 'not-found', says: /no such kind/ },
 ];
 
@@ -101,8 +289,16 @@ for (const { name, path = '/api/submit', init, status, type, fields, says } of c
     assert.equal(problem.status, status);
     assert.equal(problem.type, `https://moorage.test/problems/${type}`);
     assert.equal(problem.request_id, answer.headers.get('x-request-id'));
-    if (fields !== undefined) assert.deepEqual(problem.errors?.map(({ field }) => field), fields);
-    if (says !== undefined) assert.match([problem.detail, ...(problem.errors ?? []).map(({ message }) => message)].join('\n'), new RegExp(says.source, 'm'));
+    if (fields !== undefined)
+      assert.deepEqual(
+        problem.errors?.map(({ field }) => field),
+        fields,
+      );
+    if (says !== undefined)
+      assert.match(
+        [problem.detail, ...(problem.errors ?? []).map(({ message }) => message)].join('\n'),
+        new RegExp(says.source, 'm'),
+      );
     // The type leads to a page about it.
     const page = await app.request(new URL(problem.type).pathname);
     assert.equal(page.status, 200);
@@ -112,7 +308,10 @@ for (const { name, path = '/api/submit', init, status, type, fields, says } of c
 test('405 carries Allow, 415 carries Accept, and OPTIONS answers with Allow', async () => {
   const { app } = sampleServer();
   assert.equal((await app.request('/api/submit', { method: 'PUT' })).headers.get('allow'), 'POST, OPTIONS');
-  assert.equal((await app.request('/api/submit', post('x', { 'content-type': 'text/plain' }))).headers.get('accept'), 'application/json');
+  assert.equal(
+    (await app.request('/api/submit', post('x', { 'content-type': 'text/plain' }))).headers.get('accept'),
+    'application/json',
+  );
   const options = await app.request('/api/submit', { method: 'OPTIONS' });
   assert.equal(options.status, 204);
   assert.equal(options.headers.get('allow'), 'POST, OPTIONS');
@@ -122,9 +321,12 @@ test('every mend says what to send', async () => {
   const { app } = sampleServer();
   const answer = await app.request('/api/submit', submit({ branch: 'main', contact: 'me' }));
   const { errors = [] } = body.parse(await answer.json());
-  assert.deepEqual(errors.map(({ mend }) => mend), [
-    'send: Source repository as owner/name or a full URL',
-    'send: Contact for launch and revenue notifications: an e-mail address or a URL',
-    'leave it out; the fields are: repo, contact, note',
-  ]);
+  assert.deepEqual(
+    errors.map(({ mend }) => mend),
+    [
+      'send: Source repository as owner/name or a full URL',
+      'send: Contact for launch and revenue notifications: an e-mail address or a URL',
+      'leave it out; the fields are: repo, contact, note',
+    ],
+  );
 });

@@ -17,11 +17,24 @@ export const hosts = { allowed: ['git.test', 'other.test', 'third.test'], insecu
 export const silent = pino({ level: 'silent' });
 
 /** A HostedApp as the API server would return it. */
-export function sampleApp(name: string, repo = `https://git.test/octo/${name}`, status?: HostedAppStatus, labels: Record<string, string> = {}): App {
+export function sampleApp(
+  name: string,
+  repo = `https://git.test/octo/${name}`,
+  status?: HostedAppStatus,
+  labels: Record<string, string> = {},
+): App {
   return {
     apiVersion: 'moorage.dev/v1alpha1',
     kind: 'HostedApp',
-    metadata: { name, namespace, uid: `uid-${name}`, resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-01T00:00:00Z', labels },
+    metadata: {
+      name,
+      namespace,
+      uid: `uid-${name}`,
+      resourceVersion: '1',
+      generation: 1,
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      labels,
+    },
     spec: spec.parse({ source: { repo } }),
     ...(status === undefined ? {} : { status }),
   };
@@ -38,7 +51,10 @@ export function sampleApps(...apps: App[]): { store: WritableStore<App>; apps: A
 export function sampleServices(changes: Partial<SubmitServices> = {}): SubmitServices {
   const registers = [new Registry()];
   return {
-    apps: sampleApps().apps, hosts, baseUrl, logStreams: 2,
+    apps: sampleApps().apps,
+    hosts,
+    baseUrl,
+    logStreams: 2,
     submit: () => Promise.reject(new Error('submitted what should have been refused')),
     openLog: () => Promise.resolve({ state: 'gone' }),
     metrics: {
@@ -50,13 +66,21 @@ export function sampleServices(changes: Partial<SubmitServices> = {}): SubmitSer
 }
 
 /** The whole application over these services. */
-export function sampleServer(services: SubmitServices = sampleServices(), more: readonly Endpoint[] = []): { app: ReturnType<typeof createApp>; registry: Registry; endpoints: Endpoint[]; ending: AbortController } {
+export function sampleServer(
+  services: SubmitServices = sampleServices(),
+  more: readonly Endpoint[] = [],
+): { app: ReturnType<typeof createApp>; registry: Registry; endpoints: Endpoint[]; ending: AbortController } {
   const registry = new Registry();
   const ending = new AbortController();
   const submitting = [...submitEndpoints(services), ...more];
   const endpoints = [...submitting, ...discoveryEndpoints(submitting, baseUrl)];
   const app = createApp({
-    endpoints, baseUrl, callers: { salt: 'salt', trustedProxies: blockList(['10.0.0.0/8']) }, log: silent, metrics: httpMetrics(registry), ending: ending.signal,
+    endpoints,
+    baseUrl,
+    callers: { salt: 'salt', trustedProxies: blockList(['10.0.0.0/8']) },
+    log: silent,
+    metrics: httpMetrics(registry),
+    ending: ending.signal,
   });
   return { app, registry, endpoints, ending };
 }

@@ -11,22 +11,36 @@ let sample: ToolSample;
 let server: PublicServer;
 before(async () => {
   sample = await sampleToolApp();
-  server = await startServer({ port: 0, host: '127.0.0.1', fetch: sample.app.fetch, log: silent, baseUrl: 'https://moorage.test' });
+  server = await startServer({
+    port: 0,
+    host: '127.0.0.1',
+    fetch: sample.app.fetch,
+    log: silent,
+    baseUrl: 'https://moorage.test',
+  });
 });
 after(async () => {
   await server.drain({ graceMs: 0, limitMs: 100, endStreams: () => undefined });
   await sample.stop();
 });
 
-const problem = z.looseObject({ type: z.string(), status: z.int(), detail: z.string(), instance: z.string(), request_id: z.string(), limit_bytes: z.int().optional() });
+const problem = z.looseObject({
+  type: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  instance: z.string(),
+  request_id: z.string(),
+  limit_bytes: z.int().optional(),
+});
 
-const send = (path: string, init?: RequestInit): Promise<Response> => fetch(`http://127.0.0.1:${server.port}${path}`, init);
+const send = (path: string, init?: RequestInit): Promise<Response> =>
+  fetch(`http://127.0.0.1:${server.port}${path}`, init);
 
 test('an address of many thousand characters is read', async () => {
   const text = 'x'.repeat(60_000);
   const answer = await send(`/t/echo?text=${text}`);
   assert.equal(answer.status, 200);
-  assert.equal((await answer.json() as { result: { echoed: string } }).result.echoed, text);
+  assert.equal(((await answer.json()) as { result: { echoed: string } }).result.echoed, text);
 });
 
 test('a longer one is refused with a problem that says to use POST', async () => {
@@ -34,7 +48,10 @@ test('a longer one is refused with a problem that says to use POST', async () =>
     const answer = await send(`/t/echo?text=${'x'.repeat(length)}`);
     assert.deepEqual([answer.status, answer.headers.get('content-type')], [431, 'application/problem+json']);
     const { type, detail, limit_bytes: limit, request_id: id } = problem.parse(await answer.json());
-    assert.deepEqual([type, limit, answer.headers.get('x-request-id')], ['https://moorage.test/problems/request-too-long', 65_536, id]);
+    assert.deepEqual(
+      [type, limit, answer.headers.get('x-request-id')],
+      ['https://moorage.test/problems/request-too-long', 65_536, id],
+    );
     assert.match(detail, /body of a POST/);
   }
   assert.equal((await send('/problems/request-too-long')).status, 200);

@@ -1,6 +1,8 @@
-// Compares three ways to one mock upstream on this machine: direct, through a LiteLLM proxy, and through POST /api/ask with the ledger on PostgreSQL.
+// Compares three ways to one mock upstream on this machine: direct, through a LiteLLM proxy, and through POST /api/ask
+// with the ledger on PostgreSQL.
 //   npm run bench:ask -- --rate 40 --seconds 10 --width 32 --delay 20 --warm 400 --paths direct,LiteLLM,ours
-// The rate must stay well below what the slowest path can do (about 60 a second for LiteLLM on 2 cores), or its queue is what is measured.
+// The rate must stay well below what the slowest path can do (about 60 a second for LiteLLM on 2 cores), or its queue
+// is what is measured.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,11 +21,20 @@ import { startPostgres } from '../integration/postgres.ts';
 
 const { values } = parseArgs({
   options: {
-    rate: { type: 'string', default: '40' }, seconds: { type: 'string', default: '10' }, width: { type: 'string', default: '32' },
-    delay: { type: 'string', default: '20' }, warm: { type: 'string', default: '400' }, paths: { type: 'string', default: 'direct,LiteLLM,ours' },
+    rate: { type: 'string', default: '40' },
+    seconds: { type: 'string', default: '10' },
+    width: { type: 'string', default: '32' },
+    delay: { type: 'string', default: '20' },
+    warm: { type: 'string', default: '400' },
+    paths: { type: 'string', default: 'direct,LiteLLM,ours' },
   },
 });
-const [rate, seconds, width, warm] = [Number(values.rate), Number(values.seconds), Number(values.width), Number(values.warm)];
+const [rate, seconds, width, warm] = [
+  Number(values.rate),
+  Number(values.seconds),
+  Number(values.width),
+  Number(values.warm),
+];
 const paths: ReadonlySet<string> = new Set(values.paths.split(','));
 
 interface Target {
@@ -43,7 +54,9 @@ const agent = new Agent({ connections: 512, pipelining: 1 });
 
 async function call(target: Target, index: number): Promise<boolean> {
   const { statusCode, body } = await request(target.url, {
-    method: 'POST', dispatcher: agent, body: JSON.stringify(target.body),
+    method: 'POST',
+    dispatcher: agent,
+    body: JSON.stringify(target.body),
     headers: { 'content-type': 'application/json', 'x-forwarded-for': `198.51.${index % 200}.1`, ...target.headers },
   });
   await body.dump();
@@ -71,22 +84,29 @@ async function asFastAsItGoes(target: Target): Promise<Measured> {
   const latencies: number[] = [];
   let [failed, index] = [0, 0];
   const start = performance.now();
-  await Promise.all(Array.from({ length: width }, async () => {
-    while (performance.now() - start < seconds * 1000) {
-      const began = performance.now();
-      if (await call(target, (index += 1)).catch(() => false)) latencies.push(performance.now() - began);
-      else failed += 1;
-    }
-  }));
+  await Promise.all(
+    Array.from({ length: width }, async () => {
+      while (performance.now() - start < seconds * 1000) {
+        const began = performance.now();
+        if (await call(target, (index += 1)).catch(() => false)) latencies.push(performance.now() - began);
+        else failed += 1;
+      }
+    }),
+  );
   return { latencies, failed, perSecond: latencies.length / ((performance.now() - start) / 1000) };
 }
 
-/** Calls that count for nothing, so that each path is measured as a process that has served for a while, with callers that it knows. @returns how many were answered */
+/**
+ * Calls that count for nothing, so that each path is measured as a process that has served for a while, with callers
+ * that it knows. @returns how many were answered
+ */
 async function warmUp(target: Target): Promise<number> {
   let [index, answered] = [0, 0];
-  await Promise.all(Array.from({ length: 8 }, async () => {
-    while (index < warm) if (await call(target, (index += 1)).catch(() => false)) answered += 1;
-  }));
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      while (index < warm) if (await call(target, (index += 1)).catch(() => false)) answered += 1;
+    }),
+  );
   return answered;
 }
 
@@ -102,33 +122,71 @@ function line(name: string, { latencies, failed, perSecond }: Measured): string 
 
 async function startUpstream(): Promise<{ url: string; process: ChildProcess }> {
   const port = await freePort();
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'mock-upstream.ts'), String(port), values.delay], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'mock-upstream.ts'), String(port), values.delay], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   await once(child.stdout, 'data');
   return { url: `http://127.0.0.1:${port}`, process: child };
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'moorage-bench-'));
 const modelsFile = join(folder, 'models.yaml');
-writeFileSync(modelsFile, JSON.stringify({ models: [{ id: 'bench', label: 'Bench', maker: 'bench', quality: 'light', tier: 'free', in_per_m: '1', out_per_m: '1', upstream: 'bench' }] }));
+writeFileSync(
+  modelsFile,
+  JSON.stringify({
+    models: [
+      {
+        id: 'bench',
+        label: 'Bench',
+        maker: 'bench',
+        quality: 'light',
+        tier: 'free',
+        in_per_m: '1',
+        out_per_m: '1',
+        upstream: 'bench',
+      },
+    ],
+  }),
+);
 const [postgres, upstream] = await Promise.all([startPostgres(), startUpstream()]);
-const liteLlm = paths.has('LiteLLM') ? await startLiteLlm([{ name: 'bench', inPerToken: '0', outPerToken: '0.000001', apiBase: upstream.url }]) : undefined;
+const liteLlm = paths.has('LiteLLM')
+  ? await startLiteLlm([{ name: 'bench', inPerToken: '0', outPerToken: '0.000001', apiBase: upstream.url }])
+  : undefined;
 const databaseUrl = await postgres.createDatabase('bench');
 const ours = await startApi({
-  databaseUrl, router: { url: upstream.url, key: 'sk-bench-12345678' },
-  environment: { MOORAGE_ROUTER_KIND: 'openrouter', MOORAGE_MODELS_FILE: modelsFile, MOORAGE_FREE_QUOTA_USD: '1000', MOORAGE_DAILY_CAP_USD: '100000' },
+  databaseUrl,
+  router: { url: upstream.url, key: 'sk-bench-12345678' },
+  environment: {
+    MOORAGE_ROUTER_KIND: 'openrouter',
+    MOORAGE_MODELS_FILE: modelsFile,
+    MOORAGE_FREE_QUOTA_USD: '1000',
+    MOORAGE_DAILY_CAP_USD: '100000',
+  },
 });
 
 const completion = { model: 'bench', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 100 };
 const all: readonly Target[] = [
   { name: 'direct', url: `${upstream.url}/chat/completions`, body: completion, headers: {} },
-  { name: 'LiteLLM', url: `${liteLlm?.url ?? ''}/chat/completions`, body: completion, headers: { authorization: `Bearer ${liteLlm?.key ?? ''}` } },
+  {
+    name: 'LiteLLM',
+    url: `${liteLlm?.url ?? ''}/chat/completions`,
+    body: completion,
+    headers: { authorization: `Bearer ${liteLlm?.key ?? ''}` },
+  },
   { name: 'ours', url: `${ours.url}/api/ask`, body: { prompt: 'Hello', max_tokens: 100 }, headers: {} },
 ];
 const targets = all.filter(({ name }) => paths.has(name));
-process.stdout.write(`${cpus().length} processors; upstream answers after ${values.delay} ms; one process each of LiteLLM and the API; the load comes from the same machine\n`);
+process.stdout.write(
+  `${cpus().length} processors; upstream answers after ${values.delay} ms; one process each of LiteLLM and the API; the load comes from the same machine\n`,
+);
 let calls = 0n;
-for (const [title, run] of [[`${rate} requests/s for ${seconds} s`, atFixedRate], [`${width} callers without a pause for ${seconds} s`, asFastAsItGoes]] as const) {
-  process.stdout.write(`\n${title}\n${'path'.padEnd(8)} ${'req/s'.padStart(8)} ${'p50 ms'.padStart(8)} ${'p95 ms'.padStart(8)} ${'p99 ms'.padStart(8)}  failed\n`);
+for (const [title, run] of [
+  [`${rate} requests/s for ${seconds} s`, atFixedRate],
+  [`${width} callers without a pause for ${seconds} s`, asFastAsItGoes],
+] as const) {
+  process.stdout.write(
+    `\n${title}\n${'path'.padEnd(8)} ${'req/s'.padStart(8)} ${'p50 ms'.padStart(8)} ${'p95 ms'.padStart(8)} ${'p99 ms'.padStart(8)}  failed\n`,
+  );
   for (const target of targets) {
     const before = await warmUp(target);
     const measured = await run(target);
@@ -139,7 +197,9 @@ for (const [title, run] of [[`${rate} requests/s for ${seconds} s`, atFixedRate]
 await ours.stop();
 const database = await openLedgerDatabase(databaseUrl);
 const booked = negate(await new Ledger(database).balance(platformAccount('openrouter')));
-process.stdout.write(`\nbooked ${formatMoney(booked)} USD for ${calls.toString()} calls: ${booked === picoDollars(calls * 20_000_000n) ? 'exact' : 'WRONG'}\n`);
+process.stdout.write(
+  `\nbooked ${formatMoney(booked)} USD for ${calls.toString()} calls: ${booked === picoDollars(calls * 20_000_000n) ? 'exact' : 'WRONG'}\n`,
+);
 await database.close();
 await liteLlm?.stop();
 upstream.process.kill();

@@ -1,4 +1,5 @@
-// `npm run bench:pipeline`: submit to live, beside a bare buildctl and a bare pod start of the same image, in one run on the running cluster.
+// `npm run bench:pipeline`: submit to live, beside a bare buildctl and a bare pod start of the same image, in one run
+// on the running cluster.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,11 +8,33 @@ import { z } from 'zod';
 import { readInstallation } from '../../cluster/submit/installation.ts';
 import { pushSnapshot } from '../../cluster/submit/push.ts';
 import { takeSnapshot } from '../../cluster/submit/snapshot.ts';
-import { appsNamespace, appUrl, baseUrl, buildsNamespace, deleteApps, eventually, get, kubectl, readApp } from '../e2e/cluster.ts';
+import {
+  appsNamespace,
+  appUrl,
+  baseUrl,
+  buildsNamespace,
+  deleteApps,
+  eventually,
+  get,
+  kubectl,
+  readApp,
+} from '../e2e/cluster.ts';
 import { rawBuildPod, rawDeployment } from './raw-pods.ts';
 
 const rounds = Number(process.argv[2] ?? 5);
-const pipelineJob = z.looseObject({ items: z.array(z.looseObject({ spec: z.looseObject({ template: z.looseObject({ spec: z.looseObject({ containers: z.array(z.looseObject({ image: z.string() })) }) }) }) })).min(1) });
+const pipelineJob = z.looseObject({
+  items: z
+    .array(
+      z.looseObject({
+        spec: z.looseObject({
+          template: z.looseObject({
+            spec: z.looseObject({ containers: z.array(z.looseObject({ image: z.string() })) }),
+          }),
+        }),
+      }),
+    )
+    .min(1),
+});
 
 interface Round {
   /** Seconds from POST /api/submit to the first 200 through the gateway. */
@@ -25,7 +48,8 @@ interface Round {
 /** Each round has content of its own, so that no layer of an earlier one helps. */
 function filesOf(round: string): Readonly<Record<string, string>> {
   return {
-    LICENSE: 'MIT License\n\nPermission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is furnished to do so, subject to the following conditions:\n\nThe above copyright notice and this permission notice shall be included in all copies or substantial portions of the Software.\n\nTHE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.\n',
+    LICENSE:
+      'MIT License\n\nPermission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is furnished to do so, subject to the following conditions:\n\nThe above copyright notice and this permission notice shall be included in all copies or substantial portions of the Software.\n\nTHE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.\n',
     Dockerfile: `FROM python:3.13-slim-trixie\nWORKDIR /site\nRUN echo ${round} > index.html && head -c 20000000 /dev/urandom > blob\nEXPOSE 8000\nCMD ["python", "-m", "http.server", "8000"]\n`,
   };
 }
@@ -50,7 +74,11 @@ async function measure(round: number): Promise<Round> {
 
 async function submitToLive(name: string, repo: string): Promise<number> {
   const started = performance.now();
-  const answer = await get(new URL('/api/submit', baseUrl), { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ repo }) });
+  const answer = await get(new URL('/api/submit', baseUrl), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ repo }),
+  });
   if (answer.status !== 200) throw new Error(answer.body);
   for (;;) {
     if ((await get(appUrl(name))).status === 200) return seconds(started);
@@ -60,17 +88,25 @@ async function submitToLive(name: string, repo: string): Promise<number> {
   }
 }
 
-/** The same build in a pod of the same image and limits, with nothing of ours around it; buildctl is timed in the pod. */
+/**
+ * The same build in a pod of the same image and limits, with nothing of ours around it; buildctl is timed in the pod.
+ */
 async function rawBuild(name: string, repo: string, commit: string): Promise<number> {
-  const jobs = pipelineJob.parse(JSON.parse(await kubectl('get', 'jobs', '-n', buildsNamespace, '-l', `moorage.dev/app=${name}`, '-o', 'json')));
+  const jobs = pipelineJob.parse(
+    JSON.parse(await kubectl('get', 'jobs', '-n', buildsNamespace, '-l', `moorage.dev/app=${name}`, '-o', 'json')),
+  );
   const image = jobs.items[0]?.spec.template.spec.containers[0]?.image ?? '';
   const pod = `${name}-raw`;
   await create(rawBuildPod({ name: pod, namespace: buildsNamespace, image, repo, commit }));
   try {
-    return await eventually('the bare build', async () => {
-      const figure = /^buildctl (\d+)$/m.exec(await kubectl('logs', pod, '-n', buildsNamespace))?.[1];
-      return figure === undefined ? undefined : Number(figure) / 1000;
-    }, 300);
+    return await eventually(
+      'the bare build',
+      async () => {
+        const figure = /^buildctl (\d+)$/m.exec(await kubectl('logs', pod, '-n', buildsNamespace))?.[1];
+        return figure === undefined ? undefined : Number(figure) / 1000;
+      },
+      300,
+    );
   } finally {
     await kubectl('delete', 'pod', pod, '-n', buildsNamespace, '--wait=false');
   }
@@ -125,7 +161,9 @@ function report(all: readonly Round[]): string {
 const done: Round[] = [];
 for (let round = 1; round <= rounds; round += 1) {
   const figures = await measure(round);
-  process.stdout.write(`round ${round}: live ${figures.live.toFixed(2)}, buildctl ${figures.build.toFixed(2)}, pod ${figures.start.toFixed(2)}\n`);
+  process.stdout.write(
+    `round ${round}: live ${figures.live.toFixed(2)}, buildctl ${figures.build.toFixed(2)}, pod ${figures.start.toFixed(2)}\n`,
+  );
   done.push(figures);
 }
 process.stdout.write(`${report(done)}\n`);

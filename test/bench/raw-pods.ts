@@ -23,7 +23,10 @@ function script({ name, repo, commit }: RawBuild): string {
   ].join('\n');
 }
 
-/** A pod that clones, starts a daemon, and prints `buildctl <milliseconds>`; the same sandbox and limits as a pipeline's. */
+/**
+ * A pod that clones, starts a daemon, and prints `buildctl <milliseconds>`; the same sandbox and limits as a
+ * pipeline's.
+ */
 export function rawBuildPod(build: RawBuild): object {
   return {
     apiVersion: 'v1',
@@ -33,16 +36,36 @@ export function rawBuildPod(build: RawBuild): object {
       restartPolicy: 'Never',
       hostUsers: false,
       automountServiceAccountToken: false,
-      containers: [{
-        name: 'build',
-        image: build.image,
-        command: ['bash', '-c', script(build)],
-        env: [{ name: 'DOCKER_CONFIG', value: '/registry' }],
-        securityContext: { runAsUser: 0, privileged: false, procMount: 'Unmasked', capabilities: { add: ['SYS_ADMIN', 'NET_ADMIN'] }, seccompProfile: { type: 'Unconfined' } },
-        resources: { requests: { cpu: '250m', memory: '512Mi' }, limits: { cpu: '2', memory: '4Gi', 'ephemeral-storage': '10Gi' } },
-        volumeMounts: [{ name: 'layers', mountPath: '/var/lib/buildkit' }, { name: 'registry', mountPath: '/registry', readOnly: true }],
-      }],
-      volumes: [{ name: 'layers', emptyDir: {} }, { name: 'registry', secret: { secretName: 'moorage-registry', items: [{ key: '.dockerconfigjson', path: 'config.json' }] } }],
+      containers: [
+        {
+          name: 'build',
+          image: build.image,
+          command: ['bash', '-c', script(build)],
+          env: [{ name: 'DOCKER_CONFIG', value: '/registry' }],
+          securityContext: {
+            runAsUser: 0,
+            privileged: false,
+            procMount: 'Unmasked',
+            capabilities: { add: ['SYS_ADMIN', 'NET_ADMIN'] },
+            seccompProfile: { type: 'Unconfined' },
+          },
+          resources: {
+            requests: { cpu: '250m', memory: '512Mi' },
+            limits: { cpu: '2', memory: '4Gi', 'ephemeral-storage': '10Gi' },
+          },
+          volumeMounts: [
+            { name: 'layers', mountPath: '/var/lib/buildkit' },
+            { name: 'registry', mountPath: '/registry', readOnly: true },
+          ],
+        },
+      ],
+      volumes: [
+        { name: 'layers', emptyDir: {} },
+        {
+          name: 'registry',
+          secret: { secretName: 'moorage-registry', items: [{ key: '.dockerconfigjson', path: 'config.json' }] },
+        },
+      ],
     },
   };
 }
@@ -62,14 +85,23 @@ export function rawDeployment(run: { name: string; namespace: string; image: str
           hostUsers: false,
           automountServiceAccountToken: false,
           terminationGracePeriodSeconds: 1,
-          containers: [{
-            name: 'app',
-            image: run.image,
-            ports: [{ containerPort: run.port }],
-            securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, seccompProfile: { type: 'RuntimeDefault' } },
-            resources: { requests: { cpu: '50m', memory: '64Mi' }, limits: { cpu: '1', memory: '512Mi', 'ephemeral-storage': '1Gi' } },
-            readinessProbe: { tcpSocket: { port: run.port }, periodSeconds: 1 },
-          }],
+          containers: [
+            {
+              name: 'app',
+              image: run.image,
+              ports: [{ containerPort: run.port }],
+              securityContext: {
+                allowPrivilegeEscalation: false,
+                capabilities: { drop: ['ALL'] },
+                seccompProfile: { type: 'RuntimeDefault' },
+              },
+              resources: {
+                requests: { cpu: '50m', memory: '64Mi' },
+                limits: { cpu: '1', memory: '512Mi', 'ephemeral-storage': '1Gi' },
+              },
+              readinessProbe: { tcpSocket: { port: run.port }, periodSeconds: 1 },
+            },
+          ],
         },
       },
     },

@@ -1,4 +1,5 @@
-// One server of the bench, in a process of its own: ours with a cheap tool, or the SDK's reference way of serving the same tool.
+// One server of the bench, in a process of its own: ours with a cheap tool, or the SDK's reference way of serving the
+// same tool.
 import { createServer } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
@@ -9,18 +10,30 @@ import { sampleToolApp } from '../api/tools/sample.ts';
 import { echo } from '../api/tools/sample-tools.ts';
 
 if (process.argv[2] === 'ours') {
-  const sample = await sampleToolApp({ tools: [echo], environment: { MOORAGE_TOOL_CALLS: '1000', MOORAGE_TOOL_CALLS_PER_CALLER: '1000' } });
+  const sample = await sampleToolApp({
+    tools: [echo],
+    environment: { MOORAGE_TOOL_CALLS: '1000', MOORAGE_TOOL_CALLS_PER_CALLER: '1000' },
+  });
   const { port } = await startServer({ port: 0, host: '127.0.0.1', fetch: sample.app.fetch, log: silent });
   process.stdout.write(`${port}\n`);
 } else {
   const handler = createMcpHandler(() => {
     const server = new McpServer({ name: 'reference', version: '1.0.0' });
-    server.registerTool('echo', { description: 'Echo', inputSchema: z.object({ text: z.string() }), outputSchema: z.object({ echoed: z.string() }) }, ({ text }) =>
-      ({ content: [{ type: 'text', text }], structuredContent: { echoed: text } }));
+    server.registerTool(
+      'echo',
+      {
+        description: 'Echo',
+        inputSchema: z.object({ text: z.string() }),
+        outputSchema: z.object({ echoed: z.string() }),
+      },
+      ({ text }) => ({ content: [{ type: 'text', text }], structuredContent: { echoed: text } }),
+    );
     return server;
   });
   const listener = getRequestListener((request) => handler.fetch(request));
-  const server = createServer((request, response) => { void listener(request, response); });
+  const server = createServer((request, response) => {
+    void listener(request, response);
+  });
   server.listen(0, '127.0.0.1', () => {
     const address = server.address();
     process.stdout.write(`${typeof address === 'object' && address !== null ? address.port : 0}\n`);

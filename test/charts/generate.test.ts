@@ -6,7 +6,10 @@ import { parse } from 'yaml';
 import { renderSchema, renderValues, schemaFile, valuesFile } from '../../charts/generate.ts';
 import { values } from '../../charts/values.ts';
 
-for (const [file, render] of [[schemaFile, renderSchema], [valuesFile, renderValues]] as const) {
+for (const [file, render] of [
+  [schemaFile, renderSchema],
+  [valuesFile, renderValues],
+] as const) {
   test(`${file.pathname.split('/').slice(-1).join('')} is what npm run generate writes`, async () => {
     assert.equal(await readFile(file, 'utf8'), render(), 'stale: run `npm run generate` and commit what it writes');
   });
@@ -27,8 +30,12 @@ test('values.yaml and the required values together are complete', async () => {
 
 test('the required values cannot be left out', async () => {
   const parsed = values.safeParse(parse(await readFile(valuesFile, 'utf8')));
-  assert.deepEqual(
-    parsed.error?.issues.map((issue) => issue.path.join('.')).sort(),
-    ['baseDomain', 'gateway.className', 'gateway.namespaceLabels', 'image', 'pipelineImage', 'registry.host'],
-  );
+  assert.deepEqual(parsed.error?.issues.map((issue) => issue.path.join('.')).sort(), [
+    'baseDomain',
+    'gateway.className',
+    'gateway.namespaceLabels',
+    'image',
+    'pipelineImage',
+    'registry.host',
+  ]);
 });

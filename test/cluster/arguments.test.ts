@@ -4,11 +4,28 @@ import assert from 'node:assert/strict';
 import { readArguments, UsageError } from '../../cluster/arguments.ts';
 
 test('commands and flags are read', () => {
-  const plain = { context: undefined, values: undefined, httpsPort: undefined, httpPort: undefined, purge: false, help: false };
+  const plain = {
+    context: undefined,
+    values: undefined,
+    httpsPort: undefined,
+    httpPort: undefined,
+    purge: false,
+    help: false,
+  };
   assert.deepEqual(readArguments(['up']), { ...plain, command: 'up' });
-  assert.deepEqual(readArguments(['up', '--https-port', '8443', '--http-port=8080']), { ...plain, command: 'up', httpsPort: 8443, httpPort: 8080 });
+  assert.deepEqual(readArguments(['up', '--https-port', '8443', '--http-port=8080']), {
+    ...plain,
+    command: 'up',
+    httpsPort: 8443,
+    httpPort: 8080,
+  });
   assert.deepEqual(readArguments(['down', '--purge']), { ...plain, command: 'down', purge: true });
-  assert.deepEqual(readArguments(['up', '--context', 'prod', '--values', 'a.yaml']), { ...plain, command: 'up', context: 'prod', values: 'a.yaml' });
+  assert.deepEqual(readArguments(['up', '--context', 'prod', '--values', 'a.yaml']), {
+    ...plain,
+    command: 'up',
+    context: 'prod',
+    values: 'a.yaml',
+  });
 });
 
 for (const [args, message] of [
@@ -23,6 +40,9 @@ for (const [args, message] of [
   [['up', '--fast'], /--fast/],
 ] as const) {
   test(`${args.join(' ') || '(nothing)'} is refused with the mend`, () => {
-    assert.throws(() => readArguments(args), (error) => error instanceof UsageError && message.test(error.message));
+    assert.throws(
+      () => readArguments(args),
+      (error) => error instanceof UsageError && message.test(error.message),
+    );
   });
 }

@@ -9,7 +9,14 @@ const quiet: Reporter = { slow: () => undefined, done: () => undefined, failed: 
 
 /** Lists in which each step needs some of those before it, shuffled. */
 const plans = fc
-  .array(fc.record({ needs: fc.array(fc.nat(20), { maxLength: 3 }), lane: fc.option(fc.constantFrom('a', 'b'), { nil: undefined }), ticks: fc.nat(4) }), { minLength: 1, maxLength: 12 })
+  .array(
+    fc.record({
+      needs: fc.array(fc.nat(20), { maxLength: 3 }),
+      lane: fc.option(fc.constantFrom('a', 'b'), { nil: undefined }),
+      ticks: fc.nat(4),
+    }),
+    { minLength: 1, maxLength: 12 },
+  )
   .chain((drafts) => {
     const steps = drafts.map(({ needs, lane, ticks }, index) => ({
       name: `s${index}`,
@@ -32,7 +39,10 @@ test('every step runs once, after all that it needs, and never beside another of
         ...(lane === undefined ? {} : { lane }),
         run: async () => {
           runs.push(name);
-          assert.deepEqual(needs.filter((need) => !finished.has(need)), []);
+          assert.deepEqual(
+            needs.filter((need) => !finished.has(need)),
+            [],
+          );
           if (lane !== undefined) {
             assert.ok(!lanes.has(lane));
             lanes.add(lane);
@@ -53,17 +63,41 @@ test('every step runs once, after all that it needs, and never beside another of
 test('after a failure nothing new starts, what runs is waited for, and the error names the step', async () => {
   const events: string[] = [];
   const steps: Step[] = [
-    { name: 'long', run: async () => { for (let count = 0; count < 5; count += 1) await tick(); events.push('long ended'); return undefined; } },
+    {
+      name: 'long',
+      run: async () => {
+        for (let count = 0; count < 5; count += 1) await tick();
+        events.push('long ended');
+        return undefined;
+      },
+    },
     { name: 'broken', run: () => Promise.reject(new Error('no disk')) },
-    { name: 'after', needs: ['long'], run: () => { events.push('after'); return Promise.resolve(undefined); } },
+    {
+      name: 'after',
+      needs: ['long'],
+      run: () => {
+        events.push('after');
+        return Promise.resolve(undefined);
+      },
+    },
   ];
-  await assert.rejects(runSteps(steps, quiet), (error) => error instanceof StepError && error.step === 'broken' && error.message === 'step "broken" failed: no disk');
+  await assert.rejects(
+    runSteps(steps, quiet),
+    (error) =>
+      error instanceof StepError && error.step === 'broken' && error.message === 'step "broken" failed: no disk',
+  );
   assert.deepEqual(events, ['long ended']);
 });
 
 test('a need that does not exist, a ring and a repeated name are refused before anything runs', () => {
   const step = (name: string, ...needs: string[]): Step => ({ name, needs, run: () => Promise.resolve(undefined) });
-  assert.throws(() => { checkSteps([step('a', 'b')]); }, /step "a" needs "b", which does not exist/);
-  assert.throws(() => { checkSteps([step('a', 'b'), step('b', 'a'), step('c')]); }, /wait for each other: a, b/);
-  assert.throws(() => { checkSteps([step('a'), step('a')]); }, /same name/);
+  assert.throws(() => {
+    checkSteps([step('a', 'b')]);
+  }, /step "a" needs "b", which does not exist/);
+  assert.throws(() => {
+    checkSteps([step('a', 'b'), step('b', 'a'), step('c')]);
+  }, /wait for each other: a, b/);
+  assert.throws(() => {
+    checkSteps([step('a'), step('a')]);
+  }, /same name/);
 });

@@ -20,25 +20,36 @@ function* fields(node: SchemaNode, path: string): Generator<[string, SchemaNode]
 }
 
 function specFields(): [string, SchemaNode][] {
-  const { spec } = definition() as { spec: { versions: { schema: { openAPIV3Schema: { properties: { spec: SchemaNode } } } }[] } };
+  const { spec } = definition() as {
+    spec: { versions: { schema: { openAPIV3Schema: { properties: { spec: SchemaNode } } } }[] };
+  };
   const [version] = spec.versions;
   assert.ok(version);
   return [...fields(version.schema.openAPIV3Schema.properties.spec, 'spec')];
 }
 
 test('every field of spec says what it means, for kubectl explain', () => {
-  const silent = specFields().filter(([path, node]) => !path.endsWith('[]') && node['description'] === undefined).map(([path]) => path);
+  const silent = specFields()
+    .filter(([path, node]) => !path.endsWith('[]') && node['description'] === undefined)
+    .map(([path]) => path);
   assert.deepEqual(silent, []);
 });
 
 test('every text and list of spec is bounded, so that the cost of the rules is', () => {
   const unbounded = specFields()
-    .filter(([, node]) => (node['type'] === 'string' && node['maxLength'] === undefined && node['enum'] === undefined) || (node['type'] === 'array' && node['maxItems'] === undefined))
+    .filter(
+      ([, node]) =>
+        (node['type'] === 'string' && node['maxLength'] === undefined && node['enum'] === undefined) ||
+        (node['type'] === 'array' && node['maxItems'] === undefined),
+    )
     .map(([path]) => path);
   assert.deepEqual(unbounded, []);
 });
 
 test('a JSON Schema keyword that would be lost is refused by name', () => {
-  assert.throws(() => toStructural({ type: 'object', properties: { port: { type: 'integer', multipleOf: 2 } } }, 'spec'), /spec\.port: JSON Schema keyword multipleOf/);
+  assert.throws(
+    () => toStructural({ type: 'object', properties: { port: { type: 'integer', multipleOf: 2 } } }, 'spec'),
+    /spec\.port: JSON Schema keyword multipleOf/,
+  );
   assert.throws(() => toStructural({ anyOf: [] }, 'spec'), /spec: JSON Schema keyword anyOf/);
 });

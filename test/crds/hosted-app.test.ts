@@ -8,8 +8,23 @@ import { refusals, structuralRefusals } from './refusals.ts';
 test('a repository alone is a complete app', () => {
   assert.deepEqual(spec.parse({ source: { repo: 'https://github.com/owner/name' } }), {
     source: { repo: 'https://github.com/owner/name', path: '.', interval: '5m' },
-    build: { strategy: 'auto', dockerfile: 'Dockerfile', args: [], env: [], resources: { cpu: '2', memory: '4Gi', disk: '10Gi' }, timeout: '20m' },
-    run: { command: [], env: [], secrets: [], resources: { cpu: '1', memory: '512Mi', disk: '1Gi' }, replicas: 1, volumes: [], startupTime: '2m' },
+    build: {
+      strategy: 'auto',
+      dockerfile: 'Dockerfile',
+      args: [],
+      env: [],
+      resources: { cpu: '2', memory: '4Gi', disk: '10Gi' },
+      timeout: '20m',
+    },
+    run: {
+      command: [],
+      env: [],
+      secrets: [],
+      resources: { cpu: '1', memory: '512Mi', disk: '1Gi' },
+      replicas: 1,
+      volumes: [],
+      startupTime: '2m',
+    },
     models: { enabled: false, dailyBudgetUsd: '1' },
     agents: { enabled: false, openapi: '/openapi.json', mcp: '/mcp' },
     listing: { category: 'other' },
@@ -33,5 +48,14 @@ for (const { what, given } of structuralRefusals) {
 }
 
 test('quantities count in cores and bytes', () => {
-  assert.deepEqual(['250m', '1.5', '2Ki', '1G', '', '1e3', '-1', '1Ei'].map(quantityValue), [0.25, 1.5, 2048, 1e9, undefined, undefined, undefined, undefined]);
+  assert.deepEqual(['250m', '1.5', '2Ki', '1G', '', '1e3', '-1', '1Ei'].map(quantityValue), [
+    0.25,
+    1.5,
+    2048,
+    1e9,
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });

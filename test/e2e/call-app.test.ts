@@ -1,8 +1,21 @@
-// A hosted app called by agents on a real node: through the API by HTTP, and its operations as tools on /mcp, each call metered.
+// A hosted app called by agents on a real node: through the API by HTTP, and its operations as tools on /mcp, each call
+// metered.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
-import { appsNamespace, appUrl, baseUrl, deleteApps, eventually, get, kubectl, readApp, submit, withFiles, type Answer } from './cluster.ts';
+import {
+  appsNamespace,
+  appUrl,
+  baseUrl,
+  deleteApps,
+  eventually,
+  get,
+  kubectl,
+  readApp,
+  submit,
+  withFiles,
+  type Answer,
+} from './cluster.ts';
 
 const name = 'e2e-callee';
 after(() => deleteApps(name));
@@ -32,7 +45,11 @@ def seen(request: Request) -> dict[str, str]:
 def fail() -> None:
     raise HTTPException(500)
 `;
-const files = { 'main.py': main, 'requirements.txt': 'fastapi==0.118.0\n', 'moorage.yaml': 'agents: {enabled: true}\nlisting: {title: Callee, description: Adds numbers}\n' };
+const files = {
+  'main.py': main,
+  'requirements.txt': 'fastapi==0.118.0\n',
+  'moorage.yaml': 'agents: {enabled: true}\nlisting: {title: Callee, description: Adds numbers}\n',
+};
 
 before(async () => {
   const ended = await withFiles(name, files, (folder) => submit(folder));
@@ -42,8 +59,19 @@ before(async () => {
 
 const api = (path: string): URL => new URL(path, baseUrl);
 const post = (path: string, body: object, headers: Record<string, string> = {}): Promise<Answer> =>
-  get(api(path), { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) });
-const told = z.looseObject({ app: z.string(), status: z.int(), body: z.unknown(), cost_usd: z.number(), cost_source: z.string(), latency_ms: z.int() });
+  get(api(path), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+const told = z.looseObject({
+  app: z.string(),
+  status: z.int(),
+  body: z.unknown(),
+  cost_usd: z.number(),
+  cost_source: z.string(),
+  latency_ms: z.int(),
+});
 
 test('the app is called through the API, and each call is metered [spec service.exposed service.metered]', async () => {
   const answer = await post(`/api/projects/${name}/call`, { path: '/add/40', query: { b: 2 } });
@@ -52,7 +80,9 @@ test('the app is called through the API, and each call is metered [spec service.
   assert.deepEqual([status, body, cost, source], [200, { sum: 42 }, 0.0001, 'tariff']);
   const plain = await get(api(`/api/projects/${name}/call/add/1?b=1`), { headers: { cookie: 'a=secret' } });
   assert.deepEqual([plain.status, plain.body, plain.headers['x-cost-usd']], [200, '{"sum":2}', '0.0001']);
-  const seen = await get(api(`/api/projects/${name}/call/seen`), { headers: { cookie: 'a=secret', 'x-real-ip': '192.0.2.1' } });
+  const seen = await get(api(`/api/projects/${name}/call/seen`), {
+    headers: { cookie: 'a=secret', 'x-real-ip': '192.0.2.1' },
+  });
   assert.doesNotMatch(seen.body, /secret|192\.0\.2/);
   assert.equal((JSON.parse(seen.body) as { host: string }).host, appUrl(name).host);
   const failed = await get(api(`/api/projects/${name}/call/fail`));
@@ -60,29 +90,50 @@ test('the app is called through the API, and each call is metered [spec service.
 });
 
 async function rpc(method: string, params: object): Promise<unknown> {
-  const answer = await post('/mcp', { jsonrpc: '2.0', id: 1, method, params }, { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-06-18' });
+  const answer = await post(
+    '/mcp',
+    { jsonrpc: '2.0', id: 1, method, params },
+    { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-06-18' },
+  );
   const data = /^data: (.*)$/m.exec(answer.body)?.[1] ?? answer.body;
   return z.looseObject({ result: z.unknown() }).parse(JSON.parse(data)).result;
 }
 
 test('its operations are tools on /mcp, since its moorage.yaml says so', async () => {
-  const listed = z.looseObject({ tools: z.array(z.looseObject({ name: z.string(), inputSchema: z.looseObject({ required: z.array(z.string()).optional() }) })) });
+  const listed = z.looseObject({
+    tools: z.array(
+      z.looseObject({ name: z.string(), inputSchema: z.looseObject({ required: z.array(z.string()).optional() }) }),
+    ),
+  });
   const tools = await eventually('the operations of the app', async () => {
     const own = listed.parse(await rpc('tools/list', {})).tools.filter((tool) => tool.name.startsWith(`${name}.`));
     return own.length === 0 ? undefined : own;
   });
-  assert.deepEqual(tools.map((tool) => tool.name), [`${name}.add`, `${name}.echo`]);
+  assert.deepEqual(
+    tools.map((tool) => tool.name),
+    [`${name}.add`, `${name}.echo`],
+  );
   assert.deepEqual(tools[0]?.inputSchema.required, ['a']);
-  const result = z.looseObject({ isError: z.boolean().optional(), structuredContent: z.looseObject({ result: z.looseObject({ status: z.int(), body: z.unknown() }), cost_usd: z.number() }) });
+  const result = z.looseObject({
+    isError: z.boolean().optional(),
+    structuredContent: z.looseObject({
+      result: z.looseObject({ status: z.int(), body: z.unknown() }),
+      cost_usd: z.number(),
+    }),
+  });
   const added = result.parse(await rpc('tools/call', { name: `${name}.add`, arguments: { a: 5, b: 6 } }));
-  assert.deepEqual([added.structuredContent.result.body, added.structuredContent.cost_usd, added.isError], [{ sum: 11 }, 0.0001, undefined]);
+  assert.deepEqual(
+    [added.structuredContent.result.body, added.structuredContent.cost_usd, added.isError],
+    [{ sum: 11 }, 0.0001, undefined],
+  );
   const refused = result.parse(await rpc('tools/call', { name: `${name}.add`, arguments: { a: 'five' } }));
   assert.deepEqual([refused.isError, refused.structuredContent.result.status], [true, 422]);
 });
 
 test('agents find it in every document', async () => {
   const documents = ['/llms.txt', '/agent-capabilities.json', '/openapi.json', '/.well-known/agent-card.json'];
-  for (const path of documents) assert.match((await get(api(path))).body, new RegExp(`/api/projects/(${name}|<slug>)/call`), path);
+  for (const path of documents)
+    assert.match((await get(api(path))).body, new RegExp(`/api/projects/(${name}|<slug>)/call`), path);
   assert.match((await get(api('/agent-capabilities.json'))).body, new RegExp(`"${name}\\.add"`));
 });
 

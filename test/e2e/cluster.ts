@@ -36,7 +36,10 @@ export interface Answer {
 }
 
 /** One request through the gateway, certificate checked against the local authority. */
-export async function get(url: URL, init: { method?: 'GET' | 'POST'; headers?: Record<string, string>; body?: string } = {}): Promise<Answer> {
+export async function get(
+  url: URL,
+  init: { method?: 'GET' | 'POST'; headers?: Record<string, string>; body?: string } = {},
+): Promise<Answer> {
   const response = await request(url, { dispatcher: agent, method: 'GET', ...init });
   return { status: response.statusCode, body: await response.body.text(), headers: response.headers };
 }
@@ -52,8 +55,15 @@ export async function readApp(name: string): Promise<HostedApp> {
 }
 
 /** Runs `npm run submit` on a folder; never throws, the exit code is part of what is tested. */
-export async function submit(folder: string, ...args: readonly string[]): Promise<{ exitCode: number | undefined; all: string }> {
-  const { exitCode, all } = await execa('sh', ['cluster/bootstrap.sh', 'submit', folder, ...args], { all: true, reject: false, timeout: 900_000 });
+export async function submit(
+  folder: string,
+  ...args: readonly string[]
+): Promise<{ exitCode: number | undefined; all: string }> {
+  const { exitCode, all } = await execa('sh', ['cluster/bootstrap.sh', 'submit', folder, ...args], {
+    all: true,
+    reject: false,
+    timeout: 900_000,
+  });
   return { exitCode, all };
 }
 
@@ -70,7 +80,11 @@ export async function withCopy<T>(fixture: string, name: string, use: (folder: s
 }
 
 /** A folder made of the files given, named like the app; gone after `use`. */
-export async function withFiles<T>(name: string, files: Readonly<Record<string, string>>, use: (folder: string) => Promise<T>): Promise<T> {
+export async function withFiles<T>(
+  name: string,
+  files: Readonly<Record<string, string>>,
+  use: (folder: string) => Promise<T>,
+): Promise<T> {
   const parent = mkdtempSync(join(tmpdir(), 'moorage-e2e-'));
   const folder = join(parent, name);
   for (const [file, text] of Object.entries({ LICENSE: readFileSync('LICENSE', 'utf8'), ...files })) {
@@ -103,7 +117,13 @@ export function crash(script: string, podUid = ''): number {
 function runs(pid: string, script: string, podUid: string): boolean {
   try {
     const groups = readFileSync(`/proc/${pid}/cgroup`, 'utf8');
-    return groups.includes('kubepods') && groups.includes(podUid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').some((word) => word.endsWith(script));
+    return (
+      groups.includes('kubepods') &&
+      groups.includes(podUid) &&
+      readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+        .split('\0')
+        .some((word) => word.endsWith(script))
+    );
   } catch {
     return false; // it ended while we looked
   }
@@ -127,5 +147,6 @@ export async function eventually<T>(what: string, probe: () => Promise<T | undef
 
 /** Deletes apps and waits until nothing of them is left. */
 export async function deleteApps(...names: readonly string[]): Promise<void> {
-  if (names.length > 0) await kubectl('delete', 'happ', ...names, '-n', appsNamespace, '--ignore-not-found', '--timeout=120s');
+  if (names.length > 0)
+    await kubectl('delete', 'happ', ...names, '-n', appsNamespace, '--ignore-not-found', '--timeout=120s');
 }

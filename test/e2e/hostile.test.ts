@@ -3,7 +3,14 @@ import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { appsNamespace, baseUrl, deleteApps, get, kubectl, readApp, submit, withFiles } from './cluster.ts';
 
-const names = ['e2e-hostile-build', 'e2e-hostile-disk', 'e2e-hostile-user', 'e2e-hostile-words', 'e2e-hostile-a', 'e2e-hostile-b'] as const;
+const names = [
+  'e2e-hostile-build',
+  'e2e-hostile-disk',
+  'e2e-hostile-user',
+  'e2e-hostile-words',
+  'e2e-hostile-a',
+  'e2e-hostile-b',
+] as const;
 const [build, disk, user, words, spoofedOne, spoofedOther] = names;
 after(() => deleteApps(...names));
 
@@ -63,13 +70,17 @@ describe('hostile authors', { concurrency: true }, () => {
   test('a build step gains nothing, floods only its own log, and its failure is told', async () => {
     const flood = "import sys\nfor i in range(2_000_000): sys.stdout.write('\\x1b]' * 10 + 'x' * 80 + '\\n')\n";
     const files = {
-      'attempts.py': attempts, 'flood.py': flood,
-      'Dockerfile': 'FROM python:3.13-slim-trixie\nCOPY . /a/\nRUN python /a/attempts.py\nRUN python /a/flood.py; printf \'\\033[2J"}\\377\\n\'; exit 3\n',
+      'attempts.py': attempts,
+      'flood.py': flood,
+      Dockerfile:
+        "FROM python:3.13-slim-trixie\nCOPY . /a/\nRUN python /a/attempts.py\nRUN python /a/flood.py; printf '\\033[2J\"}\\377\\n'; exit 3\n",
     };
     const ended = await withFiles(build, files, (folder) => submit(folder));
     assert.equal(ended.exitCode, 1, ended.all);
     assert.match(ended.all, /build\/failed/);
-    const { body } = await get(new URL(`/api/submit-status/local/${build}/log`, baseUrl), { headers: { accept: 'text/plain' } });
+    const { body } = await get(new URL(`/api/submit-status/local/${build}/log`, baseUrl), {
+      headers: { accept: 'text/plain' },
+    });
     for (const name of attempted) assert.match(body, new RegExp(` ${name} refused`), `${name} was tried and refused`);
     assert.doesNotMatch(body, / GAINED /);
     assert.ok(!body.includes('\u001b'), 'no escape reaches who reads the log');
@@ -77,7 +88,10 @@ describe('hostile authors', { concurrency: true }, () => {
   });
 
   test('an app that fills a volume of its image is stopped, and told so', async () => {
-    const files = { Dockerfile: 'FROM debian:bookworm-slim\nRUN mkdir /data\nVOLUME /data\nCMD ["sh", "-c", "fallocate -l 1200M /data/fill; sleep 600"]\n' };
+    const files = {
+      Dockerfile:
+        'FROM debian:bookworm-slim\nRUN mkdir /data\nVOLUME /data\nCMD ["sh", "-c", "fallocate -l 1200M /data/fill; sleep 600"]\n',
+    };
     const ended = await withFiles(disk, files, (folder) => submit(folder));
     await deleteApps(disk);
     assert.equal(ended.exitCode, 1, ended.all);
@@ -86,7 +100,11 @@ describe('hostile authors', { concurrency: true }, () => {
   });
 
   test('an image whose user does not exist is refused', async () => {
-    const ended = await withFiles(user, { Dockerfile: 'FROM debian:bookworm-slim\nUSER ghost\nCMD ["sleep", "600"]\n' }, (folder) => submit(folder));
+    const ended = await withFiles(
+      user,
+      { Dockerfile: 'FROM debian:bookworm-slim\nUSER ghost\nCMD ["sleep", "600"]\n' },
+      (folder) => submit(folder),
+    );
     assert.equal(ended.exitCode, 1, ended.all);
     assert.match(ended.all, /run\/no-such-user/);
     assert.match(ended.all, /USER/);
@@ -95,7 +113,11 @@ describe('hostile authors', { concurrency: true }, () => {
   test("an app's last words are its log, and no verdict", async () => {
     const image = `registry.moorage-system.svc:5000/apps/hello@sha256:${'0'.repeat(64)}`;
     const say = `printf '{"image":"${image}"}\\n\\033[2J\\033]0;owned\\007\\377\\000tail' > /dev/termination-log; exit 42`;
-    const ended = await withFiles(words, { 'Dockerfile': 'FROM debian:bookworm-slim\nCOPY say.sh /\nCMD ["sh", "/say.sh"]\n', 'say.sh': say }, (folder) => submit(folder));
+    const ended = await withFiles(
+      words,
+      { Dockerfile: 'FROM debian:bookworm-slim\nCOPY say.sh /\nCMD ["sh", "/say.sh"]\n', 'say.sh': say },
+      (folder) => submit(folder),
+    );
     assert.equal(ended.exitCode, 1, ended.all);
     const { status } = await readApp(words);
     assert.equal(status?.rejection?.rule, 'run/crashed');
@@ -107,8 +129,15 @@ describe('hostile authors', { concurrency: true }, () => {
 
 test('a contact made to take long is refused like any other', async () => {
   const body = JSON.stringify({ repo: 'local/hello', contact: `a@${'.'.repeat(60_000)}@` });
-  const answers = await Promise.all(Array.from({ length: 8 }, () => get(new URL('/api/submit', baseUrl), { method: 'POST', headers: { 'content-type': 'application/json' }, body })));
-  assert.deepEqual(answers.map(({ status }) => status), Array.from({ length: 8 }, () => 400));
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, () =>
+      get(new URL('/api/submit', baseUrl), { method: 'POST', headers: { 'content-type': 'application/json' }, body }),
+    ),
+  );
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    Array.from({ length: 8 }, () => 400),
+  );
   assert.equal((await get(new URL('/openapi.json', baseUrl))).status, 200);
 });
 
@@ -120,9 +149,18 @@ test('a caller is not another one by saying so', async () => {
 });
 
 async function submitAs(name: string, address: string): Promise<string> {
-  const headers = { 'content-type': 'application/json', 'x-forwarded-for': address, 'x-real-ip': address, 'forwarded': `for=${address}` };
+  const headers = {
+    'content-type': 'application/json',
+    'x-forwarded-for': address,
+    'x-real-ip': address,
+    forwarded: `for=${address}`,
+  };
   const repo = `http://git.moorage-git.svc.cluster.local/local/${name}`;
-  const { status, body } = await get(new URL('/api/submit', baseUrl), { method: 'POST', headers, body: JSON.stringify({ repo }) });
+  const { status, body } = await get(new URL('/api/submit', baseUrl), {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ repo }),
+  });
   assert.equal(status, 200, body);
   return kubectl('get', 'happ', name, '-n', appsNamespace, '-o', 'jsonpath={.metadata.labels.moorage\\.dev/caller}');
 }

@@ -4,23 +4,39 @@ import { test } from 'node:test';
 import { appsNamespace, kubectl } from './cluster.ts';
 
 test('kubectl wait --for=condition=Ready', async () => {
-  assert.match(await kubectl('wait', '--for=condition=Ready', 'happ/hello', '-n', appsNamespace, '--timeout=60s'), /condition met/);
+  assert.match(
+    await kubectl('wait', '--for=condition=Ready', 'happ/hello', '-n', appsNamespace, '--timeout=60s'),
+    /condition met/,
+  );
 });
 
 test('kubectl get happ shows repository, phase, URL, commit and age', async () => {
   const [header = '', row = ''] = (await kubectl('get', 'happ', 'hello', '-n', appsNamespace)).split('\n');
-  for (const column of ['NAME', 'REPO', 'PHASE', 'URL', 'COMMIT', 'AGE']) assert.ok(header.includes(column), `${column} in ${header}`);
+  for (const column of ['NAME', 'REPO', 'PHASE', 'URL', 'COMMIT', 'AGE'])
+    assert.ok(header.includes(column), `${column} in ${header}`);
   assert.match(row, /^hello\s+\S+\/local\/hello\s+Live\s+https:\/\/hello\.\S+\s+[0-9a-f]{7,40}\s+\S+$/);
 });
 
 test('kubectl describe happ lists the transitions as events', async () => {
   const text = await kubectl('describe', 'happ', 'hello', '-n', appsNamespace);
-  for (const type of ['SourceResolved', 'Reviewed', 'Built', 'Deployed', 'Routed', 'Ready']) assert.ok(text.includes(type), `${type} in conditions`);
+  for (const type of ['SourceResolved', 'Reviewed', 'Built', 'Deployed', 'Routed', 'Ready'])
+    assert.ok(text.includes(type), `${type} in conditions`);
 });
 
 test('kubectl explain teaches every field', async () => {
   const text = await kubectl('explain', 'happ.spec.run');
-  for (const field of ['port', 'command', 'env', 'secrets', 'resources', 'replicas', 'healthPath', 'volumes', 'startupTime']) assert.match(text, new RegExp(`${field}\\t`));
+  for (const field of [
+    'port',
+    'command',
+    'env',
+    'secrets',
+    'resources',
+    'replicas',
+    'healthPath',
+    'volumes',
+    'startupTime',
+  ])
+    assert.match(text, new RegExp(`${field}\\t`));
   assert.match(text, /TCP port on which the app listens/);
   assert.doesNotMatch(text, /<no description>|<empty>/);
 });

@@ -3,17 +3,35 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { z } from 'zod';
 import { demoNotice } from '../../api/models/demo-router.ts';
-import { appsNamespace, appUrl, baseUrl, deleteApps, eventually, get, kubectl, submit, withFiles, type Answer } from './cluster.ts';
+import {
+  appsNamespace,
+  appUrl,
+  baseUrl,
+  deleteApps,
+  eventually,
+  get,
+  kubectl,
+  submit,
+  withFiles,
+  type Answer,
+} from './cluster.ts';
 
 const name = 'e2e-models';
 after(() => deleteApps(name));
 
-const post = (path: string, body: object): Promise<Answer> => get(new URL(path, baseUrl), { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+const post = (path: string, body: object): Promise<Answer> =>
+  get(new URL(path, baseUrl), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
 
 test('POST /api/ask answers with what it cost, and says that the router is a demo', async () => {
   const answer = await post('/api/ask', { prompt: 'Hello', max_tokens: 60 });
   assert.equal(answer.status, 200, answer.body);
-  const told = z.looseObject({ answer: z.string(), cost_usd: z.number().positive(), cost_source: z.literal('billed') }).parse(JSON.parse(answer.body));
+  const told = z
+    .looseObject({ answer: z.string(), cost_usd: z.number().positive(), cost_source: z.literal('billed') })
+    .parse(JSON.parse(answer.body));
   assert.ok(told.answer.startsWith(demoNotice));
   assert.match(String(answer.headers['ratelimit']), /^"free-day";r=\d+;t=\d+$/);
 });
@@ -21,7 +39,9 @@ test('POST /api/ask answers with what it cost, and says that the router is a dem
 test('POST /api/compare asks three models that differ', async () => {
   const answer = await post('/api/compare', { prompt: 'Hello', max_tokens: 60 });
   assert.equal(answer.status, 200, answer.body);
-  const { results } = z.looseObject({ results: z.array(z.looseObject({ model: z.string(), cost_usd: z.number().positive() })).length(3) }).parse(JSON.parse(answer.body));
+  const { results } = z
+    .looseObject({ results: z.array(z.looseObject({ model: z.string(), cost_usd: z.number().positive() })).length(3) })
+    .parse(JSON.parse(answer.body));
   assert.equal(new Set(results.map(({ model }) => model)).size, 3);
 });
 
@@ -41,7 +61,17 @@ createServer(async (_request, response) => {
   }
 }).listen(process.env.PORT, '0.0.0.0');
 `;
-const files = { 'server.js': server, 'package.json': JSON.stringify({ name, version: '1.0.0', private: true, type: 'module', license: 'MIT', scripts: { start: 'node server.js' } }) };
+const files = {
+  'server.js': server,
+  'package.json': JSON.stringify({
+    name,
+    version: '1.0.0',
+    private: true,
+    type: 'module',
+    license: 'MIT',
+    scripts: { start: 'node server.js' },
+  }),
+};
 const seen = z.looseObject({ enabled: z.boolean(), status: z.int().optional(), body: z.unknown() });
 
 test('an app finds models when spec.models.enabled says so, and not before', async () => {
@@ -49,11 +79,30 @@ test('an app finds models when spec.models.enabled says so, and not before', asy
   assert.equal(ended.exitCode, 0, ended.all);
   assert.deepEqual(JSON.parse((await get(appUrl(name))).body), { enabled: false });
 
-  await kubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', '{"spec":{"models":{"enabled":true,"dailyBudgetUsd":"0.5"}}}');
-  const { body } = await eventually('an answer of a model inside the app', async () => {
-    const told = seen.parse(JSON.parse((await get(appUrl(name))).body));
-    return told.status === 200 ? told : undefined;
-  }, 120);
-  const completion = z.looseObject({ model: z.literal('alpha-v4-flash'), choices: z.array(z.looseObject({ message: z.looseObject({ content: z.string() }) })).length(1), usage: z.looseObject({ cost: z.number().positive() }) }).parse(body);
+  await kubectl(
+    'patch',
+    'happ',
+    name,
+    '-n',
+    appsNamespace,
+    '--type=merge',
+    '-p',
+    '{"spec":{"models":{"enabled":true,"dailyBudgetUsd":"0.5"}}}',
+  );
+  const { body } = await eventually(
+    'an answer of a model inside the app',
+    async () => {
+      const told = seen.parse(JSON.parse((await get(appUrl(name))).body));
+      return told.status === 200 ? told : undefined;
+    },
+    120,
+  );
+  const completion = z
+    .looseObject({
+      model: z.literal('alpha-v4-flash'),
+      choices: z.array(z.looseObject({ message: z.looseObject({ content: z.string() }) })).length(1),
+      usage: z.looseObject({ cost: z.number().positive() }),
+    })
+    .parse(body);
   assert.ok(completion.choices[0]?.message.content.startsWith(demoNotice));
 });

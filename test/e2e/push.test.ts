@@ -20,7 +20,12 @@ const origin = `https://${host}:${port}`;
 let folder = '';
 
 async function git(...args: string[]): Promise<Buffer> {
-  const { stdout } = await execa('git', args, { cwd: folder, encoding: 'buffer', stdin: 'ignore', env: { GIT_SSL_CAINFO: join(process.cwd(), authority), GIT_TERMINAL_PROMPT: '0' } });
+  const { stdout } = await execa('git', args, {
+    cwd: folder,
+    encoding: 'buffer',
+    stdin: 'ignore',
+    env: { GIT_SSL_CAINFO: join(process.cwd(), authority), GIT_TERMINAL_PROMPT: '0' },
+  });
   return Buffer.from(stdout);
 }
 
@@ -50,14 +55,31 @@ async function pushBody(): Promise<Buffer> {
 
 test(`${pushes} pushes of 5 MB by git over HTTP/1.1`, async () => {
   for (let index = 0; index < pushes; index += 1) {
-    await git('-c', 'http.version=HTTP/1.1', '-c', `http.curloptResolve=${host}:${port}:127.0.0.1`, '-c', 'http.proxy=', '-c', `http.extraHeader=Authorization: ${authorization}`,
-      'push', '--quiet', `${origin}${repository(index)}`, 'main');
+    await git(
+      '-c',
+      'http.version=HTTP/1.1',
+      '-c',
+      `http.curloptResolve=${host}:${port}:127.0.0.1`,
+      '-c',
+      'http.proxy=',
+      '-c',
+      `http.extraHeader=Authorization: ${authorization}`,
+      'push',
+      '--quiet',
+      `${origin}${repository(index)}`,
+      'main',
+    );
   }
 });
 
 test(`${pushes} pushes of 5 MB over HTTP/2`, async () => {
   const body = await pushBody();
-  const session = connect(origin, { ca: readFileSync(authority), lookup: (_host, _options, callback) => { callback(null, [{ address: '127.0.0.1', family: 4 }]); } });
+  const session = connect(origin, {
+    ca: readFileSync(authority),
+    lookup: (_host, _options, callback) => {
+      callback(null, [{ address: '127.0.0.1', family: 4 }]);
+    },
+  });
   try {
     for (let index = 0; index < pushes; index += 1) assert.match(await post(index), /unpack ok/);
   } finally {
@@ -66,10 +88,19 @@ test(`${pushes} pushes of 5 MB over HTTP/2`, async () => {
 
   function post(index: number): Promise<string> {
     return new Promise((resolve, reject) => {
-      const request = session.request({ ':method': 'POST', ':path': `${repository(pushes + index)}/git-receive-pack`, authorization, 'content-type': 'application/x-git-receive-pack-request' });
+      const request = session.request({
+        ':method': 'POST',
+        ':path': `${repository(pushes + index)}/git-receive-pack`,
+        authorization,
+        'content-type': 'application/x-git-receive-pack-request',
+      });
       let answer = '';
-      request.on('data', (chunk: Buffer) => { answer += chunk.toString('latin1'); });
-      request.on('end', () => { resolve(answer); });
+      request.on('data', (chunk: Buffer) => {
+        answer += chunk.toString('latin1');
+      });
+      request.on('end', () => {
+        resolve(answer);
+      });
       request.on('error', reject);
       request.end(body);
     });

@@ -26,7 +26,12 @@ const cases: readonly Case[] = [
     rule: /^secrets\/aws/,
     file: 'settings.py',
     says: /rotate|revoke/i,
-    submit: (name) => withFiles(name, { 'settings.py': `region = "eu-west-1"\naws_access_key_id = "${awsKey()}"\n`, 'index.html': '<p>hi</p>' }, (folder) => submit(folder)),
+    submit: (name) =>
+      withFiles(
+        name,
+        { 'settings.py': `region = "eu-west-1"\naws_access_key_id = "${awsKey()}"\n`, 'index.html': '<p>hi</p>' },
+        (folder) => submit(folder),
+      ),
   },
   { name: 'e2e-no-license', rule: /^licen[cs]e\//, says: /LICENSE/, submit: fixture('no-license') },
   { name: 'e2e-failing-build', rule: /^build\//, says: /requirements/i, submit: fixture('failing-build') },
@@ -49,6 +54,8 @@ for (const one of cases) {
     assert.match(`${rejection.message} ${rejection.mend}`, one.says);
     assert.ok(ended.all.includes(rejection.mend), 'the command prints the mend');
     assert.doesNotMatch(JSON.stringify(rejection) + ended.all, /AKIA[A-Z0-9]{16}/, 'the secret itself is not repeated');
-    t.diagnostic(`${rejection.rule} ${rejection.file ?? ''}${rejection.line === undefined ? '' : `:${rejection.line}`} ${rejection.message} -> ${rejection.mend}`);
+    t.diagnostic(
+      `${rejection.rule} ${rejection.file ?? ''}${rejection.line === undefined ? '' : `:${rejection.line}`} ${rejection.message} -> ${rejection.mend}`,
+    );
   });
 }

@@ -5,7 +5,19 @@ import { z } from 'zod';
 import { prepareControlPlane } from '../../cluster/node/control-plane.ts';
 import { ensureProcess, stopProcess } from '../../cluster/node/processes.ts';
 import { controlPlaneOptions, places } from '../../cluster/node/settings.ts';
-import { appUrl, buildsNamespace, crash, deleteApps, eventually, get, kubectl, readApp, submit, systemNamespace, withFiles } from './cluster.ts';
+import {
+  appUrl,
+  buildsNamespace,
+  crash,
+  deleteApps,
+  eventually,
+  get,
+  kubectl,
+  readApp,
+  submit,
+  systemNamespace,
+  withFiles,
+} from './cluster.ts';
 
 const operator = 'moorage-operator';
 const operatorScript = 'controller/main.ts';
@@ -13,14 +25,15 @@ const phases = ['Queued', 'Cloning', 'Reviewing', 'Building', 'Deploying', 'Rout
 
 /** Slow enough in its build to be interrupted there. */
 const files = (seconds: number): Record<string, string> => ({
-  Dockerfile:
-    `FROM python:3.13-slim-trixie\nRUN sleep ${seconds}\nRUN echo served > index.html\nEXPOSE 8000\nCMD ["python", "-m", "http.server", "8000"]\n`,
+  Dockerfile: `FROM python:3.13-slim-trixie\nRUN sleep ${seconds}\nRUN echo served > index.html\nEXPOSE 8000\nCMD ["python", "-m", "http.server", "8000"]\n`,
 });
 
 const jobList = z.looseObject({ items: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string() }) })) });
 
 async function jobsOf(app: string): Promise<readonly string[]> {
-  const jobs = jobList.parse(JSON.parse(await kubectl('get', 'jobs', '-n', buildsNamespace, '-l', `moorage.dev/app=${app}`, '-o', 'json')));
+  const jobs = jobList.parse(
+    JSON.parse(await kubectl('get', 'jobs', '-n', buildsNamespace, '-l', `moorage.dev/app=${app}`, '-o', 'json')),
+  );
   return jobs.items.map((job) => job.metadata.name);
 }
 
@@ -39,7 +52,9 @@ async function restartApiServer(): Promise<void> {
   await ensureProcess(places, apiServer);
 }
 
-before(() => kubectl('wait', '--for=condition=Available', `deploy/${operator}`, '-n', systemNamespace, '--timeout=120s'));
+before(() =>
+  kubectl('wait', '--for=condition=Available', `deploy/${operator}`, '-n', systemNamespace, '--timeout=120s'),
+);
 
 test('kill -9 of the operator in each phase', async (t) => {
   const app = 'e2e-killed';
@@ -49,8 +64,12 @@ test('kill -9 of the operator in each phase', async (t) => {
   await withFiles(app, files(35), async (folder) => {
     const submitted = submit(folder);
     const strike = async (): Promise<true | undefined> => {
-      const phase = await readApp(app).then((read) => read.status?.phase, () => undefined);
-      if (phase !== undefined && phase !== 'Live' && !struck.includes(phase) && crash(operatorScript) > 0) struck.push(phase);
+      const phase = await readApp(app).then(
+        (read) => read.status?.phase,
+        () => undefined,
+      );
+      if (phase !== undefined && phase !== 'Live' && !struck.includes(phase) && crash(operatorScript) > 0)
+        struck.push(phase);
       return phase === 'Live' ? true : undefined;
     };
     await eventually('live in spite of it', strike, 400);
@@ -58,7 +77,10 @@ test('kill -9 of the operator in each phase', async (t) => {
     assert.equal(ended.exitCode, 0, ended.all);
   });
   t.diagnostic(`killed while ${struck.join(', ')}`);
-  assert.ok(struck.includes('Building') && struck.length >= 3, `struck in ${struck.join(', ')} of ${phases.join(', ')}`);
+  assert.ok(
+    struck.includes('Building') && struck.length >= 3,
+    `struck in ${struck.join(', ')} of ${phases.join(', ')}`,
+  );
   await assertOnePipeline(app);
 });
 
@@ -67,7 +89,11 @@ test('the API server is killed in the middle of a build', async () => {
   after(() => deleteApps(app));
   await withFiles(app, files(8), async (folder) => {
     const submitted = submit(folder);
-    await eventually('building', async () => ((await readApp(app)).status?.phase === 'Building' ? true : undefined), 120);
+    await eventually(
+      'building',
+      async () => ((await readApp(app)).status?.phase === 'Building' ? true : undefined),
+      120,
+    );
     await restartApiServer();
     const ended = await submitted;
     assert.equal(ended.exitCode, 0, ended.all);
@@ -75,13 +101,20 @@ test('the API server is killed in the middle of a build', async () => {
   await assertOnePipeline(app);
 });
 
-const podList = z.looseObject({ items: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string(), uid: z.string() }) })) });
+const podList = z.looseObject({
+  items: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string(), uid: z.string() }) })),
+});
 
 test('of two operator replicas one leads, and when it is killed another takes over', async (t) => {
-  const holder = (): Promise<string> => kubectl('get', 'lease', operator, '-n', systemNamespace, '-o', 'jsonpath={.spec.holderIdentity}');
+  const holder = (): Promise<string> =>
+    kubectl('get', 'lease', operator, '-n', systemNamespace, '-o', 'jsonpath={.spec.holderIdentity}');
   await kubectl('wait', '--for=condition=Available', `deploy/${operator}`, '-n', systemNamespace, '--timeout=120s');
   const leader = await holder();
-  const pods = podList.parse(JSON.parse(await kubectl('get', 'pods', '-n', systemNamespace, '-l', 'app.kubernetes.io/component=operator', '-o', 'json')));
+  const pods = podList.parse(
+    JSON.parse(
+      await kubectl('get', 'pods', '-n', systemNamespace, '-l', 'app.kubernetes.io/component=operator', '-o', 'json'),
+    ),
+  );
   assert.equal(pods.items.length, 2);
   const pod = pods.items.find(({ metadata }) => leader.startsWith(metadata.name));
   assert.ok(pod !== undefined, `leader ${leader} is one of the pods`);
@@ -91,5 +124,7 @@ test('of two operator replicas one leads, and when it is killed another takes ov
     const name = await holder();
     return name === leader || name === '' ? undefined : name;
   });
-  t.diagnostic(`taken over after ${((performance.now() - started) / 1000).toFixed(1)} s by ${next.startsWith(pod.metadata.name) ? 'the restarted process' : 'the other replica'}`);
+  t.diagnostic(
+    `taken over after ${((performance.now() - started) / 1000).toFixed(1)} s by ${next.startsWith(pod.metadata.name) ? 'the restarted process' : 'the other replica'}`,
+  );
 });

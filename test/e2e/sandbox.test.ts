@@ -9,9 +9,28 @@ after(() => deleteApps(name));
 
 /** Addresses that must stay closed: API server by service and by node, kubelet, registry, metadata, another app. */
 async function closedAddresses(): Promise<readonly string[]> {
-  const node = Object.values(networkInterfaces()).flatMap((all = []) => all.filter(({ family, internal }) => family === 'IPv4' && !internal).map(({ address }) => address));
-  const hello = await kubectl('get', 'service', 'hello', '-n', appsNamespace, '-o', 'jsonpath={.spec.clusterIP}:{.spec.ports[0].port}');
-  const pod = await kubectl('get', 'pods', '-n', appsNamespace, '-l', 'moorage.dev/app=hello', '-o', 'jsonpath={.items[0].status.podIP}:{.items[0].spec.containers[0].ports[0].containerPort}');
+  const node = Object.values(networkInterfaces()).flatMap((all = []) =>
+    all.filter(({ family, internal }) => family === 'IPv4' && !internal).map(({ address }) => address),
+  );
+  const hello = await kubectl(
+    'get',
+    'service',
+    'hello',
+    '-n',
+    appsNamespace,
+    '-o',
+    'jsonpath={.spec.clusterIP}:{.spec.ports[0].port}',
+  );
+  const pod = await kubectl(
+    'get',
+    'pods',
+    '-n',
+    appsNamespace,
+    '-l',
+    'moorage.dev/app=hello',
+    '-o',
+    'jsonpath={.items[0].status.podIP}:{.items[0].spec.containers[0].ports[0].containerPort}',
+  );
   const ofNode = node.flatMap((address) => [6443, 10_250, 2379, 443, 22].map((port) => `${address}:${port}`));
   return ['10.96.0.1:443', ...ofNode, '169.254.169.254:80', hello, pod];
 }
@@ -52,21 +71,32 @@ function assertCaged(report: string, addresses: readonly string[]): void {
   assert.ok(Number(outside) >= 65_536, `root inside is uid ${String(outside)} on the node`);
   assert.ok(Number(size) <= 65_536);
   for (const address of addresses) assert.ok(report.includes(`address ${address} closed`), `${address} was tried`);
-  for (const line of ['token absent', 'registry-credentials absent', 'environment clean', 'disk refused', 'sysrq refused']) assert.ok(report.includes(line), line);
+  for (const line of [
+    'token absent',
+    'registry-credentials absent',
+    'environment clean',
+    'disk refused',
+    'sysrq refused',
+  ])
+    assert.ok(report.includes(line), line);
 }
 
 test('neither a build step nor an app gets a token, a capability on the node, or the internal network', async (t) => {
   const addresses = await closedAddresses();
   const files = {
     'probe.py': prober(addresses),
-    'app.py': "import http.server, os\nhttp.server.ThreadingHTTPServer(('', int(os.environ['PORT'])), http.server.SimpleHTTPRequestHandler).serve_forever()\n",
-    Dockerfile: 'FROM python:3.13-slim-trixie\nCOPY . /app\nWORKDIR /app\nRUN python probe.py\nEXPOSE 8080\nENV PORT=8080\nCMD ["python", "app.py"]\n',
+    'app.py':
+      "import http.server, os\nhttp.server.ThreadingHTTPServer(('', int(os.environ['PORT'])), http.server.SimpleHTTPRequestHandler).serve_forever()\n",
+    Dockerfile:
+      'FROM python:3.13-slim-trixie\nCOPY . /app\nWORKDIR /app\nRUN python probe.py\nEXPOSE 8080\nENV PORT=8080\nCMD ["python", "app.py"]\n',
   };
   const ended = await withFiles(name, files, (folder) => submit(folder));
   assert.equal(ended.exitCode, 0, ended.all);
 
   await t.test('in a RUN step of its build', async () => {
-    const log = await get(new URL(`/api/submit-status/local/${name}/log`, baseUrl), { headers: { accept: 'text/plain' } });
+    const log = await get(new URL(`/api/submit-status/local/${name}/log`, baseUrl), {
+      headers: { accept: 'text/plain' },
+    });
     assertCaged(log.body, addresses);
   });
 
@@ -76,7 +106,15 @@ test('neither a build step nor an app gets a token, a capability on the node, or
   });
 
   await t.test('and its pods say so themselves', async () => {
-    const spec = await kubectl('get', 'deploy', name, '-n', appsNamespace, '-o', 'jsonpath={.spec.template.spec.hostUsers} {.spec.template.spec.automountServiceAccountToken}');
+    const spec = await kubectl(
+      'get',
+      'deploy',
+      name,
+      '-n',
+      appsNamespace,
+      '-o',
+      'jsonpath={.spec.template.spec.hostUsers} {.spec.template.spec.automountServiceAccountToken}',
+    );
     assert.equal(spec, 'false false');
   });
 });

@@ -14,27 +14,42 @@ test('an app that only moorage.yaml makes hostable is live, as the file says; a 
     assert.equal(ended.exitCode, 0, ended.all);
     assert.equal((await get(appUrl(names.settings))).body, 'Hello from moorage.yaml');
     const { status } = await readApp(names.settings);
-    assert.ok(status?.effective?.some(({ field, from, value }) => field === 'run.port' && from === 'moorage.yaml' && value === '9123'), JSON.stringify(status?.effective));
+    assert.ok(
+      status?.effective?.some(
+        ({ field, from, value }) => field === 'run.port' && from === 'moorage.yaml' && value === '9123',
+      ),
+      JSON.stringify(status?.effective),
+    );
     edit(folder, 'moorage.yaml', (text) => text.replace('Hello from', 'Changed in'));
     const changed = await submit(folder);
     assert.equal(changed.exitCode, 0, changed.all);
-    await eventually('the changed greeting', async () => ((await get(appUrl(names.settings))).body === 'Changed in moorage.yaml' ? true : undefined));
+    await eventually('the changed greeting', async () =>
+      (await get(appUrl(names.settings))).body === 'Changed in moorage.yaml' ? true : undefined,
+    );
   });
 });
 
-test('a setting that is not the author\'s is refused with file and line', async () => {
-  await withFiles(names.refused, { 'index.html': '<p>hi</p>', 'moorage.yaml': 'run:\n  replicas: 20\n' }, async (folder) => {
-    const ended = await submit(folder);
-    assert.equal(ended.exitCode, 1, ended.all);
-    const { rule, file, line } = (await readApp(names.refused)).status?.rejection ?? {};
-    assert.deepEqual([rule, file, line], ['settings/invalid', 'moorage.yaml', 2]);
-  });
+test("a setting that is not the author's is refused with file and line", async () => {
+  await withFiles(
+    names.refused,
+    { 'index.html': '<p>hi</p>', 'moorage.yaml': 'run:\n  replicas: 20\n' },
+    async (folder) => {
+      const ended = await submit(folder);
+      assert.equal(ended.exitCode, 1, ended.all);
+      const { rule, file, line } = (await readApp(names.refused)).status?.rejection ?? {};
+      assert.deepEqual([rule, file, line], ['settings/invalid', 'moorage.yaml', 2]);
+    },
+  );
 });
 
 const answered = z.looseObject({ status: z.string(), retried: z.boolean(), retry_at: z.string().optional() });
 
 async function post(name: string): Promise<z.output<typeof answered>> {
-  const answer = await get(new URL('/api/submit', baseUrl), { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ repo: `http://git.moorage-git.svc.cluster.local/local/${name}` }) });
+  const answer = await get(new URL('/api/submit', baseUrl), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ repo: `http://git.moorage-git.svc.cluster.local/local/${name}` }),
+  });
   assert.equal(answer.status, 200, answer.body);
   return answered.parse(JSON.parse(answer.body));
 }
@@ -46,10 +61,14 @@ test('a rejected repository that is submitted again runs through a new pipeline,
   const before = (await readApp(names.again)).status?.history?.[0]?.number ?? 0;
   const again = await post(names.again);
   assert.deepEqual([again.retried, again.status], [true, 'in_pipeline']);
-  const history = await eventually('the second verdict', async () => {
-    const { status } = await readApp(names.again);
-    return status?.phase === 'Rejected' && (status.history?.[0]?.number ?? 0) > before ? status.history : undefined;
-  }, 600);
+  const history = await eventually(
+    'the second verdict',
+    async () => {
+      const { status } = await readApp(names.again);
+      return status?.phase === 'Rejected' && (status.history?.[0]?.number ?? 0) > before ? status.history : undefined;
+    },
+    600,
+  );
   assert.equal(history[0]?.number, before + 1, 'one new pipeline');
   assert.match(history[0].reason, /a rebuild was asked for/);
 });

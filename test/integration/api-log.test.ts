@@ -1,9 +1,18 @@
-// Logs through a real API server: attached to a running build, ended with it, gone with its pod; the upstream ends with the reader.
+// Logs through a real API server: attached to a running build, ended with it, gone with its pod; the upstream ends with
+// the reader.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createParser } from 'eventsource-parser';
 import { startApiServer, type ApiServer } from './api-server.ts';
-import { applyText, namespaces, prepare, startKubelet, startReplica, type Replica, type ScriptedKubelet } from './api-replica.ts';
+import {
+  applyText,
+  namespaces,
+  prepare,
+  startKubelet,
+  startReplica,
+  type Replica,
+  type ScriptedKubelet,
+} from './api-replica.ts';
 
 let server: ApiServer;
 let kubelet: ScriptedKubelet;
@@ -14,8 +23,21 @@ before(async () => {
   await prepare(server);
   kubelet = await startKubelet(server);
   await applyText(server, 'apiVersion: v1\nkind: Node\nmetadata: {name: scripted}\n');
-  const status = { status: { addresses: [{ type: 'InternalIP', address: '127.0.0.1' }], daemonEndpoints: { kubeletEndpoint: { Port: kubelet.port } } } };
-  await server.kubectl('patch', 'node', 'scripted', '--subresource=status', '--type=merge', '-p', JSON.stringify(status));
+  const status = {
+    status: {
+      addresses: [{ type: 'InternalIP', address: '127.0.0.1' }],
+      daemonEndpoints: { kubeletEndpoint: { Port: kubelet.port } },
+    },
+  };
+  await server.kubectl(
+    'patch',
+    'node',
+    'scripted',
+    '--subresource=status',
+    '--type=merge',
+    '-p',
+    JSON.stringify(status),
+  );
   api = await startReplica(server);
 });
 after(async () => {
@@ -25,7 +47,9 @@ after(async () => {
 });
 
 async function makePod(name: string): Promise<void> {
-  await applyText(server, `
+  await applyText(
+    server,
+    `
 apiVersion: v1
 kind: Pod
 metadata: {name: ${name}, namespace: ${namespaces.builds}}
@@ -33,20 +57,38 @@ spec:
   nodeName: scripted
   initContainers: [{name: clone, image: x}]
   containers: [{name: review, image: x}, {name: build, image: x}]
-`);
+`,
+  );
 }
 
 const setStatus = async (app: string, status: object): Promise<string> =>
-  server.kubectl('patch', 'hostedapp', app, '-n', namespaces.apps, '--subresource=status', '--type=merge', '-p', JSON.stringify({ status }));
+  server.kubectl(
+    'patch',
+    'hostedapp',
+    app,
+    '-n',
+    namespaces.apps,
+    '--subresource=status',
+    '--type=merge',
+    '-p',
+    JSON.stringify({ status }),
+  );
 
 const since = '2026-01-01T00:00:00Z';
 const commit = 'a'.repeat(40);
 
-interface Event { event: string; data: { status?: string; stage?: string; line?: string } }
+interface Event {
+  event: string;
+  data: { status?: string; stage?: string; line?: string };
+}
 
 async function* events(response: Response): AsyncGenerator<Event> {
   const ready: Event[] = [];
-  const parser = createParser({ onEvent: ({ event = '', data }) => { ready.push({ event, data: JSON.parse(data) as Event['data'] }); } });
+  const parser = createParser({
+    onEvent: ({ event = '', data }) => {
+      ready.push({ event, data: JSON.parse(data) as Event['data'] });
+    },
+  });
   const decoder = new TextDecoder();
   for await (const chunk of response.body ?? []) {
     parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }));
@@ -72,7 +114,9 @@ test('a running build is followed line by line to its end', async () => {
   clone.write('fetching\n');
   const seen: string[] = [];
   for await (const { event, data } of events(response)) {
-    seen.push(event === 'log' ? `${data.stage ?? ''}: ${data.line ?? ''}` : `${event} ${data.stage ?? data.status ?? ''}`);
+    seen.push(
+      event === 'log' ? `${data.stage ?? ''}: ${data.line ?? ''}` : `${event} ${data.stage ?? data.status ?? ''}`,
+    );
     if (data.line === 'fetching') {
       kubelet.ended.set('chat-1/review', 'reviewed\n');
       clone.end('fetched\n');
@@ -82,7 +126,16 @@ test('a running build is followed line by line to its end', async () => {
       await setStatus('chat', { phase: 'Live', url: 'https://chat.test', served: { image: 'i', commit, since } });
     }
   }
-  assert.deepEqual(seen, ['stage pending', 'stage cloning', 'clone: fetching', 'clone: fetched', 'review: reviewed', 'build: built', 'stage live', 'end live']);
+  assert.deepEqual(seen, [
+    'stage pending',
+    'stage cloning',
+    'clone: fetching',
+    'clone: fetched',
+    'review: reviewed',
+    'build: built',
+    'stage live',
+    'end live',
+  ]);
 });
 
 test('a reader who leaves ends the log request at the kubelet', async () => {
@@ -92,7 +145,9 @@ test('a reader who leaves ends the log request at the kubelet', async () => {
   const leaving = new AbortController();
   await fetch(`${api.url}/api/submit-status/octo/leave/log`, { signal: leaving.signal });
   const upstream = await opened('leave-1/clone');
-  const closed = new Promise((resolve) => { upstream.on('close', resolve); });
+  const closed = new Promise((resolve) => {
+    upstream.on('close', resolve);
+  });
   leaving.abort();
   await closed;
   assert.equal(kubelet.open.has('leave-1/clone'), false);
@@ -100,9 +155,24 @@ test('a reader who leaves ends the log request at the kubelet', async () => {
 
 test('the log of a pod that is gone is said to be gone', async () => {
   await api.submit('octo/gone');
-  await setStatus('gone', { phase: 'Rejected', since, pipeline: { job: 'gone-1', pod: 'gone-1' }, rejection: { rule: 'build/failed', message: 'It failed', mend: 'Mend it' } });
+  await setStatus('gone', {
+    phase: 'Rejected',
+    since,
+    pipeline: { job: 'gone-1', pod: 'gone-1' },
+    rejection: { rule: 'build/failed', message: 'It failed', mend: 'Mend it' },
+  });
   // The status reaches the cache by the watch.
-  for (;;) if ((await (await fetch(`${api.url}/api/submit-status/octo/gone`)).json() as { status: string }).status === 'rejected') break;
-  const text = await (await fetch(`${api.url}/api/submit-status/octo/gone/log`, { headers: { accept: 'text/plain' } })).text();
-  assert.equal(text, '# It failed. Mend it.\n# The log of this build is not kept any more: its pod was removed.\n# rejected\n');
+  for (;;)
+    if (
+      ((await (await fetch(`${api.url}/api/submit-status/octo/gone`)).json()) as { status: string }).status ===
+      'rejected'
+    )
+      break;
+  const text = await (
+    await fetch(`${api.url}/api/submit-status/octo/gone/log`, { headers: { accept: 'text/plain' } })
+  ).text();
+  assert.equal(
+    text,
+    '# It failed. Mend it.\n# The log of this build is not kept any more: its pod was removed.\n# rejected\n',
+  );
 });

@@ -1,4 +1,5 @@
-// The API as a process, and `npm run submit` against it: push, submit, follow, verdict; and an end that fails no request.
+// The API as a process, and `npm run submit` against it: push, submit, follow, verdict; and an end that fails no
+// request.
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -27,7 +28,15 @@ before(async () => {
   await writeFile(join(folder, 'git-password'), 'secret\n');
   const port = await freePort();
   gitUrl = `http://127.0.0.1:${port}`;
-  const gitServer = execa('node', ['cluster/git-server/server.ts'], { cwd: root, reject: false, env: { PORT: String(port), REPOSITORIES: join(folder, 'repositories'), PASSWORD_FILE: join(folder, 'git-password') } });
+  const gitServer = execa('node', ['cluster/git-server/server.ts'], {
+    cwd: root,
+    reject: false,
+    env: {
+      PORT: String(port),
+      REPOSITORIES: join(folder, 'repositories'),
+      PASSWORD_FILE: join(folder, 'git-password'),
+    },
+  });
   stopGitServer = async () => {
     gitServer.kill();
     await gitServer;
@@ -42,23 +51,48 @@ after(async () => {
 
 async function freePort(): Promise<number> {
   const probe = createServer();
-  await new Promise<void>((resolve) => { probe.listen(0, '127.0.0.1', resolve); });
+  await new Promise<void>((resolve) => {
+    probe.listen(0, '127.0.0.1', resolve);
+  });
   const address = probe.address();
-  await new Promise((resolve) => { probe.close(resolve); });
+  await new Promise((resolve) => {
+    probe.close(resolve);
+  });
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 async function answering(url: string): Promise<void> {
-  while (!await fetch(url).then(({ ok }) => ok, () => false)) await new Promise((resolve) => setTimeout(resolve, 50));
+  while (
+    !(await fetch(url).then(
+      ({ ok }) => ok,
+      () => false,
+    ))
+  )
+    await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
 const since = '2026-01-01T00:00:00Z';
 const setStatus = async (app: string, status: object): Promise<string> =>
-  server.kubectl('patch', 'hostedapp', app, '-n', namespaces.apps, '--subresource=status', '--type=merge', '-p', JSON.stringify({ status }));
-const head = async (name: string): Promise<string> => (await execa('git', ['ls-remote', `${gitUrl}/local/${name}.git`, 'refs/heads/main'])).stdout.split('\t')[0] ?? '';
+  server.kubectl(
+    'patch',
+    'hostedapp',
+    app,
+    '-n',
+    namespaces.apps,
+    '--subresource=status',
+    '--type=merge',
+    '-p',
+    JSON.stringify({ status }),
+  );
+const head = async (name: string): Promise<string> =>
+  (await execa('git', ['ls-remote', `${gitUrl}/local/${name}.git`, 'refs/heads/main'])).stdout.split('\t')[0] ?? '';
 
 /** Runs the command; `act` plays the operator once a line matches. */
-async function run(installation: Installation, what: string, act: Record<string, () => Promise<unknown>>): Promise<{ code: number; lines: string[] }> {
+async function run(
+  installation: Installation,
+  what: string,
+  act: Record<string, () => Promise<unknown>>,
+): Promise<{ code: number; lines: string[] }> {
   const api = createApiClient(installation);
   const lines: string[] = [];
   const acting: Promise<unknown>[] = [];
@@ -85,7 +119,13 @@ test('a folder: live, live again after a change, unchanged, then rejected', asyn
     await writeFile(join(app, 'index.html'), 'one');
     const goLive = async (): Promise<void> => {
       const commit = await head('my-app');
-      await setStatus('my-app', { phase: 'Live', url: 'https://my-app.test', source: { commit }, served: { image: 'i', commit, since }, rejection: null });
+      await setStatus('my-app', {
+        phase: 'Live',
+        url: 'https://my-app.test',
+        source: { commit },
+        served: { image: 'i', commit, since },
+        rejection: null,
+      });
     };
     const first = await run(to, app, { 'submitted: my-app': goLive });
     assert.equal(first.code, 0);
@@ -97,12 +137,24 @@ test('a folder: live, live again after a change, unchanged, then rejected', asyn
     assert.equal(second.code, 0);
     await writeFile(join(app, 'key'), 'AKIA');
     const third = await run(to, app, {
-      'submitted before': async () => setStatus('my-app', { phase: 'Rejected', source: { commit: await head('my-app') }, rejection: { rule: 'secrets/aws', file: 'key', line: 1, message: 'A key', mend: 'Take it out' } }),
+      'submitted before': async () =>
+        setStatus('my-app', {
+          phase: 'Rejected',
+          source: { commit: await head('my-app') },
+          rejection: { rule: 'secrets/aws', file: 'key', line: 1, message: 'A key', mend: 'Take it out' },
+        }),
     });
     assert.equal(third.code, 1);
-    assert.deepEqual(third.lines.slice(-5).map((line) => line.replace(/^ *[\d.]+ s/, 'T')), [
-      'T  rejected; the last good commit goes on serving', '  rule   secrets/aws', '  at     key:1', '  why    A key', '  mend   Take it out',
-    ]);
+    assert.deepEqual(
+      third.lines.slice(-5).map((line) => line.replace(/^ *[\d.]+ s/, 'T')),
+      [
+        'T  rejected; the last good commit goes on serving',
+        '  rule   secrets/aws',
+        '  at     key:1',
+        '  why    A key',
+        '  mend   Take it out',
+      ],
+    );
   } finally {
     await api.stop();
   }
@@ -110,7 +162,14 @@ test('a folder: live, live again after a change, unchanged, then rejected', asyn
 
 test('faults are told with what to do', async () => {
   const refused = async (what: string, installation: Partial<Installation>, says: RegExp): Promise<void> => {
-    const to = { baseUrl: 'http://127.0.0.1:1', gitUrl, internalGitUrl: gitUrl, authority: undefined, gitPassword: 'secret', ...installation };
+    const to = {
+      baseUrl: 'http://127.0.0.1:1',
+      gitUrl,
+      internalGitUrl: gitUrl,
+      authority: undefined,
+      gitPassword: 'secret',
+      ...installation,
+    };
     await assert.rejects(run(to, what, {}), (error) => error instanceof Fault && says.test(error.message));
   };
   await refused('./nowhere', {}, /no folder \.\/nowhere/);
@@ -118,15 +177,23 @@ test('faults are told with what to do', async () => {
   await refused('octo/chat', {}, /does not answer.*npm run up/);
   await refused(join(root, 'lib'), { gitPassword: 'wrong' }, /push to .* failed/);
   await refused(join(root, 'lib'), { gitPassword: undefined }, /no git server/);
-  await assert.rejects(readInstallation(join(folder, 'none')), (error) => error instanceof Fault && error.message.includes('npm run up'));
+  await assert.rejects(
+    readInstallation(join(folder, 'none')),
+    (error) => error instanceof Fault && error.message.includes('npm run up'),
+  );
   const api = await startReplica(server);
   await refused('octo/chat/extra', { baseUrl: api.url }, /repo: .*; write it as owner\/name/);
   await api.stop();
 });
 
 test('the command: usage and exit code 2', async () => {
-  const command = async (...args: string[]): Promise<{ exitCode: number | undefined; stderr: string; stdout: string }> => {
-    const { exitCode, stderr, stdout } = await execa('node', ['cluster/submit/main.ts', ...args], { cwd: root, reject: false });
+  const command = async (
+    ...args: string[]
+  ): Promise<{ exitCode: number | undefined; stderr: string; stdout: string }> => {
+    const { exitCode, stderr, stdout } = await execa('node', ['cluster/submit/main.ts', ...args], {
+      cwd: root,
+      reject: false,
+    });
     return { exitCode, stderr, stdout };
   };
   const none = await command();
@@ -140,25 +207,50 @@ test('the command: usage and exit code 2', async () => {
 test('the process: ready, serving, and on SIGTERM unready first while it goes on serving', async () => {
   const [port, internal, models] = [await freePort(), await freePort(), await freePort()];
   const env = {
-    KUBECONFIG: server.kubeconfig, MOORAGE_BASE_DOMAIN: 'moorage.test', MOORAGE_GIT_ALLOWED_HOSTS: 'git.test', MOORAGE_CALLER_SALT: 'x'.repeat(64),
-    MOORAGE_PORT: String(port), MOORAGE_INTERNAL_PORT: String(internal), MOORAGE_APPS_PORT: String(models), MOORAGE_DRAIN_SECONDS: '2',
+    KUBECONFIG: server.kubeconfig,
+    MOORAGE_BASE_DOMAIN: 'moorage.test',
+    MOORAGE_GIT_ALLOWED_HOSTS: 'git.test',
+    MOORAGE_CALLER_SALT: 'x'.repeat(64),
+    MOORAGE_PORT: String(port),
+    MOORAGE_INTERNAL_PORT: String(internal),
+    MOORAGE_APPS_PORT: String(models),
+    MOORAGE_DRAIN_SECONDS: '2',
   };
   const api = execa('node', ['api/main.ts'], { cwd: root, reject: false, env });
   try {
     await answering(`http://127.0.0.1:${internal}/readyz`);
     await answering(`http://127.0.0.1:${port}/`);
     assert.equal((await fetch(`http://127.0.0.1:${internal}/healthz`)).status, 200);
-    assert.match(await (await fetch(`http://127.0.0.1:${internal}/metrics`)).text(), /moorage_http_request_duration_seconds_count\{method="GET",route="\/",status="200"\}/);
+    assert.match(
+      await (await fetch(`http://127.0.0.1:${internal}/metrics`)).text(),
+      /moorage_http_request_duration_seconds_count\{method="GET",route="\/",status="200"\}/,
+    );
     assert.equal((await fetch(`http://127.0.0.1:${port}/metrics`)).status, 404);
     // Without a router and a database all else serves; the port of apps has nothing but /v1.
-    const asked = await fetch(`http://127.0.0.1:${port}/api/ask`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"prompt": "Hello"}' });
+    const asked = await fetch(`http://127.0.0.1:${port}/api/ask`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"prompt": "Hello"}',
+    });
     assert.deepEqual([asked.status, (await asked.text()).includes('MOORAGE_ROUTER_URL')], [503, true]);
-    assert.deepEqual(await Promise.all(['/v1/models', '/api/models', '/'].map(async (path) => (await fetch(`http://127.0.0.1:${models}${path}`)).status)), [503, 404, 404]);
-    const submitted = await fetch(`http://127.0.0.1:${port}/api/submit`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"repo": "octo/process"}' });
+    assert.deepEqual(
+      await Promise.all(
+        ['/v1/models', '/api/models', '/'].map(
+          async (path) => (await fetch(`http://127.0.0.1:${models}${path}`)).status,
+        ),
+      ),
+      [503, 404, 404],
+    );
+    const submitted = await fetch(`http://127.0.0.1:${port}/api/submit`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"repo": "octo/process"}',
+    });
     assert.equal(submitted.status, 200);
     const stream = await fetch(`http://127.0.0.1:${port}/api/submit-status/octo/process/log`);
     api.kill('SIGTERM');
-    while ((await fetch(`http://127.0.0.1:${internal}/readyz`)).status === 200) await new Promise((resolve) => setTimeout(resolve, 10));
+    while ((await fetch(`http://127.0.0.1:${internal}/readyz`)).status === 200)
+      await new Promise((resolve) => setTimeout(resolve, 10));
     const late = await fetch(`http://127.0.0.1:${port}/`);
     assert.deepEqual([late.status, late.headers.get('connection')], [200, 'close']);
     assert.doesNotMatch(await stream.text(), /event: end/);

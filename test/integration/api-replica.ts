@@ -34,19 +34,26 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: api, namespace: ${namespaces.builds}}
 rules: [{apiGroups: [""], resources: [pods/log], verbs: [get]}]
-${Object.values(namespaces).map((namespace) => `---
+${Object.values(namespaces)
+  .map(
+    (namespace) => `---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: api, namespace: ${namespace}}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: api}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "${user}"}]`).join('\n')}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "${user}"}]`,
+  )
+  .join('\n')}
 `;
 
 /** Applies manifests given as text. */
 export async function applyText(server: ApiServer, text: string): Promise<void> {
   const { run } = await import('../../cluster/shell.ts');
   const { binariesOf } = await import('../../cluster/binaries/build.ts');
-  await run(join(binariesOf('kubernetes'), 'kubectl'), ['apply', '--server-side', '-f', '-'], { env: { KUBECONFIG: server.kubeconfig }, input: text });
+  await run(join(binariesOf('kubernetes'), 'kubectl'), ['apply', '--server-side', '-f', '-'], {
+    env: { KUBECONFIG: server.kubeconfig },
+    input: text,
+  });
 }
 
 /** Makes the CRD, the namespaces and the API's rights. */
@@ -66,7 +73,9 @@ async function limitedConnection(server: ApiServer): Promise<Connection> {
       const { headers, agent } = await admin.credentials();
       return { headers: { ...headers, 'impersonate-user': user }, agent };
     },
-    close() { admin.close(); },
+    close() {
+      admin.close();
+    },
   };
 }
 
@@ -87,39 +96,84 @@ export interface Replica {
 
 /** Starts a replica. Its limits are wide unless given. */
 export async function startReplica(server: ApiServer, options: ReplicaOptions = {}): Promise<Replica> {
-  const { perCallerAndDay = 10_000, apps: most = 10_000, pollMs = 60_000, allowed = ['git.test'], insecure = [] } = options;
+  const {
+    perCallerAndDay = 10_000,
+    apps: most = 10_000,
+    pollMs = 60_000,
+    allowed = ['git.test'],
+    insecure = [],
+  } = options;
   const ending = new AbortController();
   const connection = await limitedConnection(server);
   const client = createClient(connection);
-  const reflector = createReflector({ client, resource: hostedApps, namespace: namespaces.apps, indexers: appIndexers, backoffMs: [20, 200] });
+  const reflector = createReflector({
+    client,
+    resource: hostedApps,
+    namespace: namespaces.apps,
+    indexers: appIndexers,
+    backoffMs: [20, 200],
+  });
   const reflecting = reflector.run(ending.signal);
   await reflector.store.whenSynced();
   const apps = appIndex(reflector.store, namespaces.apps);
   const hosts = { allowed, insecure };
-  const submit = createSubmitter({ client, apps, namespace: namespaces.apps, pollMs, limits: { perCallerAndDay, apps: most } });
+  const submit = createSubmitter({
+    client,
+    apps,
+    namespace: namespaces.apps,
+    pollMs,
+    limits: { perCallerAndDay, apps: most },
+  });
   const registers = [new Registry()];
   const port = Promise.withResolvers<number>();
   const make = (baseUrl: string): ReturnType<typeof createApp> => {
     const endpoints = submitEndpoints({
-      apps, hosts, baseUrl, submit, openLog: podLogs(connection, namespaces.builds), logStreams: 100, logRetryMs: 20,
-      metrics: { submissions: new Counter({ name: 'submissions', help: '.', labelNames: ['result'], registers }), streams: new Gauge({ name: 'streams', help: '.', registers }) },
+      apps,
+      hosts,
+      baseUrl,
+      submit,
+      openLog: podLogs(connection, namespaces.builds),
+      logStreams: 100,
+      logRetryMs: 20,
+      metrics: {
+        submissions: new Counter({ name: 'submissions', help: '.', labelNames: ['result'], registers }),
+        streams: new Gauge({ name: 'streams', help: '.', registers }),
+      },
     });
     return createApp({
-      endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl)], baseUrl,
-      callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) }, log: silent, metrics: httpMetrics(new Registry()), ending: ending.signal,
+      endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl)],
+      baseUrl,
+      callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
+      log: silent,
+      metrics: httpMetrics(new Registry()),
+      ending: ending.signal,
     });
   };
   const app = port.promise.then((number) => make(`http://127.0.0.1:${number}`));
-  const listening = await startServer({ port: 0, host: '127.0.0.1', log: silent, fetch: async (request, env) => (await app).fetch(request, env) });
+  const listening = await startServer({
+    port: 0,
+    host: '127.0.0.1',
+    log: silent,
+    fetch: async (request, env) => (await app).fetch(request, env),
+  });
   port.resolve(listening.port);
   const url = `http://127.0.0.1:${listening.port}`;
   return {
     url,
-    submit: (repo, address = '203.0.113.1') => fetch(`${url}/api/submit`, {
-      method: 'POST', headers: { 'content-type': 'application/json', 'x-forwarded-for': address }, body: JSON.stringify({ repo }),
-    }),
+    submit: (repo, address = '203.0.113.1') =>
+      fetch(`${url}/api/submit`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': address },
+        body: JSON.stringify({ repo }),
+      }),
     async stop() {
-      await listening.drain({ graceMs: 0, limitMs: 1_000, endStreams: () => { ending.abort(); } });
+      await listening.drain({
+        graceMs: 0,
+        limitMs: 1_000,
+        endStreams: () => {
+          ending.abort();
+        },
+      });
       await reflecting;
       client.close();
     },
@@ -140,33 +194,49 @@ export interface ScriptedKubelet {
 export async function startKubelet(server: ApiServer): Promise<ScriptedKubelet> {
   const folder = join(dirname(server.kubeconfig), 'certificates');
   const authority = { certificate: join(folder, 'ca.crt'), key: join(folder, 'ca.key') };
-  const pair = await ensureCertificate(folder, authority, { name: 'scripted-kubelet', commonName: 'kubelet', addresses: ['127.0.0.1'], usage: ['serverAuth'] });
+  const pair = await ensureCertificate(folder, authority, {
+    name: 'scripted-kubelet',
+    commonName: 'kubelet',
+    addresses: ['127.0.0.1'],
+    usage: ['serverAuth'],
+  });
   const open = new Map<string, ServerResponse>();
   const ended = new Map<string, string>();
-  const kubelet = createTlsServer({ cert: readFileSync(pair.certificate), key: readFileSync(pair.key) }, (request, response) => {
-    const [, pod = '', container = ''] = /^\/containerLogs\/[^/]+\/([^/]+)\/([^/?]+)/.exec(request.url ?? '') ?? [];
-    const key = `${pod}/${container}`;
-    const text = ended.get(key);
-    if (text !== undefined) {
-      response.end(text);
-      return;
-    }
-    if (!container.startsWith('clone')) {
-      response.writeHead(400).end(`container "${container}" in pod "${pod}" is waiting to start: PodInitializing`);
-      return;
-    }
-    open.set(key, response);
-    response.on('close', () => { open.delete(key); });
-    response.flushHeaders();
+  const kubelet = createTlsServer(
+    { cert: readFileSync(pair.certificate), key: readFileSync(pair.key) },
+    (request, response) => {
+      const [, pod = '', container = ''] = /^\/containerLogs\/[^/]+\/([^/]+)\/([^/?]+)/.exec(request.url ?? '') ?? [];
+      const key = `${pod}/${container}`;
+      const text = ended.get(key);
+      if (text !== undefined) {
+        response.end(text);
+        return;
+      }
+      if (!container.startsWith('clone')) {
+        response.writeHead(400).end(`container "${container}" in pod "${pod}" is waiting to start: PodInitializing`);
+        return;
+      }
+      open.set(key, response);
+      response.on('close', () => {
+        open.delete(key);
+      });
+      response.flushHeaders();
+    },
+  );
+  await new Promise<void>((resolve) => {
+    kubelet.listen(0, '127.0.0.1', resolve);
   });
-  await new Promise<void>((resolve) => { kubelet.listen(0, '127.0.0.1', resolve); });
   const address = kubelet.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   return {
-    port, open, ended,
+    port,
+    open,
+    ended,
     async stop() {
       kubelet.closeAllConnections();
-      await new Promise((resolve) => { kubelet.close(resolve); });
+      await new Promise((resolve) => {
+        kubelet.close(resolve);
+      });
     },
   };
 }

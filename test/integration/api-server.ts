@@ -44,16 +44,32 @@ function boundToThisProcess(spec: ProcessSpec): ProcessSpec {
   return { ...spec, command: 'setpriv', args: ['--pdeathsig', 'KILL', spec.command, ...spec.args] };
 }
 
-/** Starts etcd and kube-apiserver (compiled into the cache if need be) on free ports. There are no controllers and no node: nothing deletes what an object owned. */
+/**
+ * Starts etcd and kube-apiserver (compiled into the cache if need be) on free ports. There are no controllers and no
+ * node: nothing deletes what an object owned.
+ */
 export async function startApiServer(): Promise<ApiServer> {
   await buildPart('kubernetes');
   const folder = await mkdtemp(join(tmpdir(), 'moorage-api-server-'));
   const places = { run: join(folder, 'run'), logs: join(folder, 'log') };
   const [apiPort = 0, etcdPort = 0, etcdPeerPort = 0] = await freePorts(3);
   const plane = await prepareControlPlane({
-    ...{ binaries: binariesOf('kubernetes'), folder, address: '127.0.0.1', apiPort, etcdPort, etcdPeerPort, serviceCidr: '10.97.0.0/16' },
-    // No controller makes the default accounts here, and the endpoint of the kubernetes service may not be a loopback address.
-    apiServerArgs: ['--disable-admission-plugins=ServiceAccount', '--endpoint-reconciler-type=none', '--etcd-compaction-interval=30s'],
+    ...{
+      binaries: binariesOf('kubernetes'),
+      folder,
+      address: '127.0.0.1',
+      apiPort,
+      etcdPort,
+      etcdPeerPort,
+      serviceCidr: '10.97.0.0/16',
+    },
+    // No controller makes the default accounts here, and the endpoint of the kubernetes service may not be a loopback
+    // address.
+    apiServerArgs: [
+      '--disable-admission-plugins=ServiceAccount',
+      '--endpoint-reconciler-type=none',
+      '--etcd-compaction-interval=30s',
+    ],
   });
   const [etcd, apiServer] = [plane.etcd, plane.apiServer].map(boundToThisProcess);
   const stop = async (): Promise<void> => {
@@ -68,8 +84,15 @@ export async function startApiServer(): Promise<ApiServer> {
     await start(etcd);
     await start(apiServer);
     const kubeconfig = join(folder, 'kubeconfig');
-    await writeKubeconfig(kubeconfig, { server: plane.server, authority: plane.authority.certificate, ...plane.admin, context: 'test', namespace: 'default' });
-    const kubectl = (...args: string[]): Promise<string> => run(join(binariesOf('kubernetes'), 'kubectl'), args, { env: { KUBECONFIG: kubeconfig } });
+    await writeKubeconfig(kubeconfig, {
+      server: plane.server,
+      authority: plane.authority.certificate,
+      ...plane.admin,
+      context: 'test',
+      namespace: 'default',
+    });
+    const kubectl = (...args: string[]): Promise<string> =>
+      run(join(binariesOf('kubernetes'), 'kubectl'), args, { env: { KUBECONFIG: kubeconfig } });
     const restart = async (): Promise<void> => {
       await stopProcess(places, 'kube-apiserver', 0);
       await start(apiServer);
@@ -91,8 +114,15 @@ export async function withApiServer<T>(body: (server: ApiServer) => Promise<T>):
   }
 }
 
-/** Waits until the API server serves these CRDs. A CRD that was just made has no conditions yet, on which `kubectl wait` gives up at once. */
+/**
+ * Waits until the API server serves these CRDs. A CRD that was just made has no conditions yet, on which `kubectl wait`
+ * gives up at once.
+ */
 export async function established(server: Pick<ApiServer, 'kubectl'>, ...crds: readonly string[]): Promise<void> {
   const names = crds.map((crd) => `crd/${crd}`);
-  await waitFor(`${crds.join(' and ')} being served`, () => server.kubectl('wait', '--for=condition=Established', ...names, '--timeout=10s'), { seconds: 60 });
+  await waitFor(
+    `${crds.join(' and ')} being served`,
+    () => server.kubectl('wait', '--for=condition=Established', ...names, '--timeout=10s'),
+    { seconds: 60 },
+  );
 }

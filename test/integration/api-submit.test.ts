@@ -1,4 +1,5 @@
-// Submitting against a real API server: one app a repository however many ask at once, limits that hold, rights that suffice.
+// Submitting against a real API server: one app a repository however many ask at once, limits that hold, rights that
+// suffice.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { z } from 'zod';
@@ -16,7 +17,10 @@ after(() => server.stop());
 
 beforeEach(async (t) => {
   await server.kubectl('delete', 'hostedapps', '--all', '-n', namespaces.apps, '--timeout=30s');
-  if ('after' in t) t.after(async () => { await Promise.all(replicas.splice(0).map((replica) => replica.stop())); });
+  if ('after' in t)
+    t.after(async () => {
+      await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
+    });
 });
 
 async function replica(options?: ReplicaOptions): Promise<Replica> {
@@ -25,14 +29,39 @@ async function replica(options?: ReplicaOptions): Promise<Replica> {
   return started;
 }
 
-const answer = z.looseObject({ slug: z.string().optional(), created: z.boolean().optional(), polled: z.boolean().optional(), retried: z.boolean().optional(), retry_at: z.string().optional(), message: z.string().optional(), status: z.union([z.string(), z.number()]), detail: z.string().optional(), type: z.string().optional() });
+const answer = z.looseObject({
+  slug: z.string().optional(),
+  created: z.boolean().optional(),
+  polled: z.boolean().optional(),
+  retried: z.boolean().optional(),
+  retry_at: z.string().optional(),
+  message: z.string().optional(),
+  status: z.union([z.string(), z.number()]),
+  detail: z.string().optional(),
+  type: z.string().optional(),
+});
 type Answer = z.output<typeof answer> & { code: number; retryAfter: string | null };
 
 async function read(response: Response): Promise<Answer> {
-  return { ...answer.parse(await response.json()), code: response.status, retryAfter: response.headers.get('retry-after') };
+  return {
+    ...answer.parse(await response.json()),
+    code: response.status,
+    retryAfter: response.headers.get('retry-after'),
+  };
 }
 
-const stored = z.object({ items: z.array(z.object({ metadata: z.looseObject({ name: z.string(), labels: z.record(z.string(), z.string()).optional(), annotations: z.record(z.string(), z.string()).optional() }), spec: z.looseObject({ source: z.looseObject({ repo: z.string() }) }) })) });
+const stored = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.looseObject({
+        name: z.string(),
+        labels: z.record(z.string(), z.string()).optional(),
+        annotations: z.record(z.string(), z.string()).optional(),
+      }),
+      spec: z.looseObject({ source: z.looseObject({ repo: z.string() }) }),
+    }),
+  ),
+});
 
 async function apps(): Promise<z.output<typeof stored>['items']> {
   return stored.parse(JSON.parse(await server.kubectl('get', 'hostedapps', '-n', namespaces.apps, '-o', 'json'))).items;
@@ -40,8 +69,18 @@ async function apps(): Promise<z.output<typeof stored>['items']> {
 
 test('one repository, 50 at once over two replicas: one app, made once', async () => {
   const [one, two] = [await replica(), await replica()];
-  const spellings = ['octo/chat', 'https://git.test/octo/chat', 'https://git.test/octo/chat.git', 'https://GIT.test/octo/chat/', 'Octo/Chat'];
-  const answers = await Promise.all(Array.from({ length: 50 }, async (_, index) => read(await (index % 2 === 0 ? one : two).submit(spellings[index % spellings.length] ?? ''))));
+  const spellings = [
+    'octo/chat',
+    'https://git.test/octo/chat',
+    'https://git.test/octo/chat.git',
+    'https://GIT.test/octo/chat/',
+    'Octo/Chat',
+  ];
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, async (_, index) =>
+      read(await (index % 2 === 0 ? one : two).submit(spellings[index % spellings.length] ?? '')),
+    ),
+  );
   assert.deepEqual(new Set(answers.map(({ code }) => code)), new Set([200]));
   assert.deepEqual(new Set(answers.map(({ slug }) => slug)), new Set(['chat']));
   assert.equal(answers.filter(({ created }) => created === true).length, 1);
@@ -51,10 +90,12 @@ test('one repository, 50 at once over two replicas: one app, made once', async (
 test('ten repositories of one name, each five times, 50 at once over two replicas: ten apps, a name each', async () => {
   const both = [await replica(), await replica()] as const;
   const owners = Array.from({ length: 10 }, (_, index) => `owner${index}`);
-  const answers = await Promise.all(Array.from({ length: 50 }, async (_, index) => {
-    const owner = owners[index % 10] ?? '';
-    return { owner, ...await read(await both[index % 2 === 0 ? 0 : 1].submit(`${owner}/chat`)) };
-  }));
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, async (_, index) => {
+      const owner = owners[index % 10] ?? '';
+      return { owner, ...(await read(await both[index % 2 === 0 ? 0 : 1].submit(`${owner}/chat`))) };
+    }),
+  );
   assert.deepEqual(new Set(answers.map(({ code }) => code)), new Set([200]));
   const items = await apps();
   assert.equal(items.length, 10);
@@ -62,7 +103,11 @@ test('ten repositories of one name, each five times, 50 at once over two replica
   const names = items.map(({ metadata }) => metadata.name).sort();
   assert.equal(names.filter((name) => name === 'chat').length, 1);
   assert.equal(names.filter((name) => /^owner\d-chat$/.test(name)).length, 9);
-  for (const { owner, slug } of answers) assert.equal(items.find(({ metadata }) => metadata.name === slug)?.spec.source.repo, `https://git.test/${owner}/chat`);
+  for (const { owner, slug } of answers)
+    assert.equal(
+      items.find(({ metadata }) => metadata.name === slug)?.spec.source.repo,
+      `https://git.test/${owner}/chat`,
+    );
   assert.equal(answers.filter(({ created }) => created === true).length, 10);
 });
 
@@ -93,20 +138,38 @@ test('submitted again: asked for a new commit, but not more often than it may be
   assert.ok(first !== undefined);
   // The annotation reaches the cache by the watch.
   let third = await read(await api.submit('octo/chat'));
-  for (let tries = 0; third.polled === true && tries < 50; tries += 1) third = await read(await api.submit('octo/chat'));
+  for (let tries = 0; third.polled === true && tries < 50; tries += 1)
+    third = await read(await api.submit('octo/chat'));
   assert.equal(third.polled, false);
 });
 
 async function reject(name: string, attempt?: string): Promise<void> {
-  const status = { phase: 'Rejected', source: { commit: 'a'.repeat(40) }, rejection: { rule: 'build/failed', message: 'It failed.', mend: 'Mend it.' }, ...(attempt === undefined ? {} : { attempt }) };
-  await server.kubectl('patch', 'hostedapp', name, '-n', namespaces.apps, '--subresource=status', '--type=merge', '-p', JSON.stringify({ status }));
+  const status = {
+    phase: 'Rejected',
+    source: { commit: 'a'.repeat(40) },
+    rejection: { rule: 'build/failed', message: 'It failed.', mend: 'Mend it.' },
+    ...(attempt === undefined ? {} : { attempt }),
+  };
+  await server.kubectl(
+    'patch',
+    'hostedapp',
+    name,
+    '-n',
+    namespaces.apps,
+    '--subresource=status',
+    '--type=merge',
+    '-p',
+    JSON.stringify({ status }),
+  );
 }
 
 async function statusBecomes(url: string, wanted: string): Promise<void> {
   for (let tries = 0; tries < 200; tries += 1) {
     const { status } = answer.parse(await (await fetch(`${url}/api/submit-status/octo/chat`)).json());
     if (status === wanted) return;
-    await new Promise((resolve) => { setTimeout(resolve, 50); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 50);
+    });
   }
   assert.fail(`never ${wanted}`);
 }
@@ -133,7 +196,13 @@ test('a rejected one submitted again, ten times at once: tried again once, and a
 });
 
 test('an app made by hand, without labels, is the app of its repository', async () => {
-  await server.kubectl('create', '-n', namespaces.apps, '-f', new URL('../fixtures/hosted-app-by-hand.yaml', import.meta.url).pathname);
+  await server.kubectl(
+    'create',
+    '-n',
+    namespaces.apps,
+    '-f',
+    new URL('../fixtures/hosted-app-by-hand.yaml', import.meta.url).pathname,
+  );
   const api = await replica();
   const { slug, created } = await read(await api.submit('octo/chat'));
   assert.deepEqual([slug, created], ['by-hand', false]);
@@ -141,7 +210,9 @@ test('an app made by hand, without labels, is the app of its repository', async 
 
 test('limit of a caller: 30 at once, exactly as many as are admitted; others are not touched; nobody is stored', async () => {
   const api = await replica({ perCallerAndDay: 7 });
-  const answers = await Promise.all(Array.from({ length: 30 }, async (_, index) => read(await api.submit(`octo/app${index}`, `203.0.113.${index}`))));
+  const answers = await Promise.all(
+    Array.from({ length: 30 }, async (_, index) => read(await api.submit(`octo/app${index}`, `203.0.113.${index}`))),
+  );
   assert.equal(answers.filter(({ code }) => code === 200).length, 7);
   const refused = answers.filter(({ code }) => code === 429);
   assert.equal(refused.length, 23);
@@ -159,8 +230,13 @@ test('limit of a caller: 30 at once, exactly as many as are admitted; others are
 
 test('room for apps: 30 at once, exactly as many as there is room for', async () => {
   const api = await replica({ apps: 5 });
-  const answers = await Promise.all(Array.from({ length: 30 }, async (_, index) => read(await api.submit(`octo/app${index}`))));
-  assert.deepEqual([answers.filter(({ code }) => code === 200).length, answers.filter(({ code }) => code === 503).length], [5, 25]);
+  const answers = await Promise.all(
+    Array.from({ length: 30 }, async (_, index) => read(await api.submit(`octo/app${index}`))),
+  );
+  assert.deepEqual(
+    [answers.filter(({ code }) => code === 200).length, answers.filter(({ code }) => code === 503).length],
+    [5, 25],
+  );
   assert.ok(answers.filter(({ code }) => code === 503).every(({ type }) => type?.endsWith('/problems/platform-full')));
   assert.equal((await apps()).length, 5);
 });
@@ -168,12 +244,30 @@ test('room for apps: 30 at once, exactly as many as there is room for', async ()
 test('an app that is being taken down is not taken up again', async () => {
   const api = await replica();
   await api.submit('octo/chat');
-  await server.kubectl('patch', 'hostedapp', 'chat', '-n', namespaces.apps, '--type=merge', '-p', '{"metadata":{"finalizers":["moorage.dev/pipelines"]}}');
+  await server.kubectl(
+    'patch',
+    'hostedapp',
+    'chat',
+    '-n',
+    namespaces.apps,
+    '--type=merge',
+    '-p',
+    '{"metadata":{"finalizers":["moorage.dev/pipelines"]}}',
+  );
   await server.kubectl('delete', 'hostedapp', 'chat', '-n', namespaces.apps, '--wait=false');
   let again = await read(await api.submit('octo/chat'));
   for (let tries = 0; again.code !== 409 && tries < 50; tries += 1) again = await read(await api.submit('octo/chat'));
   assert.deepEqual([again.code, again.retryAfter], [409, '60']);
-  await server.kubectl('patch', 'hostedapp', 'chat', '-n', namespaces.apps, '--type=merge', '-p', '{"metadata":{"finalizers":null}}');
+  await server.kubectl(
+    'patch',
+    'hostedapp',
+    'chat',
+    '-n',
+    namespaces.apps,
+    '--type=merge',
+    '-p',
+    '{"metadata":{"finalizers":null}}',
+  );
 });
 
 test('the API server killed and back: the status goes on from the cache, and submitting works again', async () => {

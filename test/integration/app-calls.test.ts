@@ -1,4 +1,5 @@
-// The money of calls of apps on a real PostgreSQL: booked exactly to caller, app and author, never over a quota, and given back when the process ends.
+// The money of calls of apps on a real PostgreSQL: booked exactly to caller, app and author, never over a quota, and
+// given back when the process ends.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -17,17 +18,35 @@ let ledger: Ledger;
 before(async () => {
   postgres = await startPostgres({ durable: false });
   sample = await sampleAppsServer({
-    environment: { DATABASE_URL: await postgres.createDatabase('apps'), MOORAGE_FREE_QUOTA_USD: '0.01', MOORAGE_APP_CALL_USD: '0.0003', MOORAGE_TOOL_CALLS: '800', MOORAGE_TOOL_CALLS_PER_CALLER: '300' },
+    environment: {
+      DATABASE_URL: await postgres.createDatabase('apps'),
+      MOORAGE_FREE_QUOTA_USD: '0.01',
+      MOORAGE_APP_CALL_USD: '0.0003',
+      MOORAGE_TOOL_CALLS: '800',
+      MOORAGE_TOOL_CALLS_PER_CALLER: '300',
+    },
   });
   ({ ledger } = sample.models.books.get());
-  await sample.host('odd', (request, response) => {
-    response.statusCode = request.url?.includes('fail') === true ? 503 : 200;
-    response.end('ok');
-  }, (app) => ({ ...app, spec: { ...app.spec, author: { share: '0.3333' } } }));
-  await sample.host('tools', (request, response) => {
-    response.setHeader('content-type', 'application/json');
-    response.end(request.url === '/openapi.json' ? JSON.stringify({ openapi: '3.1.0', paths: { '/a': { get: { operationId: 'a' } } } }) : '{}');
-  }, withAgents);
+  await sample.host(
+    'odd',
+    (request, response) => {
+      response.statusCode = request.url?.includes('fail') === true ? 503 : 200;
+      response.end('ok');
+    },
+    (app) => ({ ...app, spec: { ...app.spec, author: { share: '0.3333' } } }),
+  );
+  await sample.host(
+    'tools',
+    (request, response) => {
+      response.setHeader('content-type', 'application/json');
+      response.end(
+        request.url === '/openapi.json'
+          ? JSON.stringify({ openapi: '3.1.0', paths: { '/a': { get: { operationId: 'a' } } } })
+          : '{}',
+      );
+    },
+    withAgents,
+  );
 });
 
 after(async () => {
@@ -44,7 +63,9 @@ const call = async (path: string, address: string): Promise<number> => {
 };
 
 test('200 calls at once on a quota for 33: so many are answered, the rest refused, and the shares add up to the digit [spec limits.quota service.share]', async () => {
-  const statuses = await Promise.all(Array.from({ length: 200 }, (_none, index) => call(index % 10 === 0 ? '/fail' : '/', '192.0.2.1')));
+  const statuses = await Promise.all(
+    Array.from({ length: 200 }, (_none, index) => call(index % 10 === 0 ? '/fail' : '/', '192.0.2.1')),
+  );
   const count = (status: number): number => statuses.filter((one) => one === status).length;
   assert.equal(count(200) + count(503) + count(402), 200);
   assert.ok(count(200) <= 33 && count(200) > 0, `${count(200)} answered`);
@@ -56,12 +77,24 @@ test('200 calls at once on a quota for 33: so many are answered, the rest refuse
   assert.equal((await ledger.counts()).open, 0);
   assert.deepEqual(await ledger.audit(), []);
   const { database } = sample.models.books.get();
-  const [sums] = await database.query({ name: 'sums', text: 'select coalesce(sum(amount), 0)::text as all, (select count(*)::int from (select 1 from ledger.entry group by transaction_id having sum(amount) <> 0) x) as odd from ledger.entry', row: z.object({ all: z.string(), odd: z.int() }) }, []);
+  const [sums] = await database.query(
+    {
+      name: 'sums',
+      text: 'select coalesce(sum(amount), 0)::text as all, (select count(*)::int from (select 1 from ledger.entry group by transaction_id having sum(amount) <> 0) x) as odd from ledger.entry',
+      row: z.object({ all: z.string(), odd: z.int() }),
+    },
+    [],
+  );
   assert.deepEqual([Number(sums?.all), sums?.odd], [0, 0]);
 });
 
 test('an operation costs what a call costs, and is booked as a use of the app [spec tools.cost]', async () => {
-  const context = { id: randomUUID(), headers: new Headers(), caller: () => ({ kind: 'address' as const, hash: 'of-the-tests' }), signal: new AbortController().signal };
+  const context = {
+    id: randomUUID(),
+    headers: new Headers(),
+    caller: () => ({ kind: 'address' as const, hash: 'of-the-tests' }),
+    signal: new AbortController().signal,
+  };
   const tool = await sample.apps.more.find('tools.a');
   const answer = await tool?.call({ given: {}, context: context as never, signal: context.signal });
   assert.equal((answer?.structuredContent as { cost_usd: number }).cost_usd, 0.0003);
@@ -71,7 +104,13 @@ test('an operation costs what a call costs, and is booked as a use of the app [s
 
 test('what a process held that is gone is given back: nobody was answered', async () => {
   const debit = { account: callerAccount('gone'), limit: parseMoney('0.01') };
-  await ledger.hold({ id: randomUUID(), amount: parseMoney('0.0003'), ttlMs: 1, debit, credit: { account: revenueAccount('odd'), limit: null } });
+  await ledger.hold({
+    id: randomUUID(),
+    amount: parseMoney('0.0003'),
+    ttlMs: 1,
+    debit,
+    credit: { account: revenueAccount('odd'), limit: null },
+  });
   for (let tries = 0; (await ledger.budget(debit)).held > 0n && tries < 200; tries += 1) {
     await ledger.expire();
     await ledger.voidToolHolds();

@@ -9,14 +9,35 @@ import { readModelSettings } from '../../api/models/config.ts';
 import { readFetchConfig } from '../../api/tools/fetch/config.ts';
 import { images } from '../../cluster/images/catalog.ts';
 import { operatorConfig } from '../../controller/config.ts';
-import { chart, environmentOf, helm, named, object, ofKind, render, required, valuesFile, type Rendered } from './chart.ts';
+import {
+  chart,
+  environmentOf,
+  helm,
+  named,
+  object,
+  ofKind,
+  render,
+  required,
+  valuesFile,
+  type Rendered,
+} from './chart.ts';
 
 const local = {
   ...required,
   externalPort: 8443,
   registry: { host: 'registry.moorage-system.svc:5000', insecure: true, cidrs: ['10.244.0.1/32'], port: 5000 },
-  git: { allowedHosts: ['git.moorage-git.svc.cluster.local'], insecureHosts: ['git.moorage-git.svc.cluster.local'], namespaceLabels: { 'kubernetes.io/metadata.name': 'moorage-git' } },
-  network: { podCidrs: ['10.244.0.0/16'], serviceCidrs: ['10.96.0.0/16'], nodeCidrs: ['192.0.2.1/32'], apiServer: { cidrs: ['192.0.2.1/32'], ports: [6443] }, metricsNamespaceLabels: { team: 'metrics' } },
+  git: {
+    allowedHosts: ['git.moorage-git.svc.cluster.local'],
+    insecureHosts: ['git.moorage-git.svc.cluster.local'],
+    namespaceLabels: { 'kubernetes.io/metadata.name': 'moorage-git' },
+  },
+  network: {
+    podCidrs: ['10.244.0.0/16'],
+    serviceCidrs: ['10.96.0.0/16'],
+    nodeCidrs: ['192.0.2.1/32'],
+    apiServer: { cidrs: ['192.0.2.1/32'], ports: [6443] },
+    metricsNamespaceLabels: { team: 'metrics' },
+  },
 };
 let plain: Rendered[] = [];
 let full: Rendered[] = [];
@@ -29,9 +50,18 @@ const container = z.looseObject({
   name: z.string(),
   image: z.string(),
   env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })),
-  resources: z.object({ requests: z.object({ cpu: z.string(), memory: z.string() }), limits: z.object({ cpu: z.string(), memory: z.string() }) }),
-  securityContext: z.object({ allowPrivilegeEscalation: z.literal(false), readOnlyRootFilesystem: z.literal(true), capabilities: z.object({ drop: z.tuple([z.literal('ALL')]) }) }),
-  startupProbe: z.unknown(), livenessProbe: z.unknown(), readinessProbe: z.unknown(),
+  resources: z.object({
+    requests: z.object({ cpu: z.string(), memory: z.string() }),
+    limits: z.object({ cpu: z.string(), memory: z.string() }),
+  }),
+  securityContext: z.object({
+    allowPrivilegeEscalation: z.literal(false),
+    readOnlyRootFilesystem: z.literal(true),
+    capabilities: z.object({ drop: z.tuple([z.literal('ALL')]) }),
+  }),
+  startupProbe: z.unknown(),
+  livenessProbe: z.unknown(),
+  readinessProbe: z.unknown(),
 });
 const deployment = z.looseObject({
   metadata: z.looseObject({ name: z.string() }),
@@ -40,7 +70,10 @@ const deployment = z.looseObject({
       spec: z.looseObject({
         hostUsers: z.literal(false),
         enableServiceLinks: z.literal(false),
-        securityContext: z.looseObject({ runAsNonRoot: z.literal(true), seccompProfile: z.object({ type: z.literal('RuntimeDefault') }) }),
+        securityContext: z.looseObject({
+          runAsNonRoot: z.literal(true),
+          seccompProfile: z.object({ type: z.literal('RuntimeDefault') }),
+        }),
         terminationGracePeriodSeconds: z.int().min(30),
         topologySpreadConstraints: z.array(z.unknown()).min(1),
         containers: z.array(container).length(1),
@@ -48,27 +81,53 @@ const deployment = z.looseObject({
     }),
   }),
 });
-const rule = z.object({ apiGroups: z.array(z.string()), resources: z.array(z.string()), resourceNames: z.array(z.string()).optional(), verbs: z.array(z.string()) });
-const role = z.looseObject({ metadata: z.looseObject({ name: z.string(), namespace: z.string() }), rules: z.array(rule) });
+const rule = z.object({
+  apiGroups: z.array(z.string()),
+  resources: z.array(z.string()),
+  resourceNames: z.array(z.string()).optional(),
+  verbs: z.array(z.string()),
+});
+const role = z.looseObject({
+  metadata: z.looseObject({ name: z.string(), namespace: z.string() }),
+  rules: z.array(rule),
+});
 const policy = z.looseObject({
   metadata: z.looseObject({ name: z.string(), namespace: z.string() }),
-  spec: z.looseObject({ podSelector: z.unknown(), policyTypes: z.array(z.string()), ingress: z.array(z.unknown()).optional(), egress: z.array(z.unknown()).optional() }),
+  spec: z.looseObject({
+    podSelector: z.unknown(),
+    policyTypes: z.array(z.string()),
+    ingress: z.array(z.unknown()).optional(),
+    egress: z.array(z.unknown()).optional(),
+  }),
 });
 
 test('helm lint finds nothing wrong', async () => {
-  for (const values of [required, local]) assert.match(await helm(['lint', '--strict', chart, '--values', valuesFile(values)]), /0 chart\(s\) failed/);
+  for (const values of [required, local])
+    assert.match(await helm(['lint', '--strict', chart, '--values', valuesFile(values)]), /0 chart\(s\) failed/);
 });
 
 test('values that are missing, unknown or out of bounds are refused by name', async () => {
   await assert.rejects(render({}), /missing properties 'baseDomain', 'image', 'pipelineImage'/);
   await assert.rejects(render({ ...required, colour: 'red' }), /additional properties 'colour' not allowed/);
-  await assert.rejects(render({ ...required, builds: { concurency: 2 } }), /at '\/builds': additional properties 'concurency' not allowed/);
+  await assert.rejects(
+    render({ ...required, builds: { concurency: 2 } }),
+    /at '\/builds': additional properties 'concurency' not allowed/,
+  );
   await assert.rejects(render({ ...required, builds: { concurrency: 0 } }), /at '\/builds\/concurrency'/);
-  await assert.rejects(render({ ...required, gateway: { ...required.gateway, namespaceLabels: {} } }), /at '\/gateway\/namespaceLabels'/);
+  await assert.rejects(
+    render({ ...required, gateway: { ...required.gateway, namespaceLabels: {} } }),
+    /at '\/gateway\/namespaceLabels'/,
+  );
 });
 
 test('operator and API run with limits, probes, no capability, no root, in a user namespace', () => {
-  for (const objects of [plain, full]) assert.deepEqual(ofKind(objects, 'Deployment').map((object) => deployment.parse(object).metadata.name).sort(), ['moorage-api', 'moorage-operator']);
+  for (const objects of [plain, full])
+    assert.deepEqual(
+      ofKind(objects, 'Deployment')
+        .map((object) => deployment.parse(object).metadata.name)
+        .sort(),
+      ['moorage-api', 'moorage-operator'],
+    );
 });
 
 test('no role is cluster-wide, names a wildcard, or reads Secrets', () => {
@@ -78,29 +137,61 @@ test('no role is cluster-wide, names a wildcard, or reads Secrets', () => {
       // A right to create gives nothing to read: a Secret made is known to whoever made it.
       if (one.resources.join() === 'secrets' && one.verbs.join() === 'create') continue;
       const words = [...one.apiGroups, ...one.resources, ...one.verbs];
-      assert.ok(!words.some((word) => ['*', 'secrets', 'serviceaccounts/token', 'impersonate', 'escalate', 'bind', 'pods/exec'].includes(word)), `${metadata.namespace}/${metadata.name}: ${words.join(' ')}`);
+      assert.ok(
+        !words.some((word) =>
+          ['*', 'secrets', 'serviceaccounts/token', 'impersonate', 'escalate', 'bind', 'pods/exec'].includes(word),
+        ),
+        `${metadata.namespace}/${metadata.name}: ${words.join(' ')}`,
+      );
     }
   }
 });
 
 test('the API has HostedApps and the logs of pipelines, nothing more', () => {
-  const rights = ofKind(full, 'Role').map((object) => role.parse(object)).filter(({ metadata }) => metadata.name === 'moorage-api')
-    .flatMap(({ metadata, rules }) => rules.map(({ resources, verbs }) => `${metadata.namespace} ${resources.join()} ${verbs.join()}`));
+  const rights = ofKind(full, 'Role')
+    .map((object) => role.parse(object))
+    .filter(({ metadata }) => metadata.name === 'moorage-api')
+    .flatMap(({ metadata, rules }) =>
+      rules.map(({ resources, verbs }) => `${metadata.namespace} ${resources.join()} ${verbs.join()}`),
+    );
   assert.deepEqual(rights, ['moorage-apps hostedapps get,list,watch,create,patch', 'moorage-builds pods/log get']);
 });
 
 test('apps and builds start from nothing open', () => {
-  const closed = ofKind(plain, 'NetworkPolicy').map((object) => policy.parse(object)).filter(({ metadata }) => metadata.name === 'default-deny');
+  const closed = ofKind(plain, 'NetworkPolicy')
+    .map((object) => policy.parse(object))
+    .filter(({ metadata }) => metadata.name === 'default-deny');
   assert.deepEqual(closed.map(({ metadata }) => metadata.namespace).sort(), ['moorage-apps', 'moorage-builds']);
   for (const { spec } of closed) assert.deepEqual(spec, { podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
 });
 
 test('the internet that a build reaches leaves out pods, Services, nodes, private and metadata addresses', () => {
   const { spec } = policy.parse(ofKind(full, 'NetworkPolicy').find(({ metadata }) => metadata.name === 'builds'));
-  const blocks = z.array(z.looseObject({ to: z.array(z.looseObject({ ipBlock: z.object({ cidr: z.string(), except: z.array(z.string()).optional() }).optional() })) })).parse(spec.egress)
-    .flatMap(({ to }) => to).flatMap(({ ipBlock }) => (ipBlock === undefined ? [] : [ipBlock]));
-  assert.deepEqual(blocks.map(({ cidr }) => cidr), ['10.244.0.1/32', '0.0.0.0/0', '::/0']);
-  const closed = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '169.254.0.0/16', '10.244.0.0/16', '10.96.0.0/16', '192.0.2.1/32'];
+  const blocks = z
+    .array(
+      z.looseObject({
+        to: z.array(
+          z.looseObject({ ipBlock: z.object({ cidr: z.string(), except: z.array(z.string()).optional() }).optional() }),
+        ),
+      }),
+    )
+    .parse(spec.egress)
+    .flatMap(({ to }) => to)
+    .flatMap(({ ipBlock }) => (ipBlock === undefined ? [] : [ipBlock]));
+  assert.deepEqual(
+    blocks.map(({ cidr }) => cidr),
+    ['10.244.0.1/32', '0.0.0.0/0', '::/0'],
+  );
+  const closed = [
+    '10.0.0.0/8',
+    '172.16.0.0/12',
+    '192.168.0.0/16',
+    '100.64.0.0/10',
+    '169.254.0.0/16',
+    '10.244.0.0/16',
+    '10.96.0.0/16',
+    '192.0.2.1/32',
+  ];
   for (const cidr of closed) assert.ok(blocks[1]?.except?.includes(cidr), `${cidr} is open`);
   assert.ok(blocks[2]?.except?.every((cidr) => cidr.includes(':')));
 });
@@ -108,109 +199,291 @@ test('the internet that a build reaches leaves out pods, Services, nodes, privat
 test('what the API fetches for callers is public, by its own check and by its policy', () => {
   const { spec } = policy.parse(named(full, 'NetworkPolicy', 'moorage-api'));
   const ports = [80, 443, 8080, 8443].map((port) => ({ protocol: 'TCP', port }));
-  const rules = z.array(z.looseObject({ to: z.array(z.looseObject({ ipBlock: z.object({ cidr: z.string(), except: z.array(z.string()).optional() }).optional() })).optional(), ports: z.unknown() })).parse(spec.egress);
+  const rules = z
+    .array(
+      z.looseObject({
+        to: z
+          .array(
+            z.looseObject({
+              ipBlock: z.object({ cidr: z.string(), except: z.array(z.string()).optional() }).optional(),
+            }),
+          )
+          .optional(),
+        ports: z.unknown(),
+      }),
+    )
+    .parse(spec.egress);
   const [web] = rules.filter((one) => JSON.stringify(one.ports) === JSON.stringify(ports));
   const except = web?.to?.flatMap(({ ipBlock }) => ipBlock?.except ?? []) ?? [];
   const { closed } = readFetchConfig(environmentOf(full, 'api'));
-  assert.deepEqual([...except].sort(), [...closed ?? []].sort());
-  for (const cidr of ['10.0.0.0/8', '169.254.0.0/16', '10.244.0.0/16', '10.96.0.0/16', '192.0.2.1/32', 'fc00::/7']) assert.ok(except.includes(cidr), `${cidr} is open`);
+  assert.deepEqual([...except].sort(), [...(closed ?? [])].sort());
+  for (const cidr of ['10.0.0.0/8', '169.254.0.0/16', '10.244.0.0/16', '10.96.0.0/16', '192.0.2.1/32', 'fc00::/7'])
+    assert.ok(except.includes(cidr), `${cidr} is open`);
 });
 
 test('the API lets in the gateway on its public port, and metrics only from the namespace that was named', () => {
-  const ingress = (objects: readonly Rendered[], name: string): unknown => policy.parse(ofKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === name)).spec.ingress;
-  const gateway = { from: [{ namespaceSelector: { matchLabels: required.gateway.namespaceLabels } }], ports: [{ protocol: 'TCP', port: 8080 }] };
-  const apps = { from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-apps' } } }], ports: [{ protocol: 'TCP', port: 8081 }] };
-  const metrics = { from: [{ namespaceSelector: { matchLabels: { team: 'metrics' } } }], ports: [{ protocol: 'TCP', port: 9090 }] };
+  const ingress = (objects: readonly Rendered[], name: string): unknown =>
+    policy.parse(ofKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === name)).spec.ingress;
+  const gateway = {
+    from: [{ namespaceSelector: { matchLabels: required.gateway.namespaceLabels } }],
+    ports: [{ protocol: 'TCP', port: 8080 }],
+  };
+  const apps = {
+    from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-apps' } } }],
+    ports: [{ protocol: 'TCP', port: 8081 }],
+  };
+  const metrics = {
+    from: [{ namespaceSelector: { matchLabels: { team: 'metrics' } } }],
+    ports: [{ protocol: 'TCP', port: 9090 }],
+  };
   assert.deepEqual([ingress(plain, 'moorage-api'), ingress(plain, 'moorage-operator')], [[gateway, apps], []]);
-  assert.deepEqual([ingress(full, 'moorage-api'), ingress(full, 'moorage-operator')], [[gateway, apps, metrics], [metrics]]);
+  assert.deepEqual(
+    [ingress(full, 'moorage-api'), ingress(full, 'moorage-operator')],
+    [[gateway, apps, metrics], [metrics]],
+  );
 });
 
 test('http is only a redirect, to the port that people see', () => {
-  for (const [objects, port] of [[plain, {}], [full, { port: 8443 }]] as const) {
-    const route = z.looseObject({ spec: z.looseObject({ rules: z.array(z.unknown()) }) }).parse(named(objects, 'HTTPRoute', 'moorage-redirect'));
-    assert.deepEqual(route.spec.rules, [{ filters: [{ type: 'RequestRedirect', requestRedirect: { scheme: 'https', statusCode: 301, ...port } }] }]);
+  for (const [objects, port] of [
+    [plain, {}],
+    [full, { port: 8443 }],
+  ] as const) {
+    const route = z
+      .looseObject({ spec: z.looseObject({ rules: z.array(z.unknown()) }) })
+      .parse(named(objects, 'HTTPRoute', 'moorage-redirect'));
+    assert.deepEqual(route.spec.rules, [
+      { filters: [{ type: 'RequestRedirect', requestRedirect: { scheme: 'https', statusCode: 301, ...port } }] },
+    ]);
   }
 });
 
 test('no app can take the address of the API', () => {
-  const gateway = z.looseObject({ spec: z.looseObject({ listeners: z.array(z.looseObject({ name: z.string(), allowedRoutes: z.object({ namespaces: z.looseObject({ selector: z.object({ matchLabels: z.record(z.string(), z.string()) }) }) }) })) }) })
+  const gateway = z
+    .looseObject({
+      spec: z.looseObject({
+        listeners: z.array(
+          z.looseObject({
+            name: z.string(),
+            allowedRoutes: z.object({
+              namespaces: z.looseObject({ selector: z.object({ matchLabels: z.record(z.string(), z.string()) }) }),
+            }),
+          }),
+        ),
+      }),
+    })
     .parse(named(plain, 'Gateway', 'moorage'));
-  const open = gateway.spec.listeners.map(({ name, allowedRoutes }) => [name, Object.entries(allowedRoutes.namespaces.selector.matchLabels).join()]);
-  assert.deepEqual(open, [['https', 'moorage.dev/routes,true'], ['https-base', 'kubernetes.io/metadata.name,moorage-system'], ['http', 'kubernetes.io/metadata.name,moorage-system']]);
+  const open = gateway.spec.listeners.map(({ name, allowedRoutes }) => [
+    name,
+    Object.entries(allowedRoutes.namespaces.selector.matchLabels).join(),
+  ]);
+  assert.deepEqual(open, [
+    ['https', 'moorage.dev/routes,true'],
+    ['https-base', 'kubernetes.io/metadata.name,moorage-system'],
+    ['http', 'kubernetes.io/metadata.name,moorage-system'],
+  ]);
 });
 
 test('what users have made outlives the release', () => {
-  const kept = full.filter(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy'] === 'keep').map(({ kind, metadata }) => `${kind} ${metadata.name}`);
-  assert.deepEqual(kept.sort(), ['CustomResourceDefinition hostedapps.moorage.dev', 'Namespace moorage-apps', 'Namespace moorage-builds', 'Secret moorage-app-token', 'Secret moorage-caller-salt']);
+  const kept = full
+    .filter(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy'] === 'keep')
+    .map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+  assert.deepEqual(kept.sort(), [
+    'CustomResourceDefinition hostedapps.moorage.dev',
+    'Namespace moorage-apps',
+    'Namespace moorage-builds',
+    'Secret moorage-app-token',
+    'Secret moorage-caller-salt',
+  ]);
 });
 
 test('the switches leave out what an installation brings itself', async () => {
-  const objects = await render({ ...required, crd: { install: false }, namespaces: { create: false }, gateway: { ...required.gateway, create: false }, priorityClasses: { create: false }, api: { callerSaltSecret: 'mine' }, models: { appTokenSecret: 'mine' } });
-  for (const kind of ['CustomResourceDefinition', 'Namespace', 'Gateway', 'PriorityClass', 'Secret']) assert.deepEqual(ofKind(objects, kind), []);
-  for (const name of ['MOORAGE_BUILDS_PRIORITY_CLASS', 'MOORAGE_APPS_PRIORITY_CLASS']) assert.equal(environmentOf(objects, 'operator')[name], '');
+  const objects = await render({
+    ...required,
+    crd: { install: false },
+    namespaces: { create: false },
+    gateway: { ...required.gateway, create: false },
+    priorityClasses: { create: false },
+    api: { callerSaltSecret: 'mine' },
+    models: { appTokenSecret: 'mine' },
+  });
+  for (const kind of ['CustomResourceDefinition', 'Namespace', 'Gateway', 'PriorityClass', 'Secret'])
+    assert.deepEqual(ofKind(objects, kind), []);
+  for (const name of ['MOORAGE_BUILDS_PRIORITY_CLASS', 'MOORAGE_APPS_PRIORITY_CLASS'])
+    assert.equal(environmentOf(objects, 'operator')[name], '');
 });
 
 test('apps stand above builds, and neither takes the place of what runs', () => {
   const { settings } = operatorConfig(environmentOf(full, 'operator'));
-  const classes = [settings.run.priorityClass, settings.pipeline.priorityClass].map((name) => named(full, 'PriorityClass', name ?? 'none'));
-  assert.deepEqual(classes.map((each) => each['preemptionPolicy']), ['Never', 'Never']);
+  const classes = [settings.run.priorityClass, settings.pipeline.priorityClass].map((name) =>
+    named(full, 'PriorityClass', name ?? 'none'),
+  );
+  assert.deepEqual(
+    classes.map((each) => each['preemptionPolicy']),
+    ['Never', 'Never'],
+  );
   assert.ok(Number(classes[0]?.['value']) > Number(classes[1]?.['value']));
 });
 
 test('the API reads every setting that the chart gives it', () => {
-  for (const [objects, baseUrl, allowed] of [[plain, 'https://apps.example.org', 'github.com'], [full, 'https://apps.example.org:8443', 'git.moorage-git.svc.cluster.local']] as const) {
+  for (const [objects, baseUrl, allowed] of [
+    [plain, 'https://apps.example.org', 'github.com'],
+    [full, 'https://apps.example.org:8443', 'git.moorage-git.svc.cluster.local'],
+  ] as const) {
     const config = readApiConfig({ ...environmentOf(objects, 'api'), MOORAGE_CALLER_SALT: 'x'.repeat(64) });
-    assert.deepEqual([config.baseUrl, config.hosts.allowed[0], config.submissionsPerDay, config.appsNamespace, config.buildsNamespace], [baseUrl, allowed, 20, 'moorage-apps', 'moorage-builds']);
+    assert.deepEqual(
+      [config.baseUrl, config.hosts.allowed[0], config.submissionsPerDay, config.appsNamespace, config.buildsNamespace],
+      [baseUrl, allowed, 20, 'moorage-apps', 'moorage-builds'],
+    );
   }
 });
 
 test('the operator reads every setting that the chart gives it', () => {
   const { settings, lease } = operatorConfig(environmentOf(full, 'operator'));
-  assert.deepEqual([lease.name, settings.gateway, settings.registry.host, settings.registry.pullSecret, settings.externalPort, settings.pipeline.priorityClass],
-    ['moorage-operator', { name: 'moorage', namespace: 'moorage-system', namespaceLabels: required.gateway.namespaceLabels }, 'registry.moorage-system.svc:5000', undefined, 8443, 'moorage-builds']);
-  assert.ok(['10.244.0.0/16', '10.96.0.0/16', '192.0.2.1/32', '169.254.0.0/16'].every((cidr) => settings.run.closedCidrs.includes(cidr)));
+  assert.deepEqual(
+    [
+      lease.name,
+      settings.gateway,
+      settings.registry.host,
+      settings.registry.pullSecret,
+      settings.externalPort,
+      settings.pipeline.priorityClass,
+    ],
+    [
+      'moorage-operator',
+      { name: 'moorage', namespace: 'moorage-system', namespaceLabels: required.gateway.namespaceLabels },
+      'registry.moorage-system.svc:5000',
+      undefined,
+      8443,
+      'moorage-builds',
+    ],
+  );
+  assert.ok(
+    ['10.244.0.0/16', '10.96.0.0/16', '192.0.2.1/32', '169.254.0.0/16'].every((cidr) =>
+      settings.run.closedCidrs.includes(cidr),
+    ),
+  );
 });
 
 test('no setting that the chart gives is one that nobody reads', () => {
-  for (const [component, files] of [['operator', ['controller/config.ts']], ['api', ['api/config.ts', 'api/models/config.ts', 'api/apps/config.ts', 'api/tools/config.ts', 'api/tools/fetch/config.ts']]] as const) {
+  for (const [component, files] of [
+    ['operator', ['controller/config.ts']],
+    [
+      'api',
+      [
+        'api/config.ts',
+        'api/models/config.ts',
+        'api/apps/config.ts',
+        'api/tools/config.ts',
+        'api/tools/fetch/config.ts',
+      ],
+    ],
+  ] as const) {
     const text = files.map((file) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')).join('\n');
-    const unread = Object.keys(environmentOf(full, component)).filter((name) => name.startsWith('MOORAGE_') && !text.includes(` ${name}:`));
+    const unread = Object.keys(environmentOf(full, component)).filter(
+      (name) => name.startsWith('MOORAGE_') && !text.includes(` ${name}:`),
+    );
     assert.deepEqual(unread, [], `not in ${files.join()}`);
   }
 });
 
 test('models are switched on by a router and a database, and reach nothing else', async () => {
   assert.equal(readModelSettings(environmentOf(plain, 'api')).router, undefined);
-  const objects = await render({ ...required, models: { router: { baseUrl: 'http://litellm.llm.svc.cluster.local:4000', kind: 'litellm', keySecret: 'router', namespaceLabels: { name: 'llm' }, port: 4000 }, freeQuotaUsd: '0.25' }, postgres: { enabled: true } });
-  const settings = readModelSettings({ ...environmentOf(objects, 'api'), MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64), MOORAGE_ROUTER_KEY: 'sk-platform', DATABASE_URL: 'postgres://moorage@moorage-postgres/moorage' });
-  assert.deepEqual([settings.router, settings.freeQuota], [{ kind: 'litellm', url: 'http://litellm.llm.svc.cluster.local:4000', key: 'sk-platform' }, 250_000_000_000n]);
-  assert.equal(operatorConfig({ ...environmentOf(objects, 'operator'), MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64) }).settings.run.models?.baseUrl, 'http://moorage-models.moorage-system.svc.cluster.local/v1');
-  const { spec } = policy.parse(ofKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === 'moorage-api'));
-  const database = { podSelector: { matchLabels: { 'app.kubernetes.io/name': 'moorage', 'app.kubernetes.io/instance': 'moorage', 'app.kubernetes.io/component': 'postgres' } } };
+  const objects = await render({
+    ...required,
+    models: {
+      router: {
+        baseUrl: 'http://litellm.llm.svc.cluster.local:4000',
+        kind: 'litellm',
+        keySecret: 'router',
+        namespaceLabels: { name: 'llm' },
+        port: 4000,
+      },
+      freeQuotaUsd: '0.25',
+    },
+    postgres: { enabled: true },
+  });
+  const settings = readModelSettings({
+    ...environmentOf(objects, 'api'),
+    MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64),
+    MOORAGE_ROUTER_KEY: 'sk-platform',
+    DATABASE_URL: 'postgres://moorage@moorage-postgres/moorage',
+  });
+  assert.deepEqual(
+    [settings.router, settings.freeQuota],
+    [{ kind: 'litellm', url: 'http://litellm.llm.svc.cluster.local:4000', key: 'sk-platform' }, 250_000_000_000n],
+  );
+  assert.equal(
+    operatorConfig({ ...environmentOf(objects, 'operator'), MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64) }).settings.run
+      .models?.baseUrl,
+    'http://moorage-models.moorage-system.svc.cluster.local/v1',
+  );
+  const { spec } = policy.parse(
+    ofKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === 'moorage-api'),
+  );
+  const database = {
+    podSelector: {
+      matchLabels: {
+        'app.kubernetes.io/name': 'moorage',
+        'app.kubernetes.io/instance': 'moorage',
+        'app.kubernetes.io/component': 'postgres',
+      },
+    },
+  };
   assert.deepEqual(spec.egress?.slice(-2), [
     { ports: [{ protocol: 'TCP', port: 4000 }], to: [{ namespaceSelector: { matchLabels: { name: 'llm' } } }] },
     { ports: [{ protocol: 'TCP', port: 5432 }], to: [database] },
   ]);
   // Of pods in the cluster beside those: apps, and nothing else in their namespace.
-  assert.deepEqual(spec.egress.slice(-3, -2), [{
-    ports: [{ protocol: 'TCP', port: 1, endPort: 65_535 }],
-    to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-apps' } }, podSelector: { matchLabels: { 'app.kubernetes.io/part-of': 'moorage', 'app.kubernetes.io/component': 'app' } } }],
-  }]);
-  assert.deepEqual(ofKind(objects, 'StatefulSet').map(({ metadata }) => metadata.name), ['moorage-postgres']);
+  assert.deepEqual(spec.egress.slice(-3, -2), [
+    {
+      ports: [{ protocol: 'TCP', port: 1, endPort: 65_535 }],
+      to: [
+        {
+          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-apps' } },
+          podSelector: {
+            matchLabels: { 'app.kubernetes.io/part-of': 'moorage', 'app.kubernetes.io/component': 'app' },
+          },
+        },
+      ],
+    },
+  ]);
+  assert.deepEqual(
+    ofKind(objects, 'StatefulSet').map(({ metadata }) => metadata.name),
+    ['moorage-postgres'],
+  );
   const secrets = new Set(ofKind(objects, 'Secret').map(({ metadata }) => metadata.name));
   assert.deepEqual([...secrets].sort(), ['moorage-app-token', 'moorage-caller-salt', 'moorage-postgres']);
 });
 
 test('on the local node models are asked through the demo router, with a PostgreSQL that the node makes itself', async () => {
   const fileOf = (path: string): string => readFileSync(new URL(`../../cluster/${path}`, import.meta.url), 'utf8');
-  const objects = await render({ ...(parse(fileOf('values.local.yaml')) as object), image: 'moorage:1', pipelineImage: 'moorage-pipeline:1' });
-  const [service] = parseAllDocuments(fileOf('manifests/demo-router.yaml')).map((document) => object.parse(document.toJS()));
+  const objects = await render({
+    ...(parse(fileOf('values.local.yaml')) as object),
+    image: 'moorage:1',
+    pipelineImage: 'moorage-pipeline:1',
+  });
+  const [service] = parseAllDocuments(fileOf('manifests/demo-router.yaml')).map((document) =>
+    object.parse(document.toJS()),
+  );
   assert.deepEqual([service?.metadata.name, service?.metadata.namespace], ['demo-router', 'moorage-demo-router']);
-  const { router } = readModelSettings({ ...environmentOf(objects, 'api'), MOORAGE_APP_TOKEN_SECRET: undefined, DATABASE_URL: undefined });
-  assert.deepEqual(router, { kind: 'openrouter', url: 'http://demo-router.moorage-demo-router.svc.cluster.local', key: undefined });
+  const { router } = readModelSettings({
+    ...environmentOf(objects, 'api'),
+    MOORAGE_APP_TOKEN_SECRET: undefined,
+    DATABASE_URL: undefined,
+  });
+  assert.deepEqual(router, {
+    kind: 'openrouter',
+    url: 'http://demo-router.moorage-demo-router.svc.cluster.local',
+    key: undefined,
+  });
   const { spec } = policy.parse(named(objects, 'NetworkPolicy', 'moorage-api'));
-  assert.deepEqual(spec.egress?.at(-2), { ports: [{ protocol: 'TCP', port: 8080 }], to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-demo-router' } } }] });
+  assert.deepEqual(spec.egress?.at(-2), {
+    ports: [{ protocol: 'TCP', port: 8080 }],
+    to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-demo-router' } } }],
+  });
   const image = /"image":"([^"]+)"/.exec(JSON.stringify(named(objects, 'StatefulSet', 'moorage-postgres')))?.[1];
-  const made = images.flatMap(({ repository, tags }) => tags.map((tag) => `${repository.replace('library/', '')}:${tag}`));
+  const made = images.flatMap(({ repository, tags }) =>
+    tags.map((tag) => `${repository.replace('library/', '')}:${tag}`),
+  );
   assert.ok(image !== undefined && made.includes(image), `${String(image)} is not made by the node`);
 });

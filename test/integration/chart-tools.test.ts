@@ -1,4 +1,5 @@
-// Facts about the services behind tools, as the chart renders them: off unless switched on, shut in, and where the API looks for them.
+// Facts about the services behind tools, as the chart renders them: off unless switched on, shut in, and where the API
+// looks for them.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,104 +9,217 @@ import { z } from 'zod';
 import { backingServices, type ServiceName } from '../../api/tools/backing.ts';
 import { readToolSettings } from '../../api/tools/config.ts';
 import { readFetchConfig } from '../../api/tools/fetch/config.ts';
-import { environmentOf, helm, named, ofKind, podSpecOf, render, required, valuesFile, chart, type Rendered } from './chart.ts';
+import {
+  environmentOf,
+  helm,
+  named,
+  ofKind,
+  podSpecOf,
+  render,
+  required,
+  valuesFile,
+  chart,
+  type Rendered,
+} from './chart.ts';
 
 const names = Object.keys(backingServices) as ServiceName[];
 const network = { podCidrs: ['10.244.0.0/16'], nodeCidrs: ['192.0.2.1/32'] };
-const tools = { ...Object.fromEntries(names.map((name) => [name, { enabled: true }])), pdftranslator: { enabled: true, image: 'registry.example.org/moorage-pdf-translator:1' } };
+const tools = {
+  ...Object.fromEntries(names.map((name) => [name, { enabled: true }])),
+  pdftranslator: { enabled: true, image: 'registry.example.org/moorage-pdf-translator:1' },
+};
 let plain: Rendered[] = [];
 let full: Rendered[] = [];
-before(async () => { [plain, full] = [await render(required), await render({ ...required, network, tools })]; });
+before(async () => {
+  [plain, full] = [await render(required), await render({ ...required, network, tools })];
+});
 
 const fileOf = (name: string): string => readFileSync(join(chart, 'files', name), 'utf8');
-const labelsOf = (component: string): object => ({ matchLabels: { 'app.kubernetes.io/name': 'moorage', 'app.kubernetes.io/instance': 'moorage', 'app.kubernetes.io/component': component } });
+const labelsOf = (component: string): object => ({
+  matchLabels: {
+    'app.kubernetes.io/name': 'moorage',
+    'app.kubernetes.io/instance': 'moorage',
+    'app.kubernetes.io/component': component,
+  },
+});
 const target = z.looseObject({ ipBlock: z.object({ cidr: z.string(), except: z.array(z.string()) }).optional() });
 const policy = z.looseObject({
   spec: z.object({
-    podSelector: z.unknown(), policyTypes: z.tuple([z.literal('Ingress'), z.literal('Egress')]),
-    ingress: z.array(z.object({ from: z.array(z.unknown()), ports: z.array(z.object({ protocol: z.string(), port: z.int() })) })).length(1),
-    egress: z.array(z.object({ to: z.array(target), ports: z.array(z.object({ protocol: z.string(), port: z.int() })) })),
+    podSelector: z.unknown(),
+    policyTypes: z.tuple([z.literal('Ingress'), z.literal('Egress')]),
+    ingress: z
+      .array(
+        z.object({ from: z.array(z.unknown()), ports: z.array(z.object({ protocol: z.string(), port: z.int() })) }),
+      )
+      .length(1),
+    egress: z.array(
+      z.object({ to: z.array(target), ports: z.array(z.object({ protocol: z.string(), port: z.int() })) }),
+    ),
   }),
 });
-const policyOf = (objects: readonly Rendered[], name: string): z.infer<typeof policy>['spec'] => policy.parse(named(objects, 'NetworkPolicy', `moorage-${name}`)).spec;
+const policyOf = (objects: readonly Rendered[], name: string): z.infer<typeof policy>['spec'] =>
+  policy.parse(named(objects, 'NetworkPolicy', `moorage-${name}`)).spec;
 /** What a policy lets out to, in words. */
-const outOf = (objects: readonly Rendered[], name: string): string[] => policyOf(objects, name).egress.map(({ to, ports }) => {
-  const where = to.map((one) => (one.ipBlock === undefined ? JSON.stringify(one) : `internet`));
-  return `${[...new Set(where)].join()} ${ports.map(({ port }) => port).join()}`;
-});
-const dns = '{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"kube-system"}},"podSelector":{"matchLabels":{"k8s-app":"kube-dns"}}} 53,53';
+const outOf = (objects: readonly Rendered[], name: string): string[] =>
+  policyOf(objects, name).egress.map(({ to, ports }) => {
+    const where = to.map((one) => (one.ipBlock === undefined ? JSON.stringify(one) : `internet`));
+    return `${[...new Set(where)].join()} ${ports.map(({ port }) => port).join()}`;
+  });
+const dns =
+  '{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"kube-system"}},"podSelector":{"matchLabels":{"k8s-app":"kube-dns"}}} 53,53';
 
 const pod = z.looseObject({
-  automountServiceAccountToken: z.literal(false), enableServiceLinks: z.literal(false), hostUsers: z.literal(false),
-  securityContext: z.looseObject({ runAsNonRoot: z.literal(true), runAsUser: z.int().min(1), seccompProfile: z.object({ type: z.literal('RuntimeDefault') }) }),
-  containers: z.array(z.looseObject({
-    image: z.string().min(1), args: z.array(z.string()).optional(), env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })),
-    resources: z.object({ requests: z.object({ cpu: z.string(), memory: z.string() }), limits: z.object({ cpu: z.string(), memory: z.string() }) }),
-    securityContext: z.object({ allowPrivilegeEscalation: z.literal(false), readOnlyRootFilesystem: z.literal(true), capabilities: z.object({ drop: z.tuple([z.literal('ALL')]) }) }),
-    startupProbe: z.looseObject({}), livenessProbe: z.looseObject({}), readinessProbe: z.looseObject({}),
-    ports: z.array(z.object({ name: z.literal('http'), containerPort: z.int() })).length(1),
-  })).length(1),
-  initContainers: z.array(z.looseObject({ command: z.array(z.string()), securityContext: z.object({ allowPrivilegeEscalation: z.literal(false), readOnlyRootFilesystem: z.literal(true), capabilities: z.unknown() }) })).optional(),
+  automountServiceAccountToken: z.literal(false),
+  enableServiceLinks: z.literal(false),
+  hostUsers: z.literal(false),
+  securityContext: z.looseObject({
+    runAsNonRoot: z.literal(true),
+    runAsUser: z.int().min(1),
+    seccompProfile: z.object({ type: z.literal('RuntimeDefault') }),
+  }),
+  containers: z
+    .array(
+      z.looseObject({
+        image: z.string().min(1),
+        args: z.array(z.string()).optional(),
+        env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })),
+        resources: z.object({
+          requests: z.object({ cpu: z.string(), memory: z.string() }),
+          limits: z.object({ cpu: z.string(), memory: z.string() }),
+        }),
+        securityContext: z.object({
+          allowPrivilegeEscalation: z.literal(false),
+          readOnlyRootFilesystem: z.literal(true),
+          capabilities: z.object({ drop: z.tuple([z.literal('ALL')]) }),
+        }),
+        startupProbe: z.looseObject({}),
+        livenessProbe: z.looseObject({}),
+        readinessProbe: z.looseObject({}),
+        ports: z.array(z.object({ name: z.literal('http'), containerPort: z.int() })).length(1),
+      }),
+    )
+    .length(1),
+  initContainers: z
+    .array(
+      z.looseObject({
+        command: z.array(z.string()),
+        securityContext: z.object({
+          allowPrivilegeEscalation: z.literal(false),
+          readOnlyRootFilesystem: z.literal(true),
+          capabilities: z.unknown(),
+        }),
+      }),
+    )
+    .optional(),
 });
-const podOf = (objects: readonly Rendered[], name: string): z.infer<typeof pod> => pod.parse(podSpecOf(named(objects, 'Deployment', `moorage-${name}`)));
+const podOf = (objects: readonly Rendered[], name: string): z.infer<typeof pod> =>
+  pod.parse(podSpecOf(named(objects, 'Deployment', `moorage-${name}`)));
 
 test('nothing of them runs unless it is switched on, and the API is told of none', () => {
-  assert.deepEqual(ofKind(plain, 'Deployment').map(({ metadata }) => metadata.name).sort(), ['moorage-api', 'moorage-operator']);
+  assert.deepEqual(
+    ofKind(plain, 'Deployment')
+      .map(({ metadata }) => metadata.name)
+      .sort(),
+    ['moorage-api', 'moorage-operator'],
+  );
   assert.deepEqual(readToolSettings(environmentOf(plain, 'api')).urls, {});
 });
 
 test('each has a Deployment, a Service, probes, limits, no token, no root and no capability', async () => {
   for (const name of [...names, 'gotenberg-proxy']) {
     const [container] = podOf(full, name).containers;
-    const service = z.looseObject({ spec: z.looseObject({ selector: z.unknown(), ports: z.array(z.looseObject({ targetPort: z.literal('http') })).length(1) }) }).parse(named(full, 'Service', `moorage-${name}`));
+    const service = z
+      .looseObject({
+        spec: z.looseObject({
+          selector: z.unknown(),
+          ports: z.array(z.looseObject({ targetPort: z.literal('http') })).length(1),
+        }),
+      })
+      .parse(named(full, 'Service', `moorage-${name}`));
     assert.deepEqual(service.spec.selector, (labelsOf(name) as { matchLabels: unknown }).matchLabels);
     assert.match(container?.image ?? '', /^[^:]+\.[^:]+\/.+:[^:]*\d/, name);
     assert.deepEqual(policyOf(full, name).podSelector, labelsOf(name));
   }
-  assert.match(await helm(['lint', '--strict', chart, '--values', valuesFile({ ...required, tools })]), /0 chart\(s\) failed/);
+  assert.match(
+    await helm(['lint', '--strict', chart, '--values', valuesFile({ ...required, tools })]),
+    /0 chart\(s\) failed/,
+  );
 });
 
 test('the API finds each, is let in by it, and nobody else is', () => {
   const { urls, speechModel } = readToolSettings(environmentOf(full, 'api'));
-  assert.deepEqual(urls, Object.fromEntries(names.map((name) => [name, `http://moorage-${name}.moorage-system.svc.cluster.local`])));
+  assert.deepEqual(
+    urls,
+    Object.fromEntries(names.map((name) => [name, `http://moorage-${name}.moorage-system.svc.cluster.local`])),
+  );
   assert.equal(speechModel, 'Systran/faster-whisper-small');
-  const { egress } = z.looseObject({ spec: z.looseObject({ egress: z.array(z.unknown()) }) }).parse(named(full, 'NetworkPolicy', 'moorage-api')).spec;
+  const { egress } = z
+    .looseObject({ spec: z.looseObject({ egress: z.array(z.unknown()) }) })
+    .parse(named(full, 'NetworkPolicy', 'moorage-api')).spec;
   for (const name of names) {
     const port = podOf(full, name).containers[0]?.ports[0]?.containerPort;
-    assert.deepEqual(policyOf(full, name).ingress, [{ from: [{ podSelector: labelsOf('api') }], ports: [{ protocol: 'TCP', port }] }], name);
-assert.ok(egress.some((rule) => isDeepStrictEqual(rule, { to: [{ podSelector: labelsOf(name) }], ports: [{ protocol: 'TCP', port }] })), name);
+    assert.deepEqual(
+      policyOf(full, name).ingress,
+      [{ from: [{ podSelector: labelsOf('api') }], ports: [{ protocol: 'TCP', port }] }],
+      name,
+    );
+    assert.ok(
+      egress.some((rule) =>
+        isDeepStrictEqual(rule, { to: [{ podSelector: labelsOf(name) }], ports: [{ protocol: 'TCP', port }] }),
+      ),
+      name,
+    );
   }
-  assert.deepEqual(policyOf(full, 'gotenberg-proxy').ingress, [{ from: [{ podSelector: labelsOf('gotenberg') }], ports: [{ protocol: 'TCP', port: 3128 }] }]);
+  assert.deepEqual(policyOf(full, 'gotenberg-proxy').ingress, [
+    { from: [{ podSelector: labelsOf('gotenberg') }], ports: [{ protocol: 'TCP', port: 3128 }] },
+  ]);
 });
 
 test('each reaches what it needs and no more', () => {
   assert.deepEqual(outOf(full, 'searxng'), [dns, 'internet 80,443']);
-  assert.deepEqual(outOf(full, 'gotenberg').map((out) => out.replace(/"matchLabels":\{[^}]*gotenberg-proxy[^}]*\}/, 'proxy')), [dns, '{"podSelector":{proxy}} 3128']);
+  assert.deepEqual(
+    outOf(full, 'gotenberg').map((out) => out.replace(/"matchLabels":\{[^}]*gotenberg-proxy[^}]*\}/, 'proxy')),
+    [dns, '{"podSelector":{proxy}} 3128'],
+  );
   assert.deepEqual(outOf(full, 'gotenberg-proxy'), [dns, 'internet 80,443,8080,8443']);
   assert.deepEqual(outOf(full, 'speech'), [dns, 'internet 443']);
   for (const name of ['languagetool', 'pdftranslator']) assert.deepEqual(outOf(full, name), []);
   for (const name of ['searxng', 'gotenberg-proxy', 'speech']) {
-    const except = policyOf(full, name).egress.flatMap(({ to }) => to).flatMap(({ ipBlock }) => ipBlock?.except ?? []);
-    for (const cidr of ['10.0.0.0/8', '169.254.0.0/16', '10.244.0.0/16', '192.0.2.1/32', 'fc00::/7']) assert.ok(except.includes(cidr), `${name} reaches ${cidr}`);
+    const except = policyOf(full, name)
+      .egress.flatMap(({ to }) => to)
+      .flatMap(({ ipBlock }) => ipBlock?.except ?? []);
+    for (const cidr of ['10.0.0.0/8', '169.254.0.0/16', '10.244.0.0/16', '192.0.2.1/32', 'fc00::/7'])
+      assert.ok(except.includes(cidr), `${name} reaches ${cidr}`);
   }
 });
 
 test('Gotenberg runs with the flags and the Chromium that its tests run with, behind the proxy that judges as the API does', () => {
   const args = podOf(full, 'gotenberg').containers[0]?.args ?? [];
-  const flags = fileOf('gotenberg-flags').split('\n').filter((line) => line.startsWith('--'));
+  const flags = fileOf('gotenberg-flags')
+    .split('\n')
+    .filter((line) => line.startsWith('--'));
   assert.ok(flags.includes('--webhook-disable') && flags.includes('--libreoffice-deny-list=.*'));
   assert.deepEqual(args.slice(0, -1), ['gotenberg', ...flags]);
-  assert.equal(args.at(-1), '--chromium-proxy-server=http://moorage-gotenberg-proxy.moorage-system.svc.cluster.local:3128');
+  assert.equal(
+    args.at(-1),
+    '--chromium-proxy-server=http://moorage-gotenberg-proxy.moorage-system.svc.cluster.local:3128',
+  );
   assert.equal(environmentOf(full, 'gotenberg')['CHROMIUM_BIN_PATH'], '/etc/moorage/chromium');
   assert.deepEqual(named(full, 'ConfigMap', 'moorage-gotenberg')['data'], { chromium: fileOf('gotenberg-chromium') });
-  assert.deepEqual(readFetchConfig(environmentOf(full, 'gotenberg-proxy')), readFetchConfig(environmentOf(full, 'api')));
+  assert.deepEqual(
+    readFetchConfig(environmentOf(full, 'gotenberg-proxy')),
+    readFetchConfig(environmentOf(full, 'api')),
+  );
 });
 
 test('SearXNG answers in JSON, with a secret that outlives upgrades or is given', async () => {
   assert.match(JSON.stringify(named(full, 'ConfigMap', 'moorage-searxng')), /formats: \[html, json\]/);
   assert.equal(named(full, 'Secret', 'moorage-searxng').metadata.annotations?.['helm.sh/resource-policy'], 'keep');
   const given = await render({ ...required, tools: { searxng: { enabled: true, secretKeySecret: 'mine' } } });
-  assert.deepEqual(ofKind(given, 'Secret').filter(({ metadata }) => metadata.name === 'moorage-searxng'), []);
+  assert.deepEqual(
+    ofKind(given, 'Secret').filter(({ metadata }) => metadata.name === 'moorage-searxng'),
+    [],
+  );
   assert.match(JSON.stringify(named(given, 'Deployment', 'moorage-searxng')), /"name":"mine"/);
 });
 
@@ -117,21 +231,57 @@ test('a speech server with its model on a volume downloads nothing', async () =>
 
 test('the PDF translator finds the models that its image was built with', () => {
   const dockerfile = readFileSync(new URL('../../cluster/images/pdf-translator/Dockerfile', import.meta.url), 'utf8');
-  const { containers: [container], securityContext } = podOf(full, 'pdftranslator');
-  const [, home, user, port] = [/HOME=(\S+)/, /USER (\d+)/, /EXPOSE (\d+)/].reduce<string[]>((found, pattern) => [...found, pattern.exec(dockerfile)?.[1] ?? ''], ['']);
-  assert.deepEqual([environmentOf(full, 'pdftranslator')['HOME'], String(securityContext.runAsUser), String(container?.ports[0]?.containerPort)], [home, user, port]);
+  const {
+    containers: [container],
+    securityContext,
+  } = podOf(full, 'pdftranslator');
+  const [, home, user, port] = [/HOME=(\S+)/, /USER (\d+)/, /EXPOSE (\d+)/].reduce<string[]>(
+    (found, pattern) => [...found, pattern.exec(dockerfile)?.[1] ?? ''],
+    [''],
+  );
+  assert.deepEqual(
+    [
+      environmentOf(full, 'pdftranslator')['HOME'],
+      String(securityContext.runAsUser),
+      String(container?.ports[0]?.containerPort),
+    ],
+    [home, user, port],
+  );
 });
 
 test('an address of one elsewhere is told to the API and runs nothing', async () => {
-  const objects = await render({ ...required, tools: { searxng: { enabled: true, url: 'https://search.example.org' }, gotenberg: { url: 'http://gotenberg.print.svc.cluster.local', namespaceLabels: { name: 'print' }, port: 3000 } } });
-  assert.deepEqual(readToolSettings(environmentOf(objects, 'api')).urls, { searxng: 'https://search.example.org', gotenberg: 'http://gotenberg.print.svc.cluster.local' });
-  assert.deepEqual(ofKind(objects, 'Deployment').map(({ metadata }) => metadata.name).sort(), ['moorage-api', 'moorage-operator']);
-  assert.match(JSON.stringify(named(objects, 'NetworkPolicy', 'moorage-api')), /\{"to":\[\{"namespaceSelector":\{"matchLabels":\{"name":"print"\}\}\}\],"ports":\[\{"protocol":"TCP","port":3000\}\]\}/);
+  const objects = await render({
+    ...required,
+    tools: {
+      searxng: { enabled: true, url: 'https://search.example.org' },
+      gotenberg: { url: 'http://gotenberg.print.svc.cluster.local', namespaceLabels: { name: 'print' }, port: 3000 },
+    },
+  });
+  assert.deepEqual(readToolSettings(environmentOf(objects, 'api')).urls, {
+    searxng: 'https://search.example.org',
+    gotenberg: 'http://gotenberg.print.svc.cluster.local',
+  });
+  assert.deepEqual(
+    ofKind(objects, 'Deployment')
+      .map(({ metadata }) => metadata.name)
+      .sort(),
+    ['moorage-api', 'moorage-operator'],
+  );
+  assert.match(
+    JSON.stringify(named(objects, 'NetworkPolicy', 'moorage-api')),
+    /\{"to":\[\{"namespaceSelector":\{"matchLabels":\{"name":"print"\}\}\}\],"ports":\[\{"protocol":"TCP","port":3000\}\]\}/,
+  );
 });
 
 test('what cannot run is refused by name', async () => {
-  await assert.rejects(render({ ...required, tools: { pdftranslator: { enabled: true } } }), /tools\.pdftranslator\.image is missing/);
-  await assert.rejects(render({ ...required, tools: { gotenberg: { enable: true } } }), /additional properties 'enable' not allowed/);
+  await assert.rejects(
+    render({ ...required, tools: { pdftranslator: { enabled: true } } }),
+    /tools\.pdftranslator\.image is missing/,
+  );
+  await assert.rejects(
+    render({ ...required, tools: { gotenberg: { enable: true } } }),
+    /additional properties 'enable' not allowed/,
+  );
 });
 
 test('LanguageTool takes calls once it has loaded a language: the first check is what takes long', () => {

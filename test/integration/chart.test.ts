@@ -1,4 +1,5 @@
-// The chart on a real API server: it installs and upgrades, its roles give what they say, its sandbox refuses what it must.
+// The chart on a real API server: it installs and upgrades, its roles give what they say, its sandbox refuses what it
+// must.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +11,17 @@ import { claimsOf, deploymentOf, policyOf, routeOf, serviceOf } from '../../cont
 import { podTemplate } from '../../controller/hosted-app/run/template.ts';
 import { hostedApp, spec as specSchema } from '../../crds/hosted-app.ts';
 import { startApiServer, type ApiServer } from './api-server.ts';
-import { addGatewayTypes, changedChart, environmentOf, install, kubectlWith, ofKind, podSpecOf, render, required } from './chart.ts';
+import {
+  addGatewayTypes,
+  changedChart,
+  environmentOf,
+  install,
+  kubectlWith,
+  ofKind,
+  podSpecOf,
+  render,
+  required,
+} from './chart.ts';
 import { appPod, container, ordinary, pipelinePod, type Fields, type Namespace } from './sandbox-pods.ts';
 
 let server: ApiServer;
@@ -24,7 +35,12 @@ before(async () => {
 after(() => server.stop());
 
 const fields = z.record(z.string(), z.unknown());
-const podNamed = (namespace: Namespace, name: string, spec: Fields): object => ({ apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace }, spec });
+const podNamed = (namespace: Namespace, name: string, spec: Fields): object => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, namespace },
+  spec,
+});
 
 /** What the API server says to a pod: nothing when it takes it, else the refusal. Nothing is stored. */
 async function refusal(namespace: Namespace, spec: Fields): Promise<string | undefined> {
@@ -38,7 +54,10 @@ async function refusal(namespace: Namespace, spec: Fields): Promise<string | und
   }
 }
 
-/** The API server takes a moment to compile a new admission policy; a pod that breaks nothing but that policy tells when it has. */
+/**
+ * The API server takes a moment to compile a new admission policy; a pod that breaks nothing but that policy tells when
+ * it has.
+ */
 async function admissionIsOn(): Promise<void> {
   for (let tries = 0; tries < 300; tries += 1) {
     if ((await refusal('moorage-apps', appPod({ hostUsers: true })))?.includes('moorage-sandbox') === true) return;
@@ -49,8 +68,15 @@ async function admissionIsOn(): Promise<void> {
 
 test('takes the services behind tools', async () => {
   const enabled = { enabled: true };
-  const tools = { searxng: enabled, gotenberg: enabled, languagetool: enabled, speech: enabled, pdftranslator: { enabled: true, image: 'registry.example.org/moorage-pdf-translator:1' } };
-  const isTheirs = ({ metadata }: { metadata: { name: string } }): boolean => Object.keys(tools).some((name) => metadata.name.startsWith(`moorage-${name}`));
+  const tools = {
+    searxng: enabled,
+    gotenberg: enabled,
+    languagetool: enabled,
+    speech: enabled,
+    pdftranslator: { enabled: true, image: 'registry.example.org/moorage-pdf-translator:1' },
+  };
+  const isTheirs = ({ metadata }: { metadata: { name: string } }): boolean =>
+    Object.keys(tools).some((name) => metadata.name.startsWith(`moorage-${name}`));
   const objects = (await render({ ...required, tools })).filter(isTheirs);
   assert.equal(objects.length, 21);
   await kubectlWith(server, objects, 'apply', '--server-side', '--dry-run=server');
@@ -60,70 +86,252 @@ test('takes all that the operator makes by the settings of the chart, from the o
   const { settings } = operatorConfig(environmentOf(await render(required), 'operator'));
   const run = { volumes: [{ name: 'data', path: '/data' }], secrets: [{ name: 'KEY', secret: 'keys', key: 'one' }] };
   const app = hostedApp.parse({
-    apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp',
-    metadata: { name: 'hello', namespace: 'moorage-apps', uid: 'e6d2ef86-4f0c-4f0e-9d3a-000000000000', generation: 1, resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' },
+    apiVersion: 'moorage.dev/v1alpha1',
+    kind: 'HostedApp',
+    metadata: {
+      name: 'hello',
+      namespace: 'moorage-apps',
+      uid: 'e6d2ef86-4f0c-4f0e-9d3a-000000000000',
+      generation: 1,
+      resourceVersion: '1',
+      creationTimestamp: '2026-01-01T00:00:00Z',
+    },
     spec: specSchema.parse({ source: { repo: 'https://github.com/owner/name' }, run }),
   });
   const commit = '0123456789'.repeat(4);
   const inputs = buildInputs(app);
-  const { template } = podTemplate(app, settings, { image: `registry.example.org/apps/hello@sha256:${'0'.repeat(64)}`, commit, port: 8080 }, []);
-  const job = pipelineJob(app, settings, { name: jobName('hello', commit, inputs.hash), commit, inputs, number: 1, queuedAt: new Date(0), reason: 'first build' });
-  const made = [job, deploymentOf(app, template, {}), serviceOf(app), policyOf(app, settings, [8080]), ...claimsOf(app, settings, []), routeOf(app, settings)];
-  const operator = ['--as=system:serviceaccount:moorage-system:moorage-operator', '--server-side', '--field-manager=moorage', '--dry-run=server'];
+  const { template } = podTemplate(
+    app,
+    settings,
+    { image: `registry.example.org/apps/hello@sha256:${'0'.repeat(64)}`, commit, port: 8080 },
+    [],
+  );
+  const job = pipelineJob(app, settings, {
+    name: jobName('hello', commit, inputs.hash),
+    commit,
+    inputs,
+    number: 1,
+    queuedAt: new Date(0),
+    reason: 'first build',
+  });
+  const made = [
+    job,
+    deploymentOf(app, template, {}),
+    serviceOf(app),
+    policyOf(app, settings, [8080]),
+    ...claimsOf(app, settings, []),
+    routeOf(app, settings),
+  ];
+  const operator = [
+    '--as=system:serviceaccount:moorage-system:moorage-operator',
+    '--server-side',
+    '--field-manager=moorage',
+    '--dry-run=server',
+  ];
   const said = await kubectlWith(server, made, 'apply', ...operator);
   assert.equal(said.split('\n').filter((line) => line.includes('serverside-applied')).length, made.length, said);
   assert.equal(await refusal('moorage-apps', z.object({ spec: fields }).parse(template).spec), undefined);
-  assert.equal(await refusal('moorage-builds', z.object({ spec: z.object({ template: z.object({ spec: fields }) }) }).parse(job).spec.template.spec), undefined);
+  assert.equal(
+    await refusal(
+      'moorage-builds',
+      z.object({ spec: z.object({ template: z.object({ spec: fields }) }) }).parse(job).spec.template.spec,
+    ),
+    undefined,
+  );
 });
 
 test('takes the pods that the refused ones below are made from', async () => {
   assert.equal(await refusal('moorage-apps', appPod()), undefined);
-  assert.equal(await refusal('moorage-apps', appPod({ volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }] })), undefined);
+  assert.equal(
+    await refusal(
+      'moorage-apps',
+      appPod({ volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }] }),
+    ),
+    undefined,
+  );
   assert.equal(await refusal('moorage-builds', pipelinePod()), undefined);
 });
 
 test('operator and API run in a namespace that enforces the restricted Pod Security level', async () => {
-  await server.kubectl('label', 'namespace', 'moorage-system', 'pod-security.kubernetes.io/enforce=restricted', '--overwrite');
+  await server.kubectl(
+    'label',
+    'namespace',
+    'moorage-system',
+    'pod-security.kubernetes.io/enforce=restricted',
+    '--overwrite',
+  );
   for (const deployment of ofKind(await render(required), 'Deployment')) {
-    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'offered', namespace: 'moorage-system' }, spec: podSpecOf(deployment) };
+    const pod = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'offered', namespace: 'moorage-system' },
+      spec: podSpecOf(deployment),
+    };
     assert.match(await kubectlWith(server, [pod], 'create', '--dry-run=server', '-o', 'name'), /^pod\/offered/);
   }
 });
 
 test('gives limits to a container without', async () => {
-  const pod = podNamed('moorage-apps', 'offered', appPod({ containers: [{ name: 'app', image: 'example:1', securityContext: ordinary }] }));
-  const given = await kubectlWith(server, [pod], 'create', '--dry-run=server', '-o', 'jsonpath={.spec.containers[0].resources.limits}');
+  const pod = podNamed(
+    'moorage-apps',
+    'offered',
+    appPod({ containers: [{ name: 'app', image: 'example:1', securityContext: ordinary }] }),
+  );
+  const given = await kubectlWith(
+    server,
+    [pod],
+    'create',
+    '--dry-run=server',
+    '-o',
+    'jsonpath={.spec.containers[0].resources.limits}',
+  );
   assert.deepEqual(JSON.parse(given), { cpu: '500m', memory: '256Mi', 'ephemeral-storage': '1Gi' });
 });
 
 const withApp = (changes: Fields): Fields => appPod({ containers: [container('app', changes)] });
 const withCapabilities = (...add: string[]): Fields => ({ capabilities: { drop: ['ALL'], add } });
-const secretEnvironment = { env: [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'moorage-registry', key: '.dockerconfigjson' } } }] };
+const secretEnvironment = {
+  env: [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'moorage-registry', key: '.dockerconfigjson' } } }],
+};
 
 const refused: readonly (readonly [what: string, namespace: Namespace, spec: () => Fields, mend: RegExp])[] = [
-  ['a pod of an app without a user namespace', 'moorage-apps', () => appPod({ hostUsers: true }), /set spec\.hostUsers to false/],
-  ['a pod of an app that does not say', 'moorage-apps', () => appPod({ hostUsers: undefined }), /set spec\.hostUsers to false/],
-  ['a pipeline without a user namespace', 'moorage-builds', () => pipelinePod({ pod: { hostUsers: true } }), /hostUsers/],
-  ['a token', 'moorage-apps', () => appPod({ automountServiceAccountToken: true }), /set spec\.automountServiceAccountToken to false/],
-  ['a service account', 'moorage-apps', () => appPod({ serviceAccountName: 'moorage-operator' }), /leave spec\.serviceAccountName away/],
-  ['a projected token', 'moorage-builds', () => pipelinePod({ pod: { serviceAccountName: 'default', volumes: [{ name: 'registry', projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } }] } }), /volumes of a sandboxed pod are emptyDir/],
-  ['a folder of the node', 'moorage-builds', () => pipelinePod({ pod: { volumes: [{ name: 'registry', hostPath: { path: '/' } }] } }), /volumes of a sandboxed pod are emptyDir/],
+  [
+    'a pod of an app without a user namespace',
+    'moorage-apps',
+    () => appPod({ hostUsers: true }),
+    /set spec\.hostUsers to false/,
+  ],
+  [
+    'a pod of an app that does not say',
+    'moorage-apps',
+    () => appPod({ hostUsers: undefined }),
+    /set spec\.hostUsers to false/,
+  ],
+  [
+    'a pipeline without a user namespace',
+    'moorage-builds',
+    () => pipelinePod({ pod: { hostUsers: true } }),
+    /hostUsers/,
+  ],
+  [
+    'a token',
+    'moorage-apps',
+    () => appPod({ automountServiceAccountToken: true }),
+    /set spec\.automountServiceAccountToken to false/,
+  ],
+  [
+    'a service account',
+    'moorage-apps',
+    () => appPod({ serviceAccountName: 'moorage-operator' }),
+    /leave spec\.serviceAccountName away/,
+  ],
+  [
+    'a projected token',
+    'moorage-builds',
+    () =>
+      pipelinePod({
+        pod: {
+          serviceAccountName: 'default',
+          volumes: [{ name: 'registry', projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } }],
+        },
+      }),
+    /volumes of a sandboxed pod are emptyDir/,
+  ],
+  [
+    'a folder of the node',
+    'moorage-builds',
+    () => pipelinePod({ pod: { volumes: [{ name: 'registry', hostPath: { path: '/' } }] } }),
+    /volumes of a sandboxed pod are emptyDir/,
+  ],
   ['the network of the node', 'moorage-builds', () => pipelinePod({ pod: { hostNetwork: true } }), /hostNetwork/i],
   ['the processes of the node', 'moorage-builds', () => pipelinePod({ pod: { hostPID: true } }), /hostPID/i],
-  ['a port of the node', 'moorage-builds', () => pipelinePod({ build: { ports: [{ containerPort: 80, hostPort: 80 }] } }), /leave hostPort away/],
-  ['a privileged build', 'moorage-builds', () => pipelinePod({ build: { securityContext: { privileged: true } } }), /leave securityContext\.privileged away/],
-  ['an app with SYS_ADMIN', 'moorage-apps', () => withApp({ securityContext: withCapabilities('SYS_ADMIN') }), /violates PodSecurity "baseline|add only those that ordinary images need/],
-  ['an app with MKNOD', 'moorage-apps', () => withApp({ securityContext: withCapabilities('MKNOD') }), /add only those that ordinary images need/],
-  ['an app that keeps the default capabilities', 'moorage-apps', () => withApp({ securityContext: {} }), /drop ALL capabilities/],
-  ['an app without seccomp', 'moorage-apps', () => appPod({ securityContext: {} }), /seccompProfile\.type to RuntimeDefault/],
-  ['an app with an unmasked proc', 'moorage-apps', () => withApp({ securityContext: { ...ordinary, procMount: 'Unmasked' } }), /procMount/],
-  ['an app that calls itself build', 'moorage-apps', () => appPod({ containers: [container('build', { securityContext: { ...ordinary, procMount: 'Unmasked' } })] }), /procMount/],
-  ['a build with more than BuildKit needs', 'moorage-builds', () => pipelinePod({ build: { securityContext: { capabilities: { add: ['SYS_MODULE'] } } } }), /the container build may add SYS_ADMIN and NET_ADMIN/],
-  ['a clone with SYS_ADMIN', 'moorage-builds', () => pipelinePod({ clone: { securityContext: { ...withCapabilities('SYS_ADMIN'), seccompProfile: { type: 'RuntimeDefault' } } } }), /add only those that ordinary images need/],
-  ['a clone without seccomp', 'moorage-builds', () => pipelinePod({ clone: { securityContext: { ...ordinary, seccompProfile: { type: 'Unconfined' } } } }), /RuntimeDefault/],
-  ['a clone that is given the push secret', 'moorage-builds', () => pipelinePod({ clone: { volumeMounts: [{ name: 'registry', mountPath: '/registry' }] } }), /only the container build may be given a Secret/],
-  ['a clone that reads it as a variable', 'moorage-builds', () => pipelinePod({ clone: secretEnvironment }), /only the container build may be given a Secret/],
-  ['a clone that reads it whole', 'moorage-builds', () => pipelinePod({ clone: { envFrom: [{ secretRef: { name: 'moorage-registry' } }] } }), /only the container build may be given a Secret/],
+  [
+    'a port of the node',
+    'moorage-builds',
+    () => pipelinePod({ build: { ports: [{ containerPort: 80, hostPort: 80 }] } }),
+    /leave hostPort away/,
+  ],
+  [
+    'a privileged build',
+    'moorage-builds',
+    () => pipelinePod({ build: { securityContext: { privileged: true } } }),
+    /leave securityContext\.privileged away/,
+  ],
+  [
+    'an app with SYS_ADMIN',
+    'moorage-apps',
+    () => withApp({ securityContext: withCapabilities('SYS_ADMIN') }),
+    /violates PodSecurity "baseline|add only those that ordinary images need/,
+  ],
+  [
+    'an app with MKNOD',
+    'moorage-apps',
+    () => withApp({ securityContext: withCapabilities('MKNOD') }),
+    /add only those that ordinary images need/,
+  ],
+  [
+    'an app that keeps the default capabilities',
+    'moorage-apps',
+    () => withApp({ securityContext: {} }),
+    /drop ALL capabilities/,
+  ],
+  [
+    'an app without seccomp',
+    'moorage-apps',
+    () => appPod({ securityContext: {} }),
+    /seccompProfile\.type to RuntimeDefault/,
+  ],
+  [
+    'an app with an unmasked proc',
+    'moorage-apps',
+    () => withApp({ securityContext: { ...ordinary, procMount: 'Unmasked' } }),
+    /procMount/,
+  ],
+  [
+    'an app that calls itself build',
+    'moorage-apps',
+    () => appPod({ containers: [container('build', { securityContext: { ...ordinary, procMount: 'Unmasked' } })] }),
+    /procMount/,
+  ],
+  [
+    'a build with more than BuildKit needs',
+    'moorage-builds',
+    () => pipelinePod({ build: { securityContext: { capabilities: { add: ['SYS_MODULE'] } } } }),
+    /the container build may add SYS_ADMIN and NET_ADMIN/,
+  ],
+  [
+    'a clone with SYS_ADMIN',
+    'moorage-builds',
+    () =>
+      pipelinePod({
+        clone: { securityContext: { ...withCapabilities('SYS_ADMIN'), seccompProfile: { type: 'RuntimeDefault' } } },
+      }),
+    /add only those that ordinary images need/,
+  ],
+  [
+    'a clone without seccomp',
+    'moorage-builds',
+    () => pipelinePod({ clone: { securityContext: { ...ordinary, seccompProfile: { type: 'Unconfined' } } } }),
+    /RuntimeDefault/,
+  ],
+  [
+    'a clone that is given the push secret',
+    'moorage-builds',
+    () => pipelinePod({ clone: { volumeMounts: [{ name: 'registry', mountPath: '/registry' }] } }),
+    /only the container build may be given a Secret/,
+  ],
+  [
+    'a clone that reads it as a variable',
+    'moorage-builds',
+    () => pipelinePod({ clone: secretEnvironment }),
+    /only the container build may be given a Secret/,
+  ],
+  [
+    'a clone that reads it whole',
+    'moorage-builds',
+    () => pipelinePod({ clone: { envFrom: [{ secretRef: { name: 'moorage-registry' } }] } }),
+    /only the container build may be given a Secret/,
+  ],
 ];
 for (const [what, namespace, spec, mend] of refused) {
   test(`refuses ${what} in ${namespace}`, async () => {
@@ -133,40 +341,97 @@ for (const [what, namespace, spec, mend] of refused) {
 
 test('refuses an ephemeral container in a running pod', async () => {
   await kubectlWith(server, [podNamed('moorage-builds', 'running', pipelinePod())], 'create');
-  await assert.rejects(server.kubectl('debug', 'running', '-n', 'moorage-builds', '--image=example:1', '--profile=restricted', '--attach=false'), /takes no ephemeral containers/);
+  await assert.rejects(
+    server.kubectl(
+      'debug',
+      'running',
+      '-n',
+      'moorage-builds',
+      '--image=example:1',
+      '--profile=restricted',
+      '--attach=false',
+    ),
+    /takes no ephemeral containers/,
+  );
 });
 
-interface Right { readonly who: 'operator' | 'api'; readonly verb: string; readonly what: string; readonly where: string; readonly name?: string }
+interface Right {
+  readonly who: 'operator' | 'api';
+  readonly verb: string;
+  readonly what: string;
+  readonly where: string;
+  readonly name?: string;
+}
 
 function review({ who, verb, what, where, name }: Right): object {
   const [path = '', group = ''] = what.split('@');
   const [resource = '', subresource] = path.split('/');
   const user = `system:serviceaccount:moorage-system:moorage-${who}`;
-  return { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec: { user, resourceAttributes: { verb, group, resource, subresource, name, namespace: where } } };
+  return {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SubjectAccessReview',
+    spec: { user, resourceAttributes: { verb, group, resource, subresource, name, namespace: where } },
+  };
 }
 
 const happ = 'hostedapps@moorage.dev';
 const rights: readonly (readonly [Right, boolean])[] = [
-  ...['get', 'list', 'watch', 'patch'].map((verb) => [{ who: 'operator', verb, what: happ, where: 'moorage-apps' }, true] as const),
-  ...['create', 'delete', 'deletecollection'].map((verb) => [{ who: 'operator', verb, what: happ, where: 'moorage-apps' }, false] as const),
+  ...['get', 'list', 'watch', 'patch'].map(
+    (verb) => [{ who: 'operator', verb, what: happ, where: 'moorage-apps' }, true] as const,
+  ),
+  ...['create', 'delete', 'deletecollection'].map(
+    (verb) => [{ who: 'operator', verb, what: happ, where: 'moorage-apps' }, false] as const,
+  ),
   [{ who: 'operator', verb: 'patch', what: 'hostedapps/status@moorage.dev', where: 'moorage-apps' }, true],
-  ...['deployments@apps', 'services', 'persistentvolumeclaims', 'networkpolicies@networking.k8s.io', 'httproutes@gateway.networking.k8s.io']
-    .flatMap((what) => ['list', 'watch', 'create', 'patch', 'delete'].map((verb) => [{ who: 'operator', verb, what, where: 'moorage-apps' }, true] as const)),
-  ...['list', 'watch', 'create', 'patch', 'delete'].map((verb) => [{ who: 'operator', verb, what: 'jobs@batch', where: 'moorage-builds' }, true] as const),
+  ...[
+    'deployments@apps',
+    'services',
+    'persistentvolumeclaims',
+    'networkpolicies@networking.k8s.io',
+    'httproutes@gateway.networking.k8s.io',
+  ].flatMap((what) =>
+    ['list', 'watch', 'create', 'patch', 'delete'].map(
+      (verb) => [{ who: 'operator', verb, what, where: 'moorage-apps' }, true] as const,
+    ),
+  ),
+  ...['list', 'watch', 'create', 'patch', 'delete'].map(
+    (verb) => [{ who: 'operator', verb, what: 'jobs@batch', where: 'moorage-builds' }, true] as const,
+  ),
   [{ who: 'operator', verb: 'watch', what: 'pods', where: 'moorage-builds' }, true],
   [{ who: 'operator', verb: 'create', what: 'pods', where: 'moorage-builds' }, false],
   [{ who: 'operator', verb: 'create', what: 'jobs@batch', where: 'moorage-apps' }, false],
-  [{ who: 'operator', verb: 'update', what: 'leases@coordination.k8s.io', where: 'moorage-system', name: 'moorage-operator' }, true],
-  [{ who: 'operator', verb: 'update', what: 'leases@coordination.k8s.io', where: 'moorage-system', name: 'another' }, false],
+  [
+    {
+      who: 'operator',
+      verb: 'update',
+      what: 'leases@coordination.k8s.io',
+      where: 'moorage-system',
+      name: 'moorage-operator',
+    },
+    true,
+  ],
+  [
+    { who: 'operator', verb: 'update', what: 'leases@coordination.k8s.io', where: 'moorage-system', name: 'another' },
+    false,
+  ],
   [{ who: 'operator', verb: 'create', what: 'events@events.k8s.io', where: 'moorage-apps' }, true],
   ...['moorage-apps', 'moorage-builds', 'moorage-system', 'kube-system'].flatMap((where) =>
     (['operator', 'api'] as const).flatMap((who) => [
       // Creating the token of an app gives nothing to read.
-      ...['get', 'list', 'watch', 'update', 'patch', 'delete', 'create'].map((verb) => [{ who, verb, what: 'secrets', where }, verb === 'create' && who === 'operator' && where === 'moorage-apps'] as const),
+      ...['get', 'list', 'watch', 'update', 'patch', 'delete', 'create'].map(
+        (verb) =>
+          [
+            { who, verb, what: 'secrets', where },
+            verb === 'create' && who === 'operator' && where === 'moorage-apps',
+          ] as const,
+      ),
       [{ who, verb: 'create', what: 'pods/exec', where }, false] as const,
       [{ who, verb: 'create', what: 'rolebindings@rbac.authorization.k8s.io', where }, false] as const,
-    ])),
-  ...['get', 'list', 'watch', 'create', 'patch'].map((verb) => [{ who: 'api', verb, what: happ, where: 'moorage-apps' }, true] as const),
+    ]),
+  ),
+  ...['get', 'list', 'watch', 'create', 'patch'].map(
+    (verb) => [{ who: 'api', verb, what: happ, where: 'moorage-apps' }, true] as const,
+  ),
   ...['update', 'delete'].map((verb) => [{ who: 'api', verb, what: happ, where: 'moorage-apps' }, false] as const),
   [{ who: 'api', verb: 'patch', what: 'hostedapps/status@moorage.dev', where: 'moorage-apps' }, false],
   [{ who: 'api', verb: 'get', what: 'pods/log', where: 'moorage-builds' }, true],
@@ -176,20 +441,53 @@ const rights: readonly (readonly [Right, boolean])[] = [
 ];
 
 test('operator and API may do what they need, and nothing beside it', async () => {
-  const answers = (await kubectlWith(server, rights.map(([right]) => review(right)), 'create', '-o', 'jsonpath={.status.allowed}{"\\n"}')).split('\n');
+  const answers = (
+    await kubectlWith(
+      server,
+      rights.map(([right]) => review(right)),
+      'create',
+      '-o',
+      'jsonpath={.status.allowed}{"\\n"}',
+    )
+  ).split('\n');
   assert.equal(answers.length, rights.length);
   const wrong = rights.filter(([, expected], index) => answers[index] !== String(expected));
-  assert.deepEqual(wrong.map(([right, expected]) => `${expected ? 'may not' : 'may'}: ${JSON.stringify(right)}`), []);
+  assert.deepEqual(
+    wrong.map(([right, expected]) => `${expected ? 'may not' : 'may'}: ${JSON.stringify(right)}`),
+    [],
+  );
 });
 
 test('the API may submit and annotate an app, and change nothing else of it', async () => {
   const asApi = '--as=system:serviceaccount:moorage-system:moorage-api';
   const source = { repo: 'https://github.com/owner/name' };
-  const app = (spec: object): object => ({ apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp', metadata: { name: 'submitted', namespace: 'moorage-apps' }, spec });
-  const patch = (change: object): Promise<string> => server.kubectl('patch', 'happ', 'submitted', '-n', 'moorage-apps', asApi, '--type=merge', '-p', JSON.stringify(change));
+  const app = (spec: object): object => ({
+    apiVersion: 'moorage.dev/v1alpha1',
+    kind: 'HostedApp',
+    metadata: { name: 'submitted', namespace: 'moorage-apps' },
+    spec,
+  });
+  const patch = (change: object): Promise<string> =>
+    server.kubectl(
+      'patch',
+      'happ',
+      'submitted',
+      '-n',
+      'moorage-apps',
+      asApi,
+      '--type=merge',
+      '-p',
+      JSON.stringify(change),
+    );
   const secrets = [{ name: 'KEY', secret: 'keys', key: 'one' }];
-  await assert.rejects(kubectlWith(server, [app({ source, run: { secrets } })], 'create', asApi), /is given no Secrets; add spec\.run\.secrets with kubectl/);
-  await assert.rejects(kubectlWith(server, [app({ source, models: { enabled: true } })], 'create', asApi), /may not spend on models; set spec\.models\.enabled with kubectl/);
+  await assert.rejects(
+    kubectlWith(server, [app({ source, run: { secrets } })], 'create', asApi),
+    /is given no Secrets; add spec\.run\.secrets with kubectl/,
+  );
+  await assert.rejects(
+    kubectlWith(server, [app({ source, models: { enabled: true } })], 'create', asApi),
+    /may not spend on models; set spec\.models\.enabled with kubectl/,
+  );
   await kubectlWith(server, [app({ source })], 'create', asApi);
   await patch({ metadata: { annotations: { 'moorage.dev/poll': 'now' } } });
   await assert.rejects(patch({ spec: { run: { secrets } } }), /not change its spec/);
@@ -198,13 +496,28 @@ test('the API may submit and annotate an app, and change nothing else of it', as
 });
 
 test('an upgrade keeps the salt of callers and brings a changed CRD', async () => {
-  const salt = (): Promise<string> => server.kubectl('get', 'secret', 'moorage-caller-salt', '-n', 'moorage-system', '-o', 'jsonpath={.data.salt}');
-  const columns = (): Promise<string> => server.kubectl('get', 'crd', 'hostedapps.moorage.dev', '-o', 'jsonpath={.spec.versions[0].additionalPrinterColumns[*].name}');
+  const salt = (): Promise<string> =>
+    server.kubectl('get', 'secret', 'moorage-caller-salt', '-n', 'moorage-system', '-o', 'jsonpath={.data.salt}');
+  const columns = (): Promise<string> =>
+    server.kubectl(
+      'get',
+      'crd',
+      'hostedapps.moorage.dev',
+      '-o',
+      'jsonpath={.spec.versions[0].additionalPrinterColumns[*].name}',
+    );
   const [first, before] = [await salt(), await columns()];
   assert.ok(Buffer.from(first, 'base64').length >= 32);
-  await install(server, required, changedChart('files/hostedapps.yaml', (text) => text.replace('- name: Repo\n', '- name: Old\n')));
+  await install(
+    server,
+    required,
+    changedChart('files/hostedapps.yaml', (text) => text.replace('- name: Repo\n', '- name: Old\n')),
+  );
   assert.match(await columns(), /^Old /);
   await install(server, { ...required, submissions: { perDay: 21 } });
   assert.deepEqual([await salt(), await columns()], [first, before]);
-  assert.match(await server.kubectl('get', 'deployment', 'moorage-api', '-n', 'moorage-system', '-o', 'yaml'), /MOORAGE_SUBMISSIONS_PER_DAY\s+value: "21"/);
+  assert.match(
+    await server.kubectl('get', 'deployment', 'moorage-api', '-n', 'moorage-system', '-o', 'yaml'),
+    /MOORAGE_SUBMISSIONS_PER_DAY\s+value: "21"/,
+  );
 });

@@ -23,7 +23,12 @@ export const required = {
 export const object = z.looseObject({
   apiVersion: z.string(),
   kind: z.string(),
-  metadata: z.looseObject({ name: z.string(), namespace: z.string().optional(), labels: z.record(z.string(), z.string()).optional(), annotations: z.record(z.string(), z.string()).optional() }),
+  metadata: z.looseObject({
+    name: z.string(),
+    namespace: z.string().optional(),
+    labels: z.record(z.string(), z.string()).optional(),
+    annotations: z.record(z.string(), z.string()).optional(),
+  }),
 });
 export type Rendered = z.infer<typeof object>;
 
@@ -40,19 +45,49 @@ export function valuesFile(values: object): string {
 /** Runs helm; rejects with what it said. */
 export async function helm(args: readonly string[], kubeconfig?: string): Promise<string> {
   await buildPart('helm');
-  const places = { HELM_CACHE_HOME: join(scratch, 'cache'), HELM_CONFIG_HOME: join(scratch, 'config'), HELM_DATA_HOME: join(scratch, 'data') };
-  return run(binary('helm', 'helm'), args, { env: { ...places, ...(kubeconfig === undefined ? {} : { KUBECONFIG: kubeconfig }) } });
+  const places = {
+    HELM_CACHE_HOME: join(scratch, 'cache'),
+    HELM_CONFIG_HOME: join(scratch, 'config'),
+    HELM_DATA_HOME: join(scratch, 'data'),
+  };
+  return run(binary('helm', 'helm'), args, {
+    env: { ...places, ...(kubeconfig === undefined ? {} : { KUBECONFIG: kubeconfig }) },
+  });
 }
 
 /** Every object of the chart with these values. */
 export async function render(values: object): Promise<Rendered[]> {
-  const text = await helm(['template', 'moorage', chart, '--namespace', 'moorage-system', '--values', valuesFile(values)]);
-  return parseAllDocuments(text).map((document) => document.toJS() as unknown).filter((value) => value !== null).map((value) => object.parse(value));
+  const text = await helm([
+    'template',
+    'moorage',
+    chart,
+    '--namespace',
+    'moorage-system',
+    '--values',
+    valuesFile(values),
+  ]);
+  return parseAllDocuments(text)
+    .map((document) => document.toJS() as unknown)
+    .filter((value) => value !== null)
+    .map((value) => object.parse(value));
 }
 
 /** Installs or upgrades the release on a real API server. */
 export async function install(server: ApiServer, values: object, from = chart): Promise<void> {
-  await helm(['upgrade', '--install', 'moorage', from, '--namespace', 'moorage-system', '--create-namespace', '--values', valuesFile(values)], server.kubeconfig);
+  await helm(
+    [
+      'upgrade',
+      '--install',
+      'moorage',
+      from,
+      '--namespace',
+      'moorage-system',
+      '--create-namespace',
+      '--values',
+      valuesFile(values),
+    ],
+    server.kubeconfig,
+  );
 }
 
 /** A copy of the chart with one of its files changed, as an older version might have been. */
@@ -64,9 +99,16 @@ export function changedChart(file: string, change: (text: string) => string): st
 }
 
 /** Hands objects to kubectl on its standard input; resolves to what it printed. */
-export function kubectlWith(server: ApiServer, objects: readonly object[], ...args: readonly string[]): Promise<string> {
+export function kubectlWith(
+  server: ApiServer,
+  objects: readonly object[],
+  ...args: readonly string[]
+): Promise<string> {
   const input = objects.map((object) => JSON.stringify(object)).join('\n---\n');
-  return run(join(binariesOf('kubernetes'), 'kubectl'), [...args, '-f', '-'], { env: { KUBECONFIG: server.kubeconfig }, input });
+  return run(join(binariesOf('kubernetes'), 'kubectl'), [...args, '-f', '-'], {
+    env: { KUBECONFIG: server.kubeconfig },
+    input,
+  });
 }
 
 /** Adds the types of the Gateway API, which the chart takes as given. */
@@ -89,11 +131,22 @@ export function named(objects: readonly Rendered[], kind: string, name: string):
 }
 
 const workload = z.looseObject({
-  spec: z.looseObject({ template: z.looseObject({ spec: z.looseObject({ containers: z.array(z.looseObject({ env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })) })).length(1) }) }) }),
+  spec: z.looseObject({
+    template: z.looseObject({
+      spec: z.looseObject({
+        containers: z
+          .array(z.looseObject({ env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })) }))
+          .length(1),
+      }),
+    }),
+  }),
 });
 
 /** The variables that a process of the chart is given as plain text; those from elsewhere are undefined. */
-export function environmentOf(objects: readonly Rendered[], component: 'operator' | 'api' | (string & {})): Record<string, string | undefined> {
+export function environmentOf(
+  objects: readonly Rendered[],
+  component: 'operator' | 'api' | (string & {}),
+): Record<string, string | undefined> {
   const [only] = workload.parse(named(objects, 'Deployment', `moorage-${component}`)).spec.template.spec.containers;
   return Object.fromEntries(only?.env.map(({ name, value }) => [name, value]) ?? []);
 }

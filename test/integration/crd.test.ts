@@ -26,7 +26,13 @@ before(async () => {
 });
 after(() => server.stop());
 
-const resource = { group: 'moorage.dev', version: 'v1alpha1', namespace: 'default', plural: 'hostedapps', fieldValidation: 'Strict' } as const;
+const resource = {
+  group: 'moorage.dev',
+  version: 'v1alpha1',
+  namespace: 'default',
+  plural: 'hostedapps',
+  fieldValidation: 'Strict',
+} as const;
 
 function create(spec: unknown, name: string, dryRun?: 'All'): Promise<unknown> {
   const body = { apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp', metadata: { name }, spec };
@@ -69,18 +75,25 @@ for (const { what, given } of structuralRefusals) {
 test('refuses names that cannot be a subdomain of their own', async () => {
   for (const name of ['2048', 'a.b', 'a'.repeat(41)]) {
     const answer = await offer({ source }, name);
-    assert.ok('refused' in answer && /metadata\.name: .*at most 40 lower-case letters/.test(answer.refused), `${name}: ${JSON.stringify(answer)}`);
+    assert.ok(
+      'refused' in answer && /metadata\.name: .*at most 40 lower-case letters/.test(answer.refused),
+      `${name}: ${JSON.stringify(answer)}`,
+    );
   }
   for (const name of reservedSlugs) {
     const answer = await offer({ source }, name);
-    assert.ok('refused' in answer && answer.refused.includes('choose another name'), `${name}: ${JSON.stringify(answer)}`);
+    assert.ok(
+      'refused' in answer && answer.refused.includes('choose another name'),
+      `${name}: ${JSON.stringify(answer)}`,
+    );
   }
   assert.ok('taken' in (await offer({ source }, `a${'b'.repeat(39)}`)));
 });
 
 test('the repository of an app cannot change, everything else can', async () => {
   await create({ source }, 'fixed');
-  const patch = (spec: object): Promise<string> => server.kubectl('patch', 'happ', 'fixed', '--type=merge', '-p', JSON.stringify({ spec }));
+  const patch = (spec: object): Promise<string> =>
+    server.kubectl('patch', 'happ', 'fixed', '--type=merge', '-p', JSON.stringify({ spec }));
   await assert.rejects(patch({ source: { repo: 'https://github.com/owner/other' } }), /make a new HostedApp/);
   await patch({ source: { revision: 'main', path: 'app' }, suspend: true });
 });
@@ -88,23 +101,51 @@ test('the repository of an app cannot change, everything else can', async () => 
 test('status is written apart from spec, and shown by kubectl get', async () => {
   await create({ source }, 'shown');
   await server.kubectl('patch', 'happ', 'shown', '--type=merge', '-p', JSON.stringify({ status: { phase: 'Live' } }));
-  assert.equal(await server.kubectl('get', 'happ', 'shown', '-o', 'jsonpath={.status}'), '', 'status written through the object itself');
+  assert.equal(
+    await server.kubectl('get', 'happ', 'shown', '-o', 'jsonpath={.status}'),
+    '',
+    'status written through the object itself',
+  );
   const status = {
-    phase: 'Live', url: 'https://shown.moorage.localhost/', shortCommit: '0123456',
-    conditions: [{ type: 'Ready', status: 'True', reason: 'Serving', message: 'It answers.', lastTransitionTime: '2026-01-01T00:00:00Z' }],
+    phase: 'Live',
+    url: 'https://shown.moorage.localhost/',
+    shortCommit: '0123456',
+    conditions: [
+      {
+        type: 'Ready',
+        status: 'True',
+        reason: 'Serving',
+        message: 'It answers.',
+        lastTransitionTime: '2026-01-01T00:00:00Z',
+      },
+    ],
   };
-  await server.kubectl('patch', 'happ', 'shown', '--subresource=status', '--type=merge', '-p', JSON.stringify({ status, spec: { suspend: true } }));
+  await server.kubectl(
+    'patch',
+    'happ',
+    'shown',
+    '--subresource=status',
+    '--type=merge',
+    '-p',
+    JSON.stringify({ status, spec: { suspend: true } }),
+  );
   const shown = hostedApp.parse(JSON.parse(await server.kubectl('get', 'happ', 'shown', '-o', 'json')));
   assert.deepEqual([shown.status, shown.spec.suspend, shown.metadata.generation], [status, false, 1]);
-  const [head, row] = (await server.kubectl('get', 'happ', 'shown', '-o', 'wide')).split('\n').map((line) => line.trim().split(/\s+/));
+  const [head, row] = (await server.kubectl('get', 'happ', 'shown', '-o', 'wide'))
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/));
   assert.deepEqual(head, ['NAME', 'REPO', 'PHASE', 'URL', 'COMMIT', 'AGE', 'READY', 'REASON']);
   assert.deepEqual(row?.toSpliced(5, 1), ['shown', source.repo, 'Live', status.url, '0123456', 'True', 'Serving']);
-  assert.equal(await server.kubectl('get', 'moorage', '--field-selector', 'status.phase=Live', '-o', 'name'), 'hostedapp.moorage.dev/shown');
+  assert.equal(
+    await server.kubectl('get', 'moorage', '--field-selector', 'status.phase=Live', '-o', 'name'),
+    'hostedapp.moorage.dev/shown',
+  );
 });
 
 test('kubectl explain teaches every field of run', async () => {
   const said = await server.kubectl('explain', 'happ.spec.run');
-  for (const word of ['$PORT', '0.0.0.0', 'healthPath', 'startupTime', '10s to 30m']) assert.ok(said.includes(word), `${word} is not in:\n${said}`);
+  for (const word of ['$PORT', '0.0.0.0', 'healthPath', 'startupTime', '10s to 30m'])
+    assert.ok(said.includes(word), `${word} is not in:\n${said}`);
 });
 
 test('takes every spec that zod takes, and makes the same of it', async () => {
@@ -125,7 +166,11 @@ test('takes and refuses the same odd values as zod', async () => {
   await fc.assert(
     fc.asyncProperty(oddSpec, async (given) => {
       const answer = await offer(given);
-      assert.equal('taken' in answer, specSchema.safeParse(given).success, `the API server says: ${JSON.stringify(answer)}`);
+      assert.equal(
+        'taken' in answer,
+        specSchema.safeParse(given).success,
+        `the API server says: ${JSON.stringify(answer)}`,
+      );
       seen['taken' in answer ? 'taken' : 'refused'] += 1;
     }),
     { numRuns: 1000 },

@@ -15,7 +15,13 @@ const jobs = shortJobs(database, async ({ id, payer, announce, report }) => {
   for (let call = 1; call <= 4; call += 1) {
     const hold = randomUUID();
     await announce(hold);
-    await ledger.hold({ id: hold, amount: parseMoney('0.01'), ttlMs: 60_000, debit: payer.debit, credit: payer.credit });
+    await ledger.hold({
+      id: hold,
+      amount: parseMoney('0.01'),
+      ttlMs: 60_000,
+      debit: payer.debit,
+      credit: payer.credit,
+    });
     const cost = 1 + Math.floor(Math.random() * 1e6);
     await ledger.settle({ hold, cost: picoDollars(BigInt(cost)), source: 'billed' });
     appendFileSync(log, `${id} ${cost}\n`);

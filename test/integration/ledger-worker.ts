@@ -19,7 +19,11 @@ const database = await openLedgerDatabase(url);
 /** A hundred holds at once, each in a statement of its own, on a quota with room for 7. */
 async function race(): Promise<void> {
   const ledger = new Ledger(database, { batch: 1, flights: database.connections });
-  const answers = await Promise.all(Array.from({ length: 100 }, () => ledger.hold({ id: randomUUID(), amount, ttlMs: 60_000, debit: debit('0.0799'), credit })));
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () =>
+      ledger.hold({ id: randomUUID(), amount, ttlMs: 60_000, debit: debit('0.0799'), credit }),
+    ),
+  );
   process.stdout.write(`held ${answers.filter(({ outcome }) => outcome === 'held').length}\n`);
 }
 

@@ -24,7 +24,10 @@ before(async () => {
 });
 after(() => postgres.stop());
 
-ledgerSuite('PostgreSQL', async () => openLedgerDatabase(await postgres.createDatabase('suite')), { sequential: 60, concurrent: 40 });
+ledgerSuite('PostgreSQL', async () => openLedgerDatabase(await postgres.createDatabase('suite')), {
+  sequential: 60,
+  concurrent: 40,
+});
 
 const otherBackends = {
   name: 'test-backends',
@@ -38,7 +41,9 @@ interface Worker {
 }
 
 function startWorker(...argv: string[]): Worker {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'ledger-worker.ts'), ...argv], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'ledger-worker.ts'), ...argv], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   return { process: child, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() };
 }
 
@@ -55,7 +60,11 @@ test('two processes that start together on an empty database make one schema, an
   for (const worker of workers) assert.equal(await line(worker), 'up');
   for (const worker of workers) worker.process.stdin?.write('go\n');
   const held = await Promise.all(workers.map(async (worker) => Number((await line(worker)).replace('held ', ''))));
-  assert.equal(held.reduce((total, count) => total + count, 0), 7, held.join(' + '));
+  assert.equal(
+    held.reduce((total, count) => total + count, 0),
+    7,
+    held.join(' + '),
+  );
   const database = await openLedgerDatabase(url);
   const ledger = new Ledger(database);
   assert.equal((await ledger.budget({ account: callerAccount(caller), limit: null })).held, parseMoney('0.07'));
@@ -64,7 +73,9 @@ test('two processes that start together on an empty database make one schema, an
 });
 
 function readRouterLog(file: string): Map<string, Money> {
-  const lines = readFileSync(file, 'utf8').split('\n').filter((text) => text !== '');
+  const lines = readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((text) => text !== '');
   return new Map(lines.map((text) => text.split(' ')).map(([id = '', cost = '']) => [id, parseMoney(cost)]));
 }
 
@@ -92,9 +103,11 @@ test('after kill -9 in the middle nothing stays reserved, and the books agree wi
   const billed = readRouterLog(routerLog);
   const lookUp = ({ hold }: { hold: string }): Promise<Found> => {
     const cost = billed.get(hold);
-    return Promise.resolve(cost === undefined ? { outcome: 'not made' } : { outcome: 'found', cost, source: 'router_record' });
+    return Promise.resolve(
+      cost === undefined ? { outcome: 'not made' } : { outcome: 'found', cost, source: 'router_record' },
+    );
   };
-  for (let left = counts.open; left > 0; ) {
+  for (let left = counts.open; left > 0;) {
     const { settled, voided } = await reconcile(later, { lookUp, waitMs: 1_000, attempts: 3, leaseMs: 60_000 });
     assert.ok(settled + voided > 0);
     left -= settled + voided;
@@ -124,7 +137,10 @@ test('a crash of the database in the middle loses nothing that was answered, and
   const database = await openLedgerDatabase(await postgres.createDatabase('crashed'));
   const ledger = new Ledger(database);
   const [caller, router] = [randomUUID(), randomUUID()];
-  const calls = Array.from({ length: 400 }, (_, index) => ({ hold: someHold({ caller, router, quota: parseMoney('100'), cap: null }), cost: picoDollars(BigInt(index + 1)) }));
+  const calls = Array.from({ length: 400 }, (_, index) => ({
+    hold: someHold({ caller, router, quota: parseMoney('100'), cap: null }),
+    cost: picoDollars(BigInt(index + 1)),
+  }));
   const settled = new Set<string>();
   let left = [...calls];
   const work = async (): Promise<void> => {
@@ -138,7 +154,10 @@ test('a crash of the database in the middle loses nothing that was answered, and
   await Promise.allSettled(Array.from({ length: 16 }, work));
   assert.ok(settled.size >= 100);
   for (const { hold, cost } of calls.filter(({ hold }) => settled.has(hold.id))) {
-    assert.deepEqual(await ledger.settle({ hold: hold.id, cost, source: 'billed' }).then((answer) => answer.outcome), 'replayed');
+    assert.deepEqual(
+      await ledger.settle({ hold: hold.id, cost, source: 'billed' }).then((answer) => answer.outcome),
+      'replayed',
+    );
   }
   left = calls.filter(({ hold }) => !settled.has(hold.id));
   await work();

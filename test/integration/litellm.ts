@@ -1,4 +1,5 @@
-// Starts a real LiteLLM proxy on loopback: installed from PyPI once, mock models that cost by its price map, its own spend records collected.
+// Starts a real LiteLLM proxy on loopback: installed from PyPI once, mock models that cost by its price map, its own
+// spend records collected.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +16,10 @@ import { paths } from '../../cluster/paths.ts';
 /** The newest version whose dependencies can be had from a mirror that lags behind. */
 const version = '1.106.0';
 
-/** A model that answers without asking anyone. Its prompt counts as 10 tokens and its answer as 20, whatever they are; a stream is counted as it is. */
+/**
+ * A model that answers without asking anyone. Its prompt counts as 10 tokens and its answer as 20, whatever they are; a
+ * stream is counted as it is.
+ */
 export interface MockModel {
   readonly name: string;
   /** USD per token, in plain decimals. */
@@ -34,8 +38,10 @@ export interface LiteLlm {
   /** Its master key. */
   readonly key: string;
   /**
-   * What it has booked, by the call id that it was given, once there are that many records. The records are LiteLLM's own,
-   * from which it also fills its table of spend logs; that table needs database engines which are in no package registry.
+   * What it has booked, by the call id that it was given, once there are that many records. The records are LiteLLM's
+   * own,
+   * from which it also fills its table of spend logs; that table needs database engines which are in no package
+   * registry.
    */
   spent(records: number): Promise<ReadonlyMap<string, Money>>;
   stop(): Promise<void>;
@@ -50,22 +56,38 @@ export async function startLiteLlm(models: readonly MockModel[], workers = 1): P
   const port = await freePort();
   writeFileSync(join(folder, 'spend_log.py'), writer);
   writeFileSync(join(folder, 'config.yaml'), stringify(configOf(models, key)));
-  const child = spawn(program, ['--config', 'config.yaml', '--host', '127.0.0.1', '--port', String(port), '--num_workers', String(workers)], {
-    cwd: folder, stdio: ['ignore', 'ignore', 'ignore'], detached: true,
-    env: {
-      ...process.env, SPEND_LOG: spendLog,
-      LITELLM_LOCAL_MODEL_COST_MAP: 'True', LITELLM_TELEMETRY: 'False', DISABLE_ADMIN_UI: 'True', LITELLM_LOG: 'ERROR', LITELLM_MODE: 'PRODUCTION',
+  const child = spawn(
+    program,
+    ['--config', 'config.yaml', '--host', '127.0.0.1', '--port', String(port), '--num_workers', String(workers)],
+    {
+      cwd: folder,
+      stdio: ['ignore', 'ignore', 'ignore'],
+      detached: true,
+      env: {
+        ...process.env,
+        SPEND_LOG: spendLog,
+        LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+        LITELLM_TELEMETRY: 'False',
+        DISABLE_ADMIN_UI: 'True',
+        LITELLM_LOG: 'ERROR',
+        LITELLM_MODE: 'PRODUCTION',
+      },
     },
-  });
-  const atExit = (): void => { endGroup(child); };
+  );
+  const atExit = (): void => {
+    endGroup(child);
+  };
   // A test that is stopped from outside says so by a signal, which runs no exit handlers.
-  const atSignal = (): void => { process.exit(143); };
+  const atSignal = (): void => {
+    process.exit(143);
+  };
   process.once('exit', atExit);
   process.once('SIGTERM', atSignal);
   const url = `http://127.0.0.1:${port}`;
   await alive(url, child);
   return {
-    url, key,
+    url,
+    key,
     async spent(records) {
       for (;;) {
         const spent = readSpent(spendLog);
@@ -104,32 +126,61 @@ function install(): string {
   try {
     execFileSync('python3', ['-m', 'venv', folder], { stdio: 'ignore' });
   } catch {
-    execFileSync('apt-get', ['install', '-q', '-y', '--no-install-recommends', 'python3-venv'], { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }, stdio: 'ignore' });
+    execFileSync('apt-get', ['install', '-q', '-y', '--no-install-recommends', 'python3-venv'], {
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+      stdio: 'ignore',
+    });
     execFileSync('python3', ['-m', 'venv', '--clear', folder], { stdio: 'ignore' });
   }
-  execFileSync(join(folder, 'bin', 'pip'), ['install', '-q', '--disable-pip-version-check', `litellm[proxy]==${version}`], { stdio: ['ignore', 'ignore', 'inherit'] });
+  execFileSync(
+    join(folder, 'bin', 'pip'),
+    ['install', '-q', '--disable-pip-version-check', `litellm[proxy]==${version}`],
+    { stdio: ['ignore', 'ignore', 'inherit'] },
+  );
   writeFileSync(complete, '');
   return program;
 }
 
 function configOf(models: readonly MockModel[], key: string): object {
   return {
-    model_list: models.map(({ name, inPerToken, outPerToken, delaySeconds, embedding, apiBase, answer = 'one two three four five six seven eight nine ten' }) => ({
-      model_name: name,
-      litellm_params: {
-        model: `openai/${name.replaceAll('/', '-')}`, api_key: 'none', ...(apiBase === undefined ? { mock_response: embedding === true ? [0.25, -0.5] : answer } : { api_base: apiBase }),
-        input_cost_per_token: Number(inPerToken), output_cost_per_token: Number(outPerToken), ...(delaySeconds === undefined ? {} : { mock_delay: delaySeconds }),
-      },
-      ...(embedding === true ? { model_info: { mode: 'embedding' } } : {}),
-    })),
-    litellm_settings: { callbacks: ['spend_log.writer'], include_cost_in_streaming_usage: true, telemetry: false, num_retries: 0 },
+    model_list: models.map(
+      ({
+        name,
+        inPerToken,
+        outPerToken,
+        delaySeconds,
+        embedding,
+        apiBase,
+        answer = 'one two three four five six seven eight nine ten',
+      }) => ({
+        model_name: name,
+        litellm_params: {
+          model: `openai/${name.replaceAll('/', '-')}`,
+          api_key: 'none',
+          ...(apiBase === undefined
+            ? { mock_response: embedding === true ? [0.25, -0.5] : answer }
+            : { api_base: apiBase }),
+          input_cost_per_token: Number(inPerToken),
+          output_cost_per_token: Number(outPerToken),
+          ...(delaySeconds === undefined ? {} : { mock_delay: delaySeconds }),
+        },
+        ...(embedding === true ? { model_info: { mode: 'embedding' } } : {}),
+      }),
+    ),
+    litellm_settings: {
+      callbacks: ['spend_log.writer'],
+      include_cost_in_streaming_usage: true,
+      telemetry: false,
+      num_retries: 0,
+    },
     router_settings: { disable_cooldowns: true },
     general_settings: { master_key: key },
   };
 }
 
 /**
- * LiteLLM hands each success to this with its standard logging payload, whose response_cost is what its spend logs hold. Nothing is awaited,
+ * LiteLLM hands each success to this with its standard logging payload, whose response_cost is what its spend logs
+ * hold. Nothing is awaited,
  * so none is lost: its own HTTP logger drops what comes in while it sends.
  */
 const writer = `import json, os
@@ -150,8 +201,15 @@ const record = z.looseObject({ litellm_call_id: z.string(), response_cost: z.str
 /** Whole lines only: the last one may be on its way. */
 function readSpent(file: string): Map<string, Money> {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
-  const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n').filter((line) => line !== '');
-  return new Map(lines.map((line) => record.parse(parseExact(line))).map(({ litellm_call_id, response_cost }) => [litellm_call_id, parseBilled(response_cost)]));
+  const lines = text
+    .slice(0, text.lastIndexOf('\n') + 1)
+    .split('\n')
+    .filter((line) => line !== '');
+  return new Map(
+    lines
+      .map((line) => record.parse(parseExact(line)))
+      .map(({ litellm_call_id, response_cost }) => [litellm_call_id, parseBilled(response_cost)]),
+  );
 }
 
 async function alive(url: string, child: ChildProcess): Promise<void> {

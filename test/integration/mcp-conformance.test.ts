@@ -1,5 +1,7 @@
-// The official conformance suite of MCP against /mcp of a running server, in every revision; tools that it expects are made for it.
-// Which scenarios hold, and which do not apply, is data: mcp-scenarios.ts. A scenario that the suite gains is missed there at once.
+// The official conformance suite of MCP against /mcp of a running server, in every revision; tools that it expects are
+// made for it.
+// Which scenarios hold, and which do not apply, is data: mcp-scenarios.ts. A scenario that the suite gains is missed
+// there at once.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -16,19 +18,47 @@ import { silent } from '../api/sample.ts';
 import { sampleToolApp, type ToolSample } from '../api/tools/sample.ts';
 import { scenarios } from './mcp-scenarios.ts';
 
-const suite = join(import.meta.dirname, '..', '..', 'node_modules', '@modelcontextprotocol', 'conformance', 'dist', 'index.js');
+const suite = join(
+  import.meta.dirname,
+  '..',
+  '..',
+  'node_modules',
+  '@modelcontextprotocol',
+  'conformance',
+  'dist',
+  'index.js',
+);
 const folder = mkdtempSync(join(tmpdir(), 'moorage-conformance-'));
 
-const png: Artifact = { bytes: Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64'), mediaType: 'image/png', fileName: 'dot.png' };
+const png: Artifact = {
+  bytes: Buffer.from(
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+    'base64',
+  ),
+  mediaType: 'image/png',
+  fileName: 'dot.png',
+};
 const wav: Artifact = { bytes: new Uint8Array(44), mediaType: 'audio/wav', fileName: 'silence.wav' };
 const text: Artifact = { bytes: Buffer.from('Text of a file.'), mediaType: 'text/plain', fileName: 'file.txt' };
 
-function fixture(name: string, run: (report: (done: number) => void) => Artifact | undefined): ReturnType<typeof defineTool> {
+function fixture(
+  name: string,
+  run: (report: (done: number) => void) => Artifact | undefined,
+): ReturnType<typeof defineTool> {
   return defineTool({
-    name, title: name, description: 'Of the conformance suite.', price: '0', openWorld: false, input: z.strictObject({}), output: z.object({ ok: z.boolean() }), example: {},
+    name,
+    title: name,
+    description: 'Of the conformance suite.',
+    price: '0',
+    openWorld: false,
+    input: z.strictObject({}),
+    output: z.object({ ok: z.boolean() }),
+    example: {},
     artifacts: ['image/png', 'audio/wav', 'text/plain'],
     run: (_input, { report }) => {
-      const artifact = run((done) => { report({ done, message: 'under way' }); });
+      const artifact = run((done) => {
+        report({ done, message: 'under way' });
+      });
       return Promise.resolve({ result: { ok: true }, ...(artifact === undefined ? {} : { artifact }) });
     },
   });
@@ -39,8 +69,15 @@ const fixtures = [
   fixture('test_image_content', () => png),
   fixture('test_audio_content', () => wav),
   fixture('test_embedded_resource', () => text),
-  fixture('test_error_handling', () => { throw new Problem(toolFailed, 'This tool intentionally returns an error for testing'); }),
-  fixture('test_tool_with_progress', (report) => { report(0); report(0.5); report(1); return undefined; }),
+  fixture('test_error_handling', () => {
+    throw new Problem(toolFailed, 'This tool intentionally returns an error for testing');
+  }),
+  fixture('test_tool_with_progress', (report) => {
+    report(0);
+    report(0.5);
+    report(1);
+    return undefined;
+  }),
 ];
 
 let sample: ToolSample;
@@ -55,7 +92,10 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-interface Outcome { readonly failed: boolean; readonly output: string }
+interface Outcome {
+  readonly failed: boolean;
+  readonly output: string;
+}
 
 function run(...parameters: string[]): Promise<Outcome> {
   const { promise, resolve } = Promise.withResolvers<Outcome>();
@@ -68,14 +108,29 @@ function run(...parameters: string[]): Promise<Outcome> {
 for (const [revision, expected] of Object.entries(scenarios)) {
   test(`${revision}: every scenario of the suite is spoken of`, async () => {
     const { output } = await run('list', '--server', '--spec-version', revision);
-    assert.deepEqual([...output.matchAll(/^ {2}- (\S+)/gm)].map(([, name]) => name).sort(), Object.keys(expected).sort());
+    assert.deepEqual(
+      [...output.matchAll(/^ {2}- (\S+)/gm)].map(([, name]) => name).sort(),
+      Object.keys(expected).sort(),
+    );
   });
 
   for (const [name, outcome] of Object.entries(expected)) {
     test(`${revision}: ${name}`, { skip: typeof outcome === 'string' ? outcome : false }, async () => {
-      const { failed, output } = await run('server', '--url', `http://localhost:${server.port}/mcp`, '--scenario', name, '--spec-version', revision);
+      const { failed, output } = await run(
+        'server',
+        '--url',
+        `http://localhost:${server.port}/mcp`,
+        '--scenario',
+        name,
+        '--spec-version',
+        revision,
+      );
       const but = typeof outcome === 'object' ? outcome.but : [];
-      assert.deepEqual([...output.matchAll(/\[(\S+) *\] FAILURE/g)].map(([, check]) => check), but, output.slice(-3_000));
+      assert.deepEqual(
+        [...output.matchAll(/\[(\S+) *\] FAILURE/g)].map(([, check]) => check),
+        but,
+        output.slice(-3_000),
+      );
       assert.equal(failed, but.length > 0);
       // One that checks nothing ends well too.
       assert.match(output, /\[\S+ *\] SUCCESS/);

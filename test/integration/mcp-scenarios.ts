@@ -1,6 +1,10 @@
-// The scenarios of MCP's conformance suite, by revision: which hold for /mcp, which in part, and which do not apply, and why.
+// The scenarios of MCP's conformance suite, by revision: which hold for /mcp, which in part, and which do not apply,
+// and why.
 
-/** `true`: all its checks pass. A list: all but these checks, which are of something that is not offered. A text: not run, because of this. */
+/**
+ * `true`: all its checks pass. A list: all but these checks, which are of something that is not offered. A text: not
+ * run, because of this.
+ */
 export type Expectation = true | { readonly but: readonly string[]; readonly because: string } | string;
 
 const noPrompts = 'no prompts are offered';
@@ -38,7 +42,9 @@ const prompts = {
 } satisfies Record<string, Expectation>;
 
 const of2025 = {
-  ...tools, ...resources, ...prompts,
+  ...tools,
+  ...resources,
+  ...prompts,
   'server-initialize': true,
   'server-session-lifecycle': noSessions,
   ping: true,
@@ -67,9 +73,16 @@ export const scenarios: Readonly<Record<string, Readonly<Record<string, Expectat
     'dns-rebinding-protection': true,
   },
   '2026-07-28': {
-    ...tools, ...resources, ...prompts,
+    ...tools,
+    ...resources,
+    ...prompts,
     'server-stateless': {
-      but: ['sep-2575-server-rejects-undeclared-capability', 'sep-2575-missing-capability-http-400', 'sep-2575-http-server-no-independent-requests-on-stream', 'sep-2575-server-no-log-without-loglevel'],
+      but: [
+        'sep-2575-server-rejects-undeclared-capability',
+        'sep-2575-missing-capability-http-400',
+        'sep-2575-http-server-no-independent-requests-on-stream',
+        'sep-2575-server-no-log-without-loglevel',
+      ],
       because: `these need tools of the suite's own: ${noAsking}, and ${noLogging}`,
     },
     'completion-complete': noCompletion,
@@ -82,9 +95,21 @@ export const scenarios: Readonly<Record<string, Readonly<Record<string, Expectat
     'http-custom-header-server-validation': 'no field of a tool is repeated in a header (x-mcp-header)',
     'input-required-result-unsupported-methods': true,
     'input-required-result-validate-input': true,
-    ...Object.fromEntries([
-      'basic-elicitation', 'basic-sampling', 'basic-list-roots', 'request-state', 'multiple-input-requests', 'multi-round', 'missing-input-response', 'non-tool-request', 'result-type', 'tampered-state',
-      'capability-check', 'ignore-extra-params',
-    ].map((name) => [`input-required-result-${name}`, noAsking])),
+    ...Object.fromEntries(
+      [
+        'basic-elicitation',
+        'basic-sampling',
+        'basic-list-roots',
+        'request-state',
+        'multiple-input-requests',
+        'multi-round',
+        'missing-input-response',
+        'non-tool-request',
+        'result-type',
+        'tampered-state',
+        'capability-check',
+        'ignore-extra-params',
+      ].map((name) => [`input-required-result-${name}`, noAsking]),
+    ),
   },
 };

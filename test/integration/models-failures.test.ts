@@ -1,4 +1,5 @@
-// Routers that misbehave: what the caller sees, and what is booked, on a real PostgreSQL. The routers are scripted servers on loopback.
+// Routers that misbehave: what the caller sees, and what is booked, on a real PostgreSQL. The routers are scripted
+// servers on loopback.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +12,15 @@ import { parseMoney } from '../../api/ledger/money.ts';
 import { reconcile } from '../../api/ledger/reconciler.ts';
 import { RouterClient } from '../../api/models/router/client.ts';
 import { json, sampleModels, type Sample } from '../api/models/sample.ts';
-import { completion, delta, events, reply, startScriptedRouter, type Script, type ScriptedRouter } from '../api/models/scripted-router.ts';
+import {
+  completion,
+  delta,
+  events,
+  reply,
+  startScriptedRouter,
+  type Script,
+  type ScriptedRouter,
+} from '../api/models/scripted-router.ts';
 import { startPostgres, type Postgres } from './postgres.ts';
 
 const usage = '{"prompt_tokens":3,"completion_tokens":1,"cost":0.000123}';
@@ -21,8 +30,15 @@ const left = Promise.withResolvers<undefined>();
 const scripts: Readonly<Record<string, Script>> = {
   good: reply(200, completion(usage)),
   hangs: () => undefined,
-  'resets-at-once': (response) => { response.socket?.resetAndDestroy(); },
-  'resets-in-the-body': (response) => { response.writeHead(200, { 'content-type': 'application/json', 'x-generation-id': 'gen-1' }).write('{"id":'); setImmediate(() => { response.socket?.resetAndDestroy(); }); },
+  'resets-at-once': (response) => {
+    response.socket?.resetAndDestroy();
+  },
+  'resets-in-the-body': (response) => {
+    response.writeHead(200, { 'content-type': 'application/json', 'x-generation-id': 'gen-1' }).write('{"id":');
+    setImmediate(() => {
+      response.socket?.resetAndDestroy();
+    });
+  },
   'says-429': reply(429, '{"error":{"message":"slow down"}}', { 'retry-after': '17' }),
   'says-402': reply(402, '{"error":{"message":"no credit"}}'),
   'says-401': reply(401, '{"error":{"message":"no such key"}}'),
@@ -40,17 +56,47 @@ const scripts: Readonly<Record<string, Script>> = {
   'negative-cost': reply(200, completion('{"prompt_tokens":3,"completion_tokens":1,"cost":-1}')),
   'absurd-cost': reply(200, completion('{"prompt_tokens":3,"completion_tokens":1,"cost":1e30}')),
   'late-cost': reply(200, completion(undefined, 'gen-late')),
-  'stream-good': (response) => { events(response, delta('H'), delta('i', 'stop'), `{"id":"gen-1","choices":[],"usage":${usage}}`, '[DONE]'); response.end(); },
-  'stream-resets': (response) => { events(response, delta('H')); setTimeout(() => { response.socket?.resetAndDestroy(); }, 50); },
-  'stream-breaks-off': (response) => { events(response, delta('H')); response.end(); },
-  'stream-errs': (response) => { events(response, delta('H'), '{"id":"gen-1","error":{"message":"upstream died","code":502},"choices":[]}'); response.end(); },
-  'stream-not-json': (response) => { events(response, delta('H'), '{'); response.end(); },
-  'stream-no-usage': (response) => { events(response, delta('H'), delta('i', 'stop'), '[DONE]'); response.end(); },
-  'stream-hangs': async (response, _asked, closed) => { events(response, delta('H')); await closed; left.resolve(undefined); },
-  '/key': (response, { authorization }) => { response.writeHead(authorization === 'Bearer sk-valid-12345678' ? 200 : 401, { 'content-type': 'application/json' }).end('{"data":{}}'); },
+  'stream-good': (response) => {
+    events(response, delta('H'), delta('i', 'stop'), `{"id":"gen-1","choices":[],"usage":${usage}}`, '[DONE]');
+    response.end();
+  },
+  'stream-resets': (response) => {
+    events(response, delta('H'));
+    setTimeout(() => {
+      response.socket?.resetAndDestroy();
+    }, 50);
+  },
+  'stream-breaks-off': (response) => {
+    events(response, delta('H'));
+    response.end();
+  },
+  'stream-errs': (response) => {
+    events(response, delta('H'), '{"id":"gen-1","error":{"message":"upstream died","code":502},"choices":[]}');
+    response.end();
+  },
+  'stream-not-json': (response) => {
+    events(response, delta('H'), '{');
+    response.end();
+  },
+  'stream-no-usage': (response) => {
+    events(response, delta('H'), delta('i', 'stop'), '[DONE]');
+    response.end();
+  },
+  'stream-hangs': async (response, _asked, closed) => {
+    events(response, delta('H'));
+    await closed;
+    left.resolve(undefined);
+  },
+  '/key': (response, { authorization }) => {
+    response
+      .writeHead(authorization === 'Bearer sk-valid-12345678' ? 200 : 401, { 'content-type': 'application/json' })
+      .end('{"data":{}}');
+  },
   '/generation': (response, { path }) => {
     const found = path.endsWith('gen-late') && (lateLooks += 1) > 2;
-    response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' }).end(found ? '{"data":{"total_cost":0.00045}}' : '{"error":{"message":"not yet"}}');
+    response
+      .writeHead(found ? 200 : 404, { 'content-type': 'application/json' })
+      .end(found ? '{"data":{"total_cost":0.00045}}' : '{"error":{"message":"not yet"}}');
   },
 };
 
@@ -59,13 +105,30 @@ let router: ScriptedRouter;
 let sample: Sample;
 const folder = mkdtempSync(join(tmpdir(), 'moorage-failures-'));
 before(async () => {
-  const models = Object.keys(scripts).filter((name) => !name.startsWith('/')).concat('unknown')
-    .map((id) => ({ id, label: id, maker: 'test', quality: 'light', tier: 'free', in_per_m: '1', out_per_m: '1', upstream: id }));
+  const models = Object.keys(scripts)
+    .filter((name) => !name.startsWith('/'))
+    .concat('unknown')
+    .map((id) => ({
+      id,
+      label: id,
+      maker: 'test',
+      quality: 'light',
+      tier: 'free',
+      in_per_m: '1',
+      out_per_m: '1',
+      upstream: id,
+    }));
   writeFileSync(join(folder, 'models.yaml'), JSON.stringify({ models }));
   [postgres, router] = await Promise.all([startPostgres(), startScriptedRouter(scripts)]);
   sample = await sampleModels({
     databaseUrl: await postgres.createDatabase('failures'),
-    environment: { MOORAGE_ROUTER_URL: router.url, MOORAGE_ROUTER_KEY: 'sk-platform-1234', MOORAGE_MODELS_FILE: join(folder, 'models.yaml'), MOORAGE_FREE_QUOTA_USD: '1', MOORAGE_CALL_SECONDS: '1' },
+    environment: {
+      MOORAGE_ROUTER_URL: router.url,
+      MOORAGE_ROUTER_KEY: 'sk-platform-1234',
+      MOORAGE_MODELS_FILE: join(folder, 'models.yaml'),
+      MOORAGE_FREE_QUOTA_USD: '1',
+      MOORAGE_CALL_SECONDS: '1',
+    },
   });
 });
 after(async () => {
@@ -76,8 +139,14 @@ after(async () => {
 });
 
 const newest = {
-  name: 'test-newest', text: "select h.state, h.cost::text, u.cost_source, p.reference from ledger.hold h left join ledger.usage u on u.id = h.id::text left join ledger.pending p on p.hold_id = h.id order by h.created_at desc limit 1",
-  row: z.object({ state: z.string(), cost: z.string().nullable(), cost_source: z.string().nullable(), reference: z.string().nullable() }),
+  name: 'test-newest',
+  text: 'select h.state, h.cost::text, u.cost_source, p.reference from ledger.hold h left join ledger.usage u on u.id = h.id::text left join ledger.pending p on p.hold_id = h.id order by h.created_at desc limit 1',
+  row: z.object({
+    state: z.string(),
+    cost: z.string().nullable(),
+    cost_source: z.string().nullable(),
+    reference: z.string().nullable(),
+  }),
 };
 
 interface Row {
@@ -96,9 +165,21 @@ const table: readonly Row[] = [
   { model: 'good', status: 200, booked: 'settled' },
   { model: 'good', key: ownKey, status: 200, booked: 'settled' },
   { model: 'hangs', status: 504, type: 'model-timeout', booked: 'pending' },
-  { model: 'resets-at-once', status: 502, type: 'model-failed', says: /connection to the router broke/, booked: 'pending' },
+  {
+    model: 'resets-at-once',
+    status: 502,
+    type: 'model-failed',
+    says: /connection to the router broke/,
+    booked: 'pending',
+  },
   { model: 'resets-in-the-body', status: 502, type: 'model-failed', booked: 'pending', reference: 'gen-1' },
-  { model: 'says-429', status: 503, type: 'router-unavailable', says: /slow down.*try again in 17 s/, booked: 'voided' },
+  {
+    model: 'says-429',
+    status: 503,
+    type: 'router-unavailable',
+    says: /slow down.*try again in 17 s/,
+    booked: 'voided',
+  },
   { model: 'says-402', status: 503, type: 'router-unavailable', says: /no credit left/, booked: 'voided' },
   { model: 'says-402', key: ownKey, status: 402, type: 'key-out-of-credit', says: /no credit/, booked: 'voided' },
   { model: 'says-401', status: 503, type: 'router-unavailable', says: /MOORAGE_ROUTER_KEY/, booked: 'voided' },
@@ -119,13 +200,22 @@ const table: readonly Row[] = [
   { model: 'absurd-cost', status: 200, booked: 'pending', reference: 'gen-1' },
 ];
 
-const told = z.looseObject({ type: z.string().optional(), detail: z.string().optional(), cost_usd: z.number().optional(), cost_source: z.string().optional() });
+const told = z.looseObject({
+  type: z.string().optional(),
+  detail: z.string().optional(),
+  cost_usd: z.number().optional(),
+  cost_source: z.string().optional(),
+});
 
 async function expectBooked(body: z.output<typeof told>, booked: Row['booked'], reference?: string): Promise<void> {
   const [row] = await sample.database.query(newest, []);
   assert.equal(row?.state, booked);
   const answered = body.type === undefined;
-  if (answered) assert.deepEqual([body.cost_usd, body.cost_source], booked === 'settled' ? [0.000123, 'billed'] : [undefined, 'pending']);
+  if (answered)
+    assert.deepEqual(
+      [body.cost_usd, body.cost_source],
+      booked === 'settled' ? [0.000123, 'billed'] : [undefined, 'pending'],
+    );
   if (booked === 'settled') assert.equal(parseMoney(row.cost ?? ''), parseMoney('0.000123'));
   if (booked === 'pending') assert.equal(row.cost_source, 'pending');
   if (reference !== undefined) assert.equal(row.reference, reference);
@@ -141,7 +231,10 @@ function expectSent(key: string): void {
 
 for (const { model, key, status, type, says, booked, reference } of table) {
   test(`a router that ${model}${key === undefined ? '' : ', with an own key'}: ${status}${type === undefined ? '' : ` ${type}`}, ${booked}`, async () => {
-    const answer = await sample.request('/api/ask', json({ prompt: 'Hello', model }, key === undefined ? {} : { authorization: `Bearer ${key}` }));
+    const answer = await sample.request(
+      '/api/ask',
+      json({ prompt: 'Hello', model }, key === undefined ? {} : { authorization: `Bearer ${key}` }),
+    );
     const body = told.parse(await answer.json());
     assert.equal(answer.status, status, JSON.stringify(body));
     assert.equal(body.type, type === undefined ? undefined : `https://moorage.test/problems/${type}`);
@@ -184,15 +277,37 @@ test('a caller who leaves in the middle of a stream ends the call, and its cost 
 });
 
 test('one failing model does not fail a comparison [spec compare.error]', async () => {
-  const answer = await sample.request('/api/compare', json({ prompt: 'Hello', models: ['good', 'says-500', 'says-429', 'no-usage', 'hangs'] }));
+  const answer = await sample.request(
+    '/api/compare',
+    json({ prompt: 'Hello', models: ['good', 'says-500', 'says-429', 'no-usage', 'hangs'] }),
+  );
   assert.equal(answer.status, 200);
-  const body = z.looseObject({ results: z.array(z.looseObject({ model: z.string(), answer: z.string(), cost_source: z.string(), error: z.string().optional() })), summary: z.looseObject({}) }).parse(await answer.json());
-  assert.deepEqual(body.results.map(({ model, cost_source, cost_usd, error }) => [model, cost_source, cost_usd, error !== undefined]), [
-    ['good', 'billed', 0.000123, false], ['says-500', 'pending', undefined, true], ['says-429', 'none', 0, true], ['no-usage', 'pending', undefined, false], ['hangs', 'pending', undefined, true],
-  ]);
+  const body = z
+    .looseObject({
+      results: z.array(
+        z.looseObject({ model: z.string(), answer: z.string(), cost_source: z.string(), error: z.string().optional() }),
+      ),
+      summary: z.looseObject({}),
+    })
+    .parse(await answer.json());
+  assert.deepEqual(
+    body.results.map(({ model, cost_source, cost_usd, error }) => [model, cost_source, cost_usd, error !== undefined]),
+    [
+      ['good', 'billed', 0.000123, false],
+      ['says-500', 'pending', undefined, true],
+      ['says-429', 'none', 0, true],
+      ['no-usage', 'pending', undefined, false],
+      ['hangs', 'pending', undefined, true],
+    ],
+  );
   const { fastest, ...rest } = body.summary;
   assert.ok(fastest === 'good' || fastest === 'no-usage');
-  assert.deepEqual(rest, { cheapest: 'good', total_cost_usd: 0.000123, cost_spread: '1x between cheapest and priciest', pending: ['says-500', 'no-usage', 'hangs'] });
+  assert.deepEqual(rest, {
+    cheapest: 'good',
+    total_cost_usd: 0.000123,
+    cost_spread: '1x between cheapest and priciest',
+    pending: ['says-500', 'no-usage', 'hangs'],
+  });
 });
 
 test('a cost that comes late is found in the router’s records and booked, and one that never comes is given up', async () => {
@@ -203,11 +318,23 @@ test('a cost that comes late is found in the router’s records and booked, and 
   const later = new Ledger(sample.database, { clock: () => new Date(Date.now() + hours * 3_600_000) });
   while ((await later.counts()).pending > 0) {
     hours += 2;
-    await reconcile(later, { lookUp: (pending) => client.lookUp(pending), waitMs: 1_000, attempts: 10, leaseMs: 1_000 });
+    await reconcile(later, {
+      lookUp: (pending) => client.lookUp(pending),
+      waitMs: 1_000,
+      attempts: 10,
+      leaseMs: 1_000,
+    });
   }
   await client.close();
-  const late = { name: 'test-late', text: "select h.cost::text, u.cost_source from ledger.hold h join ledger.usage u on u.id = h.id::text where u.model = 'late-cost'", row: z.object({ cost: z.string(), cost_source: z.string() }) };
-  assert.deepEqual((await sample.database.query(late, [])).map(({ cost, cost_source }) => [parseMoney(cost), cost_source]), [[parseMoney('0.00045'), 'router_record']]);
+  const late = {
+    name: 'test-late',
+    text: "select h.cost::text, u.cost_source from ledger.hold h join ledger.usage u on u.id = h.id::text where u.model = 'late-cost'",
+    row: z.object({ cost: z.string(), cost_source: z.string() }),
+  };
+  assert.deepEqual(
+    (await sample.database.query(late, [])).map(({ cost, cost_source }) => [parseMoney(cost), cost_source]),
+    [[parseMoney('0.00045'), 'router_record']],
+  );
   const { open, pending, abandoned } = await later.counts();
   assert.deepEqual([open, pending], [0, 0]);
   assert.ok(abandoned > 0);

@@ -43,8 +43,16 @@ export async function startApi({ databaseUrl, router, environment = {} }: ApiSet
   const child = spawn(process.execPath, [join(repository, 'api', 'alone.ts')], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: {
-      ...process.env, LOG_LEVEL: 'fatal', MOORAGE_PORT: String(port), MOORAGE_STATE: state, DATABASE_URL: databaseUrl, MOORAGE_TRUSTED_PROXIES: '127.0.0.0/8',
-      MOORAGE_ROUTER_KIND: 'litellm', MOORAGE_ROUTER_URL: router.url, MOORAGE_ROUTER_KEY: router.key, ...environment,
+      ...process.env,
+      LOG_LEVEL: 'fatal',
+      MOORAGE_PORT: String(port),
+      MOORAGE_STATE: state,
+      DATABASE_URL: databaseUrl,
+      MOORAGE_TRUSTED_PROXIES: '127.0.0.0/8',
+      MOORAGE_ROUTER_KIND: 'litellm',
+      MOORAGE_ROUTER_URL: router.url,
+      MOORAGE_ROUTER_KEY: router.key,
+      ...environment,
     },
   });
   const url = `http://127.0.0.1:${port}`;
@@ -70,8 +78,16 @@ async function listening(url: string, child: ChildProcess): Promise<void> {
 }
 
 /** POSTs JSON as the caller with this address. */
-export async function post(url: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
-  return fetch(url, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) });
+export async function post(
+  url: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  return fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
 }
 
 /** The models of models.yaml as LiteLLM offers them, at the same prices. */
@@ -79,8 +95,17 @@ export function mocksOfCatalog(): MockModel[] {
   const { models, embeddings } = readCatalog();
   const perToken = (perMillion: bigint): string => formatMoney(picoDollars(perMillion / 1_000_000n));
   return [
-    ...models.map(({ upstream, in_per_m, out_per_m }) => ({ name: upstream, inPerToken: perToken(in_per_m), outPerToken: perToken(out_per_m) })),
-    ...embeddings.map(({ upstream, in_per_m }) => ({ name: upstream, inPerToken: perToken(in_per_m), outPerToken: '0', embedding: true })),
+    ...models.map(({ upstream, in_per_m, out_per_m }) => ({
+      name: upstream,
+      inPerToken: perToken(in_per_m),
+      outPerToken: perToken(out_per_m),
+    })),
+    ...embeddings.map(({ upstream, in_per_m }) => ({
+      name: upstream,
+      inPerToken: perToken(in_per_m),
+      outPerToken: '0',
+      embedding: true,
+    })),
   ];
 }
 
@@ -92,16 +117,38 @@ export const exactQuestion = { prompt: 'Hello', max_tokens: 20 };
 /** A models.yaml with that one model. @returns its path */
 export function exactModelsFile(folder: string): string {
   const file = join(folder, 'models.yaml');
-  writeFileSync(file, stringify({ models: [{ id: 'exact', label: 'Exact', maker: 'test', quality: 'light', tier: 'free', in_per_m: '0', out_per_m: '1', upstream: 'exact' }] }));
+  writeFileSync(
+    file,
+    stringify({
+      models: [
+        {
+          id: 'exact',
+          label: 'Exact',
+          maker: 'test',
+          quality: 'light',
+          tier: 'free',
+          in_per_m: '0',
+          out_per_m: '1',
+          upstream: 'exact',
+        },
+      ],
+    }),
+  );
   return file;
 }
 
 /** Runs jobs with so many at once. */
-export async function inParallel<Job, Result>(jobs: readonly Job[], width: number, run: (job: Job, index: number) => Promise<Result>): Promise<Result[]> {
+export async function inParallel<Job, Result>(
+  jobs: readonly Job[],
+  width: number,
+  run: (job: Job, index: number) => Promise<Result>,
+): Promise<Result[]> {
   const results = new Array<Result>(jobs.length);
   const queue = jobs.entries();
-  await Promise.all(Array.from({ length: width }, async () => {
-    for (const [index, job] of queue) results[index] = await run(job, index);
-  }));
+  await Promise.all(
+    Array.from({ length: width }, async () => {
+      for (const [index, job] of queue) results[index] = await run(job, index);
+    }),
+  );
   return results;
 }

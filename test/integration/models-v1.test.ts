@@ -1,4 +1,5 @@
-// /v1 of hosted apps over a real LiteLLM: completions, streams, embeddings and models, booked to the app for what LiteLLM's records say. And callers' own keys there.
+// /v1 of hosted apps over a real LiteLLM: completions, streams, embeddings and models, booked to the app for what
+// LiteLLM's records say. And callers' own keys there.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
@@ -19,7 +20,10 @@ let router: LiteLlm;
 let sample: Sample;
 before(async () => {
   router = await startLiteLlm(mocksOfCatalog());
-  sample = await sampleModels({ environment: { MOORAGE_ROUTER_KIND: 'litellm', MOORAGE_ROUTER_URL: router.url, MOORAGE_ROUTER_KEY: router.key }, apps: [app] });
+  sample = await sampleModels({
+    environment: { MOORAGE_ROUTER_KIND: 'litellm', MOORAGE_ROUTER_URL: router.url, MOORAGE_ROUTER_KEY: router.key },
+    apps: [app],
+  });
 });
 after(async () => {
   await sample.stop();
@@ -27,8 +31,16 @@ after(async () => {
 });
 
 const usage = z.looseObject({ prompt_tokens: z.int().positive(), cost: z.number().positive() });
-const completion = z.looseObject({ model: z.string(), choices: z.array(z.looseObject({ message: z.looseObject({ content: z.string() }) })).length(1), usage });
-const chunk = z.looseObject({ model: z.literal('beta-K3'), choices: z.array(z.looseObject({ delta: z.looseObject({ content: z.string().nullish() }).nullish() })), usage: usage.nullish() });
+const completion = z.looseObject({
+  model: z.string(),
+  choices: z.array(z.looseObject({ message: z.looseObject({ content: z.string() }) })).length(1),
+  usage,
+});
+const chunk = z.looseObject({
+  model: z.literal('beta-K3'),
+  choices: z.array(z.looseObject({ delta: z.looseObject({ content: z.string().nullish() }).nullish() })),
+  usage: usage.nullish(),
+});
 
 /** The cost in an answer, by its digits. */
 function costIn(text: string): ReturnType<typeof parseMoney> {
@@ -37,7 +49,10 @@ function costIn(text: string): ReturnType<typeof parseMoney> {
 
 function chunksOf(text: string): z.output<typeof chunk>[] {
   assert.ok(text.endsWith('data: [DONE]\n\n'), text);
-  return text.split('\n\n').filter((frame) => frame.startsWith('data: {')).map((frame) => chunk.parse(JSON.parse(frame.slice('data: '.length))));
+  return text
+    .split('\n\n')
+    .filter((frame) => frame.startsWith('data: {'))
+    .map((frame) => chunk.parse(JSON.parse(frame.slice('data: '.length))));
 }
 
 test('completions, streams and embeddings are answered under our names, and booked to the app as LiteLLM has recorded them', async () => {
@@ -51,31 +66,55 @@ test('completions, streams and embeddings are answered under our names, and book
   const whole = await ask('/v1/chat/completions', { model: 'beta-K3', messages, temperature: 0.2 });
   assert.equal(completion.parse(JSON.parse(whole)).model, 'beta-K3');
 
-  const streamed = await ask('/v1/chat/completions', { model: 'beta-K3', messages, stream: true, stream_options: { include_usage: true } });
+  const streamed = await ask('/v1/chat/completions', {
+    model: 'beta-K3',
+    messages,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
   const chunks = chunksOf(streamed);
-  assert.equal(chunks.map(({ choices }) => choices[0]?.delta?.content ?? '').join(''), completion.parse(JSON.parse(whole)).choices[0]?.message.content);
+  assert.equal(
+    chunks.map(({ choices }) => choices[0]?.delta?.content ?? '').join(''),
+    completion.parse(JSON.parse(whole)).choices[0]?.message.content,
+  );
   assert.ok(chunks.at(-1)?.usage !== undefined);
 
   const bare = await ask('/v1/chat/completions', { model: 'beta-K3', messages, stream: true });
   assert.ok(chunksOf(bare).every((one) => one.usage === undefined && one.choices.length > 0));
 
   const vectors = await ask('/v1/embeddings', { model: 'embed-small', input: 'Hello' });
-  z.looseObject({ model: z.literal('embed-small'), data: z.array(z.looseObject({ embedding: z.array(z.number()) })).min(1), usage }).parse(JSON.parse(vectors));
+  z.looseObject({
+    model: z.literal('embed-small'),
+    data: z.array(z.looseObject({ embedding: z.array(z.number()) })).min(1),
+    usage,
+  }).parse(JSON.parse(vectors));
 
   const recorded = [...(await router.spent(before + 4)).values()].slice(before);
   assert.equal(recorded.length, 4);
   assert.equal(await sample.ledger.balance(appAccount(app.name)), sumMoney(recorded));
-  for (const text of [whole, streamed, vectors]) assert.ok(recorded.includes(costIn(text)), `${text} is not in the records`);
-  assert.deepEqual([await sample.ledger.counts(), await sample.ledger.audit()], [{ open: 0, pending: 0, abandoned: 0 }, []]);
+  for (const text of [whole, streamed, vectors])
+    assert.ok(recorded.includes(costIn(text)), `${text} is not in the records`);
+  assert.deepEqual(
+    [await sample.ledger.counts(), await sample.ledger.audit()],
+    [{ open: 0, pending: 0, abandoned: 0 }, []],
+  );
 });
 
 test('the models are those of models.yaml', async () => {
-  const { data } = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) }).parse(await (await sample.request('/v1/models', { headers: token })).json());
-  assert.deepEqual(data.map(({ id }) => id), [...sample.catalog.ids, 'embed-small']);
+  const { data } = z
+    .looseObject({ data: z.array(z.looseObject({ id: z.string() })) })
+    .parse(await (await sample.request('/v1/models', { headers: token })).json());
+  assert.deepEqual(
+    data.map(({ id }) => id),
+    [...sample.catalog.ids, 'embed-small'],
+  );
 });
 
 test('without a database LiteLLM issues no keys: a call with one says so, and nothing is booked', async () => {
-  const answer = await sample.request('/api/ask', json({ prompt: 'Hello' }, { authorization: 'Bearer sk-invented-12345678' }));
+  const answer = await sample.request(
+    '/api/ask',
+    json({ prompt: 'Hello' }, { authorization: 'Bearer sk-invented-12345678' }),
+  );
   const told = z.looseObject({ type: z.string(), detail: z.string() }).parse(await answer.json());
   assert.deepEqual([answer.status, told.type.replace(/.*\//, '')], [503, 'router-unavailable']);
   assert.match(told.detail, /your key could not be checked: No connected db/);
@@ -85,7 +124,9 @@ test('without a database LiteLLM issues no keys: a call with one says so, and no
 test('every model of models.yaml is one that this router offers', async () => {
   const client = new RouterClient({ kind: 'litellm', url: router.url, key: router.key }, { callMs: 10_000 });
   assert.deepEqual(await unknownUpstreams(sample.catalog, client), []);
-  const models = sample.catalog.models.map((model) => (model.id === 'gamma5.2' ? { ...model, upstream: 'nobody/nothing' } : model));
+  const models = sample.catalog.models.map((model) =>
+    model.id === 'gamma5.2' ? { ...model, upstream: 'nobody/nothing' } : model,
+  );
   assert.deepEqual(await unknownUpstreams({ models }, client), ['gamma5.2 (upstream nobody/nothing)']);
   await client.close();
 });

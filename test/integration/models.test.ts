@@ -1,4 +1,5 @@
-// Money with a real router and a real database: shown = booked = billed, quotas that hold under a crowd, a crash and a second replica.
+// Money with a real router and a real database: shown = booked = billed, quotas that hold under a crowd, a crash and a
+// second replica.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +15,17 @@ import { openLedgerDatabase } from '../../api/ledger/open.ts';
 import { reconcile, type Found } from '../../api/ledger/reconciler.ts';
 import { parseExact } from '../../api/models/router/exact-json.ts';
 import { startLiteLlm, type LiteLlm } from './litellm.ts';
-import { endApis, exactCost, exactMock, exactModelsFile, exactQuestion, inParallel, mocksOfCatalog, post, startApi } from './models-lab.ts';
+import {
+  endApis,
+  exactCost,
+  exactMock,
+  exactModelsFile,
+  exactQuestion,
+  inParallel,
+  mocksOfCatalog,
+  post,
+  startApi,
+} from './models-lab.ts';
 import { startPostgres, type Postgres } from './postgres.ts';
 
 let postgres: Postgres;
@@ -36,10 +47,20 @@ async function books(url: string): Promise<{ database: Database; ledger: Ledger 
   return { database, ledger: new Ledger(database) };
 }
 
-const heldRows = { name: 'test-holds', text: "select id::text, state, cost::text from ledger.hold", row: z.object({ id: z.string(), state: z.string(), cost: z.string().nullable() }) };
+const heldRows = {
+  name: 'test-holds',
+  text: 'select id::text, state, cost::text from ledger.hold',
+  row: z.object({ id: z.string(), state: z.string(), cost: z.string().nullable() }),
+};
 
 const asked = z.looseObject({ model: z.string(), cost_usd: z.number(), cost_source: z.string() });
-const compared = z.looseObject({ results: z.array(z.looseObject({ cost_usd: z.number(), error: z.undefined().optional() })), summary: z.looseObject({ total_cost_usd: z.number(), cost_spread: z.string().regex(/^\d+(\.\d)?x between cheapest and priciest$/) }) });
+const compared = z.looseObject({
+  results: z.array(z.looseObject({ cost_usd: z.number(), error: z.undefined().optional() })),
+  summary: z.looseObject({
+    total_cost_usd: z.number(),
+    cost_spread: z.string().regex(/^\d+(\.\d)?x between cheapest and priciest$/),
+  }),
+});
 
 /** The digits of every field of this name in a JSON text. */
 function shown(text: string, field: string): Money[] {
@@ -48,35 +69,45 @@ function shown(text: string, field: string): Money[] {
 
 test('1000 mixed calls: what was shown, what is booked and what the router billed are one sum, to the last digit [spec service.metered]', async () => {
   const databaseUrl = await postgres.createDatabase('mixed');
-  const api = await startApi({ databaseUrl, router, environment: { MOORAGE_FREE_QUOTA_USD: '100', MOORAGE_DAILY_CAP_USD: '100' } });
+  const api = await startApi({
+    databaseUrl,
+    router,
+    environment: { MOORAGE_FREE_QUOTA_USD: '100', MOORAGE_DAILY_CAP_USD: '100' },
+  });
   const already = (await router.spent(0)).size;
   const free = ['alpha-v4-flash', 'beta-K3', 'beta-K3-codex', 'gamma5.2', 'delta-5.6-luna', 'epsilon-3.5-flash'];
   const costs: Money[] = [];
-  await inParallel(Array.from({ length: 1000 }, (_, index) => index), 24, async (index) => {
-    const caller = { 'x-forwarded-for': `198.51.${index % 40}.7` };
-    const prompt = `Question ${index}: ${'why? '.repeat(index % 17)}`;
-    const model = free[index % free.length];
-    if (index % 10 < 6) {
-      const text = await (await post(`${api.url}/api/ask`, { prompt, model, max_tokens: 100 }, caller)).text();
-      asked.parse(JSON.parse(text));
-      costs.push(...shown(text, 'cost_usd'));
-    } else if (index % 10 === 6) {
-      const text = await (await post(`${api.url}/api/ask`, { prompt, model, max_tokens: 100, stream: true }, caller)).text();
-      assert.match(text, /^event: delta\n/);
-      const last = text.trimEnd().split('\n\n').at(-1) ?? '';
-      assert.match(last, /^event: done\n/, text);
-      asked.parse(JSON.parse(last.slice(last.indexOf('{'))));
-      costs.push(...shown(last, 'cost_usd'));
-    } else {
-      const named = index % 10 === 7 ? {} : { models: free.slice(0, 2 + (index % 4)) };
-      const text = await (await post(`${api.url}/api/compare`, { prompt, ...named, max_tokens: 100 }, caller)).text();
-      const { results } = compared.parse(JSON.parse(text));
-      assert.equal(results.length, named.models?.length ?? 3);
-      const each = shown(text, 'cost_usd');
-      assert.deepEqual(shown(text, 'total_cost_usd'), [sumMoney(each)]);
-      costs.push(...each);
-    }
-  });
+  await inParallel(
+    Array.from({ length: 1000 }, (_, index) => index),
+    24,
+    async (index) => {
+      const caller = { 'x-forwarded-for': `198.51.${index % 40}.7` };
+      const prompt = `Question ${index}: ${'why? '.repeat(index % 17)}`;
+      const model = free[index % free.length];
+      if (index % 10 < 6) {
+        const text = await (await post(`${api.url}/api/ask`, { prompt, model, max_tokens: 100 }, caller)).text();
+        asked.parse(JSON.parse(text));
+        costs.push(...shown(text, 'cost_usd'));
+      } else if (index % 10 === 6) {
+        const text = await (
+          await post(`${api.url}/api/ask`, { prompt, model, max_tokens: 100, stream: true }, caller)
+        ).text();
+        assert.match(text, /^event: delta\n/);
+        const last = text.trimEnd().split('\n\n').at(-1) ?? '';
+        assert.match(last, /^event: done\n/, text);
+        asked.parse(JSON.parse(last.slice(last.indexOf('{'))));
+        costs.push(...shown(last, 'cost_usd'));
+      } else {
+        const named = index % 10 === 7 ? {} : { models: free.slice(0, 2 + (index % 4)) };
+        const text = await (await post(`${api.url}/api/compare`, { prompt, ...named, max_tokens: 100 }, caller)).text();
+        const { results } = compared.parse(JSON.parse(text));
+        assert.equal(results.length, named.models?.length ?? 3);
+        const each = shown(text, 'cost_usd');
+        assert.deepEqual(shown(text, 'total_cost_usd'), [sumMoney(each)]);
+        costs.push(...each);
+      }
+    },
+  );
   await api.stop();
   const { database, ledger } = await books(databaseUrl);
   const total = sumMoney(costs);
@@ -84,22 +115,33 @@ test('1000 mixed calls: what was shown, what is booked and what the router bille
   const holds = await database.query(heldRows, []);
   assert.equal(holds.length, costs.length);
   assert.equal(await ledger.balance(platformAccount('litellm')), negate(total));
-  assert.equal(sumMoney(holds.map(({ id }) => billed.get(id) ?? assert.fail(`the router has no record of ${id}`))), total);
-  for (const { id, state, cost } of holds) assert.deepEqual([state, cost === null ? null : parseMoney(cost)], ['settled', billed.get(id)]);
+  assert.equal(
+    sumMoney(holds.map(({ id }) => billed.get(id) ?? assert.fail(`the router has no record of ${id}`))),
+    total,
+  );
+  for (const { id, state, cost } of holds)
+    assert.deepEqual([state, cost === null ? null : parseMoney(cost)], ['settled', billed.get(id)]);
   assert.deepEqual([await ledger.counts(), await ledger.audit()], [{ open: 0, pending: 0, abandoned: 0 }, []]);
   await database.close();
 });
 
 /** So many callers at once. @returns how many were served, the others having been refused with 402 */
-async function crowd(urls: readonly string[], addresses: (index: number) => string): Promise<{ served: number; refused: number; broken: number }> {
+async function crowd(
+  urls: readonly string[],
+  addresses: (index: number) => string,
+): Promise<{ served: number; refused: number; broken: number }> {
   const tally = { served: 0, refused: 0, broken: 0 };
-  await Promise.all(Array.from({ length: 200 }, async (_, index) => {
-    const answer = await post(`${urls[index % urls.length] ?? ''}/api/ask`, exactQuestion, { 'x-forwarded-for': addresses(index) }).catch(() => undefined);
-    const kind = ({ 200: 'served', 402: 'refused' } as const)[answer?.status ?? 0] ?? 'broken';
-    tally[kind] += 1;
-    if (kind === 'served') assert.deepEqual(shown(await (answer?.text() ?? ''), 'cost_usd'), [parseMoney(exactCost)]);
-    else await answer?.body?.cancel();
-  }));
+  await Promise.all(
+    Array.from({ length: 200 }, async (_, index) => {
+      const answer = await post(`${urls[index % urls.length] ?? ''}/api/ask`, exactQuestion, {
+        'x-forwarded-for': addresses(index),
+      }).catch(() => undefined);
+      const kind = ({ 200: 'served', 402: 'refused' } as const)[answer?.status ?? 0] ?? 'broken';
+      tally[kind] += 1;
+      if (kind === 'served') assert.deepEqual(shown(await (answer?.text() ?? ''), 'cost_usd'), [parseMoney(exactCost)]);
+      else await answer?.body?.cancel();
+    }),
+  );
   return tally;
 }
 
@@ -122,9 +164,18 @@ for (const { name, quota, cap, addresses, replicas } of [
 ]) {
   test(`200 callers at once, with room for 7 in ${name}: exactly 7 are served`, async () => {
     const databaseUrl = await postgres.createDatabase(name.replaceAll(' ', '-'));
-    const environment = { MOORAGE_FREE_QUOTA_USD: quota, MOORAGE_DAILY_CAP_USD: cap, MOORAGE_MODELS_FILE: exactModelsFile(folder) };
-    const apis = await Promise.all(Array.from({ length: replicas }, () => startApi({ databaseUrl, router, environment })));
-    const tally = await crowd(apis.map(({ url }) => url), addresses);
+    const environment = {
+      MOORAGE_FREE_QUOTA_USD: quota,
+      MOORAGE_DAILY_CAP_USD: cap,
+      MOORAGE_MODELS_FILE: exactModelsFile(folder),
+    };
+    const apis = await Promise.all(
+      Array.from({ length: replicas }, () => startApi({ databaseUrl, router, environment })),
+    );
+    const tally = await crowd(
+      apis.map(({ url }) => url),
+      addresses,
+    );
     await Promise.all(apis.map((api) => api.stop()));
     assert.deepEqual(tally, { served: 7, refused: 193, broken: 0 });
     await expectSpent(databaseUrl, 7n);
@@ -133,7 +184,11 @@ for (const { name, quota, cap, addresses, replicas } of [
 
 test('kill -9 in the middle of 7 calls, and a start after it: nobody overspends, and nothing stays reserved', async () => {
   const databaseUrl = await postgres.createDatabase('killed');
-  const environment = { MOORAGE_FREE_QUOTA_USD: roomForSeven, MOORAGE_DAILY_CAP_USD: '1', MOORAGE_MODELS_FILE: exactModelsFile(folder) };
+  const environment = {
+    MOORAGE_FREE_QUOTA_USD: roomForSeven,
+    MOORAGE_DAILY_CAP_USD: '1',
+    MOORAGE_MODELS_FILE: exactModelsFile(folder),
+  };
   const first = await startApi({ databaseUrl, router, environment });
   const { database, ledger } = await books(databaseUrl);
   const calling = crowd([first.url], oneCaller);
@@ -153,18 +208,26 @@ test('kill -9 in the middle of 7 calls, and a start after it: nobody overspends,
   const billed = await router.spent(0);
   const lookUp = ({ hold }: { hold: string }): Promise<Found> => {
     const cost = billed.get(hold);
-    return Promise.resolve(cost === undefined ? { outcome: 'not made' } : { outcome: 'found', cost, source: 'router_record' });
+    return Promise.resolve(
+      cost === undefined ? { outcome: 'not made' } : { outcome: 'found', cost, source: 'router_record' },
+    );
   };
   const found = await reconcile(later, { lookUp, waitMs: 1_000, attempts: 3, leaseMs: 60_000 });
   assert.equal(found.settled + found.voided, left);
   await database.close();
 
   const third = await startApi({ databaseUrl, router, environment });
-  assert.deepEqual(await crowd([third.url], oneCaller), { served: found.voided, refused: 200 - found.voided, broken: 0 });
+  assert.deepEqual(await crowd([third.url], oneCaller), {
+    served: found.voided,
+    refused: 200 - found.voided,
+    broken: 0,
+  });
   await third.stop();
   await expectSpent(databaseUrl, 7n);
 });
 
 test('the spend records are read exactly: digits, not floats', () => {
-  assert.deepEqual(parseExact('[{"response_cost": 6.300000000000001e-06}]'), [{ response_cost: '6.300000000000001e-06' }]);
+  assert.deepEqual(parseExact('[{"response_cost": 6.300000000000001e-06}]'), [
+    { response_cost: '6.300000000000001e-06' },
+  ]);
 });

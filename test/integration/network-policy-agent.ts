@@ -40,10 +40,19 @@ async function listen(ports: readonly number[]): Promise<Reply> {
 /** Sends and waits for the echo, so that both directions are known to work. */
 async function echo(socket: Socket, waitMs: number): Promise<Reply> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => { resolve('silent'); }, waitMs);
-    const settle = (reply: Reply): void => { clearTimeout(timer); resolve(reply); };
-    socket.once('data', () => { settle('open'); });
-    socket.once('error', (error: NodeJS.ErrnoException) => { settle(error.code === 'ECONNREFUSED' ? 'refused' : 'silent'); });
+    const timer = setTimeout(() => {
+      resolve('silent');
+    }, waitMs);
+    const settle = (reply: Reply): void => {
+      clearTimeout(timer);
+      resolve(reply);
+    };
+    socket.once('data', () => {
+      settle('open');
+    });
+    socket.once('error', (error: NodeJS.ErrnoException) => {
+      settle(error.code === 'ECONNREFUSED' ? 'refused' : 'silent');
+    });
     socket.write('hello');
   });
 }
@@ -58,12 +67,25 @@ async function tcp(host: string, port: number, from: string, waitMs: number): Pr
 async function udp(host: string, port: number, from: string, waitMs: number): Promise<Reply> {
   return new Promise((resolve) => {
     const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
-    const settle = (reply: Reply): void => { clearTimeout(timer); clearInterval(again); socket.close(); resolve(reply); };
-    const timer = setTimeout(() => { settle('silent'); }, waitMs);
-    const send = (): void => { socket.send('hello', port, host, () => undefined); };
+    const settle = (reply: Reply): void => {
+      clearTimeout(timer);
+      clearInterval(again);
+      socket.close();
+      resolve(reply);
+    };
+    const timer = setTimeout(() => {
+      settle('silent');
+    }, waitMs);
+    const send = (): void => {
+      socket.send('hello', port, host, () => undefined);
+    };
     const again = setInterval(send, 200);
-    socket.once('message', () => { settle('open'); });
-    socket.once('error', () => { settle('refused'); });
+    socket.once('message', () => {
+      settle('open');
+    });
+    socket.once('error', () => {
+      settle('refused');
+    });
     socket.bind(0, from === '' ? undefined : from, send);
   });
 }
@@ -76,15 +98,20 @@ async function hold(host: string, port: number): Promise<Reply> {
 
 async function answer(ask: Ask): Promise<Reply> {
   switch (ask.op) {
-    case 'listen': return listen(ask.ports);
-    case 'tcp': return tcp(ask.host, ask.port, ask.from, ask.waitMs);
-    case 'udp': return udp(ask.host, ask.port, ask.from, ask.waitMs);
-    case 'hold': return hold(ask.host, ask.port);
+    case 'listen':
+      return listen(ask.ports);
+    case 'tcp':
+      return tcp(ask.host, ask.port, ask.from, ask.waitMs);
+    case 'udp':
+      return udp(ask.host, ask.port, ask.from, ask.waitMs);
+    case 'hold':
+      return hold(ask.host, ask.port);
     case 'echo': {
       const socket = held[ask.held];
       return socket === undefined ? 'silent' : echo(socket, ask.waitMs);
     }
-    case 'heard': return heard;
+    case 'heard':
+      return heard;
   }
 }
 

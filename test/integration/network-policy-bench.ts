@@ -7,7 +7,15 @@ import { removeScript } from '../../cluster/network-policy/script.ts';
 import { derive, type Observed } from '../../cluster/network-policy/state.ts';
 import type { WirePolicy, World } from '../cluster/network-policy/oracle.ts';
 import { podAddress } from '../cluster/network-policy/worlds.ts';
-import { installTools, NODE_OUTSIDE, NODE_PORTS, openLab, type Lab, type Place, type PodPlace } from './network-policy-lab.ts';
+import {
+  installTools,
+  NODE_OUTSIDE,
+  NODE_PORTS,
+  openLab,
+  type Lab,
+  type Place,
+  type PodPlace,
+} from './network-policy-lab.ts';
 
 /** False where the tests can run. */
 export const skip = process.platform === 'linux' && process.getuid?.() === 0 ? false : 'needs root on Linux';
@@ -50,14 +58,27 @@ after(async () => {
 beforeEach(async () => {
   if (skip !== false) return;
   applier = createApplier(nftRunner(lab.nft));
-  await nftRunner(lab.nft)(removeScript({ family: 'inet', name: SCOPE.table }) + removeScript({ family: 'bridge', name: SCOPE.table }));
+  await nftRunner(lab.nft)(
+    removeScript({ family: 'inet', name: SCOPE.table }) + removeScript({ family: 'bridge', name: SCOPE.table }),
+  );
   await lab.node.sysctl('net.bridge.bridge-nf-call-iptables=1');
 });
 
 export function observed(cluster: World): Observed {
   const pods = cluster.pods.map(({ namespace, name, labels, address, ports }): Pod => ({
     metadata: { namespace, name, uid: name, labels, annotations: {} },
-    spec: { containers: [{ ports: ports.map(({ name: port, protocol, port: containerPort }) => ({ name: port, protocol, containerPort })) }], initContainers: [] },
+    spec: {
+      containers: [
+        {
+          ports: ports.map(({ name: port, protocol, port: containerPort }) => ({
+            name: port,
+            protocol,
+            containerPort,
+          })),
+        },
+      ],
+      initContainers: [],
+    },
     status: { phase: 'Running', podIP: address },
   }));
   const attachments = cluster.pods.map(({ namespace, name, address }) => {
@@ -86,14 +107,32 @@ export async function enforce(cluster: World): Promise<void> {
   await applier.apply(derive(observed(cluster), SCOPE).tables);
 }
 
-export async function opens(place: Place, host: string, port: number, options: { op?: 'tcp' | 'udp'; from?: string } = {}): Promise<void> {
+export async function opens(
+  place: Place,
+  host: string,
+  port: number,
+  options: { op?: 'tcp' | 'udp'; from?: string } = {},
+): Promise<void> {
   const { op = 'tcp', from = '' } = options;
-  assert.equal(await place.ask({ op, host, port, from, waitMs: ANSWER_MS }), 'open', `${place.name} to ${host}:${port} should be open`);
+  assert.equal(
+    await place.ask({ op, host, port, from, waitMs: ANSWER_MS }),
+    'open',
+    `${place.name} to ${host}:${port} should be open`,
+  );
 }
 
-export async function silent(place: Place, host: string, port: number, options: { op?: 'tcp' | 'udp'; from?: string } = {}): Promise<void> {
+export async function silent(
+  place: Place,
+  host: string,
+  port: number,
+  options: { op?: 'tcp' | 'udp'; from?: string } = {},
+): Promise<void> {
   const { op = 'tcp', from = '' } = options;
-  assert.equal(await place.ask({ op, host, port, from, waitMs: SILENCE_MS }), 'silent', `${place.name} to ${host}:${port} should be closed`);
+  assert.equal(
+    await place.ask({ op, host, port, from, waitMs: SILENCE_MS }),
+    'silent',
+    `${place.name} to ${host}:${port} should be closed`,
+  );
 }
 
 export const only = (app: string): { matchLabels: { app: string } } => ({ matchLabels: { app } });

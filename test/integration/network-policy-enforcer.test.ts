@@ -57,7 +57,10 @@ before(async () => {
     const rulesExist = async (): Promise<boolean> => Promise.resolve(true);
     const prepareKernel = async (): Promise<void> => lab.node.sysctl('net.bridge.bridge-nf-call-iptables=1');
     const run = async (signal: AbortSignal): Promise<void> => {
-      await runEnforcer({ enforcer, applier, sources, records, rulesExist, prepareKernel, restoreMs: 500, log: silentLogger }, signal);
+      await runEnforcer(
+        { enforcer, applier, sources, records, rulesExist, prepareKernel, restoreMs: 500, log: silentLogger },
+        signal,
+      );
       client.close();
     };
     return { close: async () => enforcer.close(), run };
@@ -83,8 +86,15 @@ async function until(what: () => boolean | Promise<boolean>): Promise<void> {
 async function attach(index: number): Promise<void> {
   const { port, mac, address } = pod(index);
   const uid = await api.kubectl('get', 'pod', `pod${index}`, '-o', 'jsonpath={.metadata.uid}');
-  const result = { interfaces: [{ name: SCOPE.bridge }, { name: port }, { name: 'eth0', mac, sandbox: 'n' }], ips: [{ address: `${address}/24`, interface: 2 }] };
-  const cniArgs = [['K8S_POD_NAMESPACE', 'default'], ['K8S_POD_NAME', `pod${index}`], ['K8S_POD_UID', uid.trim()]];
+  const result = {
+    interfaces: [{ name: SCOPE.bridge }, { name: port }, { name: 'eth0', mac, sandbox: 'n' }],
+    ips: [{ address: `${address}/24`, interface: 2 }],
+  };
+  const cniArgs = [
+    ['K8S_POD_NAMESPACE', 'default'],
+    ['K8S_POD_NAME', `pod${index}`],
+    ['K8S_POD_UID', uid.trim()],
+  ];
   const draft = `${records}-draft`;
   await writeFile(draft, JSON.stringify({ cniArgs, result }));
   await rename(draft, join(records, `moorage-${index}-eth0`));
@@ -96,41 +106,55 @@ async function create(object: object): Promise<void> {
   await api.kubectl('apply', '-f', file);
   await rm(file);
 }
-const podObject = (index: number): object => ({ apiVersion: 'v1', kind: 'Pod', metadata: { name: `pod${index}`, namespace: 'default', labels: { app: `pod${index}` } }, spec: { containers: [{ name: 'main', image: 'none' }] } });
-
-test('nothing flows before the pods are known; then policies, labels, restarts and a flushed table are followed', { skip, timeout: 120_000 }, async () => {
-  assert.equal(await reaches(), true, 'without rules');
-  const end = new AbortController();
-  const enforcer = await start();
-  await enforcer.close();
-  assert.equal(await reaches(), false, 'closed');
-  const running = enforcer.run(end.signal);
-
-  await create(podObject(0));
-  await create(podObject(1));
-  await attach(0);
-  await attach(1);
-  await until(reaches);
-
-  const rule = { from: [{ podSelector: { matchLabels: { friend: 'yes' } } }] };
-  await create({ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: { name: 'friends', namespace: 'default' }, spec: { podSelector: {}, ingress: [rule] } });
-  await until(async () => !(await reaches()));
-  await api.kubectl('label', 'pod', 'pod0', 'friend=yes');
-  await until(reaches);
-
-  await api.restart();
-  assert.equal(await reaches(), true, 'rules stay while the API server is away');
-  await api.kubectl('label', 'pod', 'pod0', 'friend-');
-  await until(async () => !(await reaches()));
-
-  await execa('ip', ['netns', 'exec', lab.node.name, 'nft', 'flush', 'ruleset']);
-  await until(async () => !(await reaches()));
-
-  await rm(join(records, 'moorage-1-eth0'));
-  await until(() => forgotten.includes(pod(1).address));
-  end.abort();
-  await running;
-  assert.equal(await reaches(), false, 'rules stay when the enforcer has ended');
-  const last = statuses.at(-1);
-  assert.deepEqual([last?.state, last?.pods, last?.policies, last?.sourceGuard], ['enforcing', 1, 1, true]);
+const podObject = (index: number): object => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: `pod${index}`, namespace: 'default', labels: { app: `pod${index}` } },
+  spec: { containers: [{ name: 'main', image: 'none' }] },
 });
+
+test(
+  'nothing flows before the pods are known; then policies, labels, restarts and a flushed table are followed',
+  { skip, timeout: 120_000 },
+  async () => {
+    assert.equal(await reaches(), true, 'without rules');
+    const end = new AbortController();
+    const enforcer = await start();
+    await enforcer.close();
+    assert.equal(await reaches(), false, 'closed');
+    const running = enforcer.run(end.signal);
+
+    await create(podObject(0));
+    await create(podObject(1));
+    await attach(0);
+    await attach(1);
+    await until(reaches);
+
+    const rule = { from: [{ podSelector: { matchLabels: { friend: 'yes' } } }] };
+    await create({
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'NetworkPolicy',
+      metadata: { name: 'friends', namespace: 'default' },
+      spec: { podSelector: {}, ingress: [rule] },
+    });
+    await until(async () => !(await reaches()));
+    await api.kubectl('label', 'pod', 'pod0', 'friend=yes');
+    await until(reaches);
+
+    await api.restart();
+    assert.equal(await reaches(), true, 'rules stay while the API server is away');
+    await api.kubectl('label', 'pod', 'pod0', 'friend-');
+    await until(async () => !(await reaches()));
+
+    await execa('ip', ['netns', 'exec', lab.node.name, 'nft', 'flush', 'ruleset']);
+    await until(async () => !(await reaches()));
+
+    await rm(join(records, 'moorage-1-eth0'));
+    await until(() => forgotten.includes(pod(1).address));
+    end.abort();
+    await running;
+    assert.equal(await reaches(), false, 'rules stay when the enforcer has ended');
+    const last = statuses.at(-1);
+    assert.deepEqual([last?.state, last?.pods, last?.policies, last?.sourceGuard], ['enforcing', 1, 1, true]);
+  },
+);

@@ -1,4 +1,5 @@
-// What a pod can forge with NET_ADMIN or a raw socket does not get it around the rules: addresses, frames, ARP, VLAN tags.
+// What a pod can forge with NET_ADMIN or a raw socket does not get it around the rules: addresses, frames, ARP, VLAN
+// tags.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { execa } from 'execa';
@@ -43,7 +44,10 @@ test('IPv6 between pods is closed', { skip }, async () => {
   await silent(pod(0), 'fd00::3', 1, { op: 'udp' });
 });
 
-/** Sends the forged frame, then an honest one by the same way; what is heard by then tells whether the first got through. */
+/**
+ * Sends the forged frame, then an honest one by the same way; what is heard by then tells whether the first got
+ * through.
+ */
 async function getsThrough(text: string, forged: Uint8Array): Promise<boolean> {
   await pod(0).sendFrame(forged);
   await opens(pod(0), podAddress(1), 2, { op: 'udp' });
@@ -57,24 +61,47 @@ test('frames forged to go around the rules do not arrive', { skip }, async () =>
   const to = { mac: pod(1).mac, address: podAddress(1) };
   // A port of its own for each, so that none belongs to a flow that an earlier one opened.
   let fromPort = 40_000;
-  const frame = (text: string, change: object): [string, Uint8Array] => [text, datagramFrame({ from, to, fromPort: fromPort++, port: 1, text, ...change })];
-  assert.equal(await getsThrough(...frame('tagged, no rules', { vlan: 0 })), true, 'the frames of this test are well formed');
+  const frame = (text: string, change: object): [string, Uint8Array] => [
+    text,
+    datagramFrame({ from, to, fromPort: fromPort++, port: 1, text, ...change }),
+  ];
+  assert.equal(
+    await getsThrough(...frame('tagged, no rules', { vlan: 0 })),
+    true,
+    'the frames of this test are well formed',
+  );
   assert.equal(await getsThrough(...frame('forged, no rules', { from: { ...from, address: podAddress(2) } })), true);
-  const ingress = [{ from: [{ podSelector: only('pod2') }], ports: [{ protocol: 'UDP' as const, port: 1 }] }, { ports: [{ protocol: 'UDP' as const, port: 2 }] }];
+  const ingress = [
+    { from: [{ podSelector: only('pod2') }], ports: [{ protocol: 'UDP' as const, port: 1 }] },
+    { ports: [{ protocol: 'UDP' as const, port: 2 }] },
+  ];
   assert.equal(await getsThrough(...frame('broadcast, no rules', { to: { ...to, address: '255.255.255.255' } })), true);
   await enforce(lot({ podSelector: only('pod1'), ingress }));
   assert.equal(await getsThrough(...frame('plain', {})), false, 'denied by the policy');
-  assert.equal(await getsThrough(...frame('tagged', { vlan: 0 })), false, 'a priority tag hides the packet from br_netfilter');
+  assert.equal(
+    await getsThrough(...frame('tagged', { vlan: 0 })),
+    false,
+    'a priority tag hides the packet from br_netfilter',
+  );
   assert.equal(await getsThrough(...frame('forged address', { from: { ...from, address: podAddress(2) } })), false);
-  assert.equal(await getsThrough(...frame('forged sender', { from: { mac: pod(2).mac, address: podAddress(2) } })), false);
+  assert.equal(
+    await getsThrough(...frame('forged sender', { from: { mac: pod(2).mac, address: podAddress(2) } })),
+    false,
+  );
   assert.equal(await getsThrough(...frame('broadcast', { to: { ...to, address: '255.255.255.255' } })), false);
   await applier.apply(derive({ ...observed(lot()), attachments: undefined }, SCOPE).tables);
-  assert.equal(await getsThrough(...frame('broadcast, no guard', { to: { ...to, address: '255.255.255.255' } })), false);
+  assert.equal(
+    await getsThrough(...frame('broadcast, no guard', { to: { ...to, address: '255.255.255.255' } })),
+    false,
+  );
 });
 
 test('a pod that helps another to pose as a third is not heard', { skip }, async () => {
   const from = { mac: pod(0).mac, address: podAddress(0) };
-  const posing = (text: string, fromPort: number): [string, Uint8Array] => [text, datagramFrame({ from, to: { mac: pod(1).mac, address: podAddress(2) }, fromPort, port: 1, text })];
+  const posing = (text: string, fromPort: number): [string, Uint8Array] => [
+    text,
+    datagramFrame({ from, to: { mac: pod(1).mac, address: podAddress(2) }, fromPort, port: 1, text }),
+  ];
   await pod(1).ip('addr', 'add', `${podAddress(2)}/32`, 'dev', 'lo');
   try {
     assert.equal(await getsThrough(...posing('posing, no rules', 41_000)), true);
@@ -86,7 +113,8 @@ test('a pod that helps another to pose as a third is not heard', { skip }, async
 });
 
 test('a pod cannot announce the address of another as its own', { skip }, async () => {
-  const neighbour = async (): Promise<string> => (await execa('ip', ['-n', pod(2).name, 'neigh', 'show', podAddress(1)])).stdout;
+  const neighbour = async (): Promise<string> =>
+    (await execa('ip', ['-n', pod(2).name, 'neigh', 'show', podAddress(1)])).stdout;
   await opens(pod(2), podAddress(1), 1);
   await pod(0).sendFrame(arpFrame({ mac: pod(0).mac, address: podAddress(1) }));
   await opens(pod(0), podAddress(2), 1);

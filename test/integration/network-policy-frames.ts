@@ -26,7 +26,34 @@ export function datagramFrame({ from, to, fromPort, port, text, vlan }: Datagram
 /** An ARP announcement that `address` is at `mac`. */
 export function arpFrame(sender: { mac: string; address: string }): Uint8Array {
   const [ether, ip] = [mac(sender.mac), octets(sender.address)];
-  return Buffer.from([255, 255, 255, 255, 255, 255, ...ether, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, ...ether, ...ip, 0, 0, 0, 0, 0, 0, ...ip]);
+  return Buffer.from([
+    255,
+    255,
+    255,
+    255,
+    255,
+    255,
+    ...ether,
+    8,
+    6,
+    0,
+    1,
+    8,
+    0,
+    6,
+    4,
+    0,
+    1,
+    ...ether,
+    ...ip,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+    ...ip,
+  ]);
 }
 
 function octets(address: string): number[] {

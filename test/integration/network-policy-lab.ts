@@ -1,4 +1,5 @@
-// A node in the small, out of network namespaces: pods on a bridge, an outside world, and the NAT that a real node does.
+// A node in the small, out of network namespaces: pods on a bridge, an outside world, and the NAT that a real node
+// does.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { execa } from 'execa';
@@ -45,10 +46,18 @@ const PREFIX = 'moorage-lab-';
 
 /** Installs what is missing: a fresh machine has none of it. */
 export async function installTools(): Promise<void> {
-  const found = await execa('sh', ['-c', 'command -v nft && command -v socat && command -v conntrack && command -v ip'], { reject: false });
+  const found = await execa(
+    'sh',
+    ['-c', 'command -v nft && command -v socat && command -v conntrack && command -v ip'],
+    { reject: false },
+  );
   if (found.exitCode === 0) return;
   await execa('apt-get', ['update', '-qq']);
-  await execa('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'nftables', 'socat', 'conntrack', 'iproute2'], { env: { DEBIAN_FRONTEND: 'noninteractive' } });
+  await execa(
+    'apt-get',
+    ['install', '-y', '-qq', '--no-install-recommends', 'nftables', 'socat', 'conntrack', 'iproute2'],
+    { env: { DEBIAN_FRONTEND: 'noninteractive' } },
+  );
 }
 
 async function run([file, ...args]: readonly [string, ...string[]], input?: Uint8Array): Promise<void> {
@@ -84,11 +93,17 @@ export async function openLab(addresses: readonly string[]): Promise<Lab> {
     await node.ip('link', 'add', 'moorage0', 'type', 'bridge');
     await node.ip('addr', 'add', `${NODE_BRIDGE}/24`, 'dev', 'moorage0');
     await node.ip('link', 'set', 'moorage0', 'up');
-    for (const setting of ['net.ipv4.ip_forward=1', 'net.bridge.bridge-nf-call-iptables=1', 'net.ipv4.conf.all.route_localnet=1']) await node.sysctl(setting);
+    for (const setting of [
+      'net.ipv4.ip_forward=1',
+      'net.bridge.bridge-nf-call-iptables=1',
+      'net.ipv4.conf.all.route_localnet=1',
+    ])
+      await node.sysctl(setting);
     const outside = await place('outside');
     await connectOutside(node, outside);
     const pods: PodPlace[] = [];
-    for (const [index, address] of addresses.entries()) pods.push(await connectPod(node, await place(`pod${index}`), index, address));
+    for (const [index, address] of addresses.entries())
+      pods.push(await connectPod(node, await place(`pod${index}`), index, address));
     await node.ask({ op: 'listen', ports: Object.values(NODE_PORTS) });
     return { node, outside, pods, nft: ['ip', 'netns', 'exec', nodeNamespace, 'nft', '-f', '-'], close };
   } catch (error) {
@@ -121,11 +136,15 @@ async function connectPod(node: Place, pod: Place, index: number, address: strin
 
 async function startAgent(namespace: string): Promise<{ ask: Place['ask']; stop: () => Promise<void> }> {
   const script = new URL('network-policy-agent.ts', import.meta.url).pathname;
-  const child = spawn('ip', ['netns', 'exec', namespace, process.execPath, script], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const child = spawn('ip', ['netns', 'exec', namespace, process.execPath, script], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
   const waiting = new Map<number, (reply: Reply) => void>();
   const ready = new Promise<Reply>((resolve, reject) => {
     waiting.set(-1, resolve);
-    child.once('exit', () => { reject(new Error(`the agent of ${namespace} ended`)); });
+    child.once('exit', () => {
+      reject(new Error(`the agent of ${namespace} ended`));
+    });
   });
   child.on('message', (message: { id: number; reply: Reply }) => waiting.get(message.id)?.(message.reply));
   await ready;

@@ -6,7 +6,24 @@ import fc from 'fast-check';
 import { derive } from '../../cluster/network-policy/state.ts';
 import { oracleAllows, type Flow } from '../cluster/network-policy/oracle.ts';
 import { podAddress, world } from '../cluster/network-policy/worlds.ts';
-import { ADDRESSES, ANSWER_MS, API_SERVICE, applier, denyAll, enforce, lab, lot, observed, only, opens, pod, SCOPE, SERVICE, silent, skip } from './network-policy-bench.ts';
+import {
+  ADDRESSES,
+  ANSWER_MS,
+  API_SERVICE,
+  applier,
+  denyAll,
+  enforce,
+  lab,
+  lot,
+  observed,
+  only,
+  opens,
+  pod,
+  SCOPE,
+  SERVICE,
+  silent,
+  skip,
+} from './network-policy-bench.ts';
 import { NODE_BRIDGE, NODE_OUTSIDE, NODE_PORTS, WORLD } from './network-policy-lab.ts';
 
 test('without a policy everything flows', { skip }, async () => {
@@ -38,7 +55,10 @@ test('ingress by labels, namespace, port range and name', { skip }, async () => 
       podSelector: only('pod1'),
       ingress: [
         { from: [{ podSelector: only('pod0') }], ports: [{ port: 'http' }, { port: 5, endPort: 6 }] },
-        { from: [{ namespaceSelector: { matchExpressions: [{ key: 'team', operator: 'In', values: ['b'] }] } }], ports: [{ protocol: 'UDP', port: 1 }] },
+        {
+          from: [{ namespaceSelector: { matchExpressions: [{ key: 'team', operator: 'In', values: ['b'] }] } }],
+          ports: [{ protocol: 'UDP', port: 1 }],
+        },
       ],
     }),
   );
@@ -55,9 +75,15 @@ test('egress to the world but not to the node, the pods or the metadata address'
   const except = ['10.0.0.0/8', '169.254.0.0/16', `${NODE_OUTSIDE}/32`];
   const rule = { to: [{ ipBlock: { cidr: '0.0.0.0/0', except } }] };
   await enforce(lot());
-  await Promise.all([opens(pod(0), WORLD[2], 1), opens(pod(0), NODE_OUTSIDE, NODE_PORTS.ssh), opens(pod(0), API_SERVICE, 443)]);
+  await Promise.all([
+    opens(pod(0), WORLD[2], 1),
+    opens(pod(0), NODE_OUTSIDE, NODE_PORTS.ssh),
+    opens(pod(0), API_SERVICE, 443),
+  ]);
   await enforce(lot({ podSelector: only('pod0'), policyTypes: ['Egress'], egress: [rule] }));
-  const closed = [NODE_BRIDGE, NODE_OUTSIDE].flatMap((address) => Object.values(NODE_PORTS).map((port): [string, number] => [address, port]));
+  const closed = [NODE_BRIDGE, NODE_OUTSIDE].flatMap((address) =>
+    Object.values(NODE_PORTS).map((port): [string, number] => [address, port]),
+  );
   await Promise.all([
     opens(pod(0), WORLD[0], 1),
     opens(pod(0), WORLD[0], 1, { op: 'udp' }),
@@ -70,21 +96,27 @@ test('egress to the world but not to the node, the pods or the metadata address'
   ]);
 });
 
-test('a Service and a host port are judged by the pod behind them, and a pod reaches itself through its Service', { skip }, async () => {
-  const ingress = [{ from: [{ podSelector: only('pod0') }], ports: [{ port: 1 }] }];
-  const egress = [{ to: [{ podSelector: only('pod1') }] }];
-  await enforce(lot({ podSelector: only('pod1'), ingress }, { podSelector: only('pod0'), policyTypes: ['Egress'], egress }));
-  await Promise.all([
-    opens(pod(0), SERVICE, 80),
-    silent(pod(2), SERVICE, 80),
-    opens(pod(1), SERVICE, 80),
-    silent(lab.outside, NODE_OUTSIDE, 8443),
-    silent(pod(0), NODE_OUTSIDE, 8443),
-  ]);
-  await enforce(lot({ podSelector: only('pod1'), ingress: [{ from: [{ ipBlock: { cidr: `${WORLD[0]}/32` } }] }] }));
-  await opens(lab.outside, NODE_OUTSIDE, 8443, { from: WORLD[0] });
-  await silent(lab.outside, NODE_OUTSIDE, 8443, { from: WORLD[1] });
-});
+test(
+  'a Service and a host port are judged by the pod behind them, and a pod reaches itself through its Service',
+  { skip },
+  async () => {
+    const ingress = [{ from: [{ podSelector: only('pod0') }], ports: [{ port: 1 }] }];
+    const egress = [{ to: [{ podSelector: only('pod1') }] }];
+    await enforce(
+      lot({ podSelector: only('pod1'), ingress }, { podSelector: only('pod0'), policyTypes: ['Egress'], egress }),
+    );
+    await Promise.all([
+      opens(pod(0), SERVICE, 80),
+      silent(pod(2), SERVICE, 80),
+      opens(pod(1), SERVICE, 80),
+      silent(lab.outside, NODE_OUTSIDE, 8443),
+      silent(pod(0), NODE_OUTSIDE, 8443),
+    ]);
+    await enforce(lot({ podSelector: only('pod1'), ingress: [{ from: [{ ipBlock: { cidr: `${WORLD[0]}/32` } }] }] }));
+    await opens(lab.outside, NODE_OUTSIDE, 8443, { from: WORLD[0] });
+    await silent(lab.outside, NODE_OUTSIDE, 8443, { from: WORLD[1] });
+  },
+);
 
 test('an open connection outlives a change of rules; a new one does not come about', { skip }, async () => {
   await enforce(lot());
@@ -95,60 +127,108 @@ test('an open connection outlives a change of rules; a new one does not come abo
   await silent(pod(0), podAddress(1), 1);
 });
 
-test('a pod that is not known yet sends and hears nothing, except from its node once it is attached', { skip }, async () => {
-  const all = lot();
-  const known = { ...all, pods: all.pods.filter(({ name }) => name !== 'pod1') };
-  await enforce(known);
-  await Promise.all([silent(pod(1), podAddress(0), 1), silent(pod(0), podAddress(1), 1), silent(pod(1), WORLD[0], 1), silent(pod(1), NODE_BRIDGE, NODE_PORTS.api), silent(lab.outside, podAddress(1), 1)]);
-  await applier.apply(derive({ ...observed(all), pods: observed(known).pods }, SCOPE).tables);
-  await Promise.all([opens(lab.node, podAddress(1), 1), silent(pod(1), podAddress(0), 1), silent(pod(1), NODE_BRIDGE, NODE_PORTS.api)]);
-  await enforce(all);
-  await opens(pod(1), podAddress(0), 1);
-});
+test(
+  'a pod that is not known yet sends and hears nothing, except from its node once it is attached',
+  { skip },
+  async () => {
+    const all = lot();
+    const known = { ...all, pods: all.pods.filter(({ name }) => name !== 'pod1') };
+    await enforce(known);
+    await Promise.all([
+      silent(pod(1), podAddress(0), 1),
+      silent(pod(0), podAddress(1), 1),
+      silent(pod(1), WORLD[0], 1),
+      silent(pod(1), NODE_BRIDGE, NODE_PORTS.api),
+      silent(lab.outside, podAddress(1), 1),
+    ]);
+    await applier.apply(derive({ ...observed(all), pods: observed(known).pods }, SCOPE).tables);
+    await Promise.all([
+      opens(lab.node, podAddress(1), 1),
+      silent(pod(1), podAddress(0), 1),
+      silent(pod(1), NODE_BRIDGE, NODE_PORTS.api),
+    ]);
+    await enforce(all);
+    await opens(pod(1), podAddress(0), 1);
+  },
+);
 
 test('a policy that is not understood denies the pods that it selects, and no others', { skip }, async () => {
-  const strange = { podSelector: only('pod1'), policyTypes: ['Ingress'], ingress: [{ from: [{ serviceAccountSelector: {} }] }] };
-  const wanted = derive({ ...observed(lot()), policies: [{ namespace: 'one', name: 'strange', spec: strange }] }, SCOPE);
+  const strange = {
+    podSelector: only('pod1'),
+    policyTypes: ['Ingress'],
+    ingress: [{ from: [{ serviceAccountSelector: {} }] }],
+  };
+  const wanted = derive(
+    { ...observed(lot()), policies: [{ namespace: 'one', name: 'strange', spec: strange }] },
+    SCOPE,
+  );
   assert.match(wanted.refused[0]?.problems.join() ?? '', /spec\.ingress\.0\.from\.0.*serviceAccountSelector/);
   await applier.apply(wanted.tables);
-  await Promise.all([silent(pod(0), podAddress(1), 1), opens(pod(0), podAddress(2), 1), opens(pod(1), podAddress(0), 1)]);
+  await Promise.all([
+    silent(pod(0), podAddress(1), 1),
+    opens(pod(0), podAddress(2), 1),
+    opens(pod(1), podAddress(0), 1),
+  ]);
 });
 
 /** The kernel's tables without what differs between two equal ones: handles, counters, the order of elements. */
 async function listed(): Promise<string[]> {
   const texts: string[] = [];
   for (const family of ['inet', 'bridge']) {
-    const { stdout } = await execa('ip', ['netns', 'exec', lab.node.name, 'nft', '-j', 'list', 'table', family, SCOPE.table]);
+    const { stdout } = await execa('ip', [
+      'netns',
+      'exec',
+      lab.node.name,
+      'nft',
+      '-j',
+      'list',
+      'table',
+      family,
+      SCOPE.table,
+    ]);
     const { nftables } = JSON.parse(stdout) as { nftables: Record<string, { elem?: unknown[] }>[] };
     for (const entry of nftables) {
-      for (const object of Object.values(entry)) object.elem?.sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+      for (const object of Object.values(entry))
+        object.elem?.sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
       texts.push(JSON.stringify(entry).replaceAll(/"(handle|packets|bytes)": ?\d+,?/g, ''));
     }
   }
   return texts.sort();
 }
 
-test('for any cluster the kernel does what the API says, also after step-by-step changes', { skip, timeout: 300_000 }, async () => {
-  const flows: Flow[] = ADDRESSES.flatMap((source) => [...ADDRESSES, WORLD[0]].flatMap((destination) => (['TCP', 'UDP'] as const).flatMap((protocol) => [1, 3].map((port) => ({ source, destination, protocol, port })))));
-  const crossing = flows.filter(({ source, destination }) => source !== destination);
-  await fc.assert(
-    fc.asyncProperty(world(ADDRESSES.length), async (cluster) => {
-      await enforce(cluster);
-      // A flow of an earlier cluster that used the same ports would still be established.
-      await execa('ip', ['netns', 'exec', lab.node.name, 'conntrack', '-F']);
-      const known = new Set([...cluster.pods.map(({ address }) => address), WORLD[0]]);
-      await Promise.all(
-        crossing.map(async (flow) => {
-          const allowed = known.has(flow.source) && known.has(flow.destination) && oracleAllows(cluster, flow);
-          const probe = allowed ? opens : silent;
-          await probe(pod(ADDRESSES.indexOf(flow.source)), flow.destination, flow.port, { op: flow.protocol === 'TCP' ? 'tcp' : 'udp' });
-        }),
-      );
-      const stepped = await listed();
-      applier.distrust();
-      await enforce(cluster);
-      assert.deepEqual(await listed(), stepped);
-    }),
-    { numRuns: 20 },
-  );
-});
+test(
+  'for any cluster the kernel does what the API says, also after step-by-step changes',
+  { skip, timeout: 300_000 },
+  async () => {
+    const flows: Flow[] = ADDRESSES.flatMap((source) =>
+      [...ADDRESSES, WORLD[0]].flatMap((destination) =>
+        (['TCP', 'UDP'] as const).flatMap((protocol) =>
+          [1, 3].map((port) => ({ source, destination, protocol, port })),
+        ),
+      ),
+    );
+    const crossing = flows.filter(({ source, destination }) => source !== destination);
+    await fc.assert(
+      fc.asyncProperty(world(ADDRESSES.length), async (cluster) => {
+        await enforce(cluster);
+        // A flow of an earlier cluster that used the same ports would still be established.
+        await execa('ip', ['netns', 'exec', lab.node.name, 'conntrack', '-F']);
+        const known = new Set([...cluster.pods.map(({ address }) => address), WORLD[0]]);
+        await Promise.all(
+          crossing.map(async (flow) => {
+            const allowed = known.has(flow.source) && known.has(flow.destination) && oracleAllows(cluster, flow);
+            const probe = allowed ? opens : silent;
+            await probe(pod(ADDRESSES.indexOf(flow.source)), flow.destination, flow.port, {
+              op: flow.protocol === 'TCP' ? 'tcp' : 'udp',
+            });
+          }),
+        );
+        const stepped = await listed();
+        applier.distrust();
+        await enforce(cluster);
+        assert.deepEqual(await listed(), stepped);
+      }),
+      { numRuns: 20 },
+    );
+  },
+);

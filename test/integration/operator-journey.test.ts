@@ -6,12 +6,30 @@ import { hostedApps } from '../../controller/hosted-app/kinds.ts';
 import { annotations, finalizer } from '../../lib/names.ts';
 import { publicStatus } from '../../lib/public-status.ts';
 import {
-  acceptRoute, buildWell, cloned, completeJob, deploymentOf, ended, failJob, imageOf, pushed, reviewed, rollOut, rollOutInVain, running, startJob, startedJob, writePod,
+  acceptRoute,
+  buildWell,
+  cloned,
+  completeJob,
+  deploymentOf,
+  ended,
+  failJob,
+  imageOf,
+  pushed,
+  reviewed,
+  rollOut,
+  rollOutInVain,
+  running,
+  startJob,
+  startedJob,
+  writePod,
 } from './operator/stand-in.ts';
 import { startWorld, until, type World } from './operator/world.ts';
 
 let world: World;
-before(async () => { world = await startWorld(); world.startOperator(); });
+before(async () => {
+  world = await startWorld();
+  world.startOperator();
+});
 after(() => world.stop());
 
 async function phase(name: string, wanted: string): Promise<void> {
@@ -20,11 +38,18 @@ async function phase(name: string, wanted: string): Promise<void> {
     const status = (await world.app(name))?.status;
     last = JSON.stringify(status ?? {});
     return status?.phase === wanted;
-  }).catch((error: unknown) => { throw new Error(`${String(error)}; status ${last}`); });
+  }).catch((error: unknown) => {
+    throw new Error(`${String(error)}; status ${last}`);
+  });
 }
 
 async function poll(name: string): Promise<void> {
-  await world.client.patch(hostedApps, { name, namespace: 'moorage-apps' }, { metadata: { annotations: { [annotations.poll]: String(Date.now()) } } }, { type: 'application/merge-patch+json' });
+  await world.client.patch(
+    hostedApps,
+    { name, namespace: 'moorage-apps' },
+    { metadata: { annotations: { [annotations.poll]: String(Date.now()) } } },
+    { type: 'application/merge-patch+json' },
+  );
 }
 
 async function goLive(name: string, character: string): Promise<string> {
@@ -57,24 +82,62 @@ test('a submitted repository goes through every stage and ends live', async () =
   await phase('journey', 'Live');
 
   const status = (await world.app('journey'))?.status;
-  assert.deepEqual(status?.conditions?.map(({ type, status: value, reason }) => `${type}=${value} ${reason}`), [
-    'Ready=True Live', 'SourceResolved=True Resolved', 'Reviewed=True ReviewPassed', 'Built=True Built', 'Deployed=True Available', 'Routed=True Routed',
-  ]);
+  assert.deepEqual(
+    status?.conditions?.map(({ type, status: value, reason }) => `${type}=${value} ${reason}`),
+    [
+      'Ready=True Live',
+      'SourceResolved=True Resolved',
+      'Reviewed=True ReviewPassed',
+      'Built=True Built',
+      'Deployed=True Available',
+      'Routed=True Routed',
+    ],
+  );
   assert.equal(status.url, 'https://journey.apps.localhost/');
   assert.equal(status.served?.commit, commit);
   assert.equal(status.plan?.strategy, 'python');
-  assert.deepEqual(status.history?.map(({ number, result, reason }) => [number, result, reason]), [[1, 'Succeeded', 'first build']]);
+  assert.deepEqual(
+    status.history?.map(({ number, result, reason }) => [number, result, reason]),
+    [[1, 'Succeeded', 'first build']],
+  );
   await world.api.kubectl('wait', '--for=condition=Ready', 'happ/journey', '-n', 'moorage-apps', '--timeout=5s');
   const events = await until('events up to Live', async () => {
-    const reasons = (await world.api.kubectl('get', 'events.events.k8s.io', '-n', 'moorage-apps', '-o', 'jsonpath={range .items[?(@.regarding.name=="journey")]}{.reason}{"\\n"}{end}')).split('\n');
+    const reasons = (
+      await world.api.kubectl(
+        'get',
+        'events.events.k8s.io',
+        '-n',
+        'moorage-apps',
+        '-o',
+        'jsonpath={range .items[?(@.regarding.name=="journey")]}{.reason}{"\\n"}{end}',
+      )
+    ).split('\n');
     return reasons.includes('Live') ? reasons : undefined;
   });
-  for (const reason of ['Resolved', 'Queued', 'Cloning', 'Reviewing', 'ReviewPassed', 'Building', 'Built', 'RollingOut', 'Available', 'Routed', 'Live']) assert.ok(events.includes(reason), `no event ${reason}`);
+  for (const reason of [
+    'Resolved',
+    'Queued',
+    'Cloning',
+    'Reviewing',
+    'ReviewPassed',
+    'Building',
+    'Built',
+    'RollingOut',
+    'Available',
+    'Routed',
+    'Live',
+  ])
+    assert.ok(events.includes(reason), `no event ${reason}`);
 });
 
 test('nothing is written once nothing changes', async () => {
   const before = await world.app('journey');
-  await world.client.patch(hostedApps, { name: 'journey', namespace: 'moorage-apps' }, { metadata: { labels: { touched: 'yes' } } }, { type: 'application/merge-patch+json' });
+  await world.client.patch(
+    hostedApps,
+    { name: 'journey', namespace: 'moorage-apps' },
+    { metadata: { labels: { touched: 'yes' } } },
+    { type: 'application/merge-patch+json' },
+  );
   await poll('journey');
   const polledFor = before?.status?.source?.polledFor;
   const after = await until('the poll that was asked for', async () => {
@@ -92,11 +155,13 @@ test('a newer commit takes the place of one that is being built, and the old one
   const third = await world.git.commit('third');
   await poll('journey');
   const job = await startedJob(world, 'journey', overtaken.metadata.name);
-  await until('the overtaken Job to go', async () => (await world.jobs('journey')).every(({ metadata }) => metadata.name !== overtaken.metadata.name));
+  await until('the overtaken Job to go', async () =>
+    (await world.jobs('journey')).every(({ metadata }) => metadata.name !== overtaken.metadata.name),
+  );
   assert.match(job.metadata.annotations?.[annotations.reason] ?? '', /^new commit /);
   const status = (await world.app('journey'))?.status;
   assert.equal(status?.history?.[0]?.result, 'Superseded');
-  assert.equal(publicStatus({ spec: (await world.app('journey') ?? assert.fail()).spec, status }).status, 'live');
+  assert.equal(publicStatus({ spec: ((await world.app('journey')) ?? assert.fail()).spec, status }).status, 'live');
   await buildWell(world.client, job, third, imageOf('journey', 'c'));
   await rollOut(world.client, await deploymentOf(world, 'journey', imageOf('journey', 'c')));
   await until('the third commit serving', async () => (await world.app('journey'))?.status?.served?.commit === third);
@@ -111,7 +176,7 @@ test('a rollout that never listens leaves the old commit serving and says so', a
   await buildWell(world.client, job, bad, imageOf('journey', 'd'));
   await rollOutInVain(world.client, await deploymentOf(world, 'journey', imageOf('journey', 'd')));
   await phase('journey', 'Rejected');
-  const app = await world.app('journey') ?? assert.fail();
+  const app = (await world.app('journey')) ?? assert.fail();
   assert.equal(app.status?.served?.commit, good);
   assert.equal(app.status?.rejection?.rule, 'run/never-listened');
   assert.equal(publicStatus(app).status, 'live');
@@ -120,9 +185,24 @@ test('a rollout that never listens leaves the old commit serving and says so', a
 test('a refused repository says rule, file, line and mend', async () => {
   await world.submit('refused');
   const job = await startedJob(world, 'refused');
-  const finding = { rule: 'secrets/aws-access-token', severity: 'error', file: 'app.py', line: 7, message: 'An AWS key.', mend: 'Remove it and revoke it.' };
+  const finding = {
+    rule: 'secrets/aws-access-token',
+    severity: 'error',
+    file: 'app.py',
+    line: 7,
+    message: 'An AWS key.',
+    mend: 'Remove it and revoke it.',
+  };
   await startJob(world.client, job);
-  await writePod(world.client, job, [cloned(job.metadata.annotations?.[annotations.commit] ?? ''), ended('review', 42, { rejected: true, findings: [finding] })], 'Failed');
+  await writePod(
+    world.client,
+    job,
+    [
+      cloned(job.metadata.annotations?.[annotations.commit] ?? ''),
+      ended('review', 42, { rejected: true, findings: [finding] }),
+    ],
+    'Failed',
+  );
   await failJob(world.client, job, 'PodFailurePolicy');
   await phase('refused', 'Rejected');
   assert.deepEqual({ ...(await world.app('refused'))?.status?.rejection, severity: 'error' }, finding);
@@ -146,10 +226,15 @@ test('a fault of the platform is tried again by a new run of the same Job', asyn
   const longAgo = `${new Date(Date.now() - 3_600_000).toISOString().slice(0, 19)}Z`;
   await startJob(world.client, first);
   await failJob(world.client, first, 'BackoffLimitExceeded', longAgo);
-  const again = await until('the Job made anew', async () => (await world.jobs('faulty')).find(({ metadata }) => metadata.uid !== first.metadata.uid));
+  const again = await until('the Job made anew', async () =>
+    (await world.jobs('faulty')).find(({ metadata }) => metadata.uid !== first.metadata.uid),
+  );
   assert.equal(again.metadata.name, first.metadata.name);
   assert.equal(again.metadata.annotations?.[annotations.reason], 'again after a fault of the platform (try 2 of 5)');
-  assert.deepEqual((await world.app('faulty'))?.status?.history?.map(({ number, result }) => [number, result]), [[1, 'Faulted']]);
+  assert.deepEqual(
+    (await world.app('faulty'))?.status?.history?.map(({ number, result }) => [number, result]),
+    [[1, 'Faulted']],
+  );
 });
 
 test('deletion takes the Jobs along, and the app goes only when they have gone', async () => {

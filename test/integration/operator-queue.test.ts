@@ -6,7 +6,9 @@ import { failJob, startedJob, startJob } from './operator/stand-in.ts';
 import { startWorld, until, type World } from './operator/world.ts';
 
 let world: World;
-before(async () => { world = await startWorld(); });
+before(async () => {
+  world = await startWorld();
+});
 after(() => world.stop());
 
 async function place(name: string): Promise<number | undefined> {
@@ -22,7 +24,10 @@ test('one build at a time: the others wait in the order in which they came, and 
   const first = await startedJob(world, 'one');
   await until('places 1 and 2', async () => (await place('two')) === 1 && (await place('three')) === 2);
   assert.equal((await world.app('two'))?.status?.phase, 'Queued');
-  assert.deepEqual((await Promise.all(['two', 'three'].map((name) => world.jobs(name)))).flat().map(({ spec }) => spec?.suspend), [true, true]);
+  assert.deepEqual(
+    (await Promise.all(['two', 'three'].map((name) => world.jobs(name)))).flat().map(({ spec }) => spec?.suspend),
+    [true, true],
+  );
   await startJob(world.client, first);
   await failJob(world.client, first, 'DeadlineExceeded');
   await startedJob(world, 'two');

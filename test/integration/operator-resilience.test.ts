@@ -4,11 +4,26 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { annotations } from '../../lib/names.ts';
 import type { Job } from '../../controller/hosted-app/kinds.ts';
-import { acceptRoute, cloned, completeJob, deploymentOf, imageOf, pushed, reviewed, rollOut, running, startedJob, startJob, writePod } from './operator/stand-in.ts';
+import {
+  acceptRoute,
+  cloned,
+  completeJob,
+  deploymentOf,
+  imageOf,
+  pushed,
+  reviewed,
+  rollOut,
+  running,
+  startedJob,
+  startJob,
+  writePod,
+} from './operator/stand-in.ts';
 import { startWorld, until, type Operator, type World } from './operator/world.ts';
 
 let world: World;
-before(async () => { world = await startWorld(); });
+before(async () => {
+  world = await startWorld();
+});
 after(() => world.stop());
 
 const image = imageOf('survivor', 'a');
@@ -17,11 +32,28 @@ const image = imageOf('survivor', 'a');
 function stagesOf(job: () => Job, commit: () => string): readonly (readonly [string, () => Promise<unknown>])[] {
   const pod = (...statuses: Parameters<typeof writePod>[2]): Promise<void> => writePod(world.client, job(), statuses);
   return [
-    ['Cloning', async () => { await startJob(world.client, job()); await pod(running('clone')); }],
+    [
+      'Cloning',
+      async () => {
+        await startJob(world.client, job());
+        await pod(running('clone'));
+      },
+    ],
     ['Reviewing', () => pod(cloned(commit()), running('review'))],
     ['Building', () => pod(cloned(commit()), reviewed(), running('build'))],
-    ['Deploying', async () => { await writePod(world.client, job(), [cloned(commit()), reviewed(), pushed(image)], 'Succeeded'); await completeJob(world.client, job()); }],
-    ['Routing', async () => { await rollOut(world.client, await deploymentOf(world, 'survivor', image)); }],
+    [
+      'Deploying',
+      async () => {
+        await writePod(world.client, job(), [cloned(commit()), reviewed(), pushed(image)], 'Succeeded');
+        await completeJob(world.client, job());
+      },
+    ],
+    [
+      'Routing',
+      async () => {
+        await rollOut(world.client, await deploymentOf(world, 'survivor', image));
+      },
+    ],
     ['Live', () => acceptRoute(world, 'survivor')],
   ];
 }
@@ -35,18 +67,33 @@ test('killed at each stage, the operator goes on where it was: the same Job, no 
   job = await startedJob(world, 'survivor');
   const { uid } = job.metadata;
   const commit = job.metadata.annotations?.[annotations.commit] ?? '';
-  for (const [phase, happen] of stagesOf(() => job, () => commit)) {
+  for (const [phase, happen] of stagesOf(
+    () => job,
+    () => commit,
+  )) {
     const isSeen = async (): Promise<boolean> => (await world.app('survivor'))?.status?.phase === phase;
     // What the next operator makes (the Deployment, the route) must be there before the world can go on without one.
-    if (phase === 'Routing' || phase === 'Live') await until(`${phase} can come`, async () => (await world.api.kubectl('get', 'deployment,httproute', '-n', 'moorage-apps', '-o', 'name')).includes('httproute'));
+    if (phase === 'Routing' || phase === 'Live')
+      await until(`${phase} can come`, async () =>
+        (await world.api.kubectl('get', 'deployment,httproute', '-n', 'moorage-apps', '-o', 'name')).includes(
+          'httproute',
+        ),
+      );
     await operator.kill();
     await happen();
     operator = world.startOperator();
     await until(`phase ${phase} after a restart`, isSeen);
-    assert.deepEqual((await world.jobs('survivor')).map(({ metadata }) => metadata.uid), [uid], phase);
+    assert.deepEqual(
+      (await world.jobs('survivor')).map(({ metadata }) => metadata.uid),
+      [uid],
+      phase,
+    );
   }
   const status = (await world.app('survivor'))?.status;
-  assert.deepEqual(status?.history?.map(({ number, result, image: made }) => [number, result, made]), [[1, 'Succeeded', image]]);
+  assert.deepEqual(
+    status?.history?.map(({ number, result, image: made }) => [number, result, made]),
+    [[1, 'Succeeded', image]],
+  );
   assert.equal(status.served?.image, image);
   assert.equal(await operator.end(), 0);
 });
@@ -63,11 +110,22 @@ test('the API server is killed and comes back: the operator goes on', async () =
 });
 
 async function leader(): Promise<string> {
-  return world.api.kubectl('get', 'lease', 'moorage-operator', '-n', 'moorage-system', '-o', 'jsonpath={.spec.holderIdentity}');
+  return world.api.kubectl(
+    'get',
+    'lease',
+    'moorage-operator',
+    '-n',
+    'moorage-system',
+    '-o',
+    'jsonpath={.spec.holderIdentity}',
+  );
 }
 
 test('of two replicas one leads, and the other takes over from one that died', async (t) => {
-  const replicas: Record<string, Operator> = { one: world.startOperator({ POD_NAME: 'one' }), two: world.startOperator({ POD_NAME: 'two' }) };
+  const replicas: Record<string, Operator> = {
+    one: world.startOperator({ POD_NAME: 'one' }),
+    two: world.startOperator({ POD_NAME: 'two' }),
+  };
   const holder = await until('a leader', async () => /^(one|two)_/.exec(await leader())?.[1]);
   const other = holder === 'one' ? 'two' : 'one';
   await world.submit('before-takeover');

@@ -59,24 +59,42 @@ test('a repository that is not there', async () => {
 });
 
 test('a repository that wants a password is as good as none, and nobody is asked for one', async () => {
-  await withServer((_request, response) => { response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end(); }, async (host) => {
-    assert.equal(reason(await ask(undefined, `http://${host}/owner/hello`, host)), 'final RepositoryNotFound');
-  });
+  await withServer(
+    (_request, response) => {
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end();
+    },
+    async (host) => {
+      assert.equal(reason(await ask(undefined, `http://${host}/owner/hello`, host)), 'final RepositoryNotFound');
+    },
+  );
 });
 
 test('a server that sends us to another host is not followed', async () => {
   const before = git.requests();
-  await withServer((request, response) => { response.writeHead(301, { location: `${git.url}${request.url?.replace('/owner/hello', '') ?? ''}` }).end(); }, async (host) => {
-    assert.equal(reason(await ask(undefined, `http://${host}/owner/hello`, host)), 'final RepositoryMoved');
-  });
+  await withServer(
+    (request, response) => {
+      response.writeHead(301, { location: `${git.url}${request.url?.replace('/owner/hello', '') ?? ''}` }).end();
+    },
+    async (host) => {
+      assert.equal(reason(await ask(undefined, `http://${host}/owner/hello`, host)), 'final RepositoryMoved');
+    },
+  );
   assert.equal(git.requests(), before);
 });
 
 test('a server that is down or broken is asked again', async () => {
-  assert.equal(reason(await ask(undefined, 'http://localhost:9/owner/hello', 'localhost:9')), 'again RepositoryUnreachable');
-  await withServer((_request, response) => { response.writeHead(503).end(); }, async (host) => {
-    assert.equal(reason(await ask(undefined, `http://${host}/owner/hello`, host)), 'again RepositoryUnreachable');
-  });
+  assert.equal(
+    reason(await ask(undefined, 'http://localhost:9/owner/hello', 'localhost:9')),
+    'again RepositoryUnreachable',
+  );
+  await withServer(
+    (_request, response) => {
+      response.writeHead(503).end();
+    },
+    async (host) => {
+      assert.equal(reason(await ask(undefined, `http://${host}/owner/hello`, host)), 'again RepositoryUnreachable');
+    },
+  );
 });
 
 test('a host that is not allowed is not asked at all', async () => {

@@ -1,4 +1,5 @@
-// Runs the pipeline's stages as a pod would: one process each, input by environment, result by termination message and exit code.
+// Runs the pipeline's stages as a pod would: one process each, input by environment, result by termination message and
+// exit code.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -42,33 +43,64 @@ export interface Lab {
 export const limits = { repositoryBytes: 50_000_000, files: 500, fileBytes: 10_000_000 };
 
 /** Runs one stage in a process of its own. */
-async function runStage(name: PipelineContainer, input: PipelineInput, root: string, registry: TestRegistry | undefined): Promise<StageEnd> {
+async function runStage(
+  name: PipelineContainer,
+  input: PipelineInput,
+  root: string,
+  registry: TestRegistry | undefined,
+): Promise<StageEnd> {
   const terminationLog = join(root, 'termination-log');
   await writeFile(terminationLog, '');
   const child = spawn(process.execPath, [main, name], {
     env: {
-      PATH: process.env['PATH'] ?? '', MOORAGE_PIPELINE: JSON.stringify(input), MOORAGE_WORKSPACE: join(root, 'workspace'), MOORAGE_BUILDKIT_ROOT: join(root, 'buildkit'),
-      MOORAGE_TERMINATION_LOG: terminationLog, ...(registry === undefined || name !== 'build' ? {} : { DOCKER_CONFIG: registry.dockerConfig }),
+      PATH: process.env['PATH'] ?? '',
+      MOORAGE_PIPELINE: JSON.stringify(input),
+      MOORAGE_WORKSPACE: join(root, 'workspace'),
+      MOORAGE_BUILDKIT_ROOT: join(root, 'buildkit'),
+      MOORAGE_TERMINATION_LOG: terminationLog,
+      ...(registry === undefined || name !== 'build' ? {} : { DOCKER_CONFIG: registry.dockerConfig }),
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const chunks: Buffer[] = [];
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => { chunks.push(chunk); });
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => {
+      chunks.push(chunk);
+    });
   await once(child, 'close');
   const text = await readFile(terminationLog, 'utf8');
-  return { code: child.exitCode, message: stageMessage.parse(JSON.parse(text)), messageBytes: Buffer.byteLength(text), log: Buffer.concat(chunks).toString('utf8') };
+  return {
+    code: child.exitCode,
+    message: stageMessage.parse(JSON.parse(text)),
+    messageBytes: Buffer.byteLength(text),
+    log: Buffer.concat(chunks).toString('utf8'),
+  };
 }
 
 /** A pod without a registry: enough for clone and review. */
-export async function makePod(repository: Repository, input: Partial<PipelineInput> = {}, registry?: TestRegistry): Promise<Pod> {
+export async function makePod(
+  repository: Repository,
+  input: Partial<PipelineInput> = {},
+  registry?: TestRegistry,
+): Promise<Pod> {
   const root = await mkdtemp(join(tmpdir(), 'moorage-pod-'));
   const whole = pipelineInput.parse({
-    app: 'sample', repo: repository.url, insecure: true, commit: repository.commit, path: '.', build: { strategy: 'auto', dockerfile: 'Dockerfile', args: [], env: [] },
-    image: `${registry?.host ?? 'registry.invalid'}/apps/sample`, insecureRegistry: true, ...(registry === undefined ? {} : { mirror: registry.host }), limits, ...input,
+    app: 'sample',
+    repo: repository.url,
+    insecure: true,
+    commit: repository.commit,
+    path: '.',
+    build: { strategy: 'auto', dockerfile: 'Dockerfile', args: [], env: [] },
+    image: `${registry?.host ?? 'registry.invalid'}/apps/sample`,
+    insecureRegistry: true,
+    ...(registry === undefined ? {} : { mirror: registry.host }),
+    limits,
+    ...input,
   });
   const stage = (name: PipelineContainer): Promise<StageEnd> => runStage(name, whole, root, registry);
   return {
-    root, stage,
+    root,
+    stage,
     upTo: async (name) => {
       let ended = await stage('clone');
       if (name !== 'clone' && ended.code === 0) ended = await stage('review');
@@ -85,20 +117,43 @@ export async function startLab(): Promise<Lab> {
   const root = await mkdtemp(join(tmpdir(), 'moorage-lab-'));
   const places = placesBelow(join(root, 'workspace'), join(root, 'buildkit'));
   const input = pipelineInput.parse({
-    app: 'lab', repo: 'http://none.invalid/a/b', commit: '0'.repeat(40), path: '.', build: { strategy: 'auto', dockerfile: 'Dockerfile', args: [], env: [] },
-    image: `${registry.host}/apps/lab`, insecureRegistry: true, mirror: registry.host, limits,
+    app: 'lab',
+    repo: 'http://none.invalid/a/b',
+    commit: '0'.repeat(40),
+    path: '.',
+    build: { strategy: 'auto', dockerfile: 'Dockerfile', args: [], env: [] },
+    image: `${registry.host}/apps/lab`,
+    insecureRegistry: true,
+    mirror: registry.host,
+    limits,
   });
   await run('mkdir', ['-p', places.notes], { env: {} });
   const daemon = await startDaemon(input, places);
   const env = { PATH: process.env['PATH'] ?? '', HOME: root, DOCKER_CONFIG: registry.dockerConfig };
   const buildctl = async (context: string, args: readonly string[]): Promise<string> => {
-    const built = await run('buildctl', ['--addr', daemon.address, 'build', '--progress=plain', '--frontend=dockerfile.v0', `--local=context=${context}`, `--local=dockerfile=${context}`, ...args], { env });
+    const built = await run(
+      'buildctl',
+      [
+        '--addr',
+        daemon.address,
+        'build',
+        '--progress=plain',
+        '--frontend=dockerfile.v0',
+        `--local=context=${context}`,
+        `--local=dockerfile=${context}`,
+        ...args,
+      ],
+      { env },
+    );
     if (built.code !== 0) throw new Error(`buildctl: ${built.stderr.slice(-3000)}`);
     return built.stderr;
   };
-  await fillRegistry(registry, async (context, args) => { await buildctl(context, args); });
+  await fillRegistry(registry, async (context, args) => {
+    await buildctl(context, args);
+  });
   return {
-    registry, repositories,
+    registry,
+    repositories,
     pod: (repository, more = {}) => makePod(repository, more, registry),
     buildBeside: async (dockerfile) => {
       const context = await mkdtemp(join(root, 'context-'));

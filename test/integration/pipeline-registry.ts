@@ -1,4 +1,5 @@
-// A registry of its own for pipeline tests, on loopback, behind a password, filled with the base images under their Docker Hub names.
+// A registry of its own for pipeline tests, on loopback, behind a password, filled with the base images under their
+// Docker Hub names.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -50,15 +51,25 @@ export async function startRegistry(): Promise<TestRegistry> {
   const host = `127.0.0.1:${await freePort()}`;
   const users = execFileSync('htpasswd', ['-niB', user], { input: password, encoding: 'utf8' });
   await writeFile(join(folder, 'users'), users);
-  await writeFile(join(folder, 'config.yml'), JSON.stringify({
-    version: 0.1, log: { level: 'error', accesslog: { disabled: true } }, storage: { filesystem: { rootdirectory: join(folder, 'data') } },
-    http: { addr: host, secret: 'x' }, auth: { htpasswd: { realm: 'test', path: join(folder, 'users') } },
-  }));
+  await writeFile(
+    join(folder, 'config.yml'),
+    JSON.stringify({
+      version: 0.1,
+      log: { level: 'error', accesslog: { disabled: true } },
+      storage: { filesystem: { rootdirectory: join(folder, 'data') } },
+      http: { addr: host, secret: 'x' },
+      auth: { htpasswd: { realm: 'test', path: join(folder, 'users') } },
+    }),
+  );
   const auth = Buffer.from(`${user}:${password}`).toString('base64');
   const dockerConfig = join(folder, 'docker');
   await mkdir(dockerConfig);
   await writeFile(join(dockerConfig, 'config.json'), JSON.stringify({ auths: { [host]: { auth } } }));
-  const child = spawn(join(unpackedFolder('docker-registry'), 'usr/bin/docker-registry'), ['serve', join(folder, 'config.yml')], { stdio: 'ignore' });
+  const child = spawn(
+    join(unpackedFolder('docker-registry'), 'usr/bin/docker-registry'),
+    ['serve', join(folder, 'config.yml')],
+    { stdio: 'ignore' },
+  );
   const registry: TestRegistry = { host, dockerConfig, authorization: `Basic ${auth}`, stop: () => end(child, folder) };
   await answering(registry, child);
   return registry;
@@ -67,7 +78,9 @@ export async function startRegistry(): Promise<TestRegistry> {
 async function answering(registry: TestRegistry, child: ChildProcess): Promise<void> {
   for (;;) {
     if (child.exitCode !== null) throw new Error(`the registry ended with ${child.exitCode}`);
-    const answer = await fetch(`http://${registry.host}/v2/`, { headers: { authorization: registry.authorization } }).catch(() => undefined);
+    const answer = await fetch(`http://${registry.host}/v2/`, {
+      headers: { authorization: registry.authorization },
+    }).catch(() => undefined);
     if (answer?.status === 200) return;
     await delay(50);
   }
@@ -82,20 +95,35 @@ async function end(child: ChildProcess, folder: string): Promise<void> {
 }
 
 /** Pushes the base images that plans start from; `build` makes those that the cache does not have. */
-export async function fillRegistry(registry: TestRegistry, build: (context: string, args: readonly string[]) => Promise<void>): Promise<void> {
+export async function fillRegistry(
+  registry: TestRegistry,
+  build: (context: string, args: readonly string[]) => Promise<void>,
+): Promise<void> {
   for (const name of ['debian-bookworm', 'python-3.11', 'node-24', 'nginx']) {
     const image = images.find((each) => each.name === name);
     if (image === undefined) throw new Error(`there is no image ${name} in the catalog`);
     const archive = await archiveOf(image, build);
     for (const tag of image.tags) {
-      execFileSync('skopeo', ['copy', '--quiet', '--preserve-digests', '--insecure-policy', '--dest-tls-verify=false', '--authfile', join(registry.dockerConfig, 'config.json'),
-        `oci-archive:${archive}`, `docker://${registry.host}/${image.repository}:${tag}`]);
+      execFileSync('skopeo', [
+        'copy',
+        '--quiet',
+        '--preserve-digests',
+        '--insecure-policy',
+        '--dest-tls-verify=false',
+        '--authfile',
+        join(registry.dockerConfig, 'config.json'),
+        `oci-archive:${archive}`,
+        `docker://${registry.host}/${image.repository}:${tag}`,
+      ]);
     }
   }
 }
 
 /** The archive of an image in the cache that `npm run up` uses as well. */
-async function archiveOf(image: ImageRecipe, build: (context: string, args: readonly string[]) => Promise<void>): Promise<string> {
+async function archiveOf(
+  image: ImageRecipe,
+  build: (context: string, args: readonly string[]) => Promise<void>,
+): Promise<string> {
   const archive = join(paths.cache, 'images', `${image.name}-${await imageKey(image)}.tar`);
   if (existsSync(archive)) return archive;
   await mkdir(join(paths.cache, 'images'), { recursive: true });
@@ -103,7 +131,11 @@ async function archiveOf(image: ImageRecipe, build: (context: string, args: read
   await cp(join(paths.root, 'cluster', 'images', image.folder), context, { recursive: true });
   await image.fill(context);
   const draft = `${archive}.test-draft`;
-  await build(context, [...Object.entries(image.arguments ?? {}).flatMap(([key, value]) => ['--opt', `build-arg:${key}=${value}`]), '--output', `type=oci,dest=${draft}`]);
+  await build(context, [
+    ...Object.entries(image.arguments ?? {}).flatMap(([key, value]) => ['--opt', `build-arg:${key}=${value}`]),
+    '--output',
+    `type=oci,dest=${draft}`,
+  ]);
   await rename(draft, archive);
   await rm(context, { recursive: true, force: true });
   return archive;

@@ -12,7 +12,9 @@ export interface Repositories {
   /** http://127.0.0.1:port/ */
   readonly url: string;
   readonly folder: string;
-  /** A repository of a fixture folder (or none) with files added or replaced; `change` may do more before the commit. */
+  /**
+   * A repository of a fixture folder (or none) with files added or replaced; `change` may do more before the commit.
+   */
   add(name: string, content: RepositoryContent): Promise<Repository>;
   stop(): Promise<void>;
 }
@@ -29,24 +31,40 @@ export interface Repository {
   readonly folder: string;
 }
 
-const identity = { GIT_AUTHOR_NAME: 'A', GIT_AUTHOR_EMAIL: 'a@example.org', GIT_COMMITTER_NAME: 'A', GIT_COMMITTER_EMAIL: 'a@example.org', GIT_AUTHOR_DATE: '2026-01-02T03:04:05Z', GIT_COMMITTER_DATE: '2026-01-02T03:04:05Z' };
+const identity = {
+  GIT_AUTHOR_NAME: 'A',
+  GIT_AUTHOR_EMAIL: 'a@example.org',
+  GIT_COMMITTER_NAME: 'A',
+  GIT_COMMITTER_EMAIL: 'a@example.org',
+  GIT_AUTHOR_DATE: '2026-01-02T03:04:05Z',
+  GIT_COMMITTER_DATE: '2026-01-02T03:04:05Z',
+};
 
 /** Runs git in a folder with nobody's configuration. */
 export function gitIn(folder: string): (...args: string[]) => string {
   const env = { PATH: process.env['PATH'] ?? '', HOME: folder, GIT_CONFIG_NOSYSTEM: '1', ...identity };
-  return (...args) => execFileSync('git', ['-c', 'protocol.file.allow=always', ...args], { cwd: folder, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
+  return (...args) =>
+    execFileSync('git', ['-c', 'protocol.file.allow=always', ...args], {
+      cwd: folder,
+      env,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    }).trim();
 }
 
 export async function serveRepositories(): Promise<Repositories> {
   const folder = await mkdtemp(join(tmpdir(), 'moorage-git-'));
-  const server = createServer((request, response) => { answer(folder, request, response); }).listen(0, '127.0.0.1');
+  const server = createServer((request, response) => {
+    answer(folder, request, response);
+  }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');
   const url = `http://127.0.0.1:${address.port}/`;
   return {
-    url, folder,
-    add: async (name, content) => ({ url: `${url}${name}`, ...await make(join(folder, name), content) }),
+    url,
+    folder,
+    add: async (name, content) => ({ url: `${url}${name}`, ...(await make(join(folder, name), content)) }),
     stop: async () => {
       server.closeAllConnections();
       server.close();
@@ -72,8 +90,13 @@ async function make(folder: string, content: RepositoryContent): Promise<Omit<Re
 
 function fromHeaders({ headers, url }: IncomingMessage): Record<string, string> {
   // /old/ answers as servers did before protocol 2, which refuse a commit that no reference names.
-  if (url?.startsWith('/old/') === true) return { CONTENT_TYPE: headers['content-type'] ?? '', HTTP_CONTENT_ENCODING: headers['content-encoding'] ?? '' };
-  return { CONTENT_TYPE: headers['content-type'] ?? '', HTTP_CONTENT_ENCODING: headers['content-encoding'] ?? '', GIT_PROTOCOL: String(headers['git-protocol'] ?? '') };
+  if (url?.startsWith('/old/') === true)
+    return { CONTENT_TYPE: headers['content-type'] ?? '', HTTP_CONTENT_ENCODING: headers['content-encoding'] ?? '' };
+  return {
+    CONTENT_TYPE: headers['content-type'] ?? '',
+    HTTP_CONTENT_ENCODING: headers['content-encoding'] ?? '',
+    GIT_PROTOCOL: String(headers['git-protocol'] ?? ''),
+  };
 }
 
 /** CGI, as far as git http-backend speaks it. /moved/ and /elsewhere/ redirect. */
@@ -89,22 +112,37 @@ function answer(folder: string, request: IncomingMessage, response: ServerRespon
   }
   const child = spawn('git', ['http-backend'], {
     env: {
-      PATH: process.env['PATH'] ?? '', GIT_PROJECT_ROOT: folder, GIT_HTTP_EXPORT_ALL: '1', PATH_INFO: path.replace(/^(?:\/old)?(\/[^/]+)\//, '$1/.git/'), QUERY_STRING: query,
-      REQUEST_METHOD: request.method ?? 'GET', ...fromHeaders(request), GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'safe.directory', GIT_CONFIG_VALUE_0: '*',
+      PATH: process.env['PATH'] ?? '',
+      GIT_PROJECT_ROOT: folder,
+      GIT_HTTP_EXPORT_ALL: '1',
+      PATH_INFO: path.replace(/^(?:\/old)?(\/[^/]+)\//, '$1/.git/'),
+      QUERY_STRING: query,
+      REQUEST_METHOD: request.method ?? 'GET',
+      ...fromHeaders(request),
+      GIT_CONFIG_COUNT: '1',
+      GIT_CONFIG_KEY_0: 'safe.directory',
+      GIT_CONFIG_VALUE_0: '*',
     },
     stdio: ['pipe', 'pipe', 'ignore'],
   });
   request.pipe(child.stdin);
   child.stdin.on('error', () => undefined);
   // A client that hangs up would leave git blocked on its pipe.
-  response.on('close', () => { child.stdout.destroy(); child.kill(); });
+  response.on('close', () => {
+    child.stdout.destroy();
+    child.kill();
+  });
   let head = Buffer.alloc(0);
   const onHead = (chunk: Buffer): void => {
     head = Buffer.concat([head, chunk]);
     const end = head.indexOf('\r\n\r\n');
     if (end < 0) return;
     child.stdout.off('data', onHead);
-    const headers = head.subarray(0, end).toString('latin1').split('\r\n').map((line) => line.split(/: (.*)/s));
+    const headers = head
+      .subarray(0, end)
+      .toString('latin1')
+      .split('\r\n')
+      .map((line) => line.split(/: (.*)/s));
     for (const [name = '', value = ''] of headers) if (name !== 'Status') response.setHeader(name, value);
     response.statusCode = Number(headers.find(([name]) => name === 'Status')?.[1]?.slice(0, 3) ?? 200);
     response.write(head.subarray(end + 4));

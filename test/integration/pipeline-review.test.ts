@@ -1,4 +1,5 @@
-// Hostile and faulty repositories, cloned over HTTP and reviewed for real: what is refused, where, and that nothing leaks or runs.
+// Hostile and faulty repositories, cloned over HTTP and reviewed for real: what is refused, where, and that nothing
+// leaks or runs.
 import assert from 'node:assert/strict';
 import { existsSync, lstatSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +11,13 @@ import { after, before, test } from 'node:test';
 import { cloneResult, reviewResult, type PipelineInput } from '../../controller/pipeline/contract.ts';
 import { limits, makePod, type Pod, type StageEnd } from './pipeline-lab.ts';
 import { programsOnPath } from './pipeline-registry.ts';
-import { gitIn, serveRepositories, type Repositories, type Repository, type RepositoryContent } from './pipeline-repositories.ts';
+import {
+  gitIn,
+  serveRepositories,
+  type Repositories,
+  type Repository,
+  type RepositoryContent,
+} from './pipeline-repositories.ts';
 
 let repositories: Repositories;
 before(async () => {
@@ -19,7 +26,11 @@ before(async () => {
 });
 after(() => repositories.stop());
 
-async function inPod<Result>(repository: Repository, use: (pod: Pod) => Promise<Result>, input: Partial<PipelineInput> = {}): Promise<Result> {
+async function inPod<Result>(
+  repository: Repository,
+  use: (pod: Pod) => Promise<Result>,
+  input: Partial<PipelineInput> = {},
+): Promise<Result> {
   const pod = await makePod(repository, input);
   try {
     return await use(pod);
@@ -33,7 +44,12 @@ function rejectedBy(ended: StageEnd): string[] {
   assert.equal(ended.code, 42, ended.log);
   assert.ok('rejected' in ended.message);
   for (const each of ended.message.findings) assert.ok(each.mend.length > 20, JSON.stringify(each));
-  return ended.message.findings.filter((each) => each.severity === 'error').map((each) => `${each.rule}${each.file === undefined ? '' : ` ${each.file}`}${each.line === undefined ? '' : `:${each.line}`}`);
+  return ended.message.findings
+    .filter((each) => each.severity === 'error')
+    .map(
+      (each) =>
+        `${each.rule}${each.file === undefined ? '' : ` ${each.file}`}${each.line === undefined ? '' : `:${each.line}`}`,
+    );
 }
 
 /** A key of the right form that nobody has: made at run time, so that this repository carries none. */
@@ -43,15 +59,29 @@ function fakeKey(): string {
 }
 
 test('a plain repository is cloned without its history, all files at the time of the commit', async () => {
-  const repository = await repositories.add('plain', { fixture: 'static', files: { 'a/b.sh': '#!/bin/sh\n' }, change: (_folder, git) => { git('update-index', '--chmod=+x', 'a/b.sh'); } });
+  const repository = await repositories.add('plain', {
+    fixture: 'static',
+    files: { 'a/b.sh': '#!/bin/sh\n' },
+    change: (_folder, git) => {
+      git('update-index', '--chmod=+x', 'a/b.sh');
+    },
+  });
   await inPod(repository, async (pod) => {
     const ended = await pod.stage('clone');
     assert.equal(ended.code, 0, ended.log);
-    assert.deepEqual(cloneResult.parse(ended.message), { commit: repository.commit, files: 3, bytes: ['LICENSE', 'index.html', 'a/b.sh'].reduce((sum, file) => sum + statSync(join(repository.folder, file)).size, 0) });
+    assert.deepEqual(cloneResult.parse(ended.message), {
+      commit: repository.commit,
+      files: 3,
+      bytes: ['LICENSE', 'index.html', 'a/b.sh'].reduce(
+        (sum, file) => sum + statSync(join(repository.folder, file)).size,
+        0,
+      ),
+    });
     const source = join(pod.root, 'workspace', 'source');
     assert.ok(!existsSync(join(source, '.git')));
     assert.ok(!existsSync(join(pod.root, 'workspace', '.moorage', 'git')));
-    for (const path of ['', 'a', 'a/b.sh', 'index.html']) assert.equal(statSync(join(source, path)).mtime.toISOString(), '2026-01-02T03:04:05.000Z', path);
+    for (const path of ['', 'a', 'a/b.sh', 'index.html'])
+      assert.equal(statSync(join(source, path)).mtime.toISOString(), '2026-01-02T03:04:05.000Z', path);
     assert.equal(statSync(join(source, 'a/b.sh')).mode & 0o777, 0o755);
   });
 });
@@ -77,11 +107,33 @@ test('a renamed repository is followed on its own host only', async () => {
   assert.match(far.message.fault, /redirects to another host \(localhost\.invalid\)/);
 });
 
-const faults: readonly { name: string; change: (repository: Repository) => Partial<Repository>; input?: Partial<PipelineInput>; says: RegExp }[] = [
-  { name: 'a commit that is gone', change: () => ({ commit: '1'.repeat(40) }), says: /could not be fetched|no longer in the repository/ },
-  { name: 'a server that does not answer', change: () => ({ url: 'http://127.0.0.1:1/a/b' }), says: /could not be fetched/ },
-  { name: 'a repository that is not there', change: ({ url }) => ({ url: `${url}-gone` }), says: /could not be fetched/ },
-  { name: 'plain http where it is not allowed', change: () => ({}), input: { insecure: false }, says: /could not be fetched.*(not allowed|transport)/ },
+const faults: readonly {
+  name: string;
+  change: (repository: Repository) => Partial<Repository>;
+  input?: Partial<PipelineInput>;
+  says: RegExp;
+}[] = [
+  {
+    name: 'a commit that is gone',
+    change: () => ({ commit: '1'.repeat(40) }),
+    says: /could not be fetched|no longer in the repository/,
+  },
+  {
+    name: 'a server that does not answer',
+    change: () => ({ url: 'http://127.0.0.1:1/a/b' }),
+    says: /could not be fetched/,
+  },
+  {
+    name: 'a repository that is not there',
+    change: ({ url }) => ({ url: `${url}-gone` }),
+    says: /could not be fetched/,
+  },
+  {
+    name: 'plain http where it is not allowed',
+    change: () => ({}),
+    input: { insecure: false },
+    says: /could not be fetched.*(not allowed|transport)/,
+  },
 ];
 
 for (const [index, { name, change, input = {}, says }] of faults.entries()) {
@@ -95,8 +147,16 @@ for (const [index, { name, change, input = {}, says }] of faults.entries()) {
 }
 
 const large: readonly { name: string; files: Readonly<Record<string, string>>; expect: string }[] = [
-  { name: 'a huge file that compresses to nothing', files: { 'zeros.bin': '0'.repeat(limits.fileBytes + 1) }, expect: 'limits/file-bytes zeros.bin' },
-  { name: 'too many files', files: Object.fromEntries(Array.from({ length: limits.files + 1 }, (_, index) => [`many/${index}`, `${index}`])), expect: 'limits/files' },
+  {
+    name: 'a huge file that compresses to nothing',
+    files: { 'zeros.bin': '0'.repeat(limits.fileBytes + 1) },
+    expect: 'limits/file-bytes zeros.bin',
+  },
+  {
+    name: 'too many files',
+    files: Object.fromEntries(Array.from({ length: limits.files + 1 }, (_, index) => [`many/${index}`, `${index}`])),
+    expect: 'limits/files',
+  },
 ];
 
 for (const [index, { name, files, expect }] of large.entries()) {
@@ -110,24 +170,32 @@ for (const [index, { name, files, expect }] of large.entries()) {
 }
 
 test('a huge pack is cut off while it comes', async () => {
-  const repository = await repositories.add('huge', { fixture: 'static', change: (folder, git) => {
-    for (const name of ['a', 'b', 'c']) writeFileSync(join(folder, name), randomBytes(9_000_000));
-    git('add', '.');
-  } });
-  const ended = await inPod(repository, (pod) => pod.stage('clone'), { limits: { ...limits, repositoryBytes: 10_000_000 } });
+  const repository = await repositories.add('huge', {
+    fixture: 'static',
+    change: (folder, git) => {
+      for (const name of ['a', 'b', 'c']) writeFileSync(join(folder, name), randomBytes(9_000_000));
+      git('add', '.');
+    },
+  });
+  const ended = await inPod(repository, (pod) => pod.stage('clone'), {
+    limits: { ...limits, repositoryBytes: 10_000_000 },
+  });
   assert.deepEqual(rejectedBy(ended), ['limits/repository-bytes']);
   assert.ok('rejected' in ended.message);
   assert.match(ended.message.findings[0]?.message ?? '', /cut off/);
 });
 
 test('an object that git itself refuses is named', async () => {
-  const repository = await repositories.add('damaged', { fixture: 'static', change: (folder, git) => {
-    // A tree with an entry ".." can only be made by hand.
-    const blob = git('hash-object', '-w', join(folder, 'index.html'));
-    writeFileSync(join(folder, 'tree.raw'), Buffer.concat([Buffer.from('100644 ..\0'), Buffer.from(blob, 'hex')]));
-    const tree = git('hash-object', '-t', 'tree', '-w', '--literally', 'tree.raw');
-    git('update-ref', 'refs/heads/bad', git('commit-tree', '-m', 'bad', tree));
-  } });
+  const repository = await repositories.add('damaged', {
+    fixture: 'static',
+    change: (folder, git) => {
+      // A tree with an entry ".." can only be made by hand.
+      const blob = git('hash-object', '-w', join(folder, 'index.html'));
+      writeFileSync(join(folder, 'tree.raw'), Buffer.concat([Buffer.from('100644 ..\0'), Buffer.from(blob, 'hex')]));
+      const tree = git('hash-object', '-t', 'tree', '-w', '--literally', 'tree.raw');
+      git('update-ref', 'refs/heads/bad', git('commit-tree', '-m', 'bad', tree));
+    },
+  });
   const commit = gitIn(repository.folder)('rev-parse', 'refs/heads/bad');
   const ended = await inPod({ ...repository, commit }, (pod) => pod.stage('clone'));
   assert.deepEqual(rejectedBy(ended), ['git/damaged']);
@@ -141,33 +209,64 @@ interface Refused {
 
 const awsLine = (key: string): string => `import os\nregion = "eu-west-1"\nkey = "${key}"  # gitleaks:allow\n`;
 const refused: readonly Refused[] = [
-  { name: 'a planted AWS key', content: (key) => ({ fixture: 'flask', files: { 'config/settings.py': awsLine(key) } }), expect: ['secrets/aws-access-token config/settings.py:3'] },
+  {
+    name: 'a planted AWS key',
+    content: (key) => ({ fixture: 'flask', files: { 'config/settings.py': awsLine(key) } }),
+    expect: ['secrets/aws-access-token config/settings.py:3'],
+  },
   {
     name: 'a planted AWS key with all that could silence the search',
-    content: (key) => ({ fixture: 'flask', files: {
-      'settings.py': awsLine(key), '.gitleaks.toml': "[allowlist]\npaths = ['''.*''']\n", '.gitleaksignore': ['settings.py', '/workspace/source/settings.py', 'source/settings.py'].map((file) => `${file}:aws-access-token:3`).join('\n'),
-    } }),
+    content: (key) => ({
+      fixture: 'flask',
+      files: {
+        'settings.py': awsLine(key),
+        '.gitleaks.toml': "[allowlist]\npaths = ['''.*''']\n",
+        '.gitleaksignore': ['settings.py', '/workspace/source/settings.py', 'source/settings.py']
+          .map((file) => `${file}:aws-access-token:3`)
+          .join('\n'),
+      },
+    }),
     expect: ['secrets/aws-access-token settings.py:3'],
   },
   { name: 'no licence', content: () => ({ fixture: 'no-license' }), expect: ['license/missing'] },
   {
     name: 'links that leave the repository',
-    content: () => ({ fixture: 'static', change: (folder, git) => {
-      symlinkSync('/etc', join(folder, 'etc'));
-      symlinkSync('../../../../root', join(folder, 'home'));
-      git('add', '--all');
-    } }),
+    content: () => ({
+      fixture: 'static',
+      change: (folder, git) => {
+        symlinkSync('/etc', join(folder, 'etc'));
+        symlinkSync('../../../../root', join(folder, 'home'));
+        git('add', '--all');
+      },
+    }),
     expect: ['symlinks/absolute etc', 'symlinks/escape home'],
   },
   {
     name: 'a submodule, declared or not',
-    content: () => ({ fixture: 'static', files: { '.gitmodules': '[submodule "lib"]\n\tpath = lib\n\turl = ext::sh -c "touch /tmp/moorage-was-here"\n' }, change: (_folder, git) => {
-      git('update-index', '--add', '--cacheinfo', `160000,${'2'.repeat(40)},lib`);
-    } }),
+    content: () => ({
+      fixture: 'static',
+      files: { '.gitmodules': '[submodule "lib"]\n\tpath = lib\n\turl = ext::sh -c "touch /tmp/moorage-was-here"\n' },
+      change: (_folder, git) => {
+        git('update-index', '--add', '--cacheinfo', `160000,${'2'.repeat(40)},lib`);
+      },
+    }),
     expect: ['git/submodule lib', 'git/unsafe-address .gitmodules:3'],
   },
-  { name: 'several at once', content: (key) => ({ fixture: 'no-license', files: { 'a.py': awsLine(key), Dockerfile: '# syntax=evil/frontend\nFROM a\n' } }), expect: ['secrets/aws-access-token a.py:3', 'license/missing', 'dockerfile/syntax Dockerfile:1'] },
-  { name: 'nothing to build', content: () => ({ files: { LICENSE: readFileSync(join(import.meta.dirname, '../fixtures/static/LICENSE'), 'utf8'), 'main.rs': '' } }), expect: ['plan/unknown'] },
+  {
+    name: 'several at once',
+    content: (key) => ({
+      fixture: 'no-license',
+      files: { 'a.py': awsLine(key), Dockerfile: '# syntax=evil/frontend\nFROM a\n' },
+    }),
+    expect: ['secrets/aws-access-token a.py:3', 'license/missing', 'dockerfile/syntax Dockerfile:1'],
+  },
+  {
+    name: 'nothing to build',
+    content: () => ({
+      files: { LICENSE: readFileSync(join(import.meta.dirname, '../fixtures/static/LICENSE'), 'utf8'), 'main.rs': '' },
+    }),
+    expect: ['plan/unknown'],
+  },
 ];
 
 for (const [index, { name, content, expect }] of refused.entries()) {
@@ -183,9 +282,14 @@ for (const [index, { name, content, expect }] of refused.entries()) {
 
 test('filters, hooks and attributes of a repository run nothing', async () => {
   const witness = join(repositories.folder, 'ran');
-  const repository = await repositories.add('filters', { fixture: 'static', files: {
-    '.gitattributes': '* filter=evil diff=evil\n*.html filter=lfs\n', '.gitconfig': `[filter "evil"]\n\tsmudge = touch ${witness}\n`, 'post-checkout': `#!/bin/sh\ntouch ${witness}\n`,
-  } });
+  const repository = await repositories.add('filters', {
+    fixture: 'static',
+    files: {
+      '.gitattributes': '* filter=evil diff=evil\n*.html filter=lfs\n',
+      '.gitconfig': `[filter "evil"]\n\tsmudge = touch ${witness}\n`,
+      'post-checkout': `#!/bin/sh\ntouch ${witness}\n`,
+    },
+  });
   await inPod(repository, async (pod) => {
     const ended = await pod.upTo('review');
     assert.equal(ended.code, 0, ended.log);
@@ -196,7 +300,12 @@ test('filters, hooks and attributes of a repository run nothing', async () => {
 });
 
 test('a folder of a repository is planned by itself', async () => {
-  const repository = await repositories.add('folder', { files: { LICENSE: readFileSync(join(import.meta.dirname, '../fixtures/static/LICENSE'), 'utf8'), 'web/site/index.html': '<p>hi' } });
+  const repository = await repositories.add('folder', {
+    files: {
+      LICENSE: readFileSync(join(import.meta.dirname, '../fixtures/static/LICENSE'), 'utf8'),
+      'web/site/index.html': '<p>hi',
+    },
+  });
   const ended = await inPod(repository, (pod) => pod.upTo('review'), { path: './web/site/' });
   assert.equal(ended.code, 0, ended.log);
   const missing = await inPod(repository, (pod) => pod.upTo('review'), { path: 'web/sight' });
@@ -204,11 +313,14 @@ test('a folder of a repository is planned by itself', async () => {
 });
 
 test('links are kept as links, and a loop of them ends nothing', async () => {
-  const repository = await repositories.add('loop', { fixture: 'static', change: (folder, git) => {
-    symlinkSync('loop', join(folder, 'loop'));
-    symlinkSync('.', join(folder, 'self'));
-    git('add', '--all');
-  } });
+  const repository = await repositories.add('loop', {
+    fixture: 'static',
+    change: (folder, git) => {
+      symlinkSync('loop', join(folder, 'loop'));
+      symlinkSync('.', join(folder, 'self'));
+      git('add', '--all');
+    },
+  });
   await inPod(repository, async (pod) => {
     const ended = await pod.upTo('review');
     assert.equal(ended.code, 0, ended.log);
@@ -221,7 +333,10 @@ test('a wrong input and a stop signal leave a fault', async () => {
   await inPod(repository, async (pod) => {
     const log = join(pod.root, 'termination-log');
     const main = join(import.meta.dirname, '../../controller/pipeline/main.ts');
-    const wrong = spawn(process.execPath, [main, 'clone'], { env: { PATH: process.env['PATH'] ?? '', MOORAGE_PIPELINE: '{"app":1}', MOORAGE_TERMINATION_LOG: log }, stdio: 'ignore' });
+    const wrong = spawn(process.execPath, [main, 'clone'], {
+      env: { PATH: process.env['PATH'] ?? '', MOORAGE_PIPELINE: '{"app":1}', MOORAGE_TERMINATION_LOG: log },
+      stdio: 'ignore',
+    });
     assert.deepEqual(await once(wrong, 'close'), [1, null]);
     assert.match(readFileSync(log, 'utf8'), /"fault":".*MOORAGE_PIPELINE/);
     // A server that never answers holds the clone until it is stopped.
@@ -229,9 +344,26 @@ test('a wrong input and a stop signal leave a fault', async () => {
     await once(silent, 'listening');
     const address = silent.address();
     assert.ok(address !== null && typeof address === 'object');
-    const input = { app: 'a', repo: `http://127.0.0.1:${address.port}/a/b`, insecure: true, commit: repository.commit, path: '.', build: { strategy: 'auto', dockerfile: 'Dockerfile', args: [], env: [] }, image: 'r.invalid/apps/a', limits };
-    const held = spawn(process.execPath, [main, 'clone'], { env: { PATH: process.env['PATH'] ?? '', MOORAGE_PIPELINE: JSON.stringify(input), MOORAGE_WORKSPACE: join(pod.root, 'workspace'), MOORAGE_TERMINATION_LOG: log }, stdio: 'ignore' });
-    const [socket] = await once(silent, 'connection') as [Socket];
+    const input = {
+      app: 'a',
+      repo: `http://127.0.0.1:${address.port}/a/b`,
+      insecure: true,
+      commit: repository.commit,
+      path: '.',
+      build: { strategy: 'auto', dockerfile: 'Dockerfile', args: [], env: [] },
+      image: 'r.invalid/apps/a',
+      limits,
+    };
+    const held = spawn(process.execPath, [main, 'clone'], {
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        MOORAGE_PIPELINE: JSON.stringify(input),
+        MOORAGE_WORKSPACE: join(pod.root, 'workspace'),
+        MOORAGE_TERMINATION_LOG: log,
+      },
+      stdio: 'ignore',
+    });
+    const [socket] = (await once(silent, 'connection')) as [Socket];
     held.kill('SIGTERM');
     assert.deepEqual(await once(held, 'close'), [143, null]);
     assert.match(readFileSync(log, 'utf8'), /stopped before its end/);
@@ -246,8 +378,16 @@ test('moorage.yaml decides the folder, the port and the start, and the operator 
     const ended = await pod.upTo('review');
     assert.equal(ended.code, 0, ended.log);
     const { plan, settings } = reviewResult.parse(ended.message);
-    assert.deepEqual([plan.strategy, plan.port, settings?.run?.port, settings?.source?.path], ['python', 9123, 9123, 'server']);
+    assert.deepEqual(
+      [plan.strategy, plan.port, settings?.run?.port, settings?.source?.path],
+      ['python', 9123, 9123, 'server'],
+    );
   });
-  const wrong = await repositories.add('settings-wrong', { fixture: 'static', files: { 'moorage.yaml': 'run:\n  port: 80\n  secrets: []\n' } });
-  await inPod(wrong, async (pod) => { assert.deepEqual(rejectedBy(await pod.upTo('review')), ['settings/invalid moorage.yaml:3']); });
+  const wrong = await repositories.add('settings-wrong', {
+    fixture: 'static',
+    files: { 'moorage.yaml': 'run:\n  port: 80\n  secrets: []\n' },
+  });
+  await inPod(wrong, async (pod) => {
+    assert.deepEqual(rejectedBy(await pod.upTo('review')), ['settings/invalid moorage.yaml:3']);
+  });
 });

@@ -7,10 +7,16 @@ import { startLab, type Lab, type StageEnd } from './pipeline-lab.ts';
 import type { RepositoryContent } from './pipeline-repositories.ts';
 
 let lab: Lab;
-before(async () => { lab = await startLab(); });
+before(async () => {
+  lab = await startLab();
+});
 after(() => lab.stop());
 
-async function through(name: string, content: RepositoryContent, more: Parameters<Lab['pod']>[1] = {}): Promise<StageEnd> {
+async function through(
+  name: string,
+  content: RepositoryContent,
+  more: Parameters<Lab['pod']>[1] = {},
+): Promise<StageEnd> {
   const repository = await lab.repositories.add(name, content);
   const pod = await lab.pod(repository, { image: `${lab.registry.host}/apps/${name}`, ...more });
   try {
@@ -33,7 +39,12 @@ const apps: readonly { fixture: string; port: number; path: string; answer: RegE
 
 for (const { fixture, port, path, answer } of apps) {
   test(`${fixture} becomes an image that answers as an unprivileged user`, async () => {
-    const build = { strategy: 'auto' as const, dockerfile: 'Dockerfile', args: fixture === 'dockerfile-app' ? [{ name: 'GREETING', value: 'Good day' }] : [], env: [] };
+    const build = {
+      strategy: 'auto' as const,
+      dockerfile: 'Dockerfile',
+      args: fixture === 'dockerfile-app' ? [{ name: 'GREETING', value: 'Good day' }] : [],
+      env: [],
+    };
     const ended = await through(fixture, { fixture }, { build });
     assert.equal(ended.code, 0, ended.log.slice(-3000));
     const result = buildResult.parse(ended.message);
@@ -50,7 +61,10 @@ test('the same commit makes the same image, and a second build takes its layers 
   const images: string[] = [];
   const logs: string[] = [];
   for (let round = 0; round < 2; round += 1) {
-    const pod = await lab.pod(repository, { image: `${lab.registry.host}/apps/again`, cache: `${lab.registry.host}/cache/again` });
+    const pod = await lab.pod(repository, {
+      image: `${lab.registry.host}/apps/again`,
+      cache: `${lab.registry.host}/cache/again`,
+    });
     const ended = await pod.upTo('build');
     assert.equal(ended.code, 0, ended.log.slice(-2000));
     images.push(buildResult.parse(ended.message).image);
@@ -63,8 +77,24 @@ test('the same commit makes the same image, and a second build takes its layers 
 });
 
 test('build arguments and credentials stay out of a planned image', async () => {
-  const ended = await through('quiet', { fixture: 'static', files: { 'package.json': '{"scripts":{"build":"mkdir dist && echo $SECRETISH > dist/index.html"},"devDependencies":{"vite":"7.1.7"}}' } },
-    { build: { strategy: 'node', dockerfile: 'Dockerfile', args: [], env: [{ name: 'SECRETISH', value: 'only at build time' }] } });
+  const ended = await through(
+    'quiet',
+    {
+      fixture: 'static',
+      files: {
+        'package.json':
+          '{"scripts":{"build":"mkdir dist && echo $SECRETISH > dist/index.html"},"devDependencies":{"vite":"7.1.7"}}',
+      },
+    },
+    {
+      build: {
+        strategy: 'node',
+        dockerfile: 'Dockerfile',
+        args: [],
+        env: [{ name: 'SECRETISH', value: 'only at build time' }],
+      },
+    },
+  );
   assert.equal(ended.code, 0, ended.log.slice(-2000));
   const { image } = buildResult.parse(ended.message);
   assert.doesNotMatch(JSON.stringify((await inspect(lab.registry, image)).configuration), /only at build time/);
@@ -73,11 +103,23 @@ test('build arguments and credentials stay out of a planned image', async () => 
 
 test('a build step reaches neither credentials nor the builder, and gets no privileges', async () => {
   const steps = [
-    'id -u', 'env', 'cat /proc/1/cmdline | tr "\\0" " "', 'cat /proc/1/environ | tr "\\0" "\\n"', 'ls / /run', 'find / -xdev -name "*.sock" -o -xdev -name config.json -path "*docker*" 2>/dev/null',
-    'grep "@.*buildkit" /proc/net/unix || echo no-abstract-socket', 'grep CapEff /proc/self/status', 'mount -t tmpfs none /mnt 2>&1 || echo mount-refused',
+    'id -u',
+    'env',
+    'cat /proc/1/cmdline | tr "\\0" " "',
+    'cat /proc/1/environ | tr "\\0" "\\n"',
+    'ls / /run',
+    'find / -xdev -name "*.sock" -o -xdev -name config.json -path "*docker*" 2>/dev/null',
+    'grep "@.*buildkit" /proc/net/unix || echo no-abstract-socket',
+    'grep CapEff /proc/self/status',
+    'mount -t tmpfs none /mnt 2>&1 || echo mount-refused',
     `bash -c 'exec 3<>/dev/tcp/${lab.registry.host.replace(':', '/')}; printf "GET /v2/_catalog HTTP/1.0\\r\\n\\r\\n" >&3; head -1 <&3'`,
   ];
-  const ended = await through('prying', { fixture: 'static', files: { Dockerfile: ['FROM debian:bookworm-slim', ...steps.map((step) => `RUN echo "> "; ${step}`), ''].join('\n') } });
+  const ended = await through('prying', {
+    fixture: 'static',
+    files: {
+      Dockerfile: ['FROM debian:bookworm-slim', ...steps.map((step) => `RUN echo "> "; ${step}`), ''].join('\n'),
+    },
+  });
   assert.equal(ended.code, 0, ended.log.slice(-3000));
   assert.doesNotMatch(ended.log, /DOCKER_CONFIG|MOORAGE_|docker\/config\.json/);
   assert.doesNotMatch(ended.log, /^#\d+ [\d.]+ \/\S*\.sock$/m);
@@ -90,7 +132,12 @@ test('a build step reaches neither credentials nor the builder, and gets no priv
 test('a Dockerfile cannot read the images of other apps with the credentials of the push', async () => {
   const victim = await through('victim', { fixture: 'static' });
   const { image } = buildResult.parse(victim.message);
-  for (const [index, dockerfile] of [`FROM ${image}\n`, `ARG NAME=${image}\nFROM \${NAME}\n`, `FROM debian:bookworm-slim\nCOPY --from=${image} /srv /srv\n`, `FROM ${image.slice(lab.registry.host.length + 1)}\n`].entries()) {
+  for (const [index, dockerfile] of [
+    `FROM ${image}\n`,
+    `ARG NAME=${image}\nFROM \${NAME}\n`,
+    `FROM debian:bookworm-slim\nCOPY --from=${image} /srv /srv\n`,
+    `FROM ${image.slice(lab.registry.host.length + 1)}\n`,
+  ].entries()) {
     const ended = await through(`thief-${index}`, { fixture: 'static', files: { Dockerfile: dockerfile } });
     assert.equal(ended.code, 42, ended.log.slice(-2000));
     assert.ok('rejected' in ended.message);
@@ -98,23 +145,76 @@ test('a Dockerfile cannot read the images of other apps with the credentials of 
   }
 });
 
-const failures: readonly { name: string; content: RepositoryContent; rule: string; file: string; line?: number; message: RegExp; log?: RegExp }[] = [
+const failures: readonly {
+  name: string;
+  content: RepositoryContent;
+  rule: string;
+  file: string;
+  line?: number;
+  message: RegExp;
+  log?: RegExp;
+}[] = [
   {
-    name: 'no such package', content: { fixture: 'failing-build' }, rule: 'build/failed', file: 'requirements.txt',
-    message: /installing the packages.*no-such-package-for-moorage-tests/, log: /No solution found/,
+    name: 'no such package',
+    content: { fixture: 'failing-build' },
+    rule: 'build/failed',
+    file: 'requirements.txt',
+    message: /installing the packages.*no-such-package-for-moorage-tests/,
+    log: /No solution found/,
   },
   {
-    name: 'a step that fails', content: { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim\n\nRUN echo first \\\n && not-a-program\n' } }, rule: 'build/failed', file: 'Dockerfile', line: 3,
-    message: /not-a-program/, log: /not-a-program: not found/,
+    name: 'a step that fails',
+    content: {
+      fixture: 'static',
+      files: { Dockerfile: 'FROM debian:bookworm-slim\n\nRUN echo first \\\n && not-a-program\n' },
+    },
+    rule: 'build/failed',
+    file: 'Dockerfile',
+    line: 3,
+    message: /not-a-program/,
+    log: /not-a-program: not found/,
   },
   {
-    name: 'a file that is not there', content: { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim\nCOPY missing.txt /\n' } }, rule: 'build/file-missing', file: 'Dockerfile', line: 2, message: /missing\.txt/,
+    name: 'a file that is not there',
+    content: { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim\nCOPY missing.txt /\n' } },
+    rule: 'build/file-missing',
+    file: 'Dockerfile',
+    line: 2,
+    message: /missing\.txt/,
   },
-  { name: 'an unknown instruction', content: { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim\nRUNN true\n' } }, rule: 'dockerfile/invalid', file: 'Dockerfile', line: 2, message: /RUNN/ },
-  { name: 'a base image that is not there', content: { fixture: 'static', files: { Dockerfile: '# a comment\nFROM debian:no-such-tag\n' } }, rule: 'build/base-image', file: 'Dockerfile', line: 2, message: /debian:no-such-tag/ },
-  { name: 'a privilege that is not given', content: { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim\nRUN --security=insecure true\n' } }, rule: 'build/failed', file: 'Dockerfile', message: /security\.insecure/ },
   {
-    name: 'a lock file out of step', content: { fixture: 'express', files: { 'package.json': '{"scripts":{"start":"node server.js"},"dependencies":{"express":"5.1.0","left-pad":"1.3.0"}}' } }, rule: 'build/lockfile', file: 'package-lock.json',
+    name: 'an unknown instruction',
+    content: { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim\nRUNN true\n' } },
+    rule: 'dockerfile/invalid',
+    file: 'Dockerfile',
+    line: 2,
+    message: /RUNN/,
+  },
+  {
+    name: 'a base image that is not there',
+    content: { fixture: 'static', files: { Dockerfile: '# a comment\nFROM debian:no-such-tag\n' } },
+    rule: 'build/base-image',
+    file: 'Dockerfile',
+    line: 2,
+    message: /debian:no-such-tag/,
+  },
+  {
+    name: 'a privilege that is not given',
+    content: { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim\nRUN --security=insecure true\n' } },
+    rule: 'build/failed',
+    file: 'Dockerfile',
+    message: /security\.insecure/,
+  },
+  {
+    name: 'a lock file out of step',
+    content: {
+      fixture: 'express',
+      files: {
+        'package.json': '{"scripts":{"start":"node server.js"},"dependencies":{"express":"5.1.0","left-pad":"1.3.0"}}',
+      },
+    },
+    rule: 'build/lockfile',
+    file: 'package-lock.json',
     message: /installing the packages/,
   },
 ];
@@ -135,9 +235,14 @@ for (const [index, { name, content, rule, file, line, message, log }] of failure
 }
 
 test("BuildKit's own checks become warnings with their line", async () => {
-  const ended = await through('checked', { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim as base\nENV API_TOKEN=abc\nCMD sleep 1\n' } });
+  const ended = await through('checked', {
+    fixture: 'static',
+    files: { Dockerfile: 'FROM debian:bookworm-slim as base\nENV API_TOKEN=abc\nCMD sleep 1\n' },
+  });
   assert.equal(ended.code, 0, ended.log.slice(-2000));
-  const found = buildResult.parse(ended.message).findings.map(({ rule, severity, file, line }) => ({ rule, severity, file, line }));
+  const found = buildResult
+    .parse(ended.message)
+    .findings.map(({ rule, severity, file, line }) => ({ rule, severity, file, line }));
   assert.deepEqual(found, [
     { rule: 'dockerfile/FromAsCasing', severity: 'warning', file: 'Dockerfile', line: 1 },
     { rule: 'dockerfile/SecretsUsedInArgOrEnv', severity: 'warning', file: 'Dockerfile', line: 2 },

@@ -1,4 +1,5 @@
-// Starts a real PostgreSQL of its own for tests: a new cluster in a temporary folder, on a unix socket, as user postgres.
+// Starts a real PostgreSQL of its own for tests: a new cluster in a temporary folder, on a unix socket, as user
+// postgres.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs';
 import { once } from 'node:events';
@@ -33,17 +34,32 @@ function identity(): Identity {
 }
 
 function programs(): string {
-  const find = (): string | undefined => globSync('/usr/lib/postgresql/*/bin').filter((folder) => existsSync(join(folder, 'postgres')) && existsSync(join(folder, 'initdb'))).sort().at(-1);
+  const find = (): string | undefined =>
+    globSync('/usr/lib/postgresql/*/bin')
+      .filter((folder) => existsSync(join(folder, 'postgres')) && existsSync(join(folder, 'initdb')))
+      .sort()
+      .at(-1);
   const found = find();
   if (found !== undefined) return found;
   if (process.getuid?.() !== 0) throw new Error('PostgreSQL is not installed: apt-get install postgresql-15');
   const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   execFileSync('apt-get', ['update', '-q'], { env: environment, stdio: 'ignore' });
   // Not the package's own cluster, which would go on running after the tests.
-  execFileSync('sh', ['-c', 'mkdir -p /etc/postgresql-common && test -e /etc/postgresql-common/createcluster.conf || echo create_main_cluster=false > /etc/postgresql-common/createcluster.conf'], { stdio: 'ignore' });
-  execFileSync('apt-get', ['install', '-q', '-y', '--no-install-recommends', 'postgresql-15'], { env: environment, stdio: 'ignore' });
+  execFileSync(
+    'sh',
+    [
+      '-c',
+      'mkdir -p /etc/postgresql-common && test -e /etc/postgresql-common/createcluster.conf || echo create_main_cluster=false > /etc/postgresql-common/createcluster.conf',
+    ],
+    { stdio: 'ignore' },
+  );
+  execFileSync('apt-get', ['install', '-q', '-y', '--no-install-recommends', 'postgresql-15'], {
+    env: environment,
+    stdio: 'ignore',
+  });
   const installed = find();
-  if (installed === undefined) throw new Error('postgresql-15 is installed, but its programs are not in /usr/lib/postgresql/15/bin');
+  if (installed === undefined)
+    throw new Error('postgresql-15 is installed, but its programs are not in /usr/lib/postgresql/15/bin');
   return installed;
 }
 
@@ -66,8 +82,19 @@ async function ready(folder: string, server: ChildProcess): Promise<void> {
 }
 
 async function serve(bin: string, folder: string, as: Identity, options: PostgresOptions): Promise<ChildProcess> {
-  const settings = ['listen_addresses=', `unix_socket_directories=${folder}`, 'max_connections=120', 'shared_buffers=64MB', 'log_min_messages=panic', ...(options.durable === false ? ['fsync=off', 'synchronous_commit=off'] : [])];
-  const server = spawn(join(bin, 'postgres'), ['-D', join(folder, 'data'), ...settings.flatMap((setting) => ['-c', setting])], { ...as, cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
+  const settings = [
+    'listen_addresses=',
+    `unix_socket_directories=${folder}`,
+    'max_connections=120',
+    'shared_buffers=64MB',
+    'log_min_messages=panic',
+    ...(options.durable === false ? ['fsync=off', 'synchronous_commit=off'] : []),
+  ];
+  const server = spawn(
+    join(bin, 'postgres'),
+    ['-D', join(folder, 'data'), ...settings.flatMap((setting) => ['-c', setting])],
+    { ...as, cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] },
+  );
   await ready(folder, server);
   return server;
 }
@@ -78,7 +105,11 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const as = identity();
   const folder = mkdtempSync(join(tmpdir(), 'moorage-postgres-'));
   if (as.uid !== undefined && as.gid !== undefined) chownSync(folder, as.uid, as.gid);
-  execFileSync(join(bin, 'initdb'), ['-D', join(folder, 'data'), '-U', 'postgres', '--auth=trust', '--no-sync', '--encoding=UTF8', '--locale=C'], { ...as, cwd: folder, stdio: 'ignore' });
+  execFileSync(
+    join(bin, 'initdb'),
+    ['-D', join(folder, 'data'), '-U', 'postgres', '--auth=trust', '--no-sync', '--encoding=UTF8', '--locale=C'],
+    { ...as, cwd: folder, stdio: 'ignore' },
+  );
   let server = await serve(bin, folder, as, options);
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     if (server.exitCode !== null || server.signalCode !== null) return;

@@ -4,7 +4,18 @@ import { createClient, createLeaderElection, fileConnection } from '../../contro
 const [kubeconfig = '', namespace = '', identity = ''] = process.argv.slice(2);
 const client = createClient(await fileConnection(kubeconfig));
 const ending = new AbortController();
-process.on('SIGTERM', () => { ending.abort(); });
-const onLost = (reason: string): void => { process.stdout.write(`lost: ${reason}\n`); };
-await createLeaderElection({ client, namespace, name: 'operator', identity, onLost, onAcquired: () => process.stdout.write('leads\n') }).run(ending.signal);
+process.on('SIGTERM', () => {
+  ending.abort();
+});
+const onLost = (reason: string): void => {
+  process.stdout.write(`lost: ${reason}\n`);
+};
+await createLeaderElection({
+  client,
+  namespace,
+  name: 'operator',
+  identity,
+  onLost,
+  onAcquired: () => process.stdout.write('leads\n'),
+}).run(ending.signal);
 client.close();

@@ -9,7 +9,22 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, KubeObject, KubeType, LeaderElection } from '../../controller/runtime/index.ts';
 import {
-  apply, applyIfChanged, applyStatus, byLabel, createClient, createController, createEventRecorder, createLeaderElection, createReflector, createStore, defineResource, deleteObject, done, fileConnection, keyOf, watches,
+  apply,
+  applyIfChanged,
+  applyStatus,
+  byLabel,
+  createClient,
+  createController,
+  createEventRecorder,
+  createLeaderElection,
+  createReflector,
+  createStore,
+  defineResource,
+  deleteObject,
+  done,
+  fileConnection,
+  keyOf,
+  watches,
 } from '../../controller/runtime/index.ts';
 import type { ApiServer } from './api-server.ts';
 import { startApiServer } from './api-server.ts';
@@ -17,13 +32,34 @@ import { until } from '../controller/runtime/until.ts';
 
 type ConfigMap = KubeType<{ data?: Record<string, string> }>;
 interface Deployment extends KubeObject {
-  spec?: { replicas?: number; template?: { spec?: { containers: { resources?: { limits?: Record<string, string> } }[] } } };
+  spec?: {
+    replicas?: number;
+    template?: { spec?: { containers: { resources?: { limits?: Record<string, string> } }[] } };
+  };
   status?: { observedGeneration?: number };
 }
 
-const configMaps = defineResource<ConfigMap>({ group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true });
-const deployments = defineResource<Deployment>({ group: 'apps', version: 'v1', kind: 'Deployment', plural: 'deployments', namespaced: true });
-const namespaces = defineResource({ group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false });
+const configMaps = defineResource<ConfigMap>({
+  group: '',
+  version: 'v1',
+  kind: 'ConfigMap',
+  plural: 'configmaps',
+  namespaced: true,
+});
+const deployments = defineResource<Deployment>({
+  group: 'apps',
+  version: 'v1',
+  kind: 'Deployment',
+  plural: 'deployments',
+  namespaced: true,
+});
+const namespaces = defineResource({
+  group: '',
+  version: 'v1',
+  kind: 'Namespace',
+  plural: 'namespaces',
+  namespaced: false,
+});
 
 let api: ApiServer;
 let client: Client;
@@ -45,10 +81,17 @@ async function newNamespace(): Promise<string> {
   return name;
 }
 
-const configMap = (namespace: string, name: string, data: Record<string, string>, labels: Record<string, string> = {}) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace, labels }, data });
+const configMap = (
+  namespace: string,
+  name: string,
+  data: Record<string, string>,
+  labels: Record<string, string> = {},
+) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace, labels }, data });
 
 function versions(objects: Iterable<KubeObject>): string[] {
-  return [...objects].map((object) => `${keyOf(object)} ${object.metadata.uid} ${object.metadata.resourceVersion}`).toSorted();
+  return [...objects]
+    .map((object) => `${keyOf(object)} ${object.metadata.uid} ${object.metadata.resourceVersion}`)
+    .toSorted();
 }
 
 /** Runs something until the test ends. */
@@ -75,15 +118,33 @@ describe('apply', () => {
   test('of a Deployment written in our own units is seen to hold, and a foreign hand is undone', async () => {
     const namespace = await newNamespace();
     const labels = { app: 'a' };
-    const container = { name: 'a', image: 'example/a', env: [], command: ['a'], resources: { limits: { cpu: '1000m', memory: '1024Mi' } }, ports: [{ containerPort: 80 }] };
+    const container = {
+      name: 'a',
+      image: 'example/a',
+      env: [],
+      command: ['a'],
+      resources: { limits: { cpu: '1000m', memory: '1024Mi' } },
+      ports: [{ containerPort: 80 }],
+    };
     const manifest = {
       apiVersion: 'apps/v1',
       kind: 'Deployment',
       metadata: { name: 'a', namespace, labels },
-      spec: { replicas: 0, selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { hostUsers: false, enableServiceLinks: false, containers: [container] } } },
+      spec: {
+        replicas: 0,
+        selector: { matchLabels: labels },
+        template: {
+          metadata: { labels },
+          spec: { hostUsers: false, enableServiceLinks: false, containers: [container] },
+        },
+      },
     };
     const { object } = await applyIfChanged(client, deployments, undefined, manifest);
-    assert.equal(object.spec?.template?.spec?.containers[0]?.resources?.limits?.['cpu'], '1', 'the server writes quantities its own way');
+    assert.equal(
+      object.spec?.template?.spec?.containers[0]?.resources?.limits?.['cpu'],
+      '1',
+      'the server writes quantities its own way',
+    );
     const cached = await client.get(deployments, object.metadata);
     assert.equal((await applyIfChanged(client, deployments, cached, manifest)).changed, false);
     await api.kubectl('-n', namespace, 'scale', 'deployment/a', '--replicas=3');
@@ -94,16 +155,31 @@ describe('apply', () => {
   test('of a status leaves the spec alone', async () => {
     const namespace = await newNamespace();
     const labels = { app: 'a' };
-    const spec = { replicas: 2, selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers: [{ name: 'a', image: 'x' }] } } };
-    await apply(client, deployments, { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'a', namespace }, spec });
+    const spec = {
+      replicas: 2,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers: [{ name: 'a', image: 'x' }] } },
+    };
+    await apply(client, deployments, {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'a', namespace },
+      spec,
+    });
     const after = await applyStatus(client, deployments, { name: 'a', namespace }, { observedGeneration: 7 });
     assert.deepEqual([after.status?.observedGeneration, after.spec?.replicas, after.metadata.generation], [7, 2, 1]);
   });
 
   test('refused by the server says which field is wrong', async () => {
     const namespace = await newNamespace();
-    await assert.rejects(apply(client, configMaps, { ...configMap(namespace, 'a', {}), data: { 'not/allowed': 'x' } }), { name: 'ApiError', status: 422, reason: 'Invalid', message: /data\[not\/allowed\]/ });
-    await assert.rejects(client.create(configMaps, configMap('no-such-namespace', 'a', {})), { status: 404, reason: 'NotFound' });
+    await assert.rejects(
+      apply(client, configMaps, { ...configMap(namespace, 'a', {}), data: { 'not/allowed': 'x' } }),
+      { name: 'ApiError', status: 422, reason: 'Invalid', message: /data\[not\/allowed\]/ },
+    );
+    await assert.rejects(client.create(configMaps, configMap('no-such-namespace', 'a', {})), {
+      status: 404,
+      reason: 'NotFound',
+    });
   });
 
   test('and delete keep to the object that was meant', async () => {
@@ -117,46 +193,76 @@ describe('apply', () => {
 });
 
 describe('reflector', () => {
-  test('pages through a list, follows changes, and goes on after the API server was killed', { timeout: 120_000 }, async (t) => {
-    const namespace = await newNamespace();
-    const make = (name: string): Promise<ConfigMap> => apply(client, configMaps, configMap(namespace, name, { at: name }, { parity: String(name.length % 2) }));
-    for (let n = 0; n < 25; n += 1) await make(`c${n}`);
-    const reflector = createReflector({ client, resource: configMaps, namespace, pageSize: 10, indexers: { parity: byLabel('parity') }, backoffMs: [50, 500] });
-    const broken = createStore<ConfigMap>({ freeze: false });
-    reflector.store.subscribe(({ type, object }) => { broken[type === 'deleted' ? 'remove' : 'set'](object); });
-    during(t, (signal) => reflector.run(signal));
-    await reflector.store.whenSynced();
-    assert.equal(reflector.store.size, 25);
-    assert.equal(reflector.store.byIndex('parity', '0').length, 10);
-    assert.deepEqual([...new Set(reflector.store.list().map(({ kind, apiVersion, metadata }) => `${apiVersion} ${kind} ${typeof metadata.managedFields}`))], ['v1 ConfigMap undefined']);
-    const old = reflector.store.get(`${namespace}/c0`);
-    await make('late');
-    await until(() => reflector.store.get(`${namespace}/late`) !== undefined);
-    await api.restart();
-    await client.delete(configMaps, { namespace, name: 'c0' });
-    await make('c0');
-    await make('after');
-    const same = async (): Promise<boolean> => {
-      const { items } = await client.list(configMaps, { namespace });
-      return JSON.stringify(versions(items)) === JSON.stringify(versions(reflector.store.list()));
-    };
-    await until(same);
-    assert.notEqual(reflector.store.get(`${namespace}/c0`)?.metadata.uid, old?.metadata.uid);
-    assert.deepEqual(versions(broken.list()), versions(reflector.store.list()), 'the changes told give the cache');
-  });
+  test(
+    'pages through a list, follows changes, and goes on after the API server was killed',
+    { timeout: 120_000 },
+    async (t) => {
+      const namespace = await newNamespace();
+      const make = (name: string): Promise<ConfigMap> =>
+        apply(client, configMaps, configMap(namespace, name, { at: name }, { parity: String(name.length % 2) }));
+      for (let n = 0; n < 25; n += 1) await make(`c${n}`);
+      const reflector = createReflector({
+        client,
+        resource: configMaps,
+        namespace,
+        pageSize: 10,
+        indexers: { parity: byLabel('parity') },
+        backoffMs: [50, 500],
+      });
+      const broken = createStore<ConfigMap>({ freeze: false });
+      reflector.store.subscribe(({ type, object }) => {
+        broken[type === 'deleted' ? 'remove' : 'set'](object);
+      });
+      during(t, (signal) => reflector.run(signal));
+      await reflector.store.whenSynced();
+      assert.equal(reflector.store.size, 25);
+      assert.equal(reflector.store.byIndex('parity', '0').length, 10);
+      assert.deepEqual(
+        [
+          ...new Set(
+            reflector.store
+              .list()
+              .map(({ kind, apiVersion, metadata }) => `${apiVersion} ${kind} ${typeof metadata.managedFields}`),
+          ),
+        ],
+        ['v1 ConfigMap undefined'],
+      );
+      const old = reflector.store.get(`${namespace}/c0`);
+      await make('late');
+      await until(() => reflector.store.get(`${namespace}/late`) !== undefined);
+      await api.restart();
+      await client.delete(configMaps, { namespace, name: 'c0' });
+      await make('c0');
+      await make('after');
+      const same = async (): Promise<boolean> => {
+        const { items } = await client.list(configMaps, { namespace });
+        return JSON.stringify(versions(items)) === JSON.stringify(versions(reflector.store.list()));
+      };
+      await until(same);
+      assert.notEqual(reflector.store.get(`${namespace}/c0`)?.metadata.uid, old?.metadata.uid);
+      assert.deepEqual(versions(broken.list()), versions(reflector.store.list()), 'the changes told give the cache');
+    },
+  );
 
   test('a watch from a version long gone is refused as expired', { timeout: 180_000 }, async () => {
     const namespace = await newNamespace();
     const watch = async (): Promise<void> => {
-      for await (const event of client.watch(configMaps, { namespace, resourceVersion: '1', timeoutSeconds: 5 })) assert.ok(event);
+      for await (const event of client.watch(configMaps, { namespace, resourceVersion: '1', timeoutSeconds: 5 }))
+        assert.ok(event);
     };
     // The server compacts every 30 s here; until then version 1 may still be there.
     await until(async () => {
       await apply(client, configMaps, configMap(namespace, 'a', { at: String(Date.now()) }));
-      return watch().then(() => false, (error: unknown) => {
-        assert.deepEqual([(error as { status?: number }).status, (error as { reason?: string }).reason], [410, 'Expired']);
-        return true;
-      });
+      return watch().then(
+        () => false,
+        (error: unknown) => {
+          assert.deepEqual(
+            [(error as { status?: number }).status, (error as { reason?: string }).reason],
+            [410, 'Expired'],
+          );
+          return true;
+        },
+      );
     });
   });
 });
@@ -166,10 +272,18 @@ describe('events', () => {
     const namespace = await newNamespace();
     const about = await apply(client, configMaps, configMap(namespace, 'a', {}));
     const recorder = createEventRecorder({ client, controller: 'moorage.dev/operator' });
-    for (let n = 0; n < 3; n += 1) recorder.record(about, { type: 'Warning', reason: 'BuildFailed', message: 'requirements.txt, line 3: no such package.' });
+    for (let n = 0; n < 3; n += 1)
+      recorder.record(about, {
+        type: 'Warning',
+        reason: 'BuildFailed',
+        message: 'requirements.txt, line 3: no such package.',
+      });
     await recorder.flush();
     const text = await api.kubectl('-n', namespace, 'describe', 'configmap', 'a');
-    assert.match(text, /Warning\s+BuildFailed\s+\S+ \(x3 over \S+\)\s+moorage.dev\/operator\s+requirements.txt, line 3: no such package\./);
+    assert.match(
+      text,
+      /Warning\s+BuildFailed\s+\S+ \(x3 over \S+\)\s+moorage.dev\/operator\s+requirements.txt, line 3: no such package\./,
+    );
   });
 });
 
@@ -177,10 +291,16 @@ describe('leader election', () => {
   test('a leader killed outright is replaced, with the default durations', { timeout: 120_000 }, async (t) => {
     const namespace = await newNamespace();
     const start = async (identity: string): Promise<{ child: ChildProcess; leads: () => boolean }> => {
-      const child = spawn(process.execPath, [join(import.meta.dirname, 'runtime-leader.ts'), api.kubeconfig, namespace, identity], { stdio: ['ignore', 'pipe', 'inherit'] });
+      const child = spawn(
+        process.execPath,
+        [join(import.meta.dirname, 'runtime-leader.ts'), api.kubeconfig, namespace, identity],
+        { stdio: ['ignore', 'pipe', 'inherit'] },
+      );
       t.after(() => child.kill('SIGKILL'));
       let said = '';
-      child.stdout.on('data', (chunk: Buffer) => { said += chunk.toString(); });
+      child.stdout.on('data', (chunk: Buffer) => {
+        said += chunk.toString();
+      });
       await once(child, 'spawn');
       return { child, leads: () => said.includes('leads') };
     };
@@ -206,7 +326,16 @@ describe('leader election', () => {
     const namespace = await newNamespace();
     const lost: string[] = [];
     const start = (identity: string): { election: LeaderElection; end: () => Promise<void> } => {
-      const election = createLeaderElection({ client, namespace, name: 'operator', identity, onLost: (reason) => lost.push(reason), leaseDurationMs: 3000, renewDeadlineMs: 2000, retryPeriodMs: 500 });
+      const election = createLeaderElection({
+        client,
+        namespace,
+        name: 'operator',
+        identity,
+        onLost: (reason) => lost.push(reason),
+        leaseDurationMs: 3000,
+        renewDeadlineMs: 2000,
+        retryPeriodMs: 500,
+      });
       return { election, ...during(t, (signal) => election.run(signal)) };
     };
     const replicas = ['a', 'b', 'c'].map(start);
@@ -217,7 +346,9 @@ describe('leader election', () => {
     await first?.end();
     await until(() => leader() !== undefined);
     assert.notEqual(leader(), first);
-    const lease = JSON.parse(await api.kubectl('-n', namespace, 'get', 'lease', 'operator', '-o', 'json')) as { spec: { holderIdentity: string; leaseTransitions: number } };
+    const lease = JSON.parse(await api.kubectl('-n', namespace, 'get', 'lease', 'operator', '-o', 'json')) as {
+      spec: { holderIdentity: string; leaseTransitions: number };
+    };
     assert.equal(lease.spec.holderIdentity, leader()?.election.leader);
     assert.equal(lease.spec.leaseTransitions, 1);
     assert.deepEqual(lost, []);
@@ -225,34 +356,59 @@ describe('leader election', () => {
 });
 
 describe('controller', () => {
-  test('brings many objects to their state, and a resync that changes nothing writes nothing', { timeout: 120_000 }, async (t) => {
-    const namespace = await newNamespace();
-    const [owners, copies] = ['source', 'copy'].map((role) => createReflector({ client, resource: configMaps, namespace, labelSelector: `role=${role}` }));
-    assert.ok(owners !== undefined && copies !== undefined);
-    for (let n = 0; n < 50; n += 1) await apply(client, configMaps, configMap(namespace, `s${n}`, { value: String(n) }, { role: 'source' }));
-    let [written, reconciled] = [0, 0];
-    const controller = createController({
-      name: 'copies',
-      watches: [watches(owners.store), watches(copies.store, ({ metadata }) => [`${namespace}/${metadata.name.replace('copy-', '')}`])],
-      async reconcile(key, { signal }) {
-        reconciled += 1;
-        const source = owners.store.get(key);
-        if (source === undefined) return done;
-        const name = `copy-${source.metadata.name}`;
-        const { changed } = await applyIfChanged(client, configMaps, copies.store.get(`${namespace}/${name}`), configMap(namespace, name, source.data ?? {}, { role: 'copy' }), { signal });
-        if (changed) written += 1;
-        return done;
-      },
-    });
-    for (const part of [owners, copies, controller]) during(t, (signal) => part.run(signal));
-    const settled = (): boolean => copies.store.size === 50 && controller.idle;
-    await until(settled);
-    assert.ok(copies.store.list().every(({ metadata, data }) => metadata.name === `copy-s${data?.['value'] ?? ''}`));
-    const [before, begun] = [written, reconciled];
-    controller.resync();
-    await until(() => reconciled >= begun + 50 && settled());
-    assert.equal(written, before);
-    await api.kubectl('-n', namespace, 'patch', 'configmap', 'copy-s7', '--type=merge', '-p', '{"data":{"value":"wrong"}}');
-    await until(() => written > before && copies.store.get(`${namespace}/copy-s7`)?.data?.['value'] === '7');
-  });
+  test(
+    'brings many objects to their state, and a resync that changes nothing writes nothing',
+    { timeout: 120_000 },
+    async (t) => {
+      const namespace = await newNamespace();
+      const [owners, copies] = ['source', 'copy'].map((role) =>
+        createReflector({ client, resource: configMaps, namespace, labelSelector: `role=${role}` }),
+      );
+      assert.ok(owners !== undefined && copies !== undefined);
+      for (let n = 0; n < 50; n += 1)
+        await apply(client, configMaps, configMap(namespace, `s${n}`, { value: String(n) }, { role: 'source' }));
+      let [written, reconciled] = [0, 0];
+      const controller = createController({
+        name: 'copies',
+        watches: [
+          watches(owners.store),
+          watches(copies.store, ({ metadata }) => [`${namespace}/${metadata.name.replace('copy-', '')}`]),
+        ],
+        async reconcile(key, { signal }) {
+          reconciled += 1;
+          const source = owners.store.get(key);
+          if (source === undefined) return done;
+          const name = `copy-${source.metadata.name}`;
+          const { changed } = await applyIfChanged(
+            client,
+            configMaps,
+            copies.store.get(`${namespace}/${name}`),
+            configMap(namespace, name, source.data ?? {}, { role: 'copy' }),
+            { signal },
+          );
+          if (changed) written += 1;
+          return done;
+        },
+      });
+      for (const part of [owners, copies, controller]) during(t, (signal) => part.run(signal));
+      const settled = (): boolean => copies.store.size === 50 && controller.idle;
+      await until(settled);
+      assert.ok(copies.store.list().every(({ metadata, data }) => metadata.name === `copy-s${data?.['value'] ?? ''}`));
+      const [before, begun] = [written, reconciled];
+      controller.resync();
+      await until(() => reconciled >= begun + 50 && settled());
+      assert.equal(written, before);
+      await api.kubectl(
+        '-n',
+        namespace,
+        'patch',
+        'configmap',
+        'copy-s7',
+        '--type=merge',
+        '-p',
+        '{"data":{"value":"wrong"}}',
+      );
+      await until(() => written > before && copies.store.get(`${namespace}/copy-s7`)?.data?.['value'] === '7');
+    },
+  );
 });

@@ -5,15 +5,35 @@ export type Fields = Readonly<Record<string, unknown>>;
 
 export const ordinary = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } };
 export const limits = { cpu: '1', memory: '256Mi' };
-export const container = (name: string, changes: Fields = {}): Fields => ({ name, image: 'example:1', resources: { limits }, securityContext: ordinary, ...changes });
+export const container = (name: string, changes: Fields = {}): Fields => ({
+  name,
+  image: 'example:1',
+  resources: { limits },
+  securityContext: ordinary,
+  ...changes,
+});
 
 /** A pod as the operator makes it for an app. */
 export function appPod(changes: Fields = {}): Fields {
-  const securityContext = { ...ordinary, capabilities: { drop: ['ALL'], add: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE'] } };
+  const securityContext = {
+    ...ordinary,
+    capabilities: {
+      drop: ['ALL'],
+      add: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE'],
+    },
+  };
   return {
-    hostUsers: false, automountServiceAccountToken: false, enableServiceLinks: false,
+    hostUsers: false,
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
     securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
-    containers: [container('app', { securityContext, env: [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'keys', key: 'one' } } }], ports: [{ containerPort: 8080 }] })],
+    containers: [
+      container('app', {
+        securityContext,
+        env: [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'keys', key: 'one' } } }],
+        ports: [{ containerPort: 8080 }],
+      }),
+    ],
     ...changes,
   };
 }
@@ -21,12 +41,30 @@ export function appPod(changes: Fields = {}): Fields {
 /** A pod as the operator makes it for a pipeline. */
 export function pipelinePod(changes: { clone?: Fields; build?: Fields; pod?: Fields } = {}): Fields {
   const plain = { securityContext: { ...ordinary, runAsUser: 0, seccompProfile: { type: 'RuntimeDefault' } } };
-  const buildkit = { runAsUser: 0, procMount: 'Unmasked', seccompProfile: { type: 'Unconfined' }, capabilities: { add: ['SYS_ADMIN', 'NET_ADMIN'] } };
+  const buildkit = {
+    runAsUser: 0,
+    procMount: 'Unmasked',
+    seccompProfile: { type: 'Unconfined' },
+    capabilities: { add: ['SYS_ADMIN', 'NET_ADMIN'] },
+  };
   return {
-    hostUsers: false, automountServiceAccountToken: false, enableServiceLinks: false, restartPolicy: 'Never',
+    hostUsers: false,
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    restartPolicy: 'Never',
     initContainers: [container('clone', { ...plain, ...changes.clone })],
-    containers: [container('review', plain), container('build', { securityContext: buildkit, volumeMounts: [{ name: 'registry', mountPath: '/registry' }], ...changes.build })],
-    volumes: [{ name: 'workspace', emptyDir: {} }, { name: 'registry', secret: { secretName: 'moorage-registry' } }],
+    containers: [
+      container('review', plain),
+      container('build', {
+        securityContext: buildkit,
+        volumeMounts: [{ name: 'registry', mountPath: '/registry' }],
+        ...changes.build,
+      }),
+    ],
+    volumes: [
+      { name: 'workspace', emptyDir: {} },
+      { name: 'registry', secret: { secretName: 'moorage-registry' } },
+    ],
     ...changes.pod,
   };
 }

@@ -1,4 +1,5 @@
-// Thousands of requests made up from the OpenAPI document, right and wrong ones, against the API as a process: no 5xx, and nothing that the document does not say.
+// Thousands of requests made up from the OpenAPI document, right and wrong ones, against the API as a process: no 5xx,
+// and nothing that the document does not say.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -35,31 +36,70 @@ before(async () => {
   server = await startApiServer();
   await prepare(server);
   await applyText(server, liveApp);
-  await server.kubectl('patch', 'hostedapp', 'chat', '-n', namespaces.apps, '--subresource=status', '--type=merge', '-p', JSON.stringify({
-    status: { phase: 'Live', url: 'https://chat.moorage.test', source: { commit: 'a'.repeat(40) }, served: { image: 'i', commit: 'a'.repeat(40), since: '2026-01-01T00:00:00Z' } },
-  }));
-  const uid = z.string().parse(await server.kubectl('get', 'hostedapp', 'chat', '-n', namespaces.apps, '-o', 'jsonpath={.metadata.uid}'));
+  await server.kubectl(
+    'patch',
+    'hostedapp',
+    'chat',
+    '-n',
+    namespaces.apps,
+    '--subresource=status',
+    '--type=merge',
+    '-p',
+    JSON.stringify({
+      status: {
+        phase: 'Live',
+        url: 'https://chat.moorage.test',
+        source: { commit: 'a'.repeat(40) },
+        served: { image: 'i', commit: 'a'.repeat(40), since: '2026-01-01T00:00:00Z' },
+      },
+    }),
+  );
+  const uid = z
+    .string()
+    .parse(await server.kubectl('get', 'hostedapp', 'chat', '-n', namespaces.apps, '-o', 'jsonpath={.metadata.uid}'));
   token = appToken({ name: 'chat', uid: uid.trim() }, secret);
   postgres = await startPostgres({ durable: false });
   router = await startDemoRouter(readCatalog());
   const [port, apps, internal] = [await freePort(), await freePort(), await freePort()];
   url = `http://127.0.0.1:${port}`;
   const api = execa(process.execPath, ['api/main.ts'], {
-    cwd: root, reject: false, stdout: 'ignore', stderr: 'inherit',
+    cwd: root,
+    reject: false,
+    stdout: 'ignore',
+    stderr: 'inherit',
     env: {
-      LOG_LEVEL: 'error', KUBECONFIG: server.kubeconfig, MOORAGE_BASE_DOMAIN: 'moorage.test', MOORAGE_GIT_ALLOWED_HOSTS: 'git.test', MOORAGE_CALLER_SALT: 'x'.repeat(64), MOORAGE_DRAIN_SECONDS: '1',
-      MOORAGE_PORT: String(port), MOORAGE_APPS_PORT: String(apps), MOORAGE_INTERNAL_PORT: String(internal), MOORAGE_APP_TOKEN_SECRET: secret,
-      DATABASE_URL: await postgres.createDatabase('schemathesis'), MOORAGE_ROUTER_URL: router.url, MOORAGE_FREE_QUOTA_USD: '10000', MOORAGE_DAILY_CAP_USD: '100000',
+      LOG_LEVEL: 'error',
+      KUBECONFIG: server.kubeconfig,
+      MOORAGE_BASE_DOMAIN: 'moorage.test',
+      MOORAGE_GIT_ALLOWED_HOSTS: 'git.test',
+      MOORAGE_CALLER_SALT: 'x'.repeat(64),
+      MOORAGE_DRAIN_SECONDS: '1',
+      MOORAGE_PORT: String(port),
+      MOORAGE_APPS_PORT: String(apps),
+      MOORAGE_INTERNAL_PORT: String(internal),
+      MOORAGE_APP_TOKEN_SECRET: secret,
+      DATABASE_URL: await postgres.createDatabase('schemathesis'),
+      MOORAGE_ROUTER_URL: router.url,
+      MOORAGE_FREE_QUOTA_USD: '10000',
+      MOORAGE_DAILY_CAP_USD: '100000',
     },
   });
   stopApi = async () => {
     api.kill();
     await api;
   };
-  await waitFor('the API asking models', async () => {
-    const answer = await fetch(`${url}/api/ask`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"prompt": "Hello", "max_tokens": 1}' });
-    return answer.status === 200;
-  }, { seconds: 300 });
+  await waitFor(
+    'the API asking models',
+    async () => {
+      const answer = await fetch(`${url}/api/ask`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: '{"prompt": "Hello", "max_tokens": 1}',
+      });
+      return answer.status === 200;
+    },
+    { seconds: 300 },
+  );
 });
 
 after(async () => {
@@ -70,10 +110,13 @@ after(async () => {
 });
 
 /**
- * What a JSON Schema cannot say of a valid request: that a repository has to be one of an allowed host, that a prompt may not be blank, that one field
- * excludes another. Such a request is refused with 400 and a mend (402: its caller has run out; 422: what it names cannot be worked on), and never fails.
+ * What a JSON Schema cannot say of a valid request: that a repository has to be one of an allowed host, that a prompt
+ * may not be blank, that one field
+ * excludes another. Such a request is refused with 400 and a mend (402: its caller has run out; 422: what it names
+ * cannot be worked on), and never fails.
  * No pod stands behind the app that is live here (502).
- * Of tools, a made-up address is nobody's (502), and no service runs beside this API (503). A query is text that is read kindly: `models=` is no models.
+ * Of tools, a made-up address is nobody's (502), and no service runs beside this API (503). A query is text that is
+ * read kindly: `models=` is no models.
  */
 const config = (): string => `
 [checks.positive_data_acceptance]
@@ -102,9 +145,14 @@ headers = { Authorization = "Bearer ${token}" }
 `;
 
 const parameter = z.looseObject({ in: z.string(), schema: z.looseObject({ maxLength: z.int().optional() }) });
-const described = z.looseObject({ paths: z.record(z.string(), z.record(z.string(), z.looseObject({ parameters: z.array(parameter) }))) });
+const described = z.looseObject({
+  paths: z.record(z.string(), z.record(z.string(), z.looseObject({ parameters: z.array(parameter) }))),
+});
 
-/** The document without the limits of texts that are longer than an address can be: those are tried in bodies, where they can be sent. */
+/**
+ * The document without the limits of texts that are longer than an address can be: those are tried in bodies, where
+ * they can be sent.
+ */
 async function documentForAddresses(): Promise<z.output<typeof described>> {
   const document = described.parse(await (await fetch(`${url}/openapi.json`)).json());
   for (const { parameters } of Object.values(document.paths).flatMap((methods) => Object.values(methods))) {

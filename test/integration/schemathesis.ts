@@ -31,18 +31,51 @@ const tested = /Tested: (\d+)/;
 const generated = /([\d,]+) generated/;
 
 /** Runs every check over every operation, with the same cases each time. */
-export async function runSchemathesis({ url, document, examples, config }: SchemathesisOptions): Promise<SchemathesisResult> {
+export async function runSchemathesis({
+  url,
+  document,
+  examples,
+  config,
+}: SchemathesisOptions): Promise<SchemathesisResult> {
   const program = install();
   const folder = mkdtempSync(join(tmpdir(), 'moorage-schemathesis-'));
   try {
     writeFileSync(join(folder, 'schemathesis.toml'), config);
     writeFileSync(join(folder, 'openapi.json'), JSON.stringify(document));
-    const { all: said, exitCode } = await execa(program, [
-      'run', 'openapi.json', '--url', url, '--checks', 'all', '--max-examples', String(examples), '--generation-deterministic',
-      '--continue-on-failure', '--no-color', '--request-timeout', '60', '--output-sanitize', 'false',
-    ], { cwd: folder, reject: false, stdin: 'ignore', all: true });
-    const number = (pattern: RegExp): number => z.coerce.number().int().catch(0).parse(pattern.exec(said)?.[1]?.replaceAll(',', ''));
-    return { operations: number(tested), cases: number(generated), failures: exitCode === 0 ? '' : `it ended with ${exitCode ?? 'no code'}:\n${said.split('\n').map((line) => line.slice(0, 500)).join('\n')}` };
+    const { all: said, exitCode } = await execa(
+      program,
+      [
+        'run',
+        'openapi.json',
+        '--url',
+        url,
+        '--checks',
+        'all',
+        '--max-examples',
+        String(examples),
+        '--generation-deterministic',
+        '--continue-on-failure',
+        '--no-color',
+        '--request-timeout',
+        '60',
+        '--output-sanitize',
+        'false',
+      ],
+      { cwd: folder, reject: false, stdin: 'ignore', all: true },
+    );
+    const number = (pattern: RegExp): number =>
+      z.coerce.number().int().catch(0).parse(pattern.exec(said)?.[1]?.replaceAll(',', ''));
+    return {
+      operations: number(tested),
+      cases: number(generated),
+      failures:
+        exitCode === 0
+          ? ''
+          : `it ended with ${exitCode ?? 'no code'}:\n${said
+              .split('\n')
+              .map((line) => line.slice(0, 500))
+              .join('\n')}`,
+    };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -55,7 +88,11 @@ function install(): string {
   if (existsSync(complete)) return program;
   mkdirSync(folder, { recursive: true });
   execFileSync('python3', ['-m', 'venv', '--clear', folder], { stdio: ['ignore', 'ignore', 'inherit'] });
-  execFileSync(join(folder, 'bin', 'pip'), ['install', '-q', '--disable-pip-version-check', `schemathesis==${version}`], { stdio: ['ignore', 'ignore', 'inherit'] });
+  execFileSync(
+    join(folder, 'bin', 'pip'),
+    ['install', '-q', '--disable-pip-version-check', `schemathesis==${version}`],
+    { stdio: ['ignore', 'ignore', 'inherit'] },
+  );
   writeFileSync(complete, readFileSync(join(folder, 'pyvenv.cfg')));
   return program;
 }

@@ -18,7 +18,9 @@ let databases = 0;
 const processes = new Set<ChildProcess>();
 const folder = mkdtempSync(join(tmpdir(), 'moorage-jobs-'));
 
-before(async () => { postgres = await startPostgres({ durable: false }); });
+before(async () => {
+  postgres = await startPostgres({ durable: false });
+});
 after(async () => {
   for (const child of processes) child.kill('SIGKILL');
   await postgres.stop();
@@ -32,7 +34,9 @@ async function databaseUrl(): Promise<string> {
 
 /** Starts a process that works on jobs, and waits until it does. */
 async function startWorker(url: string, log: string): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'jobs-worker.ts'), url, log], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'jobs-worker.ts'), url, log], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   processes.add(child);
   await once(child.stdout, 'data');
   return child;
@@ -46,37 +50,65 @@ async function kill(child: ChildProcess, signal: NodeJS.Signals): Promise<void> 
 }
 
 suite('on PostgreSQL', () => {
-  jobSuite(async () => openLedgerDatabase(await databaseUrl()), (database) => database.close());
+  jobSuite(
+    async () => openLedgerDatabase(await databaseUrl()),
+    (database) => database.close(),
+  );
 });
 
-test('two processes share the jobs; each job of the one that is killed is taken up by the other, and its cost is that of all attempts', { timeout: 120_000 }, async () => {
-  const url = await databaseUrl();
-  const database = await openLedgerDatabase(url);
-  const logs = ['first', 'second'].map((name) => { const file = join(folder, name); writeFileSync(file, ''); return file; });
-  const [first = assert.fail(), second = assert.fail()] = await Promise.all(logs.map((log) => startWorker(url, log)));
-  const lines = (index: number): string[] => readFileSync(logs[index] ?? '', 'utf8').split('\n').filter((line) => line !== '');
-  // It only begins jobs and looks at them.
-  const jobs = shortJobs(database, () => Promise.reject(new Error('not here')), { most: { anonymous: 100, key: 100, all: 500 }, mostKept: 100 });
-  const ids = await Promise.all([...Array(24).keys()].map((q) => jobs.begin({ tool: 'dig', input: { q }, payer: anonymous('me'), session: undefined })));
-  while (lines(0).length < 8 || lines(1).length < 8) await new Promise((resolve) => { setTimeout(resolve, 10); });
-  await kill(first, 'SIGKILL');
-  const views = await Promise.all(ids.map((id) => ended(jobs, id, 'me')));
-  assert.deepEqual(views.map(({ state }) => state), ids.map(() => 'done'));
-  const again = views.filter(({ attempt }) => attempt > 1);
-  assert.ok(again.length >= 1, 'the process was killed in the middle of at least one job');
-  assert.ok(lines(0).length >= 8 && lines(1).length >= 8);
+test(
+  'two processes share the jobs; each job of the one that is killed is taken up by the other, and its cost is that of all attempts',
+  { timeout: 120_000 },
+  async () => {
+    const url = await databaseUrl();
+    const database = await openLedgerDatabase(url);
+    const logs = ['first', 'second'].map((name) => {
+      const file = join(folder, name);
+      writeFileSync(file, '');
+      return file;
+    });
+    const [first = assert.fail(), second = assert.fail()] = await Promise.all(logs.map((log) => startWorker(url, log)));
+    const lines = (index: number): string[] =>
+      readFileSync(logs[index] ?? '', 'utf8')
+        .split('\n')
+        .filter((line) => line !== '');
+    // It only begins jobs and looks at them.
+    const jobs = shortJobs(database, () => Promise.reject(new Error('not here')), {
+      most: { anonymous: 100, key: 100, all: 500 },
+      mostKept: 100,
+    });
+    const ids = await Promise.all(
+      [...Array(24).keys()].map((q) =>
+        jobs.begin({ tool: 'dig', input: { q }, payer: anonymous('me'), session: undefined }),
+      ),
+    );
+    while (lines(0).length < 8 || lines(1).length < 8)
+      await new Promise((resolve) => {
+        setTimeout(resolve, 10);
+      });
+    await kill(first, 'SIGKILL');
+    const views = await Promise.all(ids.map((id) => ended(jobs, id, 'me')));
+    assert.deepEqual(
+      views.map(({ state }) => state),
+      ids.map(() => 'done'),
+    );
+    const again = views.filter(({ attempt }) => attempt > 1);
+    assert.ok(again.length >= 1, 'the process was killed in the middle of at least one job');
+    assert.ok(lines(0).length >= 8 && lines(1).length >= 8);
 
-  // What the workers say that they have spent, is what the jobs say that they cost, is what the ledger says of the caller.
-  const spent = [...lines(0), ...lines(1)].map((line) => line.split(' '));
-  for (const view of views) {
-    const settled = spent.filter(([id]) => id === view.id);
-    // A worker writes down a cost after it is booked: of one that is killed in between, the ledger knows more.
-    assert.ok(view.cost >= BigInt(settled.reduce((sum, [, pico]) => sum + Number(pico), 0)), view.id);
-    assert.ok(view.attempt > 1 || view.pending === 0);
-  }
-  const total = views.reduce((sum, { cost }) => sum + cost, 0n);
-  assert.equal(formatMoney(await new Ledger(database).balance(callerAccount('me'))), formatMoney(total as never));
-  assert.deepEqual(await new Ledger(database).audit(), []);
-  await kill(second, 'SIGTERM');
-  await database.close();
-});
+    // What the workers say that they have spent, is what the jobs say that they cost, is what the ledger says of the
+    // caller.
+    const spent = [...lines(0), ...lines(1)].map((line) => line.split(' '));
+    for (const view of views) {
+      const settled = spent.filter(([id]) => id === view.id);
+      // A worker writes down a cost after it is booked: of one that is killed in between, the ledger knows more.
+      assert.ok(view.cost >= BigInt(settled.reduce((sum, [, pico]) => sum + Number(pico), 0)), view.id);
+      assert.ok(view.attempt > 1 || view.pending === 0);
+    }
+    const total = views.reduce((sum, { cost }) => sum + cost, 0n);
+    assert.equal(formatMoney(await new Ledger(database).balance(callerAccount('me'))), formatMoney(total as never));
+    assert.deepEqual(await new Ledger(database).audit(), []);
+    await kill(second, 'SIGTERM');
+    await database.close();
+  },
+);

@@ -1,4 +1,5 @@
-// A replica of the tools that take long, in a process of its own, to be killed in the middle: real HTTP and books, a scripted web.
+// A replica of the tools that take long, in a process of its own, to be killed in the middle: real HTTP and books, a
+// scripted web.
 import { z } from 'zod';
 import { startServer } from '../../api/server.ts';
 import { deepResearchTool } from '../../api/tools/deep-research.ts';
@@ -13,22 +14,48 @@ const [databaseUrl = '', routerUrl = '', engineUrl = ''] = process.argv.slice(2)
 const fetcher: Fetcher = {
   fetch: (request) => fetcher.get(request),
   check: () => Promise.resolve(),
-  get: ({ url }) => Promise.resolve({ url, status: 200, headers: new Headers({ 'content-type': 'text/plain' }), mediaType: 'text/plain', bytes: new TextEncoder().encode(`facts of ${url}`) }),
+  get: ({ url }) =>
+    Promise.resolve({
+      url,
+      status: 200,
+      headers: new Headers({ 'content-type': 'text/plain' }),
+      mediaType: 'text/plain',
+      bytes: new TextEncoder().encode(`facts of ${url}`),
+    }),
 };
 
 /** Takes long, and makes a file. */
 const paint = defineTool({
-  name: 'paint', title: 'Paint', description: 'Of the tests.', price: '0.0001', openWorld: false, long: true, artifacts: ['image/png'],
-  input: z.strictObject({ bytes: z.int().describe('How many') }), output: z.object({ painted: z.int() }), example: { bytes: 3 },
+  name: 'paint',
+  title: 'Paint',
+  description: 'Of the tests.',
+  price: '0.0001',
+  openWorld: false,
+  long: true,
+  artifacts: ['image/png'],
+  input: z.strictObject({ bytes: z.int().describe('How many') }),
+  output: z.object({ painted: z.int() }),
+  example: { bytes: 3 },
   run: ({ bytes }, { report }) => {
     report({ done: 0.5, message: 'half of it' });
-    return Promise.resolve({ result: { painted: bytes }, artifact: { bytes: new Uint8Array(bytes).fill(7), mediaType: 'image/png', fileName: 'painting.png' } });
+    return Promise.resolve({
+      result: { painted: bytes },
+      artifact: { bytes: new Uint8Array(bytes).fill(7), mediaType: 'image/png', fileName: 'painting.png' },
+    });
   },
 });
 
 const sample = await sampleToolApp({
-  fetcher, jobTimes: { leaseMs: 1_500, pollMs: 50 }, make: (services) => [deepResearchTool(services), paint],
-  environment: { DATABASE_URL: databaseUrl, MOORAGE_ROUTER_URL: routerUrl, MOORAGE_ROUTER_KEY: 'sk-platform-1234', MOORAGE_SEARXNG_URL: engineUrl, MOORAGE_FREE_QUOTA_USD: '10' },
+  fetcher,
+  jobTimes: { leaseMs: 1_500, pollMs: 50 },
+  make: (services) => [deepResearchTool(services), paint],
+  environment: {
+    DATABASE_URL: databaseUrl,
+    MOORAGE_ROUTER_URL: routerUrl,
+    MOORAGE_ROUTER_KEY: 'sk-platform-1234',
+    MOORAGE_SEARXNG_URL: engineUrl,
+    MOORAGE_FREE_QUOTA_USD: '10',
+  },
 });
 const server = await startServer({ port: 0, host: '127.0.0.1', fetch: sample.app.fetch, log: silent });
 process.stdout.write(`${server.port}\n`);

@@ -1,4 +1,5 @@
-// Tools that take long, end to end: two replicas over HTTP on one PostgreSQL, by /t and by /mcp, also when the one at work is killed.
+// Tools that take long, end to end: two replicas over HTTP on one PostgreSQL, by /t and by /mcp, also when the one at
+// work is killed.
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +19,10 @@ import { reply, startScriptedRouter, type Script, type ScriptedRouter } from '..
 import { says } from '../api/tools/model-lab.ts';
 import { startPostgres, type Postgres } from './postgres.ts';
 
-interface Replica { readonly child: ChildProcess; readonly url: string }
+interface Replica {
+  readonly child: ChildProcess;
+  readonly url: string;
+}
 
 let postgres: Postgres;
 let database: Database;
@@ -30,7 +34,8 @@ let start: () => Promise<Replica>;
 let gate: Promise<unknown> = Promise.resolve();
 
 const answers = says((said, system = '') => {
-  if (system.startsWith('You plan')) return said.includes('Searched so far') ? '{"queries": []}' : '{"queries": ["first", "second"]}';
+  if (system.startsWith('You plan'))
+    return said.includes('Searched so far') ? '{"queries": []}' : '{"queries": ["first", "second"]}';
   if (system.startsWith('You take notes')) return 'Noted.';
   return 'It is so [1].';
 }, '0.0001');
@@ -43,10 +48,19 @@ before(async () => {
   postgres = await startPostgres({ durable: false });
   const url = await postgres.createDatabase('long');
   database = await openLedgerDatabase(url);
-  router = await startScriptedRouter({ ...Object.fromEntries(readCatalog().models.map(({ upstream }) => [upstream, model])), '/key': reply(200, '{"data":{}}'), '/generation': reply(404, '{}') });
+  router = await startScriptedRouter({
+    ...Object.fromEntries(readCatalog().models.map(({ upstream }) => [upstream, model])),
+    '/key': reply(200, '{"data":{}}'),
+    '/generation': reply(404, '{}'),
+  });
   engine = createServer((request, response) => {
     const query = new URL(request.url ?? '', 'http://engine').searchParams.get('q') ?? '';
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ results: ['a', 'b'].map((page) => ({ url: `https://pages.test/${query}-${page}`, title: page, content: '' })), unresponsive_engines: [] }));
+    response.writeHead(200, { 'content-type': 'application/json' }).end(
+      JSON.stringify({
+        results: ['a', 'b'].map((page) => ({ url: `https://pages.test/${query}-${page}`, title: page, content: '' })),
+        unresponsive_engines: [],
+      }),
+    );
   });
   engine.listen(0, '127.0.0.1');
   await once(engine, 'listening');
@@ -64,14 +78,19 @@ after(async () => {
 });
 
 async function startReplica(...parameters: string[]): Promise<Replica> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'tools-long-server.ts'), ...parameters], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const [port] = await once(createInterface({ input: child.stdout }), 'line') as [string];
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'tools-long-server.ts'), ...parameters], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [port] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
   return { child, url: `http://127.0.0.1:${port}` };
 }
 const at = (index: number): Replica => replicas[index] ?? assert.fail('no such replica');
 
 const envelope = z.looseObject({
-  tool: z.string(), cost_usd: z.number(), cost_source: z.string(), hint: z.string().optional(),
+  tool: z.string(),
+  cost_usd: z.number(),
+  cost_source: z.string(),
+  hint: z.string().optional(),
   result: z.looseObject({ answer: z.string().optional(), model_calls: z.int().optional() }).optional(),
   job: z.looseObject({ id: z.string(), state: z.string(), poll_url: z.string() }).optional(),
   artifact: z.looseObject({ url: z.string(), bytes: z.int() }).optional(),
@@ -97,12 +116,18 @@ async function finished(path: string, index = 0): Promise<Envelope> {
 
 function isResearch({ result, cost_usd, cost_source }: Envelope): void {
   assert.match(result?.answer ?? '', /^It is so \[1\]\./);
-  assert.deepEqual([cost_source, cost_usd], ['metered', moneyToNumber(BigInt(result?.model_calls ?? 0) * 100_000_000n as never)]);
+  assert.deepEqual(
+    [cost_source, cost_usd],
+    ['metered', moneyToNumber((BigInt(result?.model_calls ?? 0) * 100_000_000n) as never)],
+  );
 }
 
 test('by /t: a handle at once, its progress and result at poll_url from any replica, and the same with wait', async () => {
   const begun = await get('/t/deep_research?question=How+is+it');
-  assert.deepEqual([begun.result, begun.cost_usd, ['queued', 'running'].includes(begun.job?.state ?? '')], [undefined, 0, true]);
+  assert.deepEqual(
+    [begun.result, begun.cost_usd, ['queued', 'running'].includes(begun.job?.state ?? '')],
+    [undefined, 0, true],
+  );
   isResearch(await finished(pathOf(begun.job?.poll_url ?? ''), 1));
   isResearch(await get('/t/deep_research?question=How+was+it&wait=60'));
 });
@@ -112,11 +137,24 @@ test('by /t: the file of a job is at its link for anybody, at poll_url for its c
   const path = pathOf(job?.poll_url ?? '');
   const { artifact, cost_usd } = await finished(path);
   assert.deepEqual([artifact?.bytes, cost_usd], [70_000, 0.0001]);
-  for (const [index, place] of [[0, `${path}&raw=1`], [1, pathOf(artifact?.url ?? '')]] as const) {
+  for (const [index, place] of [
+    [0, `${path}&raw=1`],
+    [1, pathOf(artifact?.url ?? '')],
+  ] as const) {
     const file = await fetch(`${at(index).url}${place}`);
-    assert.deepEqual([file.headers.get('content-type'), Buffer.from(await file.arrayBuffer())], ['image/png', Buffer.alloc(70_000, 7)]);
+    assert.deepEqual(
+      [file.headers.get('content-type'), Buffer.from(await file.arrayBuffer())],
+      ['image/png', Buffer.alloc(70_000, 7)],
+    );
   }
-  const charged = await database.query({ name: 'painted', text: "select sum(cost)::text as cost from ledger.usage where tool = 'paint'", row: z.object({ cost: money }) }, []);
+  const charged = await database.query(
+    {
+      name: 'painted',
+      text: "select sum(cost)::text as cost from ledger.usage where tool = 'paint'",
+      row: z.object({ cost: money }),
+    },
+    [],
+  );
   assert.equal(moneyToNumber(charged[0]?.cost ?? assert.fail()), 0.0001);
 });
 
@@ -124,30 +162,54 @@ test('by /mcp: who asks for progress hears it rise until the result; who does no
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } });
   await client.connect(new StreamableHTTPClientTransport(new URL(`${at(1).url}/mcp`)));
   const heard: number[] = [];
-  const told = await client.callTool({ name: 'deep_research', arguments: { question: 'How will it be?' } }, { onprogress: ({ progress }) => { heard.push(progress); } });
+  const told = await client.callTool(
+    { name: 'deep_research', arguments: { question: 'How will it be?' } },
+    {
+      onprogress: ({ progress }) => {
+        heard.push(progress);
+      },
+    },
+  );
   isResearch(envelope.parse(told.structuredContent));
   assert.ok(heard.length >= 1 && heard.every((one, index) => one > (heard[index - 1] ?? -1)), String(heard));
   const { job } = envelope.parse((await client.callTool({ name: 'paint', arguments: { bytes: 3 } })).structuredContent);
   const done = await client.callTool({ name: 'paint', arguments: { job: job?.id, wait: 30 } });
-  assert.deepEqual(done.content.map(({ type }) => type), ['text', 'resource_link', 'image']);
+  assert.deepEqual(
+    done.content.map(({ type }) => type),
+    ['text', 'resource_link', 'image'],
+  );
   await client.close();
 });
 
-test('a job whose process is killed in the middle is taken up by another, and its cost is that of both', { timeout: 120_000 }, async () => {
-  at(1).child.kill('SIGKILL');
-  const before = router.asked.length;
-  const open = Promise.withResolvers<undefined>();
-  gate = open.promise;
-  const { job } = await get('/t/deep_research?question=What+now');
-  while (router.asked.length === before) await new Promise((resolve) => { setTimeout(resolve, 20); });
-  at(0).child.kill('SIGKILL');
-  open.resolve(undefined);
-  replicas = [await start()];
-  const { result, cost_source: source, hint } = await finished(pathOf(job?.poll_url ?? ''));
-  assert.match(result?.answer ?? '', /^It is so \[1\]\./);
-  // Of the call that the dead process was waiting for, nobody knows yet what it cost.
-  assert.deepEqual([source, /has not told yet what one model call cost/.test(hint ?? '')], ['pending', true]);
-  const [row] = await database.query({ name: 'attempt', text: 'select attempt::int from tools.job where id = $1::uuid', row: z.object({ attempt: z.int() }) }, [job?.id]);
-  assert.equal(row?.attempt, 2);
-  assert.deepEqual(await new Ledger(database).audit(), []);
-});
+test(
+  'a job whose process is killed in the middle is taken up by another, and its cost is that of both',
+  { timeout: 120_000 },
+  async () => {
+    at(1).child.kill('SIGKILL');
+    const before = router.asked.length;
+    const open = Promise.withResolvers<undefined>();
+    gate = open.promise;
+    const { job } = await get('/t/deep_research?question=What+now');
+    while (router.asked.length === before)
+      await new Promise((resolve) => {
+        setTimeout(resolve, 20);
+      });
+    at(0).child.kill('SIGKILL');
+    open.resolve(undefined);
+    replicas = [await start()];
+    const { result, cost_source: source, hint } = await finished(pathOf(job?.poll_url ?? ''));
+    assert.match(result?.answer ?? '', /^It is so \[1\]\./);
+    // Of the call that the dead process was waiting for, nobody knows yet what it cost.
+    assert.deepEqual([source, /has not told yet what one model call cost/.test(hint ?? '')], ['pending', true]);
+    const [row] = await database.query(
+      {
+        name: 'attempt',
+        text: 'select attempt::int from tools.job where id = $1::uuid',
+        row: z.object({ attempt: z.int() }),
+      },
+      [job?.id],
+    );
+    assert.equal(row?.attempt, 2);
+    assert.deepEqual(await new Ledger(database).audit(), []);
+  },
+);

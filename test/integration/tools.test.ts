@@ -1,4 +1,5 @@
-// The money of tools on a real PostgreSQL: tariffs booked exactly, failures booked not at all, model calls on top, no quota overspent.
+// The money of tools on a real PostgreSQL: tariffs booked exactly, failures booked not at all, model calls on top, no
+// quota overspent.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -14,7 +15,12 @@ import { sampleToolApp, type ToolSample } from '../api/tools/sample.ts';
 import { startPostgres, type Postgres } from './postgres.ts';
 
 const [paid, late] = readCatalog().models.filter(({ tier }) => tier === 'free');
-const answer = z.looseObject({ cost_usd: z.number().optional(), cost_source: z.string().optional(), hint: z.string().optional(), quota: z.looseObject({}).optional() });
+const answer = z.looseObject({
+  cost_usd: z.number().optional(),
+  cost_source: z.string().optional(),
+  hint: z.string().optional(),
+  quota: z.looseObject({}).optional(),
+});
 
 let postgres: Postgres;
 let router: ScriptedRouter;
@@ -30,7 +36,12 @@ before(async () => {
     '/generation': reply(404, '{}'),
   });
   const environment = {
-    DATABASE_URL: await postgres.createDatabase('tools'), MOORAGE_ROUTER_URL: router.url, MOORAGE_ROUTER_KEY: 'sk-platform-1234', MOORAGE_FREE_QUOTA_USD: '0.01', MOORAGE_TOOL_CALLS: '200', MOORAGE_TOOL_CALLS_PER_CALLER: '64',
+    DATABASE_URL: await postgres.createDatabase('tools'),
+    MOORAGE_ROUTER_URL: router.url,
+    MOORAGE_ROUTER_KEY: 'sk-platform-1234',
+    MOORAGE_FREE_QUOTA_USD: '0.01',
+    MOORAGE_TOOL_CALLS: '200',
+    MOORAGE_TOOL_CALLS_PER_CALLER: '64',
   };
   sample = await sampleToolApp({ environment });
   ({ ledger } = sample.models.books.get());
@@ -42,7 +53,11 @@ after(async () => {
   await postgres.stop();
 });
 
-async function call(path: string, address = '192.0.2.1', headers: Record<string, string> = {}): Promise<z.output<typeof answer> & { status: number }> {
+async function call(
+  path: string,
+  address = '192.0.2.1',
+  headers: Record<string, string> = {},
+): Promise<z.output<typeof answer> & { status: number }> {
   const response = await sample.request(path, { headers: { 'x-forwarded-for': address, ...headers } });
   return { ...answer.parse(await response.json()), status: response.status };
 }
@@ -53,13 +68,21 @@ async function earned(tool: string): Promise<string> {
 
 test('a tariff is booked exactly, however many calls come at once [spec tools.cost]', async () => {
   const answers = await Promise.all(Array.from({ length: 40 }, () => call('/t/draw')));
-  assert.ok(answers.every(({ status, cost_usd, cost_source }) => status === 200 && cost_usd === 0.0001 && cost_source === 'tariff'));
+  assert.ok(
+    answers.every(
+      ({ status, cost_usd, cost_source }) => status === 200 && cost_usd === 0.0001 && cost_source === 'tariff',
+    ),
+  );
   assert.equal(await earned('draw'), '-0.004');
 });
 
 test('a call that fails or is refused books nothing and holds nothing', async () => {
-  const paths = ['problem', 'unprocessable', 'throw', 'bad-output', 'late', 'stubborn', 'nonsense'].map((how) => `/t/fail?how=${how}`);
-  const answers = await Promise.all([...paths, '/t/draw?bytes=-1', '/t/draw?format=none&raw=1'].map((path) => call(path)));
+  const paths = ['problem', 'unprocessable', 'throw', 'bad-output', 'late', 'stubborn', 'nonsense'].map(
+    (how) => `/t/fail?how=${how}`,
+  );
+  const answers = await Promise.all(
+    [...paths, '/t/draw?bytes=-1', '/t/draw?format=none&raw=1'].map((path) => call(path)),
+  );
   assert.ok(answers.every(({ status }) => status >= 400));
   assert.deepEqual([await earned('fail'), await earned('draw')], ['0', '-0.004']);
   assert.equal((await ledger.counts()).open, 0);
@@ -100,8 +123,16 @@ test('with a key of one’s own no quota applies [spec tools.key]', async () => 
 
 test('what a dead process held for a tool is given back', async () => {
   const debit = { account: callerAccount('dead'), limit: parseMoney('1') };
-  await ledger.hold({ id: randomUUID(), amount: parseMoney('0.0001'), ttlMs: 1, debit, credit: { account: toolAccount('draw'), limit: null } });
-  await new Promise((resolve) => { setTimeout(resolve, 20); });
+  await ledger.hold({
+    id: randomUUID(),
+    amount: parseMoney('0.0001'),
+    ttlMs: 1,
+    debit,
+    credit: { account: toolAccount('draw'), limit: null },
+  });
+  await new Promise((resolve) => {
+    setTimeout(resolve, 20);
+  });
   await ledger.expire();
   await ledger.voidToolHolds();
   const { used, held } = await ledger.budget(debit);
@@ -115,6 +146,17 @@ test('the books are right to the last row', async () => {
 artifactSuite('PostgreSQL', async () => openLedgerDatabase(await postgres.createDatabase('files')));
 
 test('the record of a use names the tool, of its tariff and of the models that it asked', async () => {
-  const uses = await sample.models.books.get().database.query({ name: 'uses', text: "select distinct tool, model is not null as asked from ledger.usage where kind = 'tool' order by tool, asked", row: z.object({ tool: z.string().nullable(), asked: z.boolean() }) }, []);
-  assert.deepEqual(uses, [{ tool: 'asks', asked: false }, { tool: 'asks', asked: true }, { tool: 'draw', asked: false }]);
+  const uses = await sample.models.books.get().database.query(
+    {
+      name: 'uses',
+      text: "select distinct tool, model is not null as asked from ledger.usage where kind = 'tool' order by tool, asked",
+      row: z.object({ tool: z.string().nullable(), asked: z.boolean() }),
+    },
+    [],
+  );
+  assert.deepEqual(uses, [
+    { tool: 'asks', asked: false },
+    { tool: 'asks', asked: true },
+    { tool: 'draw', asked: false },
+  ]);
 });

@@ -5,12 +5,19 @@ import { authorSettings } from '../../crds/author-settings.ts';
 import { spec as specSchema, type HostedAppSpec } from '../../crds/hosted-app.ts';
 import { effectiveSettings, readSettings, withSettings } from '../../lib/effective-settings.ts';
 
-const spec = (fields: object = {}): HostedAppSpec => specSchema.parse({ source: { repo: 'https://git.example/a/b' }, ...fields });
+const spec = (fields: object = {}): HostedAppSpec =>
+  specSchema.parse({ source: { repo: 'https://git.example/a/b' }, ...fields });
 
 test('a field at its default takes what the file says, any other keeps what it has', () => {
-  const settings = authorSettings.parse({ run: { port: 3000, resources: { memory: '1Gi', cpu: '2' } }, listing: { title: 'Mine' } });
+  const settings = authorSettings.parse({
+    run: { port: 3000, resources: { memory: '1Gi', cpu: '2' } },
+    listing: { title: 'Mine' },
+  });
   const merged = withSettings(spec({ run: { resources: { memory: '128Mi' } }, listing: { title: 'Given' } }), settings);
-  assert.deepEqual([merged.run.port, merged.run.resources, merged.listing.title], [3000, { cpu: '2', memory: '128Mi', disk: '1Gi' }, 'Given']);
+  assert.deepEqual(
+    [merged.run.port, merged.run.resources, merged.listing.title],
+    [3000, { cpu: '2', memory: '128Mi', disk: '1Gi' }, 'Given'],
+  );
 });
 
 test('what the file cannot say is never touched', () => {
@@ -22,20 +29,43 @@ test('what the file cannot say is never touched', () => {
 });
 
 test('variables come together by name; one that comes from a Secret is not replaced', () => {
-  const given = spec({ run: { env: [{ name: 'A', value: 'given' }], secrets: [{ name: 'KEY', secret: 's', key: 'k' }] } });
-  const merged = withSettings(given, authorSettings.parse({ run: { env: [{ name: 'A', value: 'file' }, { name: 'B', value: 'file' }, { name: 'KEY', value: 'file' }] } }));
-  assert.deepEqual(merged.run.env, [{ name: 'A', value: 'given' }, { name: 'B', value: 'file' }]);
+  const given = spec({
+    run: { env: [{ name: 'A', value: 'given' }], secrets: [{ name: 'KEY', secret: 's', key: 'k' }] },
+  });
+  const merged = withSettings(
+    given,
+    authorSettings.parse({
+      run: {
+        env: [
+          { name: 'A', value: 'file' },
+          { name: 'B', value: 'file' },
+          { name: 'KEY', value: 'file' },
+        ],
+      },
+    }),
+  );
+  assert.deepEqual(merged.run.env, [
+    { name: 'A', value: 'given' },
+    { name: 'B', value: 'file' },
+  ]);
   assert.deepEqual(specSchema.parse(merged), merged);
 });
 
 test('what holds is told with whose word it is', () => {
-  const settings = authorSettings.parse({ run: { port: 3000, env: [{ name: 'A', value: 'x'.repeat(300) }] }, build: { resources: { memory: '8Gi' } } });
+  const settings = authorSettings.parse({
+    run: { port: 3000, env: [{ name: 'A', value: 'x'.repeat(300) }] },
+    build: { resources: { memory: '8Gi' } },
+  });
   const told = effectiveSettings(spec({ run: { port: 80 } }), settings);
-  assert.deepEqual(told.map(({ field, from }) => `${field} ${from}`), ['build.resources.memory moorage.yaml', 'run.port HostedApp', 'run.env moorage.yaml']);
+  assert.deepEqual(
+    told.map(({ field, from }) => `${field} ${from}`),
+    ['build.resources.memory moorage.yaml', 'run.port HostedApp', 'run.env moorage.yaml'],
+  );
   assert.equal(told[1]?.value, '80');
   assert.ok(told.every(({ value }) => value.length <= 200));
 });
 
 test('settings of a status that cannot be read are none', () => {
-  for (const text of [undefined, '', '{', '[]', '{"run":{"port":"x"}}', '{"author":{"share":"1"}}']) assert.equal(readSettings(text), undefined);
+  for (const text of [undefined, '', '{', '[]', '{"run":{"port":"x"}}', '{"author":{"share":"1"}}'])
+    assert.equal(readSettings(text), undefined);
 });

@@ -12,7 +12,11 @@ test('makes a readable label', () => {
 });
 
 test('every text gives a DNS label or nothing', () => {
-  fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => /^([a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?)?$/.test(toDnsLabel(text))));
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) =>
+      /^([a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?)?$/.test(toDnsLabel(text)),
+    ),
+  );
 });
 
 test('reads durations', () => {

@@ -42,19 +42,29 @@ const refused: readonly (readonly [string, RegExp])[] = [
 
 for (const [text, message] of refused) {
   test(`refuses ${JSON.stringify(text)}`, () => {
-    assert.throws(() => parseRepository(text, hosts), (error: unknown) => error instanceof RepositoryError && message.test(error.message) && error.mend !== '');
+    assert.throws(
+      () => parseRepository(text, hosts),
+      (error: unknown) => error instanceof RepositoryError && message.test(error.message) && error.mend !== '',
+    );
   });
 }
 
 test('whatever is typed, either a normal address of an allowed host comes out or a RepositoryError', () => {
   fc.assert(
-    fc.property(fc.oneof(fc.string(), fc.webUrl(), fc.string().map((s) => `https://github.com/${s}`)), (text) => {
-      try {
-        const { url, host } = parseRepository(text, hosts);
-        return hosts.allowed.includes(host) && parseRepository(url, hosts).url === url;
-      } catch (error) {
-        return error instanceof RepositoryError;
-      }
-    }),
+    fc.property(
+      fc.oneof(
+        fc.string(),
+        fc.webUrl(),
+        fc.string().map((s) => `https://github.com/${s}`),
+      ),
+      (text) => {
+        try {
+          const { url, host } = parseRepository(text, hosts);
+          return hosts.allowed.includes(host) && parseRepository(url, hosts).url === url;
+        } catch (error) {
+          return error instanceof RepositoryError;
+        }
+      },
+    ),
   );
 });

@@ -1,4 +1,5 @@
-// Keeps what live apps can do, so that a list of tools never waits for an app: asked anew at each commit and now and then, and again when it failed.
+// Keeps what live apps can do, so that a list of tools never waits for an app: asked anew at each commit and now and
+// then, and again when it failed.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../../lib/log.ts';
 import type { Described, Directory, Target } from '../directory.ts';
@@ -63,12 +64,16 @@ export class OperationBook {
   /** Those of an app; undefined while it has not been asked, and for one that offers none. */
   of(target: Target): Standing | undefined {
     const entry = this.#entries.get(target.slug);
-    return target.described === undefined || entry === undefined || !entry.key.startsWith(`${target.uid} `) ? undefined : entry;
+    return target.described === undefined || entry === undefined || !entry.key.startsWith(`${target.uid} `)
+      ? undefined
+      : entry;
   }
 
   /** All that can be called now, by slug. */
   all(): { readonly target: Target; readonly operation: Operation }[] {
-    return this.#options.directory.live().toSorted((one, other) => (one.slug < other.slug ? -1 : 1))
+    return this.#options.directory
+      .live()
+      .toSorted((one, other) => (one.slug < other.slug ? -1 : 1))
       .flatMap((target) => (this.of(target)?.operations ?? []).map((operation) => ({ target, operation })));
   }
 
@@ -80,7 +85,8 @@ export class OperationBook {
     if (target?.described === undefined) return undefined;
     const { described } = target;
     const known = (): Operation | undefined => this.of(target)?.operations.find((one) => one.name === name);
-    if (known() === undefined && this.#isDue(target, described)) await (this.#asking.get(slug) ?? this.#ask(target, described));
+    if (known() === undefined && this.#isDue(target, described))
+      await (this.#asking.get(slug) ?? this.#ask(target, described));
     const operation = known();
     return operation === undefined ? undefined : { target, operation };
   }
@@ -97,7 +103,9 @@ export class OperationBook {
   }
 
   #look(): void {
-    const offering = this.#options.directory.live().flatMap((target) => (target.described === undefined ? [] : [{ target, described: target.described }]));
+    const offering = this.#options.directory
+      .live()
+      .flatMap((target) => (target.described === undefined ? [] : [{ target, described: target.described }]));
     const slugs = new Set(offering.map(({ target }) => target.slug));
     for (const slug of this.#entries.keys()) if (!slugs.has(slug)) this.#entries.delete(slug);
     for (const { target, described } of offering) {
@@ -112,8 +120,13 @@ export class OperationBook {
   }
 
   #ask(target: Target, described: Described): Promise<void> {
-    const asking = this.#learn(target, described).then((entry) => { this.#entries.set(target.slug, entry); })
-      .finally(() => { this.#asking.delete(target.slug); });
+    const asking = this.#learn(target, described)
+      .then((entry) => {
+        this.#entries.set(target.slug, entry);
+      })
+      .finally(() => {
+        this.#asking.delete(target.slug);
+      });
     this.#asking.set(target.slug, asking);
     return asking;
   }
@@ -122,7 +135,11 @@ export class OperationBook {
     const { learn, log, staleMs, limitMs } = this.#options;
     const key = keyOf(target, described);
     try {
-      const { operations, leftOut } = await learn(target, described, AbortSignal.any([this.#ending.signal, AbortSignal.timeout(limitMs)]));
+      const { operations, leftOut } = await learn(
+        target,
+        described,
+        AbortSignal.any([this.#ending.signal, AbortSignal.timeout(limitMs)]),
+      );
       return { key, operations, leftOut, fault: undefined, failures: 0, dueAt: Date.now() + staleMs };
     } catch (error) {
       const fault = error instanceof Error ? error.message.slice(0, 500) : 'it failed';
@@ -136,7 +153,14 @@ export class OperationBook {
     const before = this.#entries.get(slug);
     const known = before?.key === key ? before : { operations: [], leftOut: 0, failures: 0 };
     const wait = Math.min(firstRetryMs * 2 ** known.failures, this.#options.staleMs);
-    return { key, fault, operations: known.operations, leftOut: known.leftOut, failures: known.failures + 1, dueAt: Date.now() + wait };
+    return {
+      key,
+      fault,
+      operations: known.operations,
+      leftOut: known.leftOut,
+      failures: known.failures + 1,
+      dueAt: Date.now() + wait,
+    };
   }
 }
 

@@ -32,24 +32,49 @@ export class Unlearnt extends Error {
 export function learner({ courier, workers }: LearnOptions): Learn {
   return async (target, described, signal) => {
     const { slug } = target;
-    const tools = await listMcpTools({ courier, target, path: described.mcp, id: 'operations', signal, mostBytes, limitMs: mcpLimitMs }).catch(() => undefined);
+    const tools = await listMcpTools({
+      courier,
+      target,
+      path: described.mcp,
+      id: 'operations',
+      signal,
+      mostBytes,
+      limitMs: mcpLimitMs,
+    }).catch(() => undefined);
     if (Array.isArray(tools) && tools.length > 0) return understood({ kind: 'mcp', slug, tools }, signal);
     const none = `no MCP endpoint answers at ${described.mcp}, and`;
-    const { status, bytes } = await openApiOf(target, described, signal).catch((error: unknown) => { throw new Unlearnt(`${none} ${described.openapi} was not answered: ${error instanceof Error ? error.message : 'it failed'}`); });
+    const { status, bytes } = await openApiOf(target, described, signal).catch((error: unknown) => {
+      throw new Unlearnt(
+        `${none} ${described.openapi} was not answered: ${error instanceof Error ? error.message : 'it failed'}`,
+      );
+    });
     if (status !== 200) throw new Unlearnt(`${none} ${described.openapi} answers with status ${status}`);
-    return understood({ kind: 'openapi', slug, text: new TextDecoder().decode(bytes) }, signal, `${none} of ${described.openapi}:`);
+    return understood(
+      { kind: 'openapi', slug, text: new TextDecoder().decode(bytes) },
+      signal,
+      `${none} of ${described.openapi}:`,
+    );
   };
 
   async function openApiOf(target: Target, { openapi }: Described, signal: AbortSignal): Promise<Whole> {
-    const brought = await courier.carry(target, { method: 'GET', path: appPath(openapi) ?? '/openapi.json', headers: { accept: 'application/json, application/yaml;q=0.8, */*;q=0.5' }, id: 'operations', signal });
+    const brought = await courier.carry(target, {
+      method: 'GET',
+      path: appPath(openapi) ?? '/openapi.json',
+      headers: { accept: 'application/json, application/yaml;q=0.8, */*;q=0.5' },
+      id: 'operations',
+      signal,
+    });
     return readWhole(target, brought);
   }
 
   async function understood(told: Told, signal: AbortSignal, where = ''): Promise<Learnt> {
-    const { fault, ...found } = read.parse(await workers.run({ module, input: told, timeoutMs: 5_000, memoryMb: 128, signal }).catch((error: unknown) => {
-      if (error instanceof Problem) throw new Unlearnt(`what it says of itself cannot be read: ${error.message}`, { cause: error });
-      throw error;
-    }));
+    const { fault, ...found } = read.parse(
+      await workers.run({ module, input: told, timeoutMs: 5_000, memoryMb: 128, signal }).catch((error: unknown) => {
+        if (error instanceof Problem)
+          throw new Unlearnt(`what it says of itself cannot be read: ${error.message}`, { cause: error });
+        throw error;
+      }),
+    );
     if (fault !== undefined) throw new Unlearnt(`${where} ${fault}`.trim());
     return found;
   }

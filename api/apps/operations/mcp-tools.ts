@@ -8,7 +8,10 @@ const mostSchema = 16_384;
 export function readMcpTools(tools: unknown, slug: string): { operations: Operation[]; leftOut: number } {
   const listed = Array.isArray(tools) ? tools : [];
   const names = new Names(slug);
-  const operations = listed.slice(0, 1_000).flatMap((tool) => operationOf(tool, names) ?? []).slice(0, mostOperations);
+  const operations = listed
+    .slice(0, 1_000)
+    .flatMap((tool) => operationOf(tool, names) ?? [])
+    .slice(0, mostOperations);
   return { operations, leftOut: listed.length - operations.length };
 }
 
@@ -20,7 +23,11 @@ function operationOf(tool: unknown, names: Names): Operation | undefined {
   const title = plainText(tool['title'] ?? annotations['title'], 100);
   const name = names.next(tool['name']);
   return {
-    name, title: title === '' ? name : title, description: plainText(tool['description'], 1_000), inputSchema, reads: annotations['readOnlyHint'] === true,
+    name,
+    title: title === '' ? name : title,
+    description: plainText(tool['description'], 1_000),
+    inputSchema,
+    reads: annotations['readOnlyHint'] === true,
     way: { kind: 'mcp', tool: tool['name'] },
   };
 }

@@ -26,8 +26,11 @@ export function readOpenApi(document: unknown, slug: string): { operations: Oper
   const found = [...operationsIn(document)];
   const names = new Names(slug);
   const base = basePath(document);
-  const operations = found.slice(0, mostLookedAt).filter(({ described }) => described['deprecated'] !== true && !needsCredentials(described, document))
-    .flatMap((one) => operationOf(one, document, names, base) ?? []).slice(0, mostOperations);
+  const operations = found
+    .slice(0, mostLookedAt)
+    .filter(({ described }) => described['deprecated'] !== true && !needsCredentials(described, document))
+    .flatMap((one) => operationOf(one, document, names, base) ?? [])
+    .slice(0, mostOperations);
   return { operations, leftOut: found.length - operations.length };
 }
 
@@ -36,13 +39,24 @@ function* operationsIn({ paths }: Json): Generator<Found> {
     if (!isJson(item) || !/^\/[\x21-\x7e]{0,500}$/.test(path) || /[?#]/.test(path)) continue;
     for (const method of methods) {
       const described = item[method.toLowerCase()];
-      if (isJson(described)) yield { method, path, described, parameters: [...listOf(item['parameters']), ...listOf(described['parameters'])] };
+      if (isJson(described))
+        yield {
+          method,
+          path,
+          described,
+          parameters: [...listOf(item['parameters']), ...listOf(described['parameters'])],
+        };
     }
   }
 }
 
 /** Undefined for one that cannot be called as it is described. */
-function operationOf({ method, path, described, parameters }: Found, document: Json, names: Names, base: string): Operation | undefined {
+function operationOf(
+  { method, path, described, parameters }: Found,
+  document: Json,
+  names: Names,
+  base: string,
+): Operation | undefined {
   const reader = new SchemaReader(group(document, 'schemas'));
   const bodyGiven = resolved(described['requestBody'], document);
   try {
@@ -52,11 +66,20 @@ function operationOf({ method, path, described, parameters }: Found, document: J
     const inputSchema = { ...schemaOf(read, body), ...reader.definitions() };
     if (JSON.stringify(inputSchema).length > mostSchema) return undefined;
     return {
-      name: names.next(plainText(described['operationId'], 200) || `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9-]+/g, '_')}`),
+      name: names.next(
+        plainText(described['operationId'], 200) || `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9-]+/g, '_')}`,
+      ),
       title: plainText(described['summary'], 100) || `${method} ${path}`.slice(0, 100),
       description: plainText(described['description'], 1_000),
-      inputSchema, reads: method === 'GET',
-      way: { kind: 'http', method, path: `${base}${path}`, arguments: read.map(({ argument }) => argument), ...(body === undefined ? {} : { body: { type: body.type, required: body.required } }) },
+      inputSchema,
+      reads: method === 'GET',
+      way: {
+        kind: 'http',
+        method,
+        path: `${base}${path}`,
+        arguments: read.map(({ argument }) => argument),
+        ...(body === undefined ? {} : { body: { type: body.type, required: body.required } }),
+      },
     };
   } catch (error) {
     if (error instanceof SchemaTooLarge) return undefined;
@@ -105,7 +128,13 @@ function parameterOf(given: Json, reader: SchemaReader, taken: Set<string>): Par
   const description = plainText(given['description'], 500);
   const schema = reader.read(given['schema'] ?? firstContent(given['content'])?.schema ?? { type: 'string' });
   return {
-    argument: { name, field, in: place, required: place === 'path' || given['required'] === true, style: styleOf(given, place) },
+    argument: {
+      name,
+      field,
+      in: place,
+      required: place === 'path' || given['required'] === true,
+      style: styleOf(given, place),
+    },
     schema: { ...schema, ...(description === '' ? {} : { description }) },
   };
 }
@@ -119,7 +148,10 @@ function placeOf(place: unknown, field: string): Argument['in'] | undefined {
 
 /** Of letters that every client takes; where two are called the same, with the place before it. */
 function argumentName(field: string, place: string, taken: ReadonlySet<string>): string | undefined {
-  const plain = field.replaceAll(/[^A-Za-z0-9_.-]+/g, '_').replaceAll(/^_+|_+$/g, '').slice(0, 50);
+  const plain = field
+    .replaceAll(/[^A-Za-z0-9_.-]+/g, '_')
+    .replaceAll(/^_+|_+$/g, '')
+    .slice(0, 50);
   return [plain, `${place}_${plain}`].find((name) => plain !== '' && name !== '__proto__' && !taken.has(name));
 }
 
@@ -134,20 +166,39 @@ interface Body {
   readonly schema: Json;
 }
 
-const bodyTypes = [/^application\/([a-z0-9.+-]+\+)?json$/, /^application\/x-www-form-urlencoded$/, /^multipart\/form-data$/, /^text\//, /./];
+const bodyTypes = [
+  /^application\/([a-z0-9.+-]+\+)?json$/,
+  /^application\/x-www-form-urlencoded$/,
+  /^multipart\/form-data$/,
+  /^text\//,
+  /./,
+];
 
 function bodyOf(given: Json | undefined, reader: SchemaReader): Body | undefined {
   const content = firstContent(given?.['content']);
   if (content === undefined) return undefined;
   const known = bodyTypes.slice(0, 3).some((pattern) => pattern.test(content.type));
   const description = plainText(given?.['description'], 300);
-  const schema = known ? reader.read(content.schema) : { type: 'string', description: content.type.startsWith('text/') ? `${content.type}, as text` : `${content.type}, as base64` };
-  return { type: content.type, required: given?.['required'] === true, schema: description === '' ? schema : { description, ...schema } };
+  const schema = known
+    ? reader.read(content.schema)
+    : {
+        type: 'string',
+        description: content.type.startsWith('text/') ? `${content.type}, as text` : `${content.type}, as base64`,
+      };
+  return {
+    type: content.type,
+    required: given?.['required'] === true,
+    schema: description === '' ? schema : { description, ...schema },
+  };
 }
 
 /** Of several media types the one that an agent writes best. */
 function firstContent(content: unknown): { type: string; schema: unknown } | undefined {
-  const entries = Object.entries(isJson(content) ? content : {}).map(([type, one]) => ({ type: type.toLowerCase().split(';')[0]?.trim() ?? '', schema: isJson(one) ? one['schema'] : undefined }))
+  const entries = Object.entries(isJson(content) ? content : {})
+    .map(([type, one]) => ({
+      type: type.toLowerCase().split(';')[0]?.trim() ?? '',
+      schema: isJson(one) ? one['schema'] : undefined,
+    }))
     .filter(({ type }) => /^[a-z0-9.+-]{1,60}\/[a-z0-9.+-]{1,60}$/.test(type));
   return bodyTypes.map((pattern) => entries.find(({ type }) => pattern.test(type))).find((one) => one !== undefined);
 }

@@ -10,10 +10,14 @@ import { isJson, type Json } from './schema.ts';
 type Arguments = Readonly<Record<string, unknown>>;
 type Made = Pick<Errand, 'method' | 'path' | 'headers' | 'body'>;
 
-/** @throws Problem (invalid-request) that names every argument that is wrong. What the values have to be, the app says. */
+/**
+ * @throws Problem (invalid-request) that names every argument that is wrong. What the values have to be, the app says.
+ */
 export function requestOf({ inputSchema, name }: Operation, way: HttpWay, given: Arguments): Made {
   refuse(name, Object.keys(isJson(inputSchema['properties']) ? inputSchema['properties'] : {}), way, given);
-  const present = way.arguments.map((argument) => ({ argument, value: given[argument.name] })).filter(({ value }) => value !== undefined && value !== null);
+  const present = way.arguments
+    .map((argument) => ({ argument, value: given[argument.name] }))
+    .filter(({ value }) => value !== undefined && value !== null);
   const inPlace = (place: Argument['in']): typeof present => present.filter(({ argument }) => argument.in === place);
   const filled = way.path.replaceAll(/\{([^}]*)\}/g, (_all, field: string) => {
     const part = inPlace('path').find(({ argument }) => argument.field === field);
@@ -21,29 +25,75 @@ export function requestOf({ inputSchema, name }: Operation, way: HttpWay, given:
   });
   const query = new URLSearchParams(inPlace('query').flatMap(({ argument, value }) => pairs(argument, value)));
   const path = appPath(query.size === 0 ? filled : `${filled}?${query.toString()}`);
-  if (path === undefined) throw invalid([{ in: 'body', field: '', message: 'the address that these arguments make is too long', mend: 'send shorter values' }]);
+  if (path === undefined)
+    throw invalid([
+      {
+        in: 'body',
+        field: '',
+        message: 'the address that these arguments make is too long',
+        mend: 'send shorter values',
+      },
+    ]);
   const { body, type } = bodyOf(way, given[bodyArgument], inputSchema);
-  const headers = headersOn(inPlace('header').map(({ argument, value }): [string, string] => [argument.field, joined(value)]));
-  return { method: way.method, path, body, headers: { accept: 'application/json, */*;q=0.5', ...headers, ...(type === undefined ? {} : { 'content-type': type }) } };
+  const headers = headersOn(
+    inPlace('header').map(({ argument, value }): [string, string] => [argument.field, joined(value)]),
+  );
+  return {
+    method: way.method,
+    path,
+    body,
+    headers: {
+      accept: 'application/json, */*;q=0.5',
+      ...headers,
+      ...(type === undefined ? {} : { 'content-type': type }),
+    },
+  };
 }
 
 function refuse(name: string, known: readonly string[], way: HttpWay, given: Arguments): void {
   const wrong = (field: string, message: string, mend: string): FieldError => ({ in: 'body', field, message, mend });
-  const required = [...way.arguments.filter(({ required: one }) => one).map(({ name: one }) => one), ...(way.body?.required === true ? [bodyArgument] : [])];
+  const required = [
+    ...way.arguments.filter(({ required: one }) => one).map(({ name: one }) => one),
+    ...(way.body?.required === true ? [bodyArgument] : []),
+  ];
   const errors = [
-    ...Object.keys(given).filter((field) => !known.includes(field)).map((field) => wrong(field, `${name} takes no such argument`, known.length === 0 ? 'leave it out; nothing is taken' : `leave it out; the arguments are: ${known.join(', ')}`)),
-    ...required.filter((field) => given[field] === undefined || given[field] === null).map((field) => wrong(field, 'is missing', 'tools/list has the schema of what is taken')),
+    ...Object.keys(given)
+      .filter((field) => !known.includes(field))
+      .map((field) =>
+        wrong(
+          field,
+          `${name} takes no such argument`,
+          known.length === 0
+            ? 'leave it out; nothing is taken'
+            : `leave it out; the arguments are: ${known.join(', ')}`,
+        ),
+      ),
+    ...required
+      .filter((field) => given[field] === undefined || given[field] === null)
+      .map((field) => wrong(field, 'is missing', 'tools/list has the schema of what is taken')),
     // These would make the path another one.
-    ...way.arguments.filter((argument) => argument.in === 'path' && given[argument.name] !== undefined && ['', '.', '..'].includes(joined(given[argument.name])))
+    ...way.arguments
+      .filter(
+        (argument) =>
+          argument.in === 'path' &&
+          given[argument.name] !== undefined &&
+          ['', '.', '..'].includes(joined(given[argument.name])),
+      )
       .map(({ name: field }) => wrong(field, 'cannot be empty, "." or ".." within a path', 'send another value')),
   ];
   if (errors.length > 0) throw invalid(errors);
 }
 
 function pairs({ field, style }: Argument, value: unknown): [string, string][] {
-  if (Array.isArray(value)) return style === 'commas' ? [[field, joined(value)]] : value.map((one: unknown): [string, string] => [field, text(one)]);
+  if (Array.isArray(value))
+    return style === 'commas'
+      ? [[field, joined(value)]]
+      : value.map((one: unknown): [string, string] => [field, text(one)]);
   if (!isJson(value) || style === 'commas') return [[field, text(value)]];
-  return Object.entries(value).map(([key, one]): [string, string] => [style === 'deep' ? `${field}[${key}]` : key, text(one)]);
+  return Object.entries(value).map(([key, one]): [string, string] => [
+    style === 'deep' ? `${field}[${key}]` : key,
+    text(one),
+  ]);
 }
 
 function joined(value: unknown): string {
@@ -58,7 +108,15 @@ function text(value: unknown): string {
 function bodyOf({ body }: HttpWay, given: unknown, schema: Json): { body?: Made['body']; type?: string } {
   if (body === undefined || given === undefined) return {};
   if (/json$/.test(body.type)) return { body: JSON.stringify(given), type: body.type };
-  if (body.type === 'application/x-www-form-urlencoded') return { body: new URLSearchParams(fieldsOf(given).flatMap(([field, value]) => pairs({ name: field, field, in: 'query', required: false, style: 'explode' }, value))).toString(), type: body.type };
+  if (body.type === 'application/x-www-form-urlencoded')
+    return {
+      body: new URLSearchParams(
+        fieldsOf(given).flatMap(([field, value]) =>
+          pairs({ name: field, field, in: 'query', required: false, style: 'explode' }, value),
+        ),
+      ).toString(),
+      type: body.type,
+    };
   if (body.type === 'multipart/form-data') return { body: multipart(fieldsOf(given), fileFields(schema)) };
   if (body.type.startsWith('text/')) return { body: text(given), type: body.type };
   return { body: Buffer.from(text(given), 'base64'), type: body.type };
@@ -66,7 +124,9 @@ function bodyOf({ body }: HttpWay, given: unknown, schema: Json): { body?: Made[
 
 function fieldsOf(given: unknown): [string, unknown][] {
   if (isJson(given)) return Object.entries(given);
-  throw invalid([{ in: 'body', field: bodyArgument, message: 'must be an object', mend: 'send the fields of the form as an object' }]);
+  throw invalid([
+    { in: 'body', field: bodyArgument, message: 'must be an object', mend: 'send the fields of the form as an object' },
+  ]);
 }
 
 /** Fields of a form that are files, which agents give as base64. */
@@ -75,11 +135,16 @@ function fileFields({ properties, $defs }: Json): ReadonlySet<string> {
   const name = isJson(body) && typeof body['$ref'] === 'string' ? body['$ref'].slice('#/$defs/'.length) : undefined;
   const form = name === undefined ? body : isJson($defs) ? $defs[name] : undefined;
   const fields = isJson(form) && isJson(form['properties']) ? Object.entries(form['properties']) : [];
-  return new Set(fields.filter(([, field]) => isFile(field) || (isJson(field) && isFile(field['items']))).map(([field]) => field));
+  return new Set(
+    fields.filter(([, field]) => isFile(field) || (isJson(field) && isFile(field['items']))).map(([field]) => field),
+  );
 }
 
 function isFile(field: unknown): boolean {
-  return isJson(field) && (field['format'] === 'binary' || field['contentMediaType'] !== undefined || field['contentEncoding'] === 'base64');
+  return (
+    isJson(field) &&
+    (field['format'] === 'binary' || field['contentMediaType'] !== undefined || field['contentEncoding'] === 'base64')
+  );
 }
 
 function multipart(fields: readonly [string, unknown][], files: ReadonlySet<string>): FormData {

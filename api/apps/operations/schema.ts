@@ -1,4 +1,5 @@
-// Makes of a stranger's JSON Schema one that any client can read: known keywords only, bounded, and with all that it refers to in it.
+// Makes of a stranger's JSON Schema one that any client can read: known keywords only, bounded, and with all that it
+// refers to in it.
 import { plainText } from './text.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -10,9 +11,25 @@ const mostChoices = 100;
 const mostHops = 8;
 
 const types: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
-const texts: Readonly<Record<string, number>> = { title: 100, description: 500, format: 40, contentEncoding: 40, contentMediaType: 100 };
+const texts: Readonly<Record<string, number>> = {
+  title: 100,
+  description: 500,
+  format: 40,
+  contentEncoding: 40,
+  contentMediaType: 100,
+};
 const numbers: ReadonlySet<string> = new Set([
-  'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf', 'minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties',
+  'minimum',
+  'maximum',
+  'exclusiveMinimum',
+  'exclusiveMaximum',
+  'multipleOf',
+  'minLength',
+  'maxLength',
+  'minItems',
+  'maxItems',
+  'minProperties',
+  'maxProperties',
 ]);
 const flags: ReadonlySet<string> = new Set(['uniqueItems', 'deprecated']);
 const schemas: ReadonlySet<string> = new Set(['items', 'additionalProperties', 'contains']);
@@ -46,7 +63,9 @@ export class SchemaReader {
     if (!isJson(given)) return {};
     this.#nodes += 1;
     if (this.#nodes > mostNodes || depth > mostDepth) throw new SchemaTooLarge();
-    const made = Object.entries(given).map(([key, value]): [string, unknown] => [key, key === '$ref' ? undefined : this.#keyword(key, value, depth)]).filter(([, value]) => value !== undefined);
+    const made = Object.entries(given)
+      .map(([key, value]): [string, unknown] => [key, key === '$ref' ? undefined : this.#keyword(key, value, depth)])
+      .filter(([, value]) => value !== undefined);
     const refers = this.#reference(given['$ref']);
     return { ...(refers === undefined ? {} : { $ref: refers }), ...Object.fromEntries(made) };
   }
@@ -64,7 +83,13 @@ export class SchemaReader {
     if (key === 'type') return typeOf(value);
     if (key === 'properties') return this.#properties(value, depth);
     if (key === 'required') return names(value);
-    if (key === 'enum') return Array.isArray(value) ? value.slice(0, mostChoices).map(shortValue).filter((one) => one !== undefined) : undefined;
+    if (key === 'enum')
+      return Array.isArray(value)
+        ? value
+            .slice(0, mostChoices)
+            .map(shortValue)
+            .filter((one) => one !== undefined)
+        : undefined;
     if (key === 'const' || key === 'default') return shortValue(value);
     return this.#plain(key, value) ?? this.#nested(key, value, depth);
   }
@@ -84,7 +109,9 @@ export class SchemaReader {
 
   #properties(value: unknown, depth: number): Json | undefined {
     if (!isJson(value)) return undefined;
-    const entries = Object.entries(value).filter(([name]) => name !== '__proto__' && name.length <= 200).slice(0, mostProperties);
+    const entries = Object.entries(value)
+      .filter(([name]) => name !== '__proto__' && name.length <= 200)
+      .slice(0, mostProperties);
     return Object.fromEntries(entries.map(([name, schema]) => [name, this.read(schema, depth + 1)]));
   }
 
@@ -130,12 +157,18 @@ function typeOf(value: unknown): unknown {
 }
 
 function names(value: unknown): string[] | undefined {
-  return Array.isArray(value) ? [...new Set(value.filter((name) => typeof name === 'string' && name.length <= 200))].slice(0, mostProperties) as string[] : undefined;
+  return Array.isArray(value)
+    ? ([...new Set(value.filter((name) => typeof name === 'string' && name.length <= 200))].slice(
+        0,
+        mostProperties,
+      ) as string[])
+    : undefined;
 }
 
 /** A value that stands in a schema; long ones only show what could be sent, and are left out. */
 function shortValue(value: unknown): unknown {
-  if (typeof value === 'string') return value.length > 500 ? undefined : value.replaceAll(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/gu, ' ');
+  if (typeof value === 'string')
+    return value.length > 500 ? undefined : value.replaceAll(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/gu, ' ');
   if (typeof value !== 'object' || value === null) return value;
   try {
     return JSON.stringify(value).length > 500 ? undefined : value;

@@ -5,7 +5,11 @@ const hidden = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}]+/gu;
 
 export function plainText(given: unknown, most: number): string {
   if (typeof given !== 'string') return '';
-  const text = given.slice(0, most * 2).replaceAll(hidden, ' ').replaceAll(/\s+/g, ' ').trim();
+  const text = given
+    .slice(0, most * 2)
+    .replaceAll(hidden, ' ')
+    .replaceAll(/\s+/g, ' ')
+    .trim();
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
@@ -19,7 +23,12 @@ export class Names {
   }
 
   next(wanted: string): string {
-    const base = plainText(wanted, 200).normalize('NFKD').replaceAll(/[^A-Za-z0-9_-]+/g, '_').replaceAll(/^_+|_+$/g, '').slice(0, 56) || 'operation';
+    const base =
+      plainText(wanted, 200)
+        .normalize('NFKD')
+        .replaceAll(/[^A-Za-z0-9_-]+/g, '_')
+        .replaceAll(/^_+|_+$/g, '')
+        .slice(0, 56) || 'operation';
     for (let count = 1; ; count += 1) {
       const name = count === 1 ? base : `${base}_${count}`;
       // Some clients do not tell capitals from small letters.

@@ -6,14 +6,22 @@ import { readOpenApi } from './openapi.ts';
 import type { Learnt } from './operation.ts';
 import { isJson } from './schema.ts';
 
-export type Told = { readonly slug: string } & ({ readonly kind: 'openapi'; readonly text: string } | { readonly kind: 'mcp'; readonly tools: unknown });
+export type Told = { readonly slug: string } & (
+  { readonly kind: 'openapi'; readonly text: string } | { readonly kind: 'mcp'; readonly tools: unknown }
+);
 
 export default function read(told: Told): Learnt & { readonly fault?: string } {
   if (told.kind === 'mcp') return readMcpTools(told.tools, told.slug);
   const document = parsed(told.text);
-  if (!isJson(document) || (document['openapi'] === undefined && document['swagger'] === undefined)) return { operations: [], leftOut: 0, fault: 'it is no OpenAPI document' };
+  if (!isJson(document) || (document['openapi'] === undefined && document['swagger'] === undefined))
+    return { operations: [], leftOut: 0, fault: 'it is no OpenAPI document' };
   try {
-    return readOpenApi(typeof document['openapi'] === 'string' && /^3\.[12]/.test(document['openapi']) ? document : upgrade(document, '3.1'), told.slug);
+    return readOpenApi(
+      typeof document['openapi'] === 'string' && /^3\.[12]/.test(document['openapi'])
+        ? document
+        : upgrade(document, '3.1'),
+      told.slug,
+    );
   } catch {
     return { operations: [], leftOut: 0, fault: 'it cannot be read as OpenAPI' };
   }

@@ -38,7 +38,10 @@ export const usage = z.looseObject({
 });
 export type RouterUsage = z.output<typeof usage>;
 
-const failure = z.looseObject({ message: z.string().nullish().catch(undefined), code: z.union([z.number(), z.string()]).nullish().catch(undefined) });
+const failure = z.looseObject({
+  message: z.string().nullish().catch(undefined),
+  code: z.union([z.number(), z.string()]).nullish().catch(undefined),
+});
 const content = z.string().nullish().catch(undefined);
 
 export const completion = z.looseObject({
@@ -49,22 +52,32 @@ export const completion = z.looseObject({
 
 export const chunk = z.looseObject({
   id: z.string().nullish().catch(undefined),
-  choices: z.array(z.looseObject({ delta: z.looseObject({ content }).nullish(), finish_reason: z.string().nullish() })).nullish(),
+  choices: z
+    .array(z.looseObject({ delta: z.looseObject({ content }).nullish(), finish_reason: z.string().nullish() }))
+    .nullish(),
   usage: usage.nullish().catch(undefined),
   error: failure.nullish(),
 });
 export type Chunk = z.output<typeof chunk>;
 
-export const embeddings = z.looseObject({ id: z.string().nullish().catch(undefined), data: z.array(z.unknown()).min(1), usage: usage.nullish().catch(undefined) });
+export const embeddings = z.looseObject({
+  id: z.string().nullish().catch(undefined),
+  data: z.array(z.unknown()).min(1),
+  usage: usage.nullish().catch(undefined),
+});
 
 /** The list of models. */
 export const offered = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) });
 
-export const refusal = z.looseObject({ error: z.union([failure, z.string().transform((message) => ({ message, code: undefined }))]) });
+export const refusal = z.looseObject({
+  error: z.union([failure, z.string().transform((message) => ({ message, code: undefined }))]),
+});
 
 /** What `usage.cost` says. With a provider key of the payer's own, what that provider bills is part of it. */
 export function usageCost(told: RouterUsage | null | undefined): Cost | undefined {
-  const parts = [told?.cost, told?.is_byok === true ? told.cost_details?.upstream_inference_cost : undefined].filter((part) => part !== undefined && part !== null);
+  const parts = [told?.cost, told?.is_byok === true ? told.cost_details?.upstream_inference_cost : undefined].filter(
+    (part) => part !== undefined && part !== null,
+  );
   if (told?.cost === undefined || told.cost === null) return undefined;
   const amounts = parts.map(readBilled);
   return amounts.every((amount) => amount !== undefined) ? { amount: sumMoney(amounts), source: 'billed' } : undefined;

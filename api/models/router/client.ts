@@ -38,7 +38,20 @@ export interface RouterOptions {
 }
 
 /** Failures in which no byte of the request left. */
-const notSent: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'ERR_TLS_CERT_ALTNAME_INVALID', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'SELF_SIGNED_CERT_IN_CHAIN', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'CERT_HAS_EXPIRED']);
+const notSent: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'CERT_HAS_EXPIRED',
+]);
 
 /** A router as the platform and its callers use it. */
 export class RouterClient {
@@ -51,8 +64,15 @@ export class RouterClient {
     this.#settings = settings;
     this.#options = options;
     this.#shape = { openrouter: openRouter, litellm: liteLlm }[settings.kind];
-    // Idle connections go before usual servers close theirs (5 s), since a request on a closing one cannot be sent again.
-    this.#agent = new Agent({ connect: { timeout: options.connectMs ?? 5_000 }, keepAliveTimeout: 3_000, keepAliveMaxTimeout: 60_000, headersTimeout: 0, bodyTimeout: 0 });
+    // Idle connections go before usual servers close theirs (5 s), since a request on a closing one cannot be sent
+    // again.
+    this.#agent = new Agent({
+      connect: { timeout: options.connectMs ?? 5_000 },
+      keepAliveTimeout: 3_000,
+      keepAliveMaxTimeout: 60_000,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
   }
 
   /** What the ledger books its bills under. */
@@ -67,7 +87,14 @@ export class RouterClient {
       if (!read.success) throw told(text, headers);
       const { id, choices, usage } = read.data;
       const [first] = choices;
-      return this.#answer(call, headers, { id, usage, body: text, streamed: false, text: first?.message.content ?? '', finish: first?.finish_reason });
+      return this.#answer(call, headers, {
+        id,
+        usage,
+        body: text,
+        streamed: false,
+        text: first?.message.content ?? '',
+        finish: first?.finish_reason,
+      });
     });
   }
 
@@ -81,7 +108,10 @@ export class RouterClient {
     });
   }
 
-  /** Asks for an answer piece by piece; returns its summary at the end. Ending it early ends the call. @throws RouterFailure */
+  /**
+   * Asks for an answer piece by piece; returns its summary at the end. Ending it early ends the call. @throws
+   * RouterFailure
+   */
   async *stream(call: RouterCall): AsyncGenerator<StreamPart, RouterAnswer, undefined> {
     const deadline = startDeadline(call.signal, this.#options.callMs);
     const seen: Seen = { done: false, text: '' };
@@ -98,7 +128,10 @@ export class RouterClient {
     } finally {
       deadline.clear();
     }
-    if (!seen.done && seen.finish === undefined) throw new RouterFailure('interrupted', 'the stream ended before the answer did', { reference: seen.id ?? referenceIn(headers) });
+    if (!seen.done && seen.finish === undefined)
+      throw new RouterFailure('interrupted', 'the stream ended before the answer did', {
+        reference: seen.id ?? referenceIn(headers),
+      });
     return this.#answer(call, headers, { ...seen, usage: seen.usage, body: '', streamed: true });
   }
 
@@ -114,7 +147,11 @@ export class RouterClient {
   async offers(): Promise<ReadonlySet<string>> {
     const { status, body, said } = await this.#get(`${this.#settings.url}/models`);
     const read = offered.safeParse(body);
-    if (!read.success) throw refused(status === 200 ? 502 : status, status === 200 ? 'its list of models is not what routers give' : said);
+    if (!read.success)
+      throw refused(
+        status === 200 ? 502 : status,
+        status === 200 ? 'its list of models is not what routers give' : said,
+      );
     return new Set(read.data.data.map(({ id }) => id));
   }
 
@@ -127,7 +164,11 @@ export class RouterClient {
     await this.#agent.destroy();
   }
 
-  async #whole(path: string, call: RouterCall, read: (text: string, headers: RouterHeaders) => RouterAnswer): Promise<RouterAnswer> {
+  async #whole(
+    path: string,
+    call: RouterCall,
+    read: (text: string, headers: RouterHeaders) => RouterAnswer,
+  ): Promise<RouterAnswer> {
     const deadline = startDeadline(call.signal, this.#options.callMs);
     let headers: RouterHeaders = {};
     try {
@@ -141,7 +182,18 @@ export class RouterClient {
     }
   }
 
-  #answer(call: RouterCall, headers: RouterHeaders, from: { id?: string | null | undefined; usage: RouterUsage | null | undefined; text: string; finish?: string | null | undefined; body: string; streamed: boolean }): RouterAnswer {
+  #answer(
+    call: RouterCall,
+    headers: RouterHeaders,
+    from: {
+      id?: string | null | undefined;
+      usage: RouterUsage | null | undefined;
+      text: string;
+      finish?: string | null | undefined;
+      body: string;
+      streamed: boolean;
+    },
+  ): RouterAnswer {
     const { usage, streamed } = from;
     return {
       reference: from.id ?? referenceIn(headers),
@@ -155,14 +207,25 @@ export class RouterClient {
   }
 
   /** Sends a request; once more when no connection came about. @throws RouterFailure for any status but 2xx */
-  async #post(path: string, body: Readonly<Record<string, unknown>>, call: RouterCall, streamed: boolean, deadline: Deadline): Promise<Dispatcher.ResponseData> {
-    const send = (): Promise<Dispatcher.ResponseData> => request(`${this.#settings.url}/${path}`, {
-      method: 'POST',
-      dispatcher: this.#agent,
-      headers: { 'content-type': 'application/json', ...this.#credentials(call.key), ...this.#shape.headers(call.hold) },
-      body: JSON.stringify({ ...body, ...this.#shape.fields(call.hold, streamed) }),
-      signal: deadline.signal,
-    });
+  async #post(
+    path: string,
+    body: Readonly<Record<string, unknown>>,
+    call: RouterCall,
+    streamed: boolean,
+    deadline: Deadline,
+  ): Promise<Dispatcher.ResponseData> {
+    const send = (): Promise<Dispatcher.ResponseData> =>
+      request(`${this.#settings.url}/${path}`, {
+        method: 'POST',
+        dispatcher: this.#agent,
+        headers: {
+          'content-type': 'application/json',
+          ...this.#credentials(call.key),
+          ...this.#shape.headers(call.hold),
+        },
+        body: JSON.stringify({ ...body, ...this.#shape.fields(call.hold, streamed) }),
+        signal: deadline.signal,
+      });
     const response = await send().catch(async (error: unknown) => {
       if (!notSent.has(codeOf(error)) || deadline.signal.aborted) throw error;
       await sleep(100);
@@ -170,15 +233,26 @@ export class RouterClient {
     });
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
     const text = await textOf(response.body);
-    throw refused(response.statusCode, saidIn(text) ?? `the router answered ${response.statusCode}`, { reference: referenceIn(response.headers), retryAfterSeconds: retryAfter(response.headers) });
+    throw refused(response.statusCode, saidIn(text) ?? `the router answered ${response.statusCode}`, {
+      reference: referenceIn(response.headers),
+      retryAfterSeconds: retryAfter(response.headers),
+    });
   }
 
   async #get(address: string, key?: string): Promise<{ status: number; body: unknown; said: string }> {
     const deadline = startDeadline(new AbortController().signal, 10_000);
     try {
-      const response = await request(address, { dispatcher: this.#agent, headers: this.#credentials(key), signal: deadline.signal });
+      const response = await request(address, {
+        dispatcher: this.#agent,
+        headers: this.#credentials(key),
+        signal: deadline.signal,
+      });
       const text = await textOf(response.body);
-      return { status: response.statusCode, body: response.statusCode === 200 ? parseBody(text, response.headers) : undefined, said: saidIn(text) ?? `the router answered ${response.statusCode}` };
+      return {
+        status: response.statusCode,
+        body: response.statusCode === 200 ? parseBody(text, response.headers) : undefined,
+        said: saidIn(text) ?? `the router answered ${response.statusCode}`,
+      };
     } catch (error) {
       throw failureOf(error, deadline, undefined);
     } finally {
@@ -200,11 +274,17 @@ function retryAfter(headers: RouterHeaders): number | undefined {
 function failureOf(error: unknown, deadline: Deadline, reference: string | undefined): RouterFailure {
   if (error instanceof RouterFailure) return error;
   const reason = deadline.reason();
-  if (reason === 'timeout') return new RouterFailure('timeout', 'the answer did not come in time', { reference, cause: error });
-  if (reason === 'cancelled') return new RouterFailure('cancelled', 'the caller went away', { reference, cause: error });
+  if (reason === 'timeout')
+    return new RouterFailure('timeout', 'the answer did not come in time', { reference, cause: error });
+  if (reason === 'cancelled')
+    return new RouterFailure('cancelled', 'the caller went away', { reference, cause: error });
   const code = codeOf(error);
-  if (notSent.has(code)) return new RouterFailure('unreachable', `the router cannot be reached (${code})`, { cause: error });
-  return new RouterFailure('interrupted', `the connection to the router broke${code === '' ? '' : ` (${code})`}`, { reference, cause: error });
+  if (notSent.has(code))
+    return new RouterFailure('unreachable', `the router cannot be reached (${code})`, { cause: error });
+  return new RouterFailure('interrupted', `the connection to the router broke${code === '' ? '' : ` (${code})`}`, {
+    reference,
+    cause: error,
+  });
 }
 
 function codeOf(error: unknown): string {

@@ -16,7 +16,9 @@ export function startDeadline(caller: AbortSignal, ms: number): Deadline {
     reason ??= why;
     controller.abort();
   };
-  const leave = (): void => { end('cancelled'); };
+  const leave = (): void => {
+    end('cancelled');
+  };
   if (caller.aborted) leave();
   caller.addEventListener('abort', leave, { once: true });
   const timer = setTimeout(end, ms, 'timeout');

@@ -1,7 +1,13 @@
 // Parses JSON in which money stands as numbers, and keeps the digits of those as they were written.
 
 /** Fields in which routers write USD. */
-const moneyFields: ReadonlySet<string> = new Set(['cost', 'total_cost', 'upstream_inference_cost', 'spend', 'response_cost']);
+const moneyFields: ReadonlySet<string> = new Set([
+  'cost',
+  'total_cost',
+  'upstream_inference_cost',
+  'spend',
+  'response_cost',
+]);
 
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
 /** The language has the third argument; the types of this version do not know it yet. */

@@ -23,7 +23,14 @@ export type FailureKind =
   /** The caller went away. */
   | 'cancelled';
 
-const costNothing: ReadonlySet<FailureKind> = new Set<FailureKind>(['unreachable', 'busy', 'credit', 'key', 'request', 'model']);
+const costNothing: ReadonlySet<FailureKind> = new Set<FailureKind>([
+  'unreachable',
+  'busy',
+  'credit',
+  'key',
+  'request',
+  'model',
+]);
 
 export interface FailureOptions {
   readonly status?: number;
@@ -55,12 +62,23 @@ export class RouterFailure extends Error {
   }
 }
 
-const kinds: Readonly<Record<number, FailureKind>> = { 401: 'key', 402: 'credit', 403: 'key', 404: 'model', 408: 'timeout', 429: 'busy', 503: 'busy' };
+const kinds: Readonly<Record<number, FailureKind>> = {
+  401: 'key',
+  402: 'credit',
+  403: 'key',
+  404: 'model',
+  408: 'timeout',
+  429: 'busy',
+  503: 'busy',
+};
 /** Budgets of one widespread router are told apart from its rate limits by words alone. */
 const aboutMoney = /budget|insufficient (credit|quota|balance)|out of credit/i;
 
 /** The failure that an HTTP status stands for. */
 export function refused(status: number, said: string, options: Omit<FailureOptions, 'status'> = {}): RouterFailure {
   const kind = kinds[status] ?? (status >= 500 ? 'broken' : 'request');
-  return new RouterFailure(kind === 'busy' && status === 429 && aboutMoney.test(said) ? 'credit' : kind, said, { ...options, status });
+  return new RouterFailure(kind === 'busy' && status === 429 && aboutMoney.test(said) ? 'credit' : kind, said, {
+    ...options,
+    status,
+  });
 }

@@ -6,7 +6,10 @@ import { header, type RouterShape } from './shape.ts';
 const spendLogs = z.array(z.looseObject({ spend: z.string() }));
 
 export const liteLlm: RouterShape = {
-  fields: (hold, streamed) => ({ metadata: { moorage_hold: hold }, ...(streamed ? { stream_options: { include_usage: true } } : {}) }),
+  fields: (hold, streamed) => ({
+    metadata: { moorage_hold: hold },
+    ...(streamed ? { stream_options: { include_usage: true } } : {}),
+  }),
   // Its own id of the call, which its records then carry.
   headers: (hold) => ({ 'x-litellm-call-id': hold }),
   cost({ headers, usage, streamed, priced }) {

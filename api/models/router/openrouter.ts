@@ -7,7 +7,10 @@ const generation = z.looseObject({ data: z.looseObject({ total_cost: z.string() 
 
 export const openRouter: RouterShape = {
   // `usage.include` is what older versions need to tell the cost.
-  fields: (_hold, streamed) => ({ usage: { include: true }, ...(streamed ? { stream_options: { include_usage: true } } : {}) }),
+  fields: (_hold, streamed) => ({
+    usage: { include: true },
+    ...(streamed ? { stream_options: { include_usage: true } } : {}),
+  }),
   headers: (hold) => ({ 'x-request-id': hold }),
   cost: ({ usage }) => usageCost(usage),
   async lookUp({ reference }, get, base) {
@@ -16,7 +19,9 @@ export const openRouter: RouterShape = {
     const record = status === 200 ? generation.safeParse(body) : undefined;
     if (record?.success !== true) return { outcome: 'not yet', why: `the record of ${reference} answered ${status}` };
     const cost = readBilled(record.data.data.total_cost);
-    return cost === undefined ? { outcome: 'not yet', why: `the record of ${reference} has no amount in total_cost` } : { outcome: 'found', cost, source: 'router_record' };
+    return cost === undefined
+      ? { outcome: 'not yet', why: `the record of ${reference} has no amount in total_cost` }
+      : { outcome: 'found', cost, source: 'router_record' };
   },
   keyAddress: (base) => `${base}/key`,
 };

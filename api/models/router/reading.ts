@@ -21,7 +21,11 @@ export async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
 /** The data of each server-sent event. */
 export async function* events(body: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const ready: string[] = [];
-  const parser = createParser({ onEvent: ({ data }) => { ready.push(data); } });
+  const parser = createParser({
+    onEvent: ({ data }) => {
+      ready.push(data);
+    },
+  });
   const decoder = new TextDecoder();
   for await (const bytes of body) {
     parser.feed(decoder.decode(bytes, { stream: true }));
@@ -32,9 +36,15 @@ export async function* events(body: AsyncIterable<Uint8Array>): AsyncGenerator<s
 /** An event of a stream. @throws RouterFailure when it is none, or tells of an error */
 export function readChunk(data: string, headers: RouterHeaders): Chunk {
   const read = chunk.safeParse(parseBody(data, headers));
-  if (!read.success) throw new RouterFailure('malformed', 'an event of the stream is not what the router promises', { reference: referenceIn(headers) });
+  if (!read.success)
+    throw new RouterFailure('malformed', 'an event of the stream is not what the router promises', {
+      reference: referenceIn(headers),
+    });
   const { error, id } = read.data;
-  if (error !== undefined && error !== null) throw new RouterFailure('broken', brief(error.message ?? 'the model broke off'), { reference: id ?? referenceIn(headers) });
+  if (error !== undefined && error !== null)
+    throw new RouterFailure('broken', brief(error.message ?? 'the model broke off'), {
+      reference: id ?? referenceIn(headers),
+    });
   return read.data;
 }
 
@@ -50,7 +60,11 @@ export function parseBody(text: string, headers: RouterHeaders): unknown {
 /** A 200 without an answer in it: some routers put their refusal there. It may have been billed all the same. */
 export function told(text: string, headers: RouterHeaders): RouterFailure {
   const said = saidIn(text);
-  return new RouterFailure(said === undefined ? 'malformed' : 'broken', said ?? 'the answer is not what the router promises', { reference: referenceIn(headers) });
+  return new RouterFailure(
+    said === undefined ? 'malformed' : 'broken',
+    said ?? 'the answer is not what the router promises',
+    { reference: referenceIn(headers) },
+  );
 }
 
 /** The message of an error body. */

@@ -18,7 +18,10 @@ export interface ModelApp {
 /** What of a hosted app matters here. */
 export function modelAppOf(app: App | undefined): ModelApp | undefined {
   if (app === undefined) return undefined;
-  const { metadata: { name, uid }, spec: { models, suspend } } = app;
+  const {
+    metadata: { name, uid },
+    spec: { models, suspend },
+  } = app;
   return { name, uid, enabled: models.enabled && !suspend, dailyBudgetUsd: models.dailyBudgetUsd };
 }
 
@@ -32,11 +35,14 @@ export interface AppTokens {
 /** The app that a request comes from, as a payer. @throws Problem (app-token-refused) */
 export function appPayerOf(headers: Headers, tokens: AppTokens, limits: Limits): Payer {
   const token = /^Bearer +(\S+)$/i.exec(headers.get('authorization')?.trim() ?? '')?.[1];
-  if (token === undefined) throw refused('no token was sent; send Authorization: Bearer with the value of OPENAI_API_KEY');
+  if (token === undefined)
+    throw refused('no token was sent; send Authorization: Bearer with the value of OPENAI_API_KEY');
   const name = appNameIn(token);
   const app = name === undefined ? undefined : tokens.find(name);
-  if (app === undefined || tokens.secret === undefined || !isTokenOf(token, app, tokens.secret)) throw refused('the token is not that of a hosted app');
-  if (!app.enabled) throw refused(`models are not enabled for ${app.name}; whoever runs this installation can set spec.models.enabled`);
+  if (app === undefined || tokens.secret === undefined || !isTokenOf(token, app, tokens.secret))
+    throw refused('the token is not that of a hosted app');
+  if (!app.enabled)
+    throw refused(`models are not enabled for ${app.name}; whoever runs this installation can set spec.models.enabled`);
   const budget: Money = parseMoney(app.dailyBudgetUsd);
   return appPayer(app.name, budget, limits);
 }

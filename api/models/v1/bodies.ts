@@ -15,5 +15,9 @@ export function completionBody(text: string, model: string, { cost }: Booked): R
 }
 
 export function answerHeaders({ quota, source }: Booked, payer: Payer): Record<string, string> {
-  return { 'cache-control': 'no-store', 'x-moorage-cost-source': source, ...rateLimitHeaders(quota, payer, Date.now()) };
+  return {
+    'cache-control': 'no-store',
+    'x-moorage-cost-source': source,
+    ...rateLimitHeaders(quota, payer, Date.now()),
+  };
 }

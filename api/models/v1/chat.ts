@@ -24,33 +24,64 @@ export interface AppCall<Request> {
 
 /** Answers whole, or as a stream when the request says so. @throws Problem */
 export async function answerChat(call: AppCall<ChatRequest>): Promise<Response> {
-  const { services: { meter }, payer, request, context } = call;
+  const {
+    services: { meter },
+    payer,
+    request,
+    context,
+  } = call;
   const model = modelOf(call.request.model, call.catalog);
   const maxTokens = tokensOf(request, call.services.maxTokens);
   refuseUnbounded(request);
-  const reservation = await meter.reserve({ kind: 'v1', payer, model: model.id, most: mostItCosts(model, promptOf(request), maxTokens) });
+  const reservation = await meter.reserve({
+    kind: 'v1',
+    payer,
+    model: model.id,
+    most: mostItCosts(model, promptOf(request), maxTokens),
+  });
   const leaving = new AbortController();
   const routed: RouterCall = {
-    hold: reservation.id, key: undefined, priced: model.in_per_m > 0n || model.out_per_m > 0n,
-    signal: AbortSignal.any([context.signal, leaving.signal]), body: passOn(request, model.upstream, maxTokens),
+    hold: reservation.id,
+    key: undefined,
+    priced: model.in_per_m > 0n || model.out_per_m > 0n,
+    signal: AbortSignal.any([context.signal, leaving.signal]),
+    body: passOn(request, model.upstream, maxTokens),
   };
   if (request.stream === true) return streamed(call, model, reservation, routed, leaving);
   const called = await finish(meter, reservation, meter.router.chat(routed));
   if (called.failure !== undefined) throw callProblem(called.failure, called.booked, model.id, payer);
-  return Response.json(completionBody(called.answer.body, model.id, called.booked), { headers: answerHeaders(called.booked, payer) });
+  return Response.json(completionBody(called.answer.body, model.id, called.booked), {
+    headers: answerHeaders(called.booked, payer),
+  });
 }
 
 /** The first event decides between a stream and a problem. */
-async function streamed({ services: { meter }, payer, request }: AppCall<ChatRequest>, model: Model, reservation: Reservation, routed: RouterCall, leaving: AbortController): Promise<Response> {
+async function streamed(
+  { services: { meter }, payer, request }: AppCall<ChatRequest>,
+  model: Model,
+  reservation: Reservation,
+  routed: RouterCall,
+  leaving: AbortController,
+): Promise<Response> {
   const parts = bookedStream(meter, reservation, meter.router.stream(routed));
   const first = await parts.next();
-  if (first.done === true && first.value.failure !== undefined) throw callProblem(first.value.failure, first.value.booked, model.id, payer);
-  return eventStreamResponse(frames(first, parts, model.id, request.stream_options?.include_usage === true), { abort: () => { leaving.abort(); } });
+  if (first.done === true && first.value.failure !== undefined)
+    throw callProblem(first.value.failure, first.value.booked, model.id, payer);
+  return eventStreamResponse(frames(first, parts, model.id, request.stream_options?.include_usage === true), {
+    abort: () => {
+      leaving.abort();
+    },
+  });
 }
 
 type Next = IteratorResult<StreamPart, Called>;
 
-async function* frames(first: Next, parts: AsyncGenerator<StreamPart, Called, undefined>, model: string, withUsage: boolean): AsyncGenerator<string, void, undefined> {
+async function* frames(
+  first: Next,
+  parts: AsyncGenerator<StreamPart, Called, undefined>,
+  model: string,
+  withUsage: boolean,
+): AsyncGenerator<string, void, undefined> {
   let next = first;
   for (; next.done !== true; next = await parts.next()) {
     const frame = frameOf(next.value, model, withUsage);
@@ -65,14 +96,24 @@ function frameOf({ chunk }: StreamPart, model: string, withUsage: boolean): stri
   const { usage, ...rest } = chunk;
   const bare = (chunk.choices ?? []).length === 0;
   if (!withUsage) return bare ? undefined : eventFrame(undefined, { ...rest, model });
-  const told = usage === null || usage === undefined ? {} : { usage: { ...usage, ...(typeof usage.cost === 'string' ? { cost: Number(usage.cost) } : {}) } };
+  const told =
+    usage === null || usage === undefined
+      ? {}
+      : { usage: { ...usage, ...(typeof usage.cost === 'string' ? { cost: Number(usage.cost) } : {}) } };
   return eventFrame(undefined, { ...rest, ...told, model });
 }
 
 function modelOf(id: string, catalog: Catalog): Model {
   const model = catalog.get(id);
   if (model !== undefined) return model;
-  throw invalid([{ in: 'body', field: 'model', message: `is not a model of this installation: ${catalog.ids.join(', ')}`, mend: 'take one of GET /v1/models' }]);
+  throw invalid([
+    {
+      in: 'body',
+      field: 'model',
+      message: `is not a model of this installation: ${catalog.ids.join(', ')}`,
+      mend: 'take one of GET /v1/models',
+    },
+  ]);
 }
 
 /** More than the most is cut, since clients ask for what their model could do. */
@@ -83,5 +124,12 @@ function tokensOf(request: ChatRequest, limits: ModelServices['maxTokens']): num
 function refuseUnbounded(request: ChatRequest): void {
   const kinds = unboundedParts(request);
   if (kinds.length === 0) return;
-  throw invalid([{ in: 'body', field: 'messages', message: `has content of kind ${kinds.map((kind) => kind.slice(0, 40)).join(', ')}, whose cost has no bound`, mend: 'send text and image_url only' }]);
+  throw invalid([
+    {
+      in: 'body',
+      field: 'messages',
+      message: `has content of kind ${kinds.map((kind) => kind.slice(0, 40)).join(', ')}, whose cost has no bound`,
+      mend: 'send text and image_url only',
+    },
+  ]);
 }

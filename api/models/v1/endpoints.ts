@@ -1,4 +1,5 @@
-// /v1 for hosted apps: chat completions, embeddings and models in the form that OpenAI clients speak, paid by the app's daily budget.
+// /v1 for hosted apps: chat completions, embeddings and models in the form that OpenAI clients speak, paid by the app's
+// daily budget.
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../../endpoint.ts';
 import { eventStream } from '../../event-stream.ts';
@@ -12,8 +13,18 @@ import { answerEmbeddings } from './embeddings.ts';
 import { withErrorMember } from './errors.ts';
 import { chatRequest, embeddingsRequest } from './request.ts';
 
-const ofApps = 'For hosted apps with spec.models.enabled: base URL and token are in their environment as OPENAI_BASE_URL and OPENAI_API_KEY. Calls are booked to the app and stop when its daily budget is used up.';
-const modelCallProblems = [problems.appTokenRefused, problems.quotaExhausted, problems.modelsUnconfigured, problems.routerUnavailable, problems.ledgerUnavailable, problems.modelFailed, problems.modelTimeout, problems.modelRefused];
+const ofApps =
+  'For hosted apps with spec.models.enabled: base URL and token are in their environment as OPENAI_BASE_URL and OPENAI_API_KEY. Calls are booked to the app and stop when its daily budget is used up.';
+const modelCallProblems = [
+  problems.appTokenRefused,
+  problems.quotaExhausted,
+  problems.modelsUnconfigured,
+  problems.routerUnavailable,
+  problems.ledgerUnavailable,
+  problems.modelFailed,
+  problems.modelTimeout,
+  problems.modelRefused,
+];
 
 export function v1Endpoints(options: ModelEndpointsOptions, tokens: AppTokens): Endpoint[] {
   return [chatEndpoint(options, tokens), embeddingsEndpoint(options, tokens), modelsEndpoint(options, tokens)];
@@ -33,10 +44,17 @@ function chatEndpoint(options: ModelEndpointsOptions, tokens: AppTokens): Endpoi
     outputDescription: 'A chat completion; `usage.cost` is what was billed, in USD.',
     produces: ['application/json', eventStream],
     problems: modelCallProblems,
-    handler: ({ body }, context) => withErrorMember(async () => {
-      const services = options.services();
-      return answerChat({ services, catalog: options.catalog, payer: appPayerOf(context.headers, tokens, services.limits), request: body, context });
-    }),
+    handler: ({ body }, context) =>
+      withErrorMember(async () => {
+        const services = options.services();
+        return answerChat({
+          services,
+          catalog: options.catalog,
+          payer: appPayerOf(context.headers, tokens, services.limits),
+          request: body,
+          context,
+        });
+      }),
   });
 }
 
@@ -53,10 +71,17 @@ function embeddingsEndpoint(options: ModelEndpointsOptions, tokens: AppTokens): 
     output: z.looseObject({}),
     outputDescription: 'Embeddings; `usage.cost` is what was billed, in USD.',
     problems: modelCallProblems,
-    handler: ({ body }, context) => withErrorMember(async () => {
-      const services = options.services();
-      return answerEmbeddings({ services, catalog: options.catalog, payer: appPayerOf(context.headers, tokens, services.limits), request: body, context });
-    }),
+    handler: ({ body }, context) =>
+      withErrorMember(async () => {
+        const services = options.services();
+        return answerEmbeddings({
+          services,
+          catalog: options.catalog,
+          payer: appPayerOf(context.headers, tokens, services.limits),
+          request: body,
+          context,
+        });
+      }),
   });
 }
 
@@ -69,17 +94,29 @@ function modelsEndpoint(options: ModelEndpointsOptions, tokens: AppTokens): Endp
     tag: 'apps',
     summary: 'The models that a hosted app can use',
     description: ofApps,
-    output: z.object({ object: z.literal('list'), data: z.array(z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })) }),
+    output: z.object({
+      object: z.literal('list'),
+      data: z.array(z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })),
+    }),
     outputDescription: 'The models, as OpenAI clients read them.',
     problems: [problems.appTokenRefused, problems.modelsUnconfigured],
-    handler: (_input, context) => withErrorMember(() => {
-      appPayerOf(context.headers, tokens, options.services().limits);
-      return Promise.resolve(listed);
-    }),
+    handler: (_input, context) =>
+      withErrorMember(() => {
+        appPayerOf(context.headers, tokens, options.services().limits);
+        return Promise.resolve(listed);
+      }),
   });
 }
 
-function listOf(catalog: Catalog): { object: 'list'; data: { id: string; object: 'model'; created: number; owned_by: string }[] } {
-  const entry = (id: string): { id: string; object: 'model'; created: number; owned_by: string } => ({ id, object: 'model', created: 0, owned_by: 'moorage' });
+function listOf(catalog: Catalog): {
+  object: 'list';
+  data: { id: string; object: 'model'; created: number; owned_by: string }[];
+} {
+  const entry = (id: string): { id: string; object: 'model'; created: number; owned_by: string } => ({
+    id,
+    object: 'model',
+    created: 0,
+    owned_by: 'moorage',
+  });
   return { object: 'list', data: [...catalog.models, ...catalog.embeddings].map(({ id }) => entry(id)) };
 }

@@ -8,12 +8,22 @@ export async function withErrorMember<Result>(work: () => Promise<Result>): Prom
     return await work();
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    throw new Problem(error.type, error.message, { errors: error.errors, headers: error.headers, members: { ...error.members, error: errorMember(error) }, cause: error.cause });
+    throw new Problem(error.type, error.message, {
+      errors: error.errors,
+      headers: error.headers,
+      members: { ...error.members, error: errorMember(error) },
+      cause: error.cause,
+    });
   }
 }
 
 export function errorMember(problem: Problem): Record<string, unknown> {
-  return { message: problem.message, type: problem.type.slug, code: problem.type.slug, param: problem.errors[0]?.field ?? null };
+  return {
+    message: problem.message,
+    type: problem.type.slug,
+    code: problem.type.slug,
+    param: problem.errors[0]?.field ?? null,
+  };
 }
 
 /** Event of a stream that failed after it began. */

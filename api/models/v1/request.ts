@@ -5,27 +5,54 @@ import type { Prompt } from '../price.ts';
 const part = z.looseObject({ type: z.string() });
 const message = z.looseObject({ role: z.string().max(40), content: z.union([z.string(), z.array(part)]).nullish() });
 
-export const chatRequest = z.looseObject({
-  model: z.string().max(200).describe('A model of GET /v1/models'),
-  messages: z.array(message).min(1).max(2_000).describe('The conversation'),
-  max_tokens: z.int().min(1).nullish().describe('Output token cap'),
-  max_completion_tokens: z.int().min(1).nullish().describe('The same, under its newer name'),
-  stream: z.boolean().nullish().describe('true: answer as server-sent events'),
-  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-  n: z.literal(1, 'only one choice is made at a time; leave it out').nullish(),
-}).describe('A chat completion: {"model": "...", "messages": [{"role": "user", "content": "..."}]}');
+export const chatRequest = z
+  .looseObject({
+    model: z.string().max(200).describe('A model of GET /v1/models'),
+    messages: z.array(message).min(1).max(2_000).describe('The conversation'),
+    max_tokens: z.int().min(1).nullish().describe('Output token cap'),
+    max_completion_tokens: z.int().min(1).nullish().describe('The same, under its newer name'),
+    stream: z.boolean().nullish().describe('true: answer as server-sent events'),
+    stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+    n: z.literal(1, 'only one choice is made at a time; leave it out').nullish(),
+  })
+  .describe('A chat completion: {"model": "...", "messages": [{"role": "user", "content": "..."}]}');
 export type ChatRequest = z.output<typeof chatRequest>;
 
-export const embeddingsRequest = z.looseObject({
-  model: z.string().max(200).describe('An embedding model of GET /v1/models'),
-  input: z.union([z.string().min(1), z.array(z.string().min(1)).min(1).max(2_048)]).describe('Text, or several'),
-}).describe('{"model": "...", "input": "..."}');
+export const embeddingsRequest = z
+  .looseObject({
+    model: z.string().max(200).describe('An embedding model of GET /v1/models'),
+    input: z.union([z.string().min(1), z.array(z.string().min(1)).min(1).max(2_048)]).describe('Text, or several'),
+  })
+  .describe('{"model": "...", "input": "..."}');
 export type EmbeddingsRequest = z.output<typeof embeddingsRequest>;
 
-/** Fields that change an answer but open no further source of cost; others, such as plugins or other models to fall back on, are dropped. */
+/**
+ * Fields that change an answer but open no further source of cost; others, such as plugins or other models to fall back
+ * on, are dropped.
+ */
 const passed: ReadonlySet<string> = new Set([
-  'temperature', 'top_p', 'top_k', 'min_p', 'stop', 'seed', 'presence_penalty', 'frequency_penalty', 'repetition_penalty', 'logit_bias', 'logprobs', 'top_logprobs',
-  'tools', 'tool_choice', 'parallel_tool_calls', 'functions', 'function_call', 'response_format', 'reasoning_effort', 'reasoning', 'verbosity', 'user',
+  'temperature',
+  'top_p',
+  'top_k',
+  'min_p',
+  'stop',
+  'seed',
+  'presence_penalty',
+  'frequency_penalty',
+  'repetition_penalty',
+  'logit_bias',
+  'logprobs',
+  'top_logprobs',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'functions',
+  'function_call',
+  'response_format',
+  'reasoning_effort',
+  'reasoning',
+  'verbosity',
+  'user',
 ]);
 
 /** The request as the router gets it. */
@@ -44,7 +71,12 @@ export function unboundedParts({ messages }: ChatRequest): string[] {
 
 /** What the request is priced by: all of it as JSON, so that tools and schemas count too. */
 export function promptOf(request: ChatRequest): Prompt {
-  const images = request.messages.flatMap(({ content }) => (Array.isArray(content) ? content : [])).filter(({ type }) => type === 'image_url').length;
+  const images = request.messages
+    .flatMap(({ content }) => (Array.isArray(content) ? content : []))
+    .filter(({ type }) => type === 'image_url').length;
   const { messages, tools, functions, response_format } = request;
-  return { texts: [...messages.map((one) => JSON.stringify(one)), JSON.stringify([tools, functions, response_format])], images };
+  return {
+    texts: [...messages.map((one) => JSON.stringify(one)), JSON.stringify([tools, functions, response_format])],
+    images,
+  };
 }

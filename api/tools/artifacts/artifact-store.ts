@@ -1,4 +1,5 @@
-// Keeps files that tools have made for a while, so that their links answer without running the tool again. Bounded, the oldest go first.
+// Keeps files that tools have made for a while, so that their links answer without running the tool again. Bounded, the
+// oldest go first.
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { Database, Statement } from '../../ledger/database.ts';
@@ -64,7 +65,10 @@ export class ArtifactStore {
     this.#options = options;
   }
 
-  /** Keeps a file of this caller, in place of older ones when there are many. @returns undefined when it is too large to be kept */
+  /**
+   * Keeps a file of this caller, in place of older ones when there are many. @returns undefined when it is too large to
+   * be kept
+   */
   async keep(owner: string, { bytes, mediaType, fileName }: Artifact): Promise<Kept | undefined> {
     const { database, keepMs = 3_600_000, mostFiles = 100 } = this.#options;
     const most = this.#most;
@@ -73,7 +77,17 @@ export class ArtifactStore {
     if (this.#added + bytes.length > most.all / 16) await this.sweep();
     this.#added += bytes.length;
     const id = artifactId();
-    const [kept] = await database().replay(statements.keep, [id, owner, mediaType, fileName, bytes, bytes.length, mostFiles, most.owner, keepMs]);
+    const [kept] = await database().replay(statements.keep, [
+      id,
+      owner,
+      mediaType,
+      fileName,
+      bytes,
+      bytes.length,
+      mostFiles,
+      most.owner,
+      keepMs,
+    ]);
     return kept === undefined ? undefined : { id, expiresAt: kept.expires_at };
   }
 

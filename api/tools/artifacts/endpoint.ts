@@ -1,4 +1,5 @@
-// GET /t/artifacts/{id}: a file that a tool has made, without running it again. Its address is the permission to read it.
+// GET /t/artifacts/{id}: a file that a tool has made, without running it again. Its address is the permission to read
+// it.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../../endpoint.ts';
@@ -20,7 +21,8 @@ export function artifactEndpoint(artifacts: Pick<ArtifactStore, 'get'>): Endpoin
     operation: 'getArtifact',
     tag: 'tools',
     summary: 'A file that a tool has made',
-    description: 'The addresses that answers of tools give for their files lead here. They are kept for an hour, those of jobs for a day, and cost nothing. Whoever has the address gets the file: no key is asked for.',
+    description:
+      'The addresses that answers of tools give for their files lead here. They are kept for an hour, those of jobs for a day, and cost nothing. Whoever has the address gets the file: no key is asked for.',
     params: z.strictObject({ id: z.string().max(100).describe('As it stands in the address') }),
     output: z.never(),
     outputDescription: 'The bytes of the file.',
@@ -28,7 +30,11 @@ export function artifactEndpoint(artifacts: Pick<ArtifactStore, 'get'>): Endpoin
     problems: [unknownFile, ledgerUnavailable, ledgerUnconfigured],
     async handler({ params: { id } }) {
       const file = await artifacts.get(id);
-      if (file === undefined) throw new Problem(unknownFile, 'no file is kept at this address, or no longer; call the tool again to have it made anew');
+      if (file === undefined)
+        throw new Problem(
+          unknownFile,
+          'no file is kept at this address, or no longer; call the tool again to have it made anew',
+        );
       return rawResponse(file, { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
     },
   });

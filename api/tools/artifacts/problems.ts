@@ -5,5 +5,6 @@ export const unknownFile: ProblemType = {
   slug: 'unknown-file',
   status: 404,
   title: 'There is no such file',
-  description: 'Files that tools have made are kept for an hour, those of jobs for a day, and fewer when one caller makes many. Call the tool again to have the file made anew; that is a call of its own.',
+  description:
+    'Files that tools have made are kept for an hour, those of jobs for a day, and fewer when one caller makes many. Call the tool again to have the file made anew; that is a call of its own.',
 };

@@ -6,18 +6,24 @@ import type { ServiceUrls } from '../backing.ts';
 import { toolFailed, unprocessable } from '../problems.ts';
 import { mostSuggestions, type Match } from './match.ts';
 
-/** Room for a fault in every other word of the longest text: one takes about 2 KB, with its suggestions and addresses. */
+/**
+ * Room for a fault in every other word of the longest text: one takes about 2 KB, with its suggestions and addresses.
+ */
 const mostBytes = 16_777_216;
 
 const answer = z.object({
   language: z.object({ code: z.string() }),
-  matches: z.array(z.object({
-    offset: z.int().min(0),
-    length: z.int().min(0),
-    message: z.string(),
-    replacements: z.array(z.object({ value: z.string() })),
-    rule: z.object({ issueType: z.string().optional(), category: z.object({ id: z.string() }).optional() }).optional(),
-  })),
+  matches: z.array(
+    z.object({
+      offset: z.int().min(0),
+      length: z.int().min(0),
+      message: z.string(),
+      replacements: z.array(z.object({ value: z.string() })),
+      rule: z
+        .object({ issueType: z.string().optional(), category: z.object({ id: z.string() }).optional() })
+        .optional(),
+    }),
+  ),
 });
 
 /** LanguageTool checks no spelling in these, unless it is told which of their variants. */
@@ -30,19 +36,35 @@ interface Question {
 }
 
 /** @throws Problem (service-off, unprocessable for a language that it does not know, tool-failed, tool-limit) */
-export async function askLanguageTool(urls: ServiceUrls, { text, language, signal }: Question): Promise<{ language: string; matches: Match[] }> {
+export async function askLanguageTool(
+  urls: ServiceUrls,
+  { text, language, signal }: Question,
+): Promise<{ language: string; matches: Match[] }> {
   const { status, bytes } = await askService(urls, 'languagetool', {
-    path: '/v2/check', method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: formOf(text, language),
-    maxBytes: mostBytes, timeoutMs: 20_000, signal,
+    path: '/v2/check',
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: formOf(text, language),
+    maxBytes: mostBytes,
+    timeoutMs: 20_000,
+    signal,
   });
   const body = new TextDecoder().decode(bytes);
-  if (status === 400 && /not a language code|language/i.test(body)) throw new Problem(unprocessable, `language: ${body.replace(/^Error:\s*/, '').slice(0, 300)}`);
+  if (status === 400 && /not a language code|language/i.test(body))
+    throw new Problem(unprocessable, `language: ${body.replace(/^Error:\s*/, '').slice(0, 300)}`);
   const read = status === 200 ? answer.safeParse(jsonOf(body)) : undefined;
-  if (read?.success !== true) throw new Problem(toolFailed, `LanguageTool answered with status ${status} and nothing that can be read`, { cause: read?.error });
+  if (read?.success !== true)
+    throw new Problem(toolFailed, `LanguageTool answered with status ${status} and nothing that can be read`, {
+      cause: read?.error,
+    });
   return {
     language: read.data.language.code,
     matches: read.data.matches.map(({ offset, length, message, replacements, rule }) => ({
-      offset, length, text: text.slice(offset, offset + length), message, kind: rule?.issueType ?? rule?.category?.id ?? 'unknown',
+      offset,
+      length,
+      text: text.slice(offset, offset + length),
+      message,
+      kind: rule?.issueType ?? rule?.category?.id ?? 'unknown',
       suggestions: replacements.slice(0, mostSuggestions).map(({ value }) => value),
     })),
   };

@@ -10,7 +10,9 @@ export const match = z.object({
   text: z.string().describe('What stands there'),
   message: z.string().describe('What is wrong with it'),
   kind: z.string().describe('Kind of fault, in the words of the checker'),
-  suggestions: z.array(z.string()).describe(`What to write instead, best first, at most ${mostSuggestions}; empty text is to leave it out`),
+  suggestions: z
+    .array(z.string())
+    .describe(`What to write instead, best first, at most ${mostSuggestions}; empty text is to leave it out`),
 });
 export type Match = z.output<typeof match>;
 export const matches = z.array(match);
@@ -18,7 +20,11 @@ export const matches = z.array(match);
 /** Takes the first suggestion of each match; of matches that overlap, only that of the first. */
 export function corrected(text: string, ordered: readonly Match[]): string {
   let [result, at] = ['', 0];
-  for (const { offset, length, suggestions: [first] } of ordered) {
+  for (const {
+    offset,
+    length,
+    suggestions: [first],
+  } of ordered) {
     if (first === undefined || offset < at) continue;
     result += text.slice(at, offset) + first;
     at = offset + length;

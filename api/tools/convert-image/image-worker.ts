@@ -3,7 +3,7 @@ import type { Sharp } from 'sharp';
 import { broken, openImage } from './open-image.ts';
 
 export const imageFormats = ['png', 'jpeg', 'webp', 'avif', 'gif'] as const;
-export type ImageFormat = typeof imageFormats[number];
+export type ImageFormat = (typeof imageFormats)[number];
 
 export interface ImageTask {
   readonly bytes: Uint8Array;
@@ -24,18 +24,28 @@ export interface ImageMade {
 
 export default async function run({ bytes, format, width, height, fit, quality }: ImageTask): Promise<ImageMade> {
   const { image, ...source } = await openImage(bytes);
-  const sized = width === undefined && height === undefined ? image : image.resize({ width, height, fit, background: '#ffffff00' });
-  const made = await encoded(sized, format, quality).toBuffer({ resolveWithObject: true }).catch((error: unknown) => { throw broken(error); });
+  const sized =
+    width === undefined && height === undefined ? image : image.resize({ width, height, fit, background: '#ffffff00' });
+  const made = await encoded(sized, format, quality)
+    .toBuffer({ resolveWithObject: true })
+    .catch((error: unknown) => {
+      throw broken(error);
+    });
   return { image: new Uint8Array(made.data), format, width: made.info.width, height: made.info.height, source };
 }
 
 function encoded(image: Sharp, format: ImageFormat, quality: number): Sharp {
   switch (format) {
-    case 'png': return image.png();
+    case 'png':
+      return image.png();
     // What is transparent would turn black.
-    case 'jpeg': return image.flatten({ background: '#ffffff' }).jpeg({ quality, mozjpeg: true });
-    case 'webp': return image.webp({ quality });
-    case 'avif': return image.avif({ quality, effort: 2 });
-    case 'gif': return image.gif();
+    case 'jpeg':
+      return image.flatten({ background: '#ffffff' }).jpeg({ quality, mozjpeg: true });
+    case 'webp':
+      return image.webp({ quality });
+    case 'avif':
+      return image.avif({ quality, effort: 2 });
+    case 'gif':
+      return image.gif();
   }
 }

@@ -1,9 +1,13 @@
-// Opens the image of a stranger within limits, for what runs by Workers: formats that are pictures alone, and not too many pixels.
+// Opens the image of a stranger within limits, for what runs by Workers: formats that are pictures alone, and not too
+// many pixels.
 import sharp, { type Sharp } from 'sharp';
 import { Problem } from '../../../lib/problem.ts';
 import { unprocessable } from '../problems.ts';
 
-/** libvips can open more than pictures for the web: SVG with what it refers to, PDF, whatever a module of the system knows. */
+/**
+ * libvips can open more than pictures for the web: SVG with what it refers to, PDF, whatever a module of the system
+ * knows.
+ */
 const taken: ReadonlySet<string> = new Set(['png', 'jpeg', 'webp', 'gif', 'heif', 'tiff', 'avif']);
 const mostPixels = 50_000_000;
 
@@ -17,21 +21,40 @@ export interface OpenImage {
 sharp.cache(false);
 sharp.concurrency(1);
 sharp.block({ operation: ['VipsForeignLoad'] });
-sharp.unblock({ operation: ['VipsForeignLoadPng', 'VipsForeignLoadJpeg', 'VipsForeignLoadWebp', 'VipsForeignLoadNsgif', 'VipsForeignLoadHeif', 'VipsForeignLoadTiff'] });
+sharp.unblock({
+  operation: [
+    'VipsForeignLoadPng',
+    'VipsForeignLoadJpeg',
+    'VipsForeignLoadWebp',
+    'VipsForeignLoadNsgif',
+    'VipsForeignLoadHeif',
+    'VipsForeignLoadTiff',
+  ],
+});
 
 /** @throws Problem (unprocessable) */
 export async function openImage(bytes: Uint8Array): Promise<OpenImage> {
   if (bytes.length === 0) throw new Problem(unprocessable, 'the file is empty');
   const image = sharp(bytes, { limitInputPixels: mostPixels, failOn: 'error', animated: false });
-  const { format, width, height } = await image.metadata().catch((error: unknown) => { throw broken(error); });
-  if (!taken.has(format)) throw new Problem(unprocessable, `images of the format ${format} are not taken; PNG, JPEG, WebP, AVIF, GIF and TIFF are`);
+  const { format, width, height } = await image.metadata().catch((error: unknown) => {
+    throw broken(error);
+  });
+  if (!taken.has(format))
+    throw new Problem(
+      unprocessable,
+      `images of the format ${format} are not taken; PNG, JPEG, WebP, AVIF, GIF and TIFF are`,
+    );
   return { image: image.autoOrient(), format: format === 'heif' ? 'avif' : format, width, height };
 }
 
 /** What libvips says of an image that it cannot read. */
 export function broken(error: unknown): Problem {
-  const said = error instanceof Error ? error.message.split('\n')[0] ?? '' : '';
+  const said = error instanceof Error ? (error.message.split('\n')[0] ?? '') : '';
   if (/pixel limit/i.test(said)) return new Problem(unprocessable, `the image has more than ${mostPixels} pixels`);
-  if (/unsupported image format/i.test(said)) return new Problem(unprocessable, 'the file is no image that is taken here; PNG, JPEG, WebP, AVIF, GIF and TIFF are');
+  if (/unsupported image format/i.test(said))
+    return new Problem(
+      unprocessable,
+      'the file is no image that is taken here; PNG, JPEG, WebP, AVIF, GIF and TIFF are',
+    );
   return new Problem(unprocessable, `the image cannot be read: ${said.slice(0, 200)}`, { cause: error });
 }

@@ -1,6 +1,9 @@
-// Says what a file is that is to become a PDF: by its own bytes where they tell, else by the media type that its server names.
+// Says what a file is that is to become a PDF: by its own bytes where they tell, else by the media type that its server
+// names.
 
-export type DocumentKind = { readonly printed: 'page' | 'markdown' | 'csv' | 'pdf' | 'unknown' } | { readonly printed: 'office'; readonly extension: string };
+export type DocumentKind =
+  | { readonly printed: 'page' | 'markdown' | 'csv' | 'pdf' | 'unknown' }
+  | { readonly printed: 'office'; readonly extension: string };
 
 const page: DocumentKind = { printed: 'page' };
 const unknown: DocumentKind = { printed: 'unknown' };
@@ -13,12 +16,20 @@ const openDocument: Readonly<Record<string, string>> = {
   'application/vnd.oasis.opendocument.presentation': 'odp',
 };
 /** Kinds of Office Open XML by the folder that only they have. */
-const officeOpen: readonly [folder: string, extension: string][] = [['word/', 'docx'], ['xl/', 'xlsx'], ['ppt/', 'pptx']];
+const officeOpen: readonly [folder: string, extension: string][] = [
+  ['word/', 'docx'],
+  ['xl/', 'xlsx'],
+  ['ppt/', 'pptx'],
+];
 
 const byMediaType: Readonly<Record<string, DocumentKind>> = {
-  'text/html': page, 'application/xhtml+xml': page, 'image/svg+xml': page,
-  'text/markdown': { printed: 'markdown' }, 'text/x-markdown': { printed: 'markdown' },
-  'text/csv': { printed: 'csv' }, 'application/csv': { printed: 'csv' },
+  'text/html': page,
+  'application/xhtml+xml': page,
+  'image/svg+xml': page,
+  'text/markdown': { printed: 'markdown' },
+  'text/x-markdown': { printed: 'markdown' },
+  'text/csv': { printed: 'csv' },
+  'application/csv': { printed: 'csv' },
 };
 
 export function documentKind(bytes: Uint8Array, mediaType: string, url: string): DocumentKind {
@@ -46,7 +57,9 @@ function archiveKind(bytes: Uint8Array): DocumentKind {
   const named = openDocument[declared];
   if (named !== undefined) return office(named);
   const names = entryNames(archive);
-  const found = names.includes('[Content_Types].xml') ? officeOpen.find(([folder]) => names.some((name) => name.startsWith(folder))) : undefined;
+  const found = names.includes('[Content_Types].xml')
+    ? officeOpen.find(([folder]) => names.some((name) => name.startsWith(folder)))
+    : undefined;
   return found === undefined ? unknown : office(found[1]);
 }
 

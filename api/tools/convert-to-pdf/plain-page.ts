@@ -22,8 +22,11 @@ export function markdownPage(markdown: string): string {
 /** LibreOffice would guess the encoding of CSV, and take some cells for formulas. */
 export function tablePage(csv: string): string {
   const [head = [], ...rows] = rowsOf(csv);
-  const row = (cells: readonly string[], tag: 'th' | 'td'): string => `<tr>${cells.map((cell) => `<${tag}>${escaped(cell)}</${tag}>`).join('')}</tr>`;
-  return pageOf(`<table><thead>${row(head, 'th')}</thead><tbody>${rows.map((cells) => row(cells, 'td')).join('')}</tbody></table>`);
+  const row = (cells: readonly string[], tag: 'th' | 'td'): string =>
+    `<tr>${cells.map((cell) => `<${tag}>${escaped(cell)}</${tag}>`).join('')}</tr>`;
+  return pageOf(
+    `<table><thead>${row(head, 'th')}</thead><tbody>${rows.map((cells) => row(cells, 'td')).join('')}</tbody></table>`,
+  );
 }
 
 function pageOf(body: string): string {

@@ -30,7 +30,8 @@ export class Budget {
   /** Asks, if the most that it can cost is left beside what is kept. @throws BudgetSpent and what asking throws */
   async ask(prompt: Prompt, keep: Money = zero): Promise<Reply> {
     const most = this.#models.mostOf(prompt);
-    if (this.#calls >= this.#mostCalls || this.#spent + this.#held + most + keep > this.#limit) throw new BudgetSpent('the budget is spent');
+    if (this.#calls >= this.#mostCalls || this.#spent + this.#held + most + keep > this.#limit)
+      throw new BudgetSpent('the budget is spent');
     this.#calls += 1;
     this.#held = picoDollars(this.#held + most);
     let cost = most;

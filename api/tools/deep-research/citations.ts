@@ -14,15 +14,22 @@ export interface Cited {
 /** With the blank before, which goes with one that is taken out. */
 const marks = /( ?)\[(\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\](?!\()/g;
 
-/** Citations of sources that there are, numbered anew by their order; other numbers, and addresses that were not read, are taken out. */
+/**
+ * Citations of sources that there are, numbered anew by their order; other numbers, and addresses that were not read,
+ * are taken out.
+ */
 export function citedOnly(text: string, read: readonly Source[]): Cited {
   const order: number[] = [];
   const numbered = withoutReferences(text).replaceAll(marks, (_, blank: string, numbers: string) => {
-    const kept = numbers.split(/[,;]/).map(Number).map((number) => {
-      if (read[number - 1] === undefined) return '';
-      if (!order.includes(number)) order.push(number);
-      return `[${order.indexOf(number) + 1}]`;
-    }).join('');
+    const kept = numbers
+      .split(/[,;]/)
+      .map(Number)
+      .map((number) => {
+        if (read[number - 1] === undefined) return '';
+        if (!order.includes(number)) order.push(number);
+        return `[${order.indexOf(number) + 1}]`;
+      })
+      .join('');
     return kept === '' ? '' : `${blank}${kept}`;
   });
   const sources = order.flatMap((number, index) => {
@@ -35,12 +42,20 @@ export function citedOnly(text: string, read: readonly Source[]): Cited {
 /** Links keep their words, and lose their address when it was not read. */
 function withoutStrangers(text: string, urls: ReadonlySet<string>): string {
   return text
-    .replaceAll(/!?\[([^\]]*)\]\(\s*<?((?:[^()\s<>]|\([^()\s]*\))*)>?[^()]*\)/g, (link, label: string, url: string) => (urls.has(url) && !link.startsWith('!') ? link : label))
-    .replaceAll(/(?<!\]\() ?<?(https?:\/\/(?:[^\s<>()\]]|\([^()\s]*\))*?)([.,;:]*)>?(?=[\s<>)\]]|$)/gi, (all, url: string, after: string) => (urls.has(url) ? all : after))
+    .replaceAll(/!?\[([^\]]*)\]\(\s*<?((?:[^()\s<>]|\([^()\s]*\))*)>?[^()]*\)/g, (link, label: string, url: string) =>
+      urls.has(url) && !link.startsWith('!') ? link : label,
+    )
+    .replaceAll(
+      /(?<!\]\() ?<?(https?:\/\/(?:[^\s<>()\]]|\([^()\s]*\))*?)([.,;:]*)>?(?=[\s<>)\]]|$)/gi,
+      (all, url: string, after: string) => (urls.has(url) ? all : after),
+    )
     .trim();
 }
 
 /** Models like to list the sources themselves, under a heading at the end. The list is ours. */
 function withoutReferences(text: string): string {
-  return text.replace(/\n+(?:#{1,6} *|\*\*)(?:sources|references|citations|bibliography|quellen|fuentes|sources citées)(?:\*\*)?:?[^\S\n]*\n[\s\S]*$/i, '');
+  return text.replace(
+    /\n+(?:#{1,6} *|\*\*)(?:sources|references|citations|bibliography|quellen|fuentes|sources citées)(?:\*\*)?:?[^\S\n]*\n[\s\S]*$/i,
+    '',
+  );
 }

@@ -1,4 +1,5 @@
-// Research in steps: plan searches, search, read pages and note what they say, look for gaps, write it up with citations.
+// Research in steps: plan searches, search, read pages and note what they say, look for gaps, write it up with
+// citations.
 import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../lib/problem.ts';
 import type { Money } from '../../ledger/money.ts';
@@ -72,7 +73,10 @@ export class Research {
     this.#kept = models.mostOf({ ...words.largest(question, depth.pages, noteTokens), model, maxTokens: answerTokens });
   }
 
-  /** @throws Problem (tool-failed) when nothing could be read that has to do with the question, and what the models refuse with */
+  /**
+   * @throws Problem (tool-failed) when nothing could be read that has to do with the question, and what the models
+   * refuse with
+   */
   async run(): Promise<Findings> {
     const { depth } = this.#options;
     for (let round = 1; round <= depth.rounds && !this.#isCut(); round += 1) {
@@ -82,7 +86,14 @@ export class Research {
     }
     if (this.#notes.length === 0) throw this.#nothing();
     const cited = await this.#write();
-    return { ...cited, searches: this.#searches, read: this.#notes.map(({ title, url }) => ({ title, url })), unread: this.#unread, calls: this.#budget.calls, cut: this.#isCut() };
+    return {
+      ...cited,
+      searches: this.#searches,
+      read: this.#notes.map(({ title, url }) => ({ title, url })),
+      unread: this.#unread,
+      calls: this.#budget.calls,
+      cut: this.#isCut(),
+    };
   }
 
   #isCut(): boolean {
@@ -92,28 +103,43 @@ export class Research {
   async #queries(round: number): Promise<string[]> {
     const { question, depth, report } = this.#options;
     report({ done: this.#done(round - 1), message: round === 1 ? 'planning the searches' : 'looking for gaps' });
-    const prompt = round === 1 ? words.plan(question, depth.queries) : words.gaps(question, depth.queries, this.#searches, this.#notes);
-    const asked = await this.#within(() => askJson((one) => this.#ask(one), { schema: queriesForm, system: words.planner, prompt, maxTokens: 400 }));
+    const prompt =
+      round === 1
+        ? words.plan(question, depth.queries)
+        : words.gaps(question, depth.queries, this.#searches, this.#notes);
+    const asked = await this.#within(() =>
+      askJson((one) => this.#ask(one), { schema: queriesForm, system: words.planner, prompt, maxTokens: 400 }),
+    );
     return (asked?.value.queries ?? []).filter((query) => !this.#searches.includes(query)).slice(0, depth.queries);
   }
 
   /** Searches, and reads the best of what is found, in turn over the queries. */
   async #follow(queries: readonly string[], round: number): Promise<void> {
-    const { depth: { pages, rounds }, report } = this.#options;
+    const {
+      depth: { pages, rounds },
+      report,
+    } = this.#options;
     report({ done: this.#done(round - 0.9), message: `searching: ${queries.join('; ')}` });
     this.#searches.push(...queries);
-    const hits = inTurn(await Promise.all(queries.map((query) => this.#search(query)))).filter(({ url }) => !this.#seen.has(url));
-    const chosen = [...new Map(hits.map((hit) => [hit.url, hit])).values()].slice(0, Math.min(Math.ceil(pages / rounds), pages - this.#tried));
+    const hits = inTurn(await Promise.all(queries.map((query) => this.#search(query)))).filter(
+      ({ url }) => !this.#seen.has(url),
+    );
+    const chosen = [...new Map(hits.map((hit) => [hit.url, hit])).values()].slice(
+      0,
+      Math.min(Math.ceil(pages / rounds), pages - this.#tried),
+    );
     for (const { url } of chosen) this.#seen.add(url);
     this.#tried += chosen.length;
     const queue = chosen.entries();
-    await Promise.all(Array.from({ length: atOnce }, async () => {
-      for (const [index, hit] of queue) {
-        if (this.#isCut()) return;
-        report({ done: this.#done(round - 0.8 + (0.8 * index) / chosen.length), message: `reading ${hit.url}` });
-        await this.#read(hit);
-      }
-    }));
+    await Promise.all(
+      Array.from({ length: atOnce }, async () => {
+        for (const [index, hit] of queue) {
+          if (this.#isCut()) return;
+          report({ done: this.#done(round - 0.8 + (0.8 * index) / chosen.length), message: `reading ${hit.url}` });
+          await this.#read(hit);
+        }
+      }),
+    );
   }
 
   async #search(query: string): Promise<readonly Source[]> {
@@ -128,7 +154,9 @@ export class Research {
   /** A page that cannot be read, or noted from, is left out; a refusal that is about the caller ends it all. */
   async #read(hit: Source): Promise<void> {
     const { question, web } = this.#options;
-    const page = await web.read(hit.url).catch((error: unknown) => { this.#unread.push({ url: hit.url, reason: reasonOf(error) }); });
+    const page = await web.read(hit.url).catch((error: unknown) => {
+      this.#unread.push({ url: hit.url, reason: reasonOf(error) });
+    });
     if (page === undefined) return;
     try {
       const prompt = words.read(question, page, page.text.slice(0, pageCharacters).toWellFormed());
@@ -147,7 +175,9 @@ export class Research {
     const prompt = { model, system: words.writer, prompt: words.write(question, this.#notes), maxTokens: answerTokens };
     const first = citedOnly((await this.#budget.ask(prompt)).text, this.#notes);
     if (first.sources.length > 0) return first;
-    const again = await this.#within(() => this.#budget.ask({ ...prompt, prompt: `${prompt.prompt}\n\n${words.cite}` }));
+    const again = await this.#within(() =>
+      this.#budget.ask({ ...prompt, prompt: `${prompt.prompt}\n\n${words.cite}` }),
+    );
     const second = again === undefined ? first : citedOnly(again.text, this.#notes);
     if (second.sources.length > 0) return second;
     throw new Problem(toolFailed, `${model} wrote an answer without citing what it read; take another model`);
@@ -177,7 +207,9 @@ export class Research {
     const detail = this.#cut
       ? 'max_usd does not suffice to plan, to read and to write an answer; raise it, or take a smaller depth or a cheaper model'
       : `nothing could be read that has to do with the question (searches: ${this.#searches.length}, pages tried: ${this.#tried}); ask it in other words`;
-    return new Problem(toolFailed, detail, { members: { searches: this.#searches, unread: this.#unread.slice(0, 20) } });
+    return new Problem(toolFailed, detail, {
+      members: { searches: this.#searches, unread: this.#unread.slice(0, 20) },
+    });
   }
 }
 

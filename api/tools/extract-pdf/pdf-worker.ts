@@ -1,4 +1,5 @@
-// Run by Workers: takes the text and the metadata out of a PDF. Nothing in it is executed and nothing that it names is loaded.
+// Run by Workers: takes the text and the metadata out of a PDF. Nothing in it is executed and nothing that it names is
+// loaded.
 import { getDocumentProxy } from 'unpdf';
 import { Problem } from '../../../lib/problem.ts';
 import { unprocessable } from '../problems.ts';
@@ -12,11 +13,19 @@ const mostCharacters = 2_000_000;
 
 export default async function run({ bytes, from, to }: PdfTask): Promise<PdfRead> {
   const document = await open(bytes);
-  if (from > document.numPages) throw new Problem(unprocessable, `the file has ${document.numPages} pages, and from_page is ${from}`);
+  if (from > document.numPages)
+    throw new Problem(unprocessable, `the file has ${document.numPages} pages, and from_page is ${from}`);
   const wanted = Math.min(to ?? document.numPages, document.numPages);
   const pages = await pagesOf(document, from, Math.min(wanted, from + mostPages - 1));
   const last = from + pages.length - 1;
-  return { total_pages: document.numPages, from_page: from, to_page: last, pages, truncated: last < wanted, metadata: await metadataOf(document) };
+  return {
+    total_pages: document.numPages,
+    from_page: from,
+    to_page: last,
+    pages,
+    truncated: last < wanted,
+    metadata: await metadataOf(document),
+  };
 }
 
 async function open(bytes: Uint8Array): Promise<Document> {
@@ -40,13 +49,20 @@ async function pagesOf(document: Document, from: number, to: number): Promise<Pd
   return pages;
 }
 
-/** Text of a page in the order of the file, with its line ends. A page that is broken gives none, and the others are still read. */
+/**
+ * Text of a page in the order of the file, with its line ends. A page that is broken gives none, and the others are
+ * still read.
+ */
 async function textOf(document: Document, number: number): Promise<string> {
   try {
     const page = await document.getPage(number);
     const { items } = await page.getTextContent();
     page.cleanup();
-    return items.map((item) => ('str' in item ? `${item.str}${item.hasEOL ? '\n' : ''}` : '')).join('').replaceAll('\0', '').trim();
+    return items
+      .map((item) => ('str' in item ? `${item.str}${item.hasEOL ? '\n' : ''}` : ''))
+      .join('')
+      .replaceAll('\0', '')
+      .trim();
   } catch {
     return '';
   }
@@ -55,15 +71,28 @@ async function textOf(document: Document, number: number): Promise<string> {
 async function metadataOf(document: Document): Promise<PdfRead['metadata']> {
   const { info } = await document.getMetadata().catch(() => ({ info: {} }));
   const named = info as Readonly<Record<string, unknown>>;
-  const fields = { title: 'Title', author: 'Author', subject: 'Subject', keywords: 'Keywords', creator: 'Creator', producer: 'Producer', created: 'CreationDate', modified: 'ModDate', pdf_version: 'PDFFormatVersion' };
-  return Object.fromEntries(Object.entries(fields).flatMap(([field, name]) => {
-    const value = named[name];
-    return typeof value === 'string' && value !== '' ? [[field, isoDate(value).slice(0, 1_000)]] : [];
-  }));
+  const fields = {
+    title: 'Title',
+    author: 'Author',
+    subject: 'Subject',
+    keywords: 'Keywords',
+    creator: 'Creator',
+    producer: 'Producer',
+    created: 'CreationDate',
+    modified: 'ModDate',
+    pdf_version: 'PDFFormatVersion',
+  };
+  return Object.fromEntries(
+    Object.entries(fields).flatMap(([field, name]) => {
+      const value = named[name];
+      return typeof value === 'string' && value !== '' ? [[field, isoDate(value).slice(0, 1_000)]] : [];
+    }),
+  );
 }
 
 /** `D:20240131120000+01'00'` as 2024-01-31T12:00:00; other text as it is. */
 function isoDate(text: string): string {
-  const [, year, month = '01', day = '01', hour = '00', minute = '00', second = '00'] = /^D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?/.exec(text) ?? [];
+  const [, year, month = '01', day = '01', hour = '00', minute = '00', second = '00'] =
+    /^D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?/.exec(text) ?? [];
   return year === undefined ? text : `${year}-${month}-${day}T${hour}:${minute}:${second}`;
 }

@@ -1,4 +1,5 @@
-// Turns the bytes of a page into text, by the encoding that its mark, its server or itself names, as the HTML standard orders them.
+// Turns the bytes of a page into text, by the encoding that its mark, its server or itself names, as the HTML standard
+// orders them.
 import { TextDecoder } from 'node:util';
 
 /** Decodes; what is not valid in the encoding becomes replacement characters. */

@@ -1,4 +1,5 @@
-// Run by Workers: finds what matters in an HTML page and writes it as Markdown. No script of the page is run and nothing more is loaded.
+// Run by Workers: finds what matters in an HTML page and writes it as Markdown. No script of the page is run and
+// nothing more is loaded.
 import { Defuddle } from 'defuddle/node';
 import { Parser } from 'htmlparser2';
 import { parseHTML } from 'linkedom';
@@ -22,7 +23,10 @@ export default async function run(task: HtmlTask): Promise<HtmlRead> {
   } catch (error) {
     if (error instanceof Problem) throw error;
     // The libraries stumble over some of what is called HTML, and who wrote the page is the only one who can mend it.
-    throw new Problem(unprocessable, `the page cannot be read as HTML: ${error instanceof Error ? error.message.slice(0, 200) : 'it is broken'}`);
+    throw new Problem(
+      unprocessable,
+      `the page cannot be read as HTML: ${error instanceof Error ? error.message.slice(0, 200) : 'it is broken'}`,
+    );
   }
 }
 
@@ -30,12 +34,28 @@ async function read({ html, url, whole }: HtmlTask): Promise<HtmlRead> {
   checkDepth(html);
   const base = baseOf(html, url);
   const refuse = async (): Promise<Response> => Promise.reject(new Error('nothing more is loaded'));
-  const keepAll = whole ? { contentSelector: 'body', removeExactSelectors: false, removePartialSelectors: false, removeLowScoring: false, removeContentPatterns: false } : {};
-  const { content, title, author, site, published, description, language, wordCount } = await Defuddle(asDocument(html), base, { separateMarkdown: true, useAsync: false, fetch: refuse, ...keepAll })
-    .then(({ content: kept, contentMarkdown, ...rest }) => ({ ...rest, content: { html: kept, markdown: contentMarkdown ?? '' } }));
+  const keepAll = whole
+    ? {
+        contentSelector: 'body',
+        removeExactSelectors: false,
+        removePartialSelectors: false,
+        removeLowScoring: false,
+        removeContentPatterns: false,
+      }
+    : {};
+  const { content, title, author, site, published, description, language, wordCount } = await Defuddle(
+    asDocument(html),
+    base,
+    { separateMarkdown: true, useAsync: false, fetch: refuse, ...keepAll },
+  ).then(({ content: kept, contentMarkdown, ...rest }) => ({
+    ...rest,
+    content: { html: kept, markdown: contentMarkdown ?? '' },
+  }));
   const named = { title, byline: author, site, published, description, language };
   return {
-    ...Object.fromEntries(Object.entries(named).flatMap(([field, value]) => (value === '' ? [] : [[field, value.slice(0, 2_000)]]))),
+    ...Object.fromEntries(
+      Object.entries(named).flatMap(([field, value]) => (value === '' ? [] : [[field, value.slice(0, 2_000)]])),
+    ),
     markdown: content.markdown.trim(),
     links: linksOf(content.html, base),
     word_count: wordCount,
@@ -48,14 +68,17 @@ function asDocument(html: string): string {
 }
 
 function linksOf(html: string, base: string): HtmlRead['links'] {
-  const { document } = parseHTML(asDocument(html)) as unknown as { document: { querySelectorAll(selector: string): Iterable<Anchor> } };
+  const { document } = parseHTML(asDocument(html)) as unknown as {
+    document: { querySelectorAll(selector: string): Iterable<Anchor> };
+  };
   const links = new Map<string, string>();
   for (const anchor of document.querySelectorAll('a[href]')) {
     const href = anchor.getAttribute('href') ?? '';
     if (links.size === mostLinks) break;
     if (href.startsWith('#') || !URL.canParse(href, base)) continue;
     const { href: address, protocol } = new URL(href, base);
-    if (/^https?:$/.test(protocol) && !links.has(address)) links.set(address, anchor.textContent.replace(/\s+/g, ' ').trim().slice(0, 200));
+    if (/^https?:$/.test(protocol) && !links.has(address))
+      links.set(address, anchor.textContent.replace(/\s+/g, ' ').trim().slice(0, 200));
   }
   return [...links].map(([address, text]) => ({ text, url: address }));
 }
@@ -65,15 +88,20 @@ function baseOf(html: string, url: string): string {
   return href !== undefined && URL.canParse(href, url) ? new URL(href, url).href : url;
 }
 
-/** By the parser that will read it, and no further than to the first that lies too deep. @throws Problem (unprocessable) */
+/**
+ * By the parser that will read it, and no further than to the first that lies too deep. @throws Problem (unprocessable)
+ */
 function checkDepth(html: string): void {
   let depth = 0;
   const parser = new Parser({
     onopentagname: () => {
       depth += 1;
-      if (depth > deepest) throw new Problem(unprocessable, `the page has more than ${deepest} elements within each other`);
+      if (depth > deepest)
+        throw new Problem(unprocessable, `the page has more than ${deepest} elements within each other`);
     },
-    onclosetag: () => { depth -= 1; },
+    onclosetag: () => {
+      depth -= 1;
+    },
   });
   parser.end(html);
 }

@@ -9,8 +9,12 @@ import { decode } from './charset.ts';
 
 /** What is read from an HTML page. */
 export const htmlRead = z.object({
-  title: z.string().optional(), byline: z.string().optional(), site: z.string().optional(), published: z.string().optional(),
-  description: z.string().optional(), language: z.string().optional(),
+  title: z.string().optional(),
+  byline: z.string().optional(),
+  site: z.string().optional(),
+  published: z.string().optional(),
+  description: z.string().optional(),
+  language: z.string().optional(),
   markdown: z.string(),
   links: z.array(z.object({ text: z.string(), url: z.string() })),
   word_count: z.int(),
@@ -27,15 +31,33 @@ export interface HtmlTask {
 export type PageRead = HtmlRead & { readonly fetched_as: 'html' | 'pdf' | 'json' | 'text' };
 
 /** @throws Problem (unprocessable, tool-limit) */
-export async function readPage(workers: Workers, file: Fetched, whole: boolean, signal: AbortSignal): Promise<PageRead> {
+export async function readPage(
+  workers: Workers,
+  file: Fetched,
+  whole: boolean,
+  signal: AbortSignal,
+): Promise<PageRead> {
   const kind = kindOf(file);
-  if (kind === 'pdf') return { fetched_as: 'pdf', ...await pdf(workers, file, signal) };
+  if (kind === 'pdf') return { fetched_as: 'pdf', ...(await pdf(workers, file, signal)) };
   const text = decode(file.bytes, file.headers.get('content-type') ?? '', kind === 'html');
   if (kind === 'html') {
     const task: HtmlTask = { html: text, url: file.url, whole };
-    return { fetched_as: 'html', ...htmlRead.parse(await workers.run({ module: new URL('html-worker.ts', import.meta.url), input: task, timeoutMs: 20_000, memoryMb: 512, signal })) };
+    return {
+      fetched_as: 'html',
+      ...htmlRead.parse(
+        await workers.run({
+          module: new URL('html-worker.ts', import.meta.url),
+          input: task,
+          timeoutMs: 20_000,
+          memoryMb: 512,
+          signal,
+        }),
+      ),
+    };
   }
-  return kind === 'json' ? { fetched_as: 'json', ...plain(`\`\`\`json\n${pretty(text)}\n\`\`\``) } : { fetched_as: 'text', ...plain(text) };
+  return kind === 'json'
+    ? { fetched_as: 'json', ...plain(`\`\`\`json\n${pretty(text)}\n\`\`\``) }
+    : { fetched_as: 'text', ...plain(text) };
 }
 
 const kinds: readonly [pattern: RegExp, kind: PageRead['fetched_as']][] = [
@@ -46,9 +68,15 @@ const kinds: readonly [pattern: RegExp, kind: PageRead['fetched_as']][] = [
 ];
 
 function kindOf({ mediaType, bytes }: Fetched): PageRead['fetched_as'] {
-  const named = kinds.find(([pattern]) => pattern.test(mediaType))?.[1] ?? (mediaType === 'application/octet-stream' ? looksLike(bytes) : undefined);
+  const named =
+    kinds.find(([pattern]) => pattern.test(mediaType))?.[1] ??
+    (mediaType === 'application/octet-stream' ? looksLike(bytes) : undefined);
   if (named !== undefined) return named;
-  throw new Problem(unprocessable, `the address leads to ${mediaType}, which is no page; convert_image and ocr_image take images, transcribe_audio takes audio, and convert_to_pdf takes office files`, { members: { media_type: mediaType } });
+  throw new Problem(
+    unprocessable,
+    `the address leads to ${mediaType}, which is no page; convert_image and ocr_image take images, transcribe_audio takes audio, and convert_to_pdf takes office files`,
+    { members: { media_type: mediaType } },
+  );
 }
 
 /** For servers that do not say what it is. */
@@ -60,14 +88,29 @@ function looksLike(bytes: Uint8Array): PageRead['fetched_as'] | undefined {
 }
 
 async function pdf(workers: Workers, file: Fetched, signal: AbortSignal): Promise<HtmlRead> {
-  const { metadata: { title, author, created }, pages } = await readPdf(workers, { bytes: file.bytes, from: 1, to: undefined }, signal);
+  const {
+    metadata: { title, author, created },
+    pages,
+  } = await readPdf(workers, { bytes: file.bytes, from: 1, to: undefined }, signal);
   const read = plain(pages.map(({ page, text }) => `## Page ${page}\n\n${text}`).join('\n\n'));
-  return { ...read, ...(title === undefined ? {} : { title }), ...(author === undefined ? {} : { byline: author }), ...(created === undefined ? {} : { published: created }) };
+  return {
+    ...read,
+    ...(title === undefined ? {} : { title }),
+    ...(author === undefined ? {} : { byline: author }),
+    ...(created === undefined ? {} : { published: created }),
+  };
 }
 
 function plain(text: string): HtmlRead {
   const urls = new Set(text.match(/https?:\/\/[^\s<>"'`)\]}]+/g)?.map((url) => url.replace(/[.,;:!?]+$/, '')));
-  return { markdown: text, links: [...urls].filter((url) => URL.canParse(url)).slice(0, 200).map((url) => ({ text: url, url })), word_count: wordCount(text) };
+  return {
+    markdown: text,
+    links: [...urls]
+      .filter((url) => URL.canParse(url))
+      .slice(0, 200)
+      .map((url) => ({ text: url, url })),
+    word_count: wordCount(text),
+  };
 }
 
 /** Words as people count them, in languages without spaces as well. */
@@ -75,7 +118,8 @@ export function wordCount(text: string): number {
   // Cutting a very long text into words takes seconds, and whoever has one does not need the exact number.
   if (text.length > 200_000) return text.split(/\s+/).length;
   let count = 0;
-  for (const { isWordLike } of new Intl.Segmenter(undefined, { granularity: 'word' }).segment(text)) if (isWordLike === true) count += 1;
+  for (const { isWordLike } of new Intl.Segmenter(undefined, { granularity: 'word' }).segment(text))
+    if (isWordLike === true) count += 1;
   return count;
 }
 

@@ -7,13 +7,21 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 /** Says whether an address, as text, may be reached. */
 export type AddressCheck = (address: string) => boolean;
 
-/** Takes public addresses, but none of `closed` (like 10.0.0.0/8) and none of this machine's own. @throws Error for an entry that is no subnet */
+/**
+ * Takes public addresses, but none of `closed` (like 10.0.0.0/8) and none of this machine's own. @throws Error for an
+ * entry that is no subnet
+ */
 export function publicOnly(closed: readonly string[]): AddressCheck {
   const subnets = closed.map((subnet) => ipaddr.parseCIDR(subnet));
   return (text) => {
     if (!ipaddr.isValid(text)) return false;
     const own = ownAddresses();
-    return readings(ipaddr.parse(text)).every((address) => isPublic(address) && !own.has(address.toNormalizedString()) && !subnets.some((subnet) => within(address, subnet)));
+    return readings(ipaddr.parse(text)).every(
+      (address) =>
+        isPublic(address) &&
+        !own.has(address.toNormalizedString()) &&
+        !subnets.some((subnet) => within(address, subnet)),
+    );
   };
 }
 

@@ -39,14 +39,21 @@ export async function readBody(body: Readable, contentEncoding: string, maxBytes
       callback();
     },
   });
-  await pipeline([body, limit(maxBytes + encodedExtra), ...decodersOf(contentEncoding), limit(maxBytes), sink]).catch((error: unknown) => {
-    throw isZlibError(error) ? new BadEncoding('its body is not compressed as its header says', { cause: error }) : error;
-  });
+  await pipeline([body, limit(maxBytes + encodedExtra), ...decodersOf(contentEncoding), limit(maxBytes), sink]).catch(
+    (error: unknown) => {
+      throw isZlibError(error)
+        ? new BadEncoding('its body is not compressed as its header says', { cause: error })
+        : error;
+    },
+  );
   return Buffer.concat(chunks);
 }
 
 function decodersOf(contentEncoding: string): Transform[] {
-  const names = contentEncoding.split(',').map((name) => name.trim().toLowerCase()).filter((name) => name !== '' && name !== 'identity');
+  const names = contentEncoding
+    .split(',')
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => name !== '' && name !== 'identity');
   if (names.length > mostEncodings) throw new BadEncoding('its body is compressed too many times over');
   // Listed in the order in which they were applied.
   return names.reverse().map((name) => {
@@ -68,5 +75,10 @@ function limit(most: number): Transform {
 }
 
 function isZlibError(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' && /^(?:Z_|ERR__ERROR|ERR_BROTLI|ERR_PADDING|ZSTD_|ERR_ZSTD|ERR_TRAILING)/.test(error.code);
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    typeof error.code === 'string' &&
+    /^(?:Z_|ERR__ERROR|ERR_BROTLI|ERR_PADDING|ZSTD_|ERR_ZSTD|ERR_TRAILING)/.test(error.code)
+  );
 }

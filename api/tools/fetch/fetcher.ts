@@ -31,7 +31,8 @@ export interface Fetcher {
   /** Like `fetch`, but a status other than 2xx is a problem as well. */
   get(request: FetchRequest): Promise<Fetched>;
   /**
-   * Refuses what `fetch` would refuse at first sight, and fetches nothing: for an address that a program of its own will open.
+   * Refuses what `fetch` would refuse at first sight, and fetches nothing: for an address that a program of its own
+   * will open.
    * That one still has to go through the guarded proxy, since the name may lead elsewhere by then, and pages redirect.
    * @throws Problem (url-refused, fetch-failed)
    */

@@ -1,4 +1,5 @@
-// Decides what may be reached for a stranger: by its scheme, port and name before, and by every address of the name at the moment of connecting.
+// Decides what may be reached for a stranger: by its scheme, port and name before, and by every address of the name at
+// the moment of connecting.
 import { isIP, type LookupFunction } from 'node:net';
 import { publicOnly, type AddressCheck } from './addresses.ts';
 import { dnsResolver, lookupAddress, type Resolve } from './resolver.ts';
@@ -32,8 +33,26 @@ export class Refused extends Error {
 /** Addresses of one name that are tried. */
 const mostTried = 4;
 
-/** Ends of names that lead inside, or nowhere: RFC 6761, RFC 6762, RFC 8375, ICANN's .internal, and what networks call themselves. */
-const innerNames = ['localhost', 'localdomain', 'local', 'internal', 'svc', 'intranet', 'lan', 'home', 'corp', 'private', 'home.arpa', 'test', 'invalid', 'onion'];
+/**
+ * Ends of names that lead inside, or nowhere: RFC 6761, RFC 6762, RFC 8375, ICANN's .internal, and what networks call
+ * themselves.
+ */
+const innerNames = [
+  'localhost',
+  'localdomain',
+  'local',
+  'internal',
+  'svc',
+  'intranet',
+  'lan',
+  'home',
+  'corp',
+  'private',
+  'home.arpa',
+  'test',
+  'invalid',
+  'onion',
+];
 const usualPorts = [80, 443, 8080, 8443];
 const publicName = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/;
 
@@ -56,15 +75,19 @@ export class Guard {
   target(address: string): Target {
     const url = parsed(address);
     if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new Refused('only http and https are fetched');
-    if (url.username !== '' || url.password !== '') throw new Refused('an address with a user name or password in it is not fetched');
+    if (url.username !== '' || url.password !== '')
+      throw new Refused('an address with a user name or password in it is not fetched');
     const target = { url, host: bare(url.hostname), port: portOf(url) };
     if (this.#isAllowed(target)) return target;
-    if (!this.#ports.has(target.port)) throw new Refused(`port ${target.port} is not fetched from; it must be one of ${[...this.#ports].join(', ')}`);
+    if (!this.#ports.has(target.port))
+      throw new Refused(`port ${target.port} is not fetched from; it must be one of ${[...this.#ports].join(', ')}`);
     this.#checkHost(target.host);
     return target;
   }
 
-  /** For `net.connect`: gives out the addresses that it has checked, so that what is connected to is what was checked. */
+  /**
+   * For `net.connect`: gives out the addresses that it has checked, so that what is connected to is what was checked.
+   */
   lookup(target: Target): LookupFunction {
     return (hostname, options, callback) => {
       this.addresses({ ...target, host: bare(hostname) }).then(
@@ -74,7 +97,9 @@ export class Guard {
           if (options.all === true || first === undefined) callback(null, found);
           else callback(null, first.address, first.family);
         },
-        (error: unknown) => { callback(error instanceof Error ? error : new Error(String(error)), []); },
+        (error: unknown) => {
+          callback(error instanceof Error ? error : new Error(String(error)), []);
+        },
       );
     };
   }
@@ -82,7 +107,8 @@ export class Guard {
   /** Addresses of a target, each of them checked. @throws Refused when any is not public; Error when there are none */
   async addresses(target: Target): Promise<string[]> {
     const addresses = isIP(target.host) === 0 ? await this.#resolve(target.host) : [target.host];
-    if (!this.#isAllowed(target) && !addresses.every((address) => this.#open(address))) throw new Refused('its name leads to an address that is not public');
+    if (!this.#isAllowed(target) && !addresses.every((address) => this.#open(address)))
+      throw new Refused('its name leads to an address that is not public');
     return addresses.slice(0, mostTried);
   }
 

@@ -50,7 +50,9 @@ export class GuardedFetcher implements Fetcher {
   async get(request: FetchRequest): Promise<Fetched> {
     const fetched = await this.fetch(request);
     if (fetched.status >= 200 && fetched.status < 300) return fetched;
-    throw new Problem(fetchFailed, `${new URL(fetched.url).origin} answered with status ${fetched.status}`, { members: { target_status: fetched.status } });
+    throw new Problem(fetchFailed, `${new URL(fetched.url).origin} answered with status ${fetched.status}`, {
+      members: { target_status: fetched.status },
+    });
   }
 
   async check({ url, field, signal }: Pick<FetchRequest, 'url' | 'field' | 'signal'>): Promise<void> {
@@ -65,7 +67,14 @@ export class GuardedFetcher implements Fetcher {
   async #hop(hop: Hop, maxBytes: number, signal: AbortSignal): Promise<Fetched | Hop> {
     const target = this.#guard.target(hop.url);
     const { url } = target;
-    const agent = new Agent({ allowH2: false, connections: 1, maxHeaderSize: mostHeaderBytes, headersTimeout: 0, bodyTimeout: 0, connect: { lookup: this.#guard.lookup(target), timeout: 10_000 } });
+    const agent = new Agent({
+      allowH2: false,
+      connections: 1,
+      maxHeaderSize: mostHeaderBytes,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: { lookup: this.#guard.lookup(target), timeout: 10_000 },
+    });
     try {
       const response = await send(`${url.protocol}//${authority(url, target.host)}${url.pathname}${url.search}`, {
         dispatcher: agent,
@@ -76,7 +85,7 @@ export class GuardedFetcher implements Fetcher {
       });
       // What breaks it off is told by whoever reads it; alone it would end the process.
       response.body.on('error', () => undefined);
-      return nextHop(hop, url, response) ?? await answer(url, response, maxBytes);
+      return nextHop(hop, url, response) ?? (await answer(url, response, maxBytes));
     } finally {
       await agent.destroy();
     }
@@ -100,13 +109,19 @@ function nextHop(hop: Hop, from: URL, { statusCode, headers }: Response): Hop | 
   const repeats = statusCode >= 307 || hop.method !== 'POST';
   const same = { url: to.href, ...(kept === undefined ? {} : { headers: kept }) };
   if (!repeats) return { ...same, method: 'GET' };
-  return { ...same, ...(hop.method === undefined ? {} : { method: hop.method }), ...(hop.body === undefined ? {} : { body: hop.body }) };
+  return {
+    ...same,
+    ...(hop.method === undefined ? {} : { method: hop.method }),
+    ...(hop.body === undefined ? {} : { body: hop.body }),
+  };
 }
 
 /** Headers that another server may see as well. */
 function publicHeaders(headers: FetchRequest['headers']): FetchRequest['headers'] {
   if (headers === undefined) return undefined;
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => /^(?:accept|accept-language|content-type)$/i.test(name)));
+  return Object.fromEntries(
+    Object.entries(headers).filter(([name]) => /^(?:accept|accept-language|content-type)$/i.test(name)),
+  );
 }
 
 async function answer(url: URL, response: Response, maxBytes: number): Promise<Fetched> {

@@ -1,5 +1,7 @@
-// A forward proxy behind the guard, for programs that fetch by themselves, like Chromium: each connection is checked as a fetch is.
-// A Chromium sends loopback addresses around its proxy unless it is told `--proxy-bypass-list=<-loopback>`, and WebRTC knows no proxy at all.
+// A forward proxy behind the guard, for programs that fetch by themselves, like Chromium: each connection is checked as
+// a fetch is.
+// A Chromium sends loopback addresses around its proxy unless it is told `--proxy-bypass-list=<-loopback>`, and WebRTC
+// knows no proxy at all.
 import { createServer, request as send, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { once } from 'node:events';
@@ -26,7 +28,16 @@ export interface GuardProxy {
 }
 
 /** Headers between neighbours (RFC 9110, 7.6.1). */
-const hopHeaders: ReadonlySet<string> = new Set(['connection', 'proxy-connection', 'proxy-authorization', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade']);
+const hopHeaders: ReadonlySet<string> = new Set([
+  'connection',
+  'proxy-connection',
+  'proxy-authorization',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
 
 /** Starts it. */
 export async function startGuardProxy(options: ProxyOptions): Promise<GuardProxy> {
@@ -36,12 +47,22 @@ export async function startGuardProxy(options: ProxyOptions): Promise<GuardProxy
   server.on('connection', (socket: Socket) => {
     bound(socket, options);
     sockets.add(socket);
-    socket.once('close', () => { sockets.delete(socket); });
+    socket.once('close', () => {
+      sockets.delete(socket);
+    });
   });
-  server.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) => { tunnel(request, socket, head, options); });
-  server.on('request', (request: IncomingMessage, response: ServerResponse) => { forward(request, response, options); });
-  server.on('upgrade', (_request: IncomingMessage, socket: Duplex) => { socket.end('HTTP/1.1 403 Forbidden\r\n\r\n'); });
-  server.on('clientError', (_error: Error, socket: Duplex) => { socket.destroy(); });
+  server.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    tunnel(request, socket, head, options);
+  });
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    forward(request, response, options);
+  });
+  server.on('upgrade', (_request: IncomingMessage, socket: Duplex) => {
+    socket.end('HTTP/1.1 403 Forbidden\r\n\r\n');
+  });
+  server.on('clientError', (_error: Error, socket: Duplex) => {
+    socket.destroy();
+  });
   server.listen(options.port, options.host);
   await once(server, 'listening');
   return { url: urlOf(server), close: async () => close(server, sockets) };
@@ -49,8 +70,12 @@ export async function startGuardProxy(options: ProxyOptions): Promise<GuardProxy
 
 /** Joins a CONNECT with its target. */
 function tunnel(request: IncomingMessage, socket: Duplex, head: Buffer, options: ProxyOptions): void {
-  const refuse = (status: string): void => { socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`); };
-  socket.on('error', () => { socket.destroy(); });
+  const refuse = (status: string): void => {
+    socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`);
+  };
+  socket.on('error', () => {
+    socket.destroy();
+  });
   const target = targetOf(`https://${request.url ?? ''}`, options.guard);
   if (target === undefined) {
     refuse('403 Forbidden');
@@ -63,11 +88,19 @@ function tunnel(request: IncomingMessage, socket: Duplex, head: Buffer, options:
     joined = true;
     socket.write('HTTP/1.1 200 Connection Established\r\n\r\n');
     outside.write(head);
-    pipeline(outside, socket, () => { outside.destroy(); });
-    pipeline(socket, outside, () => { socket.destroy(); });
+    pipeline(outside, socket, () => {
+      outside.destroy();
+    });
+    pipeline(socket, outside, () => {
+      socket.destroy();
+    });
   });
-  outside.once('error', (error) => { if (!joined) refuse(error instanceof Refused ? '403 Forbidden' : '502 Bad Gateway'); });
-  socket.once('close', () => { outside.destroy(); });
+  outside.once('error', (error) => {
+    if (!joined) refuse(error instanceof Refused ? '403 Forbidden' : '502 Bad Gateway');
+  });
+  socket.once('close', () => {
+    outside.destroy();
+  });
 }
 
 /** Sends a plain http request on. */
@@ -82,21 +115,37 @@ function forward(request: IncomingMessage, response: ServerResponse, options: Pr
     return;
   }
   const outside = send({
-    host: target.host, port: target.port, path: `${target.url.pathname}${target.url.search}`, method: request.method, agent: false,
-    lookup: options.guard.lookup(target), headers: { ...passed(request), host: target.url.host }, maxHeaderSize: 32_768,
+    host: target.host,
+    port: target.port,
+    path: `${target.url.pathname}${target.url.search}`,
+    method: request.method,
+    agent: false,
+    lookup: options.guard.lookup(target),
+    headers: { ...passed(request), host: target.url.host },
+    maxHeaderSize: 32_768,
   });
-  outside.once('socket', (socket) => { bound(socket, options); });
+  outside.once('socket', (socket) => {
+    bound(socket, options);
+  });
   outside.once('response', (answer) => {
     response.writeHead(answer.statusCode ?? 502, passed(answer));
-    pipeline(answer, response, () => { outside.destroy(); });
+    pipeline(answer, response, () => {
+      outside.destroy();
+    });
   });
-  outside.on('error', (error) => { fail(error instanceof Refused ? 403 : 502); });
-  response.once('close', () => { outside.destroy(); });
+  outside.on('error', (error) => {
+    fail(error instanceof Refused ? 403 : 502);
+  });
+  response.once('close', () => {
+    outside.destroy();
+  });
   request.pipe(outside);
 }
 
 function passed({ headers }: IncomingMessage): Record<string, string | string[]> {
-  const kept = Object.entries(headers).filter((entry): entry is [string, string | string[]] => entry[1] !== undefined && !hopHeaders.has(entry[0]));
+  const kept = Object.entries(headers).filter(
+    (entry): entry is [string, string | string[]] => entry[1] !== undefined && !hopHeaders.has(entry[0]),
+  );
   return Object.fromEntries(kept);
 }
 
@@ -112,13 +161,20 @@ function targetOf(address: string, guard: Guard): Target | undefined {
 /** Ends a connection that is silent, old or too much. */
 function bound(socket: Socket, options: ProxyOptions): void {
   const { idleMs = 30_000, lifeMs = 120_000, maxBytes = 67_108_864 } = options;
-  const end = (): void => { socket.destroy(); };
+  const end = (): void => {
+    socket.destroy();
+  };
   // Both directions of a tunnel listen, each at both ends.
   socket.setMaxListeners(20);
   socket.setTimeout(idleMs, end);
   const life = setTimeout(end, lifeMs);
-  const watch = setInterval(() => { if (socket.bytesRead > maxBytes) end(); }, 200);
-  socket.once('close', () => { clearTimeout(life); clearInterval(watch); });
+  const watch = setInterval(() => {
+    if (socket.bytesRead > maxBytes) end();
+  }, 200);
+  socket.once('close', () => {
+    clearTimeout(life);
+    clearInterval(watch);
+  });
 }
 
 async function close(server: Server, sockets: ReadonlySet<Socket>): Promise<void> {

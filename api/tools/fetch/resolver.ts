@@ -1,4 +1,5 @@
-// Asks DNS alone for the addresses of a name: no hosts file, no search domains, and no thread that a slow server could hold.
+// Asks DNS alone for the addresses of a name: no hosts file, no search domains, and no thread that a slow server could
+// hold.
 import { Resolver } from 'node:dns/promises';
 import { isIPv6 } from 'node:net';
 import type { LookupAddress } from 'node:dns';
@@ -12,7 +13,8 @@ export function dnsResolver(): Resolve {
   return async (hostname) => {
     const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
     const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
-    if (addresses.length === 0) throw answers.find((answer) => answer.status === 'rejected')?.reason ?? new Error(`no address for ${hostname}`);
+    if (addresses.length === 0)
+      throw answers.find((answer) => answer.status === 'rejected')?.reason ?? new Error(`no address for ${hostname}`);
     return addresses;
   };
 }

@@ -15,7 +15,8 @@ export interface AttemptOptions {
   readonly log: Logger;
 }
 
-export type Outcome = { readonly result: Record<string, unknown>; readonly artifact?: Artifact | undefined } | { readonly error: unknown };
+export type Outcome =
+  { readonly result: Record<string, unknown>; readonly artifact?: Artifact | undefined } | { readonly error: unknown };
 
 /** Between two writes of progress. */
 const progressMs = 300;
@@ -75,10 +76,21 @@ export class Attempt {
 
   async #run(work: JobWork): Promise<Outcome> {
     this.#abort.signal.throwIfAborted();
-    const { job: { id, tool, input, session, attempt }, payer } = this.#options;
+    const {
+      job: { id, tool, input, session, attempt },
+      payer,
+    } = this.#options;
     return work({
-      id, tool, input, payer, attempt, session: session ?? undefined, signal: this.#abort.signal,
-      report: (progress) => { this.#report(progress); },
+      id,
+      tool,
+      input,
+      payer,
+      attempt,
+      session: session ?? undefined,
+      signal: this.#abort.signal,
+      report: (progress) => {
+        this.#report(progress);
+      },
       announce: (hold) => this.#announce(hold),
     });
   }
@@ -93,15 +105,21 @@ export class Attempt {
   /** The newest is written; those between are skipped. */
   #report(progress: Progress): void {
     this.#told = progress;
-    this.#writing ??= this.#write().finally(() => { this.#writing = undefined; });
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = undefined;
+    });
   }
 
   async #write(): Promise<void> {
     while (this.#told !== undefined && !this.#abort.signal.aborted) {
       const { done, message } = this.#told;
       this.#told = undefined;
-      await this.#options.database().query(statements.progress, [...this.own, Math.min(1, Math.max(0, done)), message.slice(0, longestMessage)])
-        .catch((error: unknown) => { this.#options.log.warn({ err: error, job: this.job.id }, 'progress of a job cannot be written'); });
+      await this.#options
+        .database()
+        .query(statements.progress, [...this.own, Math.min(1, Math.max(0, done)), message.slice(0, longestMessage)])
+        .catch((error: unknown) => {
+          this.#options.log.warn({ err: error, job: this.job.id }, 'progress of a job cannot be written');
+        });
       await sleep(progressMs, undefined, { ref: false, signal: this.#abort.signal }).catch(() => undefined);
     }
   }

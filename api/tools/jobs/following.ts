@@ -26,14 +26,34 @@ export class Following {
   }
 
   /** Resolves when the job has ended, when the time is over, or when the signal says so. */
-  async until({ id, ms, signal, report }: { readonly id: string; readonly ms: number; readonly signal: AbortSignal; readonly report?: ((progress: Progress) => void) | undefined }): Promise<void> {
+  async until({
+    id,
+    ms,
+    signal,
+    report,
+  }: {
+    readonly id: string;
+    readonly ms: number;
+    readonly signal: AbortSignal;
+    readonly report?: ((progress: Progress) => void) | undefined;
+  }): Promise<void> {
     const ended = Promise.withResolvers<undefined>();
-    const follower: Follower = { id, report, end: () => { ended.resolve(undefined); }, told: '' };
+    const follower: Follower = {
+      id,
+      report,
+      end: () => {
+        ended.resolve(undefined);
+      },
+      told: '',
+    };
     const waiting = new AbortController();
     this.#followers.add(follower);
     if (!this.#looking) void this.#look();
     try {
-      await Promise.race([ended.promise, sleep(ms, undefined, { signal: AbortSignal.any([signal, waiting.signal]) }).catch(() => undefined)]);
+      await Promise.race([
+        ended.promise,
+        sleep(ms, undefined, { signal: AbortSignal.any([signal, waiting.signal]) }).catch(() => undefined),
+      ]);
     } finally {
       waiting.abort();
       this.#followers.delete(follower);

@@ -37,7 +37,9 @@ export interface JobView {
   readonly pending: number;
   /** Once it is done. */
   readonly result: Record<string, unknown> | undefined;
-  readonly artifact: { readonly id: string | undefined; readonly mediaType: string; readonly fileName: string; readonly bytes: number } | undefined;
+  readonly artifact:
+    | { readonly id: string | undefined; readonly mediaType: string; readonly fileName: string; readonly bytes: number }
+    | undefined;
   /** Once it has failed: a problem as RFC 9457 has it, without `type` in full, `instance` and `request_id`. */
   readonly problem: JobProblem | undefined;
 }
@@ -61,9 +63,14 @@ export interface JobRun {
   /** Aborted when another process has taken the job over, or this one ends. */
   readonly signal: AbortSignal;
   readonly report: (progress: Progress) => void;
-  /** To be told each hold before it is made: what it costs is part of what the job costs, even if this process dies in the middle. @throws Error when the job is no longer ours */
+  /**
+   * To be told each hold before it is made: what it costs is part of what the job costs, even if this process dies in
+   * the middle. @throws Error when the job is no longer ours
+   */
   readonly announce: (hold: string) => Promise<void>;
 }
 
 /** Does the work. Refuses by throwing a Problem; tool-busy and too-many-calls put the job back into the queue. */
-export type JobWork = (run: JobRun) => Promise<{ readonly result: Record<string, unknown>; readonly artifact?: Artifact | undefined }>;
+export type JobWork = (
+  run: JobRun,
+) => Promise<{ readonly result: Record<string, unknown>; readonly artifact?: Artifact | undefined }>;

@@ -1,8 +1,10 @@
 /*
  * Jobs of tools: begun in one request, polled in others, worked on by whichever process has room.
  *
- * A job is a row in PostgreSQL. A process that dies loses its lease, and another takes the job up, a few times; what all
- * attempts have cost is the job's cost. A caller's own key is never written down: a job that is paid with one is worked on by
+ * A job is a row in PostgreSQL. A process that dies loses its lease, and another takes the job up, a few times; what
+ * all
+ * attempts have cost is the job's cost. A caller's own key is never written down: a job that is paid with one is worked
+ * on by
  * the process that was sent the key, and fails as job-lost when that process ends.
  */
 import { createHash, randomUUID } from 'node:crypto';
@@ -63,8 +65,17 @@ export class Jobs {
     this.#options = options;
     this.#following = new Following(options.database, pollMs);
     this.#worker = new JobWorker({
-      ...options, pollMs, runner: this.#runner, places: options.places ?? 2, attempts: options.attempts ?? 3, leaseMs: this.#leaseMs, keepMs: this.#keepMs,
-      mostArtifactBytes: options.mostBytes?.one ?? 32 * 1_048_576, ended: (id) => { this.#following.ended(id); },
+      ...options,
+      pollMs,
+      runner: this.#runner,
+      places: options.places ?? 2,
+      attempts: options.attempts ?? 3,
+      leaseMs: this.#leaseMs,
+      keepMs: this.#keepMs,
+      mostArtifactBytes: options.mostBytes?.one ?? 32 * 1_048_576,
+      ended: (id) => {
+        this.#following.ended(id);
+      },
     });
   }
 
@@ -78,7 +89,10 @@ export class Jobs {
     await this.#worker.stop();
   }
 
-  /** Begins a job. The same call of the same caller, while it is under way, is the same job. @returns its id. @throws Problem (too-many-jobs) */
+  /**
+   * Begins a job. The same call of the same caller, while it is under way, is the same job. @returns its id. @throws
+   * Problem (too-many-jobs)
+   */
   async begin({ tool, input, payer, session }: JobCall): Promise<string> {
     const { database, most = { anonymous: 3, key: 10, all: 500 }, mostKept = 20 } = this.#options;
     const id = randomUUID();
@@ -88,8 +102,26 @@ export class Jobs {
     const kind = keyed ? 'key' : 'anonymous';
     await database().replay(statements.trim, [payer.owner, mostKept]);
     if (keyed) this.#worker.keep(id, payer);
-    const values = [id, tool, text, fingerprint, payer.owner, kind, session ?? null, keyed ? this.#runner : null, this.#leaseMs, this.#keepMs, most[kind], most.all];
-    const [added] = await database().query(statements.add, values).catch((error: unknown) => { this.#worker.forget(id); throw error; });
+    const values = [
+      id,
+      tool,
+      text,
+      fingerprint,
+      payer.owner,
+      kind,
+      session ?? null,
+      keyed ? this.#runner : null,
+      this.#leaseMs,
+      this.#keepMs,
+      most[kind],
+      most.all,
+    ];
+    const [added] = await database()
+      .query(statements.add, values)
+      .catch((error: unknown) => {
+        this.#worker.forget(id);
+        throw error;
+      });
     if (added !== undefined) {
       this.#worker.wake();
       return id;
@@ -97,22 +129,56 @@ export class Jobs {
     this.#worker.forget(id);
     const [same] = await database().replay(statements.same, [payer.owner, tool, fingerprint]);
     if (same !== undefined) return same.id;
-    throw new Problem(tooManyJobs, `at most ${most[kind]} jobs of yours, and ${most.all} of all callers, may be under way; wait for one to end, or try again in 30 s`, { headers: { 'retry-after': '30' } });
+    throw new Problem(
+      tooManyJobs,
+      `at most ${most[kind]} jobs of yours, and ${most.all} of all callers, may be under way; wait for one to end, or try again in 30 s`,
+      { headers: { 'retry-after': '30' } },
+    );
   }
 
   /** How a job stands. @throws Problem (unknown-job) */
   async view(name: JobName): Promise<JobView> {
     const [row] = await this.#options.database().replay(statements.view, valuesOf(name));
     if (row === undefined) throw unknown(name);
-    const { session, created_at: createdAt, ended_at: endedAt, expires_at: expiresAt, result, problem, artifact_bytes: bytes, file_id: fileId, media_type: mediaType, file_name: fileName, ...rest } = row;
+    const {
+      session,
+      created_at: createdAt,
+      ended_at: endedAt,
+      expires_at: expiresAt,
+      result,
+      problem,
+      artifact_bytes: bytes,
+      file_id: fileId,
+      media_type: mediaType,
+      file_name: fileName,
+      ...rest
+    } = row;
     return {
-      ...rest, createdAt, expiresAt, session: session ?? undefined, endedAt: endedAt ?? undefined, result: result ?? undefined, problem: problem ?? undefined,
-      artifact: bytes === null || mediaType === null || fileName === null ? undefined : { id: fileId ?? undefined, bytes, mediaType, fileName },
+      ...rest,
+      createdAt,
+      expiresAt,
+      session: session ?? undefined,
+      endedAt: endedAt ?? undefined,
+      result: result ?? undefined,
+      problem: problem ?? undefined,
+      artifact:
+        bytes === null || mediaType === null || fileName === null
+          ? undefined
+          : { id: fileId ?? undefined, bytes, mediaType, fileName },
     };
   }
 
-  /** Waits until it has ended, or so long, or until the signal; then says how it stands. @throws Problem (unknown-job) */
-  async wait(name: JobName, { ms, signal, report }: { readonly ms: number; readonly signal: AbortSignal; readonly report?: (progress: Progress) => void }): Promise<JobView> {
+  /**
+   * Waits until it has ended, or so long, or until the signal; then says how it stands. @throws Problem (unknown-job)
+   */
+  async wait(
+    name: JobName,
+    {
+      ms,
+      signal,
+      report,
+    }: { readonly ms: number; readonly signal: AbortSignal; readonly report?: (progress: Progress) => void },
+  ): Promise<JobView> {
     const now = await this.view(name);
     if (now.state === 'done' || now.state === 'failed' || ms <= 0) return now;
     await this.#following.until({ id: name.id, ms, signal, report });
@@ -128,7 +194,9 @@ export class Jobs {
 
   /** Forgets what has expired. To be repeated. @returns how many */
   async purge(): Promise<number> {
-    return (await this.#options.database().replay(statements.purge, [this.#options.mostBytes?.all ?? 4 * 1_073_741_824])).length;
+    return (
+      await this.#options.database().replay(statements.purge, [this.#options.mostBytes?.all ?? 4 * 1_073_741_824])
+    ).length;
   }
 
   get #leaseMs(): number {
@@ -149,5 +217,8 @@ function valuesOf(name: JobName): [string, string, string] {
 }
 
 function unknown({ id, tool }: JobName): Problem {
-  return new Problem(unknownJob, `no job ${JSON.stringify(id.slice(0, 60))} of ${tool} is known to you; begin one by calling the tool without job`);
+  return new Problem(
+    unknownJob,
+    `no job ${JSON.stringify(id.slice(0, 60))} of ${tool} is known to you; begin one by calling the tool without job`,
+  );
 }

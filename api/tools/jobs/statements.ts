@@ -12,7 +12,10 @@ const fields = z.record(z.string(), z.unknown());
 const now = 'clock_timestamp()';
 const later = (milliseconds: string): string => `${now} + ${milliseconds}::bigint * interval '1 millisecond'`;
 
-/** $1 id, $2 tool, $3 input, $4 fingerprint, $5 owner, $6 payer, $7 session, $8 runner, $9 lease ms, $10 keep ms, $11 most of the owner, $12 most of all. No row: refused, or the same call is under way. */
+/**
+ * $1 id, $2 tool, $3 input, $4 fingerprint, $5 owner, $6 payer, $7 session, $8 runner, $9 lease ms, $10 keep ms, $11
+ * most of the owner, $12 most of all. No row: refused, or the same call is under way.
+ */
 export const add = statement(
   'add',
   `insert into tools.job (id, tool, input, fingerprint, owner, payer, session, runner, lease_until, expires_at)
@@ -22,10 +25,18 @@ export const add = statement(
   on conflict (owner, tool, fingerprint) where state in ('queued', 'running') do nothing returning id`,
   found,
 );
-export const same = statement('same', `select id from tools.job where owner = $1 and tool = $2 and fingerprint = $3 and state in ('queued', 'running')`, found);
+export const same = statement(
+  'same',
+  `select id from tools.job where owner = $1 and tool = $2 and fingerprint = $3 and state in ('queued', 'running')`,
+  found,
+);
 
 /** What an owner's jobs keep is bounded: the oldest results go first. */
-export const trim = statement('trim', `delete from tools.job where id in (select id from tools.job where owner = $1 and state in ('done', 'failed') order by ended_at desc offset $2) returning id`, found);
+export const trim = statement(
+  'trim',
+  `delete from tools.job where id in (select id from tools.job where owner = $1 and state in ('done', 'failed') order by ended_at desc offset $2) returning id`,
+  found,
+);
 
 /** $1 runner, $2 lease ms, $3 room, $4 tools that it knows. */
 export const claim = statement(
@@ -36,11 +47,21 @@ export const claim = statement(
     order by created_at limit $3::int for update skip locked)
   update tools.job j set state = 'running', runner = $1::uuid, attempt = attempt + 1, lease_until = ${later('$2')} from due where j.id = due.id
   returning j.id, j.tool, j.input, j.owner, j.payer, j.session, j.attempt::int`,
-  z.object({ id: z.uuid(), tool: z.string(), input: fields, owner: z.string(), payer: z.enum(['anonymous', 'key']), session: z.string().nullable(), attempt: z.int() }),
+  z.object({
+    id: z.uuid(),
+    tool: z.string(),
+    input: fields,
+    owner: z.string(),
+    payer: z.enum(['anonymous', 'key']),
+    session: z.string().nullable(),
+    attempt: z.int(),
+  }),
 );
 export type ClaimedJob = z.output<typeof claim.row>;
 
-/** Ends those that nobody can take up again. $1 most attempts, $2 problem of a keyed one, $3 of any other, $4 keep ms. */
+/**
+ * Ends those that nobody can take up again. $1 most attempts, $2 problem of a keyed one, $3 of any other, $4 keep ms.
+ */
 export const lose = statement(
   'lose',
   `update tools.job set state = 'failed', problem = case payer when 'key' then $2::json else $3::json end, runner = null, lease_until = null, ended_at = ${now}, expires_at = ${later('$4')}
@@ -48,25 +69,50 @@ export const lose = statement(
   found,
 );
 
-export const renew = statement('renew', `update tools.job set lease_until = ${later('$2')} where runner = $1::uuid and id = any ($3::uuid[]) and state in ('queued', 'running') returning id`, found);
+export const renew = statement(
+  'renew',
+  `update tools.job set lease_until = ${later('$2')} where runner = $1::uuid and id = any ($3::uuid[]) and state in ('queued', 'running') returning id`,
+  found,
+);
 
 const own = `id = $1::uuid and runner = $2::uuid and attempt = $3::int and state = 'running'`;
-export const progress = statement('progress', `update tools.job set progress = $4, message = $5 where ${own} returning id`, found);
-export const announce = statement('announce', `update tools.job set holds = holds || $4::uuid where ${own} returning id`, found);
-export const putBack = statement('put-back', `update tools.job set state = 'queued', attempt = attempt - 1, runner = case payer when 'key' then runner end, lease_until = case payer when 'key' then lease_until end where ${own} returning id`, found);
+export const progress = statement(
+  'progress',
+  `update tools.job set progress = $4, message = $5 where ${own} returning id`,
+  found,
+);
+export const announce = statement(
+  'announce',
+  `update tools.job set holds = holds || $4::uuid where ${own} returning id`,
+  found,
+);
+export const putBack = statement(
+  'put-back',
+  `update tools.job set state = 'queued', attempt = attempt - 1, runner = case payer when 'key' then runner end, lease_until = case payer when 'key' then lease_until end where ${own} returning id`,
+  found,
+);
 export const succeed = statement(
   'succeed',
   `update tools.job set state = 'done', progress = 1, result = $4::json, artifact = $5::bytea, artifact_bytes = length($5::bytea), media_type = $6, file_name = $7, file_id = $9,
     runner = null, lease_until = null, ended_at = ${now}, expires_at = ${later('$8')} where ${own} returning id`,
   found,
 );
-export const fail = statement('fail', `update tools.job set state = 'failed', problem = $4::json, runner = null, lease_until = null, ended_at = ${now}, expires_at = ${later('$5')} where ${own} returning id`, found);
+export const fail = statement(
+  'fail',
+  `update tools.job set state = 'failed', problem = $4::json, runner = null, lease_until = null, ended_at = ${now}, expires_at = ${later('$5')} where ${own} returning id`,
+  found,
+);
 
 /** $1 ids. Those that end, and how far the others are. */
 export const glance = statement(
   'glance',
   'select id, state, progress::float8 as progress, message from tools.job where id = any ($1::uuid[])',
-  z.object({ id: z.uuid(), state: z.enum(['queued', 'running', 'done', 'failed']), progress: z.number(), message: z.string() }),
+  z.object({
+    id: z.uuid(),
+    state: z.enum(['queued', 'running', 'done', 'failed']),
+    progress: z.number(),
+    message: z.string(),
+  }),
 );
 
 /** $1 id, $2 tool, $3 owner. */
@@ -78,10 +124,25 @@ export const view = statement(
     from ledger.hold where id = any (j.holds)) h
   where j.id = $1::uuid and j.tool = $2 and j.owner = $3 and (j.expires_at > ${now} or j.state = 'running')`,
   z.object({
-    id: z.uuid(), tool: z.string(), input: fields, session: z.string().nullable(), state: z.enum(['queued', 'running', 'done', 'failed']), progress: z.number(), message: z.string(), attempt: z.int(),
-    created_at: z.coerce.date(), ended_at: z.coerce.date().nullable(), expires_at: z.coerce.date(), result: fields.nullable(),
+    id: z.uuid(),
+    tool: z.string(),
+    input: fields,
+    session: z.string().nullable(),
+    state: z.enum(['queued', 'running', 'done', 'failed']),
+    progress: z.number(),
+    message: z.string(),
+    attempt: z.int(),
+    created_at: z.coerce.date(),
+    ended_at: z.coerce.date().nullable(),
+    expires_at: z.coerce.date(),
+    result: fields.nullable(),
     problem: z.object({ slug: z.string(), detail: z.string(), members: fields }).nullable(),
-    artifact_bytes: z.int().nullable(), file_id: z.string().nullable(), media_type: z.string().nullable(), file_name: z.string().nullable(), cost: money, pending: z.int(),
+    artifact_bytes: z.int().nullable(),
+    file_id: z.string().nullable(),
+    media_type: z.string().nullable(),
+    file_name: z.string().nullable(),
+    cost: money,
+    pending: z.int(),
   }),
 );
 export const artifact = statement(

@@ -72,7 +72,10 @@ export class JobWorker {
     this.wake();
     for (const attempt of this.#running.values()) attempt.abort('ending');
     await this.#loops;
-    await Promise.race([Promise.all([...this.#running.values()].map(({ over }) => over)), sleep(5_000, undefined, { ref: false })]);
+    await Promise.race([
+      Promise.all([...this.#running.values()].map(({ over }) => over)),
+      sleep(5_000, undefined, { ref: false }),
+    ]);
   }
 
   #stopping(): boolean {
@@ -89,14 +92,24 @@ export class JobWorker {
       });
       if (took > 0 || this.#stopping()) continue;
       const waiting = new AbortController();
-      await Promise.race([this.#wake.promise, sleep(pollMs * (0.75 + Math.random() / 2), undefined, { ref: false, signal: waiting.signal }).catch(() => undefined)]);
+      await Promise.race([
+        this.#wake.promise,
+        sleep(pollMs * (0.75 + Math.random() / 2), undefined, { ref: false, signal: waiting.signal }).catch(
+          () => undefined,
+        ),
+      ]);
       waiting.abort();
     }
   }
 
   async #claim(): Promise<number> {
     const { database, runner, leaseMs, places, tools, attempts, keepMs, ended, anonymous } = this.#options;
-    const lost = await database().replay(statements.lose, [attempts, JSON.stringify(lostProblem('key')), JSON.stringify(lostProblem('attempts')), keepMs]);
+    const lost = await database().replay(statements.lose, [
+      attempts,
+      JSON.stringify(lostProblem('key')),
+      JSON.stringify(lostProblem('attempts')),
+      keepMs,
+    ]);
     for (const { id } of lost) this.#end(id, ended);
     const room = places - this.#running.size;
     if (room <= 0) return 0;
@@ -111,16 +124,22 @@ export class JobWorker {
     this.#running.set(job.id, attempt);
     // Claimed while the process was told to end: it goes straight back.
     if (this.#stopping()) attempt.abort('ending');
-    void attempt.begin(work, (outcome) => this.#finish(attempt, outcome)).catch((error: unknown) => {
-      // Its lease runs out, and it is taken up again.
-      log.error({ err: error, job: job.id }, 'what came of a job cannot be written down');
-    }).finally(() => {
-      this.#running.delete(job.id);
-      this.wake();
-    });
+    void attempt
+      .begin(work, (outcome) => this.#finish(attempt, outcome))
+      .catch((error: unknown) => {
+        // Its lease runs out, and it is taken up again.
+        log.error({ err: error, job: job.id }, 'what came of a job cannot be written down');
+      })
+      .finally(() => {
+        this.#running.delete(job.id);
+        this.wake();
+      });
   }
 
-  async #finish(attempt: Attempt, outcome: { result: Record<string, unknown>; artifact?: Artifact | undefined } | { error: unknown }): Promise<void> {
+  async #finish(
+    attempt: Attempt,
+    outcome: { result: Record<string, unknown>; artifact?: Artifact | undefined } | { error: unknown },
+  ): Promise<void> {
     const { database, ended, mostArtifactBytes } = this.#options;
     const { own, job } = attempt;
     if (attempt.lost) return;
@@ -141,15 +160,30 @@ export class JobWorker {
     return error instanceof Problem && (error.type === toolBusy || error.type === tooManyCalls);
   }
 
-  async #succeed({ own }: Attempt, { result, artifact }: { result: Record<string, unknown>; artifact?: Artifact | undefined }): Promise<void> {
+  async #succeed(
+    { own }: Attempt,
+    { result, artifact }: { result: Record<string, unknown>; artifact?: Artifact | undefined },
+  ): Promise<void> {
     const { database, keepMs } = this.#options;
-    await database().replay(statements.succeed, [...own, JSON.stringify(result), artifact?.bytes ?? null, artifact?.mediaType ?? null, artifact?.fileName ?? null, keepMs, artifact === undefined ? null : artifactId()]);
+    await database().replay(statements.succeed, [
+      ...own,
+      JSON.stringify(result),
+      artifact?.bytes ?? null,
+      artifact?.mediaType ?? null,
+      artifact?.fileName ?? null,
+      keepMs,
+      artifact === undefined ? null : artifactId(),
+    ]);
   }
 
   async #fail({ own, job, ending }: Attempt, error: unknown): Promise<void> {
     const { database, keepMs, log } = this.#options;
     if (!(error instanceof Problem) && !ending) log.error({ err: error, job: job.id, tool: job.tool }, 'job failed');
-    await database().replay(statements.fail, [...own, JSON.stringify(ending ? lostProblem('key') : problemOf(error, job.id)), keepMs]);
+    await database().replay(statements.fail, [
+      ...own,
+      JSON.stringify(ending ? lostProblem('key') : problemOf(error, job.id)),
+      keepMs,
+    ]);
   }
 
   #end(id: string, ended: (id: string) => void): void {
@@ -164,7 +198,9 @@ export class JobWorker {
       await sleep(leaseMs / 3, undefined, { ref: false, signal: this.#ending.signal }).catch(() => undefined);
       const ids = [...new Set([...this.#running.keys(), ...this.#payers.keys()])];
       if (ids.length === 0 || this.#stopping()) continue;
-      await this.#renew(ids).catch((error: unknown) => { log.error({ err: error }, 'leases of jobs cannot be renewed'); });
+      await this.#renew(ids).catch((error: unknown) => {
+        log.error({ err: error }, 'leases of jobs cannot be renewed');
+      });
     }
   }
 
@@ -177,18 +213,23 @@ export class JobWorker {
 
 function tooLarge(artifact: Artifact | undefined, most: number): Problem | undefined {
   if (artifact === undefined || artifact.bytes.length <= most) return undefined;
-  return new Problem(toolLimit, `the file that came of it has ${artifact.bytes.length} bytes, and at most ${most} are kept`);
+  return new Problem(
+    toolLimit,
+    `the file that came of it has ${artifact.bytes.length} bytes, and at most ${most} are kept`,
+  );
 }
 
 function problemOf(error: unknown, job: string): JobProblem {
-  if (!(error instanceof Problem)) return { slug: internalFault.slug, detail: `this failed on our side; the log knows it as job ${job}`, members: {} };
+  if (!(error instanceof Problem))
+    return { slug: internalFault.slug, detail: `this failed on our side; the log knows it as job ${job}`, members: {} };
   const { type, message, members, errors } = error;
   return { slug: type.slug, detail: message, members: { ...members, ...(errors.length === 0 ? {} : { errors }) } };
 }
 
 function lostProblem(why: 'key' | 'attempts'): JobProblem {
-  const detail = why === 'key'
-    ? 'the process that had your key has ended, and the key is kept nowhere else; send the call again'
-    : 'every process that took the job up has ended before it was done; send the call again';
+  const detail =
+    why === 'key'
+      ? 'the process that had your key has ended, and the key is kept nowhere else; send the call again'
+      : 'every process that took the job up has ended before it was done; send the call again';
   return { slug: jobLost.slug, detail, members: {} };
 }

@@ -6,12 +6,18 @@ export const work = z.object({
   source: z.enum(['crossref', 'arxiv']).describe('who knows it'),
   type: z.string().describe('like journal-article, book-chapter or preprint'),
   title: z.string(),
-  authors: z.array(z.object({ given: z.string().optional(), family: z.string() })).describe('in order; an organisation has its name as family'),
+  authors: z
+    .array(z.object({ given: z.string().optional(), family: z.string() }))
+    .describe('in order; an organisation has its name as family'),
   year: z.int().optional(),
   month: z.int().optional(),
   venue: z.string().optional().describe('journal, book or conference'),
-  volume: z.string().optional(), issue: z.string().optional(), pages: z.string().optional(), publisher: z.string().optional(),
-  doi: z.string().optional(), arxiv: z.string().optional().describe('arXiv id, with its version'),
+  volume: z.string().optional(),
+  issue: z.string().optional(),
+  pages: z.string().optional(),
+  publisher: z.string().optional(),
+  doi: z.string().optional(),
+  arxiv: z.string().optional().describe('arXiv id, with its version'),
   url: z.string().describe('where to read about it'),
   abstract: z.string().optional(),
 });
@@ -27,10 +33,20 @@ export interface Source {
 
 /** Text without markup and with single spaces. */
 export function plainText(text: string): string {
-  return text.replace(/<[^>]{0,500}>/g, ' ').replace(/&lt;/g, '<').replace(/&gt;/g, '>').replace(/&amp;/g, '&').replace(/\s+/g, ' ').trim();
+  return text
+    .replace(/<[^>]{0,500}>/g, ' ')
+    .replace(/&lt;/g, '<')
+    .replace(/&gt;/g, '>')
+    .replace(/&amp;/g, '&')
+    .replace(/\s+/g, ' ')
+    .trim();
 }
 
 /** Only what is there, so that a field without a value is left out. */
-export function known<Fields extends Record<string, unknown>>(fields: Fields): { [Name in keyof Fields]?: NonNullable<Fields[Name]> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null && value !== '')) as { [Name in keyof Fields]?: NonNullable<Fields[Name]> };
+export function known<Fields extends Record<string, unknown>>(
+  fields: Fields,
+): { [Name in keyof Fields]?: NonNullable<Fields[Name]> } {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined && value !== null && value !== ''),
+  ) as { [Name in keyof Fields]?: NonNullable<Fields[Name]> };
 }

@@ -1,4 +1,5 @@
-// Draws a specification with Vega in a process of its own: expressions are interpreted, never compiled, and nothing is loaded.
+// Draws a specification with Vega in a process of its own: expressions are interpreted, never compiled, and nothing is
+// loaded.
 import * as vega from 'vega';
 import { expressionInterpreter } from 'vega-interpreter';
 import { compile, type TopLevelSpec } from 'vega-lite';
@@ -20,22 +21,40 @@ export default async function chart({ spec, language, ...wanted }: Input): Promi
   const refused: string[] = [];
   const logger = loggerOf(warnings);
   try {
-    const full = language === 'vega' ? spec as unknown as vega.Spec : compile(spec as unknown as TopLevelSpec, { logger }).spec;
-    const view = new vega.View(vega.parse(full, {}, { ast: true }), { expr: expressionInterpreter, renderer: 'none', loader: loaderOf(refused), logger });
+    const full =
+      language === 'vega' ? (spec as unknown as vega.Spec) : compile(spec as unknown as TopLevelSpec, { logger }).spec;
+    const view = new vega.View(vega.parse(full, {}, { ast: true }), {
+      expr: expressionInterpreter,
+      renderer: 'none',
+      loader: loaderOf(refused),
+      logger,
+    });
     await view.runAsync();
     checkSize(view.width(), view.height());
     const svg = await view.toSVG();
     view.finalize();
-    if (refused.length > 0) throw new Problem(unprocessable, `spec: ${refused[0]?.slice(0, 200) ?? ''} is not read; put the data into data.values`);
+    if (refused.length > 0)
+      throw new Problem(
+        unprocessable,
+        `spec: ${refused[0]?.slice(0, 200) ?? ''} is not read; put the data into data.values`,
+      );
     return draw(svg, wanted, warnings);
   } catch (error) {
     if (error instanceof Problem) throw error;
-    throw new Problem(unprocessable, `spec: ${error instanceof Error ? error.message.slice(0, 500) : String(error).slice(0, 500)}`, { cause: error });
+    throw new Problem(
+      unprocessable,
+      `spec: ${error instanceof Error ? error.message.slice(0, 500) : String(error).slice(0, 500)}`,
+      { cause: error },
+    );
   }
 }
 
 function checkSize(width: number, height: number): void {
-  if (!(Math.max(width, height) <= longestSide)) throw new Problem(unprocessable, `spec: the chart is ${width} × ${height} pixels, more than ${longestSide} on a side`);
+  if (!(Math.max(width, height) <= longestSide))
+    throw new Problem(
+      unprocessable,
+      `spec: the chart is ${width} × ${height} pixels, more than ${longestSide} on a side`,
+    );
 }
 
 /** Refuses every address, and remembers it: Vega itself would go on without the data. */
@@ -47,7 +66,9 @@ function loaderOf(refused: string[]): vega.Loader {
   const loader = vega.loader();
   const link = loader.sanitize.bind(loader);
   return {
-    load: refuse, http: refuse, file: refuse,
+    load: refuse,
+    http: refuse,
+    file: refuse,
     sanitize: (uri, options) => {
       if ((options as { context?: string }).context !== 'href') return refuse(uri);
       if (/^(https?:\/\/|mailto:)/i.test(uri)) return link(uri, options);
@@ -60,14 +81,20 @@ function loaderOf(refused: string[]): vega.Loader {
 
 function loggerOf(warnings: string[]): vega.LoggerInterface {
   const logger: vega.LoggerInterface = {
-    level: ((level?: number) => (level === undefined ? vega.Warn : logger)),
+    level: (level?: number) => (level === undefined ? vega.Warn : logger),
     error: (...args: readonly unknown[]) => note(args),
     warn: (...args: readonly unknown[]) => note(args),
     info: () => logger,
     debug: () => logger,
   };
   const note = (args: readonly unknown[]): vega.LoggerInterface => {
-    if (warnings.length < mostWarnings) warnings.push(args.map((arg) => (arg instanceof Error ? arg.message : String(arg))).join(' ').slice(0, 300));
+    if (warnings.length < mostWarnings)
+      warnings.push(
+        args
+          .map((arg) => (arg instanceof Error ? arg.message : String(arg)))
+          .join(' ')
+          .slice(0, 300),
+      );
     return logger;
   };
   return logger;

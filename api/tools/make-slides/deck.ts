@@ -20,7 +20,13 @@ export const slide = z.discriminatedUnion('layout', [
   z.object({ layout: z.literal('section'), title: short, subtitle: long.optional(), notes }),
   z.object({ layout: z.literal('bullets'), title: short, bullets: lines, notes }),
   z.object({ layout: z.literal('two_columns'), title: short, left: column, right: column, notes }),
-  z.object({ layout: z.literal('table'), title: short, header: z.array(z.string().max(200)).min(1).max(8), rows: z.array(z.array(z.string().max(300)).max(8)).max(30), notes }),
+  z.object({
+    layout: z.literal('table'),
+    title: short,
+    header: z.array(z.string().max(200)).min(1).max(8),
+    rows: z.array(z.array(z.string().max(300)).max(8)).max(30),
+    notes,
+  }),
   z.object({ layout: z.literal('quote'), title: short.optional(), quote: long, author: short.optional(), notes }),
 ]);
 export type Slide = z.output<typeof slide>;

@@ -6,21 +6,29 @@ import { unprocessable } from '../problems.ts';
 import { deck, type Column, type Deck, type Line, type Slide } from './deck.ts';
 
 /** How an outline is written, for descriptions and for whoever gets it wrong. */
-export const outlineForm = '# for the title of the deck and then for each section, ## for each slide, - for bullets, two ### on a slide for two columns, | for a table, > for a quote with its author in a last line after —, "Notes: …" for what the speaker says';
+export const outlineForm =
+  '# for the title of the deck and then for each section, ## for each slide, - for bullets, two ### on a slide for two columns, | for a table, > for a quote with its author in a last line after —, "Notes: …" for what the speaker says';
 
 /** @throws Problem (unprocessable) that names what cannot be read */
 export function readOutline(outline: string): Deck {
-  const tokens = marked.lexer(outline, { gfm: true }).filter(({ type }) => !['space', 'hr', 'def', 'html'].includes(type));
+  const tokens = marked
+    .lexer(outline, { gfm: true })
+    .filter(({ type }) => !['space', 'hr', 'def', 'html'].includes(type));
   const parts = split(tokens);
   const [first, ...others] = parts;
   if (first === undefined) throw new Problem(unprocessable, `the outline has no headings; write ${outlineForm}`);
   const titled = first.depth === 1;
   const slides = (titled ? others : parts).map(slideOf);
   const { text: subtitle, notes } = plainOf(first.body);
-  const head = titled ? { title: first.title, ...(subtitle === '' ? {} : { subtitle }), ...(notes === undefined ? {} : { notes }) } : { title: first.title };
+  const head = titled
+    ? { title: first.title, ...(subtitle === '' ? {} : { subtitle }), ...(notes === undefined ? {} : { notes }) }
+    : { title: first.title };
   const read = deck.safeParse({ ...head, slides });
   if (read.success) return read.data;
-  throw new Problem(unprocessable, `the outline cannot be made into slides: ${faultOf(read.error, slides)}; write ${outlineForm}`);
+  throw new Problem(
+    unprocessable,
+    `the outline cannot be made into slides: ${faultOf(read.error, slides)}; write ${outlineForm}`,
+  );
 }
 
 interface Part {
@@ -45,10 +53,19 @@ function slideOf({ depth, title, body }: Part): unknown {
   if (depth === 1) return { layout: 'section', ...common, ...(text === '' ? {} : { subtitle: text }) };
   const shown = body.filter((token) => !isNotes(token));
   const table = shown.find(isTable);
-  if (table !== undefined) return { layout: 'table', ...common, header: table.header.map((cell) => cell.text), rows: table.rows.map((row) => row.map((cell) => cell.text)) };
+  if (table !== undefined)
+    return {
+      layout: 'table',
+      ...common,
+      header: table.header.map((cell) => cell.text),
+      rows: table.rows.map((row) => row.map((cell) => cell.text)),
+    };
   const [quote] = shown;
-  if (shown.length === 1 && quote?.type === 'blockquote') return { layout: 'quote', ...common, ...quoteOf((quote as Tokens.Blockquote).text) };
-  return shown.filter(isHeading).length >= 2 ? { layout: 'two_columns', ...common, ...columnsOf(shown) } : { layout: 'bullets', ...common, bullets: linesOf(shown) };
+  if (shown.length === 1 && quote?.type === 'blockquote')
+    return { layout: 'quote', ...common, ...quoteOf((quote as Tokens.Blockquote).text) };
+  return shown.filter(isHeading).length >= 2
+    ? { layout: 'two_columns', ...common, ...columnsOf(shown) }
+    : { layout: 'bullets', ...common, bullets: linesOf(shown) };
 }
 
 function quoteOf(text: string): { quote: string; author?: string } {
@@ -65,7 +82,10 @@ function columnsOf(body: readonly Token[]): { left: Column; right: Column } {
     else (columns.at(-1)?.body ?? before).push(token);
   }
   const [left, right] = columns.map(({ heading, body: own }) => ({ heading, bullets: linesOf(own) }));
-  return { left: { ...left, bullets: [...linesOf(before), ...(left?.bullets ?? [])] }, right: { ...right, bullets: right?.bullets ?? [] } };
+  return {
+    left: { ...left, bullets: [...linesOf(before), ...(left?.bullets ?? [])] },
+    right: { ...right, bullets: right?.bullets ?? [] },
+  };
 }
 
 function linesOf(body: readonly Token[], level = 0): Line[] {
@@ -80,14 +100,28 @@ function linesOf(body: readonly Token[], level = 0): Line[] {
 /** An item, and the lists in it one level deeper; below the third level nothing is indented any more. */
 function itemLines(item: Tokens.ListItem, level: number): Line[] {
   const inner = item.tokens.filter(({ type }) => type === 'list');
-  const text = item.tokens.filter(({ type }) => type !== 'list').map(textOf).join(' ').trim();
+  const text = item.tokens
+    .filter(({ type }) => type !== 'list')
+    .map(textOf)
+    .join(' ')
+    .trim();
   return [...(text === '' ? [] : [{ text, level }]), ...linesOf(inner, Math.min(level + 1, 2))];
 }
 
 /** The paragraphs of a title, and its notes. */
 function plainOf(body: readonly Token[]): { text: string; notes: string | undefined } {
-  const notes = body.filter(isNotes).map((token) => textOf(token).replace(notesMark, '')).join('\n\n');
-  return { text: body.filter((token) => !isNotes(token)).map(textOf).join(' ').trim(), notes: notes === '' ? undefined : notes };
+  const notes = body
+    .filter(isNotes)
+    .map((token) => textOf(token).replace(notesMark, ''))
+    .join('\n\n');
+  return {
+    text: body
+      .filter((token) => !isNotes(token))
+      .map(textOf)
+      .join(' ')
+      .trim(),
+    notes: notes === '' ? undefined : notes,
+  };
 }
 
 const notesMark = /^\**notes?\**:\**\s*/i;

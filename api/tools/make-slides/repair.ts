@@ -1,14 +1,17 @@
-// Mends what pptxgenjs 4.0.1 writes: properties of a paragraph repeated inside it, which PowerPoint takes for damage, and bullets without a colour.
+// Mends what pptxgenjs 4.0.1 writes: properties of a paragraph repeated inside it, which PowerPoint takes for damage,
+// and bullets without a colour.
 import JSZip from 'jszip';
 
 /** @param accent colour of the bullets, as RRGGBB */
 export async function repair(bytes: Uint8Array, accent: string): Promise<Uint8Array> {
   const archive = await JSZip.loadAsync(bytes);
   const slides = Object.keys(archive.files).filter((name) => /^ppt\/slides\/slide\d+\.xml$/.test(name));
-  await Promise.all(slides.map(async (name) => {
-    const xml = await archive.file(name)?.async('string');
-    if (xml !== undefined) archive.file(name, coloured(once(xml), accent));
-  }));
+  await Promise.all(
+    slides.map(async (name) => {
+      const xml = await archive.file(name)?.async('string');
+      if (xml !== undefined) archive.file(name, coloured(once(xml), accent));
+    }),
+  );
   return archive.generateAsync({ type: 'uint8array', compression: 'DEFLATE' });
 }
 

@@ -21,17 +21,27 @@ function merge(tokens: readonly Token[], style: Omit<Run, 'text'>): Run[] {
 }
 
 function runs(token: Token, style: Omit<Run, 'text'>): Run[] {
-  const inner = (more: Omit<Run, 'text'>): Run[] => merge((token as Tokens.Generic).tokens ?? [], { ...style, ...more });
+  const inner = (more: Omit<Run, 'text'>): Run[] =>
+    merge((token as Tokens.Generic).tokens ?? [], { ...style, ...more });
   switch (token.type) {
-    case 'strong': return inner({ bold: true });
-    case 'em': return inner({ italic: true });
-    case 'del': return inner({});
-    case 'codespan': return [{ ...style, text: (token as Tokens.Codespan).text, code: true }];
-    case 'link': return inner(linkOf((token as Tokens.Link).href));
-    case 'image': return [{ ...style, text: (token as Tokens.Image).text }];
-    case 'br': return [{ ...style, text: ' ' }];
-    case 'escape': return [{ ...style, text: (token as Tokens.Escape).text }];
-    default: return (token as Tokens.Generic).tokens === undefined ? [{ ...style, text: token.raw }] : inner({});
+    case 'strong':
+      return inner({ bold: true });
+    case 'em':
+      return inner({ italic: true });
+    case 'del':
+      return inner({});
+    case 'codespan':
+      return [{ ...style, text: (token as Tokens.Codespan).text, code: true }];
+    case 'link':
+      return inner(linkOf((token as Tokens.Link).href));
+    case 'image':
+      return [{ ...style, text: (token as Tokens.Image).text }];
+    case 'br':
+      return [{ ...style, text: ' ' }];
+    case 'escape':
+      return [{ ...style, text: (token as Tokens.Escape).text }];
+    default:
+      return (token as Tokens.Generic).tokens === undefined ? [{ ...style, text: token.raw }] : inner({});
   }
 }
 
@@ -42,7 +52,9 @@ function linkOf(href: string): { link?: string } {
 
 /** The text without its marks. */
 export function plain(text: string): string {
-  return runsOf(text).map((run) => run.text).join('');
+  return runsOf(text)
+    .map((run) => run.text)
+    .join('');
 }
 
 export interface Box {
@@ -61,16 +73,33 @@ export function heightOf(lines: readonly Line[], width: number, size: number): n
 }
 
 function widthOf(text: string): number {
-  return Array.from(text.matchAll(/./gsu)).reduce((sum, [character]) => sum + (/[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE4F\uFF00-\uFF60]|\p{Extended_Pictographic}/u.test(character) ? 2 : 1), 0);
+  return Array.from(text.matchAll(/./gsu)).reduce(
+    (sum, [character]) =>
+      sum +
+      (/[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE4F\uFF00-\uFF60]|\p{Extended_Pictographic}/u.test(
+        character,
+      )
+        ? 2
+        : 1),
+    0,
+  );
 }
 
 /** The largest size between two at which the lines fit into a box; undefined where none does. */
-export function sizeFor(lines: readonly Line[], { width, height }: Box, largest: number, smallest: number): number | undefined {
+export function sizeFor(
+  lines: readonly Line[],
+  { width, height }: Box,
+  largest: number,
+  smallest: number,
+): number | undefined {
   for (let size = largest; size >= smallest; size -= 1) if (heightOf(lines, width, size) <= height) return size;
   return undefined;
 }
 
-/** The lines in as few pages as they need at a size. A line of its own is never parted, so one that is taller than the box gets a page. */
+/**
+ * The lines in as few pages as they need at a size. A line of its own is never parted, so one that is taller than the
+ * box gets a page.
+ */
 export function pages(lines: readonly Line[], { width, height }: Box, size: number): Line[][] {
   const found: Line[][] = [[]];
   for (const line of lines) {

@@ -2,7 +2,10 @@
 import { z } from 'zod';
 import type { Database, Statement } from '../../ledger/database.ts';
 
-/** Whose values: a caller's hash, and the session name by which the caller tells its spaces apart; empty for the main one. */
+/**
+ * Whose values: a caller's hash, and the session name by which the caller tells its spaces apart; empty for the main
+ * one.
+ */
 export interface Space {
   readonly owner: string;
   readonly session: string;
@@ -16,25 +19,41 @@ export interface MemoryLimits {
 }
 
 const moment = z.string().nullable();
-const stored = z.object({ answer: z.object({ stored: z.boolean(), entries: z.int(), bytes: z.int(), expires_at: moment.optional() }) });
+const stored = z.object({
+  answer: z.object({ stored: z.boolean(), entries: z.int(), bytes: z.int(), expires_at: moment.optional() }),
+});
 export type Stored = z.output<typeof stored>['answer'];
 const found = z.object({ value: z.string(), updated_at: z.string(), expires_at: moment });
 export type Found = z.output<typeof found>;
 const listed = z.object({ key: z.string(), bytes: z.int(), updated_at: z.string(), expires_at: moment });
 export type Listed = z.output<typeof listed>;
 
-const utc = (column: string): string => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${column}`;
-const lasts = 'owner = $1 and session = $2 and (expires_at is null or expires_at > coalesce($3::timestamptz, clock_timestamp()))';
+const utc = (column: string): string =>
+  `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${column}`;
+const lasts =
+  'owner = $1 and session = $2 and (expires_at is null or expires_at > coalesce($3::timestamptz, clock_timestamp()))';
 
 const statements = {
-  set: { name: 'memory-set', text: 'select tools.remember($1, $2, $3, $4, $5, $6, $7, $8) as answer', row: stored } satisfies Statement<unknown>,
-  get: { name: 'memory-get', text: `select value, ${utc('updated_at')}, ${utc('expires_at')} from tools.memory where ${lasts} and key = $4`, row: found } satisfies Statement<unknown>,
+  set: {
+    name: 'memory-set',
+    text: 'select tools.remember($1, $2, $3, $4, $5, $6, $7, $8) as answer',
+    row: stored,
+  } satisfies Statement<unknown>,
+  get: {
+    name: 'memory-get',
+    text: `select value, ${utc('updated_at')}, ${utc('expires_at')} from tools.memory where ${lasts} and key = $4`,
+    row: found,
+  } satisfies Statement<unknown>,
   list: {
     name: 'memory-list',
     text: `select key, octet_length(value) as bytes, ${utc('updated_at')}, ${utc('expires_at')} from tools.memory where ${lasts} and starts_with(key, $4) order by key collate "C" limit 1000`,
     row: listed,
   } satisfies Statement<unknown>,
-  remove: { name: 'memory-delete', text: `delete from tools.memory where ${lasts} and key = $4 returning key`, row: z.object({ key: z.string() }) } satisfies Statement<unknown>,
+  remove: {
+    name: 'memory-delete',
+    text: `delete from tools.memory where ${lasts} and key = $4 returning key`,
+    row: z.object({ key: z.string() }),
+  } satisfies Statement<unknown>,
 };
 
 export class MemoryStore {
@@ -48,8 +67,22 @@ export class MemoryStore {
   }
 
   /** Stores a value under a key, in place of the one before. When that would be too much, nothing changes. */
-  async set({ owner, session }: Space, key: string, value: string, { entries, bytes, ttlMs }: MemoryLimits): Promise<Stored> {
-    const [row] = await this.#database.replay(statements.set, [owner, session, key, value, ttlMs, entries, bytes, this.#now()]);
+  async set(
+    { owner, session }: Space,
+    key: string,
+    value: string,
+    { entries, bytes, ttlMs }: MemoryLimits,
+  ): Promise<Stored> {
+    const [row] = await this.#database.replay(statements.set, [
+      owner,
+      session,
+      key,
+      value,
+      ttlMs,
+      entries,
+      bytes,
+      this.#now(),
+    ]);
     if (row === undefined) throw new Error('tools.remember answered nothing');
     return row.answer;
   }

@@ -8,11 +8,19 @@ export interface OcrTask {
 }
 
 /** Languages that can be read, with other names by which they are asked for. */
-export const ocrLanguages: readonly { readonly code: string; readonly name: string; readonly names: readonly string[] }[] = [
-  { code: 'eng', name: 'English', names: ['en', 'english', 'en-us', 'en-gb'] },
-];
+export const ocrLanguages: readonly {
+  readonly code: string;
+  readonly name: string;
+  readonly names: readonly string[];
+}[] = [{ code: 'eng', name: 'English', names: ['en', 'english', 'en-us', 'en-gb'] }];
 
-/** Folder of a language's data: the small model of whole numbers, which reads nearly as well as the large one and starts much faster. */
+/**
+ * Folder of a language's data: the small model of whole numbers, which reads nearly as well as the large one and starts
+ * much faster.
+ */
 export function dataFolder(code: string): string {
-  return join(dirname(createRequire(import.meta.url).resolve(`@tesseract.js-data/${code}/package.json`)), '4.0.0_best_int');
+  return join(
+    dirname(createRequire(import.meta.url).resolve(`@tesseract.js-data/${code}/package.json`)),
+    '4.0.0_best_int',
+  );
 }

@@ -9,9 +9,17 @@ import { fault, layoutOf, type Sketch } from './layout.ts';
 
 const d2 = new D2();
 
-const arimo = (weight: string): string => readFileSync(fileURLToPath(import.meta.resolve(`@expo-google-fonts/arimo/${weight}/Arimo_${weight}.ttf`))).toString('base64');
+const arimo = (weight: string): string =>
+  readFileSync(fileURLToPath(import.meta.resolve(`@expo-google-fonts/arimo/${weight}/Arimo_${weight}.ttf`))).toString(
+    'base64',
+  );
 /** The fonts with which PNG is drawn too. D2 takes them as base64, whatever its types say. */
-const fonts = { fontRegular: arimo('400Regular'), fontItalic: arimo('400Regular_Italic'), fontBold: arimo('700Bold'), fontSemibold: arimo('600SemiBold') } as unknown as CompileOptions;
+const fonts = {
+  fontRegular: arimo('400Regular'),
+  fontItalic: arimo('400Regular_Italic'),
+  fontBold: arimo('700Bold'),
+  fontSemibold: arimo('600SemiBold'),
+} as unknown as CompileOptions;
 
 export default async function render({ source, layout, ...wanted }: Sketch): Promise<Picture> {
   const options = { ...fonts, layout: layoutOf('D2', layout, ['dagre', 'elk']), pad: 20, scale: 1 };
@@ -35,7 +43,14 @@ function faultOf(words: string): Error {
   try {
     const all = faults.parse(JSON.parse(words)).map(({ errmsg }) => errmsg.replace(/^index:/, ''));
     const line = /^(\d+):/.exec(all[0] ?? '')?.[1];
-    return fault('D2', all.slice(0, 5).join('; ').replace(/^\d+:(\d+):/, 'column $1:'), line === undefined ? undefined : Number(line));
+    return fault(
+      'D2',
+      all
+        .slice(0, 5)
+        .join('; ')
+        .replace(/^\d+:(\d+):/, 'column $1:'),
+      line === undefined ? undefined : Number(line),
+    );
   } catch {
     return fault('D2', words);
   }
@@ -43,8 +58,16 @@ function faultOf(words: string): Error {
 
 /** D2 names its fonts after the diagram and brings them as web fonts, which PNG is not drawn with. */
 function withPlainFonts(svg: string): string {
-  const styles: Readonly<Record<string, string>> = { bold: 'Arimo; font-weight: 700', semibold: 'Arimo; font-weight: 600', italic: 'Arimo; font-style: italic', regular: 'Arimo' };
+  const styles: Readonly<Record<string, string>> = {
+    bold: 'Arimo; font-weight: 700',
+    semibold: 'Arimo; font-weight: 600',
+    italic: 'Arimo; font-style: italic',
+    regular: 'Arimo',
+  };
   return svg
     .replace(/@font-face\s*\{[^}]*\}/g, '')
-    .replace(/font-family:\s*"?d2-\d+-font-([a-z]+)(-[a-z]+)?"?/g, (_, style: string) => `font-family: ${styles[style] ?? '"DejaVu Sans Mono"'}`);
+    .replace(
+      /font-family:\s*"?d2-\d+-font-([a-z]+)(-[a-z]+)?"?/g,
+      (_, style: string) => `font-family: ${styles[style] ?? '"DejaVu Sans Mono"'}`,
+    );
 }

@@ -11,7 +11,10 @@ export default function render({ source, layout, ...wanted }: Sketch): Picture {
   return draw(svgOf(source, engine), wanted);
 }
 
-function svgOf(source: string, engine: 'dot' | 'neato' | 'fdp' | 'sfdp' | 'circo' | 'twopi' | 'osage' | 'patchwork'): string {
+function svgOf(
+  source: string,
+  engine: 'dot' | 'neato' | 'fdp' | 'sfdp' | 'circo' | 'twopi' | 'osage' | 'patchwork',
+): string {
   try {
     return graphviz.layout(source, 'svg', engine);
   } catch (error) {

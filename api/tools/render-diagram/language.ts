@@ -4,7 +4,8 @@ export type Language = 'graphviz' | 'd2' | 'mermaid';
 
 const graphviz = /^(strict\s+)?(di)?graph\b[^;\n]*(\n\s*)?\{/i;
 /** All kinds of Mermaid, so that those that are not drawn here are told as such. */
-const mermaid = /^(graph|flowchart|sequenceDiagram|classDiagram|stateDiagram|erDiagram|xychart|pie|gantt|mindmap|journey|timeline|gitGraph|quadrantChart|requirementDiagram|sankey|block|packet|architecture|kanban|radar|C4\w+|zenuml)\b/;
+const mermaid =
+  /^(graph|flowchart|sequenceDiagram|classDiagram|stateDiagram|erDiagram|xychart|pie|gantt|mindmap|journey|timeline|gitGraph|quadrantChart|requirementDiagram|sankey|block|packet|architecture|kanban|radar|C4\w+|zenuml)\b/;
 
 export function languageOf(source: string, named: Language | 'dot' | undefined): Language {
   if (named !== undefined) return named === 'dot' ? 'graphviz' : named;

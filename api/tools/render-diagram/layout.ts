@@ -10,13 +10,22 @@ export interface Sketch extends Wanted {
 
 /** A fault in the text of a diagram, in the words of its parser. */
 export function fault(language: string, words: string, line?: number): Problem {
-  return new Problem(unprocessable, `source: ${line === undefined ? '' : `line ${line}: `}${words.trim().slice(0, 600)} (${language})`, line === undefined ? {} : { members: { line } });
+  return new Problem(
+    unprocessable,
+    `source: ${line === undefined ? '' : `line ${line}: `}${words.trim().slice(0, 600)} (${language})`,
+    line === undefined ? {} : { members: { line } },
+  );
 }
 
 /** The layout that was asked for. @throws Problem (unprocessable) when it is of another language */
-export function layoutOf<Name extends string>(language: string, asked: string | undefined, known: readonly [Name, ...Name[]]): Name {
+export function layoutOf<Name extends string>(
+  language: string,
+  asked: string | undefined,
+  known: readonly [Name, ...Name[]],
+): Name {
   if (asked === undefined) return known[0];
   const found = known.find((name) => name === asked);
-  if (found === undefined) throw new Problem(unprocessable, `layout: ${language} has no layout ${asked}; it has ${known.join(', ')}`);
+  if (found === undefined)
+    throw new Problem(unprocessable, `layout: ${language} has no layout ${asked}; it has ${known.join(', ')}`);
   return found;
 }

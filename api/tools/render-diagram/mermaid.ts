@@ -20,7 +20,9 @@ function svgOf(text: string): string {
   } catch (error) {
     if (error instanceof Problem || error instanceof RangeError || !(error instanceof Error)) throw error;
     const header = /^Invalid mermaid header: "(.*?)"\. Expected/s.exec(error.message)?.[1];
-    throw header === undefined ? fault('Mermaid', error.message) : fault('Mermaid', `${header.slice(0, 100)} begins no diagram that is drawn here; these are: ${kinds}`, 1);
+    throw header === undefined
+      ? fault('Mermaid', error.message)
+      : fault('Mermaid', `${header.slice(0, 100)} begins no diagram that is drawn here; these are: ${kinds}`, 1);
   }
 }
 
@@ -31,7 +33,9 @@ function drawable(source: string): { text: string; warnings: string[] } {
   return {
     text,
     warnings: [
-      ...(diagram.length < source.trimEnd().length && diagram !== source ? ['settings before the diagram are left out'] : []),
+      ...(diagram.length < source.trimEnd().length && diagram !== source
+        ? ['settings before the diagram are left out']
+        : []),
       ...(text === diagram ? [] : ['click is left out']),
     ],
   };

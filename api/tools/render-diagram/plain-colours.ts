@@ -8,17 +8,29 @@ export function plainColours(svg: string): string {
   const tags = /<style[\s\S]*?<\/style>|<[^>]+>/g;
   for (const [tag] of svg.matchAll(tags)) {
     if (!/^<(style|svg)\b/.test(tag)) continue;
-    for (const [, name = '', value = ''] of tag.replace(/\/\*[\s\S]*?\*\//g, '').matchAll(/(--[\w-]+)\s*:\s*([^;"}]+)/g)) variables.set(name, value.trim());
+    for (const [, name = '', value = ''] of tag
+      .replace(/\/\*[\s\S]*?\*\//g, '')
+      .matchAll(/(--[\w-]+)\s*:\s*([^;"}]+)/g))
+      variables.set(name, value.trim());
   }
-  return svg.replace(/@import url\('[^']*'\);?/g, '').replace(tags, (tag) => (/var\(|color-mix\(/.test(tag) ? resolved(tag, variables) : tag));
+  return svg
+    .replace(/@import url\('[^']*'\);?/g, '')
+    .replace(tags, (tag) => (/var\(|color-mix\(/.test(tag) ? resolved(tag, variables) : tag));
 }
 
 function resolved(tag: string, variables: ReadonlyMap<string, string>): string {
   let text = tag;
   for (let pass = 0; pass < longestChain; pass += 1) {
     const next = text
-      .replace(/var\(\s*(--[\w-]+)\s*(?:,\s*([^()]*))?\)/g, (whole, name: string, fallback: string | undefined) => variables.get(name) ?? fallback ?? (whole.includes(',') ? whole : 'currentColor'))
-      .replace(/color-mix\(\s*in srgb\s*,\s*(#[0-9a-f]{6})\s+([\d.]+)%\s*,\s*(#[0-9a-f]{6})(?:\s+[\d.]+%)?\s*\)/gi, (_, one: string, share: string, other: string) => mixed(one, Number(share) / 100, other));
+      .replace(
+        /var\(\s*(--[\w-]+)\s*(?:,\s*([^()]*))?\)/g,
+        (whole, name: string, fallback: string | undefined) =>
+          variables.get(name) ?? fallback ?? (whole.includes(',') ? whole : 'currentColor'),
+      )
+      .replace(
+        /color-mix\(\s*in srgb\s*,\s*(#[0-9a-f]{6})\s+([\d.]+)%\s*,\s*(#[0-9a-f]{6})(?:\s+[\d.]+%)?\s*\)/gi,
+        (_, one: string, share: string, other: string) => mixed(one, Number(share) / 100, other),
+      );
     if (next === text) break;
     text = next;
   }
@@ -27,5 +39,11 @@ function resolved(tag: string, variables: ReadonlyMap<string, string>): string {
 
 function mixed(one: string, share: number, other: string): string {
   const part = (colour: string, at: number): number => Number.parseInt(colour.slice(at, at + 2), 16);
-  return `#${[1, 3, 5].map((at) => Math.round(part(one, at) * share + part(other, at) * (1 - share)).toString(16).padStart(2, '0')).join('')}`;
+  return `#${[1, 3, 5]
+    .map((at) =>
+      Math.round(part(one, at) * share + part(other, at) * (1 - share))
+        .toString(16)
+        .padStart(2, '0'),
+    )
+    .join('')}`;
 }

@@ -1,17 +1,39 @@
-// Runs code in QuickJS, itself in a process of its own: QuickJS limits time and memory, the process what QuickJS overlooks.
+// Runs code in QuickJS, itself in a process of its own: QuickJS limits time and memory, the process what QuickJS
+// overlooks.
 import { readFileSync } from 'node:fs';
 import variant from '@jitl/quickjs-wasmfile-release-sync';
-import { newQuickJSWASMModuleFromVariant, type QuickJSSyncVariant, type QuickJSContext, type QuickJSHandle, type QuickJSRuntime } from 'quickjs-emscripten-core';
+import {
+  newQuickJSWASMModuleFromVariant,
+  type QuickJSSyncVariant,
+  type QuickJSContext,
+  type QuickJSHandle,
+  type QuickJSRuntime,
+} from 'quickjs-emscripten-core';
 
 const limits = { ms: 5_000, memory: 64 * 1024 * 1024, stack: 256 * 1024, text: 200_000, logs: 1_000, nesting: 200 };
 const fileName = 'code.js';
-/** JS_EVAL_TYPE_GLOBAL with JS_EVAL_FLAG_ASYNC: a script in which await may stand anywhere. Gives a promise of {value}. */
+/**
+ * JS_EVAL_TYPE_GLOBAL with JS_EVAL_FLAG_ASYNC: a script in which await may stand anywhere. Gives a promise of {value}.
+ */
 const asyncScript = 1 << 7;
 const prelude = readFileSync(new URL('prelude.js', import.meta.url), 'utf8');
 
-interface Log { readonly level: string; readonly text: string }
-interface Outcome { readonly ok: boolean; readonly value: unknown; readonly value_type: string; readonly error: Fault | null }
-interface Fault { readonly name: string; readonly message: string; readonly line: number | null; readonly stack: string }
+interface Log {
+  readonly level: string;
+  readonly text: string;
+}
+interface Outcome {
+  readonly ok: boolean;
+  readonly value: unknown;
+  readonly value_type: string;
+  readonly error: Fault | null;
+}
+interface Fault {
+  readonly name: string;
+  readonly message: string;
+  readonly line: number | null;
+  readonly stack: string;
+}
 
 export default async function run({ code, input }: { code: string; input: unknown }): Promise<unknown> {
   // Fresh for each call: code that breaks its memory breaks nothing for the next.
@@ -22,7 +44,12 @@ export default async function run({ code, input }: { code: string; input: unknow
   const started = performance.now();
   const sandbox = new Sandbox(runtime, context, input);
   const outcome = sandbox.run(code);
-  return { ...outcome, logs: sandbox.logs, truncated: sandbox.truncated, duration_ms: Math.round((performance.now() - started) * 10) / 10 };
+  return {
+    ...outcome,
+    logs: sandbox.logs,
+    truncated: sandbox.truncated,
+    duration_ms: Math.round((performance.now() - started) * 10) / 10,
+  };
 }
 
 class Sandbox {
@@ -47,7 +74,11 @@ class Sandbox {
     this.#toJson = context.unwrapResult(context.callFunction(setUp, context.undefined, write));
     if (input !== undefined) {
       const parse = context.unwrapResult(context.evalCode('JSON.parse'));
-      context.setProp(context.global, 'input', context.unwrapResult(context.callFunction(parse, context.undefined, context.newString(JSON.stringify(input)))));
+      context.setProp(
+        context.global,
+        'input',
+        context.unwrapResult(context.callFunction(parse, context.undefined, context.newString(JSON.stringify(input)))),
+      );
     }
   }
 
@@ -58,7 +89,8 @@ class Sandbox {
       return this.#evaluated(code);
     } catch (error) {
       // The stack of this process is at its end before that of QuickJS.
-      if (error instanceof RangeError) return failure({ name: 'InternalError', message: 'stack overflow', line: null, stack: '' });
+      if (error instanceof RangeError)
+        return failure({ name: 'InternalError', message: 'stack overflow', line: null, stack: '' });
       throw error;
     }
   }
@@ -74,14 +106,21 @@ class Sandbox {
   }
 
   /** What a promise became, once all jobs are done; what is no promise stays. */
-  #settled(result: { value: QuickJSHandle; error?: undefined } | { error: QuickJSHandle }): { value: QuickJSHandle } | { error: QuickJSHandle } {
+  #settled(
+    result: { value: QuickJSHandle; error?: undefined } | { error: QuickJSHandle },
+  ): { value: QuickJSHandle } | { error: QuickJSHandle } {
     if (result.error !== undefined) return { error: result.error };
     const jobs = this.#runtime.executePendingJobs();
     if (jobs.error !== undefined) return { error: jobs.error };
     const state = this.#context.getPromiseState(result.value);
     if (state.type === 'fulfilled') return { value: state.value };
     if (state.type === 'rejected') return { error: state.error };
-    return { error: this.#context.newError({ name: 'Error', message: 'the code waits for something that never comes: there are no timers and no network here' }) };
+    return {
+      error: this.#context.newError({
+        name: 'Error',
+        message: 'the code waits for something that never comes: there are no timers and no network here',
+      }),
+    };
   }
 
   #jsonOf(handle: QuickJSHandle): unknown {
@@ -94,12 +133,19 @@ class Sandbox {
 
   #failed(handle: QuickJSHandle): Outcome {
     // What an interrupted job leaves behind is an error of any kind.
-    if (this.#late) return failure({ name: 'TimeLimit', message: `the code ran longer than ${limits.ms / 1000} s`, line: null, stack: '' });
+    if (this.#late)
+      return failure({
+        name: 'TimeLimit',
+        message: `the code ran longer than ${limits.ms / 1000} s`,
+        line: null,
+        stack: '',
+      });
     return failure(this.#fault(handle));
   }
 
   #fault(handle: QuickJSHandle): Fault {
-    if (this.#context.typeof(handle) !== 'object') return { name: 'Thrown', message: this.#cut(this.#textOf(handle)), line: null, stack: '' };
+    if (this.#context.typeof(handle) !== 'object')
+      return { name: 'Thrown', message: this.#cut(this.#textOf(handle)), line: null, stack: '' };
     const read = (name: string): string => {
       const property = this.#context.getProp(handle, name);
       return this.#context.typeof(property) === 'string' ? this.#context.getString(property).slice(0, 4_000) : '';
@@ -137,6 +183,7 @@ function nesting(text: string): number {
 
 /** The limit under a name of its own. */
 function named(name: string, message: string): { name: string; message: string } {
-  if (name === 'InternalError' && message === 'out of memory') return { name: 'MemoryLimit', message: `the code needed more than ${limits.memory / 1024 / 1024} MB` };
+  if (name === 'InternalError' && message === 'out of memory')
+    return { name: 'MemoryLimit', message: `the code needed more than ${limits.memory / 1024 / 1024} MB` };
   return { name: name === '' ? 'Error' : name, message };
 }

@@ -1,9 +1,12 @@
-// Cleans SVG of what could run or reach out: it is rebuilt from known elements and attributes, so that nothing passes unseen.
+// Cleans SVG of what could run or reach out: it is rebuilt from known elements and attributes, so that nothing passes
+// unseen.
 import { XMLParser } from 'fast-xml-parser';
 
-const drawing = 'svg g defs symbol use path rect circle ellipse line polyline polygon text tspan textPath title desc style marker linearGradient radialGradient stop pattern clipPath mask filter a image switch '
-  + 'feBlend feColorMatrix feComponentTransfer feComposite feConvolveMatrix feDiffuseLighting feDisplacementMap feDistantLight feDropShadow feFlood feFuncA feFuncB feFuncG feFuncR feGaussianBlur feMerge feMergeNode feMorphology feOffset fePointLight feSpecularLighting feSpotLight feTile feTurbulence';
-const writing = 'foreignObject div span p br hr b i u s em strong small code pre kbd sub sup h1 h2 h3 h4 h5 h6 ul ol li dl dt dd blockquote table thead tbody tr th td del';
+const drawing =
+  'svg g defs symbol use path rect circle ellipse line polyline polygon text tspan textPath title desc style marker linearGradient radialGradient stop pattern clipPath mask filter a image switch ' +
+  'feBlend feColorMatrix feComponentTransfer feComposite feConvolveMatrix feDiffuseLighting feDisplacementMap feDistantLight feDropShadow feFlood feFuncA feFuncB feFuncG feFuncR feGaussianBlur feMerge feMergeNode feMorphology feOffset fePointLight feSpecularLighting feSpotLight feTile feTurbulence';
+const writing =
+  'foreignObject div span p br hr b i u s em strong small code pre kbd sub sup h1 h2 h3 h4 h5 h6 ul ol li dl dt dd blockquote table thead tbody tr th td del';
 const elements = new Set(`${drawing} ${writing}`.split(' '));
 const fontUrl = /^data:(font|application)\/[a-z0-9.+-]*(font|woff|ttf|otf|opentype|octet-stream)[a-z0-9.+-]*;base64,/i;
 const imageUrl = /^data:image\/(png|jpeg|gif|webp);base64,/i;
@@ -12,41 +15,63 @@ type Attributes = Record<string, string>;
 type Node = Record<string, unknown>;
 
 const parser = new XMLParser({
-  preserveOrder: true, ignoreAttributes: false, attributeNamePrefix: '', processEntities: false, cdataPropName: '#cdata',
-  trimValues: false, parseTagValue: false, parseAttributeValue: false, ignoreDeclaration: true, ignorePiTags: true, maxNestedTags: 1_000,
+  preserveOrder: true,
+  ignoreAttributes: false,
+  attributeNamePrefix: '',
+  processEntities: false,
+  cdataPropName: '#cdata',
+  trimValues: false,
+  parseTagValue: false,
+  parseAttributeValue: false,
+  ignoreDeclaration: true,
+  ignorePiTags: true,
+  maxNestedTags: 1_000,
 });
 
-/** The SVG without scripts, handlers, outside links that are not plain, images and fonts from elsewhere, document types and comments. */
+/**
+ * The SVG without scripts, handlers, outside links that are not plain, images and fonts from elsewhere, document types
+ * and comments.
+ */
 export function cleanSvg(svg: string): string {
   return written(parser.parse(svg.replace(/<!DOCTYPE[^>[]*>/i, '')) as Node[]).trim();
 }
 
 function written(nodes: readonly Node[]): string {
-  return nodes.map((node) => {
-    const name = Object.keys(node).find((key) => key !== ':@') ?? '';
-    // Entities were left as they stood, and no others than those of XML are known without a document type.
-    if (name === '#text') return String(node[name]).replace(/</g, '&lt;');
-    if (name === '#cdata') return encoded(textOf([node]));
-    if (!elements.has(name)) return '';
-    const inner = node[name] as Node[];
-    const content = name === 'style' ? encoded(cleanCss(textOf(inner))) : written(inner);
-    const start = `<${name}${attributes(name, (node[':@'] ?? {}) as Attributes)}`;
-    return content === '' ? `${start}/>` : `${start}>${content}</${name}>`;
-  }).join('');
+  return nodes
+    .map((node) => {
+      const name = Object.keys(node).find((key) => key !== ':@') ?? '';
+      // Entities were left as they stood, and no others than those of XML are known without a document type.
+      if (name === '#text') return String(node[name]).replace(/</g, '&lt;');
+      if (name === '#cdata') return encoded(textOf([node]));
+      if (!elements.has(name)) return '';
+      const inner = node[name] as Node[];
+      const content = name === 'style' ? encoded(cleanCss(textOf(inner))) : written(inner);
+      const start = `<${name}${attributes(name, (node[':@'] ?? {}) as Attributes)}`;
+      return content === '' ? `${start}/>` : `${start}>${content}</${name}>`;
+    })
+    .join('');
 }
 
 function textOf(nodes: readonly Node[]): string {
-  return nodes.map((node) => {
-    if ('#text' in node) return decoded(String(node['#text']));
-    return Array.isArray(node['#cdata']) ? (node['#cdata'] as Node[]).map((part) => String(part['#text'])).join('') : '';
-  }).join('');
+  return nodes
+    .map((node) => {
+      if ('#text' in node) return decoded(String(node['#text']));
+      return Array.isArray(node['#cdata'])
+        ? (node['#cdata'] as Node[]).map((part) => String(part['#text'])).join('')
+        : '';
+    })
+    .join('');
 }
 
 function attributes(element: string, given: Attributes): string {
-  return Object.entries(given).map(([name, value]) => {
-    const kept = attribute(element, name, value);
-    return kept === undefined || !/^[\w:.-]+$/.test(name) ? '' : ` ${name}="${kept.replace(/"/g, '&quot;').replace(/</g, '&lt;')}"`;
-  }).join('');
+  return Object.entries(given)
+    .map(([name, value]) => {
+      const kept = attribute(element, name, value);
+      return kept === undefined || !/^[\w:.-]+$/.test(name)
+        ? ''
+        : ` ${name}="${kept.replace(/"/g, '&quot;').replace(/</g, '&lt;')}"`;
+    })
+    .join('');
 }
 
 function attribute(element: string, name: string, value: string): string | undefined {
@@ -71,17 +96,22 @@ function cleanCss(css: string): string {
     .replace(/@import[^;]*;?/gi, '')
     .replace(/(-moz-binding|behavior)\s*:/gi, 'x:')
     .replace(/image-set\s*\(/gi, 'x(')
-    .replace(/url\s*\(\s*(["']?)([^"')]*)\1\s*\)?/gi, (whole, _, address: string) => (address.startsWith('#') || fontUrl.test(address) ? whole : 'none'));
+    .replace(/url\s*\(\s*(["']?)([^"')]*)\1\s*\)?/gi, (whole, _, address: string) =>
+      address.startsWith('#') || fontUrl.test(address) ? whole : 'none',
+    );
 }
 
 const named: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
 function decoded(text: string): string {
-  return text.replace(/&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(amp|lt|gt|quot|apos));/gi, (_, hex: string | undefined, decimal: string | undefined, name: string | undefined) => {
-    if (name !== undefined) return named[name.toLowerCase()] ?? '';
-    const point = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
-    return point <= 0x10ffff ? String.fromCodePoint(point) : '';
-  });
+  return text.replace(
+    /&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(amp|lt|gt|quot|apos));/gi,
+    (_, hex: string | undefined, decimal: string | undefined, name: string | undefined) => {
+      if (name !== undefined) return named[name.toLowerCase()] ?? '';
+      const point = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
+      return point <= 0x10ffff ? String.fromCodePoint(point) : '';
+    },
+  );
 }
 
 function encoded(text: string): string {

@@ -13,10 +13,16 @@ export interface Wanted {
 }
 
 export function draw(svg: string, { format, scale }: Wanted, warnings: readonly string[] = []): Picture {
-  if (svg.length > mostSvg) throw new Problem(toolLimit, `the picture would have more than ${mostSvg / 1e6} MB`, { members: { limit: 'size' } });
+  if (svg.length > mostSvg)
+    throw new Problem(toolLimit, `the picture would have more than ${mostSvg / 1e6} MB`, {
+      members: { limit: 'size' },
+    });
   const clean = cleanSvg(svg);
-  if (format === 'svg') return { format, ...sizeOf(clean), bytes: new TextEncoder().encode(clean), warnings: [...warnings] };
-  const unseen = /<foreignObject\b/.test(clean) ? ['text blocks with markup (foreignObject) are not drawn in PNG; take format=svg'] : [];
+  if (format === 'svg')
+    return { format, ...sizeOf(clean), bytes: new TextEncoder().encode(clean), warnings: [...warnings] };
+  const unseen = /<foreignObject\b/.test(clean)
+    ? ['text blocks with markup (foreignObject) are not drawn in PNG; take format=svg']
+    : [];
   return { format, ...pngOf(clean, scale), warnings: [...warnings, ...unseen] };
 }
 
@@ -25,6 +31,7 @@ function sizeOf(svg: string): { width: number; height: number } {
   const root = /<svg\b[^>]*>/.exec(svg)?.[0] ?? '';
   const number = (name: string): number => Number.parseFloat(new RegExp(`\\s${name}="([\\d.]+)`).exec(root)?.[1] ?? '');
   const box = /viewBox="\S+\s+\S+\s+([\d.]+)\s+([\d.]+)"/.exec(root);
-  const or = (value: number, other: string | undefined): number => (Number.isFinite(value) ? value : Number(other ?? 0));
+  const or = (value: number, other: string | undefined): number =>
+    Number.isFinite(value) ? value : Number(other ?? 0);
   return { width: or(number('width'), box?.[1]), height: or(number('height'), box?.[2]) };
 }

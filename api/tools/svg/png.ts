@@ -11,8 +11,12 @@ const fontFile = (path: string): string => fileURLToPath(import.meta.resolve(pat
 
 /** Arimo is as wide as Arial, by which layouts measure; DejaVu has the symbols and the other alphabets. */
 const latin = [
-  ...['400Regular', '400Regular_Italic', '500Medium', '600SemiBold', '700Bold', '700Bold_Italic'].map((weight) => fontFile(`@expo-google-fonts/arimo/${weight}/Arimo_${weight}.ttf`)),
-  ...['DejaVuSans', 'DejaVuSans-Bold', 'DejaVuSansMono', 'DejaVuSansMono-Bold'].map((name) => fontFile(`dejavu-fonts-ttf/ttf/${name}.ttf`)),
+  ...['400Regular', '400Regular_Italic', '500Medium', '600SemiBold', '700Bold', '700Bold_Italic'].map((weight) =>
+    fontFile(`@expo-google-fonts/arimo/${weight}/Arimo_${weight}.ttf`),
+  ),
+  ...['DejaVuSans', 'DejaVuSans-Bold', 'DejaVuSansMono', 'DejaVuSansMono-Bold'].map((name) =>
+    fontFile(`dejavu-fonts-ttf/ttf/${name}.ttf`),
+  ),
 ];
 const packageOfHan = fontFile('@embedpdf/fonts-sc').replace(/dist\/.*$/, 'fonts/');
 const han = ['Regular', 'Bold'].map((weight) => `${packageOfHan}NotoSansHans-${weight}.otf`);
@@ -29,7 +33,14 @@ export function pngOf(given: string, scale: number): Png {
   const svg = given.replace(/(font-family\s*[=:]\s*["']?)Courier[^"';,]*/g, '$1DejaVu Sans Mono');
   const options: ResvgRenderOptions = {
     background: 'white',
-    font: { loadSystemFonts: false, fontFiles: needsHan.test(svg) ? [...latin, ...han] : latin, defaultFontFamily: 'Arimo', sansSerifFamily: 'Arimo', serifFamily: 'Arimo', monospaceFamily: 'DejaVu Sans Mono' },
+    font: {
+      loadSystemFonts: false,
+      fontFiles: needsHan.test(svg) ? [...latin, ...han] : latin,
+      defaultFontFamily: 'Arimo',
+      sansSerifFamily: 'Arimo',
+      serifFamily: 'Arimo',
+      monospaceFamily: 'DejaVu Sans Mono',
+    },
     logLevel: 'off',
   };
   try {
@@ -38,6 +49,10 @@ export function pngOf(given: string, scale: number): Png {
     const picture = new Resvg(svg, { ...options, fitTo: { mode: 'zoom', value: zoom } }).render();
     return { bytes: new Uint8Array(picture.asPng()), width: picture.width, height: picture.height };
   } catch (error) {
-    throw new Problem(unprocessable, `cannot be drawn as PNG: ${error instanceof Error ? error.message.slice(0, 300) : 'the picture has no size'}`, { cause: error });
+    throw new Problem(
+      unprocessable,
+      `cannot be drawn as PNG: ${error instanceof Error ? error.message.slice(0, 300) : 'the picture has no size'}`,
+      { cause: error },
+    );
   }
 }

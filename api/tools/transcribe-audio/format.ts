@@ -6,9 +6,16 @@ export const audioFormats = ['mp3', 'wav', 'm4a', 'ogg'] as const;
 export type AudioFormat = (typeof audioFormats)[number];
 
 /** Media types as speech servers know them. */
-export const audioTypes: Readonly<Record<AudioFormat, string>> = { mp3: 'audio/mpeg', wav: 'audio/wav', m4a: 'audio/mp4', ogg: 'audio/ogg' };
+export const audioTypes: Readonly<Record<AudioFormat, string>> = {
+  mp3: 'audio/mpeg',
+  wav: 'audio/wav',
+  m4a: 'audio/mp4',
+  ogg: 'audio/ogg',
+};
 
-/** By the first bytes, read as Latin-1. The second byte of an MPEG frame tells its layer: III is mp3, none is bare AAC. */
+/**
+ * By the first bytes, read as Latin-1. The second byte of an MPEG frame tells its layer: III is mp3, none is bare AAC.
+ */
 const signatures: readonly (readonly [RegExp, AudioFormat])[] = [
   [/^RIFF[^]{4}WAVE/, 'wav'],
   [/^ID3|^\xff[\xe2\xe3\xf2\xf3\xfa\xfb]/, 'mp3'],
@@ -37,5 +44,7 @@ export function audioFormatOf(bytes: Uint8Array, mediaType: string): AudioFormat
   if (format !== undefined) return format;
   if (bytes.length === 0) throw new Problem(unprocessable, 'the address leads to an empty file');
   const other = others.find(([signature]) => signature.test(start))?.[1] ?? `something else, sent as ${mediaType}`;
-  throw new Problem(unprocessable, `mp3, wav, m4a and ogg are heard, but the address leads to ${other}`, { members: { media_type: mediaType } });
+  throw new Problem(unprocessable, `mp3, wav, m4a and ogg are heard, but the address leads to ${other}`, {
+    members: { media_type: mediaType },
+  });
 }

@@ -1,4 +1,5 @@
-// Asks the speech server, which speaks OpenAI's /v1/audio/transcriptions as speaches, faster-whisper-server, vLLM and LocalAI do.
+// Asks the speech server, which speaks OpenAI's /v1/audio/transcriptions as speaches, faster-whisper-server, vLLM and
+// LocalAI do.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { askService } from '../ask-service.ts';
@@ -23,7 +24,11 @@ export interface Heard {
 }
 
 /** Servers that do not know verbose_json leave out all but the text, or have null in its place. */
-const transcription = z.looseObject({ text: z.string(), language: z.string().nullish(), duration: z.coerce.number().nonnegative().nullish().catch(undefined) });
+const transcription = z.looseObject({
+  text: z.string(),
+  language: z.string().nullish(),
+  duration: z.coerce.number().nonnegative().nullish().catch(undefined),
+});
 /** As OpenAI tells errors, and as FastAPI does. */
 const complaint = z.union([
   z.looseObject({ error: z.looseObject({ message: z.string() }) }).transform(({ error }) => error.message),
@@ -31,19 +36,36 @@ const complaint = z.union([
 ]);
 
 /** @throws Problem (service-off, unprocessable, tool-failed, tool-limit) */
-export async function askSpeechServer(urls: ServiceUrls, { bytes, format, language, model, signal }: Recording): Promise<Heard> {
+export async function askSpeechServer(
+  urls: ServiceUrls,
+  { bytes, format, language, model, signal }: Recording,
+): Promise<Heard> {
   const form = new FormData();
   form.set('file', new Blob([Uint8Array.from(bytes)], { type: audioTypes[format] }), `recording.${format}`);
   form.set('model', model);
   form.set('response_format', 'verbose_json');
   if (language !== undefined) form.set('language', language);
-  const { status, bytes: body } = await askService(urls, 'speech', { path: '/v1/audio/transcriptions', method: 'POST', ...await encoded(form), maxBytes: 4_194_304, timeoutMs: 280_000, signal });
+  const { status, bytes: body } = await askService(urls, 'speech', {
+    path: '/v1/audio/transcriptions',
+    method: 'POST',
+    ...(await encoded(form)),
+    maxBytes: 4_194_304,
+    timeoutMs: 280_000,
+    signal,
+  });
   const answer = jsonOf(body);
   if (status !== 200) throw refusal(status, complaint.safeParse(answer).data, model);
   const read = transcription.safeParse(answer);
-  if (!read.success) throw new Problem(toolFailed, 'the speech server answered with something else than a transcription', { cause: read.error });
+  if (!read.success)
+    throw new Problem(toolFailed, 'the speech server answered with something else than a transcription', {
+      cause: read.error,
+    });
   const { text, language: detected, duration } = read.data;
-  return { text: text.trim(), language: detected == null ? undefined : spokenLanguage(detected) ?? detected, duration_s: duration ?? undefined };
+  return {
+    text: text.trim(),
+    language: detected == null ? undefined : (spokenLanguage(detected) ?? detected),
+    duration_s: duration ?? undefined,
+  };
 }
 
 /** In one piece, so that its length is known: some servers take no chunks. */
@@ -54,8 +76,13 @@ async function encoded(form: FormData): Promise<{ headers: Record<string, string
 
 function refusal(status: number, said: string | undefined, model: string): Problem {
   const words = said === undefined ? '' : `: ${said.replaceAll(/\s+/g, ' ').slice(0, 300)}`;
-  if (status === 404) return new Problem(toolFailed, `the speech server does not have the model ${model}${words}; whoever runs this installation loads it there, or names another in MOORAGE_SPEECH_MODEL`);
-  if ([400, 413, 415, 422].includes(status)) return new Problem(unprocessable, `the recording cannot be heard${words === '' ? '; it may be broken' : words}`);
+  if (status === 404)
+    return new Problem(
+      toolFailed,
+      `the speech server does not have the model ${model}${words}; whoever runs this installation loads it there, or names another in MOORAGE_SPEECH_MODEL`,
+    );
+  if ([400, 413, 415, 422].includes(status))
+    return new Problem(unprocessable, `the recording cannot be heard${words === '' ? '; it may be broken' : words}`);
   return new Problem(toolFailed, `the speech server answered with status ${status}${words}`);
 }
 

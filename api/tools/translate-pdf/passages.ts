@@ -1,4 +1,5 @@
-// Has a model translate the passages of a PDF, as the translator asks for them: each call is held and settled like any other of the caller's.
+// Has a model translate the passages of a PDF, as the translator asks for them: each call is held and settled like any
+// other of the caller's.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import type { Language } from '../languages.ts';
@@ -11,7 +12,10 @@ export const question = z.object({
   id: z.int().min(1),
   system: z.string().max(20_000),
   prompt: z.string().min(1).max(60_000),
-  max_tokens: z.int().min(1).transform((tokens) => Math.min(tokens, 4_096)),
+  max_tokens: z
+    .int()
+    .min(1)
+    .transform((tokens) => Math.min(tokens, 4_096)),
 });
 export type Question = z.output<typeof question>;
 
@@ -53,13 +57,25 @@ export class Passages {
   /** @throws Problem of the spender, or tool-failed when there are more questions than pages can have */
   async answer({ id, system, prompt, max_tokens }: Question): Promise<Answer> {
     const { model, pages } = this.#options;
-    if (this.#asked >= mostPerPage * pages) throw new Problem(toolFailed, `the PDF translator asked for more than ${mostPerPage} passages a page, and was stopped`);
+    if (this.#asked >= mostPerPage * pages)
+      throw new Problem(
+        toolFailed,
+        `the PDF translator asked for more than ${mostPerPage} passages a page, and was stopped`,
+      );
     this.#asked += 1;
-    const asked = { model, prompt, system: [system, this.#system].filter((text) => text !== '').join('\n\n'), maxTokens: max_tokens };
+    const asked = {
+      model,
+      prompt,
+      system: [system, this.#system].filter((text) => text !== '').join('\n\n'),
+      maxTokens: max_tokens,
+    };
     const { text, finishReason } = await this.#ask(asked);
     this.#answered += 1;
     // How many there will be is not known; a page has about two.
-    this.#options.report({ done: 0.05 + 0.85 * (this.#answered / (this.#answered + 2 * pages)), message: `${this.#answered} passages translated` });
+    this.#options.report({
+      done: 0.05 + 0.85 * (this.#answered / (this.#answered + 2 * pages)),
+      message: `${this.#answered} passages translated`,
+    });
     return { id, text, finish_reason: finishReason ?? 'stop' };
   }
 

@@ -1,4 +1,5 @@
-// Talks with the PDF translator: one request that carries the PDF and the answers there, and the questions and the new PDF back.
+// Talks with the PDF translator: one request that carries the PDF and the answers there, and the questions and the new
+// PDF back.
 import { PassThrough, type Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { request } from 'undici';
@@ -37,9 +38,17 @@ export async function translateWith(urls: ServiceUrls, translation: Translation)
   const conversation = new Conversation(translation, ending);
   try {
     const { statusCode, body } = await request(`${url}/translate`, {
-      method: 'POST', headers: { 'content-type': 'application/x-ndjson' }, body: conversation.sent, headersTimeout: 0, bodyTimeout: 0, signal: AbortSignal.any([translation.signal, ending.signal]),
+      method: 'POST',
+      headers: { 'content-type': 'application/x-ndjson' },
+      body: conversation.sent,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      signal: AbortSignal.any([translation.signal, ending.signal]),
     });
-    if (statusCode === 503) throw new Problem(toolBusy, 'the PDF translator has no place free; try again in a minute', { headers: { 'retry-after': '60' } });
+    if (statusCode === 503)
+      throw new Problem(toolBusy, 'the PDF translator has no place free; try again in a minute', {
+        headers: { 'retry-after': '60' },
+      });
     if (statusCode !== 200) throw new Problem(toolFailed, `the PDF translator answered with status ${statusCode}`);
     return await conversation.read(body);
   } catch (error) {
@@ -47,7 +56,9 @@ export async function translateWith(urls: ServiceUrls, translation: Translation)
     const cause: unknown = conversation.failure ?? error;
     translation.signal.throwIfAborted();
     if (cause instanceof Problem) throw cause;
-    throw new Problem(toolFailed, 'the PDF translator could not be asked, or stopped in the middle of its work', { cause });
+    throw new Problem(toolFailed, 'the PDF translator could not be asked, or stopped in the middle of its work', {
+      cause,
+    });
   } finally {
     conversation.sent.destroy();
     ending.abort();
@@ -67,7 +78,12 @@ class Conversation {
     this.#translation = translation;
     this.#ending = ending;
     const { pdf, from, to, pages } = translation;
-    this.#send({ bytes: pdf.length, lang_in: translatorCode(from), lang_out: translatorCode(to), ...(pages === undefined ? {} : { pages }) });
+    this.#send({
+      bytes: pdf.length,
+      lang_in: translatorCode(from),
+      lang_out: translatorCode(to),
+      ...(pages === undefined ? {} : { pages }),
+    });
     // In pieces: what is sent at once is one chunk, which the other side bounds.
     for (const piece of pieces(pdf, 65_536)) this.sent.write(piece);
     this.sent.on('error', () => undefined);
@@ -81,17 +97,31 @@ class Conversation {
     for await (const line of lines(body, mostAnswered)) {
       const heard = understood(line);
       if ('pdf' in heard) return pdfOf(heard.pdf);
-      if ('failed' in heard) throw new Problem(heard.whose === 'pdf' ? unprocessable : toolFailed, heard.whose === 'pdf' ? `the PDF cannot be translated: ${heard.failed}` : heard.failed);
+      if ('failed' in heard)
+        throw new Problem(
+          heard.whose === 'pdf' ? unprocessable : toolFailed,
+          heard.whose === 'pdf' ? `the PDF cannot be translated: ${heard.failed}` : heard.failed,
+        );
       this.#answer(heard.ask);
     }
     throw new Problem(toolFailed, 'the PDF translator stopped in the middle of its work');
   }
 
   #answer(asked: z.output<typeof question>): void {
-    const answering = this.#translation.passages.answer(asked).then((answer) => { this.#send(answer); }, (error: unknown) => {
-      this.failure ??= error;
-      this.#ending.abort();
-    }).finally(() => { this.#answers.delete(answering); });
+    const answering = this.#translation.passages
+      .answer(asked)
+      .then(
+        (answer) => {
+          this.#send(answer);
+        },
+        (error: unknown) => {
+          this.failure ??= error;
+          this.#ending.abort();
+        },
+      )
+      .finally(() => {
+        this.#answers.delete(answering);
+      });
     this.#answers.add(answering);
   }
 

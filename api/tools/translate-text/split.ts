@@ -1,8 +1,12 @@
-// Splits a long text into parts that a model translates well: between paragraphs, else between sentences, never inside a fence of code.
+// Splits a long text into parts that a model translates well: between paragraphs, else between sentences, never inside
+// a fence of code.
 
 /** Parts of at most `most` characters where the text allows it; joined they are the text again, to the letter. */
 export function splitText(text: string, most: number): string[] {
-  return packed(blocks(text).flatMap((block) => (block.length <= most ? [block] : sentences(block, most))), most);
+  return packed(
+    blocks(text).flatMap((block) => (block.length <= most ? [block] : sentences(block, most))),
+    most,
+  );
 }
 
 /** Two parts of a text, cut between sentences near its middle; undefined when it cannot be cut. */
@@ -42,7 +46,12 @@ const segmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
 function sentences(text: string, most: number): string[] {
   return [...segmenter.segment(text)].flatMap(({ segment }) => {
     if (segment.length <= most) return [segment];
-    return packed((segment.match(/\S*\s*/g) ?? []).flatMap((word) => (word.length <= most ? [word] : packed(Array.from(word), most))), most);
+    return packed(
+      (segment.match(/\S*\s*/g) ?? []).flatMap((word) =>
+        word.length <= most ? [word] : packed(Array.from(word), most),
+      ),
+      most,
+    );
   });
 }
 

@@ -31,7 +31,11 @@ function keeps(check: ValidateFunction, data: unknown): boolean {
   try {
     return check(data);
   } catch (error) {
-    if (error instanceof RangeError) throw new Problem(unprocessable, 'schema: refers to itself without an end, or the data is nested too deeply for it');
+    if (error instanceof RangeError)
+      throw new Problem(
+        unprocessable,
+        'schema: refers to itself without an end, or the data is nested too deeply for it',
+      );
     throw error;
   }
 }
@@ -41,7 +45,12 @@ function draftOf(schema: AnySchema): Draft {
   if (named === undefined) return '2020-12';
   const draft = typeof named === 'string' ? drafts[named.replace(/^https?:\/\//, '').replace(/#$/, '')] : undefined;
   if (draft !== undefined) return draft;
-  throw new Problem(unprocessable, `schema: $schema names a draft that is not known here; known are ${Object.keys(drafts).map((path) => `https://${path}`).join(', ')}`);
+  throw new Problem(
+    unprocessable,
+    `schema: $schema names a draft that is not known here; known are ${Object.keys(drafts)
+      .map((path) => `https://${path}`)
+      .join(', ')}`,
+  );
 }
 
 function compile(draft: Draft, schema: AnySchema): ValidateFunction {
@@ -51,7 +60,10 @@ function compile(draft: Draft, schema: AnySchema): ValidateFunction {
     (addFormats as unknown as (ajv: Compiler) => void)(ajv);
     return ajv.compile(schema);
   } catch (error) {
-    throw new Problem(unprocessable, `schema: ${error instanceof Error ? error.message.slice(0, 1_000) : 'cannot be read'}`);
+    throw new Problem(
+      unprocessable,
+      `schema: ${error instanceof Error ? error.message.slice(0, 1_000) : 'cannot be read'}`,
+    );
   }
 }
 
@@ -66,5 +78,11 @@ function ajvOf(draft: Draft): Compiler {
 }
 
 function told({ instancePath, message, keyword, schemaPath, params }: ErrorObject): unknown {
-  return { path: instancePath, message: message ?? 'is not as the schema says', keyword, schema_path: schemaPath, params: params as unknown };
+  return {
+    path: instancePath,
+    message: message ?? 'is not as the schema says',
+    keyword,
+    schema_path: schemaPath,
+    params: params as unknown,
+  };
 }

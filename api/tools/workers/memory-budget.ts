@@ -1,4 +1,5 @@
-// Memory that all worker processes share: how much there is, and what each has of it. Whatever ends the pod for its memory would end the API too.
+// Memory that all worker processes share: how much there is, and what each has of it. Whatever ends the pod for its
+// memory would end the API too.
 import { readFileSync } from 'node:fs';
 
 const mb = 1_048_576;
@@ -15,7 +16,10 @@ export function memoryBudgetMb(constrained = process.constrainedMemory()): numbe
   return Math.max(leastMb, Math.floor(constrained / mb) - ownMb);
 }
 
-/** What a process has for itself alone, in MB: not the program's pages, which all share. 0 for one that is gone, or where this is not Linux. */
+/**
+ * What a process has for itself alone, in MB: not the program's pages, which all share. 0 for one that is gone, or
+ * where this is not Linux.
+ */
 export function ownMemoryMb(pid: number | undefined): number {
   try {
     const status = readFileSync(`/proc/${pid ?? 0}/status`, 'utf8');

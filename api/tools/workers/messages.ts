@@ -6,7 +6,14 @@ const problem = z.object({
   type: z.object({ slug: z.string(), status: z.int(), title: z.string(), description: z.string() }),
   detail: z.string(),
   members: z.record(z.string(), z.unknown()),
-  errors: z.array(z.object({ in: z.enum(['body', 'path', 'query', 'header']), field: z.string(), message: z.string(), mend: z.string() })),
+  errors: z.array(
+    z.object({
+      in: z.enum(['body', 'path', 'query', 'header']),
+      field: z.string(),
+      message: z.string(),
+      mend: z.string(),
+    }),
+  ),
 });
 
 const common = {

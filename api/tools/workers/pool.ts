@@ -1,4 +1,5 @@
-// A small pool of worker processes: so many at once, within a budget of memory, a bounded queue before them, idle ones kept for the next task of their module.
+// A small pool of worker processes: so many at once, within a budget of memory, a bounded queue before them, idle ones
+// kept for the next task of their module.
 import { Problem } from '../../../lib/problem.ts';
 import { toolBusy, toolLimit } from '../problems.ts';
 import { memoryBudgetMb, ownMemoryMb } from './memory-budget.ts';
@@ -53,10 +54,19 @@ class WorkerPool implements Workers {
     this.#mostWaiting = waiting;
     this.#mostIdle = idle;
     this.#idleMs = idleMs;
-    this.#sweep = setInterval(() => { this.#endIdle(); }, idleMs / 4).unref();
+    this.#sweep = setInterval(() => {
+      this.#endIdle();
+    }, idleMs / 4).unref();
   }
 
-  async run({ module, input, timeoutMs = 20_000, memoryMb = 256, quickStart = false, signal }: WorkerTask): Promise<unknown> {
+  async run({
+    module,
+    input,
+    timeoutMs = 20_000,
+    memoryMb = 256,
+    quickStart = false,
+    signal,
+  }: WorkerTask): Promise<unknown> {
     await this.#place(memoryMb, signal);
     const worker = this.#take({ module, memoryMb, quickStart });
     this.#busy.add(worker);
@@ -85,9 +95,16 @@ class WorkerPool implements Workers {
       this.#enter(memoryMb);
       return;
     }
-    if (this.#waiting.length >= this.#mostWaiting) throw busy(`${this.#running} calls are being worked on and ${this.#mostWaiting} wait already`);
+    if (this.#waiting.length >= this.#mostWaiting)
+      throw busy(`${this.#running} calls are being worked on and ${this.#mostWaiting} wait already`);
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    const waiter: Waiter = { memoryMb, start: () => { resolve(undefined); }, refuse: reject };
+    const waiter: Waiter = {
+      memoryMb,
+      start: () => {
+        resolve(undefined);
+      },
+      refuse: reject,
+    };
     const leave = (): void => {
       const at = this.#waiting.indexOf(waiter);
       if (at >= 0) this.#waiting.splice(at, 1);
@@ -107,7 +124,9 @@ class WorkerPool implements Workers {
   #enter(memoryMb: number): void {
     this.#running += 1;
     this.#promisedMb += memoryMb;
-    this.#look ??= setInterval(() => { this.#watch(); }, lookMs).unref();
+    this.#look ??= setInterval(() => {
+      this.#watch();
+    }, lookMs).unref();
   }
 
   /** Gives the place back, and starts those who wait, in their order, as long as they fit. */
@@ -128,7 +147,10 @@ class WorkerPool implements Workers {
     }
   }
 
-  /** What a task says that it may take does not bound native memory well: when all is too much, idle processes go, then the one that has most. */
+  /**
+   * What a task says that it may take does not bound native memory well: when all is too much, idle processes go, then
+   * the one that has most.
+   */
   #watch(): void {
     const having = [...this.#idle, ...this.#busy].map((worker) => ({ worker, has: ownMemoryMb(worker.pid) }));
     let total = having.reduce((sum, { has }) => sum + has, 0);
@@ -162,13 +184,19 @@ class WorkerPool implements Workers {
 
   #endIdle(): void {
     const before = performance.now() - this.#idleMs;
-    while (this.#idle[0] !== undefined && (this.#idle[0].freeSince < before || !this.#idle[0].usable)) this.#idle.shift()?.kill();
+    while (this.#idle[0] !== undefined && (this.#idle[0].freeSince < before || !this.#idle[0].usable))
+      this.#idle.shift()?.kill();
   }
 }
 
 function tooMuch({ memoryMb }: WorkerProcess, has: number): Problem {
-  if (has <= memoryMb) return busy('the calls that are being worked on need more memory than this replica has for them, and this one was ended; try again in 5 s');
-  return new Problem(toolLimit, `the work needed more than ${memoryMb} MB of memory and was ended`, { members: { limit: 'memory', limit_mb: memoryMb } });
+  if (has <= memoryMb)
+    return busy(
+      'the calls that are being worked on need more memory than this replica has for them, and this one was ended; try again in 5 s',
+    );
+  return new Problem(toolLimit, `the work needed more than ${memoryMb} MB of memory and was ended`, {
+    members: { limit: 'memory', limit_mb: memoryMb },
+  });
 }
 
 function busy(why: string): Problem {

@@ -5,7 +5,7 @@ import { errorReply } from './error-reply.ts';
 import type { Reply } from './messages.ts';
 
 const [, , moduleUrl = '', memoryMb] = process.argv;
-const { default: work } = await import(moduleUrl) as { default: (input: unknown) => unknown };
+const { default: work } = (await import(moduleUrl)) as { default: (input: unknown) => unknown };
 
 /** Beside what an empty process has. */
 const mostMemory = (128 + Number(memoryMb)) * 1024 * 1024;
@@ -22,7 +22,8 @@ async function answer(input: unknown): Promise<Reply> {
     return { kind: 'done', output: await work(input), spent: spent() };
   } catch (error) {
     // WebAssembly that trapped has left its memory as it was then: nothing may use it again.
-    if (error instanceof Error && error.constructor.name === 'RuntimeError') return errorReply(new Problem(unprocessable, 'what works on this input broke down over it'), true);
+    if (error instanceof Error && error.constructor.name === 'RuntimeError')
+      return errorReply(new Problem(unprocessable, 'what works on this input broke down over it'), true);
     return errorReply(error, spent());
   }
 }

@@ -15,12 +15,15 @@ const main = join(import.meta.dirname, 'worker-main.ts');
 /**
  * Limits of the system that Node has no options for: memory of any kind, processor time (for one whose parent was
  * killed), no core dumps; a stack of 8 MB, of which V8
- * may take half, since parsers of what is deeply nested recurse; and when a machine runs out of memory, this process goes first.
+ * may take half, since parsers of what is deeply nested recurse; and when a machine runs out of memory, this process
+ * goes first.
  */
-const limited = 'ulimit -c 0; ulimit -s 8192 2>/dev/null; ulimit -t 300; ulimit -d "$0" 2>/dev/null; (echo 1000 > /proc/self/oom_score_adj) 2>/dev/null; exec "$@"';
+const limited =
+  'ulimit -c 0; ulimit -s 8192 2>/dev/null; ulimit -t 300; ulimit -d "$0" 2>/dev/null; (echo 1000 > /proc/self/oom_score_adj) 2>/dev/null; exec "$@"';
 /** What Node itself reserves before any work, mostly stacks that are never touched. */
 const reservedMb = 640;
-const outOfMemory = /out of memory|allocation failed|invalid (\w+ )?(size|length)|bad_alloc|memory allocation of|(failed to|cannot) allocate|unable to grow/i;
+const outOfMemory =
+  /out of memory|allocation failed|invalid (\w+ )?(size|length)|bad_alloc|memory allocation of|(failed to|cannot) allocate|unable to grow/i;
 
 export interface ProcessOptions {
   readonly module: URL;
@@ -43,13 +46,31 @@ export class WorkerProcess {
     const { module, memoryMb, quickStart } = options;
     this.key = keyOf(options);
     this.#memoryMb = memoryMb;
-    this.#child = spawn('/bin/sh', [
-      '-c', limited, String((reservedMb + 2 * memoryMb) * 1024), process.execPath,
-      `--max-old-space-size=${memoryMb}`, '--stack-size=3600', ...(quickStart ? ['--liftoff-only'] : []), `--wasm-max-mem-pages=${memoryMb * 16}`,
-      '--permission', ...[root, dirname(fileURLToPath(module))].map((folder) => `--allow-fs-read=${folder}`), '--allow-addons', '--allow-worker', '--disable-warning=SecurityWarning',
-      main, module.href, String(memoryMb),
-    ], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], serialization: 'advanced', env: {}, cwd: root });
-    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.#stderr = (this.#stderr + text).slice(-8_000)));
+    this.#child = spawn(
+      '/bin/sh',
+      [
+        '-c',
+        limited,
+        String((reservedMb + 2 * memoryMb) * 1024),
+        process.execPath,
+        `--max-old-space-size=${memoryMb}`,
+        '--stack-size=3600',
+        ...(quickStart ? ['--liftoff-only'] : []),
+        `--wasm-max-mem-pages=${memoryMb * 16}`,
+        '--permission',
+        ...[root, dirname(fileURLToPath(module))].map((folder) => `--allow-fs-read=${folder}`),
+        '--allow-addons',
+        '--allow-worker',
+        '--disable-warning=SecurityWarning',
+        main,
+        module.href,
+        String(memoryMb),
+      ],
+      { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], serialization: 'advanced', env: {}, cwd: root },
+    );
+    this.#child.stderr
+      ?.setEncoding('utf8')
+      .on('data', (text: string) => (this.#stderr = (this.#stderr + text).slice(-8_000)));
     this.#child.on('error', () => (this.#usable = false));
     this.#child.on('exit', () => (this.#usable = false));
     // Work of strangers waits for the work of the API.
@@ -73,13 +94,19 @@ export class WorkerProcess {
   /** Runs one task. Not to be called again before it is done. @throws what `Workers.run` says */
   async run(input: unknown, timeoutMs: number, signal: AbortSignal | undefined): Promise<unknown> {
     const ended = new AbortController();
-    const stop = AbortSignal.any([ended.signal, AbortSignal.timeout(timeoutMs), ...(signal === undefined ? [] : [signal])]);
+    const stop = AbortSignal.any([
+      ended.signal,
+      AbortSignal.timeout(timeoutMs),
+      ...(signal === undefined ? [] : [signal]),
+    ]);
     this.#child.ref();
     this.#child.channel?.ref();
     try {
       this.#send(input);
       const answered = once(this.#child, 'message', { signal: stop }).then(([message]) => reply.parse(message));
-      const exited = once(this.#child, 'close', { signal: stop }).then(([code, by]) => { throw this.#death(code as number | null, by as string | null); });
+      const exited = once(this.#child, 'close', { signal: stop }).then(([code, by]) => {
+        throw this.#death(code as number | null, by as string | null);
+      });
       const answer = await Promise.race([answered, exited]);
       if (answer.spent) this.kill();
       if (answer.kind === 'failed' && outOfMemory.test(answer.message)) throw this.#tooMuch();
@@ -88,7 +115,9 @@ export class WorkerProcess {
       if (!stop.aborted) throw error;
       this.kill();
       signal?.throwIfAborted();
-      throw new Problem(toolLimit, `the work took longer than ${timeoutMs / 1000} s and was ended`, { members: { limit: 'time', limit_ms: timeoutMs } });
+      throw new Problem(toolLimit, `the work took longer than ${timeoutMs / 1000} s and was ended`, {
+        members: { limit: 'time', limit_ms: timeoutMs },
+      });
     } finally {
       ended.abort();
       this.#rest();
@@ -128,14 +157,19 @@ export class WorkerProcess {
   }
 
   #tooMuch(): Problem {
-    return new Problem(toolLimit, `the work needed more than ${this.#memoryMb} MB of memory and was ended`, { cause: new Error(this.#stderr), members: { limit: 'memory', limit_mb: this.#memoryMb } });
+    return new Problem(toolLimit, `the work needed more than ${this.#memoryMb} MB of memory and was ended`, {
+      cause: new Error(this.#stderr),
+      members: { limit: 'memory', limit_mb: this.#memoryMb },
+    });
   }
 
   #death(code: number | null, by: string | null): Problem {
     if (this.#endedFor !== undefined) return this.#endedFor;
     if (this.#killed) return new Problem(toolBusy, 'this replica is about to end', { headers: { 'retry-after': '5' } });
     if (by === 'SIGKILL' || outOfMemory.test(this.#stderr)) return this.#tooMuch();
-    return new Problem(toolFailed, 'what works on this input crashed', { cause: new Error(`worker ended by ${by ?? `code ${code ?? '?'}`}: ${this.#stderr}`) });
+    return new Problem(toolFailed, 'what works on this input crashed', {
+      cause: new Error(`worker ended by ${by ?? `code ${code ?? '?'}`}: ${this.#stderr}`),
+    });
   }
 }
 

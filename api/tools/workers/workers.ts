@@ -1,4 +1,5 @@
-// Runs a function of a module in a process of its own, with a limit of time and of memory, so that hostile input can at most lose its own call.
+// Runs a function of a module in a process of its own, with a limit of time and of memory, so that hostile input can at
+// most lose its own call.
 //
 // Processes and not threads: a thread that runs out of memory ends its process as well where V8 or native code has no
 // way back (an array that doubles past the limit is enough), and native code cannot be stopped within a thread.
@@ -12,9 +13,13 @@ export interface WorkerTask {
   readonly input: unknown;
   /** From when the work begins; default 20 000. */
   readonly timeoutMs?: number;
-  /** JavaScript heap, and likewise one memory of WebAssembly; all memory together is at most twice that. Default 256. */
+  /**
+   * JavaScript heap, and likewise one memory of WebAssembly; all memory together is at most twice that. Default 256.
+   */
   readonly memoryMb?: number;
-  /** WebAssembly is compiled fast and never optimised: for a large module of which each call runs little. Default false. */
+  /**
+   * WebAssembly is compiled fast and never optimised: for a large module of which each call runs little. Default false.
+   */
   readonly quickStart?: boolean;
   readonly signal?: AbortSignal;
 }

@@ -10,12 +10,17 @@ export function settledApp(app: HostedApp, settings: string | undefined): Hosted
   return { ...app, spec: withSettings(app.spec, readSettings(settings)) };
 }
 
-/** What the pod itself is made from must be known before it runs. All else the pipeline reads from the file by itself, and the commit stands for it. */
+/**
+ * What the pod itself is made from must be known before it runs. All else the pipeline reads from the file by itself,
+ * and the commit stands for it.
+ */
 export function podApp(app: HostedApp, draft: Draft, commit: string): HostedApp {
   const build = readSettings(settingsOf(draft, commit))?.build;
   if (build === undefined) return app;
   const { timeout, resources } = build;
-  const wanted: AuthorSettings = { build: { ...(timeout === undefined ? {} : { timeout }), ...(resources === undefined ? {} : { resources }) } };
+  const wanted: AuthorSettings = {
+    build: { ...(timeout === undefined ? {} : { timeout }), ...(resources === undefined ? {} : { resources }) },
+  };
   return { ...app, spec: withSettings(app.spec, wanted) };
 }
 

@@ -14,7 +14,11 @@ export function numberOf(job: Job): number {
 }
 
 /** Number of the next pipeline. */
-export function nextNumber(history: readonly HistoryEntry[], jobs: readonly Job[], current: number | undefined): number {
+export function nextNumber(
+  history: readonly HistoryEntry[],
+  jobs: readonly Job[],
+  current: number | undefined,
+): number {
   return 1 + Math.max(0, current ?? 0, ...history.map((entry) => entry.number), ...jobs.map(numberOf));
 }
 
@@ -25,7 +29,12 @@ export function isRecorded(history: readonly HistoryEntry[], job: Job): boolean 
 }
 
 /** The history with how this Job ended; unchanged when it is told of already. */
-export function record(history: readonly HistoryEntry[], job: Job, now: Date, end: Pick<HistoryEntry, 'result'> & { message?: string | undefined; image?: string | undefined }): HistoryEntry[] {
+export function record(
+  history: readonly HistoryEntry[],
+  job: Job,
+  now: Date,
+  end: Pick<HistoryEntry, 'result'> & { message?: string | undefined; image?: string | undefined },
+): HistoryEntry[] {
   if (isRecorded(history, job)) return [...history];
   const noted = job.metadata.annotations ?? {};
   const entry: HistoryEntry = present({

@@ -39,7 +39,10 @@ export function buildInputs(app: HostedApp): BuildInputs {
 
 const rebuildInput = `metadata.annotations.${annotations.rebuild}`;
 
-/** Name of the Job of a commit and its inputs: asking twice is the same Job. At most 57 characters, as app names have 40. */
+/**
+ * Name of the Job of a commit and its inputs: asking twice is the same Job. At most 57 characters, as app names have
+ * 40.
+ */
 export function jobName(app: string, commit: string, hash: string): string {
   return `${app}-${short(commit)}-${hash.slice(0, 8)}`;
 }
@@ -56,9 +59,13 @@ interface Comparison {
 
 /** Says why in a sentence, or nothing when it is not the reason. In the order in which they are told. */
 const causes: readonly ((comparison: Comparison) => string | undefined)[] = [
-  ({ faults, faultLimit }) => (faults === 0 ? undefined : `again after a fault of the platform (try ${faults + 1} of ${faultLimit})`),
+  ({ faults, faultLimit }) =>
+    faults === 0 ? undefined : `again after a fault of the platform (try ${faults + 1} of ${faultLimit})`,
   ({ previous }) => (previous === undefined ? 'first build' : undefined),
-  ({ previous, commit }) => (previous?.commit === undefined || previous.commit === commit ? undefined : `new commit ${short(commit)} (was ${short(previous.commit)})`),
+  ({ previous, commit }) =>
+    previous?.commit === undefined || previous.commit === commit
+      ? undefined
+      : `new commit ${short(commit)} (was ${short(previous.commit)})`,
   (comparison) => (changed(comparison).includes(rebuildInput) ? 'a rebuild was asked for' : undefined),
   (comparison) => {
     const fields = changed(comparison).filter((name) => name !== rebuildInput);

@@ -54,7 +54,9 @@ export function pipelineJob(app: HostedApp, settings: Settings, identity: JobIde
     spec: {
       suspend: true,
       backoffLimit: 3,
-      activeDeadlineSeconds: Math.floor(Math.min(parseDuration(app.spec.build.timeout), settings.pipeline.longestMs) / 1000),
+      activeDeadlineSeconds: Math.floor(
+        Math.min(parseDuration(app.spec.build.timeout), settings.pipeline.longestMs) / 1000,
+      ),
       podFailurePolicy: { rules: failureRules },
       template: { metadata: { labels: marks }, spec: podSpec(app, settings, identity.commit) },
     },
@@ -65,7 +67,10 @@ const failureRules = [
   { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
   { action: 'FailJob', onExitCodes: { operator: 'In', values: [rejectedExitCode] } },
   // Killed for its memory or its disk; the same build would be killed again.
-  ...['clone', 'build'].map((containerName) => ({ action: 'FailJob', onExitCodes: { containerName, operator: 'In', values: [137] } })),
+  ...['clone', 'build'].map((containerName) => ({
+    action: 'FailJob',
+    onExitCodes: { containerName, operator: 'In', values: [137] },
+  })),
 ];
 
 function podSpec(app: HostedApp, settings: Settings, commit: string): object {
@@ -79,8 +84,15 @@ function podSpec(app: HostedApp, settings: Settings, commit: string): object {
   const command = ['node', 'controller/pipeline/main.ts'];
   const workspaceMount = { name: 'workspace', mountPath: workspace.root };
   const confinedStage = (name: 'clone' | 'review', most: { memory: string; disk: string }): object => ({
-    name, ...common, command: [...command, name], securityContext: confined, volumeMounts: [workspaceMount],
-    resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '1', memory: most.memory, 'ephemeral-storage': most.disk } },
+    name,
+    ...common,
+    command: [...command, name],
+    securityContext: confined,
+    volumeMounts: [workspaceMount],
+    resources: {
+      requests: { cpu: '100m', memory: '128Mi' },
+      limits: { cpu: '1', memory: most.memory, 'ephemeral-storage': most.disk },
+    },
   });
   return {
     restartPolicy: 'Never',
@@ -90,24 +102,44 @@ function podSpec(app: HostedApp, settings: Settings, commit: string): object {
     terminationGracePeriodSeconds: 10,
     ...(settings.pipeline.priorityClass === undefined ? {} : { priorityClassName: settings.pipeline.priorityClass }),
     initContainers: [confinedStage('clone', { memory: cloneMemory, disk: limits.disk })],
-    // Side by side, so that the builder is there when the review has passed: one container after another costs about a second each.
-    containers: [confinedStage('review', reviewMost), {
-      name: 'build',
-      ...common,
-      command: [...command, 'build'],
-      env: [...common.env, { name: 'DOCKER_CONFIG', value: '/registry' }],
-      // Counts only inside the user namespace of the pod: on the node it is an ordinary user.
-      securityContext: { runAsUser: 0, privileged: false, procMount: 'Unmasked', capabilities: { add: ['SYS_ADMIN', 'NET_ADMIN'] }, seccompProfile: { type: 'Unconfined' } },
-      resources: {
-        requests: { cpu: shareOf(limits.cpu, 8n), memory: shareOf(limits.memory, 8n) },
-        limits: { cpu: limits.cpu, memory: limits.memory, 'ephemeral-storage': limits.disk },
+    // Side by side, so that the builder is there when the review has passed: one container after another costs about a
+    // second each.
+    containers: [
+      confinedStage('review', reviewMost),
+      {
+        name: 'build',
+        ...common,
+        command: [...command, 'build'],
+        env: [...common.env, { name: 'DOCKER_CONFIG', value: '/registry' }],
+        // Counts only inside the user namespace of the pod: on the node it is an ordinary user.
+        securityContext: {
+          runAsUser: 0,
+          privileged: false,
+          procMount: 'Unmasked',
+          capabilities: { add: ['SYS_ADMIN', 'NET_ADMIN'] },
+          seccompProfile: { type: 'Unconfined' },
+        },
+        resources: {
+          requests: { cpu: shareOf(limits.cpu, 8n), memory: shareOf(limits.memory, 8n) },
+          limits: { cpu: limits.cpu, memory: limits.memory, 'ephemeral-storage': limits.disk },
+        },
+        volumeMounts: [
+          workspaceMount,
+          { name: 'layers', mountPath: '/var/lib/buildkit' },
+          { name: 'registry', mountPath: '/registry', readOnly: true },
+        ],
       },
-      volumeMounts: [workspaceMount, { name: 'layers', mountPath: '/var/lib/buildkit' }, { name: 'registry', mountPath: '/registry', readOnly: true }],
-    }],
+    ],
     volumes: [
       { name: 'workspace', emptyDir: { sizeLimit: limits.disk } },
       { name: 'layers', emptyDir: { sizeLimit: limits.disk } },
-      { name: 'registry', secret: { secretName: settings.registry.pushSecret, items: [{ key: '.dockerconfigjson', path: 'config.json' }] } },
+      {
+        name: 'registry',
+        secret: {
+          secretName: settings.registry.pushSecret,
+          items: [{ key: '.dockerconfigjson', path: 'config.json' }],
+        },
+      },
     ],
   };
 }
@@ -118,7 +150,13 @@ const cloneMemory = '2Gi';
 /** Beside what the build may have. The review writes notes only. */
 const reviewMost = { memory: '1Gi', disk: '256Mi' };
 
-const confined = { runAsUser: 0, privileged: false, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, seccompProfile: { type: 'RuntimeDefault' } };
+const confined = {
+  runAsUser: 0,
+  privileged: false,
+  allowPrivilegeEscalation: false,
+  capabilities: { drop: ['ALL'] },
+  seccompProfile: { type: 'RuntimeDefault' },
+};
 
 function buildLimits(app: HostedApp, settings: Settings): { cpu: string; memory: string; disk: string } {
   const { cpu, memory, disk } = app.spec.build.resources;

@@ -35,5 +35,9 @@ function isOutOfMemory(pod: Pod, container: PipelineContainer): boolean {
 
 /** Evicted for its own usage; an eviction for the node's sake says that "the node was low on resource" instead. */
 export function isOutOfDisk(pod: Pod): boolean {
-  return pod.status?.reason === 'Evicted' && /exceed/i.test(pod.status.message ?? '') && !/node was low/i.test(pod.status.message ?? '');
+  return (
+    pod.status?.reason === 'Evicted' &&
+    /exceed/i.test(pod.status.message ?? '') &&
+    !/node was low/i.test(pod.status.message ?? '')
+  );
 }

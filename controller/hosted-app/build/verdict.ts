@@ -4,9 +4,26 @@ import { authorLimits, type AuthorSettings } from '../../../crds/author-settings
 import type { Finding, HostedAppStatus, Plan } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../lib/names.ts';
 import {
-  buildResult, cloneResult, fault, rejectedExitCode, rejection as rejectionSchema, reviewResult, terminationMessageLimit, type BuildResult, type PipelineContainer,
+  buildResult,
+  cloneResult,
+  fault,
+  rejectedExitCode,
+  rejection as rejectionSchema,
+  reviewResult,
+  terminationMessageLimit,
+  type BuildResult,
+  type PipelineContainer,
 } from '../../pipeline/contract.ts';
-import { conditionOf, heldBack, isTrue, unscheduled, type ContainerStatus, type Job, type Pod, type Terminated } from '../kinds.ts';
+import {
+  conditionOf,
+  heldBack,
+  isTrue,
+  unscheduled,
+  type ContainerStatus,
+  type Job,
+  type Pod,
+  type Terminated,
+} from '../kinds.ts';
 import type { Rejection } from '../outcome.ts';
 import { present } from '../present.ts';
 import { overLimits } from './over-limits.ts';
@@ -24,9 +41,19 @@ export interface Reviewed {
 /** How a pipeline stands. `pod` is the newest pod. */
 export type Verdict = { readonly pod: string | undefined; readonly review?: Reviewed | undefined } & (
   | { readonly kind: 'queued' }
-  | { readonly kind: 'running'; readonly stage: Stage; readonly since: string | undefined; readonly trouble: string | undefined }
+  | {
+      readonly kind: 'running';
+      readonly stage: Stage;
+      readonly since: string | undefined;
+      readonly trouble: string | undefined;
+    }
   | { readonly kind: 'succeeded'; readonly result: BuildResult }
-  | { readonly kind: 'rejected'; readonly stage: 'Review' | 'Build'; readonly rejection: Rejection; readonly findings: readonly Finding[] }
+  | {
+      readonly kind: 'rejected';
+      readonly stage: 'Review' | 'Build';
+      readonly rejection: Rejection;
+      readonly findings: readonly Finding[];
+    }
   | { readonly kind: 'faulted'; readonly message: string }
 );
 
@@ -57,7 +84,10 @@ export function readReview(pod: Pod | undefined): Reviewed | undefined {
 
 /** The pod's own phase follows a second after the end of its last container, when its sandbox has been taken down. */
 function hasSucceeded(pod: Pod): boolean {
-  return pod.status?.phase === 'Succeeded' || stages.every(([, name]) => statusOf(pod, name)?.state?.terminated?.exitCode === 0);
+  return (
+    pod.status?.phase === 'Succeeded' ||
+    stages.every(([, name]) => statusOf(pod, name)?.state?.terminated?.exitCode === 0)
+  );
 }
 
 /** A pod that has done its work decides: of the Job itself it is said another second or two later. */
@@ -65,12 +95,19 @@ function isComplete({ status }: Job, pods: readonly Pod[]): boolean {
   return isTrue(status?.conditions, 'Complete') || (pods.some(hasSucceeded) && !isTrue(status?.conditions, 'Failed'));
 }
 
-function succeeded(job: Job, pod: Pod | undefined, image: string): { kind: 'succeeded'; result: BuildResult } | { kind: 'faulted'; message: string } {
+function succeeded(
+  job: Job,
+  pod: Pod | undefined,
+  image: string,
+): { kind: 'succeeded'; result: BuildResult } | { kind: 'faulted'; message: string } {
   const clone = readMessage(statusOf(pod, 'clone')?.state?.terminated, cloneResult);
   const result = readMessage(statusOf(pod, 'build')?.state?.terminated, buildResult);
-  if (result === undefined || clone === undefined) return { kind: 'faulted', message: 'The pipeline ended well, but what it left behind is missing or malformed.' };
-  if (clone.commit !== job.metadata.annotations?.[annotations.commit]) return { kind: 'faulted', message: 'The pipeline built another commit than it was asked to.' };
-  if (!isImageOf(result.image, image)) return { kind: 'faulted', message: `The pipeline named an image outside ${image}.` };
+  if (result === undefined || clone === undefined)
+    return { kind: 'faulted', message: 'The pipeline ended well, but what it left behind is missing or malformed.' };
+  if (clone.commit !== job.metadata.annotations?.[annotations.commit])
+    return { kind: 'faulted', message: 'The pipeline built another commit than it was asked to.' };
+  if (!isImageOf(result.image, image))
+    return { kind: 'faulted', message: `The pipeline named an image outside ${image}.` };
   return { kind: 'succeeded', result };
 }
 
@@ -84,12 +121,15 @@ type Failed =
   | { kind: 'faulted'; message: string };
 
 function failed(job: Job, pods: readonly Pod[], newest: Pod | undefined): Failed {
-  const refused = pods.flatMap((pod) => allStatuses(pod)).find((status) => status.state?.terminated?.exitCode === rejectedExitCode);
+  const refused = pods
+    .flatMap((pod) => allStatuses(pod))
+    .find((status) => status.state?.terminated?.exitCode === rejectedExitCode);
   if (refused !== undefined) return rejectedBy(refused);
   const over = overLimits(pods);
   if (over !== undefined) return { kind: 'rejected', ...over, findings: [] };
   const failure = conditionOf(job.status?.conditions, 'Failed');
-  if (failure?.reason === 'DeadlineExceeded') return { kind: 'rejected', stage: 'Build', rejection: timedOut, findings: [] };
+  if (failure?.reason === 'DeadlineExceeded')
+    return { kind: 'rejected', stage: 'Build', rejection: timedOut, findings: [] };
   return { kind: 'faulted', message: bounded(faultOf(newest) ?? failure?.message ?? 'The Job failed without a word.') };
 }
 
@@ -102,10 +142,16 @@ const timedOut: Rejection = {
 function rejectedBy(status: ContainerStatus): Failed {
   const said = readMessage(status.state?.terminated, rejectionSchema);
   const first = firstError(said?.findings ?? []);
-  if (said === undefined || first === undefined) return { kind: 'faulted', message: `The ${status.name} stage refused the app, but its reason is malformed.` };
+  if (said === undefined || first === undefined)
+    return { kind: 'faulted', message: `The ${status.name} stage refused the app, but its reason is malformed.` };
   const { rule, file, line, message, mend } = first;
   const rejection = present({ rule, file, line, message, mend, log: said.log?.slice(-8_000) });
-  return { kind: 'rejected', stage: status.name === 'build' ? 'Build' : 'Review', rejection, findings: said.findings.slice(0, 50) };
+  return {
+    kind: 'rejected',
+    stage: status.name === 'build' ? 'Build' : 'Review',
+    rejection,
+    findings: said.findings.slice(0, 50),
+  };
 }
 
 function firstError(findings: readonly Finding[]): Finding | undefined {
@@ -114,16 +160,25 @@ function firstError(findings: readonly Finding[]): Finding | undefined {
 
 function faultOf(pod: Pod | undefined): string | undefined {
   if (pod === undefined) return undefined;
-  const broken = allStatuses(pod).flatMap(({ name, state }) => (state?.terminated === undefined ? [] : [{ name, ...state.terminated }])).find(({ exitCode }) => exitCode !== 0);
+  const broken = allStatuses(pod)
+    .flatMap(({ name, state }) => (state?.terminated === undefined ? [] : [{ name, ...state.terminated }]))
+    .find(({ exitCode }) => exitCode !== 0);
   if (broken === undefined) return pod.status?.message;
   const reason = broken.reason === undefined ? '' : ` (${broken.reason})`;
   const said = readMessage(broken, fault)?.fault ?? broken.message?.trim();
   return `${broken.name} ended with exit code ${broken.exitCode}${reason}: ${said ?? 'no message'}`;
 }
 
-const stages = [['Clone', 'clone'], ['Review', 'review'], ['Build', 'build']] as const satisfies readonly (readonly [Stage, PipelineContainer])[];
+const stages = [
+  ['Clone', 'clone'],
+  ['Review', 'review'],
+  ['Build', 'build'],
+] as const satisfies readonly (readonly [Stage, PipelineContainer])[];
 
-function running(job: Job, pod: Pod | undefined): { kind: 'running'; stage: Stage; since: string | undefined; trouble: string | undefined } {
+function running(
+  job: Job,
+  pod: Pod | undefined,
+): { kind: 'running'; stage: Stage; since: string | undefined; trouble: string | undefined } {
   let since = job.status?.startTime;
   for (const [stage, name] of stages) {
     const state = statusOf(pod, name)?.state;
@@ -137,13 +192,19 @@ function running(job: Job, pod: Pod | undefined): { kind: 'running'; stage: Stag
   return { kind: 'running', stage: 'Build', since, trouble: undefined };
 }
 
-function troubleOf(pod: Pod | undefined, waiting: { reason?: string; message?: string } | undefined): string | undefined {
+function troubleOf(
+  pod: Pod | undefined,
+  waiting: { reason?: string; message?: string } | undefined,
+): string | undefined {
   if (pod === undefined) return undefined;
   const held = unscheduled(pod) ?? heldBack(waiting);
   return held === undefined ? undefined : bounded(`It has to wait: ${held}.`);
 }
 
-function readMessage<Schema extends z.ZodType>(terminated: Terminated | undefined, schema: Schema): z.output<Schema> | undefined {
+function readMessage<Schema extends z.ZodType>(
+  terminated: Terminated | undefined,
+  schema: Schema,
+): z.output<Schema> | undefined {
   const text = terminated?.message;
   // The kubelet cuts in bytes and counts 12 KiB over all containers; anything longer is none of ours.
   if (text === undefined || text.length > 3 * terminationMessageLimit) return undefined;
@@ -164,7 +225,10 @@ function allStatuses(pod: Pod): ContainerStatus[] {
 }
 
 function byAge(a: Pod, b: Pod): number {
-  return a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) || a.metadata.name.localeCompare(b.metadata.name);
+  return (
+    a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) ||
+    a.metadata.name.localeCompare(b.metadata.name)
+  );
 }
 
 function bounded(text: string): string {

@@ -9,21 +9,33 @@ import type { Settings } from '../settings.ts';
 const keys = { OPENAI_BASE_URL: 'base-url', OPENAI_API_KEY: 'token' } as const;
 
 /**
- * The Secret, when the app may ask models and the installation makes tokens. Its name changes with what it holds, so that
+ * The Secret, when the app may ask models and the installation makes tokens. Its name changes with what it holds, so
+ * that
  * creating it once is enough: the operator neither reads nor overwrites Secrets.
  */
 export function modelsSecret(app: HostedApp, settings: Settings): Manifest | undefined {
   const { models } = settings.run;
   if (models === undefined || !app.spec.models.enabled) return undefined;
   const { name, namespace, uid } = app.metadata;
-  const stringData = { [keys.OPENAI_BASE_URL]: models.baseUrl, [keys.OPENAI_API_KEY]: appToken({ name, uid }, models.tokenSecret) };
+  const stringData = {
+    [keys.OPENAI_BASE_URL]: models.baseUrl,
+    [keys.OPENAI_API_KEY]: appToken({ name, uid }, models.tokenSecret),
+  };
   return {
     apiVersion: 'v1',
     kind: 'Secret',
     metadata: {
-      name: `${name}-models-${hashOf(stringData).slice(0, 8)}`, namespace,
-      labels: { [labels.app]: name, [labels.component]: 'models', [labels.partOf]: 'moorage', [labels.managedBy]: 'moorage' },
-      ownerReferences: [{ apiVersion: app.apiVersion, kind: app.kind, name, uid, controller: true, blockOwnerDeletion: true }],
+      name: `${name}-models-${hashOf(stringData).slice(0, 8)}`,
+      namespace,
+      labels: {
+        [labels.app]: name,
+        [labels.component]: 'models',
+        [labels.partOf]: 'moorage',
+        [labels.managedBy]: 'moorage',
+      },
+      ownerReferences: [
+        { apiVersion: app.apiVersion, kind: app.kind, name, uid, controller: true, blockOwnerDeletion: true },
+      ],
     },
     type: 'Opaque',
     immutable: true,
@@ -36,21 +48,28 @@ export function modelVariables(app: HostedApp, settings: Settings): object[] {
   const secret = modelsSecret(app, settings);
   if (secret === undefined) return [];
   const taken = new Set([...app.spec.run.env, ...app.spec.run.secrets].map(({ name }) => name));
-  return Object.entries(keys).filter(([name]) => !taken.has(name)).map(([name, key]) => ({ name, valueFrom: { secretKeyRef: { name: secret.metadata.name, key } } }));
+  return Object.entries(keys)
+    .filter(([name]) => !taken.has(name))
+    .map(([name, key]) => ({ name, valueFrom: { secretKeyRef: { name: secret.metadata.name, key } } }));
 }
 
 /** The pods of the API, as a policy names them. */
 export function apiPods({ systemNamespace }: Settings): object {
-  return { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': systemNamespace } }, podSelector: { matchLabels: { [labels.name]: 'moorage', [labels.component]: 'api' } } };
+  return {
+    namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': systemNamespace } },
+    podSelector: { matchLabels: { [labels.name]: 'moorage', [labels.component]: 'api' } },
+  };
 }
 
 /** The opening in the app's NetworkPolicy towards the API; everything else inside the cluster stays closed. */
 export function modelEgress(app: HostedApp, settings: Settings): object[] {
   const { models } = settings.run;
   if (models === undefined || !app.spec.models.enabled) return [];
-  return [{
-    to: [apiPods(settings)],
-    // Of the API, only what answers apps.
-    ports: [{ port: 8081, protocol: 'TCP' }],
-  }];
+  return [
+    {
+      to: [apiPods(settings)],
+      // Of the API, only what answers apps.
+      ports: [{ port: 8081, protocol: 'TCP' }],
+    },
+  ];
 }

@@ -6,7 +6,13 @@ import { hostOf, type Settings } from '../settings.ts';
 import { apiPods, modelEgress } from './models.ts';
 import { claimName, labelsOf, selectorOf, startupMs } from './template.ts';
 
-function child(app: HostedApp, apiVersion: string, kind: string, name: string, marks: Record<string, string> = {}): Manifest {
+function child(
+  app: HostedApp,
+  apiVersion: string,
+  kind: string,
+  name: string,
+  marks: Record<string, string> = {},
+): Manifest {
   return {
     apiVersion,
     kind,
@@ -15,7 +21,16 @@ function child(app: HostedApp, apiVersion: string, kind: string, name: string, m
       namespace: app.metadata.namespace,
       labels: labelsOf(app.metadata.name),
       ...(Object.keys(marks).length === 0 ? {} : { annotations: marks }),
-      ownerReferences: [{ apiVersion: app.apiVersion, kind: app.kind, name: app.metadata.name, uid: app.metadata.uid, controller: true, blockOwnerDeletion: true }],
+      ownerReferences: [
+        {
+          apiVersion: app.apiVersion,
+          kind: app.kind,
+          name: app.metadata.name,
+          uid: app.metadata.uid,
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
     },
   };
 }
@@ -27,7 +42,12 @@ export function replicasOf(app: HostedApp): number {
 }
 
 /** The Deployment of one pod template; `marks` are annotations by which the rollout is steered. */
-export function deploymentOf(app: HostedApp, template: object, marks: Record<string, string>, replicas = replicasOf(app)): Manifest {
+export function deploymentOf(
+  app: HostedApp,
+  template: object,
+  marks: Record<string, string>,
+  replicas = replicasOf(app),
+): Manifest {
   return {
     ...child(app, 'apps/v1', 'Deployment', app.metadata.name, marks),
     spec: {
@@ -36,7 +56,9 @@ export function deploymentOf(app: HostedApp, template: object, marks: Record<str
       // Beyond the time to start, what is left is for scheduling and for pulling the image.
       progressDeadlineSeconds: Math.ceil(startupMs(app) / 1000) + 600,
       selector: { matchLabels: selectorOf(app.metadata.name) },
-      strategy: isRecreated(app) ? { type: 'Recreate' } : { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
+      strategy: isRecreated(app)
+        ? { type: 'Recreate' }
+        : { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
       template,
     },
   };
@@ -51,31 +73,55 @@ export function isRecreated(app: HostedApp): boolean {
 export function serviceOf(app: HostedApp): Manifest {
   return {
     ...child(app, 'v1', 'Service', app.metadata.name),
-    spec: { selector: selectorOf(app.metadata.name), ports: [{ name: 'http', port: 80, protocol: 'TCP', targetPort: 'http' }] },
+    spec: {
+      selector: selectorOf(app.metadata.name),
+      ports: [{ name: 'http', port: 80, protocol: 'TCP', targetPort: 'http' }],
+    },
   };
 }
 
-/** All but 25: a stranger's app that sends mail itself is a source of spam, and the address of the platform pays for it. */
+/**
+ * All but 25: a stranger's app that sends mail itself is a source of spam, and the address of the platform pays for it.
+ */
 const publicPorts = [
   { protocol: 'TCP', port: 1, endPort: 24 },
   { protocol: 'TCP', port: 26, endPort: 65_535 },
   { protocol: 'UDP', port: 1, endPort: 65_535 },
 ];
 
-/** Only the gateway and the API, which passes calls of agents on, may come in; only DNS and public addresses may be reached. */
+/**
+ * Only the gateway and the API, which passes calls of agents on, may come in; only DNS and public addresses may be
+ * reached.
+ */
 export function policyOf(app: HostedApp, settings: Settings, ports: readonly number[]): Manifest {
   const closed = (six: boolean): string[] => settings.run.closedCidrs.filter((cidr) => cidr.includes(':') === six);
-  const open = (cidr: string, except: string[]): object => ({ to: [{ ipBlock: { cidr, ...(except.length === 0 ? {} : { except }) } }], ports: publicPorts });
+  const open = (cidr: string, except: string[]): object => ({
+    to: [{ ipBlock: { cidr, ...(except.length === 0 ? {} : { except }) } }],
+    ports: publicPorts,
+  });
   return {
     ...child(app, 'networking.k8s.io/v1', 'NetworkPolicy', app.metadata.name),
     spec: {
       podSelector: { matchLabels: selectorOf(app.metadata.name) },
       policyTypes: ['Ingress', 'Egress'],
-      ingress: [{ from: [{ namespaceSelector: { matchLabels: settings.gateway.namespaceLabels } }, apiPods(settings)], ports: ports.map((port) => ({ port, protocol: 'TCP' })) }],
+      ingress: [
+        {
+          from: [{ namespaceSelector: { matchLabels: settings.gateway.namespaceLabels } }, apiPods(settings)],
+          ports: ports.map((port) => ({ port, protocol: 'TCP' })),
+        },
+      ],
       egress: [
         {
-          to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'kube-system' } }, podSelector: { matchLabels: { 'k8s-app': 'kube-dns' } } }],
-          ports: [{ port: 53, protocol: 'UDP' }, { port: 53, protocol: 'TCP' }],
+          to: [
+            {
+              namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'kube-system' } },
+              podSelector: { matchLabels: { 'k8s-app': 'kube-dns' } },
+            },
+          ],
+          ports: [
+            { port: 53, protocol: 'UDP' },
+            { port: 53, protocol: 'TCP' },
+          ],
         },
         ...modelEgress(app, settings),
         open('0.0.0.0/0', closed(false)),
@@ -85,7 +131,10 @@ export function policyOf(app: HostedApp, settings: Settings, ports: readonly num
   };
 }
 
-/** The claims of the app's volumes; `claims` are those that it has. They go with the app, not with the volume's entry in the spec: data is not deleted by an edit. */
+/**
+ * The claims of the app's volumes; `claims` are those that it has. They go with the app, not with the volume's entry in
+ * the spec: data is not deleted by an edit.
+ */
 export function claimsOf(app: HostedApp, settings: Settings, claims: readonly KubeObject[]): Manifest[] {
   const { storageClass } = settings.run;
   return app.spec.run.volumes.map(({ name, size }) => ({
@@ -106,10 +155,12 @@ export function routeOf(app: HostedApp, settings: Settings): Manifest {
     spec: {
       parentRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name, namespace, sectionName: 'https' }],
       hostnames: [hostOf(settings, app.metadata.name)],
-      rules: [{
-        matches: [{ path: { type: 'PathPrefix', value: '/' } }],
-        backendRefs: [{ group: '', kind: 'Service', name: app.metadata.name, port: 80, weight: 1 }],
-      }],
+      rules: [
+        {
+          matches: [{ path: { type: 'PathPrefix', value: '/' } }],
+          backendRefs: [{ group: '', kind: 'Service', name: app.metadata.name, port: 80, weight: 1 }],
+        },
+      ],
     },
   };
 }

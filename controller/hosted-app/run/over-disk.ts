@@ -1,4 +1,5 @@
-// Ends the round of an app that fills its disk, is evicted and replaced, again and again: as it is, it is not started any more.
+// Ends the round of an app that fills its disk, is evicted and replaced, again and again: as it is, it is not started
+// any more.
 import { authorLimits } from '../../../crds/author-settings.ts';
 import { annotations } from '../../../lib/names.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
@@ -8,11 +9,16 @@ import { readRelease, type Choice } from './last-good.ts';
 import { templateOf } from './pods.ts';
 import type { Release } from './template.ts';
 
-/** Evictions of one template from which on it is not started again, when they come within a day of each other: what fills its disk in a week is served by a replacement. */
+/**
+ * Evictions of one template from which on it is not started again, when they come within a day of each other: what
+ * fills its disk in a week is served by a replacement.
+ */
 const mostEvictions = 2;
 const evictionsWithinMs = 24 * 3_600_000;
 
-/** What is looked at. All of it outlives the operator: evicted pods, and annotations for when those are cleared away. */
+/**
+ * What is looked at. All of it outlives the operator: evicted pods, and annotations for when those are cleared away.
+ */
 export interface Past {
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
@@ -27,9 +33,17 @@ export interface Course extends Choice {
 }
 
 /** Passes over what fills its disk: the release before it serves instead, or nothing until the template changes. */
-export function withoutOverDisk(choice: Choice, wanted: Release, past: Past, hashOf: (release: Release) => string): Course {
+export function withoutOverDisk(
+  choice: Choice,
+  wanted: Release,
+  past: Past,
+  hashOf: (release: Release) => string,
+): Course {
   const before = releaseBefore(wanted, past);
-  const candidates = [choice.release, ...(before === undefined ? [] : [before])].map((release) => ({ release, hash: hashOf(release) }));
+  const candidates = [choice.release, ...(before === undefined ? [] : [before])].map((release) => ({
+    release,
+    hash: hashOf(release),
+  }));
   const stopped = candidates.map(({ hash }) => hash).filter((hash) => isStopped(hash, past));
   const marks = {
     ...choice.marks,
@@ -37,13 +51,23 @@ export function withoutOverDisk(choice: Choice, wanted: Release, past: Past, has
     ...(stopped.length === 0 ? {} : { [annotations.stopped]: [...new Set(stopped)].join(',') }),
   };
   const next = candidates.find(({ hash }) => !stopped.includes(hash));
-  if (next === undefined) return { ...choice, marks: { ...marks, ...running(choice.release) }, isOverDisk: true, isStopped: true };
+  if (next === undefined)
+    return { ...choice, marks: { ...marks, ...running(choice.release) }, isOverDisk: true, isStopped: true };
   const isOverDisk = next !== candidates[0];
-  return { release: next.release, marks: { ...marks, ...running(next.release) }, isTakenBack: choice.isTakenBack || isOverDisk, isOverDisk, isStopped: false };
+  return {
+    release: next.release,
+    marks: { ...marks, ...running(next.release) },
+    isTakenBack: choice.isTakenBack || isOverDisk,
+    isOverDisk,
+    isStopped: false,
+  };
 }
 
 function isStopped(hash: string, { deployment, pods }: Past): boolean {
-  return noted(deployment, annotations.stopped, (text = '') => text.split(',').includes(hash)) || areMany(pods.filter((pod) => templateOf(pod) === hash && isOutOfDisk(pod)));
+  return (
+    noted(deployment, annotations.stopped, (text = '') => text.split(',').includes(hash)) ||
+    areMany(pods.filter((pod) => templateOf(pod) === hash && isOutOfDisk(pod)))
+  );
 }
 
 function areMany(evicted: readonly Pod[]): boolean {
@@ -59,7 +83,8 @@ function endOf({ status, metadata }: Pod): number {
 function releaseBefore(wanted: Release, { deployment, served }: Past): Release | undefined {
   const current = noted(deployment, annotations.release, readRelease);
   const didServe = current !== undefined && current.image === served?.image && current.commit === served.commit;
-  const before = didServe && current.image !== wanted.image ? current : noted(deployment, annotations.before, readRelease);
+  const before =
+    didServe && current.image !== wanted.image ? current : noted(deployment, annotations.before, readRelease);
   return before?.image === wanted.image ? undefined : before;
 }
 

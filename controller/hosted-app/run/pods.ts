@@ -1,7 +1,15 @@
 // What the pods of a rollout tell: which ones serve, and why one does not.
 import { annotations } from '../../../lib/names.ts';
 import { authorLimits } from '../../../crds/author-settings.ts';
-import { conditionOf, heldBack, isTrue, unscheduled, type ContainerStatus, type Pod, type Terminated } from '../kinds.ts';
+import {
+  conditionOf,
+  heldBack,
+  isTrue,
+  unscheduled,
+  type ContainerStatus,
+  type Pod,
+  type Terminated,
+} from '../kinds.ts';
 import { clean } from '../../pipeline/text.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
 import type { Rejection } from '../outcome.ts';
@@ -32,7 +40,9 @@ export function diagnose(pod: Pod, expected: Expectation, now: Date): Rejection 
   if (ranOutOfDisk(pod, now)) return outOfDisk(pod, expected);
   const status = appStatus(pod);
   if (status === undefined || status.ready) return undefined;
-  return misconfigured(status) ?? outOfMemory(status, expected) ?? neverListened(status, expected, now) ?? crashed(status);
+  return (
+    misconfigured(status) ?? outOfMemory(status, expected) ?? neverListened(status, expected, now) ?? crashed(status)
+  );
 }
 
 /** What keeps the pod from starting, in a sentence, where nobody is to blame yet. */
@@ -59,15 +69,32 @@ function misconfigured(status: ContainerStatus): Rejection | undefined {
   const said = cut(message ?? 'no message');
   switch (reason) {
     case 'CreateContainerConfigError':
-      return { rule: 'run/misconfigured', message: `The app cannot be started as it is configured: ${said}.`, mend: 'Whoever runs this installation has to make the Secret and key that spec.run.secrets of the HostedApp names, or correct the name.' };
+      return {
+        rule: 'run/misconfigured',
+        message: `The app cannot be started as it is configured: ${said}.`,
+        mend: 'Whoever runs this installation has to make the Secret and key that spec.run.secrets of the HostedApp names, or correct the name.',
+      };
     case 'CreateContainerError':
       // Much of this kind is the node's own trouble and passes.
-      return /\b(?:users?|groups?) (?:\S+: )?(?:not )?(?:found|no matching)|unable to find (?:user|group)|no matching entries/i.test(said)
-        ? { rule: 'run/no-such-user', message: `The image names a user or group that it does not have: ${said}.`, mend: 'Make the user in the Dockerfile (RUN useradd …) before USER names it, or give USER a number.' }
+      return /\b(?:users?|groups?) (?:\S+: )?(?:not )?(?:found|no matching)|unable to find (?:user|group)|no matching entries/i.test(
+        said,
+      )
+        ? {
+            rule: 'run/no-such-user',
+            message: `The image names a user or group that it does not have: ${said}.`,
+            mend: 'Make the user in the Dockerfile (RUN useradd …) before USER names it, or give USER a number.',
+          }
         : undefined;
-    case 'ErrImagePull': case 'ImagePullBackOff': case 'InvalidImageName':
-      return { rule: 'run/image-pull', message: `The image cannot be fetched from the registry: ${said}.`, mend: "This is not your app's doing. It is tried again by itself; if the image is gone, submit the repository again." };
-    default: return undefined;
+    case 'ErrImagePull':
+    case 'ImagePullBackOff':
+    case 'InvalidImageName':
+      return {
+        rule: 'run/image-pull',
+        message: `The image cannot be fetched from the registry: ${said}.`,
+        mend: "This is not your app's doing. It is tried again by itself; if the image is gone, submit the repository again.",
+      };
+    default:
+      return undefined;
   }
 }
 
@@ -90,7 +117,12 @@ function outOfDisk(pod: Pod, expected: Expectation): Rejection {
 function outOfMemory(status: ContainerStatus, expected: Expectation): Rejection | undefined {
   if (lastEnd(status)?.reason !== 'OOMKilled') return undefined;
   const message = `The app needed more than its ${expected.memory} of memory and was killed (${status.restartCount} restarts).`;
-  return { rule: 'run/out-of-memory', message, mend: `Raise run.resources.memory in moorage.yaml (at most ${authorLimits.run.memory}), or make the app need less (fewer workers, smaller models).`, ...logOf(status) };
+  return {
+    rule: 'run/out-of-memory',
+    message,
+    mend: `Raise run.resources.memory in moorage.yaml (at most ${authorLimits.run.memory}), or make the app need less (fewer workers, smaller models).`,
+    ...logOf(status),
+  };
 }
 
 function neverListened(status: ContainerStatus, expected: Expectation, now: Date): Rejection | undefined {
@@ -100,22 +132,42 @@ function neverListened(status: ContainerStatus, expected: Expectation, now: Date
   const overdue = runningFor > expected.startupMs || (ended !== undefined && wasStopped(ended, expected));
   if (!overdue) return undefined;
   const { port, healthPath, startupTime } = expected;
-  const missing = healthPath === undefined ? `accept connections on port ${port}` : `answer 200 to 399 at ${healthPath} on port ${port}`;
+  const missing =
+    healthPath === undefined
+      ? `accept connections on port ${port}`
+      : `answer 200 to 399 at ${healthPath} on port ${port}`;
   const mend = `Make it listen on 0.0.0.0 (not 127.0.0.1) and on $PORT, which is ${port}; or put run.port in moorage.yaml with the port it uses, or raise run.startupTime there if it is slow to start.`;
-  return { rule: 'run/never-listened', message: `The app runs, but did not ${missing} within ${startupTime}.`, mend, ...logOf(status) };
+  return {
+    rule: 'run/never-listened',
+    message: `The app runs, but did not ${missing} within ${startupTime}.`,
+    mend,
+    ...logOf(status),
+  };
 }
 
 function crashed(status: ContainerStatus): Rejection | undefined {
   const ended = lastEnd(status);
-  if (ended === undefined || (status.restartCount < 2 && status.state?.waiting?.reason !== 'CrashLoopBackOff')) return undefined;
-  const why = ended.reason === undefined || ended.reason === 'Error' || ended.reason === 'Completed' ? '' : ` (${ended.reason})`;
-  const how = ended.exitCode === 0 ? 'ended by itself with exit code 0, though it should go on serving' : `crashes with exit code ${ended.exitCode}${why}`;
-  return { rule: 'run/crashed', message: `The app ${how} (${status.restartCount} restarts).`, mend: mendFor(ended), ...logOf(status) };
+  if (ended === undefined || (status.restartCount < 2 && status.state?.waiting?.reason !== 'CrashLoopBackOff'))
+    return undefined;
+  const why =
+    ended.reason === undefined || ended.reason === 'Error' || ended.reason === 'Completed' ? '' : ` (${ended.reason})`;
+  const how =
+    ended.exitCode === 0
+      ? 'ended by itself with exit code 0, though it should go on serving'
+      : `crashes with exit code ${ended.exitCode}${why}`;
+  return {
+    rule: 'run/crashed',
+    message: `The app ${how} (${status.restartCount} restarts).`,
+    mend: mendFor(ended),
+    ...logOf(status),
+  };
 }
 
 function mendFor(ended: Terminated): string {
-  if (ended.exitCode === 127 || ended.reason === 'StartError') return 'The start command was not found in the image: correct the CMD of the Dockerfile, or run.command in moorage.yaml.';
-  if (ended.exitCode === 126) return 'The start command is not executable: set its mode, or start it through its interpreter.';
+  if (ended.exitCode === 127 || ended.reason === 'StartError')
+    return 'The start command was not found in the image: correct the CMD of the Dockerfile, or run.command in moorage.yaml.';
+  if (ended.exitCode === 126)
+    return 'The start command is not executable: set its mode, or start it through its interpreter.';
   return guessCrashMend(ended.message ?? '');
 }
 
@@ -129,7 +181,9 @@ function wasStopped(ended: Terminated, expected: Expectation): boolean {
 }
 
 function livedFor(ended: Terminated): number {
-  return ended.startedAt === undefined || ended.finishedAt === undefined ? 0 : Date.parse(ended.finishedAt) - Date.parse(ended.startedAt);
+  return ended.startedAt === undefined || ended.finishedAt === undefined
+    ? 0
+    : Date.parse(ended.finishedAt) - Date.parse(ended.startedAt);
 }
 
 function logOf(status: ContainerStatus): { log?: string } {

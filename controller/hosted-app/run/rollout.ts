@@ -28,7 +28,8 @@ const lookAgainMs: Readonly<Record<string, number>> = { 'run/out-of-disk': 60_00
 export function judgeRollout(deployment: Deployment, pods: readonly Pod[], target: Target, now: Date): Outcome {
   const { commit, replicas, expected } = target;
   const { observed, available, updated, all } = countsOf(deployment);
-  if (observed < (deployment.metadata.generation ?? 0)) return waiting('RollingOut', `Commit ${short(commit)} is being rolled out.`);
+  if (observed < (deployment.metadata.generation ?? 0))
+    return waiting('RollingOut', `Commit ${short(commit)} is being rolled out.`);
   if (replicas === 0) return done('ScaledToZero', 'No replica is asked for.');
   const own = pods.filter((pod) => templateOf(pod) === target.hash && pod.metadata.deletionTimestamp === undefined);
   if (updated >= replicas && available >= replicas && all === updated) {
@@ -38,21 +39,31 @@ export function judgeRollout(deployment: Deployment, pods: readonly Pod[], targe
 }
 
 function countsOf({ status = {} }: Deployment): { observed: number; available: number; updated: number; all: number } {
-  const { observedGeneration: observed = 0, availableReplicas: available = 0, updatedReplicas: updated = 0, replicas: all = 0 } = status;
+  const {
+    observedGeneration: observed = 0,
+    availableReplicas: available = 0,
+    updatedReplicas: updated = 0,
+    replicas: all = 0,
+  } = status;
   return { observed, available, updated, all };
 }
 
 /** What stands in the way for good, of the pods or of the Deployment itself. */
 function trouble(deployment: Deployment, own: readonly Pod[], expected: Expectation, now: Date): Outcome | undefined {
   const rejection = own.map((pod) => diagnose(pod, expected, now)).find((found) => found !== undefined);
-  if (rejection !== undefined) return stalled(reasons[rejection.rule] ?? 'RolloutFailed', rejection, lookAgainMs[rejection.rule]);
+  if (rejection !== undefined)
+    return stalled(reasons[rejection.rule] ?? 'RolloutFailed', rejection, lookAgainMs[rejection.rule]);
   const conditions = deployment.status?.conditions;
   const replicaFailure = conditionOf(conditions, 'ReplicaFailure');
-  if (replicaFailure?.status === 'True') return failed('ReplicaRefused', `The cluster refuses the app's pods: ${replicaFailure.message ?? 'no message'}`);
+  if (replicaFailure?.status === 'True')
+    return failed('ReplicaRefused', `The cluster refuses the app's pods: ${replicaFailure.message ?? 'no message'}`);
   const progressing = conditionOf(conditions, 'Progressing');
   if (progressing?.status !== 'False') return undefined;
   const held = own.map(holdUp).find((found) => found !== undefined);
-  return failed('RolloutTimedOut', `The rollout has made no progress for too long${held === undefined ? '' : `: ${held}`}.`);
+  return failed(
+    'RolloutTimedOut',
+    `The rollout has made no progress for too long${held === undefined ? '' : `: ${held}`}.`,
+  );
 }
 
 function onItsWay(own: readonly Pod[], target: Target, now: Date): Outcome {

@@ -35,7 +35,8 @@ export function labelsOf(app: string): Record<string, string> {
 export function claimName(app: HostedApp, volume: string, claims: readonly KubeObject[]): string {
   const { name, uid } = app.metadata;
   const plain = `${name}-${volume}`;
-  const isOwn = ({ metadata }: KubeObject): boolean => metadata.name === plain && (metadata.ownerReferences ?? []).some((owner) => owner.uid === uid);
+  const isOwn = ({ metadata }: KubeObject): boolean =>
+    metadata.name === plain && (metadata.ownerReferences ?? []).some((owner) => owner.uid === uid);
   return claims.some(isOwn) ? plain : `${plain}-${hashOf([name, volume]).slice(0, 8)}`;
 }
 
@@ -45,11 +46,30 @@ export function startupMs(app: HostedApp): number {
 }
 
 /** The pod template, with a hash of itself by which its pods are known again. `claims`: those that the app has. */
-export function podTemplate(app: HostedApp, settings: Settings, release: Release, claims: readonly KubeObject[]): { hash: string; template: object } {
+export function podTemplate(
+  app: HostedApp,
+  settings: Settings,
+  release: Release,
+  claims: readonly KubeObject[],
+): { hash: string; template: object } {
   const spec = podSpec(app, settings, release, claims);
   const hash = hashOf([spec, release.commit, ...(release.attempt === undefined ? [] : [release.attempt])]);
-  const marks = { [annotations.template]: hash, [annotations.port]: String(release.port), [annotations.commit]: release.commit, [annotations.image]: release.image };
-  return { hash, template: { metadata: { labels: { ...labelsOf(app.metadata.name), [labels.commit]: release.commit.slice(0, 40) }, annotations: marks }, spec } };
+  const marks = {
+    [annotations.template]: hash,
+    [annotations.port]: String(release.port),
+    [annotations.commit]: release.commit,
+    [annotations.image]: release.image,
+  };
+  return {
+    hash,
+    template: {
+      metadata: {
+        labels: { ...labelsOf(app.metadata.name), [labels.commit]: release.commit.slice(0, 40) },
+        annotations: marks,
+      },
+      spec,
+    },
+  };
 }
 
 // What ordinary images need to start: giving up root, taking over their own files, and listening below 1024.
@@ -70,7 +90,14 @@ function podSpec(app: HostedApp, settings: Settings, release: Release, claims: r
     ...(priorityClass === undefined ? {} : { priorityClassName: priorityClass }),
     ...(pullSecret === undefined ? {} : { imagePullSecrets: [{ name: pullSecret }] }),
     containers: [container(app, settings, release)],
-    ...(run.volumes.length === 0 ? {} : { volumes: run.volumes.map(({ name }) => ({ name, persistentVolumeClaim: { claimName: claimName(app, name, claims) } })) }),
+    ...(run.volumes.length === 0
+      ? {}
+      : {
+          volumes: run.volumes.map(({ name }) => ({
+            name,
+            persistentVolumeClaim: { claimName: claimName(app, name, claims) },
+          })),
+        }),
   };
 }
 
@@ -86,10 +113,16 @@ function container(app: HostedApp, settings: Settings, release: Release): object
     env: [...variables(app, release.port), ...modelVariables(app, settings)],
     ports: [{ name: 'http', containerPort: release.port, protocol: 'TCP' }],
     resources: { limits, requests: { cpu: shareOf(limits.cpu, 10n), memory: shareOf(limits.memory, 4n) } },
-    securityContext: { privileged: false, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'], add: capabilities } },
+    securityContext: {
+      privileged: false,
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ['ALL'], add: capabilities },
+    },
     lifecycle: { preStop: { sleep: { seconds: 5 } } },
     ...probes(app),
-    ...(run.volumes.length === 0 ? {} : { volumeMounts: run.volumes.map(({ name, path }) => ({ name, mountPath: path })) }),
+    ...(run.volumes.length === 0
+      ? {}
+      : { volumeMounts: run.volumes.map(({ name, path }) => ({ name, mountPath: path })) }),
   };
 }
 
@@ -106,11 +139,20 @@ function variables(app: HostedApp, port: number): object[] {
 /** No liveness probe: an app that is merely busy must not be killed. One that exits is started again anyway. */
 function probes(app: HostedApp): object {
   const { healthPath } = app.spec.run;
-  const check = healthPath === undefined ? { tcpSocket: { port: 'http' } } : { httpGet: { path: healthPath, port: 'http', scheme: 'HTTP' } };
+  const check =
+    healthPath === undefined
+      ? { tcpSocket: { port: 'http' } }
+      : { httpGet: { path: healthPath, port: 'http', scheme: 'HTTP' } };
   const tries = Math.max(1, Math.ceil(startupMs(app) / 1000));
   return {
     // Every second, so that an app that is quick serves quickly; killed at the end, so that its log can be shown.
-    startupProbe: { ...check, periodSeconds: 1, timeoutSeconds: 2, failureThreshold: tries, terminationGracePeriodSeconds: 5 },
+    startupProbe: {
+      ...check,
+      periodSeconds: 1,
+      timeoutSeconds: 2,
+      failureThreshold: tries,
+      terminationGracePeriodSeconds: 5,
+    },
     readinessProbe: { ...check, periodSeconds: 5, timeoutSeconds: 3, failureThreshold: 2 },
   };
 }

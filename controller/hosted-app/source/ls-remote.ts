@@ -13,7 +13,14 @@ export interface SourceQuestion {
 /** `final`: asking again will not help until a person changes something. */
 export type SourceAnswer =
   | { readonly ok: true; readonly commit: string; readonly reference: string }
-  | { readonly ok: false; readonly final: boolean; readonly reason: string; readonly rule: string; readonly message: string; readonly mend: string };
+  | {
+      readonly ok: false;
+      readonly final: boolean;
+      readonly reason: string;
+      readonly rule: string;
+      readonly message: string;
+      readonly mend: string;
+    };
 
 const commitId = /^([0-9a-f]{40}|[0-9a-f]{64})$/;
 const outputLimit = 1024 * 1024;
@@ -34,7 +41,13 @@ export async function askRepository(question: SourceQuestion, hosts: GitHosts): 
     return resolve(parseReferences(output), question.revision);
   } catch (error) {
     if (error instanceof RepositoryError) {
-      return refuse(true, 'RepositoryRefused', 'source/repository-refused', sentence(error.message), sentence(error.mend));
+      return refuse(
+        true,
+        'RepositoryRefused',
+        'source/repository-refused',
+        sentence(error.message),
+        sentence(error.mend),
+      );
     }
     return explain(error instanceof Error ? error.message : String(error));
   }
@@ -42,15 +55,35 @@ export async function askRepository(question: SourceQuestion, hosts: GitHosts): 
 
 async function listRemote(repo: string, revision: string | undefined, insecure: boolean): Promise<string> {
   const stop = new AbortController();
-  const timer = setTimeout(() => { stop.abort(); }, timeoutMs);
+  const timer = setTimeout(() => {
+    stop.abort();
+  }, timeoutMs);
   const git = simpleGit({
     baseDir: '/',
     binary: boundedGit,
     abort: stop.signal,
     // A repository's server must not lead us to another host, nor be given anybody's credentials.
-    config: ['http.followRedirects=false', 'credential.helper=', 'protocol.version=2', 'http.lowSpeedLimit=1', 'http.lowSpeedTime=10'],
-    allowEnvironment: ['GIT_TERMINAL_PROMPT', 'GIT_ALLOW_PROTOCOL', 'GIT_CONFIG_NOSYSTEM', 'GIT_CONFIG_GLOBAL', 'GIT_ASKPASS', 'GIT_SSL_CAINFO'],
-    unsafe: { allowUnsafeCustomBinary: true, allowUnsafeCredentialHelper: true, allowUnsafeAskPass: true, allowUnsafeConfigPaths: true },
+    config: [
+      'http.followRedirects=false',
+      'credential.helper=',
+      'protocol.version=2',
+      'http.lowSpeedLimit=1',
+      'http.lowSpeedTime=10',
+    ],
+    allowEnvironment: [
+      'GIT_TERMINAL_PROMPT',
+      'GIT_ALLOW_PROTOCOL',
+      'GIT_CONFIG_NOSYSTEM',
+      'GIT_CONFIG_GLOBAL',
+      'GIT_ASKPASS',
+      'GIT_SSL_CAINFO',
+    ],
+    unsafe: {
+      allowUnsafeCustomBinary: true,
+      allowUnsafeCredentialHelper: true,
+      allowUnsafeAskPass: true,
+      allowUnsafeConfigPaths: true,
+    },
   });
   git.env(environment(insecure));
   let received = 0;
@@ -61,10 +94,17 @@ async function listRemote(repo: string, revision: string | undefined, insecure: 
     });
   });
   try {
-    return await git.raw(['ls-remote', '--symref', '--', repo, ...candidates(revision).flatMap((name) => [name, `${name}^{}`])]);
+    return await git.raw([
+      'ls-remote',
+      '--symref',
+      '--',
+      repo,
+      ...candidates(revision).flatMap((name) => [name, `${name}^{}`]),
+    ]);
   } catch (error) {
     if (received > outputLimit) throw new Error('the server sent more than 1 MiB of references', { cause: error });
-    if (/out of memory|memory exhausted|malloc failed/i.test(String(error))) throw new Error('the server sent more references than there is memory for', { cause: error });
+    if (/out of memory|memory exhausted|malloc failed/i.test(String(error)))
+      throw new Error('the server sent more references than there is memory for', { cause: error });
     if (stop.signal.aborted) throw new Error(`no answer within ${timeoutMs / 1000} s`, { cause: error });
     throw error;
   } finally {
@@ -73,8 +113,20 @@ async function listRemote(repo: string, revision: string | undefined, insecure: 
 }
 
 function environment(insecure: boolean): Record<string, string> {
-  const kept = ['PATH', 'HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY', 'https_proxy', 'http_proxy', 'no_proxy', 'GIT_SSL_CAINFO', 'SSL_CERT_FILE'];
-  const inherited = kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]] as const]));
+  const kept = [
+    'PATH',
+    'HTTPS_PROXY',
+    'HTTP_PROXY',
+    'NO_PROXY',
+    'https_proxy',
+    'http_proxy',
+    'no_proxy',
+    'GIT_SSL_CAINFO',
+    'SSL_CERT_FILE',
+  ];
+  const inherited = kept.flatMap((name) =>
+    process.env[name] === undefined ? [] : [[name, process.env[name]] as const],
+  );
   return {
     ...Object.fromEntries(inherited),
     HOME: '/nonexistent',
@@ -112,29 +164,64 @@ function resolve(references: ReadonlyMap<string, string>, revision: string | und
     if (commit !== undefined) return { ok: true, commit, reference: references.get(`symref:${name}`) ?? name };
   }
   if (revision === undefined) {
-    return refuse(true, 'RepositoryEmpty', 'source/repository-empty', 'The repository has no commit on its default branch.', 'Push the app to it.');
+    return refuse(
+      true,
+      'RepositoryEmpty',
+      'source/repository-empty',
+      'The repository has no commit on its default branch.',
+      'Push the app to it.',
+    );
   }
-  return refuse(true, 'RevisionNotFound', 'source/revision-not-found',
-    `The repository has no branch or tag ${revision}.`, 'Push it, or have whoever runs this installation set spec.source.revision to one that exists (or to a full commit id).');
+  return refuse(
+    true,
+    'RevisionNotFound',
+    'source/revision-not-found',
+    `The repository has no branch or tag ${revision}.`,
+    'Push it, or have whoever runs this installation set spec.source.revision to one that exists (or to a full commit id).',
+  );
 }
 
 const redirected = /returned error: 30\d|redirect/i;
-const absent = /not found|returned error: (401|403|404|410)|could not read Username|Authentication failed|terminal prompts disabled|does not appear to be a git repository|not valid: is this a git repository/i;
+const absent =
+  /not found|returned error: (401|403|404|410)|could not read Username|Authentication failed|terminal prompts disabled|does not appear to be a git repository|not valid: is this a git repository/i;
 
 function explain(output: string): SourceAnswer {
   const detail = lastLine(output);
   if (redirected.test(output)) {
-    return refuse(true, 'RepositoryMoved', 'source/repository-moved', `The repository's address leads to another one (${detail}).`, 'Submit the address to which it has moved.');
+    return refuse(
+      true,
+      'RepositoryMoved',
+      'source/repository-moved',
+      `The repository's address leads to another one (${detail}).`,
+      'Submit the address to which it has moved.',
+    );
   }
   if (absent.test(output)) {
-    return refuse(true, 'RepositoryNotFound', 'source/repository-not-found', `There is no public repository at this address (${detail}).`, 'Correct the address, or make the repository public.');
+    return refuse(
+      true,
+      'RepositoryNotFound',
+      'source/repository-not-found',
+      `There is no public repository at this address (${detail}).`,
+      'Correct the address, or make the repository public.',
+    );
   }
-  return refuse(false, 'RepositoryUnreachable', 'source/repository-unreachable', `The git server could not be asked (${detail}).`, 'It is asked again by itself.');
+  return refuse(
+    false,
+    'RepositoryUnreachable',
+    'source/repository-unreachable',
+    `The git server could not be asked (${detail}).`,
+    'It is asked again by itself.',
+  );
 }
 
 function lastLine(output: string): string {
-  const lines = output.split('\n').map(oneLine).filter((line) => line !== '');
-  return (lines.findLast((line) => line.startsWith('fatal:')) ?? lines.at(-1) ?? 'no answer').replace(/^fatal: /, '').slice(0, 300);
+  const lines = output
+    .split('\n')
+    .map(oneLine)
+    .filter((line) => line !== '');
+  return (lines.findLast((line) => line.startsWith('fatal:')) ?? lines.at(-1) ?? 'no answer')
+    .replace(/^fatal: /, '')
+    .slice(0, 300);
 }
 
 function refuse(final: boolean, reason: string, rule: string, message: string, mend: string): SourceAnswer {

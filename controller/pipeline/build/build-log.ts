@@ -1,4 +1,5 @@
-// Passes the build's log on to the container's, without the builder's own chatter, up to a limit; keeps its end whole for the verdict.
+// Passes the build's log on to the container's, without the builder's own chatter, up to a limit; keeps its end whole
+// for the verdict.
 import { Tail } from '../process.ts';
 
 /** Progress of transfers, and the cache that a first build does not have yet: nothing that an author can use. */
@@ -39,7 +40,14 @@ export class BuildLog {
 
   #pass(lines: Buffer): void {
     if (lines.length === 0) return;
-    const kept = Buffer.from(lines.toString('latin1').split(/(?<=\n)/).filter((line) => !chatter.some((each) => each.test(line.trimEnd()))).join(''), 'latin1');
+    const kept = Buffer.from(
+      lines
+        .toString('latin1')
+        .split(/(?<=\n)/)
+        .filter((line) => !chatter.some((each) => each.test(line.trimEnd())))
+        .join(''),
+      'latin1',
+    );
     const room = this.#limit - this.#passed;
     if (room > 0 && kept.length > 0) this.#write(kept.length > room ? kept.subarray(0, room) : kept);
     this.#passed += Math.min(room, kept.length);

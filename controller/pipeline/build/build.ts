@@ -34,12 +34,19 @@ export interface BuildTools {
 export async function build(asked: PipelineInput, places: Places, tools: BuildTools): Promise<BuildResult> {
   // The review is still at work beside this; nothing of the author's is run, or read, before it has passed.
   await using daemon = await startDaemon(asked, places, tools.signal);
-  if (!await reviewPassed(places, tools.signal)) throw new NotReached('the review did not pass, so nothing is built');
+  if (!(await reviewPassed(places, tools.signal))) throw new NotReached('the review did not pass, so nothing is built');
   const [{ time }, notes] = [await readNotes(places.notes, 'clone'), await readNotes(places.notes, 'plan')];
   const { input } = settle(asked, diskTree(places.source));
   const policyFile = join(places.notes, 'source-policy.json');
   await writeFile(policyFile, sourcePolicy(input));
-  const solve: Solve = { input, notes, time, policyFile, address: daemon.address, metadataFile: metadataPath(places.notes) };
+  const solve: Solve = {
+    input,
+    notes,
+    time,
+    policyFile,
+    address: daemon.address,
+    metadataFile: metadataPath(places.notes),
+  };
   const findings = await solveAndLint(solve, places, tools);
   const metadata = buildMetadata.parse(JSON.parse(await readFile(solve.metadataFile, 'utf8')));
   const config = notes.authored ? await configOf(daemon, metadata['containerimage.config.digest']) : undefined;
@@ -48,15 +55,24 @@ export async function build(asked: PipelineInput, places: Places, tools: BuildTo
     tools.say(line(each));
     findings.push(each);
   }
-  return { image: `${input.image}@${metadata['containerimage.digest']}`, findings, ...(port === undefined ? {} : { port }) };
+  return {
+    image: `${input.image}@${metadata['containerimage.digest']}`,
+    findings,
+    ...(port === undefined ? {} : { port }),
+  };
 }
 
-/** Checks while it builds: most Dockerfiles are sound. What the checks refuse ends the build, and counts more than how that ended. */
+/**
+ * Checks while it builds: most Dockerfiles are sound. What the checks refuse ends the build, and counts more than how
+ * that ended.
+ */
 async function solveAndLint(solve: Solve, places: Places, tools: BuildTools): Promise<Finding[]> {
   const refused = new AbortController();
   const signal = AbortSignal.any([refused.signal, ...(tools.signal === undefined ? [] : [tools.signal])]);
   const checked = solve.notes.authored ? lint(solve, places, tools) : Promise.resolve([]);
-  checked.catch((error: unknown) => { refused.abort(error); });
+  checked.catch((error: unknown) => {
+    refused.abort(error);
+  });
   const [built, findings] = await Promise.allSettled([solveImage(solve, places, { ...tools, signal }), checked]);
   if (findings.status === 'rejected') throw findings.reason;
   if (built.status === 'rejected') throw built.reason;
@@ -71,26 +87,41 @@ function clientEnvironment(): Record<string, string> {
 
 /** Checks that say an error are final; a check that cannot be made says nothing, for the build will tell. */
 async function lint(solve: Solve, places: Places, tools: BuildTools): Promise<Finding[]> {
-  const checked = await run('buildctl', lintArguments(solve), { env: clientEnvironment(), ...(tools.signal === undefined ? {} : { signal: tools.signal }) });
+  const checked = await run('buildctl', lintArguments(solve), {
+    env: clientEnvironment(),
+    ...(tools.signal === undefined ? {} : { signal: tools.signal }),
+  });
   if (checked.code !== 0) return [];
   const findings = readLint(checked.stdout, relative(places.source, solve.notes.dockerfile));
   for (const each of findings) tools.say(line(each));
   const [first, ...more] = findings.filter((each) => each.severity === 'error');
   // An image that cannot be resolved is judged by the build, which can tell a fault from an error.
-  if (first !== undefined && !/resolve source metadata|failed to (?:authorize|fetch|do request)/.test(first.message)) throw new Rejected([first, ...more]);
+  if (first !== undefined && !/resolve source metadata|failed to (?:authorize|fetch|do request)/.test(first.message))
+    throw new Rejected([first, ...more]);
   return findings.filter((each) => each.severity === 'warning');
 }
 
 async function solveImage(solve: Solve, places: Places, tools: BuildTools): Promise<void> {
   const log = new BuildLog(tools.write, mostLogBytes);
-  const add = (chunk: Buffer): void => { log.add(chunk); };
-  const built = await run('buildctl', buildArguments(solve), { env: clientEnvironment(), onStdout: add, onStderr: add, keepBytes: 64 * 1024, ...(tools.signal === undefined ? {} : { signal: tools.signal }) });
+  const add = (chunk: Buffer): void => {
+    log.add(chunk);
+  };
+  const built = await run('buildctl', buildArguments(solve), {
+    env: clientEnvironment(),
+    onStdout: add,
+    onStderr: add,
+    keepBytes: 64 * 1024,
+    ...(tools.signal === undefined ? {} : { signal: tools.signal }),
+  });
   const output = log.end();
   if (built.code === 0) return;
-  if (built.code === null) throw new Fault(`buildctl was ended by ${built.signal ?? 'a signal'}: ${oneLine(tail(output, 300))}`);
+  if (built.code === null)
+    throw new Fault(`buildctl was ended by ${built.signal ?? 'a signal'}: ${oneLine(tail(output, 300))}`);
   throw judgeFailure({
-    output, dockerfile: (await readFile(solve.notes.dockerfile, 'utf8')).slice(0, dockerfileBytes),
-    ...authored(solve.notes, places), ...(await mirrorAnswers(solve.input) ? { mirrorAnswers: true } : {}),
+    output,
+    dockerfile: (await readFile(solve.notes.dockerfile, 'utf8')).slice(0, dockerfileBytes),
+    ...authored(solve.notes, places),
+    ...((await mirrorAnswers(solve.input)) ? { mirrorAnswers: true } : {}),
   });
 }
 
@@ -103,7 +134,10 @@ async function mirrorAnswers(input: PipelineInput): Promise<boolean> {
   if (input.mirror === undefined) return false;
   const protocol = plainHosts(input).includes(input.mirror) ? 'http' : 'https';
   try {
-    const answer = await fetch(`${protocol}://${input.mirror}/v2/`, { redirect: 'manual', signal: AbortSignal.timeout(10_000) });
+    const answer = await fetch(`${protocol}://${input.mirror}/v2/`, {
+      redirect: 'manual',
+      signal: AbortSignal.timeout(10_000),
+    });
     await answer.body?.cancel();
     return answer.status < 500;
   } catch {

@@ -34,13 +34,30 @@ export async function startDaemon(input: PipelineInput, places: Places, signal?:
   await writeFile(config, daemonConfig(input, { root, socket }, availableParallelism()));
   const output = new Tail(32 * 1024);
   // The daemon has no credentials: they stay with buildctl, in DOCKER_CONFIG, and build steps see neither of the two.
-  const child = spawn('buildkitd', ['--config', config], { env: { ...childEnvironment(), HOME: root, XDG_RUNTIME_DIR: root }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn('buildkitd', ['--config', config], {
+    env: { ...childEnvironment(), HOME: root, XDG_RUNTIME_DIR: root },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const failed: { error?: Error } = {};
-  child.on('error', (error) => { failed.error = error; });
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => { output.add(chunk); });
-  const daemon: Daemon = { address: `unix://${socket}`, root, log: () => output.text(), [Symbol.asyncDispose]: () => stop(child) };
+  child.on('error', (error) => {
+    failed.error = error;
+  });
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => {
+      output.add(chunk);
+    });
+  const daemon: Daemon = {
+    address: `unix://${socket}`,
+    root,
+    log: () => output.text(),
+    [Symbol.asyncDispose]: () => stop(child),
+  };
   try {
-    await answering(daemon, () => failed.error ?? (child.exitCode === null ? undefined : new Error(`exit code ${child.exitCode}`)), signal);
+    await answering(
+      daemon,
+      () => failed.error ?? (child.exitCode === null ? undefined : new Error(`exit code ${child.exitCode}`)),
+      signal,
+    );
     return daemon;
   } catch (error) {
     await stop(child);
@@ -53,8 +70,12 @@ async function answering(daemon: Daemon, ended: () => Error | undefined, signal?
   while (Date.now() < deadline) {
     signal?.throwIfAborted();
     const failure = ended();
-    if (failure !== undefined) throw new Fault(`buildkitd did not start: ${failure.message}: ${oneLine(tail(daemon.log(), 600))}`);
-    const asked = await run('buildctl', ['--addr', daemon.address, '--timeout', '5', 'debug', 'workers'], { env: childEnvironment(), ...(signal === undefined ? {} : { signal }) });
+    if (failure !== undefined)
+      throw new Fault(`buildkitd did not start: ${failure.message}: ${oneLine(tail(daemon.log(), 600))}`);
+    const asked = await run('buildctl', ['--addr', daemon.address, '--timeout', '5', 'debug', 'workers'], {
+      env: childEnvironment(),
+      ...(signal === undefined ? {} : { signal }),
+    });
     if (asked.code === 0) return;
     await delay(50, undefined, signal === undefined ? {} : { signal });
   }

@@ -13,5 +13,9 @@ export function excerptAt(text: string): Excerpt | undefined {
   const last = matches.at(-1);
   if (last === undefined) return undefined;
   const meant = [...(last[3] ?? '').matchAll(/^ +(\d+) \| >>> ?(.*)$/gm)];
-  return { file: last[1] ?? '', line: Number(meant[0]?.[1] ?? last[2]), text: meant.map((match) => match[2] ?? '').join('\n') };
+  return {
+    file: last[1] ?? '',
+    line: Number(meant[0]?.[1] ?? last[2]),
+    text: meant.map((match) => match[2] ?? '').join('\n'),
+  };
 }

@@ -19,8 +19,10 @@ export interface FailedBuild {
 }
 
 const logBytes = 2_500;
-const platform = /failed to push|error (?:writing|exporting) (?:layer|cache)|failed to (?:authorize|fetch oauth token|configure registry cache)|exporting to image.*(?:unexpected status|dial tcp)|transport: |code = Unavailable|error reading from server|failed to (?:mount|prepare|create) .*(?:snapshot|overlay)|context (?:canceled|deadline exceeded)|runc did not terminate|unable to start container process: (?!exec:)/i;
-const unavailable = /dial tcp|i\/o timeout|no such host|connection re(?:fused|set)|TLS handshake|EOF|unexpected status[^\n]{0,200}: 5\d\d|too many ?requests|429/i;
+const platform =
+  /failed to push|error (?:writing|exporting) (?:layer|cache)|failed to (?:authorize|fetch oauth token|configure registry cache)|exporting to image.*(?:unexpected status|dial tcp)|transport: |code = Unavailable|error reading from server|failed to (?:mount|prepare|create) .*(?:snapshot|overlay)|context (?:canceled|deadline exceeded)|runc did not terminate|unable to start container process: (?!exec:)/i;
+const unavailable =
+  /dial tcp|i\/o timeout|no such host|connection re(?:fused|set)|TLS handshake|EOF|unexpected status[^\n]{0,200}: 5\d\d|too many ?requests|429/i;
 
 /** The verdict. @returns Rejected where the author can mend it, else Fault. */
 export function judgeFailure(build: FailedBuild): Rejected | Fault {
@@ -29,13 +31,19 @@ export function judgeFailure(build: FailedBuild): Rejected | Fault {
   const said = failedStep(output);
   const fault = faultOf(error, said, output);
   if (fault !== undefined) return new Fault(fault);
-  const verdict = judgeBaseImage(error, build) ?? judgeDockerfile(error, build, excerptAt(output)) ?? judgeStep(error, said, build, excerptAt(output));
-  return verdict instanceof Fault ? verdict : new Rejected([verdict], excerpt(said === '' ? error : `${said}\n${error}`));
+  const verdict =
+    judgeBaseImage(error, build) ??
+    judgeDockerfile(error, build, excerptAt(output)) ??
+    judgeStep(error, said, build, excerptAt(output));
+  return verdict instanceof Fault
+    ? verdict
+    : new Rejected([verdict], excerpt(said === '' ? error : `${said}\n${error}`));
 }
 
 /** Why this is nobody's fault here; undefined when the author can mend it. */
 function faultOf(error: string, said: string, output: string): string | undefined {
-  if (!/failed to solve|dockerfile parse error/i.test(error)) return `the builder failed: ${oneLine(tail(error === '' ? output : error, 500))}`;
+  if (!/failed to solve|dockerfile parse error/i.test(error))
+    return `the builder failed: ${oneLine(tail(error === '' ? output : error, 500))}`;
   const inStep = error.includes('did not complete successfully');
   if (inStep && registryHiccup(said)) return `a package registry failed during the build: ${oneLine(tail(said, 400))}`;
   return !inStep && platform.test(error) ? `the builder failed: ${head(error, 600)}` : undefined;
@@ -52,34 +60,56 @@ function failedStep(output: string): string {
   const number = [...output.matchAll(/^#(\d+) ERROR: (?!failed to configure \w+ cache)/gm)].at(-1)?.[1];
   if (number === undefined) return '';
   const prefix = `#${number} `;
-  const lines = output.split('\n').filter((line) => line.startsWith(prefix)).map((line) => line.slice(prefix.length).replace(/^\d+\.\d+ /, ''));
+  const lines = output
+    .split('\n')
+    .filter((line) => line.startsWith(prefix))
+    .map((line) => line.slice(prefix.length).replace(/^\d+\.\d+ /, ''));
   return lines.filter((line) => !/^(?:ERROR:|DONE|CACHED|\.\.\.$)/.test(line)).join('\n');
 }
 
-const absent = /not found|pull access denied|insufficient_scope|authorization failed|unauthorized|not a valid|no match for platform|manifest unknown|failed to authorize/i;
-const alwaysThere = [...images.python.map((each) => each.image), images.node, images.nginx, 'debian:bookworm-slim'].join(', ');
+const absent =
+  /not found|pull access denied|insufficient_scope|authorization failed|unauthorized|not a valid|no match for platform|manifest unknown|failed to authorize/i;
+const alwaysThere = [
+  ...images.python.map((each) => each.image),
+  images.node,
+  images.nginx,
+  'debian:bookworm-slim',
+].join(', ');
 const otherwise = `Always there are ${alwaysThere}; and with build.strategy: python, node or static in moorage.yaml the image is made without this Dockerfile.`;
 
 /** An image named in FROM that cannot be had. */
 function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | undefined {
-  const [, name, why] = /(?:failed to resolve source metadata for|source docker-image:\/\/) ?([^\s:"]+(?::\d+\/[^\s:"]+)?(?::[^\s:"]+)?)"?:? (.*)$/.exec(error) ?? [];
+  const [, name, why] =
+    /(?:failed to resolve source metadata for|source docker-image:\/\/) ?([^\s:"]+(?::\d+\/[^\s:"]+)?(?::[^\s:"]+)?)"?:? (.*)$/.exec(
+      error,
+    ) ?? [];
   if (name === undefined || why === undefined) return undefined;
   const line = lineOfImage(build, name);
   const rule = { rule: 'build/base-image', severity: 'error', ...place(build, line) } as const;
   const closed = closedImage(name, why, error);
   if (closed !== undefined) return { ...rule, ...closed };
   const outOfReach = name.startsWith('docker.io/') && build.mirrorAnswers === true;
-  if (!absent.test(why) && !outOfReach) return unavailable.test(why) ? new Fault(`the base image ${name} could not be fetched: ${head(why, 300)}`) : undefined;
+  if (!absent.test(why) && !outOfReach)
+    return unavailable.test(why)
+      ? new Fault(`the base image ${name} could not be fetched: ${head(why, 300)}`)
+      : undefined;
   return {
-    ...rule, message: `The base image ${name} cannot be found${outOfReach ? ": this installation's mirror of Docker Hub does not have it, nor has Docker Hub as far as it can be reached from here" : ''}.`,
+    ...rule,
+    message: `The base image ${name} cannot be found${outOfReach ? ": this installation's mirror of Docker Hub does not have it, nor has Docker Hub as far as it can be reached from here" : ''}.`,
     mend: `Check the name and tag in FROM: it must be public, and exist for this processor. ${otherwise}`,
   };
 }
 
-/** Images that no other try brings: of other apps, or of a registry whose name has no address, which is misspelt or closed off here for good. */
+/**
+ * Images that no other try brings: of other apps, or of a registry whose name has no address, which is misspelt or
+ * closed off here for good.
+ */
 function closedImage(name: string, why: string, error: string): Pick<Finding, 'message' | 'mend'> | undefined {
   if (/denied by policy|not allowed by policy|source "?docker-image.*denied/i.test(error)) {
-    return { message: `The base image ${name} may not be used.`, mend: 'Build on a public base image; images of other apps cannot be read.' };
+    return {
+      message: `The base image ${name} may not be used.`,
+      mend: 'Build on a public base image; images of other apps cannot be read.',
+    };
   }
   const host = /^([^/]+[.:][^/]*)\//.exec(name)?.[1] ?? 'docker.io';
   if (host === 'docker.io' || !why.includes('no such host')) return undefined;
@@ -90,8 +120,13 @@ function closedImage(name: string, why: string, error: string): Pick<Finding, 'm
 }
 
 function lineOfImage(build: FailedBuild, name: string): number | undefined {
-  const short = name.replace(/^docker\.io\/(?:library\/)?/, '').replace(/@sha256:.*$/, '').replace(/:latest$/, '');
-  const index = build.dockerfile.split('\n').findIndex((line) => /^\s*(?:FROM|COPY|RUN)\b/i.test(line) && line.includes(short));
+  const short = name
+    .replace(/^docker\.io\/(?:library\/)?/, '')
+    .replace(/@sha256:.*$/, '')
+    .replace(/:latest$/, '');
+  const index = build.dockerfile
+    .split('\n')
+    .findIndex((line) => /^\s*(?:FROM|COPY|RUN)\b/i.test(line) && line.includes(short));
   return index < 0 ? undefined : index + 1;
 }
 
@@ -99,13 +134,25 @@ function lineOfImage(build: FailedBuild, name: string): number | undefined {
 function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefined): Finding | undefined {
   const parse = /dockerfile parse error on line (\d+): (.*)$/.exec(error);
   if (parse !== null) {
-    return { rule: 'dockerfile/invalid', severity: 'error', ...place(build, Number(parse[1])), message: `The Dockerfile cannot be read: ${parse[2] ?? ''}`, mend: 'Mend this line; https://docs.docker.com/reference/dockerfile/ has every instruction.' };
+    return {
+      rule: 'dockerfile/invalid',
+      severity: 'error',
+      ...place(build, Number(parse[1])),
+      message: `The Dockerfile cannot be read: ${parse[2] ?? ''}`,
+      mend: 'Mend this line; https://docs.docker.com/reference/dockerfile/ has every instruction.',
+    };
   }
   const missing = error.includes('did not complete') ? undefined : /"([^"]+)": not found/.exec(error)?.[1];
-  return missing === undefined ? undefined : {
-    rule: 'build/file-missing', severity: 'error', ...place(build, at?.line), ...plannedFile(build, at), message: `The build copies ${missing}, which does not exist.`,
-    mend: 'Commit the file, mend its path (relative to source.path, case-sensitive), or take it out of .dockerignore; what a stage makes is copied with --from.',
-  };
+  return missing === undefined
+    ? undefined
+    : {
+        rule: 'build/file-missing',
+        severity: 'error',
+        ...place(build, at?.line),
+        ...plannedFile(build, at),
+        message: `The build copies ${missing}, which does not exist.`,
+        mend: 'Commit the file, mend its path (relative to source.path, case-sensitive), or take it out of .dockerignore; what a stage makes is copied with --from.',
+      };
 }
 
 /** A step that ran and failed. */
@@ -113,10 +160,23 @@ function judgeStep(error: string, said: string, build: FailedBuild, at: Excerpt 
   const guess = guessMend(`${said}\n${error}`);
   const step = nameOfStep(build, at);
   const code = /exit code: (\d+)/.exec(error)?.[1];
-  const how = code === undefined ? `: ${head(error.replace(/^.*failed to solve: /, '').replace(/\.$/, ''), 400)}` : ` with exit code ${code}`;
+  const how =
+    code === undefined
+      ? `: ${head(error.replace(/^.*failed to solve: /, '').replace(/\.$/, ''), 400)}`
+      : ` with exit code ${code}`;
   const told = guess.line === undefined || error.includes(guess.line) ? '' : `: ${head(oneLine(guess.line), 300)}`;
-  const message = guess.message === undefined ? `${step} failed${how}${told}`.replace(/\.?$/, '.') : `${guess.message} ${step} failed${how}.`;
-  return { rule: guess.rule, severity: 'error', ...place(build, at?.line), ...plannedFile(build, at), message, mend: guess.mend };
+  const message =
+    guess.message === undefined
+      ? `${step} failed${how}${told}`.replace(/\.?$/, '.')
+      : `${guess.message} ${step} failed${how}.`;
+  return {
+    rule: guess.rule,
+    severity: 'error',
+    ...place(build, at?.line),
+    ...plannedFile(build, at),
+    message,
+    mend: guess.mend,
+  };
 }
 
 /** The step as its author knows it: the instruction, or what the planner wanted with it. */

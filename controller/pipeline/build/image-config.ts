@@ -5,19 +5,30 @@ import { z } from 'zod';
 import type { Finding } from '../../../crds/hosted-app.ts';
 import { head, oneLine } from '../text.ts';
 
-const imageConfig = z.object({ config: z.object({ ExposedPorts: z.record(z.string(), z.unknown()).nullish(), Volumes: z.record(z.string(), z.unknown()).nullish() }).nullish() });
+const imageConfig = z.object({
+  config: z
+    .object({
+      ExposedPorts: z.record(z.string(), z.unknown()).nullish(),
+      Volumes: z.record(z.string(), z.unknown()).nullish(),
+    })
+    .nullish(),
+});
 
 /** Ports that HTTP is most often served on, the likeliest first. */
 const likely = [8080, 8000, 3000, 80, 5000, 8501, 7860, 8888, 4000, 5173];
 
-/** The TCP port that an image exposes, the likeliest for HTTP when there are several; undefined when it exposes none. */
+/**
+ * The TCP port that an image exposes, the likeliest for HTTP when there are several; undefined when it exposes none.
+ */
 export function exposedPort(config: unknown): number | undefined {
   const parsed = imageConfig.safeParse(config);
-  const ports = Object.keys(parsed.data?.config?.ExposedPorts ?? {}).flatMap((each) => {
-    const match = /^(\d{1,5})(?:\/tcp)?$/.exec(each);
-    const port = Number(match?.[1] ?? 0);
-    return port >= 1 && port <= 65_535 ? [port] : [];
-  }).sort((one, other) => one - other);
+  const ports = Object.keys(parsed.data?.config?.ExposedPorts ?? {})
+    .flatMap((each) => {
+      const match = /^(\d{1,5})(?:\/tcp)?$/.exec(each);
+      const port = Number(match?.[1] ?? 0);
+      return port >= 1 && port <= 65_535 ? [port] : [];
+    })
+    .sort((one, other) => one - other);
   return likely.find((each) => ports.includes(each)) ?? ports[0];
 }
 
@@ -26,10 +37,15 @@ export function volumeWarning(config: unknown, file: string): Finding[] {
   const volumes = Object.keys(imageConfig.safeParse(config).data?.config?.Volumes ?? {});
   if (volumes.length === 0) return [];
   const shown = head(oneLine(volumes.join(', ')), 200);
-  return [{
-    rule: 'dockerfile/volume', severity: 'warning', file, message: `VOLUME (${shown}) has no effect: what is written there is temporary disk of the app, and a folder that the image lacks is not made.`,
-    mend: 'Make the folder in the Dockerfile (RUN mkdir -p …); for data that is to stay, ask for a volume (run.volumes in moorage.yaml).',
-  }];
+  return [
+    {
+      rule: 'dockerfile/volume',
+      severity: 'warning',
+      file,
+      message: `VOLUME (${shown}) has no effect: what is written there is temporary disk of the app, and a folder that the image lacks is not made.`,
+      mend: 'Make the folder in the Dockerfile (RUN mkdir -p …); for data that is to stay, ask for a volume (run.volumes in moorage.yaml).',
+    },
+  ];
 }
 
 /** The configuration of an image in buildkitd's store, by digest. */

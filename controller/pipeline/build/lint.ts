@@ -8,8 +8,10 @@ const manual = 'https://docs.docker.com/reference/build-checks/';
 
 /** What to change, for the checks that come up most. Others point to the manual. */
 const mends: Readonly<Record<string, string>> = {
-  SecretsUsedInArgOrEnv: 'Take it out of ARG and ENV, which everyone who has the image can read; give it to the app at run time through run.secrets.',
-  JSONArgsRecommended: 'Write the command as a JSON list, like CMD ["node", "server.js"], so that the app gets the stop signal.',
+  SecretsUsedInArgOrEnv:
+    'Take it out of ARG and ENV, which everyone who has the image can read; give it to the app at run time through run.secrets.',
+  JSONArgsRecommended:
+    'Write the command as a JSON list, like CMD ["node", "server.js"], so that the app gets the stop signal.',
   UndefinedVar: 'Declare the variable with ARG or ENV before it is used, or mend its spelling.',
   UndefinedArgInFrom: 'Declare it with ARG above the first FROM, and give it a default.',
   InvalidDefaultArgInFrom: 'Give the ARG a default with which FROM names a valid image.',
@@ -23,7 +25,10 @@ const mends: Readonly<Record<string, string>> = {
 /** Findings in the text of a `frontend.lint` request; `file` is the Dockerfile's path in the repository. */
 export function readLint(text: string, file: string): Finding[] {
   const [warnings = '', ...rest] = splitErrors(text);
-  const found = warnings.split(/^WARNING: /m).slice(1, mostFindings + 1).map((block) => warning(block, file));
+  const found = warnings
+    .split(/^WARNING: /m)
+    .slice(1, mostFindings + 1)
+    .map((block) => warning(block, file));
   return [...rest.flatMap((error) => invalid(error, file)), ...found];
 }
 
@@ -41,15 +46,28 @@ function warning(block: string, file: string): Finding {
   const message = oneLine((before < 0 ? lines : lines.slice(0, before)).join(' '));
   const slug = rule.replace(/([a-z0-9])([A-Z])|([A-Z]+)([A-Z][a-z])/g, '$1$3-$2$4').toLowerCase();
   return {
-    rule: `dockerfile/${rule}`, severity: 'warning', file, ...(at === undefined ? {} : { line: at.line }),
-    message: message === '' ? oneLine(title) : message, mend: mends[rule] ?? `See ${manual}${slug}/.`,
+    rule: `dockerfile/${rule}`,
+    severity: 'warning',
+    file,
+    ...(at === undefined ? {} : { line: at.line }),
+    message: message === '' ? oneLine(title) : message,
+    mend: mends[rule] ?? `See ${manual}${slug}/.`,
   };
 }
 
 function invalid(block: string, file: string): Finding[] {
   const message = oneLine(block.split('\n')[0] ?? '');
   const at = excerptAt(block);
-  return message === '' ? [] : [{
-    rule: 'dockerfile/invalid', severity: 'error', file, ...(at === undefined ? {} : { line: at.line }), message, mend: 'Mend this line; https://docs.docker.com/reference/dockerfile/ has every instruction.',
-  }];
+  return message === ''
+    ? []
+    : [
+        {
+          rule: 'dockerfile/invalid',
+          severity: 'error',
+          file,
+          ...(at === undefined ? {} : { line: at.line }),
+          message,
+          mend: 'Mend this line; https://docs.docker.com/reference/dockerfile/ has every instruction.',
+        },
+      ];
 }

@@ -14,17 +14,31 @@ export interface Solve {
 }
 
 function common({ input, notes, address, time, policyFile }: Solve): string[] {
-  const given = new Map([...input.build.args, ...(notes.authored ? [] : input.build.env)].map((each) => [each.name, each.value]));
+  const given = new Map(
+    [...input.build.args, ...(notes.authored ? [] : input.build.env)].map((each) => [each.name, each.value]),
+  );
   const options = [
     `filename=${basename(notes.dockerfile)}`,
-    // Says that the "# syntax=" line was heeded already, so that the built-in frontend, which is that of the line, goes on.
+    // Says that the "# syntax=" line was heeded already, so that the built-in frontend, which is that of the line, goes
+    // on.
     'cmdline=docker/dockerfile',
     ...(given.has('SOURCE_DATE_EPOCH') ? [] : [`build-arg:SOURCE_DATE_EPOCH=${time}`]),
     ...[...given].map(([name, value]) => `build-arg:${name}=${value}`),
   ];
   return [
-    '--addr', address, 'build', '--frontend', 'dockerfile.v0', '--progress', 'plain', '--source-policy-file', policyFile,
-    '--local', `context=${notes.context}`, '--local', `dockerfile=${dirname(notes.dockerfile)}`,
+    '--addr',
+    address,
+    'build',
+    '--frontend',
+    'dockerfile.v0',
+    '--progress',
+    'plain',
+    '--source-policy-file',
+    policyFile,
+    '--local',
+    `context=${notes.context}`,
+    '--local',
+    `dockerfile=${dirname(notes.dockerfile)}`,
     ...options.flatMap((option) => ['--opt', option]),
   ];
 }
@@ -37,11 +51,25 @@ export function lintArguments(solve: Solve): string[] {
 /** Builds, pushes and, where a cache is named, uses and refills it. */
 export function buildArguments(solve: Solve): string[] {
   const { input, metadataFile } = solve;
-  const output = ['type=image', `name=${input.image}`, 'push=true', 'push-by-digest=true', 'oci-mediatypes=true', 'compression=zstd', 'compression-level=3', 'store=true'];
-  const cache = input.cache === undefined ? [] : [
-    '--import-cache', `type=registry,ref=${input.cache}`,
-    '--export-cache', `type=registry,ref=${input.cache},mode=max,image-manifest=true,oci-mediatypes=true,compression=zstd,ignore-error=true`,
+  const output = [
+    'type=image',
+    `name=${input.image}`,
+    'push=true',
+    'push-by-digest=true',
+    'oci-mediatypes=true',
+    'compression=zstd',
+    'compression-level=3',
+    'store=true',
   ];
+  const cache =
+    input.cache === undefined
+      ? []
+      : [
+          '--import-cache',
+          `type=registry,ref=${input.cache}`,
+          '--export-cache',
+          `type=registry,ref=${input.cache},mode=max,image-manifest=true,oci-mediatypes=true,compression=zstd,ignore-error=true`,
+        ];
   return [...common(solve), '--output', output.join(','), '--metadata-file', metadataFile, ...cache];
 }
 

@@ -13,7 +13,12 @@ import { normalise } from './normalise.ts';
 const latestTime = 4_102_444_800;
 
 /** Fetches, measures, checks out. @throws Rejected for limits and damage, Fault for what another try may mend. */
-export async function clone(input: PipelineInput, places: Places, say: (line: string) => void, signal?: AbortSignal): Promise<CloneResult> {
+export async function clone(
+  input: PipelineInput,
+  places: Places,
+  say: (line: string) => void,
+  signal?: AbortSignal,
+): Promise<CloneResult> {
   process.umask(0o022);
   await rm(places.source, { recursive: true, force: true });
   await rm(gitFolder(places), { recursive: true, force: true });
@@ -23,9 +28,21 @@ export async function clone(input: PipelineInput, places: Places, say: (line: st
   await fetchCommit(git, gitFolder(places), input, signal);
   const { gitlinks, files, bytes } = await listCommit(git, input, signal);
   say(`checking out ${files} files, ${size(bytes)}`);
-  const checkedOut = await git([`--work-tree=${places.source}`, 'checkout', '--quiet', '--force', '--detach', '--no-recurse-submodules', input.commit], {
-    fileBytes: 2 * input.limits.fileBytes + 64 * 1024 * 1024, ...(signal === undefined ? {} : { signal }),
-  });
+  const checkedOut = await git(
+    [
+      `--work-tree=${places.source}`,
+      'checkout',
+      '--quiet',
+      '--force',
+      '--detach',
+      '--no-recurse-submodules',
+      input.commit,
+    ],
+    {
+      fileBytes: 2 * input.limits.fileBytes + 64 * 1024 * 1024,
+      ...(signal === undefined ? {} : { signal }),
+    },
+  );
   if (checkedOut.code !== 0) throw gitFailure('git could not check out the commit', checkedOut);
   const time = await commitTime(git, input.commit);
   for (const leftover of ['git', 'home']) await rm(join(places.notes, leftover), { recursive: true, force: true });

@@ -13,15 +13,29 @@ const packSlackBytes = 8 * 1024 * 1024;
 
 type FetchInput = Pick<PipelineInput, 'repo' | 'commit' | 'limits'>;
 
-/** Brings the commit into the (new, empty) object store, which is `folder`. @throws Rejected when it is too large or damaged, Fault otherwise. */
+/**
+ * Brings the commit into the (new, empty) object store, which is `folder`. @throws Rejected when it is too large or
+ * damaged, Fault otherwise.
+ */
 export async function fetchCommit(git: Git, folder: string, input: FetchInput, signal?: AbortSignal): Promise<void> {
   const format = input.commit.length === 64 ? 'sha256' : 'sha1';
   const made = await git(['init', '--quiet', '--bare', '--template=', `--object-format=${format}`]);
   if (made.code !== 0) throw new Fault(`git could not make an object store: ${said(made)}`);
-  const fetch = (url: string, references: readonly string[], depth: readonly string[]): Promise<RunResult> => git(
-    ['fetch', '--quiet', '--no-tags', '--no-recurse-submodules', '--no-auto-maintenance', ...depth, '--', url, ...references],
-    { fileBytes: mostPackBytes(input), ...(signal === undefined ? {} : { signal }) },
-  );
+  const fetch = (url: string, references: readonly string[], depth: readonly string[]): Promise<RunResult> =>
+    git(
+      [
+        'fetch',
+        '--quiet',
+        '--no-tags',
+        '--no-recurse-submodules',
+        '--no-auto-maintenance',
+        ...depth,
+        '--',
+        url,
+        ...references,
+      ],
+      { fileBytes: mostPackBytes(input), ...(signal === undefined ? {} : { signal }) },
+    );
   let url = input.repo;
   let fetched = await fetch(url, [input.commit], ['--depth=1']);
   if (fetched.code !== 0 && /redirect|requested URL returned error: 30[1278]/i.test(fetched.stderr)) {
@@ -29,13 +43,18 @@ export async function fetchCommit(git: Git, folder: string, input: FetchInput, s
     fetched = await fetch(url, [input.commit], ['--depth=1']);
   }
   // Servers that speak only the old protocol refuse a commit that is no tip; its branch then has to come whole.
-  if (fetched.code !== 0 && /unadvertised object|not our ref|dumb http transport|couldn't find remote ref/i.test(fetched.stderr)) {
+  if (
+    fetched.code !== 0 &&
+    /unadvertised object|not our ref|dumb http transport|couldn't find remote ref/i.test(fetched.stderr)
+  ) {
     fetched = await fetch(url, ['+refs/heads/*:refs/fetched/heads/*', '+refs/tags/*:refs/fetched/tags/*'], []);
   }
   if (fetched.code !== 0) throw await verdict(fetched, folder, input);
   const found = await git(['rev-parse', '--verify', '--quiet', '--end-of-options', `${input.commit}^{commit}`]);
   if (found.stdout.trim() !== input.commit) {
-    throw new Fault(`commit ${input.commit} is no longer in the repository; it may have been replaced by a forced push`);
+    throw new Fault(
+      `commit ${input.commit} is no longer in the repository; it may have been replaced by a forced push`,
+    );
   }
 }
 
@@ -46,33 +65,50 @@ function mostPackBytes(input: FetchInput): number {
 /** Did the kernel end git for the size of its pack? git itself does not say so; what it left behind does. */
 async function cutOff(folder: string, input: FetchInput): Promise<boolean> {
   const packs = join(folder, 'objects', 'pack');
-  for (const name of await readdir(packs)) if ((await stat(join(packs, name))).size >= mostPackBytes(input)) return true;
+  for (const name of await readdir(packs))
+    if ((await stat(join(packs, name))).size >= mostPackBytes(input)) return true;
   return false;
 }
 
-/** Ended by the kernel for its memory, or out of it: git itself, or the program it started to read the pack. The server's own trouble is not ours. */
+/**
+ * Ended by the kernel for its memory, or out of it: git itself, or the program it started to read the pack. The
+ * server's own trouble is not ours.
+ */
 function isOutOfMemory({ code, signal, stderr }: RunResult): boolean {
-  return signal === 'SIGKILL' || code === 137 || /^(?!remote:).*(?:died of signal 9\b|out of memory|cannot allocate memory)/im.test(stderr);
+  return (
+    signal === 'SIGKILL' ||
+    code === 137 ||
+    /^(?!remote:).*(?:died of signal 9\b|out of memory|cannot allocate memory)/im.test(stderr)
+  );
 }
 
 /** What a git that failed means: the commit is too large for it, or `doing` may go well another time. */
 export function gitFailure(doing: string, result: RunResult): Rejected | Fault {
-  return isOutOfMemory(result) ? new Rejected([{ ...tooLargeSource, severity: 'error' }]) : new Fault(`${doing}: ${said(result)}`);
+  return isOutOfMemory(result)
+    ? new Rejected([{ ...tooLargeSource, severity: 'error' }])
+    : new Fault(`${doing}: ${said(result)}`);
 }
 
 async function verdict(result: RunResult, folder: string, input: FetchInput): Promise<Error> {
   if (await cutOff(folder, input)) {
-    return new Rejected([{
-      rule: 'limits/repository-bytes', severity: 'error',
-      message: `The repository is larger than ${size(input.limits.repositoryBytes)}; fetching it was cut off there.`,
-      mend: 'Keep models, datasets and media out of the repository; download them when the app starts, or into a volume.',
-    }]);
+    return new Rejected([
+      {
+        rule: 'limits/repository-bytes',
+        severity: 'error',
+        message: `The repository is larger than ${size(input.limits.repositoryBytes)}; fetching it was cut off there.`,
+        mend: 'Keep models, datasets and media out of the repository; download them when the app starts, or into a volume.',
+      },
+    ]);
   }
   if (/fsck error|error in packed object|^error: object [0-9a-f]{40,}: \w+: /m.test(result.stderr)) {
-    return new Rejected([{
-      rule: 'git/damaged', severity: 'error', message: `git refuses an object of this commit: ${said(result)}`,
-      mend: 'Run "git fsck --strict" in a fresh clone, remove what it complains about, and push a new commit.',
-    }]);
+    return new Rejected([
+      {
+        rule: 'git/damaged',
+        severity: 'error',
+        message: `git refuses an object of this commit: ${said(result)}`,
+        mend: 'Run "git fsck --strict" in a fresh clone, remove what it complains about, and push a new commit.',
+      },
+    ]);
   }
   return gitFailure('the repository could not be fetched', result);
 }

@@ -45,10 +45,16 @@ export class ListingReader {
 }
 
 /** Lists the files of a commit within the limits. @throws Rejected when it has more. */
-export async function listCommit(git: Git, input: Pick<PipelineInput, 'commit' | 'limits'>, signal?: AbortSignal): Promise<Listing> {
+export async function listCommit(
+  git: Git,
+  input: Pick<PipelineInput, 'commit' | 'limits'>,
+  signal?: AbortSignal,
+): Promise<Listing> {
   const reader = new ListingReader(input.limits);
   const listed = await git(['ls-tree', '-r', '-l', '-z', '--full-tree', input.commit], {
-    onStdout: (chunk) => { reader.read(chunk); },
+    onStdout: (chunk) => {
+      reader.read(chunk);
+    },
     keepBytes: 4096,
     ...(signal === undefined ? {} : { signal }),
   });

@@ -8,7 +8,10 @@ const mostHops = 3;
 export async function followRedirect(repo: string, signal?: AbortSignal): Promise<string> {
   let address = repo.replace(/\/$/, '');
   for (let hop = 0; hop < mostHops; hop += 1) {
-    const answer = await fetch(`${address}${probe}`, { redirect: 'manual', ...(signal === undefined ? {} : { signal }) });
+    const answer = await fetch(`${address}${probe}`, {
+      redirect: 'manual',
+      ...(signal === undefined ? {} : { signal }),
+    });
     await answer.body?.cancel();
     const location = answer.headers.get('location');
     if (answer.status < 300 || answer.status >= 400 || location === null) return address;
@@ -20,9 +23,17 @@ export async function followRedirect(repo: string, signal?: AbortSignal): Promis
 /** One hop. @throws Fault when it leaves the host or the protocol. */
 export function nextAddress(address: string, location: string): string {
   const target = URL.canParse(location, `${address}${probe}`) ? new URL(location, `${address}${probe}`) : undefined;
-  if (target === undefined || target.origin !== new URL(address).origin || target.username !== '' || target.password !== '') {
-    throw new Fault(`the repository redirects to another host (${target?.host ?? 'no valid address'}); submit it under its new address`);
+  if (
+    target === undefined ||
+    target.origin !== new URL(address).origin ||
+    target.username !== '' ||
+    target.password !== ''
+  ) {
+    throw new Fault(
+      `the repository redirects to another host (${target?.host ?? 'no valid address'}); submit it under its new address`,
+    );
   }
-  if (!target.pathname.endsWith('/info/refs')) throw new Fault('the repository redirects to something that is no git repository');
+  if (!target.pathname.endsWith('/info/refs'))
+    throw new Fault('the repository redirects to something that is no git repository');
   return `${target.origin}${target.pathname.slice(0, -'/info/refs'.length)}`;
 }

@@ -9,16 +9,25 @@ import type { PlanInput, Recipe } from './recipe.ts';
 const mostTried = 20;
 
 /**
- * Folder to plan: source.path where it is set, or its top has an app; else the only folder below in which an app is found.
+ * Folder to plan: source.path where it is set, or its top has an app; else the only folder below in which an app is
+ * found.
  * Where there are none or several it is the top, and its plan says so.
  */
 export function appFolder(tree: Tree, input: PlanInput): string {
-  if (input.path !== '.' || input.build.dockerfile !== 'Dockerfile' || attempt(tree, input) !== undefined || isWorkspace(tree)) return input.path;
-  const folders = appFolders(tree).slice(0, mostTried).filter((folder) => {
-    const strategy = attempt(tree.below(folder), { ...input, path: folder })?.plan.strategy;
-    return strategy !== undefined && strategy !== 'static';
-  });
-  return folders.length === 1 ? folders[0] ?? '.' : '.';
+  if (
+    input.path !== '.' ||
+    input.build.dockerfile !== 'Dockerfile' ||
+    attempt(tree, input) !== undefined ||
+    isWorkspace(tree)
+  )
+    return input.path;
+  const folders = appFolders(tree)
+    .slice(0, mostTried)
+    .filter((folder) => {
+      const strategy = attempt(tree.below(folder), { ...input, path: folder })?.plan.strategy;
+      return strategy !== undefined && strategy !== 'static';
+    });
+  return folders.length === 1 ? (folders[0] ?? '.') : '.';
 }
 
 function attempt(tree: Tree, input: PlanInput): Recipe | undefined {

@@ -1,7 +1,10 @@
 // Finds what SvelteKit and Astro build for: a server of Node, files, or somebody else's platform.
 import type { Tree } from '../tree.ts';
 
-/** `node`: a server in the folder build or dist; `auto`: SvelteKit asks where it is; `foreign`: nothing that can be run here. */
+/**
+ * `node`: a server in the folder build or dist; `auto`: SvelteKit asks where it is; `foreign`: nothing that can be run
+ * here.
+ */
 export type Adapter =
   | { readonly target: 'node' | 'files' | 'auto' }
   | { readonly target: 'foreign'; readonly package: string; readonly file: string };
@@ -10,7 +13,8 @@ const configs = {
   svelte: ['svelte.config.js', 'svelte.config.ts', 'svelte.config.mjs'],
   astro: ['astro.config.mjs', 'astro.config.ts', 'astro.config.js', 'astro.config.cjs'],
 } as const;
-const foreign = /["'](@sveltejs\/adapter-(?:vercel|netlify|cloudflare)[\w-]{0,20}|@astrojs\/(?:vercel|netlify|cloudflare))(?:\/[\w/-]{1,40})?["']/;
+const foreign =
+  /["'](@sveltejs\/adapter-(?:vercel|netlify|cloudflare)[\w-]{0,20}|@astrojs\/(?:vercel|netlify|cloudflare))(?:\/[\w/-]{1,40})?["']/;
 
 /** What a SvelteKit project is built for. */
 export function svelteAdapter(tree: Tree, dependencies: ReadonlySet<string>): Adapter {

@@ -3,7 +3,13 @@ import type { Tree } from '../tree.ts';
 import { portOfCommand, portOfFile } from './port-literal.ts';
 
 export type NodeApp =
-  | { readonly kind: 'files'; readonly framework: string; readonly folder: string; readonly fallback: boolean; readonly because: string }
+  | {
+      readonly kind: 'files';
+      readonly framework: string;
+      readonly folder: string;
+      readonly fallback: boolean;
+      readonly because: string;
+    }
   | { readonly kind: 'standalone'; readonly framework: string; readonly because: string }
   | NodeServer;
 
@@ -20,7 +26,10 @@ export interface NodeServer {
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-/** A script that only calls node is called without npm, which would swallow its signals; development packages are then not needed. */
+/**
+ * A script that only calls node is called without npm, which would swallow its signals; development packages are then
+ * not needed.
+ */
 export function startScript(tree: Tree, script: string): Pick<NodeServer, 'command' | 'prune' | 'port'> {
   const file = /^node (?:-\S+ )*(?:\.\/)?([\w./-]+)/.exec(script)?.[1];
   const port = portOfCommand(script) ?? portOfStarted(tree, file);

@@ -10,14 +10,23 @@ export function findFramework(tree: Tree, project: NodeProject): NodeApp | undef
   return next(tree, project) ?? nuxt(project) ?? svelteKit(tree, project) ?? astro(tree, project);
 }
 
-/** An adapter that builds for a platform which is not this one; undefined when there is none, or a start script goes its own way. */
+/**
+ * An adapter that builds for a platform which is not this one; undefined when there is none, or a start script goes its
+ * own way.
+ */
 export function foreignAdapter(tree: Tree, { dependencies, scripts }: NodeProject): Finding | undefined {
   const adapter = adapterOf(tree, dependencies);
   if (adapter?.target !== 'foreign' || ownServer(scripts['start'])) return undefined;
   const mend = adapter.package.startsWith('@sveltejs')
     ? 'Use @sveltejs/adapter-auto, @sveltejs/adapter-node or @sveltejs/adapter-static there, and commit the lock file.'
     : 'Use @astrojs/node with mode "standalone" there, or no adapter where every page can be made when building, and commit the lock file.';
-  return { rule: 'plan/adapter', severity: 'error', file: adapter.file, message: `${adapter.package} builds for another platform, and what it leaves cannot be run here.`, mend };
+  return {
+    rule: 'plan/adapter',
+    severity: 'error',
+    file: adapter.file,
+    message: `${adapter.package} builds for another platform, and what it leaves cannot be run here.`,
+    mend,
+  };
 }
 
 /** Has a Next.js project pages of its own? A workspace has next among its packages without any. */
@@ -44,32 +53,67 @@ function next(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | und
   if (output === 'export') return { kind: 'files', framework: 'Next.js', folder: 'out', fallback: false, because };
   if (output === 'standalone') return { kind: 'standalone', framework: 'Next.js', because };
   const start = scripts['start'];
-  if (start !== undefined && ownServer(start)) return { kind: 'server', framework: 'Next.js', ...startScript(tree, start), because };
-  return { kind: 'server', framework: 'Next.js', command: 'exec node_modules/.bin/next start --hostname 0.0.0.0 --port $PORT', because, prune: true };
+  if (start !== undefined && ownServer(start))
+    return { kind: 'server', framework: 'Next.js', ...startScript(tree, start), because };
+  return {
+    kind: 'server',
+    framework: 'Next.js',
+    command: 'exec node_modules/.bin/next start --hostname 0.0.0.0 --port $PORT',
+    because,
+    prune: true,
+  };
 }
 
 function nextOutput(tree: Tree): string | undefined {
-  const file = ['next.config.js', 'next.config.mjs', 'next.config.ts', 'next.config.cjs'].find((each) => tree.has(each));
-  return file === undefined ? undefined : /\boutput\s{0,9}:\s{0,9}["'](standalone|export)["']/.exec(tree.text(file) ?? '')?.[1];
+  const file = ['next.config.js', 'next.config.mjs', 'next.config.ts', 'next.config.cjs'].find((each) =>
+    tree.has(each),
+  );
+  return file === undefined
+    ? undefined
+    : /\boutput\s{0,9}:\s{0,9}["'](standalone|export)["']/.exec(tree.text(file) ?? '')?.[1];
 }
 
 function nuxt({ dependencies }: NodeProject): NodeApp | undefined {
   if (!dependencies.has('nuxt')) return undefined;
-  return { kind: 'server', framework: 'Nuxt', command: 'export NITRO_HOST=0.0.0.0 NITRO_PORT=$PORT; exec node .output/server/index.mjs', because: 'nuxt is among its packages.', prune: false };
+  return {
+    kind: 'server',
+    framework: 'Nuxt',
+    command: 'export NITRO_HOST=0.0.0.0 NITRO_PORT=$PORT; exec node .output/server/index.mjs',
+    because: 'nuxt is among its packages.',
+    prune: false,
+  };
 }
 
 function svelteKit(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | undefined {
   if (!dependencies.has('@sveltejs/kit') || ownServer(scripts['start'])) return undefined;
   const { target } = svelteAdapter(tree, dependencies);
-  if (target === 'files') return { kind: 'files', framework: 'SvelteKit', folder: 'build', fallback: true, because: '@sveltejs/adapter-static is its adapter.' };
+  if (target === 'files')
+    return {
+      kind: 'files',
+      framework: 'SvelteKit',
+      folder: 'build',
+      fallback: true,
+      because: '@sveltejs/adapter-static is its adapter.',
+    };
   if (target === 'foreign') return undefined;
   const node = { kind: 'server', framework: 'SvelteKit', command: 'exec node build', prune: true } as const;
   if (target === 'node') return { ...node, because: '@sveltejs/adapter-node is its adapter.' };
   // adapter-auto asks its surroundings for a platform, and takes adapter-node for this one.
-  return { ...node, because: '@sveltejs/kit is among its packages; adapter-auto is led to adapter-node.', environment: { GCP_BUILDPACKS: '1' } };
+  return {
+    ...node,
+    because: '@sveltejs/kit is among its packages; adapter-auto is led to adapter-node.',
+    environment: { GCP_BUILDPACKS: '1' },
+  };
 }
 
 function astro(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | undefined {
-  if (!dependencies.has('astro') || ownServer(scripts['start']) || astroAdapter(tree).target !== 'node') return undefined;
-  return { kind: 'server', framework: 'Astro', command: 'exec node dist/server/entry.mjs', because: '@astrojs/node is its adapter.', prune: true };
+  if (!dependencies.has('astro') || ownServer(scripts['start']) || astroAdapter(tree).target !== 'node')
+    return undefined;
+  return {
+    kind: 'server',
+    framework: 'Astro',
+    command: 'exec node dist/server/entry.mjs',
+    because: '@astrojs/node is its adapter.',
+    prune: true,
+  };
 }

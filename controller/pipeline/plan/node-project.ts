@@ -22,12 +22,29 @@ export interface NodeProject {
   readonly compiles: boolean;
 }
 
-const lockFiles: readonly (readonly [string, Manager])[] = [['pnpm-lock.yaml', 'pnpm'], ['yarn.lock', 'yarn'], ['package-lock.json', 'npm'], ['npm-shrinkwrap.json', 'npm']];
+const lockFiles: readonly (readonly [string, Manager])[] = [
+  ['pnpm-lock.yaml', 'pnpm'],
+  ['yarn.lock', 'yarn'],
+  ['package-lock.json', 'npm'],
+  ['npm-shrinkwrap.json', 'npm'],
+];
 const defaults: Readonly<Record<Manager, string>> = { npm: '', pnpm: '10.34.8', yarn: '1.22.22', berry: '4.18.1' };
 const lockBytes = 16 * 1024 * 1024;
 /** Helpers of packages that fetch a binary, and compile one where none fits this version of Node. */
 const compilers = /(?:^|["'\s/@])(?:node-pre-gyp|prebuild-install|node-gyp|nan)["'@:]/m;
-const native = ['sqlite3', 'better-sqlite3', 'bcrypt', 'canvas', 'argon2', 'node-pty', 'usb', 'serialport', 'leveldown', 'hnswlib-node', 'faiss-node'];
+const native = [
+  'sqlite3',
+  'better-sqlite3',
+  'bcrypt',
+  'canvas',
+  'argon2',
+  'node-pty',
+  'usb',
+  'serialport',
+  'leveldown',
+  'hnswlib-node',
+  'faiss-node',
+];
 const installScripts = ['preinstall', 'install', 'postinstall', 'prepare'];
 
 /** undefined when there is no package.json that can be read. */
@@ -36,24 +53,38 @@ export function readProject(tree: Tree): NodeProject | undefined {
   if (typeof manifest !== 'object' || manifest === null) return undefined;
   const lock = lockFiles.find(([file]) => tree.has(file));
   const { manager, version } = chooseManager(tree, text(manifest, 'packageManager'), lock?.[1]);
-  const scripts = Object.fromEntries(keys(manifest, 'scripts').flatMap((name) => {
-    const script = text(manifest, 'scripts', name);
-    return script === undefined ? [] : [[name, script] as const];
-  }));
+  const scripts = Object.fromEntries(
+    keys(manifest, 'scripts').flatMap((name) => {
+      const script = text(manifest, 'scripts', name);
+      return script === undefined ? [] : [[name, script] as const];
+    }),
+  );
   const own = lock !== undefined && (lock[1] === manager || (lock[1] === 'yarn' && manager === 'berry'));
   const dependencies = new Set([...keys(manifest, 'dependencies'), ...keys(manifest, 'devDependencies')]);
   return {
-    manager, managerVersion: version, scripts, dependencies, locked: own, file: own ? lock[0] : 'package.json',
-    main: text(manifest, 'main'), engines: text(manifest, 'engines', 'node'), needsTree: needsTree(tree, manifest, scripts),
+    manager,
+    managerVersion: version,
+    scripts,
+    dependencies,
+    locked: own,
+    file: own ? lock[0] : 'package.json',
+    main: text(manifest, 'main'),
+    engines: text(manifest, 'engines', 'node'),
+    needsTree: needsTree(tree, manifest, scripts),
     compiles: compiles(own ? tree.text(lock[0], lockBytes) : undefined, dependencies),
   };
 }
 
 /** The packageManager field speaks first, then the lock file. */
-function chooseManager(tree: Tree, declared: string | undefined, locked: Manager | undefined): { manager: Manager; version: string } {
+function chooseManager(
+  tree: Tree,
+  declared: string | undefined,
+  locked: Manager | undefined,
+): { manager: Manager; version: string } {
   const named = /^(npm|pnpm|yarn)@(\d+\.\d+\.\d+)/.exec(declared ?? '');
   if (named !== null) return namedManager(named[1], named[2] ?? '');
-  if (locked === 'yarn' && (tree.has('.yarnrc.yml') || /^__metadata:/m.test(tree.text('yarn.lock', 4096) ?? ''))) return { manager: 'berry', version: defaults.berry };
+  if (locked === 'yarn' && (tree.has('.yarnrc.yml') || /^__metadata:/m.test(tree.text('yarn.lock', 4096) ?? '')))
+    return { manager: 'berry', version: defaults.berry };
   if (locked === 'pnpm') return { manager: 'pnpm', version: pnpmVersion(tree) };
   const manager = locked ?? 'npm';
   return { manager, version: defaults[manager] };
@@ -72,9 +103,18 @@ function pnpmVersion(tree: Tree): string {
 }
 
 function needsTree(tree: Tree, manifest: unknown, scripts: Readonly<Record<string, string>>): boolean {
-  const local = ['dependencies', 'devDependencies'].some((kind) => keys(manifest, kind).some((name) => /^(?:file|link|workspace|portal|patch):/.test(text(manifest, kind, name) ?? '')));
-  return local || field(manifest, 'workspaces') !== undefined || installScripts.some((name) => name in scripts)
-    || tree.has('pnpm-workspace.yaml') || ['patches', '.yarn'].some((folder) => tree.entry(folder)?.kind === 'directory');
+  const local = ['dependencies', 'devDependencies'].some((kind) =>
+    keys(manifest, kind).some((name) =>
+      /^(?:file|link|workspace|portal|patch):/.test(text(manifest, kind, name) ?? ''),
+    ),
+  );
+  return (
+    local ||
+    field(manifest, 'workspaces') !== undefined ||
+    installScripts.some((name) => name in scripts) ||
+    tree.has('pnpm-workspace.yaml') ||
+    ['patches', '.yarn'].some((folder) => tree.entry(folder)?.kind === 'directory')
+  );
 }
 
 function compiles(lock: string | undefined, dependencies: ReadonlySet<string>): boolean {

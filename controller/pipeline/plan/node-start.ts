@@ -7,7 +7,12 @@ import type { NodeProject } from './node-project.ts';
 import { portOfCommand } from './port-literal.ts';
 import { procfile } from './procfile.ts';
 
-const bundlers: readonly { readonly package: string; readonly framework: string; readonly folder: string; readonly fallback: boolean }[] = [
+const bundlers: readonly {
+  readonly package: string;
+  readonly framework: string;
+  readonly folder: string;
+  readonly fallback: boolean;
+}[] = [
   { package: 'astro', framework: 'Astro', folder: 'dist', fallback: false },
   { package: '@docusaurus/core', framework: 'Docusaurus', folder: 'build', fallback: false },
   { package: 'vitepress', framework: 'VitePress', folder: '.vitepress/dist', fallback: false },
@@ -17,13 +22,21 @@ const bundlers: readonly { readonly package: string; readonly framework: string;
   { package: 'parcel', framework: 'Parcel', folder: 'dist', fallback: true },
 ];
 /** Start scripts that only show a built site to its developer. */
-const previews = /^(?:npx )?(?:vite|astro|react-scripts|vue-cli-service|docusaurus|vitepress|parcel|serve|http-server)\b/;
+const previews =
+  /^(?:npx )?(?:vite|astro|react-scripts|vue-cli-service|docusaurus|vitepress|parcel|serve|http-server)\b/;
 const servers = ['express', 'fastify', 'koa', 'hono', '@nestjs/core', '@hapi/hapi', 'polka'];
 
 /** What the project is; undefined when nothing tells. */
 export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
   const web = procfile(tree);
-  if (web !== undefined) return { kind: 'server', command: web, because: 'The Procfile says how it starts.', prune: false, port: portOfCommand(web) };
+  if (web !== undefined)
+    return {
+      kind: 'server',
+      command: web,
+      because: 'The Procfile says how it starts.',
+      prune: false,
+      port: portOfCommand(web),
+    };
   const framework = findFramework(tree, project);
   if (framework !== undefined || (project.dependencies.has('next') && !hasPages(tree))) return framework;
   return bundled(tree, project) ?? server(tree, project);
@@ -36,14 +49,21 @@ function bundled(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | 
   if (bundler === undefined || scripts['build'] === undefined || serves) return undefined;
   const folder = outputFolder(tree) ?? bundler.folder;
   return {
-    kind: 'files', framework: bundler.framework, folder, fallback: bundler.fallback,
+    kind: 'files',
+    framework: bundler.framework,
+    folder,
+    fallback: bundler.fallback,
     because: `${bundler.package} is among its packages and no start script serves it, so what "build" leaves in ${folder} is served.`,
   };
 }
 
 function outputFolder(tree: Tree): string | undefined {
-  const file = ['vite.config.ts', 'vite.config.js', 'vite.config.mjs', 'vite.config.mts'].find((each) => tree.has(each));
-  const folder = /\boutDir\s{0,9}:\s{0,9}["']\.?\/?([A-Za-z0-9_][A-Za-z0-9_./-]{0,100})["']/.exec(tree.text(file ?? '') ?? '')?.[1];
+  const file = ['vite.config.ts', 'vite.config.js', 'vite.config.mjs', 'vite.config.mts'].find((each) =>
+    tree.has(each),
+  );
+  const folder = /\boutDir\s{0,9}:\s{0,9}["']\.?\/?([A-Za-z0-9_][A-Za-z0-9_./-]{0,100})["']/.exec(
+    tree.text(file ?? '') ?? '',
+  )?.[1];
   return folder?.includes('..') === true ? undefined : folder?.replace(/\/+$/, '');
 }
 
@@ -51,10 +71,41 @@ function server(tree: Tree, { dependencies, scripts, main }: NodeProject): NodeA
   const library = servers.find((each) => dependencies.has(each));
   const framework = library === undefined ? {} : { framework: names[library] ?? library };
   const start = scripts['start'];
-  if (start !== undefined) return { kind: 'server', ...framework, ...startScript(tree, start), because: 'Its start script says how it starts.' };
-  const file = [main, 'server.js', 'index.js', 'app.js', 'main.js', 'server.mjs', 'index.mjs', 'src/index.js', 'src/server.js'].find((each) => each !== undefined && tree.has(each.replace(/^\.\//, '')));
+  if (start !== undefined)
+    return {
+      kind: 'server',
+      ...framework,
+      ...startScript(tree, start),
+      because: 'Its start script says how it starts.',
+    };
+  const file = [
+    main,
+    'server.js',
+    'index.js',
+    'app.js',
+    'main.js',
+    'server.mjs',
+    'index.mjs',
+    'src/index.js',
+    'src/server.js',
+  ].find((each) => each !== undefined && tree.has(each.replace(/^\.\//, '')));
   if (file === undefined) return undefined;
-  return { kind: 'server', ...framework, command: `exec node ${shellWord(file)}`, because: `It has no start script, so ${file} is started.`, prune: true, port: portOfStarted(tree, file) };
+  return {
+    kind: 'server',
+    ...framework,
+    command: `exec node ${shellWord(file)}`,
+    because: `It has no start script, so ${file} is started.`,
+    prune: true,
+    port: portOfStarted(tree, file),
+  };
 }
 
-const names: Readonly<Record<string, string>> = { express: 'Express', fastify: 'Fastify', koa: 'Koa', hono: 'Hono', '@nestjs/core': 'NestJS', '@hapi/hapi': 'hapi', polka: 'Polka' };
+const names: Readonly<Record<string, string>> = {
+  express: 'Express',
+  fastify: 'Fastify',
+  koa: 'Koa',
+  hono: 'Hono',
+  '@nestjs/core': 'NestJS',
+  '@hapi/hapi': 'hapi',
+  polka: 'Polka',
+};

@@ -31,7 +31,9 @@ export const node: Language = {
 
 /** Where the author says how it starts, nothing has to be found. */
 function commanded({ hasCommand }: PlanInput): NodeApp | undefined {
-  return hasCommand ? { kind: 'server', command: '', because: 'run.command says how it starts.', prune: false } : undefined;
+  return hasCommand
+    ? { kind: 'server', command: '', because: 'run.command says how it starts.', prune: false }
+    : undefined;
 }
 
 function recipe(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp): Recipe {
@@ -41,27 +43,46 @@ function recipe(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp
   return {
     plan: { strategy: 'node', reason, port, ...(app.framework === undefined ? {} : { framework: app.framework }) },
     dockerfile: dockerfileText(reason, [...buildStage(tree, input, project, app), '', ...runStage(tree, app, port)]),
-    ignore, findings: engineWarning(project),
+    ignore,
+    findings: engineWarning(project),
   };
 }
 
 function malformed(): Problem {
-  return { problem: { rule: 'plan/manifest', severity: 'error', file: 'package.json', message: 'This file is not valid JSON.', mend: 'Mend it; "npm pkg get name" shows where it breaks.' } };
+  return {
+    problem: {
+      rule: 'plan/manifest',
+      severity: 'error',
+      file: 'package.json',
+      message: 'This file is not valid JSON.',
+      mend: 'Mend it; "npm pkg get name" shows where it breaks.',
+    },
+  };
 }
 
 function noStart(): Problem {
-  return { problem: {
-    rule: 'plan/no-start', severity: 'error', file: 'package.json', message: 'This is a Node project, but nothing tells how it is started.',
-    mend: 'Add a "start" script to package.json that listens on process.env.PORT, or a "build" script where it is a site, or put run.command in moorage.yaml.',
-  } };
+  return {
+    problem: {
+      rule: 'plan/no-start',
+      severity: 'error',
+      file: 'package.json',
+      message: 'This is a Node project, but nothing tells how it is started.',
+      mend: 'Add a "start" script to package.json that listens on process.env.PORT, or a "build" script where it is a site, or put run.command in moorage.yaml.',
+    },
+  };
 }
 
 function engineWarning({ engines }: NodeProject): Finding[] {
   if (runsOn(engines, nodeMajor)) return [];
-  return [{
-    rule: 'plan/node-version', severity: 'warning', file: 'package.json', message: `engines.node is "${engines ?? ''}"; Node ${nodeMajor} is used.`,
-    mend: `Widen engines.node if the app runs on Node ${nodeMajor}; else bring a Dockerfile with the version that it needs.`,
-  }];
+  return [
+    {
+      rule: 'plan/node-version',
+      severity: 'warning',
+      file: 'package.json',
+      message: `engines.node is "${engines ?? ''}"; Node ${nodeMajor} is used.`,
+      mend: `Widen engines.node if the app runs on Node ${nodeMajor}; else bring a Dockerfile with the version that it needs.`,
+    },
+  ];
 }
 
 function buildStage(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp): string[] {
@@ -75,17 +96,30 @@ function buildStage(tree: Tree, input: PlanInput, project: NodeProject, app: Nod
     'WORKDIR /app',
     ...declaredArguments(input, app.kind === 'server' ? app.environment : {}),
     ...(project.needsTree ? ['COPY . .'] : [copy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] ./']),
-    ...step(project.file, 'installing the packages', `RUN ${cache} ${project.compiles ? headers : ''}${install(project)}`),
+    ...step(
+      project.file,
+      'installing the packages',
+      `RUN ${cache} ${project.compiles ? headers : ''}${install(project)}`,
+    ),
     ...(project.needsTree ? [] : ['COPY . .']),
-    ...(build === undefined ? [] : [...standIns(tree, input, project), ...step('package.json', 'running the build script', `RUN ${cache} ${build}`)]),
-    ...(app.kind === 'server' && app.prune ? step('package.json', 'removing development packages', `RUN ${cache} ${prune(project)}`) : []),
+    ...(build === undefined
+      ? []
+      : [
+          ...standIns(tree, input, project),
+          ...step('package.json', 'running the build script', `RUN ${cache} ${build}`),
+        ]),
+    ...(app.kind === 'server' && app.prune
+      ? step('package.json', 'removing development packages', `RUN ${cache} ${prune(project)}`)
+      : []),
   ];
 }
 
 /** Many apps make their clients of models where a build already runs the code, and stop for want of a key. */
 function standIns(tree: Tree, input: PlanInput, { dependencies }: NodeProject): string[] {
   const given = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
-  return keysToStandInFor(tree, dependencies).filter((name) => !given.has(name)).map((name) => `ARG ${name}=${placeholder}`);
+  return keysToStandInFor(tree, dependencies)
+    .filter((name) => !given.has(name))
+    .map((name) => `ARG ${name}=${placeholder}`);
 }
 
 function buildCommand({ scripts }: NodeProject, { framework }: NodeApp): string | undefined {
@@ -94,7 +128,11 @@ function buildCommand({ scripts }: NodeProject, { framework }: NodeApp): string 
 }
 
 function compiler({ file }: NodeProject): string[] {
-  return step(file, 'installing a compiler for native packages', 'RUN apt-get update -qq && apt-get install -qq --yes --no-install-recommends python3 make g++ >/dev/null && rm -rf /var/lib/apt/lists/*');
+  return step(
+    file,
+    'installing a compiler for native packages',
+    'RUN apt-get update -qq && apt-get install -qq --yes --no-install-recommends python3 make g++ >/dev/null && rm -rf /var/lib/apt/lists/*',
+  );
 }
 
 function manager({ manager: name, managerVersion }: NodeProject): string[] {
@@ -105,29 +143,38 @@ function manager({ manager: name, managerVersion }: NodeProject): string[] {
 
 function install({ manager: name, locked }: NodeProject): string {
   switch (name) {
-    case 'npm': return locked ? 'npm ci' : 'npm install';
-    case 'pnpm': return `pnpm install ${locked ? '--frozen-lockfile' : '--no-frozen-lockfile'}`;
-    case 'yarn': return `yarn install --non-interactive ${locked ? '--frozen-lockfile' : ''}`.trimEnd();
-    case 'berry': return `yarn install ${locked ? '--immutable' : '--no-immutable'}`;
+    case 'npm':
+      return locked ? 'npm ci' : 'npm install';
+    case 'pnpm':
+      return `pnpm install ${locked ? '--frozen-lockfile' : '--no-frozen-lockfile'}`;
+    case 'yarn':
+      return `yarn install --non-interactive ${locked ? '--frozen-lockfile' : ''}`.trimEnd();
+    case 'berry':
+      return `yarn install ${locked ? '--immutable' : '--no-immutable'}`;
   }
 }
 
 function prune({ manager: name }: NodeProject): string {
   switch (name) {
-    case 'npm': return 'npm prune --omit=dev';
+    case 'npm':
+      return 'npm prune --omit=dev';
     // Not --ignore-scripts, which the pnpm of older lock files does not know for prune.
-    case 'pnpm': return 'pnpm prune --prod --config.ignore-scripts=true';
-    case 'yarn': return 'yarn install --non-interactive --production --ignore-scripts --prefer-offline';
-    case 'berry': return '(yarn workspaces focus --production || true)';
+    case 'pnpm':
+      return 'pnpm prune --prod --config.ignore-scripts=true';
+    case 'yarn':
+      return 'yarn install --non-interactive --production --ignore-scripts --prefer-offline';
+    case 'berry':
+      return '(yarn workspaces focus --production || true)';
   }
 }
 
 function runStage(tree: Tree, app: NodeApp, port: number): string[] {
-  if (app.kind === 'files') return serveFiles({ port, from: `/app/${app.folder}`, stage: 'build', fallback: app.fallback, notFoundPage: true });
+  if (app.kind === 'files')
+    return serveFiles({ port, from: `/app/${app.folder}`, stage: 'build', fallback: app.fallback, notFoundPage: true });
   const start = app.kind === 'standalone' ? 'export HOSTNAME=0.0.0.0; exec node server.js' : app.command;
   return [
     `FROM ${images.node}`,
-    "RUN getent passwd 1000 || useradd --create-home --uid 1000 node; install -d -o 1000 -g 1000 /app",
+    'RUN getent passwd 1000 || useradd --create-home --uid 1000 node; install -d -o 1000 -g 1000 /app',
     `ENV NODE_ENV=production NEXT_TELEMETRY_DISABLED=1 HOST=0.0.0.0 PORT=${port} npm_config_update_notifier=false`,
     'WORKDIR /app',
     ...(app.kind === 'standalone' ? standalone(tree) : [copy(['/app/'], './', '--from=build', '--chown=1000:1000')]),

@@ -2,14 +2,29 @@
 import type { Tree } from '../tree.ts';
 
 export const placeholder = 'given-when-it-runs';
-const samples = ['.env.example', '.env.sample', '.env.template', '.example.env', '.env.local.example', '.env.example.local'];
+const samples = [
+  '.env.example',
+  '.env.sample',
+  '.env.template',
+  '.example.env',
+  '.env.local.example',
+  '.env.example.local',
+];
 /** Clients that will not even be made without a key. */
 const clients: Readonly<Record<string, string>> = {
-  'openai': 'OPENAI_API_KEY', '@anthropic-ai/sdk': 'ANTHROPIC_API_KEY', 'together-ai': 'TOGETHER_API_KEY', 'groq-sdk': 'GROQ_API_KEY', 'replicate': 'REPLICATE_API_TOKEN', 'cohere-ai': 'COHERE_API_KEY', 'resend': 'RESEND_API_KEY', 'stripe': 'STRIPE_SECRET_KEY',
+  openai: 'OPENAI_API_KEY',
+  '@anthropic-ai/sdk': 'ANTHROPIC_API_KEY',
+  'together-ai': 'TOGETHER_API_KEY',
+  'groq-sdk': 'GROQ_API_KEY',
+  replicate: 'REPLICATE_API_TOKEN',
+  'cohere-ai': 'COHERE_API_KEY',
+  resend: 'RESEND_API_KEY',
+  stripe: 'STRIPE_SECRET_KEY',
 };
 const key = /^[A-Z][A-Z0-9_]{0,60}_(?:KEY|TOKEN|SECRET)$/;
 /** What a bundler writes into pages, and what tools of the build itself sign in with. */
-const leftAlone = /^(?:NEXT_PUBLIC|VITE|PUBLIC|REACT_APP|NUXT_PUBLIC|EXPO_PUBLIC|GATSBY|SENTRY|NPM|NODE|GITHUB|GH|GITLAB|CODECOV|VERCEL|NETLIFY|CHROMATIC|TURBO)_/;
+const leftAlone =
+  /^(?:NEXT_PUBLIC|VITE|PUBLIC|REACT_APP|NUXT_PUBLIC|EXPO_PUBLIC|GATSBY|SENTRY|NPM|NODE|GITHUB|GH|GITLAB|CODECOV|VERCEL|NETLIFY|CHROMATIC|TURBO)_/;
 const mostKeys = 40;
 
 /** Names of the keys: of the clients among the packages, and of the repository's sample of an environment. */
@@ -17,5 +32,8 @@ export function keysToStandInFor(tree: Tree, dependencies: ReadonlySet<string>):
   const lines = samples.flatMap((file) => (tree.text(file, 64 * 1024) ?? '').split('\n'));
   const listed = lines.map((line) => /^\s{0,9}(?:export\s)?(?:#\s?)?([A-Z][A-Z0-9_]*)\s{0,9}=/.exec(line)?.[1] ?? '');
   const wanted = Object.entries(clients).flatMap(([name, variable]) => (dependencies.has(name) ? [variable] : []));
-  return [...new Set([...wanted, ...listed])].filter((name) => key.test(name) && !leftAlone.test(name)).sort().slice(0, mostKeys);
+  return [...new Set([...wanted, ...listed])]
+    .filter((name) => key.test(name) && !leftAlone.test(name))
+    .sort()
+    .slice(0, mostKeys);
 }

@@ -12,7 +12,8 @@ import { staticSite } from './static.ts';
 
 const languages: readonly Language[] = [python, node, staticSite];
 
-const understood = 'a Dockerfile; Python (requirements.txt, pyproject.toml, uv.lock, setup.py); Node (package.json); a static site (index.html at the top or in public, dist, site, docs)';
+const understood =
+  'a Dockerfile; Python (requirements.txt, pyproject.toml, uv.lock, setup.py); Node (package.json); a static site (index.html at the top or in public, dist, site, docs)';
 
 /**
  * Plans a tree (that of source.path).
@@ -25,8 +26,14 @@ export function makePlan(tree: Tree, input: PlanInput): Recipe {
 function choose(tree: Tree, input: PlanInput): Recipe {
   const { strategy, dockerfile } = input.build;
   if (authoredDockerfile(tree, input.build)) {
-    const reason = strategy === 'dockerfile' ? `build.strategy asks for ${dockerfile}.` : `The repository has a ${dockerfile}, which is built as it is.`;
-    return { plan: { strategy: 'dockerfile', reason, ...(input.port === undefined ? {} : { port: input.port }) }, findings: [] };
+    const reason =
+      strategy === 'dockerfile'
+        ? `build.strategy asks for ${dockerfile}.`
+        : `The repository has a ${dockerfile}, which is built as it is.`;
+    return {
+      plan: { strategy: 'dockerfile', reason, ...(input.port === undefined ? {} : { port: input.port }) },
+      findings: [],
+    };
   }
   const asked = languages.filter((language) => strategy === 'auto' || strategy === language.name);
   const answers = asked.map((language) => language.plan(tree, input)).filter((answer) => answer !== undefined);
@@ -34,7 +41,9 @@ function choose(tree: Tree, input: PlanInput): Recipe {
   const best = recipes.toSorted((one, other) => rank(one) - rank(other))[0];
   if (best !== undefined) return mention(best, recipes);
   const problem = answers.find((answer): answer is Problem => 'problem' in answer)?.problem;
-  throw new Rejected([problem === undefined ? unknown(tree, input) : { ...problem, mend: `${problem.mend}${hint(tree)}` }]);
+  throw new Rejected([
+    problem === undefined ? unknown(tree, input) : { ...problem, mend: `${problem.mend}${hint(tree)}` },
+  ]);
 }
 
 /** A Python web framework says most; a package.json beside it is often only for styles. */
@@ -54,12 +63,19 @@ function mention(best: Recipe, recipes: readonly Recipe[]): Recipe {
 function unknown(tree: Tree, input: PlanInput): Finding {
   const where = input.path === '.' ? 'the repository' : `folder ${input.path}`;
   const what = input.build.strategy === 'auto' ? 'Nothing' : `Nothing of build.strategy ${input.build.strategy}`;
-  return { rule: 'plan/unknown', severity: 'error', message: `${what} that can be built was found at the top of ${where}.`, mend: `Add one of: ${understood}.${hint(tree)}` };
+  return {
+    rule: 'plan/unknown',
+    severity: 'error',
+    message: `${what} that can be built was found at the top of ${where}.`,
+    mend: `Add one of: ${understood}.${hint(tree)}`,
+  };
 }
 
 function hint(tree: Tree): string {
   const folders = appFolders(tree);
-  return folders.length === 0 ? '' : ` There is something to build in ${folders.slice(0, 5).join(', ')}${folders.length > 5 ? ', …' : ''}: put source.path with that folder in moorage.yaml.`;
+  return folders.length === 0
+    ? ''
+    : ` There is something to build in ${folders.slice(0, 5).join(', ')}${folders.length > 5 ? ', …' : ''}: put source.path with that folder in moorage.yaml.`;
 }
 
 function bounded(recipe: Recipe): Recipe {

@@ -10,7 +10,9 @@ const literals: readonly RegExp[] = [
 ];
 const inCommand = /(?:--(?:server[.-])?port[ =]|\s-[lp] ?|[\d\]]:)(\d{4,5})\b/;
 /** Ports of databases and mail, which start files name as well. */
-const elsewhere: ReadonlySet<number> = new Set([1433, 1521, 2525, 3306, 5432, 5672, 6333, 6379, 8123, 9092, 9200, 11_211, 11_434, 19_530, 27_017]);
+const elsewhere: ReadonlySet<number> = new Set([
+  1433, 1521, 2525, 3306, 5432, 5672, 6333, 6379, 8123, 9092, 9200, 11_211, 11_434, 19_530, 27_017,
+]);
 
 /** Port written as a number in a start file; undefined when there is none, or the environment has a say. */
 export function portOfFile(text: string | undefined): number | undefined {

@@ -17,7 +17,10 @@ export interface NoPython {
 
 type Version = readonly [number, number];
 
-/** The image to use, or what was asked for in vain. The oldest image that fits is taken: most pinned packages have wheels for it. */
+/**
+ * The image to use, or what was asked for in vain. The oldest image that fits is taken: most pinned packages have
+ * wheels for it.
+ */
 export function choosePython(tree: Tree): PythonChoice | NoPython {
   const range = askedRange(tree);
   const fitting = images.python.filter((each) => range === undefined || satisfies(parse(each.version), range.asked));
@@ -33,7 +36,10 @@ function nearest(asked: NoPython, fitting: readonly PythonChoice[]): PythonChoic
   const [first = images.python[0]] = fitting;
   const choice = fitting.find((each) => compare(parse(each.version), wanted) >= 0) ?? fitting.at(-1) ?? first;
   const same = compare(parse(choice.version), wanted) === 0;
-  return { ...choice, because: `${asked.file} asks for Python ${asked.asked}${same ? '' : `, and ${choice.version} is the nearest there is`}.` };
+  return {
+    ...choice,
+    because: `${asked.file} asks for Python ${asked.asked}${same ? '' : `, and ${choice.version} is the nearest there is`}.`,
+  };
 }
 
 /** A single version: .python-version or runtime.txt. */
@@ -47,8 +53,10 @@ function askedVersion(tree: Tree): NoPython | undefined {
 
 function askedRange(tree: Tree): NoPython | undefined {
   const project = parseToml(tree.text('pyproject.toml'));
-  const asked = text(project, 'project', 'requires-python') ?? text(project, 'tool', 'poetry', 'dependencies', 'python')
-    ?? text(field(project, 'tool', 'poetry', 'dependencies', 'python'), 'version');
+  const asked =
+    text(project, 'project', 'requires-python') ??
+    text(project, 'tool', 'poetry', 'dependencies', 'python') ??
+    text(field(project, 'tool', 'poetry', 'dependencies', 'python'), 'version');
   return asked === undefined || asked.length > 100 ? undefined : { file: 'pyproject.toml', asked };
 }
 
@@ -63,15 +71,23 @@ function compare(one: Version, other: Version): number {
 
 /** Does major.minor satisfy a PEP 440 or Poetry range? Patch levels are not looked at: images carry the newest. */
 export function satisfies(version: Version, range: string): boolean {
-  return range.split('||').some((alternative) => alternative.split(',').every((clause) => holds(version, clause.trim())));
+  return range
+    .split('||')
+    .some((alternative) => alternative.split(',').every((clause) => holds(version, clause.trim())));
 }
 
 function holds(version: Version, clause: string): boolean {
   const match = /^(===?|!=|<=|>=|<|>|~=|~|\^)?\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?/.exec(clause);
   if (match === null) return true;
   const [, operator = '==', major, minor, patch] = match;
-  const difference = minor === undefined ? version[0] - Number(major) : compare(version, [Number(major), Number(minor)]);
-  const detail: Detail = { sameMajor: version[0] === Number(major), patch, minorGiven: minor !== undefined, wild: clause.includes('*') };
+  const difference =
+    minor === undefined ? version[0] - Number(major) : compare(version, [Number(major), Number(minor)]);
+  const detail: Detail = {
+    sameMajor: version[0] === Number(major),
+    patch,
+    minorGiven: minor !== undefined,
+    wild: clause.includes('*'),
+  };
   return (judges[operator] ?? same)(difference, detail);
 }
 
@@ -86,7 +102,10 @@ type Judge = (difference: number, detail: Detail) => boolean;
 
 const same: Judge = (difference) => difference === 0;
 
-/** What an operator makes of the difference to the version that it names. A patch level named leaves the minor version half in. */
+/**
+ * What an operator makes of the difference to the version that it names. A patch level named leaves the minor version
+ * half in.
+ */
 const judges: Readonly<Record<string, Judge>> = {
   '>=': (difference) => difference >= 0,
   '>': (difference, { patch }) => (patch === undefined ? difference > 0 : difference >= 0),

@@ -33,7 +33,8 @@ export function serveFiles(site: Site): string[] {
 }
 
 function configuration(site: Site): string[] {
-  // With a fallback a folder is no page; without one its index is, and relative links in it need the redirect to "folder/".
+  // With a fallback a folder is no page; without one its index is, and relative links in it need the redirect to
+  // "folder/".
   const order = site.fallback ? '$uri $uri.html $uri/index.html /index.html' : '$uri $uri/ $uri.html =404';
   return [
     'worker_processes 1;',

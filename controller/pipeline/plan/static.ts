@@ -20,8 +20,12 @@ export const staticSite: Language = {
     return {
       plan: { strategy: 'static', reason, port },
       // A single page draws all its views itself, so any path must lead to it.
-      dockerfile: dockerfileText(reason, serveFiles({ port, from: folder, fallback: pages === 1, notFoundPage: site.has('404.html') })),
-      ignore, findings: [],
+      dockerfile: dockerfileText(
+        reason,
+        serveFiles({ port, from: folder, fallback: pages === 1, notFoundPage: site.has('404.html') }),
+      ),
+      ignore,
+      findings: [],
     };
   },
 };

@@ -8,10 +8,19 @@ import { diskTree } from '../tree.ts';
 import type { Recipe } from './recipe.ts';
 
 /** Writes plan.json and, for planned images, Dockerfile and Dockerfile.dockerignore into the notes. */
-export async function writePlan(recipe: Recipe, input: Pick<PipelineInput, 'path' | 'build'>, places: Places): Promise<void> {
+export async function writePlan(
+  recipe: Recipe,
+  input: Pick<PipelineInput, 'path' | 'build'>,
+  places: Places,
+): Promise<void> {
   const context = join(places.source, input.path);
   if (recipe.dockerfile === undefined) {
-    await writeNotes(places.notes, 'plan', { plan: recipe.plan, authored: true, context, dockerfile: join(places.source, posix.join(input.path, input.build.dockerfile)) });
+    await writeNotes(places.notes, 'plan', {
+      plan: recipe.plan,
+      authored: true,
+      context,
+      dockerfile: join(places.source, posix.join(input.path, input.build.dockerfile)),
+    });
     return;
   }
   const dockerfile = join(places.notes, 'Dockerfile');

@@ -14,11 +14,27 @@ export const dockerfile: Rule = {
     const file = posix.join(input.path, name);
     const entry = tree.entry(file);
     if (strategy === 'dockerfile' && entry === undefined) {
-      return [{ rule: 'dockerfile/missing', severity: 'error', file, message: 'build.strategy is dockerfile, but the repository has no such file.', mend: 'Add it, or put build.dockerfile (its path below source.path) in moorage.yaml, or build.strategy: auto.' }];
+      return [
+        {
+          rule: 'dockerfile/missing',
+          severity: 'error',
+          file,
+          message: 'build.strategy is dockerfile, but the repository has no such file.',
+          mend: 'Add it, or put build.dockerfile (its path below source.path) in moorage.yaml, or build.strategy: auto.',
+        },
+      ];
     }
     if (!authoredDockerfile(tree.below(input.path), input.build) && strategy !== 'dockerfile') return [];
     if (entry?.kind !== 'file' || entry.bytes > mostBytes) {
-      return [{ rule: 'dockerfile/not-a-file', severity: 'error', file, message: 'This is not a plain file of at most 512 KiB.', mend: 'Put the Dockerfile itself there, not a link or a folder.' }];
+      return [
+        {
+          rule: 'dockerfile/not-a-file',
+          severity: 'error',
+          file,
+          message: 'This is not a plain file of at most 512 KiB.',
+          mend: 'Put the Dockerfile itself there, not a link or a folder.',
+        },
+      ];
     }
     return syntax(file, tree.text(file) ?? '');
   },
@@ -26,16 +42,25 @@ export const dockerfile: Rule = {
 
 /** The first comment lines may name the program that reads the rest; only Docker's own is built in. */
 function syntax(file: string, text: string): Finding[] {
-  for (const [index, line] of text.replace(/^\ufeff/, '').split('\n', 50).entries()) {
+  for (const [index, line] of text
+    .replace(/^\ufeff/, '')
+    .split('\n', 50)
+    .entries()) {
     const directive = /^\s*(?:#|\/\/)\s*([A-Za-z][A-Za-z0-9]*)\s*=\s*(.*)$/.exec(line.slice(0, 500));
     if (directive === null && !line.startsWith('#!')) return [];
     if (directive?.[1]?.toLowerCase() !== 'syntax') continue;
     const [image = ''] = (directive[2] ?? '').trim().split(/\s+/);
     if (/^(?:docker\.io\/)?docker\/dockerfile(?::[\w.-]+)?(?:@sha256:[0-9a-f]{64})?$/.test(image)) return [];
-    return [{
-      rule: 'dockerfile/syntax', severity: 'error', file, line: index + 1, message: `The builder ${head(oneLine(image), 120)} is asked for; only docker/dockerfile is there.`,
-      mend: 'Write "# syntax=docker/dockerfile:1", or remove the line, and use what a Dockerfile offers itself.',
-    }];
+    return [
+      {
+        rule: 'dockerfile/syntax',
+        severity: 'error',
+        file,
+        line: index + 1,
+        message: `The builder ${head(oneLine(image), 120)} is asked for; only docker/dockerfile is there.`,
+        mend: 'Write "# syntax=docker/dockerfile:1", or remove the line, and use what a Dockerfile offers itself.',
+      },
+    ];
   }
   return [];
 }

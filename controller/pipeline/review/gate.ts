@@ -1,4 +1,5 @@
-// Lets the build wait for the review beside it: a socket that the review holds for as long as it lives, and a note once it has passed.
+// Lets the build wait for the review beside it: a socket that the review holds for as long as it lives, and a note once
+// it has passed.
 import { once } from 'node:events';
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
@@ -13,7 +14,9 @@ const pollMs = 20;
 const socketOf = (places: Places): string => join(places.notes, 'review.sock');
 const passedOf = (places: Places): string => join(places.notes, 'passed');
 
-/** Runs the review while it holds the socket. Only a review that returns is noted as passed, however it ends otherwise. */
+/**
+ * Runs the review while it holds the socket. Only a review that returns is noted as passed, however it ends otherwise.
+ */
 export async function withGate<Result>(places: Places, review: () => Promise<Result>): Promise<Result> {
   await mkdir(places.notes, { recursive: true });
   await rm(passedOf(places), { force: true });
@@ -42,7 +45,10 @@ export async function reviewPassed(places: Places, signal?: AbortSignal): Promis
 }
 
 async function exists(path: string): Promise<boolean> {
-  return stat(path).then(() => true, () => false);
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function hold(path: string): Promise<() => Promise<void>> {
@@ -65,15 +71,24 @@ async function hold(path: string): Promise<() => Promise<void>> {
   };
 }
 
-/** Waits as long as somebody holds the socket. `absent`: nobody has yet. A socket that refuses was left by a holder who is gone. */
+/**
+ * Waits as long as somebody holds the socket. `absent`: nobody has yet. A socket that refuses was left by a holder who
+ * is gone.
+ */
 async function untilReleased(path: string, signal?: AbortSignal): Promise<'absent' | 'released'> {
   const socket = connect(path);
-  const abort = (): void => { socket.destroy(); };
+  const abort = (): void => {
+    socket.destroy();
+  };
   signal?.addEventListener('abort', abort);
   try {
     return await new Promise((resolve) => {
-      socket.once('error', (error: NodeJS.ErrnoException) => { resolve(error.code === 'ENOENT' ? 'absent' : 'released'); });
-      socket.once('close', () => { resolve('released'); });
+      socket.once('error', (error: NodeJS.ErrnoException) => {
+        resolve(error.code === 'ENOENT' ? 'absent' : 'released');
+      });
+      socket.once('close', () => {
+        resolve('released');
+      });
       socket.resume();
     });
   } finally {

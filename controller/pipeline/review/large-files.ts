@@ -7,11 +7,16 @@ const pointer = /^version https:\/\/git-lfs\.github\.com\/spec\/v1\noid sha256:/
 export const largeFiles: Rule = {
   name: 'lfs',
   check({ tree }) {
-    const pointers = tree.entries.filter((each) => each.kind === 'file' && each.bytes >= 100 && each.bytes < 300 && pointer.test(tree.text(each.path, 300) ?? ''));
+    const pointers = tree.entries.filter(
+      (each) =>
+        each.kind === 'file' && each.bytes >= 100 && each.bytes < 300 && pointer.test(tree.text(each.path, 300) ?? ''),
+    );
     const [first] = pointers;
     if (first === undefined) return [];
     const finding: Finding = {
-      rule: 'lfs/pointer', severity: 'warning', file: first.path,
+      rule: 'lfs/pointer',
+      severity: 'warning',
+      file: first.path,
       message: `${pointers.length === 1 ? 'This file is' : `${pointers.length} files are`} kept in Git LFS and only there as a pointer; the content is not fetched.`,
       mend: 'Commit small files directly; download models and datasets when the app starts, or into a volume.',
     };

@@ -3,7 +3,20 @@ import parse from 'spdx-expression-parse';
 import licenses from 'spdx-license-list';
 
 /** Open by the judgement of the Free Software Foundation or by plain meaning, though never put before the OSI. */
-const openBeyondOsi: ReadonlySet<string> = new Set(['CC0-1.0', 'CC-BY-4.0', 'CC-BY-SA-4.0', 'WTFPL', 'BSD-4-Clause', 'BSD-2-Clause-Views', 'BSD-3-Clause-Clear', 'OpenSSL', 'MIT-CMU', 'X11', 'PDDL-1.0', 'Beerware']);
+const openBeyondOsi: ReadonlySet<string> = new Set([
+  'CC0-1.0',
+  'CC-BY-4.0',
+  'CC-BY-SA-4.0',
+  'WTFPL',
+  'BSD-4-Clause',
+  'BSD-2-Clause-Views',
+  'BSD-3-Clause-Clear',
+  'OpenSSL',
+  'MIT-CMU',
+  'X11',
+  'PDDL-1.0',
+  'Beerware',
+]);
 
 type Node = ReturnType<typeof parse>;
 

@@ -4,7 +4,10 @@ import { openExpression, openLicense } from './license-expression.ts';
 
 export type Verdict = { readonly open: true; readonly id: string } | { readonly open: false; readonly reason: string };
 
-/** Share of a licence's three-word runs that a file must hold. Long ones are often copied without their appendix; in short ones every word counts. */
+/**
+ * Share of a licence's three-word runs that a file must hold. Long ones are often copied without their appendix; in
+ * short ones every word counts.
+ */
 function enough(template: ReadonlySet<string>): number {
   return template.size < 400 ? 0.93 : 0.8;
 }
@@ -13,7 +16,10 @@ function enough(template: ReadonlySet<string>): number {
 const restrictions: readonly (readonly [RegExp, string])[] = [
   [/commons clause/, 'the Commons Clause'],
   [/non-?\s?commercial/, 'a limit to non-commercial use'],
-  [/(?:may|shall|must) not (?:be used|use|sell|host|offer|provide)[^.]{0,80}\b(?:commercial|competing|saas|hosted|managed service)/, 'a limit on commercial or hosted use'],
+  [
+    /(?:may|shall|must) not (?:be used|use|sell|host|offer|provide)[^.]{0,80}\b(?:commercial|competing|saas|hosted|managed service)/,
+    'a limit on commercial or hosted use',
+  ],
   [/research (?:purposes|use) only/, 'a limit to research'],
   [/business source license/, 'the Business Source License'],
 ];
@@ -30,10 +36,22 @@ const sure = 0.95;
 
 /** Notices by which their licences ask to be named; some repositories keep only these. Each leads to an SPDX id. */
 const notices: readonly (readonly [RegExp, (version: string) => string])[] = [
-  [/licensed under the apache license version (2\.0) the license you may not use (?:this|these) (?:file|work|software|project)s? except in compliance with the license/g, () => 'Apache-2.0'],
-  [/under the terms of the gnu general public license as published by the free software foundation either version ([23]) of the license/g, (version) => `GPL-${version}.0-or-later`],
-  [/under the terms of the gnu affero general public license as published by the free software foundation either version (3) of the license/g, () => 'AGPL-3.0-or-later'],
-  [/under the terms of the gnu lesser general public license as published by the free software foundation either version (3) of the license/g, () => 'LGPL-3.0-or-later'],
+  [
+    /licensed under the apache license version (2\.0) the license you may not use (?:this|these) (?:file|work|software|project)s? except in compliance with the license/g,
+    () => 'Apache-2.0',
+  ],
+  [
+    /under the terms of the gnu general public license as published by the free software foundation either version ([23]) of the license/g,
+    (version) => `GPL-${version}.0-or-later`,
+  ],
+  [
+    /under the terms of the gnu affero general public license as published by the free software foundation either version (3) of the license/g,
+    () => 'AGPL-3.0-or-later',
+  ],
+  [
+    /under the terms of the gnu lesser general public license as published by the free software foundation either version (3) of the license/g,
+    () => 'LGPL-3.0-or-later',
+  ],
 ];
 /** A notice is about a hundred words; what is much longer says something else as well. */
 const noticeWords = 200;
@@ -48,34 +66,54 @@ export function recognise(text: string): Verdict {
   const shingles = new Set(shingle(plain));
   if (shingles.size < 5) return { open: false, reason: 'The licence file is empty or only names a licence.' };
   // The SPDX text of the LGPL holds that of the GPL as well, which few copies do.
-  if (/gnu lesser general public license version 3/.test(plain) && plain.includes('incorporates the terms and conditions of version 3 of the gnu general public license')) return { open: true, id: 'LGPL-3.0-or-later' };
+  if (
+    /gnu lesser general public license version 3/.test(plain) &&
+    plain.includes('incorporates the terms and conditions of version 3 of the gnu general public license')
+  )
+    return { open: true, id: 'LGPL-3.0-or-later' };
   const best = closest(shingles);
   if (best === undefined) return noticed(plain, shingles.size);
   const added = restrictions.find(([pattern]) => pattern.test(plain) && !pattern.test(best.text));
-  if (added !== undefined) return { open: false, reason: `The licence file holds ${best.id} and adds ${added[1]}, so it is not an open-source licence.` };
+  if (added !== undefined)
+    return {
+      open: false,
+      reason: `The licence file holds ${best.id} and adds ${added[1]}, so it is not an open-source licence.`,
+    };
   return { open: true, id: best.id };
 }
 
 /** Judges a text that holds no licence: some only give notice of one. */
 function noticed(plain: string, words: number): Verdict {
   const own = words > noticeWords || restrictions.some(([pattern]) => pattern.test(plain));
-  const found = own ? [] : notices.flatMap(([pattern, id]) => [...plain.matchAll(pattern)].map((match) => id(match[1] ?? '')));
+  const found = own
+    ? []
+    : notices.flatMap(([pattern, id]) => [...plain.matchAll(pattern)].map((match) => id(match[1] ?? '')));
   const [id] = found;
   if (id !== undefined) return { open: true, id };
-  return { open: false, reason: 'The text of the licence file is not that of an open-source licence on the SPDX list.' };
+  return {
+    open: false,
+    reason: 'The text of the licence file is not that of an open-source licence on the SPDX list.',
+  };
 }
 
 /** Among the licences that the text holds, the one that it resembles most: many are another one and a clause. */
 function closest(shingles: ReadonlySet<string>): Known | undefined {
   const [first] = resembling(common, shingles);
   if (first !== undefined && first.likeness >= sure) return first.each;
-  return resembling(Object.keys(licenses).filter((id) => openLicense(id)), shingles)[0]?.each;
+  return resembling(
+    Object.keys(licenses).filter((id) => openLicense(id)),
+    shingles,
+  )[0]?.each;
 }
 
 function resembling(ids: readonly string[], shingles: ReadonlySet<string>): { each: Known; likeness: number }[] {
   const candidates = ids.map((id) => read(id)).map((each) => ({ each, held: overlap(each.shingles, shingles) }));
-  const holding = candidates.filter(({ each, held }) => each.shingles.size >= 5 && held / each.shingles.size >= enough(each.shingles));
-  return holding.map(({ each, held }) => ({ each, likeness: (2 * held) / (each.shingles.size + shingles.size) })).toSorted((one, other) => other.likeness - one.likeness);
+  const holding = candidates.filter(
+    ({ each, held }) => each.shingles.size >= 5 && held / each.shingles.size >= enough(each.shingles),
+  );
+  return holding
+    .map(({ each, held }) => ({ each, likeness: (2 * held) / (each.shingles.size + shingles.size) }))
+    .toSorted((one, other) => other.likeness - one.likeness);
 }
 
 function read(id: string): Known {

@@ -11,8 +11,10 @@ const textExtension = /\.(?:md|markdown|txt|rst|adoc|html)$/i;
 const codeExtension = /\.[a-z0-9]{1,4}$/i;
 const mostFiles = 20;
 
-const mendAbsent = 'Add a file LICENSE with the full text of an open-source licence (MIT, Apache-2.0, GPL-3.0, …; choosealicense.com), or its SPDX name in package.json or pyproject.toml.';
-const mendUnclear = 'Use the unchanged text of an open-source licence (choosealicense.com); terms that restrict who may use it or for what are not open source.';
+const mendAbsent =
+  'Add a file LICENSE with the full text of an open-source licence (MIT, Apache-2.0, GPL-3.0, …; choosealicense.com), or its SPDX name in package.json or pyproject.toml.';
+const mendUnclear =
+  'Use the unchanged text of an open-source licence (choosealicense.com); terms that restrict who may use it or for what are not open source.';
 
 export const license: Rule = {
   name: 'license',
@@ -26,7 +28,14 @@ export const license: Rule = {
     }
     const [first] = unclear;
     if (first !== undefined) return [first];
-    return [{ rule: 'license/missing', severity: 'error', message: 'No licence was found, so nobody but its author may run this code.', mend: mendAbsent }];
+    return [
+      {
+        rule: 'license/missing',
+        severity: 'error',
+        message: 'No licence was found, so nobody but its author may run this code.',
+        mend: mendAbsent,
+      },
+    ];
   },
 };
 
@@ -36,20 +45,37 @@ function lookIn(tree: Tree, prefix: string): 'open' | Finding[] {
   for (const path of licenseFiles(tree)) {
     const verdict = recognise(tree.text(path, 256 * 1024) ?? '');
     if (verdict.open) return 'open';
-    against.push({ rule: 'license/unrecognised', severity: 'error', file: `${prefix}${path}`, message: verdict.reason, mend: mendUnclear });
+    against.push({
+      rule: 'license/unrecognised',
+      severity: 'error',
+      file: `${prefix}${path}`,
+      message: verdict.reason,
+      mend: mendUnclear,
+    });
   }
   // A text that says otherwise weighs more than a name in a manifest.
   if (against.length > 0) return against;
   for (const [path, expression] of declared(tree)) {
     if (openExpression(expression)) return 'open';
-    against.push({ rule: 'license/unrecognised', severity: 'error', file: `${prefix}${path}`, message: `"${expression}" is not the SPDX name of an open-source licence.`, mend: mendAbsent });
+    against.push({
+      rule: 'license/unrecognised',
+      severity: 'error',
+      file: `${prefix}${path}`,
+      message: `"${expression}" is not the SPDX name of an open-source licence.`,
+      mend: mendAbsent,
+    });
   }
   return against;
 }
 
 function licenseFiles(tree: Tree): string[] {
-  const top = tree.entries.filter((each) => each.kind === 'file' && (!each.path.includes('/') || /^LICENSES\/[^/]+$/.test(each.path)));
-  return top.map((each) => each.path).filter((path) => path.startsWith('LICENSES/') || (fileName.test(path) && looksLikeText(path))).slice(0, mostFiles);
+  const top = tree.entries.filter(
+    (each) => each.kind === 'file' && (!each.path.includes('/') || /^LICENSES\/[^/]+$/.test(each.path)),
+  );
+  return top
+    .map((each) => each.path)
+    .filter((path) => path.startsWith('LICENSES/') || (fileName.test(path) && looksLikeText(path)))
+    .slice(0, mostFiles);
 }
 
 function looksLikeText(path: string): boolean {

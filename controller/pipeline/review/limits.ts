@@ -6,7 +6,8 @@ import type { Rule } from './rule.ts';
 
 type Limits = PipelineInput['limits'];
 
-const mend = 'Keep models, datasets and media out of the repository; download them when the app starts, or into a volume.';
+const mend =
+  'Keep models, datasets and media out of the repository; download them when the app starts, or into a volume.';
 
 /** Adds up files one at a time, so that a hostile listing can be left at the first limit that it passes. */
 export class LimitCounter {
@@ -23,16 +24,29 @@ export class LimitCounter {
     this.files += 1;
     this.bytes += bytes;
     if (bytes > this.#limits.fileBytes) {
-      return { rule: 'limits/file-bytes', severity: 'error', file: path, message: `This file has ${size(bytes)}; at most ${size(this.#limits.fileBytes)} are allowed.`, mend };
+      return {
+        rule: 'limits/file-bytes',
+        severity: 'error',
+        file: path,
+        message: `This file has ${size(bytes)}; at most ${size(this.#limits.fileBytes)} are allowed.`,
+        mend,
+      };
     }
     if (this.files > this.#limits.files) {
       return {
-        rule: 'limits/files', severity: 'error', message: `The repository has more than ${this.#limits.files} files.`,
+        rule: 'limits/files',
+        severity: 'error',
+        message: `The repository has more than ${this.#limits.files} files.`,
         mend: 'Leave dependencies (node_modules, .venv) and generated files out of the repository, by .gitignore and "git rm -r --cached".',
       };
     }
     if (this.bytes <= this.#limits.repositoryBytes) return undefined;
-    return { rule: 'limits/repository-bytes', severity: 'error', message: `The files of the repository have more than ${size(this.#limits.repositoryBytes)} together.`, mend };
+    return {
+      rule: 'limits/repository-bytes',
+      severity: 'error',
+      message: `The files of the repository have more than ${size(this.#limits.repositoryBytes)} together.`,
+      mend,
+    };
   }
 }
 

@@ -17,27 +17,47 @@ import { rules } from './rules.ts';
 const mostFindings = 50;
 
 /** @throws Rejected when any rule finds an error or no plan fits, Fault when a tool of the review fails. */
-export async function review(asked: PipelineInput, places: Places, say: (line: string) => void, signal?: AbortSignal): Promise<ReviewResult> {
+export async function review(
+  asked: PipelineInput,
+  places: Places,
+  say: (line: string) => void,
+  signal?: AbortSignal,
+): Promise<ReviewResult> {
   const { gitlinks } = await readNotes(places.notes, 'clone');
   const tree = diskTree(places.source);
   const { input: settled, settings } = settle(asked, tree);
   for (const text of told(settings)) say(text);
   const input = { ...settled, path: appFolder(tree, settled) };
-  const context: ReviewContext = { tree, source: places.source, notes: places.notes, input, gitlinks, ...(signal === undefined ? {} : { signal }) };
+  const context: ReviewContext = {
+    tree,
+    source: places.source,
+    notes: places.notes,
+    input,
+    gitlinks,
+    ...(signal === undefined ? {} : { signal }),
+  };
   const findings = await check(context);
   const [first, ...more] = findings.filter((each) => each.severity === 'error');
-  if (first !== undefined) throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);
+  if (first !== undefined)
+    throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);
   for (const each of findings) say(line(each));
   const recipe = noted(makePlan(tree.below(input.path), input), settled.path, input.path);
   await writePlan(recipe, input, places);
   say(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);
-  return { findings: [...findings, ...recipe.findings].slice(0, mostFindings), plan: recipe.plan, ...(settings === undefined ? {} : { settings }) };
+  return {
+    findings: [...findings, ...recipe.findings].slice(0, mostFindings),
+    plan: recipe.plan,
+    ...(settings === undefined ? {} : { settings }),
+  };
 }
 
 /** Says so where the app was looked for below the place that was asked for. */
 function noted(recipe: Recipe, asked: string, found: string): Recipe {
   if (asked === found) return recipe;
-  const reason = head(`The app is in the folder ${found}, the only one with something to run. ${recipe.plan.reason}`, 390);
+  const reason = head(
+    `The app is in the folder ${found}, the only one with something to run. ${recipe.plan.reason}`,
+    390,
+  );
   return { ...recipe, plan: { ...recipe.plan, reason } };
 }
 

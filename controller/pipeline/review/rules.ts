@@ -11,4 +11,15 @@ import { sourcePath } from './source-path.ts';
 import { submodules } from './submodules.ts';
 import { symlinks } from './symlinks.ts';
 
-export const rules: readonly Rule[] = [limits, names, symlinks, submodules, settingsRule, sourcePath, secrets, license, dockerfile, largeFiles];
+export const rules: readonly Rule[] = [
+  limits,
+  names,
+  symlinks,
+  submodules,
+  settingsRule,
+  sourcePath,
+  secrets,
+  license,
+  dockerfile,
+  largeFiles,
+];

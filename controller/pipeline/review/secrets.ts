@@ -17,13 +17,21 @@ const leaksFound = 3;
 const timeoutSeconds = 300;
 
 /** Rules that judge by entropy alone: right often enough to say so, not often enough to refuse an app. */
-const uncertain: ReadonlySet<string> = new Set(['generic-api-key', 'curl-auth-header', 'curl-auth-user', 'hashicorp-tf-password', 'kubernetes-secret-yaml']);
+const uncertain: ReadonlySet<string> = new Set([
+  'generic-api-key',
+  'curl-auth-header',
+  'curl-auth-user',
+  'hashicorp-tf-password',
+  'kubernetes-secret-yaml',
+]);
 /** Kinds of secret that test suites and manuals carry samples of. */
 const sampled: ReadonlySet<string> = new Set(['private-key', 'jwt', 'jwt-base64']);
 const samplePath = /(?:^|\/)(?:tests?|__tests__|specs?|fixtures?|testdata|examples?|samples?|docs?|mocks?)\//i;
 
-const mendError = 'Revoke this credential now: it is public. Then remove it from the files and from the history (git filter-repo), push, and give it to the app at run time through run.secrets.';
-const mendWarning = 'If this is a real credential, revoke it and give it to the app at run time through run.secrets; if it is not, nothing needs to change.';
+const mendError =
+  'Revoke this credential now: it is public. Then remove it from the files and from the history (git filter-repo), push, and give it to the app at run time through run.secrets.';
+const mendWarning =
+  'If this is a real credential, revoke it and give it to the app at run time through run.secrets; if it is not, nothing needs to change.';
 
 export const secrets: Rule = {
   name: 'secrets',
@@ -42,12 +50,18 @@ export const secrets: Rule = {
 
 /** Makes a finding that says where and what kind, never the secret itself. */
 function describe(leak: Leak, file: string, { tree }: Pick<ReviewContext, 'tree'>): Finding {
-  const unsure = uncertain.has(leak.RuleID) || (sampled.has(leak.RuleID) && samplePath.test(file))
-    || (leak.RuleID === 'jwt' && onlyPublicTokens(lineOf(tree.text(file), leak.StartLine), Date.now() / 1000));
+  const unsure =
+    uncertain.has(leak.RuleID) ||
+    (sampled.has(leak.RuleID) && samplePath.test(file)) ||
+    (leak.RuleID === 'jwt' && onlyPublicTokens(lineOf(tree.text(file), leak.StartLine), Date.now() / 1000));
   const what = oneLine(leak.Description).replace(/\.$/, '');
   return {
-    rule: `secrets/${leak.RuleID}`, severity: unsure ? 'warning' : 'error', file, line: leak.StartLine,
-    message: `${what}.`, mend: unsure ? mendWarning : mendError,
+    rule: `secrets/${leak.RuleID}`,
+    severity: unsure ? 'warning' : 'error',
+    file,
+    line: leak.StartLine,
+    message: `${what}.`,
+    mend: unsure ? mendWarning : mendError,
   };
 }
 
@@ -56,7 +70,8 @@ function lineOf(text: string | undefined, number: number): string {
 }
 
 /**
- * Runs gitleaks on the folder that holds the tree, not on the tree: from the folder that it is given, gitleaks always takes
+ * Runs gitleaks on the folder that holds the tree, not on the tree: from the folder that it is given, gitleaks always
+ * takes
  * a .gitleaksignore. The configuration is ours, and comments that ask for silence are not heard.
  */
 async function scan(context: ReviewContext): Promise<Leak[]> {
@@ -64,11 +79,34 @@ async function scan(context: ReviewContext): Promise<Leak[]> {
   await mkdir(folder, { recursive: true });
   const [config, output] = [join(folder, 'gitleaks.toml'), join(folder, 'report.json')];
   await writeFile(config, '[extend]\nuseDefault = true\n');
-  const result = await run('gitleaks', [
-    'dir', dirname(context.source), '--config', config, '--gitleaks-ignore-path', join(folder, 'none'), '--ignore-gitleaks-allow', '--redact=100', '--no-banner', '--no-color',
-    '--report-format', 'json', '--report-path', output, '--exit-code', String(leaksFound), '--log-level', 'error', '--timeout', String(timeoutSeconds),
-  ], { env: childEnvironment(), cwd: folder, ...(context.signal === undefined ? {} : { signal: context.signal }) });
-  if (result.code !== 0 && result.code !== leaksFound) throw new Fault(`gitleaks failed: ${oneLine(tail(result.stderr, 500))}`);
+  const result = await run(
+    'gitleaks',
+    [
+      'dir',
+      dirname(context.source),
+      '--config',
+      config,
+      '--gitleaks-ignore-path',
+      join(folder, 'none'),
+      '--ignore-gitleaks-allow',
+      '--redact=100',
+      '--no-banner',
+      '--no-color',
+      '--report-format',
+      'json',
+      '--report-path',
+      output,
+      '--exit-code',
+      String(leaksFound),
+      '--log-level',
+      'error',
+      '--timeout',
+      String(timeoutSeconds),
+    ],
+    { env: childEnvironment(), cwd: folder, ...(context.signal === undefined ? {} : { signal: context.signal }) },
+  );
+  if (result.code !== 0 && result.code !== leaksFound)
+    throw new Fault(`gitleaks failed: ${oneLine(tail(result.stderr, 500))}`);
   const leaks = report.parse(JSON.parse(await readFile(output, 'utf8')));
   await rm(folder, { recursive: true, force: true });
   return leaks.filter((leak) => leak.File.startsWith(`${context.source}/`));

@@ -6,8 +6,17 @@ export const sourcePath: Rule = {
   check({ tree, input }) {
     const { path } = input;
     if (path === '.' || tree.entry(path)?.kind === 'directory') return [];
-    const folders = tree.entries.filter((each) => each.kind === 'directory' && !each.path.includes('/') && !each.path.startsWith('.')).map((each) => each.path);
+    const folders = tree.entries
+      .filter((each) => each.kind === 'directory' && !each.path.includes('/') && !each.path.startsWith('.'))
+      .map((each) => each.path);
     const known = folders.length === 0 ? 'there are none' : `there are ${folders.slice(0, 10).join(', ')}`;
-    return [{ rule: 'source/path', severity: 'error', message: `The repository has no folder "${path}".`, mend: `Set source.path in moorage.yaml to a folder of the repository, without a trailing slash (at the top ${known}).` }];
+    return [
+      {
+        rule: 'source/path',
+        severity: 'error',
+        message: `The repository has no folder "${path}".`,
+        mend: `Set source.path in moorage.yaml to a folder of the repository, without a trailing slash (at the top ${known}).`,
+      },
+    ];
   },
 };

@@ -3,18 +3,31 @@ import type { Finding } from '../../../crds/hosted-app.ts';
 import { head, oneLine } from '../text.ts';
 import type { Rule } from './rule.ts';
 
-const mend = 'Copy what is needed into the repository (git subtree), or install it as a package in the build; then remove the submodule (git rm) and push.';
+const mend =
+  'Copy what is needed into the repository (git subtree), or install it as a package in the build; then remove the submodule (git rm) and push.';
 const odd = /^\s*(?:url|path|update|command)\s*=\s*["']?\s*(?:[a-z][a-z0-9+.-]*::|file:|-|!|\.{1,2}\/|\/)/i;
 
 export const submodules: Rule = {
   name: 'git',
   check({ tree, gitlinks }) {
     const findings: Finding[] = gitlinks.slice(0, 10).map((path) => ({
-      rule: 'git/submodule', severity: 'error', file: path, message: 'This is a submodule, a pointer into another repository; submodules are not fetched.', mend,
+      rule: 'git/submodule',
+      severity: 'error',
+      file: path,
+      message: 'This is a submodule, a pointer into another repository; submodules are not fetched.',
+      mend,
     }));
     for (const file of ['.gitmodules', '.gitconfig']) findings.push(...oddLines(file, tree.text(file)));
     if (findings.length === 0 && tree.entry('.gitmodules') !== undefined) {
-      return [{ rule: 'git/submodule', severity: 'error', file: '.gitmodules', message: 'The repository declares submodules; they are not fetched.', mend }];
+      return [
+        {
+          rule: 'git/submodule',
+          severity: 'error',
+          file: '.gitmodules',
+          message: 'The repository declares submodules; they are not fetched.',
+          mend,
+        },
+      ];
     }
     return findings;
   },
@@ -23,8 +36,20 @@ export const submodules: Rule = {
 /** Lines that point git at a local path, a command or an option instead of a server. */
 function oddLines(file: string, text: string | undefined): Finding[] {
   const lines = (text ?? '').split('\n');
-  return lines.flatMap((line, index): Finding[] => (odd.test(line.slice(0, 500)) ? [{
-    rule: 'git/unsafe-address', severity: 'error', file, line: index + 1,
-    message: `This points git at a command, an option or a local path: ${head(oneLine(line), 120)}`, mend: `Remove the line, or ${file} as a whole.`,
-  }] : [])).slice(0, 10);
+  return lines
+    .flatMap((line, index): Finding[] =>
+      odd.test(line.slice(0, 500))
+        ? [
+            {
+              rule: 'git/unsafe-address',
+              severity: 'error',
+              file,
+              line: index + 1,
+              message: `This points git at a command, an option or a local path: ${head(oneLine(line), 120)}`,
+              mend: `Remove the line, or ${file} as a whole.`,
+            },
+          ]
+        : [],
+    )
+    .slice(0, 10);
 }

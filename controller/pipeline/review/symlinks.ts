@@ -10,7 +10,10 @@ const mend = 'Replace the link by the file itself, or by a relative link to a fi
 export const symlinks: Rule = {
   name: 'symlinks',
   check({ tree }) {
-    return tree.entries.filter((each) => each.kind === 'symlink').flatMap(judge).slice(0, 20);
+    return tree.entries
+      .filter((each) => each.kind === 'symlink')
+      .flatMap(judge)
+      .slice(0, 20);
   },
 };
 
@@ -19,9 +22,25 @@ function judge(entry: TreeEntry): Finding[] {
   const target = entry.target ?? '';
   const shown = head(oneLine(target), 120);
   if (posix.isAbsolute(target)) {
-    return [{ rule: 'symlinks/absolute', severity: 'error', file: entry.path, message: `This is a link to the absolute path ${shown}.`, mend }];
+    return [
+      {
+        rule: 'symlinks/absolute',
+        severity: 'error',
+        file: entry.path,
+        message: `This is a link to the absolute path ${shown}.`,
+        mend,
+      },
+    ];
   }
   const reached = posix.join(posix.dirname(entry.path), target);
   if (reached !== '..' && !reached.startsWith('../')) return [];
-  return [{ rule: 'symlinks/escape', severity: 'error', file: entry.path, message: `This link leaves the repository: ${shown}.`, mend }];
+  return [
+    {
+      rule: 'symlinks/escape',
+      severity: 'error',
+      file: entry.path,
+      message: `This link leaves the repository: ${shown}.`,
+      mend,
+    },
+  ];
 }

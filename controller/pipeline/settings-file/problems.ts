@@ -11,22 +11,52 @@ type Issue = z.core.$ZodIssue;
 
 /** The findings of a file that is YAML, but not good settings. */
 export function problemsOf(error: z.ZodError, document: Document.Parsed, lines: LineCounter): Finding[] {
-  return error.issues.flatMap(split).slice(0, mostProblems).map(({ path, message, mend }) => ({
-    rule: 'settings/invalid', severity: 'error', file: settingsFile, line: lineOf(document, lines, path), message: head(oneLine(message), 400), mend: head(oneLine(mend), 590),
-  }));
+  return error.issues
+    .flatMap(split)
+    .slice(0, mostProblems)
+    .map(({ path, message, mend }) => ({
+      rule: 'settings/invalid',
+      severity: 'error',
+      file: settingsFile,
+      line: lineOf(document, lines, path),
+      message: head(oneLine(message), 400),
+      mend: head(oneLine(mend), 590),
+    }));
 }
 
-interface Told { readonly path: Path; readonly message: string; readonly mend: string }
+interface Told {
+  readonly path: Path;
+  readonly message: string;
+  readonly mend: string;
+}
 
 function split(issue: Issue): Told[] {
   const field = nameOf(issue.path);
   if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownField([...issue.path, key]));
-  const expected = issue.code === 'invalid_type' ? `${field} must be ${kinds[issue.expected] ?? issue.expected}` : `${field}: ${issue.message}`;
-  const hint = issue.code === 'invalid_type' && issue.expected === 'string' ? ' Put a number or true and false in quotes where text is wanted, like "1".' : '';
-  return [{ path: issue.path, message: `${expected}.`.replace(/\.\.$/, '.'), mend: `Correct ${field} in ${settingsFile}.${hint}` }];
+  const expected =
+    issue.code === 'invalid_type'
+      ? `${field} must be ${kinds[issue.expected] ?? issue.expected}`
+      : `${field}: ${issue.message}`;
+  const hint =
+    issue.code === 'invalid_type' && issue.expected === 'string'
+      ? ' Put a number or true and false in quotes where text is wanted, like "1".'
+      : '';
+  return [
+    {
+      path: issue.path,
+      message: `${expected}.`.replace(/\.\.$/, '.'),
+      mend: `Correct ${field} in ${settingsFile}.${hint}`,
+    },
+  ];
 }
 
-const kinds: Readonly<Record<string, string>> = { string: 'text', int: 'a whole number', number: 'a number', array: 'a list', object: 'a section with fields of its own' };
+const kinds: Readonly<Record<string, string>> = {
+  string: 'text',
+  int: 'a whole number',
+  number: 'a number',
+  array: 'a list',
+  object: 'a section with fields of its own',
+};
 
 /** A field that an author cannot set: because there is none, or because it is not his to set. */
 function unknownField(path: Path): Told {
@@ -37,14 +67,20 @@ function unknownField(path: Path): Told {
   const where = above.length === 0 ? 'at the top' : `in ${nameOf(above)}`;
   const choice = offered.length === 0 ? '' : ` There are ${where}: ${offered.join(', ')}.`;
   return known
-    ? { path, message: `${field} cannot be set in ${settingsFile}.`, mend: `Remove ${field}: only whoever runs this installation can set it.${field === 'run.secrets' ? ' Never put a secret into the repository.' : ''}` }
+    ? {
+        path,
+        message: `${field} cannot be set in ${settingsFile}.`,
+        mend: `Remove ${field}: only whoever runs this installation can set it.${field === 'run.secrets' ? ' Never put a secret into the repository.' : ''}`,
+      }
     : { path, message: `There is no setting ${field}.`, mend: `Remove ${field} or correct its name.${choice}` };
 }
 
 /** Fields of HostedApp. Those that authorSettings takes never come here. */
 const ofInstallation: ReadonlySet<string> = new Set([
   ...Object.keys(spec.shape),
-  ...Object.entries({ source, build, run, listing, author, models }).flatMap(([section, schema]) => Object.keys(schema.shape).map((name) => `${section}.${name}`)),
+  ...Object.entries({ source, build, run, listing, author, models }).flatMap(([section, schema]) =>
+    Object.keys(schema.shape).map((name) => `${section}.${name}`),
+  ),
 ]);
 
 function fieldsAt(path: Path): string[] {
@@ -54,17 +90,23 @@ function fieldsAt(path: Path): string[] {
 }
 
 function unwrapped(schema: unknown): unknown {
-  return typeof schema === 'object' && schema !== null && 'unwrap' in schema ? (schema as { unwrap: () => unknown }).unwrap() : schema;
+  return typeof schema === 'object' && schema !== null && 'unwrap' in schema
+    ? (schema as { unwrap: () => unknown }).unwrap()
+    : schema;
 }
 
 function shapeOf(schema: unknown): Record<string, unknown> | undefined {
-  return typeof schema === 'object' && schema !== null && 'shape' in schema ? (schema.shape as Record<string, unknown>) : undefined;
+  return typeof schema === 'object' && schema !== null && 'shape' in schema
+    ? (schema.shape as Record<string, unknown>)
+    : undefined;
 }
 
 /** run.env[0].value */
 function nameOf(path: Path): string {
   if (path.length === 0) return 'the file';
-  return path.map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${String(part)}`)).join('');
+  return path
+    .map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${String(part)}`))
+    .join('');
 }
 
 /** The line of the nearest place on the way to `path` that the file has. */
@@ -78,7 +120,10 @@ function lineOf(document: Document.Parsed, lines: LineCounter, path: Path): numb
   return lines.linePos(place.at ?? 0).line;
 }
 
-interface Place { readonly node: unknown; readonly at: number | undefined }
+interface Place {
+  readonly node: unknown;
+  readonly at: number | undefined;
+}
 
 /** A field of a section begins at its name, an item of a list at itself. */
 function below(node: unknown, part: PropertyKey): Place | undefined {
@@ -86,7 +131,9 @@ function below(node: unknown, part: PropertyKey): Place | undefined {
     const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === String(part));
     return pair === undefined ? undefined : { node: pair.value, at: startOf(pair.key) };
   }
-  return isSeq(node) && typeof part === 'number' ? { node: node.items[part], at: startOf(node.items[part]) } : undefined;
+  return isSeq(node) && typeof part === 'number'
+    ? { node: node.items[part], at: startOf(node.items[part]) }
+    : undefined;
 }
 
 function startOf(node: unknown): number | undefined {

@@ -19,8 +19,13 @@ const deepest = 12;
 export function readSettingsFile(tree: Tree): SettingsRead {
   const entry = tree.entry(settingsFile);
   if (entry === undefined) return { findings: misnamed(tree) };
-  if (entry.kind !== 'file') return refused('This is not a plain file.', 'Put the settings themselves there, not a link or a folder.');
-  if (entry.bytes > mostBytes) return refused('This file has more than 16 KiB.', 'Keep only settings in it; what the app reads itself belongs in other files.');
+  if (entry.kind !== 'file')
+    return refused('This is not a plain file.', 'Put the settings themselves there, not a link or a folder.');
+  if (entry.bytes > mostBytes)
+    return refused(
+      'This file has more than 16 KiB.',
+      'Keep only settings in it; what the app reads itself belongs in other files.',
+    );
   const lines = new LineCounter();
   const document = parsed(tree.text(settingsFile, mostBytes) ?? '', lines);
   return document instanceof Error ? notYaml(document.message) : judged(document, lines);
@@ -35,14 +40,25 @@ function judged(document: Document.Parsed, lines: LineCounter): SettingsRead {
   const read = authorSettings.safeParse(value ?? {});
   if (!read.success) return { findings: problemsOf(read.error, document, lines) };
   const bytes = Buffer.byteLength(JSON.stringify(read.data));
-  if (bytes > mostSettingsBytes) return refused(`The settings take ${bytes} bytes as JSON; at most ${mostSettingsBytes} are kept.`, 'Shorten run.env, build.env or build.args, or read long values from a file of the repository.');
+  if (bytes > mostSettingsBytes)
+    return refused(
+      `The settings take ${bytes} bytes as JSON; at most ${mostSettingsBytes} are kept.`,
+      'Shorten run.env, build.env or build.args, or read long values from a file of the repository.',
+    );
   return { settings: read.data, findings: [] };
 }
 
 /** YAML as far as it can be read; text nested so deep that reading it fails is refused too. */
 function parsed(text: string, lines: LineCounter): Document.Parsed | Error {
   try {
-    return parseDocument(text.replace(/^\ufeff/, ''), { lineCounter: lines, prettyErrors: false, uniqueKeys: true, version: '1.2', schema: 'core', merge: false });
+    return parseDocument(text.replace(/^\ufeff/, ''), {
+      lineCounter: lines,
+      prettyErrors: false,
+      uniqueKeys: true,
+      version: '1.2',
+      schema: 'core',
+      merge: false,
+    });
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }
@@ -52,8 +68,10 @@ function oddNode(document: Document.Parsed): { what: string; mend: string; at: n
   let odd: { what: string; mend: string; at: number } | undefined;
   visit(document, (_key, node, path) => {
     const at = isNode(node) ? (node.range?.[0] ?? 0) : 0;
-    if (isAlias(node) || ((isScalar(node) || isCollection(node)) && node.anchor !== undefined)) odd = { what: 'Anchors and aliases (& and *) are not read.', mend: 'Write the value out where it is used.', at };
-    else if (path.length > 2 * deepest) odd = { what: 'This is nested too deep.', mend: 'No setting is more than four levels deep; see the README.', at };
+    if (isAlias(node) || ((isScalar(node) || isCollection(node)) && node.anchor !== undefined))
+      odd = { what: 'Anchors and aliases (& and *) are not read.', mend: 'Write the value out where it is used.', at };
+    else if (path.length > 2 * deepest)
+      odd = { what: 'This is nested too deep.', mend: 'No setting is more than four levels deep; see the README.', at };
     return odd === undefined ? undefined : visit.BREAK;
   });
   return odd;
@@ -62,13 +80,36 @@ function oddNode(document: Document.Parsed): { what: string; mend: string; at: n
 function misnamed(tree: Tree): Finding[] {
   const file = ['moorage.yml', '.moorage.yaml', '.moorage.yml'].find((name) => tree.has(name));
   if (file === undefined) return [];
-  return [{ rule: 'settings/name', severity: 'warning', file, message: 'This file is not read.', mend: `Rename it to ${settingsFile} if it holds settings for this platform.` }];
+  return [
+    {
+      rule: 'settings/name',
+      severity: 'warning',
+      file,
+      message: 'This file is not read.',
+      mend: `Rename it to ${settingsFile} if it holds settings for this platform.`,
+    },
+  ];
 }
 
 function notYaml(message: string, line?: number): SettingsRead {
-  return refused(`This cannot be read as YAML: ${head(oneLine(message), 300)}.`.replace(/\.\.$/, '.'), 'Correct it; each setting is a line like "port: 8000" below its section ("run:"), indented by two spaces.', line);
+  return refused(
+    `This cannot be read as YAML: ${head(oneLine(message), 300)}.`.replace(/\.\.$/, '.'),
+    'Correct it; each setting is a line like "port: 8000" below its section ("run:"), indented by two spaces.',
+    line,
+  );
 }
 
 function refused(message: string, mend: string, line?: number): SettingsRead {
-  return { findings: [{ rule: 'settings/invalid', severity: 'error', file: settingsFile, message, mend, ...(line === undefined ? {} : { line }) }] };
+  return {
+    findings: [
+      {
+        rule: 'settings/invalid',
+        severity: 'error',
+        file: settingsFile,
+        message,
+        mend,
+        ...(line === undefined ? {} : { line }),
+      },
+    ],
+  };
 }

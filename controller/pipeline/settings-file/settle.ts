@@ -17,11 +17,20 @@ export interface Settled {
 export function settle(asked: PipelineInput, tree: Tree): Settled {
   const { settings } = readSettingsFile(tree);
   if (settings === undefined) return { input: asked, settings };
-  const { source, build, run } = withSettings({ source: { path: asked.path }, build: asked.build, run: { port: asked.port } }, settings);
+  const { source, build, run } = withSettings(
+    { source: { path: asked.path }, build: asked.build, run: { port: asked.port } },
+    settings,
+  );
   const path = posix.normalize(source.path).replace(/(?!^)\/$/, '');
   const { strategy, dockerfile, args, env } = build;
   return {
-    input: { ...asked, path, build: { strategy, dockerfile, args, env }, ...(run.port === undefined ? {} : { port: run.port }), hasCommand: asked.hasCommand || (settings.run?.command ?? []).length > 0 },
+    input: {
+      ...asked,
+      path,
+      build: { strategy, dockerfile, args, env },
+      ...(run.port === undefined ? {} : { port: run.port }),
+      hasCommand: asked.hasCommand || (settings.run?.command ?? []).length > 0,
+    },
     settings,
   };
 }

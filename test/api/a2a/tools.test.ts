@@ -17,44 +17,116 @@ import { httpMetrics } from '../../../lib/metrics.ts';
 import { echoTool, silentTool } from '../discovery/sample.ts';
 import { baseUrl, silent } from '../sample.ts';
 
-const part = z.looseObject({ data: z.unknown().optional(), raw: z.string().optional(), url: z.string().optional(), text: z.string().optional(), filename: z.string().optional() });
+const part = z.looseObject({
+  data: z.unknown().optional(),
+  raw: z.string().optional(),
+  url: z.string().optional(),
+  text: z.string().optional(),
+  filename: z.string().optional(),
+});
 type Part = z.output<typeof part>;
 /** Whose requests these are. */
 const connection = { incoming: { socket: { remoteAddress: '192.0.2.1' } } } as unknown as HttpBindings;
 
 const drawTool = defineTool({
-  name: 'draw', title: 'Draw', description: 'Draws so many bytes.', input: z.strictObject({ bytes: z.int().describe('How many') }), output: z.object({ drawn: z.int().describe('How many were drawn') }),
-  example: { bytes: 3 }, price: '0', openWorld: false, artifacts: ['image/png'],
-  run: ({ bytes }) => Promise.resolve({ result: { drawn: bytes }, artifact: { bytes: new Uint8Array(bytes), mediaType: 'image/png', fileName: 'drawing.png' } }),
+  name: 'draw',
+  title: 'Draw',
+  description: 'Draws so many bytes.',
+  input: z.strictObject({ bytes: z.int().describe('How many') }),
+  output: z.object({ drawn: z.int().describe('How many were drawn') }),
+  example: { bytes: 3 },
+  price: '0',
+  openWorld: false,
+  artifacts: ['image/png'],
+  run: ({ bytes }) =>
+    Promise.resolve({
+      result: { drawn: bytes },
+      artifact: { bytes: new Uint8Array(bytes), mediaType: 'image/png', fileName: 'drawing.png' },
+    }),
 });
 
 function server(): (tool: string, given?: object) => Promise<{ parts: Part[]; state: string | undefined }> {
   const registry = new Registry();
   const modelSettings = readModelSettings({});
-  const models = startModels({ settings: modelSettings, callerSalt: 'salt', baseUrl, registry, log: silent, findApp: () => undefined });
-  const absent = new Proxy({}, { get: () => { throw new Error('the test gives none'); } });
+  const models = startModels({
+    settings: modelSettings,
+    callerSalt: 'salt',
+    baseUrl,
+    registry,
+    log: silent,
+    findApp: () => undefined,
+  });
+  const absent = new Proxy(
+    {},
+    {
+      get: () => {
+        throw new Error('the test gives none');
+      },
+    },
+  );
   const tools = startTools({
-    settings: readToolSettings({}), modelSettings, models, baseUrl, registry, log: silent, fetcher: absent as ToolServices['fetcher'], workers: absent as ToolServices['workers'], apps: () => [],
+    settings: readToolSettings({}),
+    modelSettings,
+    models,
+    baseUrl,
+    registry,
+    log: silent,
+    fetcher: absent as ToolServices['fetcher'],
+    workers: absent as ToolServices['workers'],
+    apps: () => [],
     make: () => [echoTool, silentTool, drawTool],
   });
   const app = createApp({
-    endpoints: [...tools.endpoints, ...discoveryEndpoints(tools.endpoints, baseUrl, tools.offered)], protocols: [tools.mcp], baseUrl,
-    callers: { salt: 'salt', trustedProxies: blockList([]) }, log: silent, metrics: httpMetrics(registry), ending: new AbortController().signal,
+    endpoints: [...tools.endpoints, ...discoveryEndpoints(tools.endpoints, baseUrl, tools.offered)],
+    protocols: [tools.mcp],
+    baseUrl,
+    callers: { salt: 'salt', trustedProxies: blockList([]) },
+    log: silent,
+    metrics: httpMetrics(registry),
+    ending: new AbortController().signal,
   });
   return async (tool, given = {}) => {
     const message = { messageId: '1', role: 'ROLE_USER', parts: [{ data: { tool, arguments: given } }] };
-    const answer = await app.request('/a2a', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }) }, connection);
+    const answer = await app.request(
+      '/a2a',
+      {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }),
+      },
+      connection,
+    );
     const parts = z.array(part);
-    const { result } = z.object({ result: z.looseObject({
-      message: z.looseObject({ parts }).optional(), task: z.looseObject({ status: z.looseObject({ state: z.string(), message: z.looseObject({ parts }) }) }).optional(),
-    }) }).parse(await answer.json());
-    return { parts: result.message?.parts ?? result.task?.status.message.parts ?? [], state: result.task?.status.state };
+    const { result } = z
+      .object({
+        result: z.looseObject({
+          message: z.looseObject({ parts }).optional(),
+          task: z
+            .looseObject({ status: z.looseObject({ state: z.string(), message: z.looseObject({ parts }) }) })
+            .optional(),
+        }),
+      })
+      .parse(await answer.json());
+    return {
+      parts: result.message?.parts ?? result.task?.status.message.parts ?? [],
+      state: result.task?.status.state,
+    };
   };
 }
 
 test('aliases are read, and the answer is the envelope of /t', async () => {
-  const { parts: [only] } = await server()('echo', { message: 'ahoy', times: 2 });
-  const envelope = z.looseObject({ tool: z.literal('echo'), result: z.unknown(), cost_usd: z.literal(0), latency_ms: z.int(), request_id: z.string() }).parse(only?.data);
+  const {
+    parts: [only],
+  } = await server()('echo', { message: 'ahoy', times: 2 });
+  const envelope = z
+    .looseObject({
+      tool: z.literal('echo'),
+      result: z.unknown(),
+      cost_usd: z.literal(0),
+      latency_ms: z.int(),
+      request_id: z.string(),
+    })
+    .parse(only?.data);
   assert.deepEqual(envelope.result, { said: ['ahoy', 'ahoy'] });
 });
 
@@ -67,7 +139,11 @@ test('a small file comes inside, a larger one too where no files are kept, none 
 });
 
 test('what is wrong is named: a field, a tool, a service that is off', async () => {
-  for (const [tool, given, says] of [['echo', { times: 99 }, /times/], ['ecko', {}, /did you mean echo/], ['listen', { url: 'https://example.org/x.mp3' }, /tools\.speech\.enabled/]] as const) {
+  for (const [tool, given, says] of [
+    ['echo', { times: 99 }, /times/],
+    ['ecko', {}, /did you mean echo/],
+    ['listen', { url: 'https://example.org/x.mp3' }, /tools\.speech\.enabled/],
+  ] as const) {
     const { parts, state } = await server()(tool, given);
     assert.match(state ?? '', tool === 'listen' ? /FAILED/ : /REJECTED/);
     assert.match(JSON.stringify(parts), says);

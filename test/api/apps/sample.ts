@@ -43,36 +43,80 @@ export interface AppsSampleOptions {
   readonly asking?: AppsOptions['asking'];
 }
 
-export async function sampleAppsServer({ environment = {}, asking = { everyMs: 20, staleMs: 60_000, limitMs: 5_000 } }: AppsSampleOptions = {}): Promise<AppsSample> {
+export async function sampleAppsServer({
+  environment = {},
+  asking = { everyMs: 20, staleMs: 60_000, limitMs: 5_000 },
+}: AppsSampleOptions = {}): Promise<AppsSample> {
   const registry = new Registry();
   const origins = new Map<string, string>();
   const servers: Server[] = [];
   const { store, apps: index } = sampleApps();
   const modelSettings = readModelSettings({ DATABASE_URL: 'pglite:', ...environment });
-  const models = startModels({ settings: modelSettings, callerSalt: 'salt', baseUrl, registry, log: silent, findApp: () => undefined });
+  const models = startModels({
+    settings: modelSettings,
+    callerSalt: 'salt',
+    baseUrl,
+    registry,
+    log: silent,
+    findApp: () => undefined,
+  });
   await models.ready;
   const workers = createWorkers();
   const settings = readToolSettings(environment);
   const calling = startApps({
-    directory: directory({ apps: index, baseUrl, originOf: ({ metadata }) => origins.get(metadata.name) ?? 'http://127.0.0.1:1' }),
-    settings: readAppSettings(environment), places: settings, payerFor: payersOf(modelSettings, models.services), models, workers, baseUrl, registry, log: silent, asking,
+    directory: directory({
+      apps: index,
+      baseUrl,
+      originOf: ({ metadata }) => origins.get(metadata.name) ?? 'http://127.0.0.1:1',
+    }),
+    settings: readAppSettings(environment),
+    places: settings,
+    payerFor: payersOf(modelSettings, models.services),
+    models,
+    workers,
+    baseUrl,
+    registry,
+    log: silent,
+    asking,
   });
   const tools = startTools({
-    settings, modelSettings, models, baseUrl, registry, log: silent, workers, fetcher: new GuardedFetcher(), apps: () => liveApps(index.all()), make: () => sampleTools, more: calling.more, operations: calling.operations,
+    settings,
+    modelSettings,
+    models,
+    baseUrl,
+    registry,
+    log: silent,
+    workers,
+    fetcher: new GuardedFetcher(),
+    apps: () => liveApps(index.all()),
+    make: () => sampleTools,
+    more: calling.more,
+    operations: calling.operations,
   });
   const endpoints = [...models.endpoints, ...tools.endpoints, ...calling.endpoints];
   const app = createApp({
-    endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl, tools.offered)], protocols: [tools.mcp, calling.byPath],
-    baseUrl, callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) }, log: silent, metrics: httpMetrics(registry), ending: new AbortController().signal,
+    endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl, tools.offered)],
+    protocols: [tools.mcp, calling.byPath],
+    baseUrl,
+    callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
+    log: silent,
+    metrics: httpMetrics(registry),
+    ending: new AbortController().signal,
   });
   const bindings = { incoming: { socket: { remoteAddress: '127.0.0.1' } } } as unknown as HttpBindings;
   calling.start();
   return {
-    app, apps: calling, models, registry, store,
+    app,
+    apps: calling,
+    models,
+    registry,
+    store,
     request: async (path, init = {}) => app.request(path, init, bindings),
     async host(slug, listener, change = (one) => one) {
       const server = createServer(listener);
-      await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+      await new Promise<void>((resolve) => {
+        server.listen(0, '127.0.0.1', resolve);
+      });
       servers.push(server);
       const address = server.address();
       origins.set(slug, `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`);
@@ -80,7 +124,9 @@ export async function sampleAppsServer({ environment = {}, asking = { everyMs: 2
       store.set(made);
       return made;
     },
-    hostNothing(slug) { store.set(sampleApp(slug, undefined, liveAt(`https://${slug}.moorage.test/`))); },
+    hostNothing(slug) {
+      store.set(sampleApp(slug, undefined, liveAt(`https://${slug}.moorage.test/`)));
+    },
     async stop() {
       await tools.mcp.close();
       await tools.stop();

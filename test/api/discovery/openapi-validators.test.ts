@@ -17,14 +17,37 @@ import { baseUrl, sampleServer, sampleServices, silent } from '../sample.ts';
 function everything(): Endpoint[] {
   const modelSettings = readModelSettings({});
   const registry = new Registry();
-  const absent = new Proxy({}, { get: () => { throw new Error('called'); } });
-  const models = startModels({ settings: modelSettings, callerSalt: 'salt', baseUrl, registry, log: silent, findApp: () => undefined });
+  const absent = new Proxy(
+    {},
+    {
+      get: () => {
+        throw new Error('called');
+      },
+    },
+  );
+  const models = startModels({
+    settings: modelSettings,
+    callerSalt: 'salt',
+    baseUrl,
+    registry,
+    log: silent,
+    findApp: () => undefined,
+  });
   const tools = startTools({
-    settings: readToolSettings({}), modelSettings, models, baseUrl, registry, log: silent, fetcher: absent as ToolServices['fetcher'], workers: absent as ToolServices['workers'], apps: () => [],
+    settings: readToolSettings({}),
+    modelSettings,
+    models,
+    baseUrl,
+    registry,
+    log: silent,
+    fetcher: absent as ToolServices['fetcher'],
+    workers: absent as ToolServices['workers'],
+    apps: () => [],
   });
   return [...models.endpoints, ...tools.endpoints];
 }
-const document = (): Record<string, unknown> => openApi(sampleServer(sampleServices(), everything()).endpoints, baseUrl);
+const document = (): Record<string, unknown> =>
+  openApi(sampleServer(sampleServices(), everything()).endpoints, baseUrl);
 
 test('valid to @seriousme/openapi-schema-validator', async () => {
   const validator = new Validator();
@@ -39,7 +62,10 @@ test('valid to @readme/openapi-parser', async () => {
 });
 
 test('both find what is wrong with a broken one', async () => {
-  const broken = (): Record<string, unknown> => ({ ...document(), paths: { '/x/{id}': { get: { responses: {}, parameters: 'none' } } } });
+  const broken = (): Record<string, unknown> => ({
+    ...document(),
+    paths: { '/x/{id}': { get: { responses: {}, parameters: 'none' } } },
+  });
   assert.equal((await new Validator().validate(broken())).valid, false);
   assert.equal((await validateByReadme(broken() as unknown as Parameters<typeof validateByReadme>[0])).valid, false);
 });

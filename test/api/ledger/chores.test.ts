@@ -39,14 +39,18 @@ test('only failures after which another try can help are tried again', () => {
     assert.ok(!isTransient(failure(code), 'rolled back'));
   }
   assert.ok(isTransient(new Error('Connection terminated unexpectedly'), 'any'));
-  for (const error of [failure('23505'), failure('22P02'), new Error('other'), 'text', undefined]) assert.ok(!isTransient(error, 'any'));
+  for (const error of [failure('23505'), failure('22P02'), new Error('other'), 'text', undefined])
+    assert.ok(!isTransient(error, 'any'));
 });
 
 test('migration files must be numbered, once each', () => {
   const folder = mkdtempSync(join(tmpdir(), 'moorage-migrations-'));
   try {
     writeFileSync(join(folder, '001-a.sql'), 'select 1');
-    assert.deepEqual(readMigrations(folder).map(({ name }) => name), ['001-a.sql']);
+    assert.deepEqual(
+      readMigrations(folder).map(({ name }) => name),
+      ['001-a.sql'],
+    );
     writeFileSync(join(folder, '001-b.sql'), '');
     assert.throws(() => readMigrations(folder), /001-b\.sql: the number 001 is taken/);
     rmSync(join(folder, '001-b.sql'));

@@ -1,4 +1,5 @@
-// Any order of hold, settle, void, pend, expiry, abandonment and replay, on the real ledger and on the model, side by side.
+// Any order of hold, settle, void, pend, expiry, abandonment and replay, on the real ledger and on the model, side by
+// side.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
@@ -16,7 +17,10 @@ const id = fc.nat({ max: 7 });
 const amount = fc.bigInt({ min: 0n, max: 12n });
 
 const command = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('hold' as const), id, caller: fc.constantFrom(...callers), amount }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant('hold' as const), id, caller: fc.constantFrom(...callers), amount }),
+  },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('settle' as const), id, amount }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('void' as const), id }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('pend' as const), id }) },
@@ -54,11 +58,22 @@ class World {
   async real(step: Command): Promise<string | number | undefined> {
     switch (step.do) {
       case 'hold': {
-        const answer = await this.ledger.hold({ id: this.uuid(step.id), amount: picoDollars(step.amount), ttlMs: ttl, debit: this.caller(step.caller), credit: this.platform() });
+        const answer = await this.ledger.hold({
+          id: this.uuid(step.id),
+          amount: picoDollars(step.amount),
+          ttlMs: ttl,
+          debit: this.caller(step.caller),
+          credit: this.platform(),
+        });
         return answer.refused_by === null ? answer.outcome : `refused by ${answer.refused_by}`;
       }
       case 'settle': {
-        const answer = await this.ledger.settle({ hold: this.uuid(step.id), cost: picoDollars(step.amount), source: 'billed', usage: { kind: 'ask' } });
+        const answer = await this.ledger.settle({
+          hold: this.uuid(step.id),
+          cost: picoDollars(step.amount),
+          source: 'billed',
+          usage: { kind: 'ask' },
+        });
         return answer.outcome === 'unknown' ? 'unknown' : `${answer.outcome} ${answer.cost.toString()}`;
       }
       case 'void':
@@ -104,12 +119,16 @@ class World {
 
   /** Ends every hold that is still reserved, so that the next world starts clean. */
   async finish(): Promise<void> {
-    for (let index = 0; index < 8; index += 1) await this.ledger.settle({ hold: this.uuid(index), cost: picoDollars(1n), source: 'router_record' });
+    for (let index = 0; index < 8; index += 1)
+      await this.ledger.settle({ hold: this.uuid(index), cost: picoDollars(1n), source: 'router_record' });
   }
 }
 
 /** Adds the property tests over one database. */
-export function modelSuite(database: () => Database, runs: { readonly sequential: number; readonly concurrent: number }): void {
+export function modelSuite(
+  database: () => Database,
+  runs: { readonly sequential: number; readonly concurrent: number },
+): void {
   test('any order of hold, settle, void, pend, expiry, abandonment and replay agrees with plain arithmetic', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 24 }), async (steps) => {
@@ -117,7 +136,11 @@ export function modelSuite(database: () => Database, runs: { readonly sequential
         try {
           for (const step of steps) {
             if (step.do === 'expire') world.model.now += step.after;
-            assert.equal(await world.real(step), world.expected(step), JSON.stringify(step, (_key, value: unknown) => (typeof value === 'bigint' ? value.toString() : value)));
+            assert.equal(
+              await world.real(step),
+              world.expected(step),
+              JSON.stringify(step, (_key, value: unknown) => (typeof value === 'bigint' ? value.toString() : value)),
+            );
           }
           await world.compare();
         } finally {
@@ -138,9 +161,17 @@ export function modelSuite(database: () => Database, runs: { readonly sequential
             if (step.do === 'expire') world.model.now += step.after;
             // What a settlement books is not limited, so a reservation made before it is what must have fitted.
             if (step.do !== 'hold') return world.real(step);
-            const answer = await world.ledger.hold({ id: world.uuid(step.id), amount: picoDollars(step.amount), ttlMs: ttl, debit: world.caller(step.caller), credit: world.platform() });
-            if (answer.outcome === 'held') assert.ok(answer.debit !== null && answer.debit.used + answer.debit.held <= limits.caller);
-            if (answer.outcome === 'held') assert.ok(answer.credit !== null && answer.credit.used + answer.credit.held <= limits.platform);
+            const answer = await world.ledger.hold({
+              id: world.uuid(step.id),
+              amount: picoDollars(step.amount),
+              ttlMs: ttl,
+              debit: world.caller(step.caller),
+              credit: world.platform(),
+            });
+            if (answer.outcome === 'held')
+              assert.ok(answer.debit !== null && answer.debit.used + answer.debit.held <= limits.caller);
+            if (answer.outcome === 'held')
+              assert.ok(answer.credit !== null && answer.credit.used + answer.credit.held <= limits.platform);
             return undefined;
           }),
         );

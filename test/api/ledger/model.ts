@@ -23,11 +23,17 @@ export class Model {
   }
 
   used(caller?: string): bigint {
-    return this.#sum((hold) => hold.state === 'settled' && (caller === undefined || hold.caller === caller), (hold) => hold.cost);
+    return this.#sum(
+      (hold) => hold.state === 'settled' && (caller === undefined || hold.caller === caller),
+      (hold) => hold.cost,
+    );
   }
 
   held(caller?: string): bigint {
-    return this.#sum((hold) => reserved(hold) && (caller === undefined || hold.caller === caller), (hold) => hold.amount);
+    return this.#sum(
+      (hold) => reserved(hold) && (caller === undefined || hold.caller === caller),
+      (hold) => hold.amount,
+    );
   }
 
   hold(id: number, caller: string, amount: bigint, ttl: number): string {

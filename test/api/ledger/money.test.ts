@@ -2,7 +2,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { formatMoney, MoneyError, moneyToNumber, parseBilled, parseMoney, picoDollars, priceOf, shareOf, sumMoney } from '../../../api/ledger/money.ts';
+import {
+  formatMoney,
+  MoneyError,
+  moneyToNumber,
+  parseBilled,
+  parseMoney,
+  picoDollars,
+  priceOf,
+  shareOf,
+  sumMoney,
+} from '../../../api/ledger/money.ts';
 
 const amounts = fc.bigInt({ min: 0n, max: 10n ** 20n - 1n }).map(picoDollars);
 
@@ -28,11 +38,29 @@ test('amounts that routers really send are read exactly', () => {
 });
 
 test('what is not an amount is refused with the reason', () => {
-  for (const text of ['', ' 1', '-1', '+1', '-0', 'NaN', 'Infinity', '1,5', '.5', '5.', '1e', '0x10', '1_000', '$1', '1e99999', '1 USD']) {
+  for (const text of [
+    '',
+    ' 1',
+    '-1',
+    '+1',
+    '-0',
+    'NaN',
+    'Infinity',
+    '1,5',
+    '.5',
+    '5.',
+    '1e',
+    '0x10',
+    '1_000',
+    '$1',
+    '1e99999',
+    '1 USD',
+  ]) {
     assert.throws(() => parseMoney(text), MoneyError, text);
     assert.throws(() => parseBilled(text), MoneyError, text);
   }
-  for (const text of ['100000000', '1e8', '1e9999', '99999999.9999999999995']) assert.throws(() => parseBilled(text), /more than the ledger can hold/, text);
+  for (const text of ['100000000', '1e8', '1e9999', '99999999.9999999999995'])
+    assert.throws(() => parseBilled(text), /more than the ledger can hold/, text);
   assert.throws(() => parseMoney('1e-13'), /digit below 10\^-12/);
 });
 
@@ -51,17 +79,29 @@ test('a billed cost is rounded half up below the pico-dollar, and nowhere else',
 });
 
 test('text and amount turn into each other exactly', () => {
-  fc.assert(fc.property(amounts, (amount) => { assert.equal(parseMoney(formatMoney(amount)), amount); }));
+  fc.assert(
+    fc.property(amounts, (amount) => {
+      assert.equal(parseMoney(formatMoney(amount)), amount);
+    }),
+  );
 });
 
 test('any way to write a decimal with an exponent is the same amount', () => {
   fc.assert(
-    fc.property(fc.bigInt({ min: 0n, max: 10n ** 15n }), fc.integer({ min: -12, max: 4 }), fc.nat({ max: 20 }), (digits, exponent, zeros) => {
-      const expected = digits * 10n ** BigInt(exponent + 12);
-      fc.pre(expected < 10n ** 20n);
-      assert.equal(parseMoney(`${digits.toString()}e${exponent}`), expected);
-      assert.equal(parseMoney(`${'0'.repeat(zeros)}${digits.toString()}.${'0'.repeat(zeros + 1)}E${exponent}`), expected);
-    }),
+    fc.property(
+      fc.bigInt({ min: 0n, max: 10n ** 15n }),
+      fc.integer({ min: -12, max: 4 }),
+      fc.nat({ max: 20 }),
+      (digits, exponent, zeros) => {
+        const expected = digits * 10n ** BigInt(exponent + 12);
+        fc.pre(expected < 10n ** 20n);
+        assert.equal(parseMoney(`${digits.toString()}e${exponent}`), expected);
+        assert.equal(
+          parseMoney(`${'0'.repeat(zeros)}${digits.toString()}.${'0'.repeat(zeros + 1)}E${exponent}`),
+          expected,
+        );
+      },
+    ),
   );
 });
 
@@ -76,10 +116,14 @@ test('below 1000 USD the JSON number at the edge parses back to the same amount'
 
 test('a reservation is never less than the exact price, by less than a pico-dollar more', () => {
   fc.assert(
-    fc.property(fc.nat({ max: 2_000_000 }), fc.bigInt({ min: 0n, max: 10n ** 15n }).map(picoDollars), (tokens, perMillion) => {
-      const excess = priceOf(tokens, perMillion) * 1_000_000n - BigInt(tokens) * perMillion;
-      assert.ok(excess >= 0n && excess < 1_000_000n);
-    }),
+    fc.property(
+      fc.nat({ max: 2_000_000 }),
+      fc.bigInt({ min: 0n, max: 10n ** 15n }).map(picoDollars),
+      (tokens, perMillion) => {
+        const excess = priceOf(tokens, perMillion) * 1_000_000n - BigInt(tokens) * perMillion;
+        assert.ok(excess >= 0n && excess < 1_000_000n);
+      },
+    ),
   );
   assert.equal(priceOf(3, parseMoney('0.15')), parseMoney('0.00000045'));
   assert.throws(() => priceOf(-1, parseMoney('1')), MoneyError);

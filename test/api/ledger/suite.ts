@@ -4,7 +4,15 @@ import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { z } from 'zod';
 import { chargeLines } from '../../../api/ledger/accrual.ts';
-import { authorAccount, callerAccount, ownKeyAccount, ownKeyRouterAccount, platformAccount, receivableAccount, revenueAccount } from '../../../api/ledger/accounts.ts';
+import {
+  authorAccount,
+  callerAccount,
+  ownKeyAccount,
+  ownKeyRouterAccount,
+  platformAccount,
+  receivableAccount,
+  revenueAccount,
+} from '../../../api/ledger/accounts.ts';
 import type { Database } from '../../../api/ledger/database.ts';
 import { Ledger, type HoldRequest } from '../../../api/ledger/ledger.ts';
 import { negate, parseMoney, type Money } from '../../../api/ledger/money.ts';
@@ -23,13 +31,26 @@ const unfinishedHolds = {
 };
 
 /** A hold on accounts that no other test uses. */
-export function someHold(changes: Partial<HoldRequest> & { caller?: string; quota?: Money | null; router?: string; cap?: Money | null } = {}): HoldRequest {
+export function someHold(
+  changes: Partial<HoldRequest> & { caller?: string; quota?: Money | null; router?: string; cap?: Money | null } = {},
+): HoldRequest {
   const { caller = randomUUID(), quota = usd('1'), router = randomUUID(), cap = usd('10'), ...rest } = changes;
-  return { id: randomUUID(), amount: usd('0.01'), ttlMs: 60_000, debit: { account: callerAccount(caller), limit: quota }, credit: { account: platformAccount(router), limit: cap }, ...rest };
+  return {
+    id: randomUUID(),
+    amount: usd('0.01'),
+    ttlMs: 60_000,
+    debit: { account: callerAccount(caller), limit: quota },
+    credit: { account: platformAccount(router), limit: cap },
+    ...rest,
+  };
 }
 
 /** Adds the suite. `open` gives a migrated database, which the suite closes. */
-export function ledgerSuite(engine: string, open: () => Promise<Database>, runs: { readonly sequential: number; readonly concurrent: number }): void {
+export function ledgerSuite(
+  engine: string,
+  open: () => Promise<Database>,
+  runs: { readonly sequential: number; readonly concurrent: number },
+): void {
   describe(`ledger on ${engine}`, () => {
     let database: Database;
     let ledger: Ledger;
@@ -54,7 +75,13 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       assert.deepEqual(held.debit, { limit: usd('1'), used: 0n, held: usd('0.01') });
       assert.deepEqual(held.credit, { limit: usd('10'), used: 0n, held: usd('0.01') });
       const settled = await ledger.settle({ hold: hold.id, cost: usd('1.35e-05'), source: 'router_computed' });
-      assert.deepEqual(settled, { outcome: 'settled', was: 'open', cost: usd('0.0000135'), held: usd('0.01'), debit: { limit: null, used: usd('0.0000135'), held: 0n } });
+      assert.deepEqual(settled, {
+        outcome: 'settled',
+        was: 'open',
+        cost: usd('0.0000135'),
+        held: usd('0.01'),
+        debit: { limit: null, used: usd('0.0000135'), held: 0n },
+      });
       assert.equal(await ledger.balance(hold.debit.account), usd('0.0000135'));
       assert.equal(await ledger.balance(hold.credit.account), negate(usd('0.0000135')));
     });
@@ -69,7 +96,11 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       assert.equal(refused.refused_by, 'debit');
       assert.deepEqual(refused.debit, { limit: usd('1'), used: 0n, held: usd('0.6') });
       assert.equal(refused.day_ends_at.toISOString(), '2026-03-05T00:00:00.000Z');
-      const capped = await timed.hold({ ...someHold(), amount: usd('0.5'), credit: { account: hold.credit.account, limit: usd('1') } });
+      const capped = await timed.hold({
+        ...someHold(),
+        amount: usd('0.5'),
+        credit: { account: hold.credit.account, limit: usd('1') },
+      });
       assert.equal(capped.refused_by, 'credit');
       assert.equal((await timed.budget(hold.credit)).held, usd('0.6'));
     });
@@ -87,7 +118,9 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       for (const options of [{}, { batch: 1, flights: database.connections }]) {
         const many = new Ledger(database, options);
         const [caller, router] = [randomUUID(), randomUUID()];
-        const answers = await Promise.all(Array.from({ length: 200 }, () => many.hold(someHold({ caller, router, quota: usd('0.0799') }))));
+        const answers = await Promise.all(
+          Array.from({ length: 200 }, () => many.hold(someHold({ caller, router, quota: usd('0.0799') }))),
+        );
         assert.equal(answers.filter(({ outcome }) => outcome === 'held').length, 7);
         assert.equal(answers.filter(({ outcome }) => outcome === 'refused').length, 193);
       }
@@ -104,12 +137,16 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
     test('settling again keeps the first cost, whichever comes', async () => {
       const hold = someHold();
       await ledger.hold(hold);
-      const answers = await Promise.all(['0.002', '0.003', '0.004'].map((cost) => ledger.settle({ hold: hold.id, cost: usd(cost), source: 'billed' })));
+      const answers = await Promise.all(
+        ['0.002', '0.003', '0.004'].map((cost) => ledger.settle({ hold: hold.id, cost: usd(cost), source: 'billed' })),
+      );
       const costs = answers.map((answer) => (answer.outcome === 'unknown' ? undefined : answer.cost));
       assert.equal(new Set(costs).size, 1);
       assert.equal(answers.filter(({ outcome }) => outcome === 'settled').length, 1);
       assert.equal(await ledger.balance(hold.debit.account), costs[0]);
-      assert.deepEqual(await ledger.settle({ hold: randomUUID(), cost: usd('1'), source: 'billed' }), { outcome: 'unknown' });
+      assert.deepEqual(await ledger.settle({ hold: randomUUID(), cost: usd('1'), source: 'billed' }), {
+        outcome: 'unknown',
+      });
     });
 
     test('a hold sent again after midnight is the same hold; the new day has a new quota', async () => {
@@ -140,7 +177,13 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       assert.equal((await timed.budget(hold.debit)).held, usd('0.01'));
       const options = { waitMs: 1_000, attempts: 3, leaseMs: 10_000 };
       const asked: string[] = [];
-      const tally = await reconcile(timed, { ...options, lookUp: (pending) => { asked.push(pending.hold, pending.reason); return Promise.resolve({ outcome: 'found', cost: usd('0.004'), source: 'router_record' }); } });
+      const tally = await reconcile(timed, {
+        ...options,
+        lookUp: (pending) => {
+          asked.push(pending.hold, pending.reason);
+          return Promise.resolve({ outcome: 'found', cost: usd('0.004'), source: 'router_record' });
+        },
+      });
       assert.deepEqual(tally, { settled: 1, voided: 0, deferred: 0, abandoned: 0 });
       assert.deepEqual(asked, [hold.id, 'expired']);
       assert.equal(await timed.balance(hold.debit.account), usd('0.004'));
@@ -157,7 +200,17 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       assert.equal(await timed.expire(), 1);
       const next = { ...dead, id: randomUUID() };
       assert.equal((await timed.hold(next)).outcome, 'refused');
-      const lookUp = (cost: string | undefined) => ({ waitMs: 1_000, attempts: 2, leaseMs: 1_000, lookUp: (): Promise<Found> => Promise.resolve(cost === undefined ? { outcome: 'not yet', why: 'no record' } : { outcome: 'found', cost: usd(cost), source: 'router_record' }) });
+      const lookUp = (cost: string | undefined) => ({
+        waitMs: 1_000,
+        attempts: 2,
+        leaseMs: 1_000,
+        lookUp: (): Promise<Found> =>
+          Promise.resolve(
+            cost === undefined
+              ? { outcome: 'not yet', why: 'no record' }
+              : { outcome: 'found', cost: usd(cost), source: 'router_record' },
+          ),
+      });
       await reconcile(timed, lookUp(undefined));
       assert.equal((await timed.hold(next)).outcome, 'refused');
       now += 1_000;
@@ -171,8 +224,13 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       let now = Date.parse('2025-01-01T10:00:00Z');
       const timed = new Ledger(database, { clock: () => new Date(now) });
       const [caller, router] = [randomUUID(), randomUUID()];
-      const [old, sought, recent] = [someHold({ caller, router }), someHold({ caller, router }), someHold({ caller, router })];
-      const settle = (hold: HoldRequest) => timed.settle({ hold: hold.id, cost: usd('0.004'), source: 'billed', usage: { kind: 'ask' } });
+      const [old, sought, recent] = [
+        someHold({ caller, router }),
+        someHold({ caller, router }),
+        someHold({ caller, router }),
+      ];
+      const settle = (hold: HoldRequest) =>
+        timed.settle({ hold: hold.id, cost: usd('0.004'), source: 'billed', usage: { kind: 'ask' } });
       await timed.hold(old);
       await settle(old);
       await timed.hold(sought);
@@ -181,16 +239,28 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       now += 30 * 86_400_000;
       await timed.hold(recent);
       await settle(recent);
-      const left = async (): Promise<string[]> => (await database.query({ name: 'test-left', text: 'select h.id::text from ledger.hold h join ledger.usage u on u.id = h.id::text where h.id = any ($1::uuid[])', row: z.object({ id: z.string() }) }, [[old.id, sought.id, recent.id]])).map(({ id }) => id).sort();
-      while (await timed.purge(31, 1) > 0) continue;
+      const left = async (): Promise<string[]> =>
+        (
+          await database.query(
+            {
+              name: 'test-left',
+              text: 'select h.id::text from ledger.hold h join ledger.usage u on u.id = h.id::text where h.id = any ($1::uuid[])',
+              row: z.object({ id: z.string() }),
+            },
+            [[old.id, sought.id, recent.id]],
+          )
+        )
+          .map(({ id }) => id)
+          .sort();
+      while ((await timed.purge(31, 1)) > 0) continue;
       assert.deepEqual(await left(), [old.id, sought.id, recent.id].sort());
-      while (await timed.purge(30, 1) > 0) continue;
+      while ((await timed.purge(30, 1)) > 0) continue;
       assert.deepEqual(await left(), [old.id, sought.id, recent.id].sort());
       now += 1;
-      while (await timed.purge(30, 1) > 0) continue;
+      while ((await timed.purge(30, 1)) > 0) continue;
       assert.deepEqual(await left(), [sought.id, recent.id].sort());
       await timed.settle({ hold: sought.id, cost: usd('0.002'), source: 'router_record' });
-      while (await timed.purge(29) > 0) continue;
+      while ((await timed.purge(29)) > 0) continue;
       assert.deepEqual(await left(), [recent.id]);
       assert.equal(await timed.balance(recent.debit.account), usd('0.004'));
       now = first;
@@ -203,9 +273,17 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       const timed = new Ledger(database, { clock: () => new Date(now) });
       const hold = someHold();
       await timed.hold(hold);
-      assert.equal(await timed.pend(hold.id, { reference: 'gen-7', usage: { kind: 'ask', model: 'm' }, retryMs: 1_000 }), 'pending');
+      assert.equal(
+        await timed.pend(hold.id, { reference: 'gen-7', usage: { kind: 'ask', model: 'm' }, retryMs: 1_000 }),
+        'pending',
+      );
       assert.equal((await timed.budget(hold.debit)).held, usd('0.01'));
-      const options = { waitMs: 1_000, attempts: 2, leaseMs: 10_000, lookUp: () => Promise.reject(new Error('router is down')) };
+      const options = {
+        waitMs: 1_000,
+        attempts: 2,
+        leaseMs: 10_000,
+        lookUp: () => Promise.reject(new Error('router is down')),
+      };
       const nothing = { settled: 0, voided: 0, deferred: 0, abandoned: 0 };
       assert.deepEqual(await reconcile(timed, options), nothing);
       now += 1_000;
@@ -223,8 +301,15 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
 
     test('no two reconcilers get the same pending cost', async () => {
       const holds = Array.from({ length: 20 }, () => someHold());
-      await Promise.all(holds.map(async (hold) => { await ledger.hold(hold); await ledger.pend(hold.id, { reference: null, retryMs: 0 }); }));
-      const claims = (await Promise.all(Array.from({ length: 6 }, () => ledger.claimPending(5, 60_000)))).flat().map(({ hold }) => hold);
+      await Promise.all(
+        holds.map(async (hold) => {
+          await ledger.hold(hold);
+          await ledger.pend(hold.id, { reference: null, retryMs: 0 });
+        }),
+      );
+      const claims = (await Promise.all(Array.from({ length: 6 }, () => ledger.claimPending(5, 60_000))))
+        .flat()
+        .map(({ hold }) => hold);
       assert.equal(new Set(claims).size, claims.length);
       assert.deepEqual(claims.toSorted(), holds.map(({ id }) => id).toSorted());
       await Promise.all(holds.map(({ id }) => ledger.void(id)));
@@ -235,7 +320,10 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       await assert.rejects(ledger.post(randomUUID(), 'test', [line]), /does not balance: its entries sum to 1\.0/);
       const hold = someHold();
       await ledger.hold(hold);
-      await assert.rejects(ledger.settle({ hold: hold.id, cost: usd('0'), source: 'billed', lines: [line] }), /does not balance/);
+      await assert.rejects(
+        ledger.settle({ hold: hold.id, cost: usd('0'), source: 'billed', lines: [line] }),
+        /does not balance/,
+      );
       const touch = { name: 'test-touch', text: 'update ledger.entry set amount = 0', row: z.unknown() };
       await assert.rejects(database.query(touch, []), /refused: book a reversing transaction instead/);
       assert.equal(await ledger.balance(line.account), 0n);
@@ -245,8 +333,13 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
     test('one bad request among many spoils none of the others', async () => {
       const holds = Array.from({ length: 10 }, () => someHold());
       const sent = holds.map((hold, index) => ledger.hold(index === 4 ? { ...hold, id: 'not a uuid' } : hold));
-      const outcomes = (await Promise.allSettled(sent)).map((result) => (result.status === 'fulfilled' ? result.value.outcome : 'failed'));
-      assert.deepEqual(outcomes, holds.map((_, index) => (index === 4 ? 'failed' : 'held')));
+      const outcomes = (await Promise.allSettled(sent)).map((result) =>
+        result.status === 'fulfilled' ? result.value.outcome : 'failed',
+      );
+      assert.deepEqual(
+        outcomes,
+        holds.map((_, index) => (index === 4 ? 'failed' : 'held')),
+      );
       await Promise.all(holds.filter((_, index) => index !== 4).map(({ id }) => ledger.void(id)));
     });
 
@@ -258,33 +351,53 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       assert.equal(await ledger.balance(authorAccount(author)), negate(usd('0.00000000007')));
       assert.equal(await ledger.balance(revenueAccount(app)), negate(usd('0.000000000031')));
       assert.equal(await ledger.balance(receivableAccount(payer)), usd('0.000000000101'));
-      assert.equal(await ledger.post(reference, 'charge', chargeLines({ app, author, payer, price: usd('5'), authorShare: 0 })), 'conflict');
+      assert.equal(
+        await ledger.post(reference, 'charge', chargeLines({ app, author, payer, price: usd('5'), authorShare: 0 })),
+        'conflict',
+      );
     });
 
     test('a charge is booked with the cost of its call, in one transaction [spec service.share]', async () => {
       const hold = someHold();
       const [app, author] = [randomUUID(), randomUUID()];
       await ledger.hold(hold);
-      await ledger.settle({ hold: hold.id, cost: usd('0.001'), source: 'billed', lines: chargeLines({ app, author, payer: app, price: usd('0.002'), authorShare: 500_000 }) });
+      await ledger.settle({
+        hold: hold.id,
+        cost: usd('0.001'),
+        source: 'billed',
+        lines: chargeLines({ app, author, payer: app, price: usd('0.002'), authorShare: 500_000 }),
+      });
       assert.equal(await ledger.balance(authorAccount(author)), negate(usd('0.001')));
       assert.equal(await ledger.balance(hold.debit.account), usd('0.001'));
     });
 
     test('spending with a key of the caller needs no limit, and a limit set later counts what was before', async () => {
       const [caller, router] = [randomUUID(), randomUUID()];
-      const own = { debit: { account: ownKeyAccount(caller), limit: null }, credit: { account: ownKeyRouterAccount(router), limit: null } };
+      const own = {
+        debit: { account: ownKeyAccount(caller), limit: null },
+        credit: { account: ownKeyRouterAccount(router), limit: null },
+      };
       const holds = [someHold(own), someHold(own)];
       for (const hold of holds) assert.equal((await ledger.hold(hold)).outcome, 'held');
       await ledger.settle({ hold: holds[0]?.id ?? '', cost: usd('0.25'), source: 'billed' });
       const limited = { ...someHold(own), debit: { account: ownKeyAccount(caller), limit: usd('0.26') } };
-      assert.deepEqual((await ledger.hold(limited)).debit, { limit: usd('0.26'), used: usd('0.25'), held: usd('0.01') });
+      assert.deepEqual((await ledger.hold(limited)).debit, {
+        limit: usd('0.26'),
+        used: usd('0.25'),
+        held: usd('0.01'),
+      });
       await ledger.void(holds[1]?.id ?? '');
       assert.equal((await ledger.hold(limited)).outcome, 'held');
       await ledger.void(limited.id);
     });
 
     test('a use sent twice is counted once', async () => {
-      const events = ['a', 'b', 'a'].map((name) => ({ id: `${name}-${engine}`, kind: 'visit', app: 'hello', at: new Date('2026-01-01') }));
+      const events = ['a', 'b', 'a'].map((name) => ({
+        id: `${name}-${engine}`,
+        kind: 'visit',
+        app: 'hello',
+        at: new Date('2026-01-01'),
+      }));
       assert.equal(await recordUses(database, events), 2);
       assert.equal(await recordUses(database, [...events, { id: `c-${engine}`, kind: 'visit' }]), 1);
       assert.equal(await recordUses(database, []), 0);
@@ -295,10 +408,28 @@ export function ledgerSuite(engine: string, open: () => Promise<Database>, runs:
       assert.deepEqual(await Promise.all([migrate(database, migrations), migrate(database, migrations)]), [[], []]);
       const [first] = migrations;
       assert.ok(first !== undefined);
-      await assert.rejects(migrate(database, [{ ...first, checksum: 'other' }]), /001-accounts\.sql was changed after it was applied/);
-      await assert.rejects(migrate(database, [...migrations, { name: '000-late.sql', sql: 'select 1', checksum: '' }]), /000-late\.sql comes before/);
-      await assert.rejects(migrate(database, [...migrations, { name: '998-bad.sql', sql: 'create table half (); select nonsense', checksum: '' }]), /998-bad\.sql failed, nothing was applied/);
-      assert.deepEqual(await migrate(database, [...migrations, { name: '998-good.sql', sql: 'create table half (); drop table half', checksum: '' }]), ['998-good.sql']);
+      await assert.rejects(
+        migrate(database, [{ ...first, checksum: 'other' }]),
+        /001-accounts\.sql was changed after it was applied/,
+      );
+      await assert.rejects(
+        migrate(database, [...migrations, { name: '000-late.sql', sql: 'select 1', checksum: '' }]),
+        /000-late\.sql comes before/,
+      );
+      await assert.rejects(
+        migrate(database, [
+          ...migrations,
+          { name: '998-bad.sql', sql: 'create table half (); select nonsense', checksum: '' },
+        ]),
+        /998-bad\.sql failed, nothing was applied/,
+      );
+      assert.deepEqual(
+        await migrate(database, [
+          ...migrations,
+          { name: '998-good.sql', sql: 'create table half (); drop table half', checksum: '' },
+        ]),
+        ['998-good.sql'],
+      );
       assert.deepEqual(await migrate(database, migrations), []);
     });
 

@@ -25,7 +25,11 @@ function world(): World {
 test('a valid key is asked for once a minute, however many calls come at once', async () => {
   const it = world();
   it.valid.add('sk-a');
-  assert.deepEqual(await Promise.all([it.keys.identify('sk-a'), it.keys.identify('sk-a'), it.keys.identify('sk-a')]), ['hash of sk-a', 'hash of sk-a', 'hash of sk-a']);
+  assert.deepEqual(await Promise.all([it.keys.identify('sk-a'), it.keys.identify('sk-a'), it.keys.identify('sk-a')]), [
+    'hash of sk-a',
+    'hash of sk-a',
+    'hash of sk-a',
+  ]);
   it.time = 59_999;
   await it.keys.identify('sk-a');
   assert.deepEqual(it.asked, ['sk-a']);
@@ -55,7 +59,12 @@ test('a wrong key is not asked for again for half a minute, and invented ones do
 
 test('a router that cannot be asked is no verdict on the key', async () => {
   let away = true;
-  const keys = new CallerKeys({ router: { knowsKey: () => (away ? Promise.reject(new RouterFailure('unreachable', 'away')) : Promise.resolve(true)) }, hash: (key) => key });
+  const keys = new CallerKeys({
+    router: {
+      knowsKey: () => (away ? Promise.reject(new RouterFailure('unreachable', 'away')) : Promise.resolve(true)),
+    },
+    hash: (key) => key,
+  });
   await assert.rejects(keys.identify('sk-a'), RouterFailure);
   away = false;
   assert.equal(await keys.identify('sk-a'), 'sk-a');
@@ -72,5 +81,6 @@ test('a token is that of one app, one life of it and one secret', () => {
   assert.equal(isTokenOf(token, { ...app, name: 'chat-u' }, secret), false);
   assert.equal(isTokenOf(token, app, 'y'.repeat(32)), false);
   assert.equal(isTokenOf(`${token}x`, app, secret), false);
-  for (const text of ['', 'sk-abc', 'moorage-.x', `moorage-UP.${'a'.repeat(43)}`, `moorage-chat-ui.${'a'.repeat(42)}`]) assert.equal(appNameIn(text), undefined);
+  for (const text of ['', 'sk-abc', 'moorage-.x', `moorage-UP.${'a'.repeat(43)}`, `moorage-chat-ui.${'a'.repeat(42)}`])
+    assert.equal(appNameIn(text), undefined);
 });

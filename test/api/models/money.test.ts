@@ -12,13 +12,18 @@ import { spreadRatio, summarise } from '../../../api/models/summary.ts';
 import type { RouterHeaders } from '../../../api/models/router/shape.ts';
 
 test('money keeps its digits where a float would not', () => {
-  assert.deepEqual(parseExact('{"usage":{"cost":0.1234567890123456789,"prompt_tokens":3},"price":0.10}'), { usage: { cost: '0.1234567890123456789', prompt_tokens: 3 }, price: 0.1 });
-  fc.assert(fc.property(fc.bigInt({ min: 0n, max: 10n ** 15n - 1n }), (count) => {
-    const digits = formatMoney(picoDollars(count));
-    assert.deepEqual(parseExact(`[{"total_cost": ${digits}}]`), [{ total_cost: digits }]);
-    // What is shown as a JSON number is read back as the same amount.
-    assert.equal(parseMoney(JSON.stringify(moneyToNumber(picoDollars(count)))), count);
-  }));
+  assert.deepEqual(parseExact('{"usage":{"cost":0.1234567890123456789,"prompt_tokens":3},"price":0.10}'), {
+    usage: { cost: '0.1234567890123456789', prompt_tokens: 3 },
+    price: 0.1,
+  });
+  fc.assert(
+    fc.property(fc.bigInt({ min: 0n, max: 10n ** 15n - 1n }), (count) => {
+      const digits = formatMoney(picoDollars(count));
+      assert.deepEqual(parseExact(`[{"total_cost": ${digits}}]`), [{ total_cost: digits }]);
+      // What is shown as a JSON number is read back as the same amount.
+      assert.equal(parseMoney(JSON.stringify(moneyToNumber(picoDollars(count)))), count);
+    }),
+  );
 });
 
 interface CostCase {
@@ -41,15 +46,48 @@ const costs: readonly CostCase[] = [
   { name: 'cost null', shape: openRouter, usage: '{"cost":null}', cost: undefined },
   { name: 'a negative cost', shape: openRouter, usage: '{"cost":-0.01}', cost: undefined },
   { name: 'a cost in words', shape: openRouter, usage: '{"cost":"free"}', cost: undefined },
-  { name: 'a provider key of the payer', shape: openRouter, usage: '{"cost":0.00001,"is_byok":true,"cost_details":{"upstream_inference_cost":0.0002}}', cost: '0.00021' },
-  { name: 'upstream cost without such a key', shape: openRouter, usage: '{"cost":0.00001,"is_byok":false,"cost_details":{"upstream_inference_cost":0.0002}}', cost: '0.00001' },
+  {
+    name: 'a provider key of the payer',
+    shape: openRouter,
+    usage: '{"cost":0.00001,"is_byok":true,"cost_details":{"upstream_inference_cost":0.0002}}',
+    cost: '0.00021',
+  },
+  {
+    name: 'upstream cost without such a key',
+    shape: openRouter,
+    usage: '{"cost":0.00001,"is_byok":false,"cost_details":{"upstream_inference_cost":0.0002}}',
+    cost: '0.00001',
+  },
   { name: 'the header', shape: liteLlm, headers: header('1.35e-05'), usage: '{}', cost: '0.0000135' },
-  { name: 'the header with noise of floats', shape: liteLlm, headers: header('1.9999999999999998e-05'), cost: '0.00002' },
-  { name: 'the header twice', shape: liteLlm, headers: { 'x-litellm-response-cost': ['2e-05', '3e-05'] }, cost: '0.00002' },
+  {
+    name: 'the header with noise of floats',
+    shape: liteLlm,
+    headers: header('1.9999999999999998e-05'),
+    cost: '0.00002',
+  },
+  {
+    name: 'the header twice',
+    shape: liteLlm,
+    headers: { 'x-litellm-response-cost': ['2e-05', '3e-05'] },
+    cost: '0.00002',
+  },
   { name: '0 in the header of a model with a price', shape: liteLlm, headers: header('0.0'), cost: undefined },
-  { name: '0 in the header of a model without a price', shape: liteLlm, headers: header('0'), priced: false, cost: '0' },
+  {
+    name: '0 in the header of a model without a price',
+    shape: liteLlm,
+    headers: header('0'),
+    priced: false,
+    cost: '0',
+  },
   { name: 'a header on a stream', shape: liteLlm, headers: header('0.5'), streamed: true, cost: undefined },
-  { name: 'usage.cost on a stream', shape: liteLlm, headers: header('0.0'), usage: '{"cost":9.999999999999999e-6}', streamed: true, cost: '0.00001' },
+  {
+    name: 'usage.cost on a stream',
+    shape: liteLlm,
+    headers: header('0.0'),
+    usage: '{"cost":9.999999999999999e-6}',
+    streamed: true,
+    cost: '0.00001',
+  },
   { name: 'None in the header', shape: liteLlm, headers: header('None'), cost: undefined },
   { name: 'a negative header', shape: liteLlm, headers: header('-1e-05'), cost: undefined },
   { name: 'no header', shape: liteLlm, cost: undefined },
@@ -63,11 +101,16 @@ for (const { name, shape, headers = {}, usage: told, streamed = false, priced = 
 }
 
 test('the most a call can cost covers every tokenizer: a token a byte, and what stands around', () => {
-  fc.assert(fc.property(fc.array(fc.string({ unit: 'grapheme' })), (texts) => {
-    assert.ok(mostTokensIn({ texts }) >= texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
-  }));
+  fc.assert(
+    fc.property(fc.array(fc.string({ unit: 'grapheme' })), (texts) => {
+      assert.ok(mostTokensIn({ texts }) >= texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
+    }),
+  );
   assert.equal(mostTokensIn({ texts: ['héllo 🦀'] }), 11 + 32 + 64);
-  assert.equal(mostItCosts({ in_per_m: parseMoney('1'), out_per_m: parseMoney('10') }, { texts: [''] }, 100), parseMoney('0.001096'));
+  assert.equal(
+    mostItCosts({ in_per_m: parseMoney('1'), out_per_m: parseMoney('10') }, { texts: [''] }, 100),
+    parseMoney('0.001096'),
+  );
 });
 
 test('the spread of costs, to one decimal [spec compare.cost-spread]', () => {
@@ -84,9 +127,37 @@ test('the spread of costs, to one decimal [spec compare.cost-spread]', () => {
 });
 
 test('a summary names who answered, adds up what is known, and says what is not [spec compare.summary]', () => {
-  const entry = (model: string, ok: boolean, cost: string | undefined, latencyMs: number): Parameters<typeof summarise>[0][number] => ({ model, ok, cost: cost === undefined ? undefined : parseMoney(cost), latencyMs });
-  assert.deepEqual(summarise([entry('a', true, '0.2', 30), entry('b', true, '0.1', 40), entry('c', true, undefined, 10), entry('d', false, undefined, 1)], ['c']), {
-    cheapest: 'b', fastest: 'c', total_cost_usd: 0.3, cost_spread: '2x between cheapest and priciest', pending: ['c'],
+  const entry = (
+    model: string,
+    ok: boolean,
+    cost: string | undefined,
+    latencyMs: number,
+  ): Parameters<typeof summarise>[0][number] => ({
+    model,
+    ok,
+    cost: cost === undefined ? undefined : parseMoney(cost),
+    latencyMs,
   });
-  assert.deepEqual(summarise([entry('a', false, undefined, 3)], []), { total_cost_usd: 0, cost_spread: '1x between cheapest and priciest' });
+  assert.deepEqual(
+    summarise(
+      [
+        entry('a', true, '0.2', 30),
+        entry('b', true, '0.1', 40),
+        entry('c', true, undefined, 10),
+        entry('d', false, undefined, 1),
+      ],
+      ['c'],
+    ),
+    {
+      cheapest: 'b',
+      fastest: 'c',
+      total_cost_usd: 0.3,
+      cost_spread: '2x between cheapest and priciest',
+      pending: ['c'],
+    },
+  );
+  assert.deepEqual(summarise([entry('a', false, undefined, 3)], []), {
+    total_cost_usd: 0,
+    cost_spread: '1x between cheapest and priciest',
+  });
 });

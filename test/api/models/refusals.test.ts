@@ -18,15 +18,33 @@ let router: DemoRouter;
 let sample: Sample;
 before(async () => {
   router = await startDemoRouter(readCatalog());
-  sample = await sampleModels({ environment: { MOORAGE_ROUTER_URL: router.url, MOORAGE_FREE_QUOTA_USD: '0.001', MOORAGE_MAX_TOKENS: '4096', MOORAGE_USUAL_TOKENS: '100' } });
+  sample = await sampleModels({
+    environment: {
+      MOORAGE_ROUTER_URL: router.url,
+      MOORAGE_FREE_QUOTA_USD: '0.001',
+      MOORAGE_MAX_TOKENS: '4096',
+      MOORAGE_USUAL_TOKENS: '100',
+    },
+  });
 });
 after(async () => {
   await sample.stop();
   await router.close();
 });
 
-const problem = z.looseObject({ type: z.string(), title: z.string(), status: z.int(), detail: z.string(), request_id: z.string(), errors: z.array(z.looseObject({ field: z.string(), message: z.string().min(1), mend: z.string().min(1) })).optional() });
-const holds = { name: 'test-holds', text: 'select count(*)::int as count from ledger.hold', row: z.object({ count: z.int() }) };
+const problem = z.looseObject({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  request_id: z.string(),
+  errors: z.array(z.looseObject({ field: z.string(), message: z.string().min(1), mend: z.string().min(1) })).optional(),
+});
+const holds = {
+  name: 'test-holds',
+  text: 'select count(*)::int as count from ledger.hold',
+  row: z.object({ count: z.int() }),
+};
 
 interface Case {
   readonly name: string;
@@ -40,7 +58,14 @@ interface Case {
 }
 
 const prompt = 'Hello';
-const bad = (name: string, body: unknown, fields: readonly string[], says?: RegExp): Case => ({ name, body, status: 400, type: 'invalid-request', fields, ...(says === undefined ? {} : { says }) });
+const bad = (name: string, body: unknown, fields: readonly string[], says?: RegExp): Case => ({
+  name,
+  body,
+  status: 400,
+  type: 'invalid-request',
+  fields,
+  ...(says === undefined ? {} : { says }),
+});
 const bearer = (token: string): Record<string, string> => ({ authorization: token });
 
 /** Each field wrong in each way. */
@@ -51,7 +76,13 @@ const common: readonly Case[] = [
   bad('body an array', [], ['']),
   bad('body null', 'null', ['']),
   bad('body text', '"Hello"', ['']),
-  { name: 'body of another type', body: { prompt }, headers: { 'content-type': 'text/plain' }, status: 415, type: 'unsupported-media-type' },
+  {
+    name: 'body of another type',
+    body: { prompt },
+    headers: { 'content-type': 'text/plain' },
+    status: 415,
+    type: 'unsupported-media-type',
+  },
   bad('prompt missing', {}, ['prompt'], /is missing/),
   bad('prompt null', { prompt: null }, ['prompt'], /must be a string/),
   bad('prompt a number', { prompt: 7 }, ['prompt'], /must be a string/),
@@ -72,14 +103,48 @@ const common: readonly Case[] = [
   bad('max_tokens null', { prompt, max_tokens: null }, ['max_tokens']),
   bad('unknown field', { prompt, temperature: 1 }, ['temperature'], /no such field/),
   bad('prototype field', '{"prompt": "Hello", "__proto__": {"model": "x"}}', ['__proto__'], /no such field/),
-  { name: 'key malformed', body: { prompt }, headers: bearer('Bearer nonsense'), status: 401, type: 'key-refused', says: /begin with sk-/ },
-  { name: 'key with a blank', body: { prompt }, headers: bearer('Bearer sk-demo 123456789'), status: 401, type: 'key-refused' },
+  {
+    name: 'key malformed',
+    body: { prompt },
+    headers: bearer('Bearer nonsense'),
+    status: 401,
+    type: 'key-refused',
+    says: /begin with sk-/,
+  },
+  {
+    name: 'key with a blank',
+    body: { prompt },
+    headers: bearer('Bearer sk-demo 123456789'),
+    status: 401,
+    type: 'key-refused',
+  },
   { name: 'key too short', body: { prompt }, headers: bearer('Bearer sk-'), status: 401, type: 'key-refused' },
   { name: 'key empty', body: { prompt }, headers: bearer('Bearer '), status: 401, type: 'key-refused' },
   { name: 'other scheme', body: { prompt }, headers: bearer('Basic c2stZGVtbw=='), status: 401, type: 'key-refused' },
-  { name: 'key that the router does not know', body: { prompt }, headers: bearer('Bearer sk-revoked-12345678'), status: 401, type: 'key-refused', says: /does not know this key, or has revoked it/ },
-  { name: 'idempotency key oversized', body: { prompt }, headers: { 'idempotency-key': 'x'.repeat(256) }, status: 400, type: 'invalid-request', fields: ['Idempotency-Key'] },
-  { name: 'idempotency key with blanks', body: { prompt }, headers: { 'idempotency-key': 'a b' }, status: 400, type: 'invalid-request', fields: ['Idempotency-Key'] },
+  {
+    name: 'key that the router does not know',
+    body: { prompt },
+    headers: bearer('Bearer sk-revoked-12345678'),
+    status: 401,
+    type: 'key-refused',
+    says: /does not know this key, or has revoked it/,
+  },
+  {
+    name: 'idempotency key oversized',
+    body: { prompt },
+    headers: { 'idempotency-key': 'x'.repeat(256) },
+    status: 400,
+    type: 'invalid-request',
+    fields: ['Idempotency-Key'],
+  },
+  {
+    name: 'idempotency key with blanks',
+    body: { prompt },
+    headers: { 'idempotency-key': 'a b' },
+    status: 400,
+    type: 'invalid-request',
+    fields: ['Idempotency-Key'],
+  },
 ];
 
 const ofAsk: readonly Case[] = [
@@ -88,26 +153,78 @@ const ofAsk: readonly Case[] = [
   bad('model null', { prompt, model: null }, ['model']),
   bad('model empty', { prompt, model: '' }, ['model']),
   bad('stream text', { prompt, stream: 'yes' }, ['stream']),
-  { name: 'premium without key [spec auth.premium]', body: { prompt, model: 'zeta-opus-4-8' }, status: 401, type: 'key-required', says: /zeta-opus-4-8 is asked with a key of your own only/ },
-  { name: 'more than the quota', body: { prompt, max_tokens: 4096 }, status: 402, type: 'quota-exhausted', says: /can cost up to 0\.00115395 USD.*0\.001 USD/ },
-  { name: 'more than the quota, streamed', body: { prompt, max_tokens: 4096, stream: true }, status: 402, type: 'quota-exhausted' },
-  { name: 'key in the query', path: '/api/ask?api_key=abc', body: { prompt }, status: 400, type: 'key-in-query', says: /api_key.*Authorization: Bearer/ },
-  { name: 'key in any field of the query', path: '/api/ask?s=sk-demo-12345678', body: { prompt }, status: 400, type: 'key-in-query' },
+  {
+    name: 'premium without key [spec auth.premium]',
+    body: { prompt, model: 'zeta-opus-4-8' },
+    status: 401,
+    type: 'key-required',
+    says: /zeta-opus-4-8 is asked with a key of your own only/,
+  },
+  {
+    name: 'more than the quota',
+    body: { prompt, max_tokens: 4096 },
+    status: 402,
+    type: 'quota-exhausted',
+    says: /can cost up to 0\.00115395 USD.*0\.001 USD/,
+  },
+  {
+    name: 'more than the quota, streamed',
+    body: { prompt, max_tokens: 4096, stream: true },
+    status: 402,
+    type: 'quota-exhausted',
+  },
+  {
+    name: 'key in the query',
+    path: '/api/ask?api_key=abc',
+    body: { prompt },
+    status: 400,
+    type: 'key-in-query',
+    says: /api_key.*Authorization: Bearer/,
+  },
+  {
+    name: 'key in any field of the query',
+    path: '/api/ask?s=sk-demo-12345678',
+    body: { prompt },
+    status: 400,
+    type: 'key-in-query',
+  },
   { name: 'image wanted', body: { prompt }, headers: { accept: 'image/png' }, status: 406, type: 'not-acceptable' },
 ];
 
 const ofCompare: readonly Case[] = [
-  bad('6 models [spec compare.at-most-5]', { prompt, models: ['alpha-v4-flash', 'beta-K3', 'beta-K3-codex', 'gamma5.2', 'delta-5.6-luna', 'epsilon-3.5-flash'] }, ['models'], /more than 5/),
+  bad(
+    '6 models [spec compare.at-most-5]',
+    {
+      prompt,
+      models: ['alpha-v4-flash', 'beta-K3', 'beta-K3-codex', 'gamma5.2', 'delta-5.6-luna', 'epsilon-3.5-flash'],
+    },
+    ['models'],
+    /more than 5/,
+  ),
   bad('models text', { prompt, models: 'beta-K3' }, ['models', 'models'], /must be an array/),
   bad('models null', { prompt, models: null }, ['models']),
   bad('a model unknown', { prompt, models: ['beta-K3', 'gpt'] }, ['models.1']),
   bad('a model a number', { prompt, models: [7] }, ['models.0']),
   bad('stream', { prompt, stream: true }, ['stream'], /no such field/),
-  { name: 'premium without key', body: { prompt, models: ['beta-K3', 'zeta-fable-5', 'delta-5.5'] }, status: 401, type: 'key-required', says: /zeta-fable-5, delta-5\.5 are asked/ },
-  { name: 'more than the quota [spec endpoint.compare]', body: { prompt, models: ['beta-K3', 'gamma5.2'], max_tokens: 4096 }, status: 402, type: 'quota-exhausted' },
+  {
+    name: 'premium without key',
+    body: { prompt, models: ['beta-K3', 'zeta-fable-5', 'delta-5.5'] },
+    status: 401,
+    type: 'key-required',
+    says: /zeta-fable-5, delta-5\.5 are asked/,
+  },
+  {
+    name: 'more than the quota [spec endpoint.compare]',
+    body: { prompt, models: ['beta-K3', 'gamma5.2'], max_tokens: 4096 },
+    status: 402,
+    type: 'quota-exhausted',
+  },
 ];
 
-for (const [path, cases] of [['/api/ask', [...common, ...ofAsk]], ['/api/compare', [...common, ...ofCompare]]] as const) {
+for (const [path, cases] of [
+  ['/api/ask', [...common, ...ofAsk]],
+  ['/api/compare', [...common, ...ofCompare]],
+] as const) {
   for (const { name, path: other = path, body, headers, status, type, fields, says } of cases) {
     test(`${path}: ${name}`, async () => {
       const answer = await sample.request(other, json(body, headers));
@@ -116,8 +233,16 @@ for (const [path, cases] of [['/api/ask', [...common, ...ofAsk]], ['/api/compare
       assert.equal(answer.headers.get('content-type'), problemMediaType);
       const told = problem.parse(JSON.parse(text));
       assert.equal(told.type, `https://moorage.test/problems/${type}`);
-      if (fields !== undefined) assert.deepEqual(told.errors?.map(({ field }) => field), fields);
-      if (says !== undefined) assert.match([told.detail, ...(told.errors ?? []).map(({ message, mend }) => `${message} ${mend}`)].join('\n'), says);
+      if (fields !== undefined)
+        assert.deepEqual(
+          told.errors?.map(({ field }) => field),
+          fields,
+        );
+      if (says !== undefined)
+        assert.match(
+          [told.detail, ...(told.errors ?? []).map(({ message, mend }) => `${message} ${mend}`)].join('\n'),
+          says,
+        );
       assert.doesNotMatch(text, /sk-(demo|revoked)-12345678/);
       assert.deepEqual(await sample.database.query(holds, []), [{ count: 0 }]);
     });
@@ -127,11 +252,21 @@ for (const [path, cases] of [['/api/ask', [...common, ...ofAsk]], ['/api/compare
 test('402 says how much there is, how much is used, when it begins afresh, and how to go on [spec errors.402 service.free-quota auth.anonymous]', async () => {
   const answer = await sample.request('/api/ask', json({ prompt, max_tokens: 4096 }));
   const shape = z.looseObject({
-    quota: z.strictObject({ scope: z.literal('caller'), currency: z.literal('USD'), limit: z.literal('0.001'), used: z.literal('0'), reserved: z.literal('0'), resets_at: z.iso.datetime() }),
+    quota: z.strictObject({
+      scope: z.literal('caller'),
+      currency: z.literal('USD'),
+      limit: z.literal('0.001'),
+      used: z.literal('0'),
+      reserved: z.literal('0'),
+      resets_at: z.iso.datetime(),
+    }),
     actions: z.array(z.looseObject({ action: z.string(), description: z.string() })),
   });
   const { quota, actions } = shape.parse(await answer.json());
-  assert.deepEqual(actions.map(({ action }) => action), ['use-own-key', 'shorten', 'wait']);
+  assert.deepEqual(
+    actions.map(({ action }) => action),
+    ['use-own-key', 'shorten', 'wait'],
+  );
   assert.equal(new Date(quota.resets_at).toISOString().slice(11), '00:00:00.000Z');
   assert.equal(answer.headers.get('ratelimit-policy'), '"free-day";q=1000;w=86400;qu="micro-usd"');
   assert.match(answer.headers.get('ratelimit') ?? '', /^"free-day";r=1000;t=\d+$/);
@@ -139,10 +274,27 @@ test('402 says how much there is, how much is used, when it begins afresh, and h
 });
 
 test('without a router or a database, a 503 tells which setting is missing', async () => {
-  for (const [environment, says] of [[{}, /MOORAGE_ROUTER_URL.*--demo-router/], [{ MOORAGE_ROUTER_URL: router.url }, /DATABASE_URL/]] as const) {
-    const models = startModels({ settings: readModelSettings(environment), callerSalt: 'salt', baseUrl, registry: new Registry(), log: silent, findApp: () => undefined });
+  for (const [environment, says] of [
+    [{}, /MOORAGE_ROUTER_URL.*--demo-router/],
+    [{ MOORAGE_ROUTER_URL: router.url }, /DATABASE_URL/],
+  ] as const) {
+    const models = startModels({
+      settings: readModelSettings(environment),
+      callerSalt: 'salt',
+      baseUrl,
+      registry: new Registry(),
+      log: silent,
+      findApp: () => undefined,
+    });
     await models.ready;
-    const app = createApp({ endpoints: models.endpoints, baseUrl, callers: { salt: 'salt', trustedProxies: blockList([]) }, log: silent, metrics: httpMetrics(new Registry()), ending: new AbortController().signal });
+    const app = createApp({
+      endpoints: models.endpoints,
+      baseUrl,
+      callers: { salt: 'salt', trustedProxies: blockList([]) },
+      log: silent,
+      metrics: httpMetrics(new Registry()),
+      ending: new AbortController().signal,
+    });
     const answer = await app.request('/api/ask', json({ prompt }));
     assert.equal(answer.status, 503);
     assert.match(problem.parse(await answer.json()).detail, says);

@@ -35,22 +35,53 @@ export interface SampleOptions {
 }
 
 /** Starts it; the callers' addresses are those in X-Forwarded-For. */
-export async function sampleModels({ environment, apps = [], databaseUrl = 'pglite:' }: SampleOptions): Promise<Sample> {
+export async function sampleModels({
+  environment,
+  apps = [],
+  databaseUrl = 'pglite:',
+}: SampleOptions): Promise<Sample> {
   const registry = new Registry();
   const database = await openLedgerDatabase(databaseUrl);
-  const settings = readModelSettings({ MOORAGE_APP_TOKEN_SECRET: appTokenSecret, ...environment, DATABASE_URL: databaseUrl });
-  const models = startModels({ settings, callerSalt: 'salt', baseUrl, registry, log: silent, findApp: (name) => apps.find((app) => app.name === name), open: () => Promise.resolve(database) });
+  const settings = readModelSettings({
+    MOORAGE_APP_TOKEN_SECRET: appTokenSecret,
+    ...environment,
+    DATABASE_URL: databaseUrl,
+  });
+  const models = startModels({
+    settings,
+    callerSalt: 'salt',
+    baseUrl,
+    registry,
+    log: silent,
+    findApp: (name) => apps.find((app) => app.name === name),
+    open: () => Promise.resolve(database),
+  });
   await models.ready;
   const app = createApp({
     endpoints: [...models.endpoints, ...discoveryEndpoints(models.endpoints, baseUrl)],
-    baseUrl, callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) }, log: silent, metrics: httpMetrics(registry), ending: new AbortController().signal,
+    baseUrl,
+    callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
+    log: silent,
+    metrics: httpMetrics(registry),
+    ending: new AbortController().signal,
   });
   const bindings = { incoming: { socket: { remoteAddress: '127.0.0.1' } } } as unknown as HttpBindings;
   const request = async (path: string, init: RequestInit = {}): Promise<Response> => app.request(path, init, bindings);
-  return { request, catalog: readCatalog(settings.modelsFile), registry, database, ledger: new Ledger(database), stop: () => models.stop() };
+  return {
+    request,
+    catalog: readCatalog(settings.modelsFile),
+    registry,
+    database,
+    ledger: new Ledger(database),
+    stop: () => models.stop(),
+  };
 }
 
 /** A JSON request. */
 export function json(body: unknown, headers: Readonly<Record<string, string>> = {}): RequestInit {
-  return { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: typeof body === 'string' ? body : JSON.stringify(body) };
+  return {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  };
 }

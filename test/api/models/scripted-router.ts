@@ -1,4 +1,5 @@
-// A scripted stand-in for a router of OpenRouter's shape, for what a real one cannot be made to do: each model misbehaves in its own way.
+// A scripted stand-in for a router of OpenRouter's shape, for what a real one cannot be made to do: each model
+// misbehaves in its own way.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { z } from 'zod';
@@ -27,7 +28,12 @@ export async function startScriptedRouter(scripts: Readonly<Record<string, Scrip
   const asked: Asked[] = [];
   const server = createServer((request, response) => {
     void (async () => {
-      const one: Asked = { path: request.url ?? '', body: await bodyOf(request), authorization: request.headers.authorization, hold: header(request, 'x-request-id') };
+      const one: Asked = {
+        path: request.url ?? '',
+        body: await bodyOf(request),
+        authorization: request.headers.authorization,
+        hold: header(request, 'x-request-id'),
+      };
       asked.push(one);
       const name = request.method === 'GET' ? one.path.replace(/\?.*/, '') : named.parse(JSON.parse(one.body)).model;
       const script = scripts[name];
@@ -40,7 +46,8 @@ export async function startScriptedRouter(scripts: Readonly<Record<string, Scrip
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('not listening');
   return {
-    url: `http://127.0.0.1:${address.port}`, asked,
+    url: `http://127.0.0.1:${address.port}`,
+    asked,
     close: async () => {
       const closed = once(server, 'close');
       server.closeAllConnections();
@@ -63,7 +70,9 @@ function header(request: IncomingMessage, name: string): string | undefined {
 
 /** Answers with a status and a body. */
 export function reply(status: number, body: string, headers: Readonly<Record<string, string>> = {}): Script {
-  return (response) => { response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body); };
+  return (response) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
+  };
 }
 
 /** The body of an answer; `usage` as JSON text. */

@@ -12,14 +12,19 @@ import { appTokenSecret, json, sampleModels, type Sample } from './sample.ts';
 const app = { name: 'chat', uid: 'uid-1', enabled: true, dailyBudgetUsd: '0.02' };
 const poor = { name: 'poor', uid: 'uid-2', enabled: true, dailyBudgetUsd: '0.0001' };
 const off = { name: 'off', uid: 'uid-3', enabled: false, dailyBudgetUsd: '1' };
-const bearer = (one: { name: string; uid: string }): Record<string, string> => ({ authorization: `Bearer ${appToken(one, appTokenSecret)}` });
+const bearer = (one: { name: string; uid: string }): Record<string, string> => ({
+  authorization: `Bearer ${appToken(one, appTokenSecret)}`,
+});
 const ownKey = { authorization: 'Bearer sk-demo-12345678' };
 
 let router: DemoRouter;
 let sample: Sample;
 before(async () => {
   router = await startDemoRouter(readCatalog());
-  sample = await sampleModels({ environment: { MOORAGE_ROUTER_URL: router.url, MOORAGE_FREE_QUOTA_USD: '0.01' }, apps: [app, poor, off] });
+  sample = await sampleModels({
+    environment: { MOORAGE_ROUTER_URL: router.url, MOORAGE_FREE_QUOTA_USD: '0.01' },
+    apps: [app, poor, off],
+  });
 });
 after(async () => {
   await sample.stop();
@@ -27,8 +32,16 @@ after(async () => {
 });
 
 const asked = z.strictObject({
-  model: z.string(), answer: z.string(), cost_usd: z.number().positive(), cost_source: z.literal('billed'), latency_ms: z.int().min(0),
-  tokens_in: z.int(), tokens_out: z.int(), finish_reason: z.string(), request_id: z.string(), hint: z.string().optional(),
+  model: z.string(),
+  answer: z.string(),
+  cost_usd: z.number().positive(),
+  cost_source: z.literal('billed'),
+  latency_ms: z.int().min(0),
+  tokens_in: z.int(),
+  tokens_out: z.int(),
+  finish_reason: z.string(),
+  request_id: z.string(),
+  hint: z.string().optional(),
 });
 const from = (address: string): Record<string, string> => ({ 'x-forwarded-for': address });
 
@@ -46,10 +59,16 @@ test('ask answers with model, cost, source, latency, tokens and request id [spec
 test('a quota that runs low is said in the answer, with how to go on', async () => {
   let hint: string | undefined;
   for (let calls = 0; hint === undefined; calls += 1) {
-    const answer = await sample.request('/api/ask', json({ prompt: 'x'.repeat(1_000), model: 'beta-K3', max_tokens: 100 }, from('192.0.100.1')));
+    const answer = await sample.request(
+      '/api/ask',
+      json({ prompt: 'x'.repeat(1_000), model: 'beta-K3', max_tokens: 100 }, from('192.0.100.1')),
+    );
     hint = asked.parse(await answer.json()).hint;
   }
-  assert.match(hint, /USD of today's free quota of 0\.01 USD is left, until .*T00:00:00\.000Z.*Authorization: Bearer sk-…/);
+  assert.match(
+    hint,
+    /USD of today's free quota of 0\.01 USD is left, until .*T00:00:00\.000Z.*Authorization: Bearer sk-…/,
+  );
 });
 
 test('with a key of one’s own, premium models answer, without a quota, and the key is nowhere in the books [spec auth.key auth.premium auth.optional]', async () => {
@@ -57,9 +76,17 @@ test('with a key of one’s own, premium models answer, without a quota, and the
   assert.equal(asked.parse(await answer.json()).model, 'zeta-fable-5');
   assert.equal(answer.headers.get('ratelimit'), null);
   const spread = await sample.request('/api/compare', json({ prompt: 'Hello', max_tokens: 40 }, ownKey));
-  const { results } = z.looseObject({ results: z.array(z.looseObject({ model: z.string() })) }).parse(await spread.json());
-  assert.deepEqual(results.map(({ model }) => model).filter((model) => sample.catalog.get(model)?.tier === 'premium'), ['zeta-fable-5']);
-  const owners = await sample.database.query({ name: 'test-owners', text: 'select owner from ledger.account', row: z.object({ owner: z.string() }) }, []);
+  const { results } = z
+    .looseObject({ results: z.array(z.looseObject({ model: z.string() })) })
+    .parse(await spread.json());
+  assert.deepEqual(
+    results.map(({ model }) => model).filter((model) => sample.catalog.get(model)?.tier === 'premium'),
+    ['zeta-fable-5'],
+  );
+  const owners = await sample.database.query(
+    { name: 'test-owners', text: 'select owner from ledger.account', row: z.object({ owner: z.string() }) },
+    [],
+  );
   assert.ok(owners.length > 0);
   for (const { owner } of owners) assert.doesNotMatch(owner, /sk-|192\.0/);
 });
@@ -69,79 +96,207 @@ test('the same request with the same Idempotency-Key is answered once, paid once
   const first = await sample.request('/api/ask', json({ prompt: 'Hello' }, headers));
   const again = await sample.request('/api/ask', json({ prompt: 'Hello' }, headers));
   assert.deepEqual(await again.json(), await first.json());
-  assert.deepEqual([first.headers.get('idempotent-replayed'), again.headers.get('idempotent-replayed')], [null, 'true']);
-  const streamed = await sample.request('/api/ask', json({ prompt: 'Hello', stream: true }, { ...from('192.0.3.1'), 'idempotency-key': 'streamed' }));
+  assert.deepEqual(
+    [first.headers.get('idempotent-replayed'), again.headers.get('idempotent-replayed')],
+    [null, 'true'],
+  );
+  const streamed = await sample.request(
+    '/api/ask',
+    json({ prompt: 'Hello', stream: true }, { ...from('192.0.3.1'), 'idempotency-key': 'streamed' }),
+  );
   assert.match(await streamed.text(), /^event: delta\ndata: .*\n\nevent: done\ndata: .*\n\n$/);
   const other = await sample.request('/api/ask', json({ prompt: 'Bye' }, headers));
-  assert.deepEqual([other.status, z.looseObject({ type: z.string() }).parse(await other.json()).type], [422, 'https://moorage.test/problems/idempotency-mismatch']);
+  assert.deepEqual(
+    [other.status, z.looseObject({ type: z.string() }).parse(await other.json()).type],
+    [422, 'https://moorage.test/problems/idempotency-mismatch'],
+  );
   // Another caller's key of the same name is another key.
-  assert.equal((await sample.request('/api/ask', json({ prompt: 'Bye' }, { ...headers, ...from('192.0.4.1') }))).status, 200);
+  assert.equal(
+    (await sample.request('/api/ask', json({ prompt: 'Bye' }, { ...headers, ...from('192.0.4.1') }))).status,
+    200,
+  );
 });
 
 test('two requests at once with one Idempotency-Key are one call', async () => {
-  const count = { name: 'test-count', text: 'select count(*)::int as count from ledger.hold', row: z.object({ count: z.int() }) };
+  const count = {
+    name: 'test-count',
+    text: 'select count(*)::int as count from ledger.hold',
+    row: z.object({ count: z.int() }),
+  };
   const before = (await sample.database.query(count, []))[0]?.count ?? 0;
-  const send = (): Promise<Response> => sample.request('/api/compare', json({ prompt: 'Hello', models: ['beta-K3'], max_tokens: 30 }, { ...from('192.0.5.1'), 'idempotency-key': 'two' }));
+  const send = (): Promise<Response> =>
+    sample.request(
+      '/api/compare',
+      json(
+        { prompt: 'Hello', models: ['beta-K3'], max_tokens: 30 },
+        { ...from('192.0.5.1'), 'idempotency-key': 'two' },
+      ),
+    );
   const statuses = (await Promise.all([send(), send(), send()])).map(({ status }) => status).sort();
-  assert.ok(statuses.every((status) => status === 200 || status === 409), statuses.join());
+  assert.ok(
+    statuses.every((status) => status === 200 || status === 409),
+    statuses.join(),
+  );
   assert.equal((await sample.database.query(count, []))[0]?.count, before + 1);
   assert.equal((await send()).headers.get('idempotent-replayed'), 'true');
 });
 
 test('a stream comes in pieces, with the cost in its last event', async () => {
   const answer = await sample.request('/api/ask', json({ prompt: 'Hello', stream: true }, from('192.0.6.1')));
-  const frames = (await answer.text()).trimEnd().split('\n\n').map((frame) => ({ event: /^event: (.*)$/m.exec(frame)?.[1], data: JSON.parse(/^data: (.*)$/m.exec(frame)?.[1] ?? '') as unknown }));
+  const frames = (await answer.text())
+    .trimEnd()
+    .split('\n\n')
+    .map((frame) => ({
+      event: /^event: (.*)$/m.exec(frame)?.[1],
+      data: JSON.parse(/^data: (.*)$/m.exec(frame)?.[1] ?? '') as unknown,
+    }));
   assert.ok(frames.length > 5);
   assert.ok(frames.slice(0, -1).every(({ event }) => event === 'delta'));
-  const text = frames.slice(0, -1).map(({ data }) => z.object({ text: z.string() }).parse(data).text).join('');
+  const text = frames
+    .slice(0, -1)
+    .map(({ data }) => z.object({ text: z.string() }).parse(data).text)
+    .join('');
   assert.ok(text.startsWith(demoNotice));
   assert.equal(frames.at(-1)?.event, 'done');
   asked.omit({ answer: true }).parse(frames.at(-1)?.data);
 });
 
-const completion = z.looseObject({ model: z.string(), choices: z.array(z.looseObject({ message: z.looseObject({ content: z.string() }) })), usage: z.looseObject({ prompt_tokens: z.int(), cost: z.number() }) });
+const completion = z.looseObject({
+  model: z.string(),
+  choices: z.array(z.looseObject({ message: z.looseObject({ content: z.string() }) })),
+  usage: z.looseObject({ prompt_tokens: z.int(), cost: z.number() }),
+});
 const messages = [{ role: 'user', content: 'Hello' }];
 
 test('/v1: chat completions, streams and embeddings are booked to the app, to the digit', async () => {
   const before = await sample.ledger.balance(appAccount('chat'));
-  const whole = completion.parse(await (await sample.request('/v1/chat/completions', json({ model: 'beta-K3', messages, plugins: [{ id: 'web' }] }, bearer(app)))).json());
+  const whole = completion.parse(
+    await (
+      await sample.request(
+        '/v1/chat/completions',
+        json({ model: 'beta-K3', messages, plugins: [{ id: 'web' }] }, bearer(app)),
+      )
+    ).json(),
+  );
   assert.equal(whole.model, 'beta-K3');
-  const streamed = await (await sample.request('/v1/chat/completions', json({ model: 'beta-K3', messages, stream: true, stream_options: { include_usage: true } }, bearer(app)))).text();
+  const streamed = await (
+    await sample.request(
+      '/v1/chat/completions',
+      json({ model: 'beta-K3', messages, stream: true, stream_options: { include_usage: true } }, bearer(app)),
+    )
+  ).text();
   assert.ok(streamed.endsWith('data: [DONE]\n\n'));
-  const chunks = streamed.split('\n\n').filter((frame) => frame.startsWith('data: {')).map((frame) => z.looseObject({ model: z.literal('beta-K3'), usage: z.looseObject({ cost: z.number() }).optional() }).parse(JSON.parse(frame.slice(6))));
-  const bare = await (await sample.request('/v1/chat/completions', json({ model: 'beta-K3', messages, stream: true, max_tokens: 30 }, bearer(app)))).text();
+  const chunks = streamed
+    .split('\n\n')
+    .filter((frame) => frame.startsWith('data: {'))
+    .map((frame) =>
+      z
+        .looseObject({ model: z.literal('beta-K3'), usage: z.looseObject({ cost: z.number() }).optional() })
+        .parse(JSON.parse(frame.slice(6))),
+    );
+  const bare = await (
+    await sample.request(
+      '/v1/chat/completions',
+      json({ model: 'beta-K3', messages, stream: true, max_tokens: 30 }, bearer(app)),
+    )
+  ).text();
   assert.doesNotMatch(bare, /"usage"|"choices":\[\]/);
-  const vectors = z.looseObject({ data: z.array(z.unknown()).length(2), usage: z.looseObject({ cost: z.number() }) }).parse(await (await sample.request('/v1/embeddings', json({ model: 'embed-small', input: ['a', 'b'] }, bearer(app)))).json());
+  const vectors = z
+    .looseObject({ data: z.array(z.unknown()).length(2), usage: z.looseObject({ cost: z.number() }) })
+    .parse(
+      await (
+        await sample.request('/v1/embeddings', json({ model: 'embed-small', input: ['a', 'b'] }, bearer(app)))
+      ).json(),
+    );
   const told = whole.usage.cost + (chunks.at(-1)?.usage?.cost ?? Number.NaN) * 2 + vectors.usage.cost;
-  assert.equal(moneyToNumber(await sample.ledger.balance(appAccount('chat'))) - moneyToNumber(before), Number(told.toFixed(12)));
-  const models = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) }).parse(await (await sample.request('/v1/models', { headers: bearer(app) })).json());
-  assert.deepEqual(models.data.map(({ id }) => id), [...sample.catalog.ids, 'embed-small']);
+  assert.equal(
+    moneyToNumber(await sample.ledger.balance(appAccount('chat'))) - moneyToNumber(before),
+    Number(told.toFixed(12)),
+  );
+  const models = z
+    .looseObject({ data: z.array(z.looseObject({ id: z.string() })) })
+    .parse(await (await sample.request('/v1/models', { headers: bearer(app) })).json());
+  assert.deepEqual(
+    models.data.map(({ id }) => id),
+    [...sample.catalog.ids, 'embed-small'],
+  );
 });
 
 for (const { name, headers, body, status, type } of [
   { name: 'no token', headers: {}, body: { model: 'beta-K3', messages }, status: 401, type: 'app-token-refused' },
-  { name: 'a router key', headers: ownKey, body: { model: 'beta-K3', messages }, status: 401, type: 'app-token-refused' },
-  { name: 'the token of an earlier app of that name', headers: bearer({ name: 'chat', uid: 'uid-0' }), body: { model: 'beta-K3', messages }, status: 401, type: 'app-token-refused' },
-  { name: 'models not enabled', headers: bearer(off), body: { model: 'beta-K3', messages }, status: 401, type: 'app-token-refused' },
-  { name: 'the budget of the app used up', headers: bearer(poor), body: { model: 'beta-K3', messages }, status: 402, type: 'quota-exhausted' },
-  { name: 'an unknown model', headers: bearer(app), body: { model: 'gpt', messages }, status: 400, type: 'invalid-request' },
-  { name: 'sound, whose cost has no bound', headers: bearer(app), body: { model: 'beta-K3', messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }, status: 400, type: 'invalid-request' },
+  {
+    name: 'a router key',
+    headers: ownKey,
+    body: { model: 'beta-K3', messages },
+    status: 401,
+    type: 'app-token-refused',
+  },
+  {
+    name: 'the token of an earlier app of that name',
+    headers: bearer({ name: 'chat', uid: 'uid-0' }),
+    body: { model: 'beta-K3', messages },
+    status: 401,
+    type: 'app-token-refused',
+  },
+  {
+    name: 'models not enabled',
+    headers: bearer(off),
+    body: { model: 'beta-K3', messages },
+    status: 401,
+    type: 'app-token-refused',
+  },
+  {
+    name: 'the budget of the app used up',
+    headers: bearer(poor),
+    body: { model: 'beta-K3', messages },
+    status: 402,
+    type: 'quota-exhausted',
+  },
+  {
+    name: 'an unknown model',
+    headers: bearer(app),
+    body: { model: 'gpt', messages },
+    status: 400,
+    type: 'invalid-request',
+  },
+  {
+    name: 'sound, whose cost has no bound',
+    headers: bearer(app),
+    body: { model: 'beta-K3', messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] },
+    status: 400,
+    type: 'invalid-request',
+  },
 ]) {
   test(`/v1 refuses ${name}, in the form that OpenAI clients read too`, async () => {
     const answer = await sample.request('/v1/chat/completions', json(body, headers));
-    const told = z.looseObject({ type: z.string(), error: z.object({ message: z.string(), type: z.literal(type), code: z.literal(type), param: z.string().nullable() }) }).parse(await answer.json());
+    const told = z
+      .looseObject({
+        type: z.string(),
+        error: z.object({
+          message: z.string(),
+          type: z.literal(type),
+          code: z.literal(type),
+          param: z.string().nullable(),
+        }),
+      })
+      .parse(await answer.json());
     assert.deepEqual([answer.status, told.type], [status, `https://moorage.test/problems/${type}`]);
   });
 }
 
 test('metrics count by model, kind of caller and outcome, and by nothing that a caller can make up', async () => {
   const text = await sample.registry.metrics();
-  const labels = (name: string): string[] => text.split('\n').filter((line) => line.startsWith(`${name}{`)).map((line) => /\{(.*)\}/.exec(line)?.[1] ?? '');
+  const labels = (name: string): string[] =>
+    text
+      .split('\n')
+      .filter((line) => line.startsWith(`${name}{`))
+      .map((line) => /\{(.*)\}/.exec(line)?.[1] ?? '');
   assert.ok(labels('moorage_model_calls_total').includes('model="zeta-fable-5",caller="key",outcome="answered"'));
   assert.ok(labels('moorage_model_cost_usd_total').includes('model="beta-K3",caller="app"'));
   assert.ok(labels('moorage_quota_refusals_total').includes('caller="app",quota="caller"'));
   assert.match(text, /^moorage_ledger_holds\{state="open"\} 0$/m);
   const known = new Set([...sample.catalog.ids, 'embed-small']);
-  for (const label of labels('moorage_model_calls_total')) assert.ok(known.has(/model="([^"]*)"/.exec(label)?.[1] ?? ''), label);
+  for (const label of labels('moorage_model_calls_total'))
+    assert.ok(known.has(/model="([^"]*)"/.exec(label)?.[1] ?? ''), label);
   assert.deepEqual(await sample.ledger.audit(), []);
 });

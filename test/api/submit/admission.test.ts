@@ -38,11 +38,17 @@ test('at the limit, Retry-After says when the oldest of today leaves the count',
 });
 
 test('with a limit that was lowered, enough of them have to leave the count', () => {
-  const problem = refusal([submitted('a', 'me', 20), submitted('b', 'me', 10), submitted('c', 'me', 1)], [], { perCallerAndDay: 1, apps: 100 });
+  const problem = refusal([submitted('a', 'me', 20), submitted('b', 'me', 10), submitted('c', 'me', 1)], [], {
+    perCallerAndDay: 1,
+    apps: 100,
+  });
   assert.equal(problem?.headers['retry-after'], String(23 * 3600));
 });
 
 test('what was created and is not in the cache yet counts', () => {
   assert.equal(refusal([], [submitted('a', 'me', 0)], { perCallerAndDay: 1, apps: 100 })?.type.status, 429);
-  assert.equal(refusal([submitted('a', 'you', 0)], [submitted('b', 'you', 0)], { perCallerAndDay: 1, apps: 2 })?.type.slug, 'platform-full');
+  assert.equal(
+    refusal([submitted('a', 'you', 0)], [submitted('b', 'you', 0)], { perCallerAndDay: 1, apps: 2 })?.type.slug,
+    'platform-full',
+  );
 });

@@ -10,7 +10,8 @@ async function* chunks(parts: readonly Uint8Array[]): AsyncGenerator<Uint8Array>
 
 async function lines(...parts: readonly (string | Uint8Array)[]): Promise<string[]> {
   const read: string[] = [];
-  for await (const line of logLines(chunks(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part))))) read.push(line);
+  for await (const line of logLines(chunks(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)))))
+    read.push(line);
   return read;
 }
 
@@ -35,10 +36,22 @@ for (const [name, line, shown] of [
   ['tab stays', 'a\tb', 'a\tb'],
   ['event of its own', 'x\u2028event: end', 'xevent: end'],
 ] as const) {
-  test(`harmless: ${name}`, () => { assert.equal(harmless(line), shown); });
+  test(`harmless: ${name}`, () => {
+    assert.equal(harmless(line), shown);
+  });
 }
 
-for (const piece of ['\u001b]', '\u001b[', '\u001b[;', '\u009d', '\u009b1', '\u001b]a;', '\u001b(', '\u001b', '\u001b[1;']) {
+for (const piece of [
+  '\u001b]',
+  '\u001b[',
+  '\u001b[;',
+  '\u009d',
+  '\u009b1',
+  '\u001b]a;',
+  '\u001b(',
+  '\u001b',
+  '\u001b[1;',
+]) {
   // Steps that grow with the square of the length would take this one hours.
   test(`a megabyte of ${JSON.stringify(piece)} is harmless in time`, { timeout: 60_000 }, () => {
     const shown = harmless(piece.repeat(1_000_000 / piece.length));
@@ -54,12 +67,14 @@ test('a line without end is cut, and the next one is whole', async () => {
 
 test('any bytes in any cuts: the same bounded lines without controls', async () => {
   const bytes = fc.uint8Array({ maxLength: 300 });
-  await fc.assert(fc.asyncProperty(bytes, fc.array(fc.nat(300), { maxLength: 5 }), async (content, cuts) => {
-    const marks = [0, ...cuts.map((cut) => Math.min(cut, content.length)).sort((a, b) => a - b), content.length];
-    const parts = marks.slice(1).map((mark, index) => content.subarray(marks[index], mark));
-    const read = await lines(...parts);
-    assert.deepEqual(read, await lines(content));
-    // eslint-disable-next-line no-control-regex -- controls are what this is about
-    for (const line of read) assert.doesNotMatch(line, /[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/);
-  }));
+  await fc.assert(
+    fc.asyncProperty(bytes, fc.array(fc.nat(300), { maxLength: 5 }), async (content, cuts) => {
+      const marks = [0, ...cuts.map((cut) => Math.min(cut, content.length)).sort((a, b) => a - b), content.length];
+      const parts = marks.slice(1).map((mark, index) => content.subarray(marks[index], mark));
+      const read = await lines(...parts);
+      assert.deepEqual(read, await lines(content));
+      // eslint-disable-next-line no-control-regex -- controls are what this is about
+      for (const line of read) assert.doesNotMatch(line, /[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/);
+    }),
+  );
 });

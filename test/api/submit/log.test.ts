@@ -13,7 +13,13 @@ const commit = 'a'.repeat(40);
 const path = '/api/submit-status/octo/chat/log';
 const pipeline = { job: 'chat-1', pod: 'chat-1-x' };
 const rejection = { rule: 'build/failed', message: 'The build failed', mend: 'Mend it.' };
-const live: HostedAppStatus = { phase: 'Live', since, url: 'https://chat.moorage.test', served: { image: 'i', commit, since }, pipeline };
+const live: HostedAppStatus = {
+  phase: 'Live',
+  since,
+  url: 'https://chat.moorage.test',
+  served: { image: 'i', commit, since },
+  pipeline,
+};
 
 /** Containers whose logs the test writes: text is an ended log, a function is called each time it is opened. */
 type Script = Record<string, string | ((opened: number, signal: AbortSignal) => OpenedLog)>;
@@ -25,7 +31,11 @@ function scripted(script: Script): { openLog: OpenLog; opened: string[] } {
     opened.push(key);
     const entry = script[key];
     if (entry === undefined) return Promise.resolve({ state: 'gone' });
-    return Promise.resolve(typeof entry === 'string' ? { state: 'open', bytes: bytesOf(entry) } : entry(opened.filter((name) => name === key).length, signal));
+    return Promise.resolve(
+      typeof entry === 'string'
+        ? { state: 'open', bytes: bytesOf(entry) }
+        : entry(opened.filter((name) => name === key).length, signal),
+    );
   };
   return { openLog, opened };
 }
@@ -35,12 +45,20 @@ async function* bytesOf(text: string, fault?: Error): AsyncGenerator<Uint8Array>
   if (fault !== undefined) throw fault;
 }
 
-interface Event { event: string; id: string | undefined; data: { status?: string; stage?: string; line?: string } }
+interface Event {
+  event: string;
+  id: string | undefined;
+  data: { status?: string; stage?: string; line?: string };
+}
 
 /** Reads events one by one. */
 async function* read(body: ReadableStream<Uint8Array>): AsyncGenerator<Event> {
   const events: Event[] = [];
-  const parser = createParser({ onEvent: ({ event = '', id, data }) => { events.push({ event, id, data: JSON.parse(data) as Event['data'] }); } });
+  const parser = createParser({
+    onEvent: ({ event = '', id, data }) => {
+      events.push({ event, id, data: JSON.parse(data) as Event['data'] });
+    },
+  });
   const decoder = new TextDecoder();
   for await (const chunk of body) {
     parser.feed(decoder.decode(chunk, { stream: true }));
@@ -48,7 +66,17 @@ async function* read(body: ReadableStream<Uint8Array>): AsyncGenerator<Event> {
   }
 }
 
-function setUp(status: HostedAppStatus | undefined, script: Script, keepaliveMs = 60_000): { get: (headers?: Record<string, string>) => Promise<Response>; store: WritableStore<App>; set: (status: HostedAppStatus) => void; opened: string[]; ending: AbortController } {
+function setUp(
+  status: HostedAppStatus | undefined,
+  script: Script,
+  keepaliveMs = 60_000,
+): {
+  get: (headers?: Record<string, string>) => Promise<Response>;
+  store: WritableStore<App>;
+  set: (status: HostedAppStatus) => void;
+  opened: string[];
+  ending: AbortController;
+} {
   const { store, apps } = sampleApps(sampleApp('chat', undefined, status));
   const { openLog, opened } = scripted(script);
   const { app, ending } = sampleServer(sampleServices({ apps, openLog, keepaliveMs, logRetryMs: 1, logStreams: 1 }));
@@ -68,19 +96,33 @@ async function all(response: Response): Promise<Event[]> {
   return events;
 }
 
-const short = ({ event, id, data }: Event): string => (event === 'log' ? `${id ?? ''} ${data.line ?? ''}` : `${event} ${data.status ?? ''}`.trim());
+const short = ({ event, id, data }: Event): string =>
+  event === 'log' ? `${id ?? ''} ${data.line ?? ''}` : `${event} ${data.status ?? ''}`.trim();
 
 test('a finished build is replayed in the order of its containers', async () => {
-  const { get } = setUp(live, { 'chat-1-x/clone': 'cloned\n', 'chat-1-x/review': 'fine\n', 'chat-1-x/build': 'one\ntwo\n' });
+  const { get } = setUp(live, {
+    'chat-1-x/clone': 'cloned\n',
+    'chat-1-x/review': 'fine\n',
+    'chat-1-x/build': 'one\ntwo\n',
+  });
   const response = await get();
   assert.equal(response.headers.get('content-type'), 'text/event-stream');
   assert.deepEqual((await all(response)).map(short), [
-    'stage live', 'chat-1-x/clone/1 cloned', 'chat-1-x/review/1 fine', 'chat-1-x/build/1 one', 'chat-1-x/build/2 two', 'end live',
+    'stage live',
+    'chat-1-x/clone/1 cloned',
+    'chat-1-x/review/1 fine',
+    'chat-1-x/build/1 one',
+    'chat-1-x/build/2 two',
+    'end live',
   ]);
 });
 
 test('a build is followed from before it has a pod to its end', async () => {
-  const { get, set } = setUp(undefined, { 'chat-1-x/clone': 'cloned\n', 'chat-1-x/review': 'fine\n', 'chat-1-x/build': (opened) => (opened < 3 ? { state: 'waiting' } : { state: 'open', bytes: bytesOf('built\n') }) });
+  const { get, set } = setUp(undefined, {
+    'chat-1-x/clone': 'cloned\n',
+    'chat-1-x/review': 'fine\n',
+    'chat-1-x/build': (opened) => (opened < 3 ? { state: 'waiting' } : { state: 'open', bytes: bytesOf('built\n') }),
+  });
   const response = await get();
   assert.ok(response.body !== null);
   const seen: string[] = [];
@@ -92,17 +134,36 @@ test('a build is followed from before it has a pod to its end', async () => {
     if (event.data.stage === 'deploying') set(live);
   }
   assert.deepEqual(seen, [
-    'stage in_pipeline', 'stage in_pipeline', 'stage in_pipeline', 'chat-1-x/clone/1 cloned', 'chat-1-x/review/1 fine', 'chat-1-x/build/1 built', 'stage in_pipeline', 'stage live', 'end live',
+    'stage in_pipeline',
+    'stage in_pipeline',
+    'stage in_pipeline',
+    'chat-1-x/clone/1 cloned',
+    'chat-1-x/review/1 fine',
+    'chat-1-x/build/1 built',
+    'stage in_pipeline',
+    'stage live',
+    'end live',
   ]);
 });
 
 test('a refusal by the review ends the stream: the build never starts', async () => {
-  const { get } = setUp({ phase: 'Rejected', rejection, pipeline }, { 'chat-1-x/clone': 'c\n', 'chat-1-x/review': 'no licence\n', 'chat-1-x/build': () => ({ state: 'waiting' }) });
-  assert.deepEqual((await all(await get())).map(short), ['stage rejected', 'chat-1-x/clone/1 c', 'chat-1-x/review/1 no licence', 'end rejected']);
+  const { get } = setUp(
+    { phase: 'Rejected', rejection, pipeline },
+    { 'chat-1-x/clone': 'c\n', 'chat-1-x/review': 'no licence\n', 'chat-1-x/build': () => ({ state: 'waiting' }) },
+  );
+  assert.deepEqual((await all(await get())).map(short), [
+    'stage rejected',
+    'chat-1-x/clone/1 c',
+    'chat-1-x/review/1 no licence',
+    'end rejected',
+  ]);
 });
 
 test('a pod that takes over is followed too', async () => {
-  const { get, set } = setUp({ phase: 'Cloning', since, pipeline }, { 'chat-1-x/clone': 'first\n', 'chat-1-y/clone': 'second\n', 'chat-1-y/review': '', 'chat-1-y/build': '' });
+  const { get, set } = setUp(
+    { phase: 'Cloning', since, pipeline },
+    { 'chat-1-x/clone': 'first\n', 'chat-1-y/clone': 'second\n', 'chat-1-y/review': '', 'chat-1-y/build': '' },
+  );
   const response = await get();
   assert.ok(response.body !== null);
   const seen: string[] = [];
@@ -118,27 +179,56 @@ test('a pod that takes over is followed too', async () => {
 
 test('a log that is gone is said to be', async () => {
   assert.deepEqual((await all(await setUp(live, {}).get())).map(short), ['stage live', 'gone', 'end live']);
-  assert.deepEqual((await all(await setUp({ phase: 'Rejected', rejection }, {}).get())).map(short), ['stage rejected', 'gone', 'end rejected']);
+  assert.deepEqual((await all(await setUp({ phase: 'Rejected', rejection }, {}).get())).map(short), [
+    'stage rejected',
+    'gone',
+    'end rejected',
+  ]);
 });
 
 test('a connection that breaks loses and repeats no line', async () => {
   const fault = new Error('reset');
-  const { get } = setUp(live, { 'chat-1-x/clone': (opened) => ({ state: 'open', bytes: opened === 1 ? bytesOf('1\n2\n', fault) : bytesOf('1\n2\n3\n') }), 'chat-1-x/review': '', 'chat-1-x/build': '' });
-  assert.deepEqual((await all(await get())).map(short), ['stage live', 'chat-1-x/clone/1 1', 'chat-1-x/clone/2 2', 'chat-1-x/clone/3 3', 'end live']);
+  const { get } = setUp(live, {
+    'chat-1-x/clone': (opened) => ({
+      state: 'open',
+      bytes: opened === 1 ? bytesOf('1\n2\n', fault) : bytesOf('1\n2\n3\n'),
+    }),
+    'chat-1-x/review': '',
+    'chat-1-x/build': '',
+  });
+  assert.deepEqual((await all(await get())).map(short), [
+    'stage live',
+    'chat-1-x/clone/1 1',
+    'chat-1-x/clone/2 2',
+    'chat-1-x/clone/3 3',
+    'end live',
+  ]);
 });
 
 test('Last-Event-ID resumes after that line; one that makes no sense is ignored', async () => {
   const script = { 'chat-1-x/clone': 'c\n', 'chat-1-x/review': 'r1\nr2\n', 'chat-1-x/build': 'b\n' };
   const { get } = setUp(live, script);
-  assert.deepEqual((await all(await get({ 'last-event-id': 'chat-1-x/review/1' }))).map(short), ['stage live', 'chat-1-x/review/2 r2', 'chat-1-x/build/1 b', 'end live']);
+  assert.deepEqual((await all(await get({ 'last-event-id': 'chat-1-x/review/1' }))).map(short), [
+    'stage live',
+    'chat-1-x/review/2 r2',
+    'chat-1-x/build/1 b',
+    'end live',
+  ]);
   assert.equal((await all(await get({ 'last-event-id': 'chat-1-x/kitchen/1' }))).length, 6);
   assert.equal((await all(await get({ 'last-event-id': 'other-pod/build/9' }))).length, 6);
 });
 
 test('plain text for a terminal', async () => {
-  const { get } = setUp(live, { 'chat-1-x/clone': 'cloned\n', 'chat-1-x/review': '', 'chat-1-x/build': '\u001b[31mred\u001b[0m\n' });
+  const { get } = setUp(live, {
+    'chat-1-x/clone': 'cloned\n',
+    'chat-1-x/review': '',
+    'chat-1-x/build': '\u001b[31mred\u001b[0m\n',
+  });
   const response = await get({ accept: 'text/plain' });
-  assert.equal(await response.text(), '# It answers at https://chat.moorage.test.\n# clone\ncloned\n# build\nred\n# live\n');
+  assert.equal(
+    await response.text(),
+    '# It answers at https://chat.moorage.test.\n# clone\ncloned\n# build\nred\n# live\n',
+  );
 });
 
 test('a reader who leaves ends the reading upstream and frees the place', async () => {
@@ -147,7 +237,9 @@ test('a reader who leaves ends the reading upstream and frees the place', async 
     state: 'open',
     bytes: (async function* () {
       yield Buffer.from('first\n');
-      await new Promise((resolve) => { signal.addEventListener('abort', resolve); });
+      await new Promise((resolve) => {
+        signal.addEventListener('abort', resolve);
+      });
       gone.resolve('cancelled');
     })(),
   });
@@ -189,8 +281,15 @@ test('an app that is removed ends the stream', async () => {
 });
 
 test('a hostile line stays within its event', async () => {
-  const { get } = setUp(live, { 'chat-1-x/clone': 'event: end\ndata: {"status":"live"}\r\rid: x\n', 'chat-1-x/review': '', 'chat-1-x/build': '' });
-  assert.deepEqual((await all(await get())).map(({ event }) => event), ['stage', 'log', 'log', 'log', 'end']);
+  const { get } = setUp(live, {
+    'chat-1-x/clone': 'event: end\ndata: {"status":"live"}\r\rid: x\n',
+    'chat-1-x/review': '',
+    'chat-1-x/build': '',
+  });
+  assert.deepEqual(
+    (await all(await get())).map(({ event }) => event),
+    ['stage', 'log', 'log', 'log', 'end'],
+  );
 });
 
 test('one caller takes a quarter of the streams and not the rest', async () => {

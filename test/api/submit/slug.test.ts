@@ -22,18 +22,22 @@ for (const [repo, first, second] of [
   });
 }
 
-test('a name of no usable characters still has a candidate', () => { assert.match(candidates('octo/_').at(-1) ?? '', /^[a-z][a-z0-9-]*-[0-9a-f]{8}$/); });
+test('a name of no usable characters still has a candidate', () => {
+  assert.match(candidates('octo/_').at(-1) ?? '', /^[a-z][a-z0-9-]*-[0-9a-f]{8}$/);
+});
 
 test('every candidate is a label, and the last one is the repository’s alone', () => {
   const segment = fc.stringMatching(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,60}[A-Za-z0-9_]$/);
-  fc.assert(fc.property(segment, segment, (owner, name) => {
-    const repository = parseRepository(`https://git.test/${owner}/${name}`, hosts);
-    const slugs = slugCandidates(repository);
-    assert.ok(slugs.length > 0);
-    for (const slug of slugs) {
-      assert.match(slug, /^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$/);
-      assert.equal(reservedSlugs.has(slug), false);
-    }
-    assert.ok(slugs.at(-1)?.endsWith(repositoryHash(repository.url).slice(0, 8)));
-  }));
+  fc.assert(
+    fc.property(segment, segment, (owner, name) => {
+      const repository = parseRepository(`https://git.test/${owner}/${name}`, hosts);
+      const slugs = slugCandidates(repository);
+      assert.ok(slugs.length > 0);
+      for (const slug of slugs) {
+        assert.match(slug, /^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$/);
+        assert.equal(reservedSlugs.has(slug), false);
+      }
+      assert.ok(slugs.at(-1)?.endsWith(repositoryHash(repository.url).slice(0, 8)));
+    }),
+  );
 });

@@ -9,7 +9,12 @@ const places = { baseUrl: 'https://moorage.test:8443', defaultHost: 'git.test' }
 const since = '2026-01-01T00:00:05Z';
 const commit = 'a'.repeat(40);
 const view = (status?: HostedAppStatus): StatusView => viewStatus(sampleApp('chat', undefined, status), places);
-const served = { served: { image: 'i@sha256:1', commit, since }, url: 'https://chat.moorage.test:8443', phase: 'Live' as const, since };
+const served = {
+  served: { image: 'i@sha256:1', commit, since },
+  url: 'https://chat.moorage.test:8443',
+  phase: 'Live' as const,
+  since,
+};
 
 test('just submitted', () => {
   const { status, stage, url, status_url, log_url, message } = view();
@@ -17,11 +22,17 @@ test('just submitted', () => {
   assert.equal(url, 'https://chat.moorage.test:8443');
   assert.equal(status_url, 'https://moorage.test:8443/api/submit-status/octo/chat');
   assert.equal(log_url, `${status_url}/log`);
-  assert.equal(message, 'The repository is being asked for its newest commit. It will answer at https://chat.moorage.test:8443.');
+  assert.equal(
+    message,
+    'The repository is being asked for its newest commit. It will answer at https://chat.moorage.test:8443.',
+  );
 });
 
 test('links name the git host where it is not the first', () => {
-  assert.equal(viewStatus(sampleApp('chat', 'https://other.test/octo/chat'), places).status_url, 'https://moorage.test:8443/api/submit-status/octo/chat?host=other.test');
+  assert.equal(
+    viewStatus(sampleApp('chat', 'https://other.test/octo/chat'), places).status_url,
+    'https://moorage.test:8443/api/submit-status/octo/chat?host=other.test',
+  );
 });
 
 test('queued: the place', () => {
@@ -32,14 +43,26 @@ test('queued: the place', () => {
 
 test('building: what is done, what is ahead [spec status.in-pipeline]', () => {
   const { stages } = view({ phase: 'Building', since });
-  assert.deepEqual(stages?.map(({ stage, state }) => `${stage} ${state}`), [
-    'pending done', 'queued done', 'cloning done', 'reviewing done', 'building current', 'deploying ahead', 'routing ahead',
-  ]);
+  assert.deepEqual(
+    stages?.map(({ stage, state }) => `${stage} ${state}`),
+    [
+      'pending done',
+      'queued done',
+      'cloning done',
+      'reviewing done',
+      'building current',
+      'deploying ahead',
+      'routing ahead',
+    ],
+  );
 });
 
 test('live [spec status.live]', () => {
   const shown = view(served);
-  assert.deepEqual([shown.status, shown.commit, shown.since, shown.poll_after_seconds], ['live', commit, since, undefined]);
+  assert.deepEqual(
+    [shown.status, shown.commit, shown.since, shown.poll_after_seconds],
+    ['live', commit, since, undefined],
+  );
   assert.equal(shown.message, 'It answers at https://chat.moorage.test:8443.');
 });
 
@@ -50,10 +73,22 @@ test('live, with a newer commit on its way', () => {
   assert.match(shown.message, /A newer commit is on its way: the image is being built\./);
 });
 
-const rejection = { rule: 'secrets/aws-access-token', file: 'app/keys.py', line: 7, message: 'An AWS access token is in the source', mend: 'Revoke it and take it out of the history.', log: 'last line' };
+const rejection = {
+  rule: 'secrets/aws-access-token',
+  file: 'app/keys.py',
+  line: 7,
+  message: 'An AWS access token is in the source',
+  mend: 'Revoke it and take it out of the history.',
+  log: 'last line',
+};
 
 test('rejected: the reason in a sentence and in parts [spec status.rejected]', () => {
-  const shown = view({ phase: 'Rejected', rejection, source: { commit }, findings: [{ ...rejection, severity: 'error' }] });
+  const shown = view({
+    phase: 'Rejected',
+    rejection,
+    source: { commit },
+    findings: [{ ...rejection, severity: 'error' }],
+  });
   assert.deepEqual([shown.status, shown.reason], ['rejected', 'app/keys.py:7: An AWS access token is in the source.']);
   assert.deepEqual(shown.rejection, rejection);
   assert.equal(shown.findings?.length, 1);
@@ -68,17 +103,43 @@ test('live by an older commit, the newer one refused', () => {
 });
 
 test('history and plan are shown, and every view holds to the schema [spec submit.free-form]', () => {
-  const history = [{ number: 1, job: 'chat-1', commit, reason: 'first commit', result: 'Succeeded' as const, startedAt: since, finishedAt: since }];
+  const history = [
+    {
+      number: 1,
+      job: 'chat-1',
+      commit,
+      reason: 'first commit',
+      result: 'Succeeded' as const,
+      startedAt: since,
+      finishedAt: since,
+    },
+  ];
   const shown = view({ ...served, history, plan: { strategy: 'python', reason: 'requirements.txt' } });
-  assert.deepEqual(shown.history, [{ number: 1, commit, reason: 'first commit', result: 'Succeeded', message: undefined, started_at: since, finished_at: since }]);
+  assert.deepEqual(shown.history, [
+    {
+      number: 1,
+      commit,
+      reason: 'first commit',
+      result: 'Succeeded',
+      message: undefined,
+      started_at: since,
+      finished_at: since,
+    },
+  ]);
   assert.deepEqual(statusView.parse(shown).plan, { strategy: 'python', reason: 'requirements.txt' });
 });
 
 test('owner/name on several hosts: the first allowed host, else the only one, else the caller has to say', async () => {
-  const apps = [sampleApp('a', 'https://git.test/octo/a'), sampleApp('octo-a', 'https://other.test/octo/a'), sampleApp('b', 'https://other.test/octo/b'),
-    sampleApp('c', 'https://other.test/octo/c'), sampleApp('octo-c', 'https://third.test/octo/c')];
+  const apps = [
+    sampleApp('a', 'https://git.test/octo/a'),
+    sampleApp('octo-a', 'https://other.test/octo/a'),
+    sampleApp('b', 'https://other.test/octo/b'),
+    sampleApp('c', 'https://other.test/octo/c'),
+    sampleApp('octo-c', 'https://third.test/octo/c'),
+  ];
   const { app } = sampleServer(sampleServices({ apps: sampleApps(...apps).apps }));
-  const slug = async (path: string): Promise<unknown> => (await (await app.request(`/api/submit-status/${path}`)).json() as { slug?: string; detail?: string }).slug;
+  const slug = async (path: string): Promise<unknown> =>
+    ((await (await app.request(`/api/submit-status/${path}`)).json()) as { slug?: string; detail?: string }).slug;
   assert.equal(await slug('octo/a'), 'a');
   assert.equal(await slug('OCTO/A'), 'a');
   assert.equal(await slug('octo/a?host=other.test'), 'octo-a');

@@ -7,21 +7,57 @@ import { silent } from '../sample.ts';
 
 /** Services of which only these are there; the others fail when they are used. */
 export function servicesWith(some: Partial<ToolServices>): ToolServices {
-  const absent = new Proxy({}, { get: (_, name) => { throw new Error(`the test gives no ${String(name)}`); } });
+  const absent = new Proxy(
+    {},
+    {
+      get: (_, name) => {
+        throw new Error(`the test gives no ${String(name)}`);
+      },
+    },
+  );
   return {
-    baseUrl: 'https://moorage.test', urls: {}, speechModel: 'whisper-test', apps: () => [], maxTokens: { usual: 1_000, most: 8_000 },
-    fetcher: absent as ToolServices['fetcher'], workers: absent as ToolServices['workers'], catalog: absent as ToolServices['catalog'],
-    database: () => { throw new Error('the test gives no database'); },
+    baseUrl: 'https://moorage.test',
+    urls: {},
+    speechModel: 'whisper-test',
+    apps: () => [],
+    maxTokens: { usual: 1_000, most: 8_000 },
+    fetcher: absent as ToolServices['fetcher'],
+    workers: absent as ToolServices['workers'],
+    catalog: absent as ToolServices['catalog'],
+    database: () => {
+      throw new Error('the test gives no database');
+    },
     ...some,
   };
 }
 
 export function contextWith(some: Partial<ToolContext> = {}): ToolContext {
-  const absent = new Proxy({}, { get: () => { throw new Error('the test gives no models'); } });
-  return { id: 'test', session: undefined, owner: 'someone', keyed: false, signal: new AbortController().signal, log: silent, models: absent as ToolContext['models'], report: () => undefined, ...some };
+  const absent = new Proxy(
+    {},
+    {
+      get: () => {
+        throw new Error('the test gives no models');
+      },
+    },
+  );
+  return {
+    id: 'test',
+    session: undefined,
+    owner: 'someone',
+    keyed: false,
+    signal: new AbortController().signal,
+    log: silent,
+    models: absent as ToolContext['models'],
+    report: () => undefined,
+    ...some,
+  };
 }
 
-export async function call(tool: Tool, input: Record<string, unknown>, context: Partial<ToolContext> = {}): Promise<{ result: Record<string, unknown>; artifact: Artifact | undefined }> {
+export async function call(
+  tool: Tool,
+  input: Record<string, unknown>,
+  context: Partial<ToolContext> = {},
+): Promise<{ result: Record<string, unknown>; artifact: Artifact | undefined }> {
   const given = Object.fromEntries(Object.entries(input).map(([name, value]) => [tool.aliases[name] ?? name, value]));
   const answer = await tool.run(tool.input.parse(given), contextWith(context));
   return { result: tool.output.parse(answer.result), artifact: answer.artifact };

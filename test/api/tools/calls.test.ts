@@ -7,13 +7,25 @@ import { json } from '../models/sample.ts';
 import { sampleToolApp, type ToolSample } from './sample.ts';
 import { echo, waiting } from './sample-tools.ts';
 
-const problem = z.looseObject({ type: z.string(), status: z.int(), detail: z.string(), errors: z.array(z.object({ in: z.string(), field: z.string(), message: z.string(), mend: z.string() })).optional() });
+const problem = z.looseObject({
+  type: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  errors: z.array(z.object({ in: z.string(), field: z.string(), message: z.string(), mend: z.string() })).optional(),
+});
 const answer = z.looseObject({
-  tool: z.string(), result: z.looseObject({}), cost_usd: z.number().optional(), cost_source: z.string(), latency_ms: z.int(), request_id: z.string(),
+  tool: z.string(),
+  result: z.looseObject({}),
+  cost_usd: z.number().optional(),
+  cost_source: z.string(),
+  latency_ms: z.int(),
+  request_id: z.string(),
 });
 
 let sample: ToolSample;
-before(async () => { sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' } }); });
+before(async () => {
+  sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' } });
+});
 after(() => sample.stop());
 
 async function call(path: string, init?: RequestInit): Promise<z.output<typeof answer>> {
@@ -24,14 +36,24 @@ async function call(path: string, init?: RequestInit): Promise<z.output<typeof a
 }
 
 test('a query is read as the fields say, with defaults, aliases and a session name [spec tools.open auth.optional]', async () => {
-  const { result, tool, cost_usd, cost_source } = await call('/t/echo?q=hi&repeat=2&loud=yes&tags=x,y&spec=%7B%22a%22%3A1%7D&kind=b&s=mine-1');
-  assert.deepEqual(result, { echoed: 'HIHI', input: { text: 'hi', times: 2, loud: true, tags: ['x', 'y'], spec: { a: 1 }, kind: 'b' }, session: 'mine-1' });
+  const { result, tool, cost_usd, cost_source } = await call(
+    '/t/echo?q=hi&repeat=2&loud=yes&tags=x,y&spec=%7B%22a%22%3A1%7D&kind=b&s=mine-1',
+  );
+  assert.deepEqual(result, {
+    echoed: 'HIHI',
+    input: { text: 'hi', times: 2, loud: true, tags: ['x', 'y'], spec: { a: 1 }, kind: 'b' },
+    session: 'mine-1',
+  });
   assert.deepEqual([tool, cost_usd, cost_source], ['echo', 0, 'none']);
 });
 
 test('a body is read as JSON, with aliases; options stand in it or in the query', async () => {
   const fields = { query: 'hi', times: 3, loud: true, tags: ['x,y'], spec: { a: 1 } };
-  const expected = { echoed: 'HIHIHI', input: { text: 'hi', times: 3, loud: true, tags: ['x,y'], spec: { a: 1 } }, session: 'one' };
+  const expected = {
+    echoed: 'HIHIHI',
+    input: { text: 'hi', times: 3, loud: true, tags: ['x,y'], spec: { a: 1 } },
+    session: 'one',
+  };
   assert.deepEqual((await call('/t/echo', json({ ...fields, s: 'one' }))).result, expected);
   assert.deepEqual((await call('/t/echo?s=one', json(fields))).result, expected);
 });
@@ -50,28 +72,119 @@ interface Refusal {
 
 const refusals: readonly Refusal[] = [
   { name: 'missing field', path: '/t/echo', expected: [400, 'invalid-request', 'query text is missing'] },
-  { name: 'unknown parameter', path: '/t/echo?text=a&foo=1', expected: [400, 'invalid-request', 'query foo there is no such field in the query'] },
-  { name: 'number that is none', path: '/t/echo?text=a&times=two', expected: [400, 'invalid-request', 'query times must be a number'] },
-  { name: 'number out of range', path: '/t/echo?text=a&times=9', expected: [400, 'invalid-request', 'query times Too big: expected number to be <=5'] },
-  { name: 'boolean that is none', path: '/t/echo?text=a&loud=maybe', expected: [400, 'invalid-request', 'query loud must be a boolean'] },
-  { name: 'scalar given twice', path: '/t/echo?text=a&text=b', expected: [400, 'invalid-request', 'query text must be a string'] },
-  { name: 'list too long', path: '/t/echo?text=a&tags=1,2,3,4,5,6', expected: [400, 'invalid-request', 'query tags Too big: expected array to have <=5 items'] },
-  { name: 'enumeration', path: '/t/echo?text=a&kind=c', expected: [400, 'invalid-request', 'query kind Invalid option: expected one of "a"|"b"'] },
-  { name: 'alias and field', path: '/t/echo?text=a&q=b', expected: [400, 'invalid-request', 'query q says the same as text, which is given too'] },
-  { name: 'two aliases', path: '/t/echo?q=a&query=b', expected: [400, 'invalid-request', 'query query says the same as q, which is given too'] },
-  { name: 'alias and field in a body', path: '/t/echo', init: json({ text: 'a', q: 'b' }), expected: [400, 'invalid-request', 'body q says the same as text, which is given too'] },
-  { name: 'session name with a blank', path: '/t/echo?text=a&s=a%20b', expected: [400, 'invalid-request', 'query s is not 1 to 64 letters, digits, ".", "_" or "-"'] },
-  { name: 'raw that is no boolean', path: '/t/draw?raw=please', expected: [400, 'invalid-request', 'query raw must be a boolean'] },
-  { name: 'wait on a tool that takes no time', path: '/t/echo?text=a&wait=5', expected: [400, 'invalid-request', 'query wait there is no such field in the query'] },
-  { name: 'raw of a tool without a file', path: '/t/echo?text=a&raw=1', expected: [422, 'no-artifact', 'query raw asks for a file, and this tool makes none'] },
+  {
+    name: 'unknown parameter',
+    path: '/t/echo?text=a&foo=1',
+    expected: [400, 'invalid-request', 'query foo there is no such field in the query'],
+  },
+  {
+    name: 'number that is none',
+    path: '/t/echo?text=a&times=two',
+    expected: [400, 'invalid-request', 'query times must be a number'],
+  },
+  {
+    name: 'number out of range',
+    path: '/t/echo?text=a&times=9',
+    expected: [400, 'invalid-request', 'query times Too big: expected number to be <=5'],
+  },
+  {
+    name: 'boolean that is none',
+    path: '/t/echo?text=a&loud=maybe',
+    expected: [400, 'invalid-request', 'query loud must be a boolean'],
+  },
+  {
+    name: 'scalar given twice',
+    path: '/t/echo?text=a&text=b',
+    expected: [400, 'invalid-request', 'query text must be a string'],
+  },
+  {
+    name: 'list too long',
+    path: '/t/echo?text=a&tags=1,2,3,4,5,6',
+    expected: [400, 'invalid-request', 'query tags Too big: expected array to have <=5 items'],
+  },
+  {
+    name: 'enumeration',
+    path: '/t/echo?text=a&kind=c',
+    expected: [400, 'invalid-request', 'query kind Invalid option: expected one of "a"|"b"'],
+  },
+  {
+    name: 'alias and field',
+    path: '/t/echo?text=a&q=b',
+    expected: [400, 'invalid-request', 'query q says the same as text, which is given too'],
+  },
+  {
+    name: 'two aliases',
+    path: '/t/echo?q=a&query=b',
+    expected: [400, 'invalid-request', 'query query says the same as q, which is given too'],
+  },
+  {
+    name: 'alias and field in a body',
+    path: '/t/echo',
+    init: json({ text: 'a', q: 'b' }),
+    expected: [400, 'invalid-request', 'body q says the same as text, which is given too'],
+  },
+  {
+    name: 'session name with a blank',
+    path: '/t/echo?text=a&s=a%20b',
+    expected: [400, 'invalid-request', 'query s is not 1 to 64 letters, digits, ".", "_" or "-"'],
+  },
+  {
+    name: 'raw that is no boolean',
+    path: '/t/draw?raw=please',
+    expected: [400, 'invalid-request', 'query raw must be a boolean'],
+  },
+  {
+    name: 'wait on a tool that takes no time',
+    path: '/t/echo?text=a&wait=5',
+    expected: [400, 'invalid-request', 'query wait there is no such field in the query'],
+  },
+  {
+    name: 'raw of a tool without a file',
+    path: '/t/echo?text=a&raw=1',
+    expected: [422, 'no-artifact', 'query raw asks for a file, and this tool makes none'],
+  },
   { name: 'raw of a call without a file', path: '/t/draw?format=none&raw=1', expected: [422, 'no-artifact'] },
-  { name: 'rule between fields', path: '/t/one_of', expected: [400, 'invalid-request', 'query url give either url or html'] },
-  { name: 'rule between fields in a body', path: '/t/one_of', init: json({ url: 'a', html: 'b' }), expected: [400, 'invalid-request', 'body url give either url or html'] },
-  { name: 'body that is a list', path: '/t/echo', init: json([]), expected: [400, 'invalid-request', 'body  must be an object'] },
-  { name: 'body that is null', path: '/t/echo', init: json('null'), expected: [400, 'invalid-request', 'body  must be an object'] },
-  { name: 'body with a prototype', path: '/t/echo', init: json('{"text":"a","__proto__":{"times":5}}'), expected: [400, 'invalid-request', 'body __proto__ there is no such field in the body'] },
-  { name: 'body with text for a number', path: '/t/echo', init: json({ text: 'a', times: '2' }), expected: [400, 'invalid-request', 'body times must be a number'] },
-  { name: 'unknown option beside a body', path: '/t/echo?foo=1', init: json({ text: 'a' }), expected: [400, 'invalid-request', 'query foo there is no such field in the query'] },
+  {
+    name: 'rule between fields',
+    path: '/t/one_of',
+    expected: [400, 'invalid-request', 'query url give either url or html'],
+  },
+  {
+    name: 'rule between fields in a body',
+    path: '/t/one_of',
+    init: json({ url: 'a', html: 'b' }),
+    expected: [400, 'invalid-request', 'body url give either url or html'],
+  },
+  {
+    name: 'body that is a list',
+    path: '/t/echo',
+    init: json([]),
+    expected: [400, 'invalid-request', 'body  must be an object'],
+  },
+  {
+    name: 'body that is null',
+    path: '/t/echo',
+    init: json('null'),
+    expected: [400, 'invalid-request', 'body  must be an object'],
+  },
+  {
+    name: 'body with a prototype',
+    path: '/t/echo',
+    init: json('{"text":"a","__proto__":{"times":5}}'),
+    expected: [400, 'invalid-request', 'body __proto__ there is no such field in the body'],
+  },
+  {
+    name: 'body with text for a number',
+    path: '/t/echo',
+    init: json({ text: 'a', times: '2' }),
+    expected: [400, 'invalid-request', 'body times must be a number'],
+  },
+  {
+    name: 'unknown option beside a body',
+    path: '/t/echo?foo=1',
+    init: json({ text: 'a' }),
+    expected: [400, 'invalid-request', 'query foo there is no such field in the query'],
+  },
   { name: 'not JSON', path: '/t/echo', init: json('{'), expected: [400, 'invalid-request'] },
   { name: 'key in the query', path: '/t/echo?text=a&api_key=sk-123456789', expected: [400, 'key-in-query'] },
   { name: 'unknown tool', path: '/t/ecko?text=a', expected: [404, 'unknown-tool'] },
@@ -79,7 +192,12 @@ const refusals: readonly Refusal[] = [
   { name: 'other method', path: '/t/echo?text=a', init: { method: 'DELETE' }, expected: [405, 'method-not-allowed'] },
   { name: 'service that is off', path: '/t/off', expected: [503, 'service-off'] },
   { name: 'models without a router', path: '/t/asks', expected: [503, 'models-unconfigured'] },
-  { name: 'key without a router', path: '/t/echo?text=a', init: { headers: { authorization: 'Bearer sk-12345678' } }, expected: [503, 'models-unconfigured'] },
+  {
+    name: 'key without a router',
+    path: '/t/echo?text=a',
+    init: { headers: { authorization: 'Bearer sk-12345678' } },
+    expected: [503, 'models-unconfigured'],
+  },
   { name: 'service that misbehaves', path: '/t/fail?how=problem', expected: [502, 'tool-failed'] },
   { name: 'input that cannot be worked on', path: '/t/fail?how=unprocessable', expected: [422, 'unprocessable'] },
   { name: 'fault of ours', path: '/t/fail?how=throw', expected: [500, 'internal-fault'] },
@@ -88,20 +206,30 @@ const refusals: readonly Refusal[] = [
   { name: 'over its time, deaf to signals', path: '/t/fail?how=stubborn', expected: [422, 'tool-limit'] },
 ];
 
-for (const { name, path, init, expected: [status, slug, ...errors] } of refusals) {
+for (const {
+  name,
+  path,
+  init,
+  expected: [status, slug, ...errors],
+} of refusals) {
   test(`refused: ${name}`, async () => {
     const response = await sample.request(path, init);
     const text = await response.text();
     assert.equal(response.headers.get('content-type'), 'application/problem+json', text);
     const body = problem.parse(JSON.parse(text));
     assert.deepEqual([response.status, body.type.split('/').at(-1)], [status, slug], text);
-    for (const error of errors) assert.ok(body.errors?.some((one) => `${one.in} ${one.field} ${one.message}` === error && one.mend !== ''), text);
+    for (const error of errors)
+      assert.ok(
+        body.errors?.some((one) => `${one.in} ${one.field} ${one.message}` === error && one.mend !== ''),
+        text,
+      );
     assert.doesNotMatch(text, /hunter2/);
   });
 }
 
 test('an unknown tool is told the nearest names, a nameless one where all are', async () => {
-  const nearest = async (name: string): Promise<unknown> => problem.parse(await (await sample.request(`/t/${name}`)).json())['nearest'];
+  const nearest = async (name: string): Promise<unknown> =>
+    problem.parse(await (await sample.request(`/t/${name}`)).json())['nearest'];
   assert.deepEqual(await nearest('Echo!'), ['echo']);
   assert.deepEqual(await nearest('one-of'), ['one_of']);
   assert.deepEqual(await nearest('zzzzzzzzzz'), []);
@@ -116,7 +244,9 @@ test('with raw=1 the bytes alone are answered, with what they cost [spec tools.r
   const raw = await sample.request('/t/draw?bytes=100&raw=1');
   assert.deepEqual(Buffer.from(await raw.arrayBuffer()), Buffer.alloc(100, 65));
   assert.deepEqual(
-    ['content-type', 'content-disposition', 'x-cost-usd', 'x-cost-source', 'x-content-type-options'].map((name) => raw.headers.get(name)),
+    ['content-type', 'content-disposition', 'x-cost-usd', 'x-cost-source', 'x-content-type-options'].map((name) =>
+      raw.headers.get(name),
+    ),
     ['image/svg+xml', 'inline; filename="drawing.svg"', '0.0001', 'tariff', 'nosniff'],
   );
   assert.match(raw.headers.get('content-security-policy') ?? '', /default-src 'none'.*sandbox/);
@@ -131,23 +261,51 @@ test('who accepts no JSON gets the file', async () => {
   const raw = await sample.request('/t/draw?format=png', { headers: { accept: 'image/png' } });
   assert.equal(raw.headers.get('content-type'), 'image/png');
   const either = await sample.request('/t/draw?format=png', { headers: { accept: 'text/html,*/*;q=0.8' } });
-  assert.equal((await either.json() as { tool: string }).tool, 'draw');
+  assert.equal(((await either.json()) as { tool: string }).tool, 'draw');
 });
 
 test('HEAD says whether GET would be taken, and neither runs the tool nor charges', async () => {
-  const calls = async (): Promise<number> => (await sample.registry.getSingleMetric('moorage_tool_calls_total')?.get())?.values.reduce((sum, { value }) => sum + value, 0) ?? 0;
+  const calls = async (): Promise<number> =>
+    (await sample.registry.getSingleMetric('moorage_tool_calls_total')?.get())?.values.reduce(
+      (sum, { value }) => sum + value,
+      0,
+    ) ?? 0;
   const earned = (): Promise<unknown> => sample.models.books.get().ledger.balance(toolAccount('draw'));
   const before = [await calls(), await earned()];
-  const heads = await Promise.all(['/t/draw', '/t/draw?raw=1', '/t/draw?bytes=-1', '/t/echo?text=a&raw=1', '/t/off', '/t/ecko'].map((path) => sample.request(path, { method: 'HEAD' })));
-  assert.deepEqual(heads.map(({ status, headers }) => [status, headers.get('content-type')]), [
-    [200, 'application/json'], [200, null], [400, 'application/problem+json'], [422, 'application/problem+json'], [503, 'application/problem+json'], [404, 'application/problem+json'],
-  ]);
+  const heads = await Promise.all(
+    ['/t/draw', '/t/draw?raw=1', '/t/draw?bytes=-1', '/t/echo?text=a&raw=1', '/t/off', '/t/ecko'].map((path) =>
+      sample.request(path, { method: 'HEAD' }),
+    ),
+  );
+  assert.deepEqual(
+    heads.map(({ status, headers }) => [status, headers.get('content-type')]),
+    [
+      [200, 'application/json'],
+      [200, null],
+      [400, 'application/problem+json'],
+      [422, 'application/problem+json'],
+      [503, 'application/problem+json'],
+      [404, 'application/problem+json'],
+    ],
+  );
   assert.deepEqual([await calls(), await earned()], before);
 });
 
 test('GET /t lists the tools for a program and for a person', async () => {
-  const { tools } = await (await sample.request('/t')).json() as { tools: { name: string; on: boolean; off_because?: string; input_schema: { required: string[] } }[] };
-  assert.deepEqual(tools.map(({ name, on }) => [name, on]), [['echo', true], ['draw', true], ['fail', true], ['one_of', true], ['off', false], ['asks', false]]);
+  const { tools } = (await (await sample.request('/t')).json()) as {
+    tools: { name: string; on: boolean; off_because?: string; input_schema: { required: string[] } }[];
+  };
+  assert.deepEqual(
+    tools.map(({ name, on }) => [name, on]),
+    [
+      ['echo', true],
+      ['draw', true],
+      ['fail', true],
+      ['one_of', true],
+      ['off', false],
+      ['asks', false],
+    ],
+  );
   assert.match(tools[4]?.off_because ?? '', /tools\.gotenberg\.enabled/);
   assert.deepEqual(tools[0]?.input_schema.required, ['text']);
   const page = await sample.request('/t', { headers: { accept: 'text/html' } });
@@ -155,22 +313,38 @@ test('GET /t lists the tools for a program and for a person', async () => {
 });
 
 test('every tool and method is an operation of the OpenAPI document', async () => {
-  const { paths } = await (await sample.request('/openapi.json')).json() as { paths: Record<string, Record<string, { operationId: string; parameters: { name: string; required: boolean }[] }>> };
+  const { paths } = (await (await sample.request('/openapi.json')).json()) as {
+    paths: Record<string, Record<string, { operationId: string; parameters: { name: string; required: boolean }[] }>>;
+  };
   assert.deepEqual(Object.keys(paths['/t/draw'] ?? {}), ['get', 'post']);
-  assert.deepEqual(paths['/t/echo']?.['get']?.parameters.filter(({ required }) => required).map(({ name }) => name), ['text']);
+  assert.deepEqual(
+    paths['/t/echo']?.['get']?.parameters.filter(({ required }) => required).map(({ name }) => name),
+    ['text'],
+  );
 });
 
 test('one caller, and all together, have so many places; a place is given back when the work has really ended', async () => {
   const gate = Promise.withResolvers<undefined>();
-  const busy = await sampleToolApp({ tools: [waiting(() => gate.promise), echo], environment: { MOORAGE_TOOL_CALLS: '3', MOORAGE_TOOL_CALLS_PER_CALLER: '2' } });
+  const busy = await sampleToolApp({
+    tools: [waiting(() => gate.promise), echo],
+    environment: { MOORAGE_TOOL_CALLS: '3', MOORAGE_TOOL_CALLS_PER_CALLER: '2' },
+  });
   const as = (address: string): RequestInit => ({ headers: { 'x-forwarded-for': address } });
   const waiters = ['192.0.2.1', '192.0.2.1', '198.51.100.1'].map((address) => busy.request('/t/waiting', as(address)));
-  await new Promise((resolve) => { setImmediate(resolve); });
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
   const own = await busy.request('/t/echo?text=a', as('192.0.2.1'));
   const other = await busy.request('/t/echo?text=a', as('203.0.113.1'));
-  assert.deepEqual([own.status, other.status, own.headers.get('retry-after'), other.headers.get('retry-after')], [429, 503, '2', '2']);
+  assert.deepEqual(
+    [own.status, other.status, own.headers.get('retry-after'), other.headers.get('retry-after')],
+    [429, 503, '2', '2'],
+  );
   gate.resolve(undefined);
-  assert.deepEqual((await Promise.all(waiters)).map(({ status }) => status), [200, 200, 200]);
+  assert.deepEqual(
+    (await Promise.all(waiters)).map(({ status }) => status),
+    [200, 200, 200],
+  );
   assert.equal((await busy.request('/t/echo?text=a', as('192.0.2.1'))).status, 200);
   await busy.stop();
 });
@@ -188,6 +362,13 @@ test('without books, what costs nothing works, and what has a price says what is
 test('labels of metrics are tools of the registry, ways in, and outcomes', async () => {
   const text = await sample.registry.metrics();
   const labels = [...text.matchAll(/^moorage_tool_calls_total\{(.*)\} /gm)].map(([, found]) => found);
-  assert.ok(labels.includes('tool="fail",via="http",outcome="tool-limit"') && labels.includes('tool="fail",via="http",outcome="fault"'), labels.join('\n'));
-  assert.ok(labels.every((found) => /^tool="(echo|draw|fail|one_of|asks)",via="http",outcome="[a-z-]+"$/.test(found ?? '')), labels.join('\n'));
+  assert.ok(
+    labels.includes('tool="fail",via="http",outcome="tool-limit"') &&
+      labels.includes('tool="fail",via="http",outcome="fault"'),
+    labels.join('\n'),
+  );
+  assert.ok(
+    labels.every((found) => /^tool="(echo|draw|fail|one_of|asks)",via="http",outcome="[a-z-]+"$/.test(found ?? '')),
+    labels.join('\n'),
+  );
 });

@@ -19,9 +19,30 @@ const schema = z.strictObject({
 });
 
 test('each field gets its own kind of value', () => {
-  assert.deepEqual(schema.parse(coerceQuery(schema, { text: '12', count: '3', scale: '1.5e1', deep: 'TRUE', names: 'a, b,,c', sizes: ['1', '2'], kind: 'a', spec: '{"mark":"bar"}' })), {
-    text: '12', count: 3, scale: 15, deep: true, names: ['a', 'b', 'c'], sizes: [1, 2], kind: 'a', spec: { mark: 'bar' },
-  });
+  assert.deepEqual(
+    schema.parse(
+      coerceQuery(schema, {
+        text: '12',
+        count: '3',
+        scale: '1.5e1',
+        deep: 'TRUE',
+        names: 'a, b,,c',
+        sizes: ['1', '2'],
+        kind: 'a',
+        spec: '{"mark":"bar"}',
+      }),
+    ),
+    {
+      text: '12',
+      count: 3,
+      scale: 15,
+      deep: true,
+      names: ['a', 'b', 'c'],
+      sizes: [1, 2],
+      kind: 'a',
+      spec: { mark: 'bar' },
+    },
+  );
 });
 
 test('a repeated parameter is a list, and keeps its commas', () => {
@@ -30,7 +51,16 @@ test('a repeated parameter is a list, and keeps its commas', () => {
 
 test('booleans are taken in the words that people use', () => {
   const read = (deep: string): unknown => coerceQuery(schema, { deep })['deep'];
-  assert.deepEqual(['1', 'yes', 'on', '0', 'no', 'off', 'maybe', 'constructor'].map(read), [true, true, true, false, false, false, 'maybe', 'constructor']);
+  assert.deepEqual(['1', 'yes', 'on', '0', 'no', 'off', 'maybe', 'constructor'].map(read), [
+    true,
+    true,
+    true,
+    false,
+    false,
+    false,
+    'maybe',
+    'constructor',
+  ]);
 });
 
 test('what is no number, and what is not known, is left as it came', () => {
@@ -39,10 +69,12 @@ test('what is no number, and what is not known, is left as it came', () => {
 });
 
 test('every finite number survives the way through text', () => {
-  fc.assert(fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
-    const { scale } = coerceQuery(schema, { scale: String(number) });
-    assert.ok(scale === number || (scale === 0 && number === 0));
-  }));
+  fc.assert(
+    fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
+      const { scale } = coerceQuery(schema, { scale: String(number) });
+      assert.ok(scale === number || (scale === 0 && number === 0));
+    }),
+  );
 });
 
 test('JSON is taken as JSON and as text that holds it, and is named when it is neither', () => {
@@ -52,10 +84,21 @@ test('JSON is taken as JSON and as text that holds it, and is named when it is n
   const refused = field.safeParse({ spec: '{"a":1,}' });
   assert.match(refused.error?.issues[0]?.message ?? '', /^is not JSON: /);
   assert.deepEqual(refused.error?.issues[0]?.path, ['spec']);
-  assert.deepEqual((z.toJSONSchema(field, { io: 'input' }).properties as Record<string, { type: string }>)['spec']?.type, 'object');
+  assert.deepEqual(
+    (z.toJSONSchema(field, { io: 'input' }).properties as Record<string, { type: string }>)['spec']?.type,
+    'object',
+  );
 });
 
 test('the addresses of services are read without their last slash, and a wrong one is named', () => {
-  assert.deepEqual(readToolSettings({ MOORAGE_GOTENBERG_URL: 'http://gotenberg:3000/', MOORAGE_SEARXNG_URL: '' }), { places: 64, placesPerCaller: 16, speechModel: 'Systran/faster-whisper-small', urls: { gotenberg: 'http://gotenberg:3000' } });
-  assert.throws(() => readToolSettings({ MOORAGE_SPEECH_URL: 'speech:9000' }), /MOORAGE_SPEECH_URL: must be the base URL/);
+  assert.deepEqual(readToolSettings({ MOORAGE_GOTENBERG_URL: 'http://gotenberg:3000/', MOORAGE_SEARXNG_URL: '' }), {
+    places: 64,
+    placesPerCaller: 16,
+    speechModel: 'Systran/faster-whisper-small',
+    urls: { gotenberg: 'http://gotenberg:3000' },
+  });
+  assert.throws(
+    () => readToolSettings({ MOORAGE_SPEECH_URL: 'speech:9000' }),
+    /MOORAGE_SPEECH_URL: must be the base URL/,
+  );
 });

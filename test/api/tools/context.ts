@@ -6,19 +6,32 @@ import type { Progress, Tool, ToolAnswer, ToolContext } from '../../../api/tools
 const noModels: Spender = {
   ask: () => Promise.reject(new Error('asked a model')),
   compare: () => Promise.reject(new Error('asked a model')),
-  mostOf: () => { throw new Error('asked a model'); },
+  mostOf: () => {
+    throw new Error('asked a model');
+  },
 };
 
 /** A context in which no model may be asked, unless one is given. */
 export function toolContext(changes: Partial<ToolContext> = {}): ToolContext {
   return {
-    id: 'request-1', session: undefined, owner: 'somebody', keyed: false, signal: new AbortController().signal, log: pino({ level: 'silent' }),
-    models: noModels, report: () => undefined, ...changes,
+    id: 'request-1',
+    session: undefined,
+    owner: 'somebody',
+    keyed: false,
+    signal: new AbortController().signal,
+    log: pino({ level: 'silent' }),
+    models: noModels,
+    report: () => undefined,
+    ...changes,
   };
 }
 
 /** Validates the input, runs the tool and checks its result, as the runner does. */
-export async function runTool(tool: Tool, input: Record<string, unknown>, context: ToolContext = toolContext()): Promise<ToolAnswer<Record<string, unknown>>> {
+export async function runTool(
+  tool: Tool,
+  input: Record<string, unknown>,
+  context: ToolContext = toolContext(),
+): Promise<ToolAnswer<Record<string, unknown>>> {
   const answer = await tool.run(tool.input.parse(input), context);
   return { ...answer, result: tool.output.parse(answer.result) };
 }
@@ -26,5 +39,10 @@ export async function runTool(tool: Tool, input: Record<string, unknown>, contex
 /** Remembers what a tool reports. */
 export function reports(): { readonly seen: Progress[]; readonly report: (progress: Progress) => void } {
   const seen: Progress[] = [];
-  return { seen, report: (progress) => { seen.push(progress); } };
+  return {
+    seen,
+    report: (progress) => {
+      seen.push(progress);
+    },
+  };
 }

@@ -13,13 +13,22 @@ import { countConnections, type Listener } from './fetch/listener.ts';
 import { page, startWeb, type Web } from './fetch/web.ts';
 import { urlServices } from './url-services.ts';
 
-const shape = z.object({ format: z.string(), width: z.int(), height: z.int(), bytes: z.int(), source: z.object({ format: z.string(), width: z.int(), height: z.int(), bytes: z.int() }) });
+const shape = z.object({
+  format: z.string(),
+  width: z.int(),
+  height: z.int(),
+  bytes: z.int(),
+  source: z.object({ format: z.string(), width: z.int(), height: z.int(), bytes: z.int() }),
+});
 
 /** A PNG that says that it is this large, of one grey. */
 function vastPng(side: number): Buffer {
   const crc = (data: Buffer): Buffer => {
     let c = 0xffffffff;
-    for (const byte of data) { c ^= byte; for (let bit = 0; bit < 8; bit++) c = c & 1 ? (c >>> 1) ^ 0xedb88320 : c >>> 1; }
+    for (const byte of data) {
+      c ^= byte;
+      for (let bit = 0; bit < 8; bit++) c = c & 1 ? (c >>> 1) ^ 0xedb88320 : c >>> 1;
+    }
     const out = Buffer.alloc(4);
     out.writeUInt32BE((c ^ 0xffffffff) >>> 0);
     return out;
@@ -34,7 +43,12 @@ function vastPng(side: number): Buffer {
   header.writeUInt32BE(side, 0);
   header.writeUInt32BE(side, 4);
   header.set([1, 0, 0, 0, 0], 8);
-  return Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), chunk('IHDR', header), chunk('IDAT', deflateSync(Buffer.alloc(10_000_000))), chunk('IEND', Buffer.alloc(0))]);
+  return Buffer.concat([
+    Buffer.from('89504e470d0a1a0a', 'hex'),
+    chunk('IHDR', header),
+    chunk('IDAT', deflateSync(Buffer.alloc(10_000_000))),
+    chunk('IEND', Buffer.alloc(0)),
+  ]);
 }
 
 describe('convert_image', () => {
@@ -42,17 +56,20 @@ describe('convert_image', () => {
   let listener: Listener;
   let services: ToolServices;
   let tool: Tool;
-  const convert = async (input: Record<string, unknown>): Promise<{ result: z.output<typeof shape>; artifact: Artifact }> => {
+  const convert = async (
+    input: Record<string, unknown>,
+  ): Promise<{ result: z.output<typeof shape>; artifact: Artifact }> => {
     const { result, artifact } = await runTool(tool, input);
     assert.ok(artifact);
     return { result: shape.parse(result), artifact };
   };
-  const refuses = async (input: Record<string, unknown>, slug: string, words: RegExp): Promise<void> => assert.rejects(convert(input), (error) => {
-    assert.ok(error instanceof Problem, String(error));
-    assert.equal(error.type.slug, slug, error.message);
-    assert.match(error.message, words);
-    return true;
-  });
+  const refuses = async (input: Record<string, unknown>, slug: string, words: RegExp): Promise<void> =>
+    assert.rejects(convert(input), (error) => {
+      assert.ok(error instanceof Problem, String(error));
+      assert.equal(error.type.slug, slug, error.message);
+      assert.match(error.message, words);
+      return true;
+    });
   const red = sharp({ create: { width: 40, height: 20, channels: 4, background: { r: 255, g: 0, b: 0, alpha: 0.5 } } });
 
   before(async () => {
@@ -60,12 +77,33 @@ describe('convert_image', () => {
     const svg = `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="9" height="9"><image xlink:href="http://127.0.0.1:${listener.port}/x.png" width="9" height="9"/><image xlink:href="file:///etc/passwd" width="9" height="9"/></svg>`;
     web = await startWeb({
       '/red.png': page('image/png', await red.png().toBuffer()),
-      '/turned.jpg': page('image/jpeg', await sharp({ create: { width: 40, height: 20, channels: 3, background: '#00f' } }).withMetadata({ orientation: 6 }).jpeg().toBuffer()),
+      '/turned.jpg': page(
+        'image/jpeg',
+        await sharp({ create: { width: 40, height: 20, channels: 3, background: '#00f' } })
+          .withMetadata({ orientation: 6 })
+          .jpeg()
+          .toBuffer(),
+      ),
       '/vast.png': page('image/png', vastPng(60_000)),
       '/image.svg': page('image/svg+xml', svg),
       '/lying.png': page('image/png', svg),
       '/text.png': page('image/png', 'not a picture'),
-      '/cut.png': page('image/png', (await sharp({ create: { width: 400, height: 400, channels: 3, background: '#123456', noise: { type: 'gaussian', mean: 128, sigma: 30 } } }).png().toBuffer()).subarray(0, 5_000)),
+      '/cut.png': page(
+        'image/png',
+        (
+          await sharp({
+            create: {
+              width: 400,
+              height: 400,
+              channels: 3,
+              background: '#123456',
+              noise: { type: 'gaussian', mean: 128, sigma: 30 },
+            },
+          })
+            .png()
+            .toBuffer()
+        ).subarray(0, 5_000),
+      ),
       '/empty': page('image/png', ''),
     });
     services = urlServices([web.host]);
@@ -80,7 +118,13 @@ describe('convert_image', () => {
   for (const format of ['png', 'jpeg', 'webp', 'avif', 'gif']) {
     it(`makes ${format}`, async () => {
       const { result, artifact } = await convert({ url: `${web.url}/red.png`, format, width: 20 });
-      assert.deepEqual(result, { format, width: 20, height: 10, bytes: artifact.bytes.length, source: { format: 'png', width: 40, height: 20, bytes: result.source.bytes } });
+      assert.deepEqual(result, {
+        format,
+        width: 20,
+        height: 10,
+        bytes: artifact.bytes.length,
+        source: { format: 'png', width: 40, height: 20, bytes: result.source.bytes },
+      });
       const made = await sharp(artifact.bytes).metadata();
       assert.equal(made.format, format === 'avif' ? 'heif' : format);
       assert.equal(made.width, 20);
@@ -98,14 +142,31 @@ describe('convert_image', () => {
 
   it('takes base64, also as a data: address and as a query leaves it', async () => {
     const bytes = await red.png().toBuffer();
-    for (const data of [bytes.toString('base64'), `data:image/png;base64,${bytes.toString('base64')}`, bytes.toString('base64').replaceAll('+', ' '), bytes.toString('base64url')]) {
+    for (const data of [
+      bytes.toString('base64'),
+      `data:image/png;base64,${bytes.toString('base64')}`,
+      bytes.toString('base64').replaceAll('+', ' '),
+      bytes.toString('base64url'),
+    ]) {
       assert.equal((await convert({ data })).result.width, 40);
     }
   });
 
   it('fits as it is told', async () => {
-    const sizes = await Promise.all(['inside', 'cover', 'contain', 'fill'].map(async (fit) => (await convert({ url: `${web.url}/red.png`, width: 10, height: 10, fit })).result));
-    assert.deepEqual(sizes.map(({ width, height }) => [width, height]), [[10, 5], [10, 10], [10, 10], [10, 10]]);
+    const sizes = await Promise.all(
+      ['inside', 'cover', 'contain', 'fill'].map(
+        async (fit) => (await convert({ url: `${web.url}/red.png`, width: 10, height: 10, fit })).result,
+      ),
+    );
+    assert.deepEqual(
+      sizes.map(({ width, height }) => [width, height]),
+      [
+        [10, 5],
+        [10, 10],
+        [10, 10],
+        [10, 10],
+      ],
+    );
   });
 
   it('refuses what is none, too large or broken, and follows nothing in it', async () => {

@@ -1,4 +1,5 @@
-// deep_research over a scripted search engine, scripted pages and a scripted model: what is cited was read, and the money holds.
+// deep_research over a scripted search engine, scripted pages and a scripted model: what is cited was read, and the
+// money holds.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -18,24 +19,40 @@ import { maxTokens, says, startModelLab, type ModelLab } from './model-lab.ts';
 let lab: ModelLab;
 let engine: Server;
 /** Answers by the role that the instructions give it. */
-const model = (answer: string) => says((said, system = '') => {
-  if (system.startsWith('You plan')) return said.includes('Searched so far') ? '{"queries": ["third"]}' : '```json\n{"queries": ["first", "second"]}\n```';
-  if (system.startsWith('You take notes')) return said.includes('about cats') ? 'NOTHING.' : `Noted: ${/<page>\n(.*)\n<\/page>/s.exec(said)?.[1] ?? ''}`;
-  return answer;
-}, '0.0001');
+const model = (answer: string) =>
+  says((said, system = '') => {
+    if (system.startsWith('You plan'))
+      return said.includes('Searched so far')
+        ? '{"queries": ["third"]}'
+        : '```json\n{"queries": ["first", "second"]}\n```';
+    if (system.startsWith('You take notes'))
+      return said.includes('about cats') ? 'NOTHING.' : `Noted: ${/<page>\n(.*)\n<\/page>/s.exec(said)?.[1] ?? ''}`;
+    return answer;
+  }, '0.0001');
 
 before(async () => {
   lab = await startModelLab({
     models: {
-      'alpha-v4-flash': model('It is so [2], and so [1; 9]. See [this](https://evil.test/x) or https://evil.test/y.\n\n## Sources\n[1] https://evil.test/'),
+      'alpha-v4-flash': model(
+        'It is so [2], and so [1; 9]. See [this](https://evil.test/x) or https://evil.test/y.\n\n## Sources\n[1] https://evil.test/',
+      ),
       'beta-K3': model('It is so, and I cite nothing.'),
     },
     freeQuota: '10',
   });
   engine = createServer((request, response) => {
     const query = new URL(request.url ?? '', 'http://engine').searchParams.get('q') ?? '';
-    const results = ['a', 'b', 'c'].map((page) => ({ url: `https://pages.test/${query}-${page}`, title: `${query} ${page}`, content: 'snippet' }));
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ results: [...results, { url: 'file:///etc/passwd', title: 'no', content: '' }], unresponsive_engines: [] }));
+    const results = ['a', 'b', 'c'].map((page) => ({
+      url: `https://pages.test/${query}-${page}`,
+      title: `${query} ${page}`,
+      content: 'snippet',
+    }));
+    response.writeHead(200, { 'content-type': 'application/json' }).end(
+      JSON.stringify({
+        results: [...results, { url: 'file:///etc/passwd', title: 'no', content: '' }],
+        unresponsive_engines: [],
+      }),
+    );
   });
   engine.listen(0, '127.0.0.1');
   await once(engine, 'listening');
@@ -45,7 +62,10 @@ after(async () => {
   await lab.stop();
 });
 
-const slug = (expected: string) => (error: unknown): boolean => error instanceof Problem && error.type.slug === expected;
+const slug =
+  (expected: string) =>
+  (error: unknown): boolean =>
+    error instanceof Problem && error.type.slug === expected;
 
 /** Pages of plain text by their address; one is broken, one has nothing to do with the question. */
 const fetcher: Fetcher = {
@@ -54,7 +74,13 @@ const fetcher: Fetcher = {
   get: ({ url }) => {
     if (url.endsWith('first-b')) return Promise.reject(new Problem(fetchFailed, 'it answered with status 404'));
     const text = url.endsWith('second-a') ? 'all about cats' : `facts of ${url.slice(url.lastIndexOf('/') + 1)}`;
-    return Promise.resolve({ url, status: 200, headers: new Headers({ 'content-type': 'text/plain' }), mediaType: 'text/plain', bytes: new TextEncoder().encode(text) });
+    return Promise.resolve({
+      url,
+      status: 200,
+      headers: new Headers({ 'content-type': 'text/plain' }),
+      mediaType: 'text/plain',
+      bytes: new TextEncoder().encode(text),
+    });
   },
 };
 
@@ -67,45 +93,89 @@ function engineUrl(): string {
   return typeof address === 'object' && address !== null ? `http://127.0.0.1:${address.port}` : '';
 }
 
-const output = z.object({ answer: z.string(), sources: z.array(z.object({ number: z.int(), url: z.string() })), also_read: z.array(z.object({ url: z.string() })), searches: z.array(z.string()), unread: z.array(z.object({ url: z.string(), reason: z.string() })), budget_reached: z.boolean(), model_calls: z.int() });
+const output = z.object({
+  answer: z.string(),
+  sources: z.array(z.object({ number: z.int(), url: z.string() })),
+  also_read: z.array(z.object({ url: z.string() })),
+  searches: z.array(z.string()),
+  unread: z.array(z.object({ url: z.string(), reason: z.string() })),
+  budget_reached: z.boolean(),
+  model_calls: z.int(),
+});
 
 test('it plans, searches, reads, looks for gaps and writes, and cites only what it has read', async () => {
   const { seen, report } = reports();
   const models = lab.spender();
-  const { result } = await runTool(deepResearchTool(services({ searxng: engineUrl() })), { question: 'How is it?', max_usd: 0.5 }, toolContext({ models, report }));
+  const { result } = await runTool(
+    deepResearchTool(services({ searxng: engineUrl() })),
+    { question: 'How is it?', max_usd: 0.5 },
+    toolContext({ models, report }),
+  );
   const { answer, sources, also_read, searches, unread, budget_reached, model_calls } = output.parse(result);
   assert.deepEqual(searches, ['first', 'second', 'third']);
   assert.equal(answer, 'It is so [1], and so [2]. See this or.');
-  assert.deepEqual(sources.map(({ number }) => number), [1, 2]);
+  assert.deepEqual(
+    sources.map(({ number }) => number),
+    [1, 2],
+  );
   const read = [...sources, ...also_read].map(({ url }) => url).sort();
-  assert.deepEqual(read, ['first-a', 'first-c', 'second-b', 'third-a', 'third-b', 'third-c'].map((page) => `https://pages.test/${page}`));
+  assert.deepEqual(
+    read,
+    ['first-a', 'first-c', 'second-b', 'third-a', 'third-b', 'third-c'].map((page) => `https://pages.test/${page}`),
+  );
   assert.deepEqual(unread, [{ url: 'https://pages.test/first-b', reason: 'it answered with status 404' }]);
-  assert.deepEqual([budget_reached, model_calls, formatMoney(models.spent.cost)], [false, models.spent.calls, formatMoney(parseMoney(`0.00${String(models.spent.calls).padStart(2, '0')}`))]);
-  assert.ok(seen.length > 5 && seen.every(({ done }, index) => done >= (seen[index - 1]?.done ?? 0) - 0.3 && done <= 1));
+  assert.deepEqual(
+    [budget_reached, model_calls, formatMoney(models.spent.cost)],
+    [false, models.spent.calls, formatMoney(parseMoney(`0.00${String(models.spent.calls).padStart(2, '0')}`))],
+  );
+  assert.ok(
+    seen.length > 5 && seen.every(({ done }, index) => done >= (seen[index - 1]?.done ?? 0) - 0.3 && done <= 1),
+  );
   assert.match(seen.at(-1)?.message ?? '', /^writing from 6 pages$/);
 });
 
 test('without a search service it says how to switch it on, and spends nothing', async () => {
   const models = lab.spender();
-  await assert.rejects(runTool(deepResearchTool(services({})), { question: 'How is it?' }, toolContext({ models })), slug('service-off'));
+  await assert.rejects(
+    runTool(deepResearchTool(services({})), { question: 'How is it?' }, toolContext({ models })),
+    slug('service-off'),
+  );
   assert.equal(models.spent.calls, 0);
 });
 
 const web: Web = {
-  search: (query) => Promise.resolve(['a', 'b', 'c'].map((page) => ({ url: `https://pages.test/${query}-${page}`, title: page }))),
+  search: (query) =>
+    Promise.resolve(['a', 'b', 'c'].map((page) => ({ url: `https://pages.test/${query}-${page}`, title: page }))),
   read: (url) => Promise.resolve({ url, title: '', text: `facts of ${url}` }),
 };
 const depth = { rounds: 2, queries: 3, pages: 9 };
 
 function research(changes: Partial<ResearchOptions>): Research {
-  return new Research({ question: 'How is it?', depth, model: 'alpha-v4-flash', models: lab.spender(), web, limit: parseMoney('1'), report: () => undefined, ...changes });
+  return new Research({
+    question: 'How is it?',
+    depth,
+    model: 'alpha-v4-flash',
+    models: lab.spender(),
+    web,
+    limit: parseMoney('1'),
+    report: () => undefined,
+    ...changes,
+  });
 }
 
 test('whatever the budget, it is not passed: less is read, or it is refused before anything is asked in vain', async () => {
   const outcomes = new Set<string>();
   for (const limit of ['0.0001', '0.001', '0.003', '0.0033', '0.0036', '0.004', '0.005', '0.01']) {
     const models = lab.spender();
-    const outcome = await research({ models, limit: parseMoney(limit) }).run().then(({ cut, sources }) => { assert.ok(sources.length > 0); return cut ? 'cut' : 'whole'; }, (error: unknown) => (error instanceof Problem ? 'refused' : assert.fail(String(error))));
+    const outcome = await research({ models, limit: parseMoney(limit) })
+      .run()
+      .then(
+        ({ cut, sources }) => {
+          assert.ok(sources.length > 0);
+          return cut ? 'cut' : 'whole';
+        },
+        (error: unknown) => (error instanceof Problem ? 'refused' : assert.fail(String(error))),
+      );
     outcomes.add(outcome);
     assert.ok(models.spent.cost <= parseMoney(limit), `${formatMoney(models.spent.cost)} of ${limit}`);
   }
@@ -118,13 +188,22 @@ test('an answer that cites nothing is asked for again, and refused after that', 
 });
 
 test('pages that lead nowhere are no answer', async () => {
-  await assert.rejects(research({ web: { ...web, read: () => Promise.reject(new Error('secret')) } }).run(), (error: unknown) => slug('tool-failed')(error) && !JSON.stringify((error as Problem).members).includes('secret'));
+  await assert.rejects(
+    research({ web: { ...web, read: () => Promise.reject(new Error('secret')) } }).run(),
+    (error: unknown) => slug('tool-failed')(error) && !JSON.stringify((error as Problem).members).includes('secret'),
+  );
   await assert.rejects(research({ web: { ...web, search: () => Promise.resolve([]) } }).run(), slug('tool-failed'));
 });
 
 test('citations are numbered anew, of sources that there are; links keep their address only when it was read', () => {
   const read = ['a', 'b', 'c'].map((name) => ({ title: name, url: `https://pages.test/${name}` }));
-  const cited = citedOnly('One [3]. Two [1, 3][7]. [b](https://pages.test/b) ![x](https://evil.test/x.png) [y](javascript:alert(1)) <https://evil.test/> https://pages.test/c.', read);
+  const cited = citedOnly(
+    'One [3]. Two [1, 3][7]. [b](https://pages.test/b) ![x](https://evil.test/x.png) [y](javascript:alert(1)) <https://evil.test/> https://pages.test/c.',
+    read,
+  );
   assert.equal(cited.answer, 'One [1]. Two [2][1]. [b](https://pages.test/b) x y https://pages.test/c.');
-  assert.deepEqual(cited.sources.map(({ number, title }) => `${number} ${title}`), ['1 c', '2 a']);
+  assert.deepEqual(
+    cited.sources.map(({ number, title }) => `${number} ${title}`),
+    ['1 c', '2 a'],
+  );
 });

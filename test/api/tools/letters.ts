@@ -8,8 +8,12 @@ const fonts = join(dirname(createRequire(import.meta.url).resolve('dejavu-fonts-
 
 /** A PNG, black on white, a line below the other. */
 export async function lettersPng(lines: readonly string[]): Promise<Buffer> {
-  const text = lines.map((line, index) => `<text x="40" y="${90 + index * 80}" font-family="DejaVu Sans" font-size="48">${line}</text>`).join('');
+  const text = lines
+    .map((line, index) => `<text x="40" y="${90 + index * 80}" font-family="DejaVu Sans" font-size="48">${line}</text>`)
+    .join('');
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="700" height="${60 + lines.length * 80}"><rect width="100%" height="100%" fill="#fff"/>${text}</svg>`;
-  const drawn = new Resvg(svg, { font: { loadSystemFonts: false, fontFiles: [join(fonts, 'DejaVuSans.ttf')], defaultFontFamily: 'DejaVu Sans' } }).render();
+  const drawn = new Resvg(svg, {
+    font: { loadSystemFonts: false, fontFiles: [join(fonts, 'DejaVuSans.ttf')], defaultFontFamily: 'DejaVu Sans' },
+  }).render();
   return sharp(drawn.asPng()).png().toBuffer();
 }

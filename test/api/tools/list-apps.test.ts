@@ -4,15 +4,28 @@ import { test } from 'node:test';
 import { listAppsTool } from '../../../api/tools/list-apps.ts';
 import { call, servicesWith } from './call.ts';
 
-const app = (slug: string, category?: string): { slug: string; title: string; description: string; category: string | undefined; url: string; repo: string } =>
-  ({ slug, title: slug.toUpperCase(), description: `Does ${slug}`, category, url: `https://${slug}.moorage.test`, repo: `https://git.test/octo/${slug}` });
+const app = (
+  slug: string,
+  category?: string,
+): { slug: string; title: string; description: string; category: string | undefined; url: string; repo: string } => ({
+  slug,
+  title: slug.toUpperCase(),
+  description: `Does ${slug}`,
+  category,
+  url: `https://${slug}.moorage.test`,
+  repo: `https://git.test/octo/${slug}`,
+});
 
 test('lists what is live now, by slug, whole or by category or words [spec tools.list-apps]', async () => {
   const live = [app('slides', 'office'), app('chat')];
   const tool = listAppsTool(servicesWith({ apps: () => live }));
-  const slugs = async (input: Record<string, unknown>): Promise<unknown> => ((await call(tool, input)).result.apps as { slug: string }[]).map(({ slug }) => slug);
+  const slugs = async (input: Record<string, unknown>): Promise<unknown> =>
+    ((await call(tool, input)).result.apps as { slug: string }[]).map(({ slug }) => slug);
   assert.deepEqual((await call(tool, {})).result, {
-    apps: [{ ...app('chat'), category: null }, app('slides', 'office')].map((one) => ({ ...one, call_url: `https://moorage.test/api/projects/${one.slug}/call` })),
+    apps: [{ ...app('chat'), category: null }, app('slides', 'office')].map((one) => ({
+      ...one,
+      call_url: `https://moorage.test/api/projects/${one.slug}/call`,
+    })),
     count: 2,
   });
   assert.deepEqual(await slugs({ category: 'Office' }), ['slides']);

@@ -1,4 +1,5 @@
-// make_slides: what is in the outline, or in a model's JSON, is in the file as text that can be edited; and the file is sound.
+// make_slides: what is in the outline, or in a model's JSON, is in the file as text that can be edited; and the file is
+// sound.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import JSZip from 'jszip';
@@ -12,8 +13,15 @@ import { runTool, toolContext } from './context.ts';
 import { maxTokens, promptIn, says, startModelLab, type ModelLab } from './model-lab.ts';
 
 const written = JSON.stringify({
-  title: 'Tea', subtitle: 'A leaf', slides: [
-    { layout: 'bullets', title: 'Origins', bullets: ['From **Yunnan**', { text: 'by river', level: 1 }], notes: 'Show the map.' },
+  title: 'Tea',
+  subtitle: 'A leaf',
+  slides: [
+    {
+      layout: 'bullets',
+      title: 'Origins',
+      bullets: ['From **Yunnan**', { text: 'by river', level: 1 }],
+      notes: 'Show the map.',
+    },
     { layout: 'quote', quote: 'Tea is the taste of my land.', author: 'Somebody' },
   ],
 });
@@ -25,7 +33,14 @@ before(async () => {
   lab = await startModelLab({
     models: {
       'alpha-v4-flash': says(`Here you are:\n\`\`\`json\n${written}\n\`\`\``),
-      'beta-K3': (response, asked, closed) => { broken += 1; return says(broken === 1 ? '{"title": "Tea", "slides": [{"layout": "pie"}]}' : written)(response, asked, closed); },
+      'beta-K3': (response, asked, closed) => {
+        broken += 1;
+        return says(broken === 1 ? '{"title": "Tea", "slides": [{"layout": "pie"}]}' : written)(
+          response,
+          asked,
+          closed,
+        );
+      },
       'gamma5.2': says('I would rather not.'),
     },
   });
@@ -33,18 +48,34 @@ before(async () => {
 });
 after(() => lab.stop());
 
-const slug = (expected: string) => (error: unknown): boolean => error instanceof Problem && error.type.slug === expected;
+const slug =
+  (expected: string) =>
+  (error: unknown): boolean =>
+    error instanceof Problem && error.type.slug === expected;
 
 /** What is in a file: text of each slide by paragraph, and of its notes. */
 async function contents(bytes: Uint8Array): Promise<{ slides: string[][]; notes: string[]; xml: string[] }> {
   const archive = await JSZip.loadAsync(bytes);
   const read = async (folder: string, name: string): Promise<string[]> => {
-    const count = Object.keys(archive.files).filter((file) => new RegExp(`^ppt/${folder}/${name}\\d+\\.xml$`).test(file)).length;
-    return Promise.all([...Array(count).keys()].map(async (index) => archive.file(`ppt/${folder}/${name}${index + 1}.xml`)?.async('string') ?? ''));
+    const count = Object.keys(archive.files).filter((file) =>
+      new RegExp(`^ppt/${folder}/${name}\\d+\\.xml$`).test(file),
+    ).length;
+    return Promise.all(
+      [...Array(count).keys()].map(
+        async (index) => archive.file(`ppt/${folder}/${name}${index + 1}.xml`)?.async('string') ?? '',
+      ),
+    );
   };
   const xml = await read('slides', 'slide');
-  const paragraphs = (text: string): string[] => Array.from(text.matchAll(/<a:p>(.*?)<\/a:p>/gs), ([, inner = '']) => Array.from(inner.matchAll(/<a:t>(.*?)<\/a:t>/gs), ([, said = '']) => said).join('')).filter((said) => said !== '');
-  return { xml, slides: xml.map(paragraphs), notes: (await read('notesSlides', 'notesSlide')).map((text) => paragraphs(text)[0] ?? '') };
+  const paragraphs = (text: string): string[] =>
+    Array.from(text.matchAll(/<a:p>(.*?)<\/a:p>/gs), ([, inner = '']) =>
+      Array.from(inner.matchAll(/<a:t>(.*?)<\/a:t>/gs), ([, said = '']) => said).join(''),
+    ).filter((said) => said !== '');
+  return {
+    xml,
+    slides: xml.map(paragraphs),
+    notes: (await read('notesSlides', 'notesSlide')).map((text) => paragraphs(text)[0] ?? ''),
+  };
 }
 
 const outline = `# Container **shipping** & trade
@@ -79,14 +110,32 @@ Notes: Tell the story.
 test('an outline becomes slides of every kind, whose text is text, without a model', async () => {
   const { result, artifact } = await runTool(tool, { outline });
   const { slides } = z.object({ slides: z.array(z.object({ layout: z.string(), title: z.string() })) }).parse(result);
-  assert.deepEqual(slides.map(({ layout, title }) => `${layout}: ${title}`), [
-    'title: Container shipping & trade', 'bullets: Where it began', 'two_columns: Against each other', 'section: The figures', 'table: By decade', 'quote: A word',
-  ]);
-  assert.deepEqual([artifact?.fileName, artifact?.mediaType], ['container-shipping-trade.pptx', 'application/vnd.openxmlformats-officedocument.presentationml.presentation']);
+  assert.deepEqual(
+    slides.map(({ layout, title }) => `${layout}: ${title}`),
+    [
+      'title: Container shipping & trade',
+      'bullets: Where it began',
+      'two_columns: Against each other',
+      'section: The figures',
+      'table: By decade',
+      'quote: A word',
+    ],
+  );
+  assert.deepEqual(
+    [artifact?.fileName, artifact?.mediaType],
+    ['container-shipping-trade.pptx', 'application/vnd.openxmlformats-officedocument.presentationml.presentation'],
+  );
   const { slides: texts, notes, xml } = await contents(artifact?.bytes ?? new Uint8Array());
   assert.deepEqual(texts, [
     ['Container shipping &amp; trade', 'From 1956 to today'],
-    ['Where it began', 'In 1956 the Ideal X sailed with 58 containers, see more', 'Loading fell &lt; $0.16', 'third', 'no', '2'],
+    [
+      'Where it began',
+      'In 1956 the Ideal X sailed with 58 containers, see more',
+      'Loading fell &lt; $0.16',
+      'third',
+      'no',
+      '2',
+    ],
     ['Against each other', 'Before', 'Weeks', 'After', 'Hours', '3'],
     ['The figures'],
     ['By decade', 'Decade', 'TEU', '1970s', '2,400', '5'],
@@ -96,45 +145,85 @@ test('an outline becomes slides of every kind, whose text is text, without a mod
   assert.match(xml[4] ?? '', /<a:tbl>/);
   assert.doesNotMatch(xml.join(''), /javascript/);
   // PowerPoint takes a paragraph for damaged whose properties are not its first child, and its only ones.
-  for (const paragraph of xml.join('').matchAll(/<a:p>(.*?)<\/a:p>/gs)) assert.ok((paragraph[1] ?? '').lastIndexOf('<a:pPr') <= 0, paragraph[1]);
+  for (const paragraph of xml.join('').matchAll(/<a:p>(.*?)<\/a:p>/gs))
+    assert.ok((paragraph[1] ?? '').lastIndexOf('<a:pPr') <= 0, paragraph[1]);
 });
 
 test('what is too much for one slide goes on in the next, and nothing is lost', async () => {
   const lines = Array.from({ length: 40 }, (_, index) => `Point ${index + 1} ${'and so on '.repeat(9)}`.trim());
-  const { artifact } = await runTool(tool, { outline: `## Much\n${lines.map((text) => `- ${text}`).join('\n')}`, theme: 'dark' });
+  const { artifact } = await runTool(tool, {
+    outline: `## Much\n${lines.map((text) => `- ${text}`).join('\n')}`,
+    theme: 'dark',
+  });
   const { slides } = await contents(artifact?.bytes ?? new Uint8Array());
   assert.ok(slides.length > 3);
-  assert.deepEqual(slides.flat().filter((text) => text.startsWith('Point')), lines);
+  assert.deepEqual(
+    slides.flat().filter((text) => text.startsWith('Point')),
+    lines,
+  );
   assert.match(slides[1]?.[0] ?? '', /^Much \(1\/\d\)$/);
 });
 
 test('a topic is written by a model, once more when its JSON is wrong, and refused after that', async () => {
   const models = lab.spender();
-  const { result, artifact } = await runTool(tool, { topic: 'Tea', slides: 2, language: 'German', audience: 'children' }, toolContext({ models }));
+  const { result, artifact } = await runTool(
+    tool,
+    { topic: 'Tea', slides: 2, language: 'German', audience: 'children' },
+    toolContext({ models }),
+  );
   assert.deepEqual([result['title'], result['model'], models.spent.calls], ['Tea', 'alpha-v4-flash', 1]);
   const asked = lab.router.asked.at(-1);
-  assert.match(promptIn(asked ?? assert.fail()), /<topic>\nTea\n<\/topic>\n\nThey are for: children\n\nWrite in German\.$/);
+  assert.match(
+    promptIn(asked ?? assert.fail()),
+    /<topic>\nTea\n<\/topic>\n\nThey are for: children\n\nWrite in German\.$/,
+  );
   const { slides, notes } = await contents(artifact?.bytes ?? new Uint8Array());
   assert.deepEqual([slides[1], notes[1]], [['Origins', 'From Yunnan', 'by river', '2'], 'Show the map.']);
   const again = lab.spender();
-  assert.equal((await runTool(tool, { topic: 'Tea', model: 'beta-K3' }, toolContext({ models: again }))).result['title'], 'Tea');
+  assert.equal(
+    (await runTool(tool, { topic: 'Tea', model: 'beta-K3' }, toolContext({ models: again }))).result['title'],
+    'Tea',
+  );
   assert.equal(again.spent.calls, 2);
   assert.match(promptIn(lab.router.asked.at(-1) ?? assert.fail()), /It is not what was asked for: slides\.0\.layout/);
-  await assert.rejects(runTool(tool, { topic: 'Tea', model: 'gamma5.2' }, toolContext({ models: lab.spender() })), slug('tool-failed'));
+  await assert.rejects(
+    runTool(tool, { topic: 'Tea', model: 'gamma5.2' }, toolContext({ models: lab.spender() })),
+    slug('tool-failed'),
+  );
 });
 
 test('what cannot be made into slides is refused, by name', async () => {
-  for (const input of [{}, { topic: 'Tea', outline: '# Tea' }]) await assert.rejects(runTool(tool, input), slug('invalid-request'));
-  for (const bad of ['just words', '# Only a title', `## ${'x'.repeat(300)}\n- a`, Array.from({ length: 50 }, (_, index) => `## ${index}`).join('\n')]) {
+  for (const input of [{}, { topic: 'Tea', outline: '# Tea' }])
+    await assert.rejects(runTool(tool, input), slug('invalid-request'));
+  for (const bad of [
+    'just words',
+    '# Only a title',
+    `## ${'x'.repeat(300)}\n- a`,
+    Array.from({ length: 50 }, (_, index) => `## ${index}`).join('\n'),
+  ]) {
     await assert.rejects(runTool(tool, { outline: bad }), slug('unprocessable'));
   }
-  await assert.rejects(runTool(tool, { outline: `# T\n## Fine\n- a\n## Wide\n|${'a|'.repeat(9)}\n|${'-|'.repeat(9)}\n` }), /slide 2 \("Wide"\): header/);
+  await assert.rejects(
+    runTool(tool, { outline: `# T\n## Fine\n- a\n## Wide\n|${'a|'.repeat(9)}\n|${'-|'.repeat(9)}\n` }),
+    /slide 2 \("Wide"\): header/,
+  );
 });
 
 test('marks within a line become runs; sizes shrink until the text fits, and pages follow', () => {
   assert.deepEqual(runsOf('a **b *c*** `d` [e](https://x.test/) <i>f</i> &amp; \\*'), [
-    { text: 'a ' }, { text: 'b ', bold: true }, { text: 'c', bold: true, italic: true }, { text: ' ' }, { text: 'd', code: true }, { text: ' ' }, { text: 'e', link: 'https://x.test/' },
-    { text: ' ' }, { text: '<i>' }, { text: 'f' }, { text: '</i>' }, { text: ' &amp; ' }, { text: '*' },
+    { text: 'a ' },
+    { text: 'b ', bold: true },
+    { text: 'c', bold: true, italic: true },
+    { text: ' ' },
+    { text: 'd', code: true },
+    { text: ' ' },
+    { text: 'e', link: 'https://x.test/' },
+    { text: ' ' },
+    { text: '<i>' },
+    { text: 'f' },
+    { text: '</i>' },
+    { text: ' &amp; ' },
+    { text: '*' },
   ]);
   const lines = Array.from({ length: 30 }, () => ({ text: 'word '.repeat(10), level: 0 }));
   const box = { width: 12, height: 5 };

@@ -18,12 +18,23 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
       tool = memoryTool(servicesWith({ database: () => database }));
     });
     after(() => database.close());
-    const memory = async (who: Partial<ToolContext>, input: Record<string, unknown>): Promise<Record<string, unknown>> => (await call(tool, input, who)).result;
+    const memory = async (
+      who: Partial<ToolContext>,
+      input: Record<string, unknown>,
+    ): Promise<Record<string, unknown>> => (await call(tool, input, who)).result;
     const someone = (keyed = true, session?: string): Partial<ToolContext> => ({ owner: randomUUID(), keyed, session });
 
     test('sets, gets, lists and deletes', async () => {
       const who = someone();
-      assert.deepEqual(await memory(who, { action: 'get', key: 'b' }), { action: 'get', key: 'b', found: false, value: null, updated_at: null, expires_at: null, keys: null });
+      assert.deepEqual(await memory(who, { action: 'get', key: 'b' }), {
+        action: 'get',
+        key: 'b',
+        found: false,
+        value: null,
+        updated_at: null,
+        expires_at: null,
+        keys: null,
+      });
       const set = await memory(who, { action: 'set', key: 'b', value: 'one' });
       assert.equal(set.expires_at, null);
       await memory(who, { action: 'set', key: 'b', value: 'two \u{1F600}' });
@@ -32,7 +43,13 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
       assert.deepEqual([got.found, got.value], [true, 'two \u{1F600}']);
       assert.match(String(got.updated_at), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
       const { keys } = await memory(who, { action: 'list' });
-      assert.deepEqual((keys as { key: string; bytes: number }[]).map(({ key, bytes }) => [key, bytes]), [['a', 0], ['b', 8]]);
+      assert.deepEqual(
+        (keys as { key: string; bytes: number }[]).map(({ key, bytes }) => [key, bytes]),
+        [
+          ['a', 0],
+          ['b', 8],
+        ],
+      );
       assert.equal(((await memory(who, { action: 'list', prefix: 'b' })).keys as unknown[]).length, 1);
       assert.equal(((await memory(who, { action: 'list', key: '%' })).keys as unknown[]).length, 0);
       assert.equal((await memory(who, { action: 'delete', key: 'b' })).found, true);
@@ -42,23 +59,42 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
 
     test('gives back any text as it was', async () => {
       const who = someone();
-      await fc.assert(fc.asyncProperty(fc.string({ unit: 'binary', minLength: 1, maxLength: 50 }), fc.string({ unit: 'binary', maxLength: 200 }), async (key, value) => {
-        fc.pre(!`${key}${value}`.includes('\0'));
-        await memory(who, { action: 'set', key, value });
-        assert.equal((await memory(who, { action: 'get', key })).value, value);
-        await memory(who, { action: 'delete', key });
-      }), { numRuns: 40 });
+      await fc.assert(
+        fc.asyncProperty(
+          fc.string({ unit: 'binary', minLength: 1, maxLength: 50 }),
+          fc.string({ unit: 'binary', maxLength: 200 }),
+          async (key, value) => {
+            fc.pre(!`${key}${value}`.includes('\0'));
+            await memory(who, { action: 'set', key, value });
+            assert.equal((await memory(who, { action: 'get', key })).value, value);
+            await memory(who, { action: 'delete', key });
+          },
+        ),
+        { numRuns: 40 },
+      );
     });
 
     test('keeps callers, sessions, and those with and without a key apart [spec tools.memory]', async () => {
       const owner = randomUUID();
-      const spaces: Partial<ToolContext>[] = [{ owner, keyed: true }, { owner, keyed: true, session: 'x' }, { owner, keyed: false, session: 'x' }, { owner, keyed: false, session: 'y' }, someone(true, 'x'), someone(false, 'x')];
-      for (const [index, space] of spaces.entries()) await memory(space, { action: 'set', key: 'k', value: `of ${index}` });
-      for (const [index, space] of spaces.entries()) assert.equal((await memory(space, { action: 'get', key: 'k' })).value, `of ${index}`);
+      const spaces: Partial<ToolContext>[] = [
+        { owner, keyed: true },
+        { owner, keyed: true, session: 'x' },
+        { owner, keyed: false, session: 'x' },
+        { owner, keyed: false, session: 'y' },
+        someone(true, 'x'),
+        someone(false, 'x'),
+      ];
+      for (const [index, space] of spaces.entries())
+        await memory(space, { action: 'set', key: 'k', value: `of ${index}` });
+      for (const [index, space] of spaces.entries())
+        assert.equal((await memory(space, { action: 'get', key: 'k' })).value, `of ${index}`);
     });
 
     test('without a key needs a session name, and forgets after a day', async () => {
-      await assert.rejects(memory(someone(false), { action: 'list' }), isProblem('invalid-request', /s: .*session name/));
+      await assert.rejects(
+        memory(someone(false), { action: 'list' }),
+        isProblem('invalid-request', /s: .*session name/),
+      );
       const who = someone(false, 'demo');
       const { expires_at } = await memory(who, { action: 'set', key: 'k', value: 'v' });
       assert.ok(Math.abs(Date.parse(String(expires_at)) - Date.now() - 86_400_000) < 600_000, String(expires_at));
@@ -68,7 +104,11 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
       assert.deepEqual(await later.list(space, ''), []);
       assert.equal(await later.remove(space, 'k'), false);
       await later.set({ owner: randomUUID(), session: '' }, 'k', 'v', { entries: 1, bytes: 10, ttlMs: null });
-      assert.equal(await new MemoryStore(database).get(space, 'k'), undefined, 'the expired one is removed by the next writer');
+      assert.equal(
+        await new MemoryStore(database).get(space, 'k'),
+        undefined,
+        'the expired one is removed by the next writer',
+      );
     });
 
     test('says what is missing or wrong', async () => {
@@ -86,12 +126,21 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
 
     test('holds no more than allowed, whoever writes at once', async () => {
       const who = someone(false, 'full');
-      const outcomes = await Promise.allSettled(Array.from({ length: 120 }, (_, index) => memory({ ...who, session: `s${index % 3}` }, { action: 'set', key: `k${index}`, value: 'v' })));
+      const outcomes = await Promise.allSettled(
+        Array.from({ length: 120 }, (_, index) =>
+          memory({ ...who, session: `s${index % 3}` }, { action: 'set', key: `k${index}`, value: 'v' }),
+        ),
+      );
       assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 100);
-      for (const outcome of outcomes) if (outcome.status === 'rejected') isProblem('tool-limit', /more than 100 entries or 256 KB/)(outcome.reason);
+      for (const outcome of outcomes)
+        if (outcome.status === 'rejected') isProblem('tool-limit', /more than 100 entries or 256 KB/)(outcome.reason);
       const big = someone(false, 'big');
-      for (let index = 0; index < 8; index += 1) await memory(big, { action: 'set', key: `k${index}`, value: 'v'.repeat(32_000) });
-      await assert.rejects(memory(big, { action: 'set', key: 'k8', value: 'v'.repeat(32_000) }), isProblem('tool-limit', /256 KB/));
+      for (let index = 0; index < 8; index += 1)
+        await memory(big, { action: 'set', key: `k${index}`, value: 'v'.repeat(32_000) });
+      await assert.rejects(
+        memory(big, { action: 'set', key: 'k8', value: 'v'.repeat(32_000) }),
+        isProblem('tool-limit', /256 KB/),
+      );
       await memory(big, { action: 'set', key: 'k7', value: 'v'.repeat(32_000) });
     });
   });

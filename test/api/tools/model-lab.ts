@@ -36,8 +36,15 @@ export const maxTokens = { usual: 1_000, most: 8_000 };
 
 export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions): Promise<ModelLab> {
   const catalog = readCatalog();
-  const scripts = Object.fromEntries(Object.entries(models).map(([id, script]) => [catalog.get(id)?.upstream ?? id, script]));
-  const router = await startScriptedRouter({ '/key': (response) => { response.writeHead(200).end('{}'); }, ...scripts });
+  const scripts = Object.fromEntries(
+    Object.entries(models).map(([id, script]) => [catalog.get(id)?.upstream ?? id, script]),
+  );
+  const router = await startScriptedRouter({
+    '/key': (response) => {
+      response.writeHead(200).end('{}');
+    },
+    ...scripts,
+  });
   const client = new RouterClient({ kind: 'openrouter', url: router.url, key: 'sk-platform-key' }, { callMs: 10_000 });
   const database = await openLedgerDatabase('pglite:');
   const ledger = new Ledger(database);
@@ -48,8 +55,22 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
   const limits = { router: 'openrouter', freeQuota: parseMoney(freeQuota), dailyCap: parseMoney('100') };
   const anonymous = anonymousPayer('somebody', limits);
   return {
-    catalog, database, ledger, router, anonymous, keyed: keyPayer('owner', 'sk-test-12345678', limits),
-    spender: (options = {}) => new ModelSpender({ services: () => ({ meter, keys }), maxTokens, catalog, payer: anonymous, tool: 'sample', signal: new AbortController().signal, ...options }),
+    catalog,
+    database,
+    ledger,
+    router,
+    anonymous,
+    keyed: keyPayer('owner', 'sk-test-12345678', limits),
+    spender: (options = {}) =>
+      new ModelSpender({
+        services: () => ({ meter, keys }),
+        maxTokens,
+        catalog,
+        payer: anonymous,
+        tool: 'sample',
+        signal: new AbortController().signal,
+        ...options,
+      }),
     async stop() {
       await router.close();
       await client.close();
@@ -59,15 +80,27 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
 }
 
 /** A script that answers with this text, made from what was asked, at this cost. */
-export function says(text: string | ((said: string, system: string | undefined) => string), cost = '0.001', finish = 'stop'): Script {
+export function says(
+  text: string | ((said: string, system: string | undefined) => string),
+  cost = '0.001',
+  finish = 'stop',
+): Script {
   return (response, asked) => {
     const answer = typeof text === 'string' ? text : text(promptIn(asked), systemIn(asked));
-    const message = { id: 'gen-1', choices: [{ message: { role: 'assistant', content: answer }, finish_reason: finish }] };
-    response.writeHead(200, { 'content-type': 'application/json' }).end(`${JSON.stringify(message).slice(0, -1)},"usage":{"prompt_tokens":7,"completion_tokens":9,"cost":${cost}}}`);
+    const message = {
+      id: 'gen-1',
+      choices: [{ message: { role: 'assistant', content: answer }, finish_reason: finish }],
+    };
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(`${JSON.stringify(message).slice(0, -1)},"usage":{"prompt_tokens":7,"completion_tokens":9,"cost":${cost}}}`);
   };
 }
 
-interface Message { readonly role: string; readonly content: string }
+interface Message {
+  readonly role: string;
+  readonly content: string;
+}
 
 function messagesIn({ body }: Asked): readonly Message[] {
   return (JSON.parse(body) as { messages: Message[] }).messages;

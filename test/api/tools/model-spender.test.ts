@@ -12,31 +12,67 @@ let lab: ModelLab;
 before(async () => {
   lab = await startModelLab({
     models: {
-      'alpha-v4-flash': says('Hi', '0.0000135'), 'beta-K3': says('Ho', '0.1'), 'gamma5.2': reply(500, '{"error":{"message":"broke"}}'),
-      'delta-5.6-luna': reply(200, completion('{"prompt_tokens":1}')), 'zeta-fable-5': says('Premium', '0.25'), 'epsilon-3.5-flash': reply(400, '{"error":{"message":"too long"}}'),
+      'alpha-v4-flash': says('Hi', '0.0000135'),
+      'beta-K3': says('Ho', '0.1'),
+      'gamma5.2': reply(500, '{"error":{"message":"broke"}}'),
+      'delta-5.6-luna': reply(200, completion('{"prompt_tokens":1}')),
+      'zeta-fable-5': says('Premium', '0.25'),
+      'epsilon-3.5-flash': reply(400, '{"error":{"message":"too long"}}'),
     },
   });
 });
 after(() => lab.stop());
 
-const uses = { name: 'test-uses', text: 'select id, kind, cost::text as cost, caller from ledger.usage', row: z.object({ id: z.string(), kind: z.string(), cost: z.string().nullable(), caller: z.string() }) };
-const slug = (expected: string) => (error: unknown): boolean => error instanceof Problem && error.type.slug === expected;
+const uses = {
+  name: 'test-uses',
+  text: 'select id, kind, cost::text as cost, caller from ledger.usage',
+  row: z.object({ id: z.string(), kind: z.string(), cost: z.string().nullable(), caller: z.string() }),
+};
+const slug =
+  (expected: string) =>
+  (error: unknown): boolean =>
+    error instanceof Problem && error.type.slug === expected;
 
 test('what the calls have cost is summed exactly, and is what the ledger says of the caller', async () => {
   const spender = lab.spender();
   const reply = await spender.ask({ prompt: 'Hello' });
-  assert.deepEqual([reply.model, reply.text, reply.tokensIn, reply.tokensOut, reply.costSource], ['alpha-v4-flash', 'Hi', 7, 9, 'billed']);
+  assert.deepEqual(
+    [reply.model, reply.text, reply.tokensIn, reply.tokensOut, reply.costSource],
+    ['alpha-v4-flash', 'Hi', 7, 9, 'billed'],
+  );
   await spender.ask({ prompt: 'Hello', model: 'beta-K3' });
   assert.equal(formatMoney(spender.spent.cost), '0.1000135');
   assert.equal(formatMoney(await lab.ledger.balance(callerAccount('somebody'))), '0.1000135');
-  assert.deepEqual((await lab.database.query(uses, [])).map(({ kind, caller }) => [kind, caller]), [['tool', 'somebody'], ['tool', 'somebody']]);
+  assert.deepEqual(
+    (await lab.database.query(uses, [])).map(({ kind, caller }) => [kind, caller]),
+    [
+      ['tool', 'somebody'],
+      ['tool', 'somebody'],
+    ],
+  );
   assert.ok(spender.spent.quota !== undefined && spender.spent.quota.used > 0n);
 });
 
 test('holds are announced before they are made, under the ids by which the books know the calls', async () => {
   const announced: string[] = [];
   const known: number[] = [];
-  const spender = lab.spender({ announce: async (hold) => { announced.push(hold); known.push((await lab.database.query({ ...uses, name: 'test-hold', text: 'select id::text, state as kind, null as cost, \'\' as caller from ledger.hold where id = $1' }, [hold])).length); } });
+  const spender = lab.spender({
+    announce: async (hold) => {
+      announced.push(hold);
+      known.push(
+        (
+          await lab.database.query(
+            {
+              ...uses,
+              name: 'test-hold',
+              text: "select id::text, state as kind, null as cost, '' as caller from ledger.hold where id = $1",
+            },
+            [hold],
+          )
+        ).length,
+      );
+    },
+  });
   await spender.ask({ prompt: 'Hello' });
   await spender.compare({ prompt: 'Hello', models: ['alpha-v4-flash', 'beta-K3'] });
   assert.deepEqual(known, [0, 0, 0]);
@@ -65,10 +101,23 @@ test('premium models are asked with a key of one’s own, which is passed on', a
 
 test('a comparison counts with every call, and says what one can cost before it is made', async () => {
   const spender = lab.spender();
-  const { results, summary } = await spender.compare({ prompt: 'Hello', models: ['alpha-v4-flash', 'beta-K3', 'gamma5.2'] });
-  assert.deepEqual(results.map(({ model, error }) => [model, error === undefined]), [['alpha-v4-flash', true], ['beta-K3', true], ['gamma5.2', false]]);
+  const { results, summary } = await spender.compare({
+    prompt: 'Hello',
+    models: ['alpha-v4-flash', 'beta-K3', 'gamma5.2'],
+  });
+  assert.deepEqual(
+    results.map(({ model, error }) => [model, error === undefined]),
+    [
+      ['alpha-v4-flash', true],
+      ['beta-K3', true],
+      ['gamma5.2', false],
+    ],
+  );
   assert.deepEqual([summary.cheapest, summary.total_cost_usd], ['alpha-v4-flash', 0.1000135]);
   assert.deepEqual([formatMoney(spender.spent.cost), spender.spent.pending, spender.spent.calls], ['0.1000135', 1, 3]);
   assert.ok(spender.mostOf({ prompt: 'Hello', maxTokens: 10 }) < spender.mostOf({ prompt: 'Hello' }));
-  assert.equal(spender.mostOf({ prompt: 'Hello', maxTokens: 1e9 }), spender.mostOf({ prompt: 'Hello', maxTokens: maxTokens.most }));
+  assert.equal(
+    spender.mostOf({ prompt: 'Hello', maxTokens: 1e9 }),
+    spender.mostOf({ prompt: 'Hello', maxTokens: maxTokens.most }),
+  );
 });

@@ -23,7 +23,12 @@ before(async () => {
       'alpha-v4-flash': says((said) => said.toUpperCase(), '0.000001'),
       'beta-K3': says('Ho', '0.00002'),
       // Cuts whatever is longer than 300 characters.
-      'gamma5.2': (response, asked, closed) => says((said) => said.slice(0, 300).toUpperCase(), '0.000001', promptIn(asked).length > 300 ? 'length' : 'stop')(response, asked, closed),
+      'gamma5.2': (response, asked, closed) =>
+        says((said) => said.slice(0, 300).toUpperCase(), '0.000001', promptIn(asked).length > 300 ? 'length' : 'stop')(
+          response,
+          asked,
+          closed,
+        ),
       'delta-5.6-luna': says('cut', '0.000001', 'length'),
       'epsilon-3.5-flash': reply(400, '{"error":{"message":"no"}}'),
     },
@@ -33,73 +38,185 @@ before(async () => {
 });
 after(() => lab.stop());
 
-const slug = (expected: string) => (error: unknown): boolean => error instanceof Problem && error.type.slug === expected;
+const slug =
+  (expected: string) =>
+  (error: unknown): boolean =>
+    error instanceof Problem && error.type.slug === expected;
 
 test('ask_model asks the default model, or the one that is named, with what was given', async () => {
   const models = lab.spender();
-  const { result } = await runTool(tools.ask, { prompt: 'hello', system: 'Be brief.', max_tokens: 5 }, toolContext({ models }));
-  assert.deepEqual({ ...result, latency_ms: 0 }, { model: 'alpha-v4-flash', answer: 'HELLO', latency_ms: 0, tokens_in: 7, tokens_out: 9, finish_reason: 'stop' });
+  const { result } = await runTool(
+    tools.ask,
+    { prompt: 'hello', system: 'Be brief.', max_tokens: 5 },
+    toolContext({ models }),
+  );
+  assert.deepEqual(
+    { ...result, latency_ms: 0 },
+    { model: 'alpha-v4-flash', answer: 'HELLO', latency_ms: 0, tokens_in: 7, tokens_out: 9, finish_reason: 'stop' },
+  );
   const asked = lab.router.asked.at(-1);
   assert.ok(asked !== undefined);
-  assert.deepEqual([promptIn(asked), systemIn(asked), (JSON.parse(asked.body) as { max_tokens: number }).max_tokens], ['hello', 'Be brief.', 5]);
-  assert.equal((await runTool(tools.ask, { prompt: 'hello', model: 'beta-K3' }, toolContext({ models }))).result['answer'], 'Ho');
+  assert.deepEqual(
+    [promptIn(asked), systemIn(asked), (JSON.parse(asked.body) as { max_tokens: number }).max_tokens],
+    ['hello', 'Be brief.', 5],
+  );
+  assert.equal(
+    (await runTool(tools.ask, { prompt: 'hello', model: 'beta-K3' }, toolContext({ models }))).result['answer'],
+    'Ho',
+  );
   assert.equal(models.spent.cost, 21_000_000n);
-  for (const input of [{}, { prompt: ' ' }, { prompt: 'x', model: 'nobody' }, { prompt: 'x', max_tokens: 8_001 }, { prompt: 'x', temperature: 1 }]) assert.equal(tools.ask.input.safeParse(input).success, false);
+  for (const input of [
+    {},
+    { prompt: ' ' },
+    { prompt: 'x', model: 'nobody' },
+    { prompt: 'x', max_tokens: 8_001 },
+    { prompt: 'x', temperature: 1 },
+  ])
+    assert.equal(tools.ask.input.safeParse(input).success, false);
 });
 
 test('compare_models answers what POST /api/compare does [spec tools.compare-models]', async () => {
-  const { result } = await runTool(tools.compare, { prompt: 'hello', models: ['beta-K3', 'alpha-v4-flash', 'epsilon-3.5-flash'] }, toolContext({ models: lab.spender() }));
+  const { result } = await runTool(
+    tools.compare,
+    { prompt: 'hello', models: ['beta-K3', 'alpha-v4-flash', 'epsilon-3.5-flash'] },
+    toolContext({ models: lab.spender() }),
+  );
   const { results, summary } = compareAnswer.omit({ request_id: true, hint: true }).strict().parse(result);
-  assert.deepEqual(results.map(({ model, answer, cost_usd }) => [model, answer, cost_usd]), [['beta-K3', 'Ho', 0.00002], ['alpha-v4-flash', 'HELLO', 0.000001], ['epsilon-3.5-flash', '', 0]]);
+  assert.deepEqual(
+    results.map(({ model, answer, cost_usd }) => [model, answer, cost_usd]),
+    [
+      ['beta-K3', 'Ho', 0.00002],
+      ['alpha-v4-flash', 'HELLO', 0.000001],
+      ['epsilon-3.5-flash', '', 0],
+    ],
+  );
   assert.match(results[2]?.error ?? '', /does not take this: no/);
-  assert.deepEqual([summary.cheapest, summary.total_cost_usd, summary.cost_spread], ['alpha-v4-flash', 0.000021, '20x between cheapest and priciest']);
-  const spread = compareAnswer.pick({ results: true }).parse((await runTool(tools.compare, { prompt: 'hello' }, toolContext({ models: lab.spender() }))).result).results;
+  assert.deepEqual(
+    [summary.cheapest, summary.total_cost_usd, summary.cost_spread],
+    ['alpha-v4-flash', 0.000021, '20x between cheapest and priciest'],
+  );
+  const spread = compareAnswer
+    .pick({ results: true })
+    .parse((await runTool(tools.compare, { prompt: 'hello' }, toolContext({ models: lab.spender() }))).result).results;
   assert.equal(spread.length, 3);
-  assert.equal(tools.compare.input.safeParse({ prompt: 'x', models: Array.from({ length: 6 }, () => 'beta-K3') }).success, false);
+  assert.equal(
+    tools.compare.input.safeParse({ prompt: 'x', models: Array.from({ length: 6 }, () => 'beta-K3') }).success,
+    false,
+  );
 });
 
 test('a long text is translated part by part, in order, with the space between them kept', async () => {
-  const text = Array.from({ length: 40 }, (_, index) => `## Part ${index}\n\n${`sentence ${index} goes here. `.repeat(12)}`).join('\n\n\n');
+  const text = Array.from(
+    { length: 40 },
+    (_, index) => `## Part ${index}\n\n${`sentence ${index} goes here. `.repeat(12)}`,
+  ).join('\n\n\n');
   const { seen, report } = reports();
   const models = lab.spender();
-  const { result } = await runTool(tools.translate, { text: `\n  ${text}\n`, to: 'Deutsch', from: 'en' }, toolContext({ models, report }));
+  const { result } = await runTool(
+    tools.translate,
+    { text: `\n  ${text}\n`, to: 'Deutsch', from: 'en' },
+    toolContext({ models, report }),
+  );
   assert.equal(result['translation'], `\n  ${text}\n`.toUpperCase());
-  assert.deepEqual([result['to'], result['to_language'], result['from'], result['model']], ['de', 'German', 'en', 'alpha-v4-flash']);
+  assert.deepEqual(
+    [result['to'], result['to_language'], result['from'], result['model']],
+    ['de', 'German', 'en', 'alpha-v4-flash'],
+  );
   assert.equal(result['parts'], models.spent.calls);
   assert.ok(models.spent.calls >= 4);
-  assert.deepEqual(seen.at(-1), { done: 1, message: `${models.spent.calls} of ${models.spent.calls} parts translated` });
+  assert.deepEqual(seen.at(-1), {
+    done: 1,
+    message: `${models.spent.calls} of ${models.spent.calls} parts translated`,
+  });
   assert.match(systemIn(lab.router.asked.at(-1) ?? assert.fail()) ?? '', /from English \(en\) into German \(de\)/);
 });
 
 test('a part whose translation was cut is asked for again in halves, and in the end refused', async () => {
   const text = 'A sentence of some words. '.repeat(40).trim();
-  const { result } = await runTool(tools.translate, { text, to: 'fr', model: 'gamma5.2' }, toolContext({ models: lab.spender() }));
+  const { result } = await runTool(
+    tools.translate,
+    { text, to: 'fr', model: 'gamma5.2' },
+    toolContext({ models: lab.spender() }),
+  );
   assert.equal(result['translation'], text.toUpperCase());
-  await assert.rejects(runTool(tools.translate, { text, to: 'fr', model: 'delta-5.6-luna' }, toolContext({ models: lab.spender() })), slug('tool-failed'));
-  await assert.rejects(runTool(tools.translate, { text, to: 'nonsense' }, toolContext({ models: lab.spender() })), slug('invalid-request'));
+  await assert.rejects(
+    runTool(tools.translate, { text, to: 'fr', model: 'delta-5.6-luna' }, toolContext({ models: lab.spender() })),
+    slug('tool-failed'),
+  );
+  await assert.rejects(
+    runTool(tools.translate, { text, to: 'nonsense' }, toolContext({ models: lab.spender() })),
+    slug('invalid-request'),
+  );
 });
 
 test('languages are read by code and by name, in English and in themselves', () => {
-  const codes = Object.fromEntries(['de', 'DE', 'German', 'deutsch', 'pt_br', 'Brazilian Portuguese', 'zh-Hant', 'Traditional Chinese', '日本語', 'Klingon', 'tlh', 'Français', 'und', 'xx', 'english please', '../..'].map((text) => [text, findLanguage(text)?.code]));
+  const codes = Object.fromEntries(
+    [
+      'de',
+      'DE',
+      'German',
+      'deutsch',
+      'pt_br',
+      'Brazilian Portuguese',
+      'zh-Hant',
+      'Traditional Chinese',
+      '日本語',
+      'Klingon',
+      'tlh',
+      'Français',
+      'und',
+      'xx',
+      'english please',
+      '../..',
+    ].map((text) => [text, findLanguage(text)?.code]),
+  );
   assert.deepEqual(codes, {
-    de: 'de', DE: 'de', German: 'de', deutsch: 'de', pt_br: 'pt-BR', 'Brazilian Portuguese': 'pt-BR', 'zh-Hant': 'zh-Hant', 'Traditional Chinese': 'zh-Hant', 日本語: 'ja', Klingon: undefined, tlh: 'tlh',
-    Français: 'fr', und: undefined, xx: undefined, 'english please': undefined, '../..': undefined,
+    de: 'de',
+    DE: 'de',
+    German: 'de',
+    deutsch: 'de',
+    pt_br: 'pt-BR',
+    'Brazilian Portuguese': 'pt-BR',
+    'zh-Hant': 'zh-Hant',
+    'Traditional Chinese': 'zh-Hant',
+    日本語: 'ja',
+    Klingon: undefined,
+    tlh: 'tlh',
+    Français: 'fr',
+    und: undefined,
+    xx: undefined,
+    'english please': undefined,
+    '../..': undefined,
   });
 });
 
 test('the parts of a text are the text again, none too long, and no fence of code is cut that fits', () => {
-  const piece = fc.constantFrom('word ', 'A sentence. ', '\n', '\n\n', '\n\n\n', '```\n', '~~~~\n', '😀', '  ', 'x'.repeat(50), '中文。');
-  fc.assert(fc.property(fc.array(piece, { maxLength: 80 }), fc.integer({ min: 5, max: 200 }), (pieces, most) => {
-    const text = pieces.join('');
-    const parts = splitText(text, most);
-    assert.equal(parts.join(''), text);
-    for (const part of parts) {
-      assert.ok(part.length <= most && part !== '');
-      assert.ok(part.isWellFormed());
-    }
-    const cut = halves(text);
-    assert.ok(cut === undefined || (cut.join('') === text && cut[0] !== '' && cut[1] !== ''));
-  }));
+  const piece = fc.constantFrom(
+    'word ',
+    'A sentence. ',
+    '\n',
+    '\n\n',
+    '\n\n\n',
+    '```\n',
+    '~~~~\n',
+    '😀',
+    '  ',
+    'x'.repeat(50),
+    '中文。',
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 80 }), fc.integer({ min: 5, max: 200 }), (pieces, most) => {
+      const text = pieces.join('');
+      const parts = splitText(text, most);
+      assert.equal(parts.join(''), text);
+      for (const part of parts) {
+        assert.ok(part.length <= most && part !== '');
+        assert.ok(part.isWellFormed());
+      }
+      const cut = halves(text);
+      assert.ok(cut === undefined || (cut.join('') === text && cut[0] !== '' && cut[1] !== ''));
+    }),
+  );
   const code = '```js\nlet a = 1;\n\nlet b = 2;\n```\n';
   assert.deepEqual(splitText(`Before.\n\n${code}\nAfter.`, 39), ['Before.\n\n', `${code}\n`, 'After.']);
 });

@@ -5,8 +5,19 @@ import { toolRegistry } from '../../../api/tools/registry.ts';
 import { urlServices } from './url-services.ts';
 
 const named = [
-  'web_search', 'fetch_page', 'render_diagram', 'check_grammar', 'transcribe_audio', 'convert_to_pdf', 'translate_text', 'ask_model', 'compare_models', 'list_apps',
-  'translate_pdf', 'deep_research', 'make_slides',
+  'web_search',
+  'fetch_page',
+  'render_diagram',
+  'check_grammar',
+  'transcribe_audio',
+  'convert_to_pdf',
+  'translate_text',
+  'ask_model',
+  'compare_models',
+  'list_apps',
+  'translate_pdf',
+  'deep_research',
+  'make_slides',
 ];
 
 test('22 tools, the named ones first [spec tools.count]', async () => {

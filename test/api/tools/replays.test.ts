@@ -13,34 +13,75 @@ import { sampleTools } from './sample-tools.ts';
 let runs = 0;
 let go = Promise.withResolvers<undefined>();
 const counted = defineTool({
-  name: 'counted', title: 'Counted', description: 'Of the tests.', price: '0.0001', openWorld: false, example: {}, artifacts: ['text/plain'],
-  input: z.strictObject({ hold: z.boolean().optional().describe('Wait for the test'), large: z.boolean().optional().describe('Make a file that is too large to be kept') }),
+  name: 'counted',
+  title: 'Counted',
+  description: 'Of the tests.',
+  price: '0.0001',
+  openWorld: false,
+  example: {},
+  artifacts: ['text/plain'],
+  input: z.strictObject({
+    hold: z.boolean().optional().describe('Wait for the test'),
+    large: z.boolean().optional().describe('Make a file that is too large to be kept'),
+  }),
   output: z.object({ run: z.int() }),
   async run({ hold, large }) {
     runs += 1;
     const run = runs;
     if (hold === true) await go.promise;
-    return { result: { run }, artifact: { bytes: large === true ? new Uint8Array(34_000_000) : Buffer.from(`run ${run}`), mediaType: 'text/plain', fileName: 'run.txt' } };
+    return {
+      result: { run },
+      artifact: {
+        bytes: large === true ? new Uint8Array(34_000_000) : Buffer.from(`run ${run}`),
+        mediaType: 'text/plain',
+        fileName: 'run.txt',
+      },
+    };
   },
 });
 const slow = defineTool({
-  name: 'slow', title: 'Slow', description: 'Of the tests.', price: '0', openWorld: false, example: { topic: 'a' }, long: true,
-  input: z.strictObject({ topic: z.string().describe('Any') }), output: z.object({ run: z.int() }),
-  run: () => { runs += 1; return Promise.resolve({ result: { run: runs } }); },
+  name: 'slow',
+  title: 'Slow',
+  description: 'Of the tests.',
+  price: '0',
+  openWorld: false,
+  example: { topic: 'a' },
+  long: true,
+  input: z.strictObject({ topic: z.string().describe('Any') }),
+  output: z.object({ run: z.int() }),
+  run: () => {
+    runs += 1;
+    return Promise.resolve({ result: { run: runs } });
+  },
 });
 
 let sample: ToolSample;
-before(async () => { sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' }, tools: [...sampleTools, counted, slow] }); });
+before(async () => {
+  sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' }, tools: [...sampleTools, counted, slow] });
+});
 after(() => sample.stop());
 
-function post(tool: string, fields: Record<string, unknown>, key: string, headers: Record<string, string> = {}): Promise<Response> {
+function post(
+  tool: string,
+  fields: Record<string, unknown>,
+  key: string,
+  headers: Record<string, string> = {},
+): Promise<Response> {
   const init = json(fields);
-  return sample.request(`/t/${tool}`, { ...init, headers: { ...init.headers as Record<string, string>, 'idempotency-key': key, ...headers } });
+  return sample.request(`/t/${tool}`, {
+    ...init,
+    headers: { ...(init.headers as Record<string, string>), 'idempotency-key': key, ...headers },
+  });
 }
 async function earned(): Promise<string> {
   return formatMoney(await sample.models.books.get().ledger.balance(toolAccount('counted')));
 }
-const slug = async (response: Response): Promise<string> => `${response.status} ${z.looseObject({ type: z.string() }).parse(await response.json()).type.split('/').at(-1)}`;
+const slug = async (response: Response): Promise<string> =>
+  `${response.status} ${z
+    .looseObject({ type: z.string() })
+    .parse(await response.json())
+    .type.split('/')
+    .at(-1)}`;
 
 test('the same call with the same key is run and charged once, and answered alike', async () => {
   const first = await post('counted', {}, 'one');
@@ -57,13 +98,19 @@ test('the same call with the same key is run and charged once, and answered alik
 
 test('the bytes of raw=1 are answered again too, with what they cost', async () => {
   const [first, again] = [await post('counted', { raw: true }, 'raw'), await post('counted', { raw: true }, 'raw')];
-  assert.deepEqual([await first.text(), again.headers.get('idempotent-replayed'), again.headers.get('x-cost-usd')], [await again.text(), 'true', '0.0001']);
+  assert.deepEqual(
+    [await first.text(), again.headers.get('idempotent-replayed'), again.headers.get('x-cost-usd')],
+    [await again.text(), 'true', '0.0001'],
+  );
   assert.equal(await slug(await post('counted', {}, 'raw')), '422 idempotency-mismatch');
 });
 
 test('a file that is not kept is not made and charged again under the same key', async () => {
   const before = runs;
-  assert.equal((await (await post('counted', { raw: true, large: true }, 'large')).arrayBuffer()).byteLength, 34_000_000);
+  assert.equal(
+    (await (await post('counted', { raw: true, large: true }, 'large')).arrayBuffer()).byteLength,
+    34_000_000,
+  );
   assert.equal(await slug(await post('counted', { raw: true, large: true }, 'large')), '404 unknown-file');
   assert.equal(runs, before + 1);
 });
@@ -79,7 +126,7 @@ test('a key belongs to one call of one caller: another body or tool is refused, 
 test('while the first is being answered, the second is told to wait; a call that fails may be sent again', async () => {
   go = Promise.withResolvers();
   const first = post('counted', { hold: true }, 'busy');
-  while (await slug(await post('counted', { hold: true }, 'busy')).catch(() => '') !== '409 idempotency-in-flight');
+  while ((await slug(await post('counted', { hold: true }, 'busy')).catch(() => '')) !== '409 idempotency-in-flight');
   go.resolve(undefined);
   assert.equal((await first).status, 200);
   assert.equal(await slug(await post('fail', { how: 'problem' }, 'fails')), '502 tool-failed');
@@ -88,10 +135,22 @@ test('while the first is being answered, the second is told to wait; a call that
 
 test('of a tool that takes long, the same key is the same job, asked anew', async () => {
   const before = runs;
-  const handle = z.looseObject({ job: z.object({ id: z.string() }) }).parse(await (await post('slow', { topic: 'a' }, 'job')).json()).job.id;
-  for (let state: unknown; state === undefined;) state = z.looseObject({ result: z.unknown() }).parse(await (await sample.request(`/t/slow?job=${handle}&wait=10`)).json()).result;
+  const handle = z
+    .looseObject({ job: z.object({ id: z.string() }) })
+    .parse(await (await post('slow', { topic: 'a' }, 'job')).json()).job.id;
+  for (let state: unknown; state === undefined;)
+    state = z
+      .looseObject({ result: z.unknown() })
+      .parse(await (await sample.request(`/t/slow?job=${handle}&wait=10`)).json()).result;
   const again = await post('slow', { topic: 'a' }, 'job');
-  assert.deepEqual([again.headers.get('idempotent-replayed'), z.looseObject({ result: z.unknown() }).parse(await again.json()).result, runs], ['true', { run: before + 1 }, before + 1]);
+  assert.deepEqual(
+    [
+      again.headers.get('idempotent-replayed'),
+      z.looseObject({ result: z.unknown() }).parse(await again.json()).result,
+      runs,
+    ],
+    ['true', { run: before + 1 }, before + 1],
+  );
 });
 
 test('answers that are kept for one caller are bounded: the oldest go', async () => {

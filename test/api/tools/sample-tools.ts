@@ -11,7 +11,9 @@ const common = { openWorld: false, description: 'Of the tests.' };
 /** Answers with what it was given; costs nothing. */
 export const echo = defineTool({
   ...common,
-  name: 'echo', title: 'Echo', price: '0',
+  name: 'echo',
+  title: 'Echo',
+  price: '0',
   input: z.strictObject({
     text: z.string().min(1).max(100_000).describe('Any text'),
     times: z.int().min(1).max(5).default(1).describe('How often'),
@@ -23,15 +25,23 @@ export const echo = defineTool({
   aliases: { q: 'text', query: 'text', repeat: 'times' },
   output: z.object({ echoed: z.string(), input: z.record(z.string(), z.unknown()), session: z.string().optional() }),
   example: { text: 'Hello' },
-  run: (input, { session }) => Promise.resolve({
-    result: { echoed: (input.loud === true ? input.text.toUpperCase() : input.text).repeat(input.times), input, secret: 'not in the schema', ...(session === undefined ? {} : { session }) },
-  }),
+  run: (input, { session }) =>
+    Promise.resolve({
+      result: {
+        echoed: (input.loud === true ? input.text.toUpperCase() : input.text).repeat(input.times),
+        input,
+        secret: 'not in the schema',
+        ...(session === undefined ? {} : { session }),
+      },
+    }),
 });
 
 /** Makes a file of so many bytes; costs 0.0001 USD. */
 export const draw = defineTool({
   ...common,
-  name: 'draw', title: 'Draw', price: '0.0001',
+  name: 'draw',
+  title: 'Draw',
+  price: '0.0001',
   input: z.strictObject({
     bytes: z.int().min(0).max(40_000_000).default(10).describe('Length of the file'),
     format: z.enum(['svg', 'png', 'html', 'none']).default('svg').describe('Form of the file'),
@@ -40,10 +50,19 @@ export const draw = defineTool({
   output: z.object({ drawn: z.int() }),
   example: { bytes: 10 },
   artifacts: ['image/svg+xml', 'image/png', 'text/html'],
-  run: ({ bytes, format }) => Promise.resolve({
-    result: { drawn: bytes },
-    ...(format === 'none' ? {} : { artifact: { bytes: new Uint8Array(bytes).fill(65), mediaType: { svg: 'image/svg+xml', png: 'image/png', html: 'text/html' }[format], fileName: format === 'html' ? '../evil".html' : `drawing.${format}` } }),
-  }),
+  run: ({ bytes, format }) =>
+    Promise.resolve({
+      result: { drawn: bytes },
+      ...(format === 'none'
+        ? {}
+        : {
+            artifact: {
+              bytes: new Uint8Array(bytes).fill(65),
+              mediaType: { svg: 'image/svg+xml', png: 'image/png', html: 'text/html' }[format],
+              fileName: format === 'html' ? '../evil".html' : `drawing.${format}`,
+            },
+          }),
+    }),
 });
 
 const ways = ['problem', 'unprocessable', 'throw', 'bad-output', 'late', 'stubborn'] as const;
@@ -51,7 +70,10 @@ const ways = ['problem', 'unprocessable', 'throw', 'bad-output', 'late', 'stubbo
 /** Fails in a way of choice; costs 0.0001 USD when it does not. */
 export const fail = defineTool({
   ...common,
-  name: 'fail', title: 'Fail', price: '0.0001', limitMs: 150,
+  name: 'fail',
+  title: 'Fail',
+  price: '0.0001',
+  limitMs: 150,
   input: z.strictObject({ how: z.enum(ways).optional().describe('The way') }),
   output: z.object({ ok: z.boolean() }),
   example: {},
@@ -70,7 +92,9 @@ export const fail = defineTool({
 export function waiting(until: () => Promise<unknown>): Tool {
   return defineTool({
     ...common,
-    name: 'waiting', title: 'Waiting', price: '0',
+    name: 'waiting',
+    title: 'Waiting',
+    price: '0',
     input: z.strictObject({}),
     output: z.object({ ok: z.boolean() }),
     example: {},
@@ -84,9 +108,15 @@ export function waiting(until: () => Promise<unknown>): Tool {
 /** Has fields of which just one is to be given, says how far it is, and needs a service. */
 export const oneOf = defineTool({
   ...common,
-  name: 'one_of', title: 'One of', price: '0',
-  input: z.strictObject({ url: z.string().optional().describe('An address'), html: z.string().optional().describe('A page') })
-    .refine(({ url, html }) => (url === undefined) !== (html === undefined), { error: 'give either url or html', path: ['url'] }),
+  name: 'one_of',
+  title: 'One of',
+  price: '0',
+  input: z
+    .strictObject({ url: z.string().optional().describe('An address'), html: z.string().optional().describe('A page') })
+    .refine(({ url, html }) => (url === undefined) !== (html === undefined), {
+      error: 'give either url or html',
+      path: ['url'],
+    }),
   output: z.object({ chosen: z.string() }),
   example: { url: 'https://example.org' },
   run: ({ url, html }, { report }) => {
@@ -99,7 +129,10 @@ export const oneOf = defineTool({
 
 export const off = defineTool({
   ...common,
-  name: 'off', title: 'Off', price: '0', needs: 'gotenberg',
+  name: 'off',
+  title: 'Off',
+  price: '0',
+  needs: 'gotenberg',
   input: z.strictObject({}),
   output: z.object({}),
   example: {},
@@ -109,8 +142,14 @@ export const off = defineTool({
 /** Asks a model, then fails when told to. */
 export const asks = defineTool({
   ...common,
-  name: 'asks', title: 'Asks', price: '0.0002', asksModels: true,
-  input: z.strictObject({ model: z.string().optional().describe('A model'), then: z.enum(['answer', 'fail']).default('answer').describe('What to do after') }),
+  name: 'asks',
+  title: 'Asks',
+  price: '0.0002',
+  asksModels: true,
+  input: z.strictObject({
+    model: z.string().optional().describe('A model'),
+    then: z.enum(['answer', 'fail']).default('answer').describe('What to do after'),
+  }),
   output: z.object({ text: z.string() }),
   example: {},
   async run({ model, then }, { models }) {

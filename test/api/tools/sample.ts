@@ -39,23 +39,55 @@ export interface ToolSampleOptions {
 }
 
 /** Without DATABASE_URL in the environment there are no books. */
-export async function sampleToolApp({ environment = {}, tools: made = sampleTools, make = () => made, fetcher = new GuardedFetcher(), jobTimes = {}, baseUrl = usualBaseUrl }: ToolSampleOptions = {}): Promise<ToolSample> {
+export async function sampleToolApp({
+  environment = {},
+  tools: made = sampleTools,
+  make = () => made,
+  fetcher = new GuardedFetcher(),
+  jobTimes = {},
+  baseUrl = usualBaseUrl,
+}: ToolSampleOptions = {}): Promise<ToolSample> {
   const registry = new Registry();
   const modelSettings = readModelSettings(environment);
-  const models = startModels({ settings: modelSettings, callerSalt: 'salt', baseUrl, registry, log: silent, findApp: () => undefined });
+  const models = startModels({
+    settings: modelSettings,
+    callerSalt: 'salt',
+    baseUrl,
+    registry,
+    log: silent,
+    findApp: () => undefined,
+  });
   await models.ready;
   const workers = createWorkers();
   const tools = startTools({
-    settings: readToolSettings(environment), modelSettings, models, baseUrl, registry, log: silent, workers, fetcher, apps: () => [], make, jobTimes,
+    settings: readToolSettings(environment),
+    modelSettings,
+    models,
+    baseUrl,
+    registry,
+    log: silent,
+    workers,
+    fetcher,
+    apps: () => [],
+    make,
+    jobTimes,
   });
   const endpoints = [...models.endpoints, ...tools.endpoints];
   const app = createApp({
-    endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl, tools.offered)], protocols: [tools.mcp],
-    baseUrl, callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) }, log: silent, metrics: httpMetrics(registry), ending: new AbortController().signal,
+    endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl, tools.offered)],
+    protocols: [tools.mcp],
+    baseUrl,
+    callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
+    log: silent,
+    metrics: httpMetrics(registry),
+    ending: new AbortController().signal,
   });
   const bindings = { incoming: { socket: { remoteAddress: '127.0.0.1' } } } as unknown as HttpBindings;
   return {
-    app, tools, models, registry,
+    app,
+    tools,
+    models,
+    registry,
     request: async (path, init = {}) => app.request(path, init, bindings),
     async stop() {
       await tools.mcp.close();

@@ -19,10 +19,15 @@ const oggPage = 'OggS\0\x02'.padEnd(26, '\0');
 /** What a multipart form holds, by name. */
 function fieldsOf(form: string): Record<string, string> {
   const [boundary = ''] = form.split('\r\n', 1);
-  return Object.fromEntries(form.split(boundary).slice(1, -1).map((part): [string, string] => {
-    const [head = '', ...body] = part.trimStart().split('\r\n\r\n');
-    return [/name="([^"]*)"/.exec(head)?.[1] ?? '', body.join('\r\n\r\n').replace(/\r\n$/, '')];
-  }));
+  return Object.fromEntries(
+    form
+      .split(boundary)
+      .slice(1, -1)
+      .map((part): [string, string] => {
+        const [head = '', ...body] = part.trimStart().split('\r\n\r\n');
+        return [/name="([^"]*)"/.exec(head)?.[1] ?? '', body.join('\r\n\r\n').replace(/\r\n$/, '')];
+      }),
+  );
 }
 
 describe('transcribe_audio', () => {
@@ -31,7 +36,10 @@ describe('transcribe_audio', () => {
   let services: ToolServices;
   const replies: [number, string][] = [];
   const forms: string[] = [];
-  const hear = async (input: Record<string, unknown>, urls: ServiceUrls = { speech: speech.url }): ReturnType<typeof call> => call(transcribeAudioTool({ ...services, urls }), input);
+  const hear = async (
+    input: Record<string, unknown>,
+    urls: ServiceUrls = { speech: speech.url },
+  ): ReturnType<typeof call> => call(transcribeAudioTool({ ...services, urls }), input);
 
   before(async () => {
     web = await startWeb({
@@ -44,7 +52,7 @@ describe('transcribe_audio', () => {
     speech = await startWeb({
       '/v1/audio/transcriptions': (request, response) => {
         void (async () => {
-          forms.push(Buffer.concat(await request.toArray() as Buffer[]).toString('latin1'));
+          forms.push(Buffer.concat((await request.toArray()) as Buffer[]).toString('latin1'));
           const [status, body] = replies.shift() ?? [500, ''];
           response.writeHead(status, { 'content-type': 'application/json' }).end(body);
         })();
@@ -59,22 +67,47 @@ describe('transcribe_audio', () => {
   });
 
   it('[spec transcribe.url transcribe.answer] sends the recording to the speech server, and answers with the text and the language', async () => {
-    replies.push([200, JSON.stringify({ task: 'transcribe', text: ' Guten Tag. \n', language: 'german', duration: 1.5, segments: [] })]);
+    replies.push([
+      200,
+      JSON.stringify({ task: 'transcribe', text: ' Guten Tag. \n', language: 'german', duration: 1.5, segments: [] }),
+    ]);
     const { result } = await hear({ url: `${web.url}/a.wav` });
-    assert.deepEqual(result, { url: `${web.url}/a.wav`, text: 'Guten Tag.', language: 'de', duration_s: 1.5, format: 'wav', bytes: wav.length });
+    assert.deepEqual(result, {
+      url: `${web.url}/a.wav`,
+      text: 'Guten Tag.',
+      language: 'de',
+      duration_s: 1.5,
+      format: 'wav',
+      bytes: wav.length,
+    });
     const form = forms.pop() ?? '';
-    assert.deepEqual(fieldsOf(form), { file: wav.toString('latin1'), model: 'whisper-test', response_format: 'verbose_json' });
+    assert.deepEqual(fieldsOf(form), {
+      file: wav.toString('latin1'),
+      model: 'whisper-test',
+      response_format: 'verbose_json',
+    });
     assert.match(form, /name="file"; filename="recording.wav"\r\ncontent-type: audio\/wav\r\n/i);
   });
 
   it('[spec transcribe.language] passes the hint of a language on, by code or by name', async () => {
-    for (const [language, code] of [['de', 'de'], ['German', 'de'], ['pt-BR', 'pt'], ['zh-Hant', 'zh'], ['nb', 'no'], ['yue', 'yue']]) {
+    for (const [language, code] of [
+      ['de', 'de'],
+      ['German', 'de'],
+      ['pt-BR', 'pt'],
+      ['zh-Hant', 'zh'],
+      ['nb', 'no'],
+      ['yue', 'yue'],
+    ]) {
       replies.push([200, '{"text": "", "language": null}']);
       const { result } = await hear({ url: `${web.url}/a.wav`, lang: language });
       assert.equal(fieldsOf(forms.pop() ?? '')['language'], code);
       assert.equal(result['language'], code, 'of the hint, where the server does not tell');
     }
-    await assert.rejects(hear({ url: `${web.url}/a.wav`, language: 'Klingon' }), (error) => error instanceof Problem && error.errors[0]?.field === 'language' && /short code/.test(error.errors[0].mend));
+    await assert.rejects(
+      hear({ url: `${web.url}/a.wav`, language: 'Klingon' }),
+      (error) =>
+        error instanceof Problem && error.errors[0]?.field === 'language' && /short code/.test(error.errors[0].mend),
+    );
     assert.deepEqual(forms, []);
   });
 
@@ -84,7 +117,10 @@ describe('transcribe_audio', () => {
 
   it('says what is there instead of a recording, and asks nobody about it', async () => {
     await assert.rejects(hear({ url: `${web.url}/page` }), isProblem('unprocessable', /web page/));
-    await assert.rejects(hear({ url: `${web.url}/song.flac` }), isProblem('unprocessable', /mp3, wav, m4a and ogg.*FLAC/));
+    await assert.rejects(
+      hear({ url: `${web.url}/song.flac` }),
+      isProblem('unprocessable', /mp3, wav, m4a and ogg.*FLAC/),
+    );
     await assert.rejects(hear({ url: `${web.url}/empty` }), isProblem('unprocessable', /empty/));
     await assert.rejects(hear({ url: `${web.url}/missing` }), isProblem('fetch-failed', /404/));
     assert.deepEqual(forms, []);
@@ -95,7 +131,12 @@ describe('transcribe_audio', () => {
     const cases: [number, string, string, RegExp][] = [
       [400, '{"error": {"message": "Invalid data found"}}', 'unprocessable', /cannot be heard: Invalid data found/],
       [422, '{"detail": [{"msg": "x"}]}', 'unprocessable', /may be broken/],
-      [404, '{"detail": "Model is not installed"}', 'tool-failed', /whisper-test: Model is not installed.*MOORAGE_SPEECH_MODEL/],
+      [
+        404,
+        '{"detail": "Model is not installed"}',
+        'tool-failed',
+        /whisper-test: Model is not installed.*MOORAGE_SPEECH_MODEL/,
+      ],
       [500, 'oops', 'tool-failed', /status 500/],
       [200, 'oops', 'tool-failed', /something else/],
       [200, '{"text": 5}', 'tool-failed', /something else/],
@@ -105,30 +146,53 @@ describe('transcribe_audio', () => {
       await assert.rejects(hear({ url }), isProblem(slug, words));
     }
     await assert.rejects(hear({ url }, {}), isProblem('service-off', /tools\.speech\.enabled/));
-    await assert.rejects(hear({ url }, { speech: 'http://127.0.0.1:9' }), isProblem('tool-failed', /could not be asked/));
+    await assert.rejects(
+      hear({ url }, { speech: 'http://127.0.0.1:9' }),
+      isProblem('tool-failed', /could not be asked/),
+    );
   });
 });
 
 it('[spec limits.audio-formats] knows mp3, wav, m4a and ogg by how they begin', () => {
   const known: [string, string][] = [
-    ['mp3', 'ID3\x03\0'], ['mp3', '\xff\xfb\x90'], ['mp3', '\xff\xf3\x40'], ['wav', 'RIFF\xff\xff\xff\xffWAVE'], ['m4a', '\0\0\0\x20ftypM4A \0'], ['m4a', '\0\0\0\x18ftypisom'],
-    ['ogg', `${oggPage}\x01\x1e\x01vorbis`], ['ogg', `${oggPage}\x01\x13OpusHead`],
+    ['mp3', 'ID3\x03\0'],
+    ['mp3', '\xff\xfb\x90'],
+    ['mp3', '\xff\xf3\x40'],
+    ['wav', 'RIFF\xff\xff\xff\xffWAVE'],
+    ['m4a', '\0\0\0\x20ftypM4A \0'],
+    ['m4a', '\0\0\0\x18ftypisom'],
+    ['ogg', `${oggPage}\x01\x1e\x01vorbis`],
+    ['ogg', `${oggPage}\x01\x13OpusHead`],
   ];
-  for (const [format, start] of known) assert.equal(audioFormatOf(bytes(start), 'text/plain'), format, JSON.stringify(start));
+  for (const [format, start] of known)
+    assert.equal(audioFormatOf(bytes(start), 'text/plain'), format, JSON.stringify(start));
   const unknown: [string, RegExp][] = [
-    ['\xff\xf1\x50', /AAC/], ['RIFF\0\0\0\0AVI ', /something else, sent as audio\/mpeg/], ['RIFF\0\0\0\0WEBP', /something else/], ['\x1aE\xdf\xa3', /WebM/], ['\0\0\0\x20ftypheic', /picture/],
-    [`${oggPage}\x01\x2a\x80theora`, /Ogg file without/], ['%PDF-1.7', /PDF/], [' <html>', /web page/],
+    ['\xff\xf1\x50', /AAC/],
+    ['RIFF\0\0\0\0AVI ', /something else, sent as audio\/mpeg/],
+    ['RIFF\0\0\0\0WEBP', /something else/],
+    ['\x1aE\xdf\xa3', /WebM/],
+    ['\0\0\0\x20ftypheic', /picture/],
+    [`${oggPage}\x01\x2a\x80theora`, /Ogg file without/],
+    ['%PDF-1.7', /PDF/],
+    [' <html>', /web page/],
   ];
-  for (const [start, words] of unknown) assert.throws(() => audioFormatOf(bytes(start), 'audio/mpeg'), isProblem('unprocessable', words), JSON.stringify(start));
+  for (const [start, words] of unknown)
+    assert.throws(
+      () => audioFormatOf(bytes(start), 'audio/mpeg'),
+      isProblem('unprocessable', words),
+      JSON.stringify(start),
+    );
 });
 
 it('tells whatever comes from a recording, or a recording of it, without a fault', () => {
-  fc.assert(fc.property(fc.uint8Array({ maxLength: 400 }), (any) => {
-    try {
-      return audioFormats.includes(audioFormatOf(any, 'audio/mpeg'));
-    } catch (error) {
-      return error instanceof Problem && error.type.slug === 'unprocessable';
-    }
-  }));
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 400 }), (any) => {
+      try {
+        return audioFormats.includes(audioFormatOf(any, 'audio/mpeg'));
+      } catch (error) {
+        return error instanceof Problem && error.type.slug === 'unprocessable';
+      }
+    }),
+  );
   fc.assert(fc.property(fc.string(), (any) => /^[a-z]{2,3}$/.test(spokenLanguage(any) ?? 'en')));
 });

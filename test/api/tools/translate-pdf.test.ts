@@ -18,7 +18,9 @@ type Script = (say: (line: object | string) => void, heard: AsyncIterator<string
 
 const two = pdf(['First page', 'Second page']);
 const made = Buffer.from(pdf(['Erste Seite'])).toString('base64');
-const ask = (id: number, prompt = 'Hello', max_tokens = 2_048): object => ({ ask: { id, system: 'Be exact.', prompt, max_tokens } });
+const ask = (id: number, prompt = 'Hello', max_tokens = 2_048): object => ({
+  ask: { id, system: 'Be exact.', prompt, max_tokens },
+});
 
 /** Lines of a request, after the order and the PDF that come first. */
 async function* linesAfter(request: IncomingMessage, orders: Record<string, unknown>[]): AsyncGenerator<string> {
@@ -53,22 +55,47 @@ describe('translate_pdf', () => {
   const models: Spender = {
     ask: (prompt) => {
       prompts.push(prompt);
-      return Promise.resolve({ model: prompt.model ?? '', text: prompt.prompt.toUpperCase(), finishReason: 'stop', latencyMs: 1, tokensIn: 1, tokensOut: 1, cost: undefined, costSource: 'pending' });
+      return Promise.resolve({
+        model: prompt.model ?? '',
+        text: prompt.prompt.toUpperCase(),
+        finishReason: 'stop',
+        latencyMs: 1,
+        tokensIn: 1,
+        tokensOut: 1,
+        cost: undefined,
+        costSource: 'pending',
+      });
     },
     compare: () => Promise.reject(new Error('not asked for')),
-    mostOf: () => { throw new Error('not asked for'); },
+    mostOf: () => {
+      throw new Error('not asked for');
+    },
   };
-  const translate = async (input: Record<string, unknown>, spender = models, urls?: ServiceUrls): ReturnType<typeof call> =>
-    call(translatePdfTool({ ...services, ...(urls === undefined ? {} : { urls }) }), { url: `${web.url}/two.pdf`, to: 'de', ...input }, { models: spender });
+  const translate = async (
+    input: Record<string, unknown>,
+    spender = models,
+    urls?: ServiceUrls,
+  ): ReturnType<typeof call> =>
+    call(
+      translatePdfTool({ ...services, ...(urls === undefined ? {} : { urls }) }),
+      { url: `${web.url}/two.pdf`, to: 'de', ...input },
+      { models: spender },
+    );
 
   before(async () => {
     server = createServer((request, response) => {
       const heard = linesAfter(request, orders);
       void (async () => {
         await heard.next();
-        await script((line) => response.write(typeof line === 'string' ? line : `${JSON.stringify(line)}\n`), heard, response);
+        await script(
+          (line) => response.write(typeof line === 'string' ? line : `${JSON.stringify(line)}\n`),
+          heard,
+          response,
+        );
         response.end();
-      })().catch(() => { response.destroy(); });
+      })().catch(() => {
+        response.destroy();
+      });
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     web = await startWeb({
@@ -88,7 +115,9 @@ describe('translate_pdf', () => {
   beforeEach(() => {
     orders.length = 0;
     prompts.length = 0;
-    script = (say) => { say({ pdf: made }); };
+    script = (say) => {
+      say({ pdf: made });
+    };
   });
 
   it('sends the PDF, has passages translated in any order, and answers with the new PDF', async () => {
@@ -102,18 +131,42 @@ describe('translate_pdf', () => {
     };
     const { result, artifact } = await translate({ model: 'alpha-v4-flash' });
     assert.deepEqual(orders, [{ bytes: two.length, lang_in: 'en', lang_out: 'de' }]);
-    assert.deepEqual(answers.sort().map((line) => JSON.parse(line) as unknown), [{ id: 1, text: 'HELLO', finish_reason: 'stop' }, { id: 2, text: 'WÖRLD', finish_reason: 'stop' }]);
-    assert.deepEqual(prompts.map(({ model, maxTokens }) => [model, maxTokens]), [['alpha-v4-flash', 2_048], ['alpha-v4-flash', 4_096]]);
+    assert.deepEqual(
+      answers.sort().map((line) => JSON.parse(line) as unknown),
+      [
+        { id: 1, text: 'HELLO', finish_reason: 'stop' },
+        { id: 2, text: 'WÖRLD', finish_reason: 'stop' },
+      ],
+    );
+    assert.deepEqual(
+      prompts.map(({ model, maxTokens }) => [model, maxTokens]),
+      [
+        ['alpha-v4-flash', 2_048],
+        ['alpha-v4-flash', 4_096],
+      ],
+    );
     assert.match(prompts[0]?.system ?? '', /^Be exact\.\n\n.*"de" is German/);
-    assert.deepEqual([result['passages'], result['from_page'], result['to_page'], result['truncated']], [2, 1, 2, false]);
+    assert.deepEqual(
+      [result['passages'], result['from_page'], result['to_page'], result['truncated']],
+      [2, 1, 2, false],
+    );
     assert.deepEqual([artifact?.fileName, Buffer.from(artifact?.bytes ?? []).toString('base64')], ['two.de.pdf', made]);
   });
 
   it('orders pages and regions as the translator knows them', async () => {
     const cases: [Record<string, unknown>, Record<string, unknown>][] = [
-      [{ to: 'zh', from_page: 2 }, { lang_out: 'zh-CN', pages: '2-2' }],
-      [{ to: 'zh-Hant', source_lang: 'German' }, { lang_in: 'de', lang_out: 'zh-TW' }],
-      [{ to: 'pt-BR', url: `${web.url}/long.pdf` }, { lang_out: 'pt-BR', pages: '1-30' }],
+      [
+        { to: 'zh', from_page: 2 },
+        { lang_out: 'zh-CN', pages: '2-2' },
+      ],
+      [
+        { to: 'zh-Hant', source_lang: 'German' },
+        { lang_in: 'de', lang_out: 'zh-TW' },
+      ],
+      [
+        { to: 'pt-BR', url: `${web.url}/long.pdf` },
+        { lang_out: 'pt-BR', pages: '1-30' },
+      ],
     ];
     for (const [input, order] of cases) {
       orders.length = 0;
@@ -124,9 +177,15 @@ describe('translate_pdf', () => {
   });
 
   it('refuses before anything is asked', async () => {
-    const field = (name: string) => (error: unknown): boolean => error instanceof Problem && error.errors[0]?.field === name;
+    const field =
+      (name: string) =>
+      (error: unknown): boolean =>
+        error instanceof Problem && error.errors[0]?.field === name;
     await assert.rejects(translate({ to: 'Klingonese' }), field('to'));
-    await assert.rejects(translate({ to: 'Arabic' }), (error) => field('to')(error) && error instanceof Problem && /right to left/.test(error.errors[0]?.message ?? ''));
+    await assert.rejects(
+      translate({ to: 'Arabic' }),
+      (error) => field('to')(error) && error instanceof Problem && /right to left/.test(error.errors[0]?.message ?? ''),
+    );
     await assert.rejects(translate({ from_page: 2, to_page: 1 }), field('to_page'));
     await assert.rejects(translate({ url: `${web.url}/scan.pdf` }), isProblem('unprocessable', /no text.*ocr_image/));
     await assert.rejects(translate({ url: `${web.url}/page` }), isProblem('unprocessable', /not a PDF/));
@@ -136,25 +195,80 @@ describe('translate_pdf', () => {
 
   it('tells whose fault it is', async () => {
     const cases: [Script, string, RegExp][] = [
-      [(say) => { say({ failed: 'its pages are scans', whose: 'pdf' }); }, 'unprocessable', /cannot be translated: its pages are scans/],
-      [(say) => { say({ failed: 'BabelDOC made no PDF of it', whose: 'translator' }); }, 'tool-failed', /BabelDOC/],
-      [(say) => { say('what?\n'); }, 'tool-failed', /not understood/],
-      [(say) => { say({ ask: { id: 1, prompt: 'x'.repeat(70_000), system: '', max_tokens: 5 } }); }, 'tool-failed', /not understood/],
-      [(say) => { say({ pdf: Buffer.from('<html>').toString('base64') }); }, 'tool-failed', /no PDF/],
+      [
+        (say) => {
+          say({ failed: 'its pages are scans', whose: 'pdf' });
+        },
+        'unprocessable',
+        /cannot be translated: its pages are scans/,
+      ],
+      [
+        (say) => {
+          say({ failed: 'BabelDOC made no PDF of it', whose: 'translator' });
+        },
+        'tool-failed',
+        /BabelDOC/,
+      ],
+      [
+        (say) => {
+          say('what?\n');
+        },
+        'tool-failed',
+        /not understood/,
+      ],
+      [
+        (say) => {
+          say({ ask: { id: 1, prompt: 'x'.repeat(70_000), system: '', max_tokens: 5 } });
+        },
+        'tool-failed',
+        /not understood/,
+      ],
+      [
+        (say) => {
+          say({ pdf: Buffer.from('<html>').toString('base64') });
+        },
+        'tool-failed',
+        /no PDF/,
+      ],
       [() => undefined, 'tool-failed', /middle of its work/],
-      [(_say, _heard, response) => { response.destroy(); }, 'tool-failed', /could not be asked|middle/],
-      [(_say, _heard, response) => { response.writeHead(503).end(); }, 'tool-busy', /no place free/],
-      [(_say, _heard, response) => { response.writeHead(400).end(); }, 'tool-failed', /status 400/],
-      [async (say) => {
-        for (let id = 1; id <= 250; id += 1) say(ask(id));
-        return new Promise(() => undefined);
-      }, 'tool-failed', /more than 100 passages a page/],
+      [
+        (_say, _heard, response) => {
+          response.destroy();
+        },
+        'tool-failed',
+        /could not be asked|middle/,
+      ],
+      [
+        (_say, _heard, response) => {
+          response.writeHead(503).end();
+        },
+        'tool-busy',
+        /no place free/,
+      ],
+      [
+        (_say, _heard, response) => {
+          response.writeHead(400).end();
+        },
+        'tool-failed',
+        /status 400/,
+      ],
+      [
+        async (say) => {
+          for (let id = 1; id <= 250; id += 1) say(ask(id));
+          return new Promise(() => undefined);
+        },
+        'tool-failed',
+        /more than 100 passages a page/,
+      ],
     ];
     for (const [one, slug, words] of cases) {
       script = one;
       await assert.rejects(translate({}), isProblem(slug, words));
     }
-    await assert.rejects(translate({}, models, { pdftranslator: 'http://127.0.0.1:9' }), isProblem('tool-failed', /could not be asked/));
+    await assert.rejects(
+      translate({}, models, { pdftranslator: 'http://127.0.0.1:9' }),
+      isProblem('tool-failed', /could not be asked/),
+    );
   });
 
   it('ends with the problem of a model call, once what is under way has ended; tries once more where the model stumbled', async () => {
@@ -166,12 +280,18 @@ describe('translate_pdf', () => {
     const quota = { slug: 'quota-exhausted', status: 402, title: 'No quota', description: '' };
     const slow = Promise.withResolvers<never>();
     let ended = false;
-    const failing: Spender = { ...models, ask: async (prompt) => {
-      prompts.push(prompt);
-      if (prompts.length === 1) throw new Problem(quota, 'the free quota is used up');
-      setTimeout(() => { ended = true; slow.reject(new Error('late')); }, 100);
-      return slow.promise;
-    } };
+    const failing: Spender = {
+      ...models,
+      ask: async (prompt) => {
+        prompts.push(prompt);
+        if (prompts.length === 1) throw new Problem(quota, 'the free quota is used up');
+        setTimeout(() => {
+          ended = true;
+          slow.reject(new Error('late'));
+        }, 100);
+        return slow.promise;
+      },
+    };
     await assert.rejects(translate({}, failing), isProblem('quota-exhausted', /used up/));
     assert.equal(ended, true);
 
@@ -181,11 +301,14 @@ describe('translate_pdf', () => {
       await heard.next();
       say({ pdf: made });
     };
-    const stumbling: Spender = { ...models, ask: async (prompt) => {
-      if (prompts.length > 0) return models.ask(prompt);
-      prompts.push(prompt);
-      throw new Problem({ ...quota, slug: 'model-failed', status: 502 }, 'stumbled');
-    } };
+    const stumbling: Spender = {
+      ...models,
+      ask: async (prompt) => {
+        if (prompts.length > 0) return models.ask(prompt);
+        prompts.push(prompt);
+        throw new Problem({ ...quota, slug: 'model-failed', status: 502 }, 'stumbled');
+      },
+    };
     assert.equal((await translate({}, stumbling)).result['passages'], 1);
   });
 });

@@ -1,4 +1,5 @@
-// What tools that fetch are made of, for tests: the real fetcher and the real workers, allowed to reach the test's own servers.
+// What tools that fetch are made of, for tests: the real fetcher and the real workers, allowed to reach the test's own
+// servers.
 import { fileURLToPath } from 'node:url';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import type { ServiceUrls } from '../../../api/tools/backing.ts';
@@ -7,10 +8,22 @@ import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
 import type { ToolServices } from '../../../api/tools/services.ts';
 import { createWorkers } from '../../../api/tools/workers/pool.ts';
 
-export function urlServices(allow: readonly string[], urls: ServiceUrls = {}, fetcher: Fetcher = new GuardedFetcher({ allow })): ToolServices {
+export function urlServices(
+  allow: readonly string[],
+  urls: ServiceUrls = {},
+  fetcher: Fetcher = new GuardedFetcher({ allow }),
+): ToolServices {
   return {
-    baseUrl: 'https://moorage.localhost', urls, speechModel: 'whisper-test', fetcher, workers: createWorkers(),
-    catalog: readCatalog(fileURLToPath(new URL('../../../api/models/models.yaml', import.meta.url))), maxTokens: { usual: 1_000, most: 8_000 },
-    apps: () => [], database: () => { throw new Error('not part of this test'); },
+    baseUrl: 'https://moorage.localhost',
+    urls,
+    speechModel: 'whisper-test',
+    fetcher,
+    workers: createWorkers(),
+    catalog: readCatalog(fileURLToPath(new URL('../../../api/models/models.yaml', import.meta.url))),
+    maxTokens: { usual: 1_000, most: 8_000 },
+    apps: () => [],
+    database: () => {
+      throw new Error('not part of this test');
+    },
   };
 }

@@ -8,14 +8,27 @@ import { call, isProblem, servicesWith } from './call.ts';
 const workers = createWorkers();
 after(() => workers.close());
 const tool = validateJsonTool(servicesWith({ workers }));
-const check = async (schema: unknown, data: unknown): Promise<Record<string, unknown>> => (await call(tool, { schema, data })).result;
+const check = async (schema: unknown, data: unknown): Promise<Record<string, unknown>> =>
+  (await call(tool, { schema, data })).result;
 
 test('names each place that does not keep to the schema', async () => {
   const { valid, errors, error_count, draft } = await check(tool.example.schema, tool.example.data);
   assert.deepEqual({ valid, error_count, draft }, { valid: false, error_count: 2, draft: '2020-12' });
   assert.deepEqual(errors, [
-    { path: '', message: "must have required property 'name'", keyword: 'required', schema_path: '#/required', params: { missingProperty: 'name' } },
-    { path: '/age', message: 'must be >= 0', keyword: 'minimum', schema_path: '#/properties/age/minimum', params: { comparison: '>=', limit: 0 } },
+    {
+      path: '',
+      message: "must have required property 'name'",
+      keyword: 'required',
+      schema_path: '#/required',
+      params: { missingProperty: 'name' },
+    },
+    {
+      path: '/age',
+      message: 'must be >= 0',
+      keyword: 'minimum',
+      schema_path: '#/properties/age/minimum',
+      params: { comparison: '>=', limit: 0 },
+    },
   ]);
   assert.equal((await check(tool.example.schema, { name: 'x', age: 1 })).valid, true);
 });
@@ -33,15 +46,27 @@ test('keeps to the draft that $schema names', async () => {
   const prefix = { prefixItems: [{ type: 'string' }] };
   assert.equal((await check(prefix, [1])).valid, false);
   assert.equal((await check({ $schema: 'https://json-schema.org/draft/2020-12/schema', ...prefix }, [1])).valid, false);
-  for (const [$schema, draft] of [['http://json-schema.org/draft-07/schema#', 'draft-07'], ['http://json-schema.org/draft-06/schema#', 'draft-06'], ['https://json-schema.org/draft/2019-09/schema', '2019-09']]) {
+  for (const [$schema, draft] of [
+    ['http://json-schema.org/draft-07/schema#', 'draft-07'],
+    ['http://json-schema.org/draft-06/schema#', 'draft-06'],
+    ['https://json-schema.org/draft/2019-09/schema', '2019-09'],
+  ]) {
     const answer = await check({ $schema, ...prefix, items: [{ type: 'number' }] }, [1]);
     assert.deepEqual([answer.valid, answer.draft], [true, draft]);
   }
-  await assert.rejects(check({ $schema: 'http://json-schema.org/draft-04/schema#' }, 1), isProblem('unprocessable', /draft.*known are/));
+  await assert.rejects(
+    check({ $schema: 'http://json-schema.org/draft-04/schema#' }, 1),
+    isProblem('unprocessable', /draft.*known are/),
+  );
 });
 
 test('checks formats', async () => {
-  for (const [format, good, bad] of [['email', 'a@b.org', 'a@'], ['date-time', '2026-01-01T00:00:00Z', 'today'], ['uri', 'https://a.org/', 'a b'], ['ipv6', '::1', ':::']]) {
+  for (const [format, good, bad] of [
+    ['email', 'a@b.org', 'a@'],
+    ['date-time', '2026-01-01T00:00:00Z', 'today'],
+    ['uri', 'https://a.org/', 'a b'],
+    ['ipv6', '::1', ':::'],
+  ]) {
     assert.equal((await check({ format }, JSON.stringify(good))).valid, true, format);
     assert.equal((await check({ format }, JSON.stringify(bad))).valid, false, format);
   }
@@ -50,11 +75,15 @@ test('checks formats', async () => {
 test('a schema that is none is refused with what is wrong; nothing outside is read', async () => {
   await assert.rejects(check({ type: 'strnig' }, 1), isProblem('unprocessable', /schema is invalid.*type/));
   await assert.rejects(check({ pattern: '(' }, '"x"'), isProblem('unprocessable', /pattern|regular expression/i));
-  for (const $ref of ['file:///etc/passwd', 'http://127.0.0.1:1/schema', '#/$defs/none']) await assert.rejects(check({ $ref }, 1), isProblem('unprocessable', /can't resolve reference/));
+  for (const $ref of ['file:///etc/passwd', 'http://127.0.0.1:1/schema', '#/$defs/none'])
+    await assert.rejects(check({ $ref }, 1), isProblem('unprocessable', /can't resolve reference/));
 });
 
 test('ends what never ends, and goes on', async () => {
-  await assert.rejects(check({ pattern: '^(a+)+$' }, `"${'a'.repeat(40)}!"`), isProblem('tool-limit', /longer than 5 s/));
+  await assert.rejects(
+    check({ pattern: '^(a+)+$' }, `"${'a'.repeat(40)}!"`),
+    isProblem('tool-limit', /longer than 5 s/),
+  );
   await assert.rejects(check({ $ref: '#' }, 1), isProblem('unprocessable', /refers to itself/));
   const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
   await assert.rejects(check({ items: { $ref: '#' } }, deep), isProblem('unprocessable', /nested too deeply/));

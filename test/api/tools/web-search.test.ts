@@ -8,23 +8,62 @@ import { runTool } from './context.ts';
 import { page, startWeb, type Web } from './fetch/web.ts';
 import { urlServices } from './url-services.ts';
 
-const hit = (url: string, more: Record<string, unknown> = {}): Record<string, unknown> => ({ url, title: `About\n ${url}`, content: '  some   words ', engine: 'one', engines: ['one', 'two'], score: 2.5, category: 'general', parsed_url: ['https', 'x', '/', '', '', ''], template: 'default.html', publishedDate: null, ...more });
+const hit = (url: string, more: Record<string, unknown> = {}): Record<string, unknown> => ({
+  url,
+  title: `About\n ${url}`,
+  content: '  some   words ',
+  engine: 'one',
+  engines: ['one', 'two'],
+  score: 2.5,
+  category: 'general',
+  parsed_url: ['https', 'x', '/', '', '', ''],
+  template: 'default.html',
+  publishedDate: null,
+  ...more,
+});
 const answers: Readonly<Record<string, unknown>> = {
-  usual: { query: 'usual', number_of_results: 0, answers: [], corrections: [], infoboxes: [], suggestions: ['usually'], unresponsive_engines: [['three', 'timeout'], ['four', 'Suspended: CAPTCHA', 1]], results: [hit('https://a.example/'), hit('https://a.example/'), hit('javascript:alert(1)'), hit('https://b.example/', { content: null, engines: undefined, publishedDate: '2026-01-02T00:00:00' }), hit('https://c.example/')] },
+  usual: {
+    query: 'usual',
+    number_of_results: 0,
+    answers: [],
+    corrections: [],
+    infoboxes: [],
+    suggestions: ['usually'],
+    unresponsive_engines: [
+      ['three', 'timeout'],
+      ['four', 'Suspended: CAPTCHA', 1],
+    ],
+    results: [
+      hit('https://a.example/'),
+      hit('https://a.example/'),
+      hit('javascript:alert(1)'),
+      hit('https://b.example/', { content: null, engines: undefined, publishedDate: '2026-01-02T00:00:00' }),
+      hit('https://c.example/'),
+    ],
+  },
   nothing: { query: 'nothing', results: [], unresponsive_engines: [], suggestions: [] },
-  failing: { query: 'failing', results: [], unresponsive_engines: [['one', 'timeout'], ['two', 'access denied']] },
+  failing: {
+    query: 'failing',
+    results: [],
+    unresponsive_engines: [
+      ['one', 'timeout'],
+      ['two', 'access denied'],
+    ],
+  },
 };
 
 describe('web_search', () => {
   let searxng: Web;
   let services: ToolServices;
-  const search = async (query: string, more: Record<string, unknown> = {}): ReturnType<typeof runTool> => runTool(webSearchTool(services), { query, ...more });
-  const fails = async (query: string, slug: string, words: RegExp, from: ToolServices = services): Promise<void> => assert.rejects(runTool(webSearchTool(from), { query }), (error) => {
-    assert.ok(error instanceof Problem, String(error));
-    assert.equal(error.type.slug, slug);
-    assert.match(error.message, words);
-    return true;
-  });
+  const search = async (query: string, more: Record<string, unknown> = {}): ReturnType<typeof runTool> =>
+    runTool(webSearchTool(services), { query, ...more });
+  const fails = async (query: string, slug: string, words: RegExp, from: ToolServices = services): Promise<void> =>
+    assert.rejects(runTool(webSearchTool(from), { query }), (error) => {
+      assert.ok(error instanceof Problem, String(error));
+      assert.equal(error.type.slug, slug);
+      assert.match(error.message, words);
+      return true;
+    });
 
   before(async () => {
     searxng = await startWeb({
@@ -32,7 +71,10 @@ describe('web_search', () => {
         const query = new URL(request.url ?? '', 'http://x').searchParams.get('q') ?? '';
         if (query === 'forbidden') response.writeHead(403).end('<h1>Forbidden</h1>');
         else if (query === 'broken') response.writeHead(500).end();
-        else response.writeHead(200, { 'content-type': 'application/json' }).end(query === 'html' ? '<html>' : JSON.stringify(answers[query]));
+        else
+          response
+            .writeHead(200, { 'content-type': 'application/json' })
+            .end(query === 'html' ? '<html>' : JSON.stringify(answers[query]));
       },
     });
     services = urlServices([], { searxng: searxng.url });
@@ -47,13 +89,30 @@ describe('web_search', () => {
     assert.deepEqual(result, {
       query: 'usual',
       results: [
-        { title: 'About https://a.example/', url: 'https://a.example/', snippet: 'some words', engines: ['one', 'two'] },
-        { title: 'About https://b.example/', url: 'https://b.example/', snippet: '', engines: ['one'], published: '2026-01-02T00:00:00' },
+        {
+          title: 'About https://a.example/',
+          url: 'https://a.example/',
+          snippet: 'some words',
+          engines: ['one', 'two'],
+        },
+        {
+          title: 'About https://b.example/',
+          url: 'https://b.example/',
+          snippet: '',
+          engines: ['one'],
+          published: '2026-01-02T00:00:00',
+        },
       ],
-      failed_engines: [{ engine: 'three', reason: 'timeout' }, { engine: 'four', reason: 'Suspended: CAPTCHA' }],
+      failed_engines: [
+        { engine: 'three', reason: 'timeout' },
+        { engine: 'four', reason: 'Suspended: CAPTCHA' },
+      ],
       suggestions: ['usually'],
     });
-    assert.equal(searxng.asked.at(-1), 'GET /search?q=usual&format=json&pageno=2&language=en&categories=general&safesearch=1&time_range=week');
+    assert.equal(
+      searxng.asked.at(-1),
+      'GET /search?q=usual&format=json&pageno=2&language=en&categories=general&safesearch=1&time_range=week',
+    );
   });
 
   it('tells nothing found from nobody asked', async () => {
@@ -68,7 +127,8 @@ describe('web_search', () => {
     await fails('x', 'tool-failed', /could not be asked/, urlServices([], { searxng: 'http://127.0.0.1:1' }));
   });
 
-  it('says which value switches it on', async () => fails('x', 'service-off', /tools\.searxng\.enabled/, urlServices([])));
+  it('says which value switches it on', async () =>
+    fails('x', 'service-off', /tools\.searxng\.enabled/, urlServices([])));
 
   it('takes no answer without end', async () => {
     const endless = await startWeb({ '/search': page('application/json', Buffer.alloc(5_000_000, ' ')) });

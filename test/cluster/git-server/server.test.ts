@@ -18,7 +18,9 @@ let server: ChildProcess;
 let base = '';
 
 const git = (...args: string[]): Promise<string> =>
-  run('git', ['-c', 'user.name=a', '-c', 'user.email=a@b.test', ...args], { env: { GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_GLOBAL: '/dev/null', GIT_ASKPASS: 'true' } });
+  run('git', ['-c', 'user.name=a', '-c', 'user.email=a@b.test', ...args], {
+    env: { GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_GLOBAL: '/dev/null', GIT_ASKPASS: 'true' },
+  });
 
 async function freePort(): Promise<number> {
   const probeServer = createServer();
@@ -31,8 +33,16 @@ async function freePort(): Promise<number> {
 before(async () => {
   const port = await freePort();
   await writeFile(join(folder, 'password'), 'secret\n');
-  const env = { ...process.env, PORT: String(port), REPOSITORIES: join(folder, 'repositories'), PASSWORD_FILE: join(folder, 'password') };
-  server = spawn(process.execPath, [join(import.meta.dirname, '../../../cluster/git-server/server.ts')], { env, stdio: 'inherit' });
+  const env = {
+    ...process.env,
+    PORT: String(port),
+    REPOSITORIES: join(folder, 'repositories'),
+    PASSWORD_FILE: join(folder, 'password'),
+  };
+  server = spawn(process.execPath, [join(import.meta.dirname, '../../../cluster/git-server/server.ts')], {
+    env,
+    stdio: 'inherit',
+  });
   base = `http://127.0.0.1:${port}`;
   await waitFor('the git server', () => answers(`${base}/healthz`), { seconds: 20, every: 20 });
   await git('init', '--quiet', '--initial-branch=main', work);
@@ -58,7 +68,10 @@ test('a push with the password makes the repository, and anyone clones it', asyn
 
 test('a push without the password, or with another, is refused and makes nothing', async () => {
   await assert.rejects(git('-C', work, 'push', '--quiet', `${base}/local/none.git`, 'main'), CommandError);
-  await assert.rejects(git('-C', work, 'push', '--quiet', `${withPassword('wrong')}/local/none.git`, 'main'), CommandError);
+  await assert.rejects(
+    git('-C', work, 'push', '--quiet', `${withPassword('wrong')}/local/none.git`, 'main'),
+    CommandError,
+  );
   const refused = await probe(`${base}/local/none.git/info/refs?service=git-receive-pack`);
   assert.equal(refused.status, 401);
   assert.match(refused.body, /\.moorage\/git-password/);
@@ -70,11 +83,23 @@ test('an answer does not begin before its request has ended', async () => {
   const body = '0000';
   const socket = connect(Number(port), hostname);
   let answer = '';
-  socket.on('data', (chunk: Buffer) => { answer += chunk.toString('latin1'); });
-  socket.write([
-    'POST /local/app.git/git-receive-pack HTTP/1.1', `Host: ${hostname}`, `Authorization: Basic ${Buffer.from('x:secret').toString('base64')}`,
-    'Content-Type: application/x-git-receive-pack-request', 'Transfer-Encoding: chunked', 'Connection: close', '', body.length.toString(16), body, '',
-  ].join('\r\n'));
+  socket.on('data', (chunk: Buffer) => {
+    answer += chunk.toString('latin1');
+  });
+  socket.write(
+    [
+      'POST /local/app.git/git-receive-pack HTTP/1.1',
+      `Host: ${hostname}`,
+      `Authorization: Basic ${Buffer.from('x:secret').toString('base64')}`,
+      'Content-Type: application/x-git-receive-pack-request',
+      'Transfer-Encoding: chunked',
+      'Connection: close',
+      '',
+      body.length.toString(16),
+      body,
+      '',
+    ].join('\r\n'),
+  );
   // git begins its answer within milliseconds of its start.
   await sleep(1_000);
   assert.equal(answer, '');
@@ -88,13 +113,31 @@ test('more requests than are served at once wait for a place, and one that goes 
   const held = Array.from({ length: 16 }, () => connect(Number(port), hostname));
   for (const socket of held) {
     socket.on('error', () => undefined).resume();
-    socket.write(['POST /local/app.git/git-upload-pack HTTP/1.1', `Host: ${hostname}`, 'Content-Type: application/x-git-upload-pack-request', 'Transfer-Encoding: chunked', '', '1', '0', ''].join('\r\n'));
+    socket.write(
+      [
+        'POST /local/app.git/git-upload-pack HTTP/1.1',
+        `Host: ${hostname}`,
+        'Content-Type: application/x-git-upload-pack-request',
+        'Transfer-Encoding: chunked',
+        '',
+        '1',
+        '0',
+        '',
+      ].join('\r\n'),
+    );
   }
   const question = `${base}/local/app.git/info/refs?service=git-upload-pack`;
   const left = new AbortController();
-  const gone = fetch(question, { signal: left.signal }).then(() => 'answered', () => 'gone');
+  const gone = fetch(question, { signal: left.signal }).then(
+    () => 'answered',
+    () => 'gone',
+  );
   const statuses: number[] = [];
-  const asked = Promise.all(Array.from({ length: 20 }, async () => { statuses.push((await probe(question)).status); }));
+  const asked = Promise.all(
+    Array.from({ length: 20 }, async () => {
+      statuses.push((await probe(question)).status);
+    }),
+  );
   await sleep(1_000);
   assert.deepEqual(statuses, []);
   left.abort();
@@ -104,7 +147,17 @@ test('more requests than are served at once wait for a place, and one that goes 
   assert.deepEqual(new Set(statuses), new Set([200]));
 });
 
-for (const path of ['/', '/local/app.git/HEAD', '/local/app.git/objects/info/packs', '/../etc/app.git/info/refs?service=git-upload-pack', '/local/..%2f..git/info/refs?service=git-upload-pack', '/.x/app.git/info/refs?service=git-upload-pack', '/local/a..b.git/info/refs?service=git-upload-pack', '/local/app.git/info/refs', '/local/app.git/git-upload-pack']) {
+for (const path of [
+  '/',
+  '/local/app.git/HEAD',
+  '/local/app.git/objects/info/packs',
+  '/../etc/app.git/info/refs?service=git-upload-pack',
+  '/local/..%2f..git/info/refs?service=git-upload-pack',
+  '/.x/app.git/info/refs?service=git-upload-pack',
+  '/local/a..b.git/info/refs?service=git-upload-pack',
+  '/local/app.git/info/refs',
+  '/local/app.git/git-upload-pack',
+]) {
   test(`GET ${path} is not answered by git`, async () => {
     assert.equal((await probe(`${base}${path}`)).status, 404);
   });

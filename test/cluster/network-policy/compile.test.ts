@@ -12,7 +12,10 @@ const inPodRange = (address: string): boolean => address.startsWith('10.244.');
 
 function compiled({ namespaces, pods, policies }: World): RuleSet {
   const readings = policies.map(({ namespace, name, spec }) => readPolicy({ namespace, name }, spec));
-  assert.deepEqual(readings.flatMap(({ problems }) => problems), []);
+  assert.deepEqual(
+    readings.flatMap(({ problems }) => problems),
+    [],
+  );
   return compile({
     endpoints: pods.map((pod) => ({ ...pod, uid: pod.name })),
     namespaces: new Map(Object.entries(namespaces)),
@@ -26,8 +29,14 @@ test('compiled rules agree with the API about every flow between known addresses
       const rules = compiled(cluster);
       const known = new Set(cluster.pods.map(({ address }) => address));
       for (const each of flows) {
-        const strangers = [each.source, each.destination].filter((address) => inPodRange(address) && !known.has(address));
-        assert.equal(rulesAllow(rules, each, inPodRange), strangers.length === 0 && oracleAllows(cluster, each), JSON.stringify(each));
+        const strangers = [each.source, each.destination].filter(
+          (address) => inPodRange(address) && !known.has(address),
+        );
+        assert.equal(
+          rulesAllow(rules, each, inPodRange),
+          strangers.length === 0 && oracleAllows(cluster, each),
+          JSON.stringify(each),
+        );
       }
     }),
     { numRuns: 1000 },
@@ -54,12 +63,37 @@ test('the order of pods and policies does not matter', () => {
 test('a pod of a namespace that is not known yet is no peer of a namespaceSelector, even a negative one', () => {
   const { policy } = readPolicy(
     { namespace: 'one', name: 'p' },
-    { podSelector: {}, ingress: [{ from: [{ namespaceSelector: { matchExpressions: [{ key: 'app', operator: 'DoesNotExist' }] } }] }] },
+    {
+      podSelector: {},
+      ingress: [{ from: [{ namespaceSelector: { matchExpressions: [{ key: 'app', operator: 'DoesNotExist' }] } }] }],
+    },
   );
-  const endpoint = (namespace: string, address: string): World['pods'][number] & { uid: string } => ({ namespace, name: address, uid: address, labels: {}, address, ports: [] });
-  const rules = compile({ endpoints: [endpoint('one', '10.244.0.2'), endpoint('new', '10.244.0.3')], namespaces: new Map([['one', {}]]), policies: [policy] });
-  const from = (source: string): boolean => rulesAllow(rules, { source, destination: '10.244.0.2', protocol: 'TCP', port: 80 }, inPodRange);
+  const endpoint = (namespace: string, address: string): World['pods'][number] & { uid: string } => ({
+    namespace,
+    name: address,
+    uid: address,
+    labels: {},
+    address,
+    ports: [],
+  });
+  const rules = compile({
+    endpoints: [endpoint('one', '10.244.0.2'), endpoint('new', '10.244.0.3')],
+    namespaces: new Map([['one', {}]]),
+    policies: [policy],
+  });
+  const from = (source: string): boolean =>
+    rulesAllow(rules, { source, destination: '10.244.0.2', protocol: 'TCP', port: 80 }, inPodRange);
   assert.equal(from('10.244.0.3'), false);
-  const later = compile({ endpoints: [endpoint('one', '10.244.0.2'), endpoint('new', '10.244.0.3')], namespaces: new Map([['one', {}], ['new', {}]]), policies: [policy] });
-  assert.equal(rulesAllow(later, { source: '10.244.0.3', destination: '10.244.0.2', protocol: 'TCP', port: 80 }, inPodRange), true);
+  const later = compile({
+    endpoints: [endpoint('one', '10.244.0.2'), endpoint('new', '10.244.0.3')],
+    namespaces: new Map([
+      ['one', {}],
+      ['new', {}],
+    ]),
+    policies: [policy],
+  });
+  assert.equal(
+    rulesAllow(later, { source: '10.244.0.3', destination: '10.244.0.2', protocol: 'TCP', port: 80 }, inPodRange),
+    true,
+  );
 });

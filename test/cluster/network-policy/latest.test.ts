@@ -32,7 +32,11 @@ test('changes in quick succession are one run; a change during a run leads to an
 test('a run that fails is told of and done again', async () => {
   const errors: unknown[] = [];
   let runs = 0;
-  const latest = createLatest(async () => (++runs < 3 ? Promise.reject(new Error(`run ${runs}`)) : Promise.resolve()), { settleMs: 0, retryMs: 0, onError: (error) => errors.push(error) }, never);
+  const latest = createLatest(
+    async () => (++runs < 3 ? Promise.reject(new Error(`run ${runs}`)) : Promise.resolve()),
+    { settleMs: 0, retryMs: 0, onError: (error) => errors.push(error) },
+    never,
+  );
   latest.request();
   await latest.idle();
   assert.deepEqual([runs, errors.map(String)], [3, ['Error: run 1', 'Error: run 2']]);
@@ -40,7 +44,11 @@ test('a run that fails is told of and done again', async () => {
 
 test('after the end nothing runs', async () => {
   const end = new AbortController();
-  const latest = createLatest(async () => Promise.reject(new Error('ran')), { settleMs: 0, retryMs: 0, onError: unexpected }, end.signal);
+  const latest = createLatest(
+    async () => Promise.reject(new Error('ran')),
+    { settleMs: 0, retryMs: 0, onError: unexpected },
+    end.signal,
+  );
   end.abort();
   latest.request();
   await latest.idle();

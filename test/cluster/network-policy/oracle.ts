@@ -1,4 +1,5 @@
-// Evaluates NetworkPolicy objects as the API's documentation words them, and compiled rules as the kernel would. For tests.
+// Evaluates NetworkPolicy objects as the API's documentation words them, and compiled rules as the kernel would. For
+// tests.
 import { BlockList } from 'node:net';
 import { inBlock } from '../../../cluster/network-policy/address.ts';
 import type { Allowance, Direction, RuleSet } from '../../../cluster/network-policy/compile.ts';
@@ -59,16 +60,27 @@ export function oracleAllows(world: World, flow: Flow): boolean {
   return leaves && (to === undefined || directionAllows(world, 'Ingress', to, flow.source, from, flow));
 }
 
-function directionAllows(world: World, type: 'Ingress' | 'Egress', pod: WirePod, other: string, otherPod: WirePod | undefined, flow: Flow): boolean {
+function directionAllows(
+  world: World,
+  type: 'Ingress' | 'Egress',
+  pod: WirePod,
+  other: string,
+  otherPod: WirePod | undefined,
+  flow: Flow,
+): boolean {
   const selecting = world.policies.filter(
-    (policy) => policy.namespace === pod.namespace && typesOf(policy).includes(type) && selects(policy.spec.podSelector, pod.labels),
+    (policy) =>
+      policy.namespace === pod.namespace &&
+      typesOf(policy).includes(type) &&
+      selects(policy.spec.podSelector, pod.labels),
   );
   if (selecting.length === 0) return true;
   const target = type === 'Ingress' ? pod : otherPod;
   return selecting.some((policy) =>
     rulesOf(policy, type).some(
       (rule) =>
-        (rule.peers.length === 0 || rule.peers.some((peer) => peerIs(world, policy.namespace, peer, other, otherPod))) &&
+        (rule.peers.length === 0 ||
+          rule.peers.some((peer) => peerIs(world, policy.namespace, peer, other, otherPod))) &&
         (rule.ports.length === 0 || rule.ports.some((port) => portIs(port, target, flow))),
     ),
   );
@@ -80,7 +92,8 @@ function typesOf({ spec }: WirePolicy): readonly ('Ingress' | 'Egress')[] {
 }
 
 function rulesOf({ spec }: WirePolicy, type: 'Ingress' | 'Egress'): { peers: WirePeer[]; ports: WirePort[] }[] {
-  if (type === 'Ingress') return (spec.ingress ?? []).map(({ from, ports }) => ({ peers: from ?? [], ports: ports ?? [] }));
+  if (type === 'Ingress')
+    return (spec.ingress ?? []).map(({ from, ports }) => ({ peers: from ?? [], ports: ports ?? [] }));
   return (spec.egress ?? []).map(({ to, ports }) => ({ peers: to ?? [], ports: ports ?? [] }));
 }
 
@@ -95,9 +108,13 @@ function selects(selector: WireSelector, labels: WireLabels): boolean {
 }
 
 function peerIs(world: World, home: string, peer: WirePeer, address: string, pod: WirePod | undefined): boolean {
-  if (peer.ipBlock !== undefined) return blockHas(peer.ipBlock.cidr, address) && !(peer.ipBlock.except ?? []).some((cidr) => blockHas(cidr, address));
+  if (peer.ipBlock !== undefined)
+    return blockHas(peer.ipBlock.cidr, address) && !(peer.ipBlock.except ?? []).some((cidr) => blockHas(cidr, address));
   if (pod === undefined) return false;
-  const there = peer.namespaceSelector === undefined ? pod.namespace === home : selects(peer.namespaceSelector, world.namespaces[pod.namespace] ?? {});
+  const there =
+    peer.namespaceSelector === undefined
+      ? pod.namespace === home
+      : selects(peer.namespaceSelector, world.namespaces[pod.namespace] ?? {});
   return there && selects(peer.podSelector ?? {}, pod.labels);
 }
 
@@ -114,17 +131,26 @@ function portIs(port: WirePort, target: WirePod | undefined, flow: Flow): boolea
   if (protocol !== flow.protocol) return false;
   if (port.port === undefined) return true;
   if (typeof port.port === 'number') return flow.port >= port.port && flow.port <= (port.endPort ?? port.port);
-  return target?.ports.some(({ name, protocol: spoken, port: number }) => name === port.port && spoken === protocol && number === flow.port) ?? false;
+  return (
+    target?.ports.some(
+      ({ name, protocol: spoken, port: number }) => name === port.port && spoken === protocol && number === flow.port,
+    ) ?? false
+  );
 }
 
-/** What compiled rules say, read as the kernel reads the chains made of them: unknown addresses in the pods' range get nothing. */
+/**
+ * What compiled rules say, read as the kernel reads the chains made of them: unknown addresses in the pods' range get
+ * nothing.
+ */
 export function rulesAllow(rules: RuleSet, flow: Flow, podRange: (address: string) => boolean): boolean {
   if (flow.source === flow.destination && rules.egress.members.has(flow.source)) return true;
   const passes = (direction: Direction, address: string): boolean => {
     const { members, groups } = rules[direction];
     if (!members.has(address)) return !podRange(address);
     const group = members.get(address);
-    return group === undefined || (groups.get(group) ?? []).some((allowance) => holds(rules, allowance, direction, flow));
+    return (
+      group === undefined || (groups.get(group) ?? []).some((allowance) => holds(rules, allowance, direction, flow))
+    );
   };
   return passes('egress', flow.source) && passes('ingress', flow.destination);
 }
@@ -132,13 +158,20 @@ export function rulesAllow(rules: RuleSet, flow: Flow, podRange: (address: strin
 function holds(rules: RuleSet, { peer, ports }: Allowance, direction: Direction, flow: Flow): boolean {
   const other = direction === 'ingress' ? flow.source : flow.destination;
   if (peer !== undefined) {
-    const there = 'set' in peer ? rules.addressSets.get(peer.set)?.includes(other) === true : inBlock(peer.block, other) && !peer.except.some((block) => inBlock(block, other));
+    const there =
+      'set' in peer
+        ? rules.addressSets.get(peer.set)?.includes(other) === true
+        : inBlock(peer.block, other) && !peer.except.some((block) => inBlock(block, other));
     if (!there) return false;
   }
   if (ports === undefined) return true;
   if ('set' in ports) {
     const open = rules.portSets.get(ports.set) ?? [];
-    return open.some(({ address, protocol, port }) => address === flow.destination && protocol === flow.protocol && port === flow.port);
+    return open.some(
+      ({ address, protocol, port }) => address === flow.destination && protocol === flow.protocol && port === flow.port,
+    );
   }
-  return ports.ranges.some(({ protocol, first, last }) => protocol === flow.protocol && flow.port >= first && flow.port <= last);
+  return ports.ranges.some(
+    ({ protocol, first, last }) => protocol === flow.protocol && flow.port >= first && flow.port <= last,
+  );
 }

@@ -8,13 +8,30 @@ import type { NftTable } from '../../../cluster/network-policy/tables.ts';
 
 const name = fc.constantFrom('a', 'b', 'c');
 const element = fc.constantFrom('1', '2', '3');
-const set = fc.record({ type: fc.constant('mark'), elements: fc.array(element).map((all) => new Map(all.map((key) => [key, '']))) });
+const set = fc.record({
+  type: fc.constant('mark'),
+  elements: fc.array(element).map((all) => new Map(all.map((key) => [key, '']))),
+});
 const chain = fc.record({ rules: fc.array(fc.constantFrom('accept', 'drop', 'return'), { maxLength: 3 }) });
 const table: fc.Arbitrary<NftTable> = fc.record({
   family: fc.constant('inet' as const),
   name: fc.constant('t'),
-  sets: fc.array(fc.tuple(name.map((each) => `set-${each}`), set)).map((all) => new Map(all)),
-  chains: fc.array(fc.tuple(name.map((each) => `chain-${each}`), chain)).map((all) => new Map(all)),
+  sets: fc
+    .array(
+      fc.tuple(
+        name.map((each) => `set-${each}`),
+        set,
+      ),
+    )
+    .map((all) => new Map(all)),
+  chains: fc
+    .array(
+      fc.tuple(
+        name.map((each) => `chain-${each}`),
+        chain,
+      ),
+    )
+    .map((all) => new Map(all)),
 });
 
 interface Kernel {
@@ -32,14 +49,36 @@ const elementsOf = (rest: string): string[] => rest.replaceAll(/[{} ]/g, '').spl
 
 /** A kernel of a few lines: it refuses what the real one refuses. */
 const commands: Record<string, (kernel: Kernel, name: string, rest: string) => void> = {
-  'add chain': ({ chains }, name) => { assert(!chains.has(name)); chains.set(name, []); },
-  'flush chain': ({ chains }, name) => { known(chains, name).length = 0; },
-  'delete chain': ({ chains }, name) => { assert.deepEqual(known(chains, name), []); chains.delete(name); },
-  'add rule': ({ chains }, name, rest) => { known(chains, name).push(rest); },
-  'add set': ({ sets }, name) => { assert(!sets.has(name)); sets.set(name, new Set()); },
-  'delete set': ({ sets }, name) => { assert(sets.delete(name)); },
-  'add element': ({ sets }, name, rest) => { for (const each of elementsOf(rest)) { assert(!known(sets, name).has(each)); known(sets, name).add(each); } },
-  'delete element': ({ sets }, name, rest) => { for (const each of elementsOf(rest)) assert(known(sets, name).delete(each)); },
+  'add chain': ({ chains }, name) => {
+    assert(!chains.has(name));
+    chains.set(name, []);
+  },
+  'flush chain': ({ chains }, name) => {
+    known(chains, name).length = 0;
+  },
+  'delete chain': ({ chains }, name) => {
+    assert.deepEqual(known(chains, name), []);
+    chains.delete(name);
+  },
+  'add rule': ({ chains }, name, rest) => {
+    known(chains, name).push(rest);
+  },
+  'add set': ({ sets }, name) => {
+    assert(!sets.has(name));
+    sets.set(name, new Set());
+  },
+  'delete set': ({ sets }, name) => {
+    assert(sets.delete(name));
+  },
+  'add element': ({ sets }, name, rest) => {
+    for (const each of elementsOf(rest)) {
+      assert(!known(sets, name).has(each));
+      known(sets, name).add(each);
+    }
+  },
+  'delete element': ({ sets }, name, rest) => {
+    for (const each of elementsOf(rest)) assert(known(sets, name).delete(each));
+  },
 };
 
 function interpret(script: string, kernel: Kernel): void {
@@ -68,13 +107,24 @@ test('the difference leads from any state to any other, and is empty between equ
   );
 });
 
-const one: NftTable = { family: 'inet', name: 't', sets: new Map([['s', { type: 'mark', elements: new Map([['1', '']]) }]]), chains: new Map() };
+const one: NftTable = {
+  family: 'inet',
+  name: 't',
+  sets: new Map([['s', { type: 'mark', elements: new Map([['1', '']]) }]]),
+  chains: new Map(),
+};
 const two: NftTable = { ...one, sets: new Map([['s', { type: 'mark', elements: new Map([['2', '']]) }]]) };
 
 test('the first time everything is replaced in one transaction, then only the difference is sent', async () => {
   const scripts: string[] = [];
-  const applier = createApplier(async (script) => { scripts.push(script); return Promise.resolve(); });
-  assert.deepEqual([await applier.apply([one]), await applier.apply([one]), await applier.apply([two])], [true, false, true]);
+  const applier = createApplier(async (script) => {
+    scripts.push(script);
+    return Promise.resolve();
+  });
+  assert.deepEqual(
+    [await applier.apply([one]), await applier.apply([one]), await applier.apply([two])],
+    [true, false, true],
+  );
   assert.deepEqual(scripts, [replaceScript(one), 'delete element inet t s { 1 }\nadd element inet t s { 2 }\n']);
   applier.distrust();
   assert.equal(await applier.apply([two]), false);

@@ -11,7 +11,11 @@ const portNumber = fc.integer({ min: 1, max: 6 });
 const portName = fc.constantFrom('http', 'dns');
 
 const expression = fc.oneof(
-  fc.record({ key, operator: fc.constantFrom('In' as const, 'NotIn' as const), values: fc.array(value, { minLength: 1, maxLength: 2 }) }),
+  fc.record({
+    key,
+    operator: fc.constantFrom('In' as const, 'NotIn' as const),
+    values: fc.array(value, { minLength: 1, maxLength: 2 }),
+  }),
   fc.record({ key, operator: fc.constantFrom('Exists' as const, 'DoesNotExist' as const) }),
 );
 const selector: fc.Arbitrary<WireSelector> = fc.record(
@@ -19,7 +23,15 @@ const selector: fc.Arbitrary<WireSelector> = fc.record(
   { requiredKeys: [] },
 );
 
-const cidr = fc.constantFrom('10.244.0.0/16', '10.244.0.4/30', '10.244.0.2/32', '0.0.0.0/0', '192.0.2.0/24', '192.0.2.7/25', 'fd00::/8');
+const cidr = fc.constantFrom(
+  '10.244.0.0/16',
+  '10.244.0.4/30',
+  '10.244.0.2/32',
+  '0.0.0.0/0',
+  '192.0.2.0/24',
+  '192.0.2.7/25',
+  'fd00::/8',
+);
 const peer: fc.Arbitrary<WirePeer> = fc.oneof(
   fc.record({ podSelector: selector }),
   fc.record({ namespaceSelector: selector }),
@@ -31,7 +43,10 @@ const port: fc.Arbitrary<WirePort> = fc.oneof(
   fc.record({ protocol, port: portNumber }, { requiredKeys: ['port'] }),
   fc.record({ protocol }, { requiredKeys: [] }),
   fc.record({ protocol, port: portName }, { requiredKeys: ['port'] }),
-  fc.record({ protocol, port: fc.integer({ min: 1, max: 3 }), endPort: fc.integer({ min: 3, max: 6 }) }, { requiredKeys: ['port', 'endPort'] }),
+  fc.record(
+    { protocol, port: fc.integer({ min: 1, max: 3 }), endPort: fc.integer({ min: 3, max: 6 }) },
+    { requiredKeys: ['port', 'endPort'] },
+  ),
 );
 
 const peers = fc.array(peer, { maxLength: 2 });
@@ -61,7 +76,9 @@ export function podAddress(index: number): string {
 export function world(maxPods: number): fc.Arbitrary<World> {
   const pods = fc
     .array(podBody, { minLength: 1, maxLength: maxPods })
-    .map((bodies) => bodies.map((body, index): WirePod => ({ ...body, name: `pod-${index}`, address: podAddress(index) })));
+    .map((bodies) =>
+      bodies.map((body, index): WirePod => ({ ...body, name: `pod-${index}`, address: podAddress(index) })),
+    );
   const policies = fc
     .array(fc.record({ namespace, spec }), { maxLength: 4 })
     .map((bodies) => bodies.map((body, index): WirePolicy => ({ ...body, name: `policy-${index}` })));

@@ -4,7 +4,15 @@ import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ensureProcess, findProcess, parseRecord, processNames, startTimeOf, stopProcess, type ProcessSpec } from '../../../cluster/node/processes.ts';
+import {
+  ensureProcess,
+  findProcess,
+  parseRecord,
+  processNames,
+  startTimeOf,
+  stopProcess,
+  type ProcessSpec,
+} from '../../../cluster/node/processes.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'moorage-processes-'));
 const places = { run: join(folder, 'run'), logs: join(folder, 'log') };
@@ -13,7 +21,12 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-const sleeper = (name: string, ...args: string[]): ProcessSpec => ({ name, command: '/bin/sh', args: ['-c', 'sleep 600', ...args], ready: () => Promise.resolve(true) });
+const sleeper = (name: string, ...args: string[]): ProcessSpec => ({
+  name,
+  command: '/bin/sh',
+  args: ['-c', 'sleep 600', ...args],
+  ready: () => Promise.resolve(true),
+});
 
 test('the start time is found behind any command name', () => {
   const fields = ['S', ...Array.from({ length: 18 }, (_, index) => String(index)), '4711', '0'];
@@ -54,8 +67,16 @@ test('a pid that another process has now is not taken for ours, nor ended', asyn
 });
 
 test('a process that ends at once is an error with the end of its log', async () => {
-  const spec: ProcessSpec = { name: 'four', command: '/bin/sh', args: ['-c', 'echo no such disk; exit 3'], ready: () => Promise.resolve(false) };
-  await assert.rejects(ensureProcess(places, spec), /four ended right after its start; the end of .*four\.log:\n {2}no such disk/);
+  const spec: ProcessSpec = {
+    name: 'four',
+    command: '/bin/sh',
+    args: ['-c', 'echo no such disk; exit 3'],
+    ready: () => Promise.resolve(false),
+  };
+  await assert.rejects(
+    ensureProcess(places, spec),
+    /four ended right after its start; the end of .*four\.log:\n {2}no such disk/,
+  );
 });
 
 test('a process that does not heed SIGTERM is ended by force', async () => {

@@ -18,13 +18,35 @@ import { formatElapsed } from '../../../cluster/report.ts';
 
 test('mounts under our folders come deepest first, later ones before earlier, and no other', () => {
   const line = (point: string): string => `36 35 98:0 /mnt1 ${point} rw,noatime shared:1 - ext3 /dev/root rw`;
-  const info = ['/', '/run/moorage', '/run/moorage/a/b', '/run/moorage-other', '/var/lib/moorage/x\\040y', '/run/moorage/a/b'].map(line).join('\n');
-  assert.deepEqual(mountsUnder(info, ['/run/moorage', '/var/lib/moorage']), ['/run/moorage/a/b', '/var/lib/moorage/x y', '/run/moorage/a/b', '/run/moorage']);
+  const info = [
+    '/',
+    '/run/moorage',
+    '/run/moorage/a/b',
+    '/run/moorage-other',
+    '/var/lib/moorage/x\\040y',
+    '/run/moorage/a/b',
+  ]
+    .map(line)
+    .join('\n');
+  assert.deepEqual(mountsUnder(info, ['/run/moorage', '/var/lib/moorage']), [
+    '/run/moorage/a/b',
+    '/var/lib/moorage/x y',
+    '/run/moorage/a/b',
+    '/run/moorage',
+  ]);
 });
 
 test('only a table without rules is empty', () => {
-  assert.ok(isEmptyTable('table ip nat {\n\tchain PREROUTING {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t}\n}'));
-  assert.ok(!isEmptyTable('table ip nat {\n\tchain PREROUTING {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t\tcounter accept\n\t}\n}'));
+  assert.ok(
+    isEmptyTable(
+      'table ip nat {\n\tchain PREROUTING {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t}\n}',
+    ),
+  );
+  assert.ok(
+    !isEmptyTable(
+      'table ip nat {\n\tchain PREROUTING {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t\tcounter accept\n\t}\n}',
+    ),
+  );
 });
 
 test('a missing or unreadable certificate is due for renewal', () => {
@@ -33,7 +55,10 @@ test('a missing or unreadable certificate is due for renewal', () => {
 });
 
 test('a certificate names its hosts and addresses, and a client has none', () => {
-  assert.match(extensions({ name: 'a', commonName: 'a', names: ['x.test'], addresses: ['10.0.0.1'], usage: ['serverAuth'] }), /subjectAltName=DNS:x\.test,IP:10\.0\.0\.1/);
+  assert.match(
+    extensions({ name: 'a', commonName: 'a', names: ['x.test'], addresses: ['10.0.0.1'], usage: ['serverAuth'] }),
+    /subjectAltName=DNS:x\.test,IP:10\.0\.0\.1/,
+  );
   assert.doesNotMatch(extensions({ name: 'a', commonName: 'a', usage: ['clientAuth'] }), /subjectAltName/);
 });
 
@@ -65,7 +90,10 @@ test('a Go toolchain is new enough from the pinned line on', () => {
 
 test('every recipe has the version that its module pins', async () => {
   for (const recipe of recipes) {
-    const module = await readFile(join(import.meta.dirname, '..', '..', '..', 'cluster', 'binaries', recipe.part, 'go.mod'), 'utf8');
+    const module = await readFile(
+      join(import.meta.dirname, '..', '..', '..', 'cluster', 'binaries', recipe.part, 'go.mod'),
+      'utf8',
+    );
     assert.ok(module.includes(` ${recipe.version}`), `${recipe.part}/go.mod does not require ${recipe.version}`);
   }
 });
@@ -80,8 +108,22 @@ test('pods that finished or leave are not missing, pods that do not serve are', 
     metadata: { namespace: 'n', name },
     status: { phase, conditions: [{ type: 'Ready', status: ready }] },
   });
-  const leaving = { ...pod('e', 'Running', 'False'), metadata: { namespace: 'n', name: 'e', deletionTimestamp: '2026-01-01T00:00:00Z' } };
-  assert.deepEqual(unreadyPods({ items: [pod('a', 'Running', 'True'), pod('b', 'Running', 'False'), pod('c', 'Succeeded', 'False'), pod('d', 'Pending', 'False'), leaving] }), ['n/b (Running)', 'n/d (Pending)']);
+  const leaving = {
+    ...pod('e', 'Running', 'False'),
+    metadata: { namespace: 'n', name: 'e', deletionTimestamp: '2026-01-01T00:00:00Z' },
+  };
+  assert.deepEqual(
+    unreadyPods({
+      items: [
+        pod('a', 'Running', 'True'),
+        pod('b', 'Running', 'False'),
+        pod('c', 'Succeeded', 'False'),
+        pod('d', 'Pending', 'False'),
+        leaving,
+      ],
+    }),
+    ['n/b (Running)', 'n/d (Pending)'],
+  );
 });
 
 test('elapsed time reads well', () => {

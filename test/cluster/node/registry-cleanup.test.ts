@@ -5,6 +5,12 @@ import { digestsIn } from '../../../cluster/node/registry-cleanup.ts';
 
 test('every digest anywhere in the objects counts as in use', () => {
   const [one, two] = ['a', 'b'].map((digit) => `sha256:${digit.repeat(64)}`);
-  const text = JSON.stringify({ items: [{ spec: { image: `r:5000/apps/x@${one ?? ''}` } }, { status: { history: [{ image: two }] } }, { note: 'sha256:short' }] });
+  const text = JSON.stringify({
+    items: [
+      { spec: { image: `r:5000/apps/x@${one ?? ''}` } },
+      { status: { history: [{ image: two }] } },
+      { note: 'sha256:short' },
+    ],
+  });
   assert.deepEqual([...digestsIn(text)], [one, two]);
 });

@@ -7,11 +7,36 @@ import type { Reason, Status } from '../../../cluster/submit/api-client.ts';
 function recorded(): { output: Output; lines: string[] } {
   const lines: string[] = [];
   let clock = 0;
-  return { lines, output: createOutput((line) => { lines.push(line); }, () => { clock += 1_200; return clock; }) };
+  return {
+    lines,
+    output: createOutput(
+      (line) => {
+        lines.push(line);
+      },
+      () => {
+        clock += 1_200;
+        return clock;
+      },
+    ),
+  };
 }
 
-const status: Status = { status: 'live', message: 'It answers.', slug: 'hello', url: 'https://hello.test', status_url: 's', log_url: 'l' };
-const reason: Reason = { rule: 'secrets/aws', file: 'a/b.py', line: 3, message: 'A key is in it', mend: 'Take it out.\nRevoke it.', log: 'one\n\u001b[31mtwo\u001b[0m\n' };
+const status: Status = {
+  status: 'live',
+  message: 'It answers.',
+  slug: 'hello',
+  url: 'https://hello.test',
+  status_url: 's',
+  log_url: 'l',
+};
+const reason: Reason = {
+  rule: 'secrets/aws',
+  file: 'a/b.py',
+  line: 3,
+  message: 'A key is in it',
+  mend: 'Take it out.\nRevoke it.',
+  log: 'one\n\u001b[31mtwo\u001b[0m\n',
+};
 
 test('to live', () => {
   const { output, lines } = recorded();
@@ -43,15 +68,27 @@ test('to live with errors', () => {
 
 test('a commit that is sent back says why', () => {
   const { output, lines } = recorded();
-  for (const [stage, message] of [['queued', 'It waits.'], ['building', 'It is built.'], ['queued', 'The registry did not answer.'], ['cloning', ''], ['deploying', '']] as const) {
+  for (const [stage, message] of [
+    ['queued', 'It waits.'],
+    ['building', 'It is built.'],
+    ['queued', 'The registry did not answer.'],
+    ['cloning', ''],
+    ['deploying', ''],
+  ] as const) {
     output.event({ type: 'stage', status: 'in_pipeline', stage, position: undefined, message });
   }
-  assert.deepEqual(lines.map((line) => line.slice(12)), ['queued', 'building', 'queued again: The registry did not answer.', 'cloning', 'deploying']);
+  assert.deepEqual(
+    lines.map((line) => line.slice(12)),
+    ['queued', 'building', 'queued again: The registry did not answer.', 'cloning', 'deploying'],
+  );
 });
 
 test('to rejected: rule, place, why, mend, log, and what else was found', () => {
   const { output, lines } = recorded();
-  const others = [{ severity: 'error', ...reason }, { severity: 'warning', rule: 'licence', message: 'No year', mend: 'Add one.' }];
+  const others = [
+    { severity: 'error', ...reason },
+    { severity: 'warning', rule: 'licence', message: 'No year', mend: 'Add one.' },
+  ];
   output.verdict({ ...status, status: 'rejected', findings: others }, reason);
   assert.deepEqual(lines, [
     '     1.2 s  rejected',

@@ -1,4 +1,5 @@
-// Snapshots of folders: what is in them, that the same content is the same commit, and that nothing is written where it came from.
+// Snapshots of folders: what is in them, that the same content is the same commit, and that nothing is written where it
+// came from.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -20,7 +21,13 @@ async function folderWith(t: TestContext, files: Record<string, string>): Promis
 }
 
 const git = async (cwd: string, ...args: string[]): Promise<string> =>
-  (await execa('git', ['-c', 'user.name=T', '-c', 'user.email=t@example.org', '-c', 'init.defaultBranch=main', ...args], { cwd })).stdout;
+  (
+    await execa(
+      'git',
+      ['-c', 'user.name=T', '-c', 'user.email=t@example.org', '-c', 'init.defaultBranch=main', ...args],
+      { cwd },
+    )
+  ).stdout;
 
 async function repositoryWith(t: TestContext, files: Record<string, string>): Promise<string> {
   const folder = await folderWith(t, files);
@@ -49,7 +56,13 @@ async function digestOf(folder: string): Promise<string> {
 }
 
 test('a plain folder: .gitignore holds, and the same content is the same commit', async (t) => {
-  const files = { 'app.py': 'x', 'sub/.gitignore': '*.log\n', 'sub/a.log': 'no', '.gitignore': 'node_modules\n', 'node_modules/a.js': 'no' };
+  const files = {
+    'app.py': 'x',
+    'sub/.gitignore': '*.log\n',
+    'sub/a.log': 'no',
+    '.gitignore': 'node_modules\n',
+    'node_modules/a.js': 'no',
+  };
   const [one, two] = [await snapshotOf(t, await folderWith(t, files)), await snapshotOf(t, await folderWith(t, files))];
   assert.deepEqual(one.files, ['.gitignore', 'app.py', 'sub/.gitignore']);
   assert.equal(one.commit, two.commit);
@@ -78,7 +91,10 @@ test('uncommitted changes: edited, new, deleted, staged; tracked stays though ig
   const snapshot = await snapshotOf(t, folder);
   assert.deepEqual(snapshot.files, ['.gitignore', 'edited.txt', 'new.txt', 'staged.txt', 'tracked.log']);
   assert.equal(await git(snapshot.repository, 'show', `${snapshot.commit}:edited.txt`), '2');
-  assert.equal(await git(snapshot.repository, 'rev-parse', `${snapshot.commit}^`), await git(folder, 'rev-parse', 'HEAD'));
+  assert.equal(
+    await git(snapshot.repository, 'rev-parse', `${snapshot.commit}^`),
+    await git(folder, 'rev-parse', 'HEAD'),
+  );
   assert.equal(await digestOf(folder), before);
   assert.equal((await snapshotOf(t, folder)).commit, snapshot.commit);
 });
@@ -120,7 +136,10 @@ test('a repository without a commit, and one with a hostile configuration', asyn
   assert.equal((await readdir(folder)).includes('owned'), false);
 });
 
-for (const [name, files] of [['an empty folder', {}], ['a folder of ignored files', { '.git/info/x': '', 'a/.gitignore': '*\n' }]] as const) {
+for (const [name, files] of [
+  ['an empty folder', {}],
+  ['a folder of ignored files', { '.git/info/x': '', 'a/.gitignore': '*\n' }],
+] as const) {
   test(`${name} is a fault`, async (t) => {
     const folder = await folderWith(t, files);
     await assert.rejects(takeSnapshot(folder), (error) => error instanceof Fault && error.message.includes('no file'));

@@ -6,24 +6,66 @@ import { podTemplate } from '../../../controller/hosted-app/run/template.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../lib/names.ts';
 import { publicStatus } from '../../../lib/public-status.ts';
-import { app, asked, built, cloned, complete, digest, ended, first, job, jobFailed, observe, outcome, pipelinePod, plan, polled, pushed, runs, second, settings } from './scenario.ts';
+import {
+  app,
+  asked,
+  built,
+  cloned,
+  complete,
+  digest,
+  ended,
+  first,
+  job,
+  jobFailed,
+  observe,
+  outcome,
+  pipelinePod,
+  plan,
+  polled,
+  pushed,
+  runs,
+  second,
+  settings,
+} from './scenario.ts';
 
 const filed = { run: { port: 9123, env: [{ name: 'GREETING', value: 'hi' }] } };
-const reviewedWith = (said: object): ReturnType<typeof ended> => ended('review', 0, { findings: [], plan, settings: said });
+const reviewedWith = (said: object): ReturnType<typeof ended> =>
+  ended('review', 0, { findings: [], plan, settings: said });
 
 function created(decision: ReturnType<typeof outcome>['decision']): { name: string; memory: string; deadline: number } {
   const action = decision.actions.map((wanted) => wanted.action).find((candidate) => candidate.kind === 'create');
   assert.ok(action?.kind === 'create');
-  const { spec } = action.manifest as unknown as { spec: { activeDeadlineSeconds: number; template: { spec: { containers: { resources: { limits: { memory: string } } }[] } } } };
-  return { name: action.manifest.metadata.name, memory: spec.template.spec.containers[0]?.resources.limits.memory ?? '', deadline: spec.activeDeadlineSeconds };
+  const { spec } = action.manifest as unknown as {
+    spec: {
+      activeDeadlineSeconds: number;
+      template: { spec: { containers: { resources: { limits: { memory: string } } }[] } };
+    };
+  };
+  return {
+    name: action.manifest.metadata.name,
+    memory: spec.template.spec.containers[0]?.resources.limits.memory ?? '',
+    deadline: spec.activeDeadlineSeconds,
+  };
 }
 
 test('what the review told runs the app, and status says so', () => {
   const done = job(first, complete);
-  const { status, decision } = outcome(observe(app({}, polled(first)), { jobs: [done], pipelinePods: [pipelinePod(done, [cloned(first), reviewedWith(filed), pushed(digest('a'))], { phase: 'Succeeded' })] }));
+  const { status, decision } = outcome(
+    observe(app({}, polled(first)), {
+      jobs: [done],
+      pipelinePods: [
+        pipelinePod(done, [cloned(first), reviewedWith(filed), pushed(digest('a'))], { phase: 'Succeeded' }),
+      ],
+    }),
+  );
   assert.deepEqual(JSON.parse(status.built?.settings ?? ''), filed);
-  assert.deepEqual(status.effective?.map(({ field, from }) => `${field} ${from}`), ['run.port moorage.yaml', 'run.env moorage.yaml']);
-  const text = JSON.stringify(decision.actions.map(({ action }) => (action.kind === 'apply' ? action.manifest : undefined)));
+  assert.deepEqual(
+    status.effective?.map(({ field, from }) => `${field} ${from}`),
+    ['run.port moorage.yaml', 'run.env moorage.yaml'],
+  );
+  const text = JSON.stringify(
+    decision.actions.map(({ action }) => (action.kind === 'apply' ? action.manifest : undefined)),
+  );
   assert.match(text, /"containerPort":9123/);
   assert.match(text, /"name":"GREETING","value":"hi"/);
   assert.equal(done.metadata.name, status.pipeline?.job, 'the same pipeline');
@@ -31,8 +73,19 @@ test('what the review told runs the app, and status says so', () => {
 
 test('settings of a commit that is not served yet leave the served one as it is', () => {
   const running = job(second, {});
-  const of = app({}, built(first, polled(second, { built: { ...built(first).built, settings: JSON.stringify({ run: { port: 8000 } }) } } as never)));
-  const { status, decision } = outcome(observe(of, { jobs: [running], pipelinePods: [pipelinePod(running, [cloned(second), reviewedWith(filed), runs('build')])] }));
+  const of = app(
+    {},
+    built(
+      first,
+      polled(second, { built: { ...built(first).built, settings: JSON.stringify({ run: { port: 8000 } }) } } as never),
+    ),
+  );
+  const { status, decision } = outcome(
+    observe(of, {
+      jobs: [running],
+      pipelinePods: [pipelinePod(running, [cloned(second), reviewedWith(filed), runs('build')])],
+    }),
+  );
   assert.equal(status.settings?.commit, second);
   assert.match(JSON.stringify(decision.actions), /"containerPort":8000/);
 });
@@ -40,25 +93,58 @@ test('settings of a commit that is not served yet leave the served one as it is'
 test('other limits of the build: another pipeline, once', () => {
   const greedy = { build: { resources: { memory: '8Gi' }, timeout: '40m' } };
   const started = job(first, {});
-  const one = outcome(observe(app({}, polled(first)), { jobs: [started], pipelinePods: [pipelinePod(started, [cloned(first), reviewedWith(greedy), runs('build')])] }));
+  const one = outcome(
+    observe(app({}, polled(first)), {
+      jobs: [started],
+      pipelinePods: [pipelinePod(started, [cloned(first), reviewedWith(greedy), runs('build')])],
+    }),
+  );
   assert.deepEqual(asked(one.decision), ['create Job', `delete ${started.metadata.name}`]);
   const { name, deadline } = created(one.decision);
   assert.notEqual(name, started.metadata.name);
   assert.equal(deadline, 40 * 60);
-  const next: Job = { ...started, metadata: { ...started.metadata, name, uid: 'next', annotations: { ...started.metadata.annotations, [annotations.number]: '2' } } };
-  const two = outcome(observe(app({}, one.status), { jobs: [next], pipelinePods: [pipelinePod(next, [cloned(first), reviewedWith(greedy), runs('build')])] }));
+  const next: Job = {
+    ...started,
+    metadata: {
+      ...started.metadata,
+      name,
+      uid: 'next',
+      annotations: { ...started.metadata.annotations, [annotations.number]: '2' },
+    },
+  };
+  const two = outcome(
+    observe(app({}, one.status), {
+      jobs: [next],
+      pipelinePods: [pipelinePod(next, [cloned(first), reviewedWith(greedy), runs('build')])],
+    }),
+  );
   assert.deepEqual(asked(two.decision), []);
   assert.equal(two.status.phase, 'Building');
   const whole: Job = { ...next, status: complete };
-  const three = outcome(observe(app({}, two.status), { jobs: [whole], pipelinePods: [pipelinePod(whole, [cloned(first), reviewedWith(greedy), pushed(digest('a'))], { phase: 'Succeeded' })] }));
+  const three = outcome(
+    observe(app({}, two.status), {
+      jobs: [whole],
+      pipelinePods: [
+        pipelinePod(whole, [cloned(first), reviewedWith(greedy), pushed(digest('a'))], { phase: 'Succeeded' }),
+      ],
+    }),
+  );
   assert.ok(three.status.built !== undefined);
-  assert.ok(!asked(outcome(observe(app({}, three.status))).decision).includes('create Job'), 'nor when the Job is gone');
+  assert.ok(
+    !asked(outcome(observe(app({}, three.status))).decision).includes('create Job'),
+    'nor when the Job is gone',
+  );
 });
 
 test('an explicit limit of the HostedApp is not changed by the file', () => {
   const of = app({ build: { resources: { memory: '1Gi' } } });
   const started = job(first, {}, of);
-  const seen = observe(app({ build: { resources: { memory: '1Gi' } } }, polled(first)), { jobs: [started], pipelinePods: [pipelinePod(started, [cloned(first), reviewedWith({ build: { resources: { memory: '8Gi' } } }), runs('build')])] });
+  const seen = observe(app({ build: { resources: { memory: '1Gi' } } }, polled(first)), {
+    jobs: [started],
+    pipelinePods: [
+      pipelinePod(started, [cloned(first), reviewedWith({ build: { resources: { memory: '8Gi' } } }), runs('build')]),
+    ],
+  });
   assert.deepEqual(asked(outcome(seen).decision), []);
   assert.equal(outcome(seen).status.effective?.[0]?.from, 'HostedApp');
 });
@@ -81,7 +167,12 @@ test('submitted again: in the pipeline at once, and one pipeline for the commit 
   assert.deepEqual(asked(asking.decision), ['poll']);
   assert.equal(publicStatus({ ...of, status: asking.status }).status, 'in_pipeline');
   for (const commit of [first, second]) {
-    const found = outcome(observe({ ...of, status: asking.status }, { jobs: old, poll: { ok: true, commit, reference: 'refs/heads/main' } }));
+    const found = outcome(
+      observe(
+        { ...of, status: asking.status },
+        { jobs: old, poll: { ok: true, commit, reference: 'refs/heads/main' } },
+      ),
+    );
     assert.deepEqual(asked(found.decision), ['create Job']);
     assert.match(found.status.pipeline?.reason ?? '', /a rebuild was asked for/);
     assert.equal(found.status.attempt, again);
@@ -91,7 +182,8 @@ test('submitted again: in the pipeline at once, and one pipeline for the commit 
 test('a second try starts new pods even where the image came out the same', () => {
   const of = app();
   const release = { image: digest('a'), commit: first, port: 8080 };
-  const hash = (attempt?: string): string => podTemplate(of, settings, { ...release, ...(attempt === undefined ? {} : { attempt }) }, []).hash;
+  const hash = (attempt?: string): string =>
+    podTemplate(of, settings, { ...release, ...(attempt === undefined ? {} : { attempt }) }, []).hash;
   assert.notEqual(hash(again), hash());
   assert.equal(hash(), hash());
 });

@@ -6,7 +6,29 @@ import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 import type { Observed, ProbeAnswer } from '../../../controller/hosted-app/observed.ts';
 import { transitions } from '../../../controller/hosted-app/events.ts';
 import {
-  app, asked, at, built, cloned, complete, deployed, evicted, digest, ended, first, job, jobFailed, live, observe, outcome, pipelinePod, polled, pushed, reviewed, runs, second, settings,
+  app,
+  asked,
+  at,
+  built,
+  cloned,
+  complete,
+  deployed,
+  evicted,
+  digest,
+  ended,
+  first,
+  job,
+  jobFailed,
+  live,
+  observe,
+  outcome,
+  pipelinePod,
+  polled,
+  pushed,
+  reviewed,
+  runs,
+  second,
+  settings,
 } from './scenario.ts';
 
 interface Scenario {
@@ -21,16 +43,40 @@ interface Scenario {
 }
 
 const upkeep = ['apply NetworkPolicy', 'apply Service', 'apply Deployment', 'apply HTTPRoute'];
-const unreached = { pipeline: ['Reviewed=Unknown NotReached', 'Built=Unknown NotReached'], run: ['Deployed=Unknown NotReached', 'Routed=Unknown NotReached'] };
+const unreached = {
+  pipeline: ['Reviewed=Unknown NotReached', 'Built=Unknown NotReached'],
+  run: ['Deployed=Unknown NotReached', 'Routed=Unknown NotReached'],
+};
 const resolved = 'SourceResolved=True Resolved';
 const standing = [resolved, 'Reviewed=True ReviewPassed', 'Built=True Built'];
 const serving = ['Deployed=True Available', 'Routed=True Routed'];
 const conditions = (...lines: (string | readonly string[])[]): string[] => lines.flat();
 
-const unreachable = { ok: false, final: false, reason: 'RepositoryUnreachable', rule: 'source/repository-unreachable', message: 'No answer.', mend: 'Wait.' } as const;
-const missing = { ok: false, final: true, reason: 'RepositoryNotFound', rule: 'source/repository-not-found', message: 'None.', mend: 'Correct it.' } as const;
+const unreachable = {
+  ok: false,
+  final: false,
+  reason: 'RepositoryUnreachable',
+  rule: 'source/repository-unreachable',
+  message: 'No answer.',
+  mend: 'Wait.',
+} as const;
+const missing = {
+  ok: false,
+  final: true,
+  reason: 'RepositoryNotFound',
+  rule: 'source/repository-not-found',
+  message: 'None.',
+  mend: 'Correct it.',
+} as const;
 
-const finding = { rule: 'secrets/aws-access-token', severity: 'error', file: 'app.py', line: 7, message: 'A key.', mend: 'Remove it.' } as const;
+const finding = {
+  rule: 'secrets/aws-access-token',
+  severity: 'error',
+  file: 'app.py',
+  line: 7,
+  message: 'A key.',
+  mend: 'Remove it.',
+} as const;
 const refusal = { rejected: true, findings: [finding], log: 'tail' };
 const [one, two] = [job(first), job(second, { number: 2 })];
 const queued = job(first, { suspend: true });
@@ -40,181 +86,633 @@ const oldLive = live(first);
 
 const scenarios: readonly Scenario[] = [
   {
-    name: 'a new app asks its repository', observed: observe(app()), phase: 'Pending', public: 'in_pipeline', asks: ['poll'],
-    conditions: conditions('Ready=Unknown Resolving', 'Reconciling=True Resolving', 'SourceResolved=Unknown Resolving', unreached.pipeline, unreached.run),
+    name: 'a new app asks its repository',
+    observed: observe(app()),
+    phase: 'Pending',
+    public: 'in_pipeline',
+    asks: ['poll'],
+    conditions: conditions(
+      'Ready=Unknown Resolving',
+      'Reconciling=True Resolving',
+      'SourceResolved=Unknown Resolving',
+      unreached.pipeline,
+      unreached.run,
+    ),
   },
   {
-    name: 'the repository is missing', observed: observe(app(), { poll: missing }), phase: 'Rejected', public: 'rejected', asks: [], rule: 'source/repository-not-found',
-    conditions: conditions('Ready=False RepositoryNotFound', 'Stalled=True RepositoryNotFound', 'SourceResolved=False RepositoryNotFound', unreached.pipeline, unreached.run),
+    name: 'the repository is missing',
+    observed: observe(app(), { poll: missing }),
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: [],
+    rule: 'source/repository-not-found',
+    conditions: conditions(
+      'Ready=False RepositoryNotFound',
+      'Stalled=True RepositoryNotFound',
+      'SourceResolved=False RepositoryNotFound',
+      unreached.pipeline,
+      unreached.run,
+    ),
   },
   {
-    name: 'the repository cannot be reached at first', observed: observe(app(), { poll: unreachable }), phase: 'Pending', public: 'in_pipeline', asks: [],
-    conditions: conditions('Ready=False RepositoryUnreachable', 'Reconciling=True RepositoryUnreachable', 'SourceResolved=False RepositoryUnreachable', unreached.pipeline, unreached.run),
+    name: 'the repository cannot be reached at first',
+    observed: observe(app(), { poll: unreachable }),
+    phase: 'Pending',
+    public: 'in_pipeline',
+    asks: [],
+    conditions: conditions(
+      'Ready=False RepositoryUnreachable',
+      'Reconciling=True RepositoryUnreachable',
+      'SourceResolved=False RepositoryUnreachable',
+      unreached.pipeline,
+      unreached.run,
+    ),
   },
   {
-    name: 'a commit is found', observed: observe(app(), { poll: { ok: true, commit: first, reference: 'refs/heads/main' } }), phase: 'Queued', public: 'in_pipeline', asks: ['create Job'],
-    conditions: conditions('Ready=Unknown Queued', 'Reconciling=True Queued', resolved, 'Reviewed=Unknown Queued', 'Built=Unknown NotReached', unreached.run),
+    name: 'a commit is found',
+    observed: observe(app(), { poll: { ok: true, commit: first, reference: 'refs/heads/main' } }),
+    phase: 'Queued',
+    public: 'in_pipeline',
+    asks: ['create Job'],
+    conditions: conditions(
+      'Ready=Unknown Queued',
+      'Reconciling=True Queued',
+      resolved,
+      'Reviewed=Unknown Queued',
+      'Built=Unknown NotReached',
+      unreached.run,
+    ),
   },
   {
-    name: 'the Job waits for its turn', observed: observe(app({}, polled(first)), { jobs: [queued], queue: ['other', queued.metadata.name] }), phase: 'Queued', public: 'in_pipeline', asks: [],
-    conditions: conditions('Ready=Unknown Queued', 'Reconciling=True Queued', resolved, 'Reviewed=Unknown Queued', 'Built=Unknown NotReached', unreached.run),
+    name: 'the Job waits for its turn',
+    observed: observe(app({}, polled(first)), { jobs: [queued], queue: ['other', queued.metadata.name] }),
+    phase: 'Queued',
+    public: 'in_pipeline',
+    asks: [],
+    conditions: conditions(
+      'Ready=Unknown Queued',
+      'Reconciling=True Queued',
+      resolved,
+      'Reviewed=Unknown Queued',
+      'Built=Unknown NotReached',
+      unreached.run,
+    ),
   },
   {
-    name: 'it is being cloned', observed: observe(app({}, polled(first)), { jobs: [one], pipelinePods: [pipelinePod(one, [runs('clone')])] }), phase: 'Cloning', public: 'in_pipeline', asks: [],
-    conditions: conditions('Ready=Unknown Cloning', 'Reconciling=True Cloning', resolved, 'Reviewed=Unknown Cloning', 'Built=Unknown NotReached', unreached.run),
+    name: 'it is being cloned',
+    observed: observe(app({}, polled(first)), { jobs: [one], pipelinePods: [pipelinePod(one, [runs('clone')])] }),
+    phase: 'Cloning',
+    public: 'in_pipeline',
+    asks: [],
+    conditions: conditions(
+      'Ready=Unknown Cloning',
+      'Reconciling=True Cloning',
+      resolved,
+      'Reviewed=Unknown Cloning',
+      'Built=Unknown NotReached',
+      unreached.run,
+    ),
   },
   {
-    name: 'it is being reviewed', observed: observe(app({}, polled(first)), { jobs: [one], pipelinePods: [pipelinePod(one, [cloned(first), runs('review')])] }), phase: 'Reviewing', public: 'in_pipeline', asks: [],
-    conditions: conditions('Ready=Unknown Reviewing', 'Reconciling=True Reviewing', resolved, 'Reviewed=Unknown Reviewing', 'Built=Unknown NotReached', unreached.run),
+    name: 'it is being reviewed',
+    observed: observe(app({}, polled(first)), {
+      jobs: [one],
+      pipelinePods: [pipelinePod(one, [cloned(first), runs('review')])],
+    }),
+    phase: 'Reviewing',
+    public: 'in_pipeline',
+    asks: [],
+    conditions: conditions(
+      'Ready=Unknown Reviewing',
+      'Reconciling=True Reviewing',
+      resolved,
+      'Reviewed=Unknown Reviewing',
+      'Built=Unknown NotReached',
+      unreached.run,
+    ),
   },
   {
-    name: 'it is being built', observed: observe(app({}, polled(first)), { jobs: [one], pipelinePods: [pipelinePod(one, [cloned(first), reviewed, runs('build')])] }), phase: 'Building', public: 'in_pipeline', asks: [],
-    conditions: conditions('Ready=Unknown Building', 'Reconciling=True Building', resolved, 'Reviewed=True ReviewPassed', 'Built=Unknown Building', unreached.run),
+    name: 'it is being built',
+    observed: observe(app({}, polled(first)), {
+      jobs: [one],
+      pipelinePods: [pipelinePod(one, [cloned(first), reviewed, runs('build')])],
+    }),
+    phase: 'Building',
+    public: 'in_pipeline',
+    asks: [],
+    conditions: conditions(
+      'Ready=Unknown Building',
+      'Reconciling=True Building',
+      resolved,
+      'Reviewed=True ReviewPassed',
+      'Built=Unknown Building',
+      unreached.run,
+    ),
   },
   {
     name: 'the review refuses it',
-    observed: observe(app({}, polled(first)), { jobs: [refusedByReview], pipelinePods: [pipelinePod(refusedByReview, [cloned(first), ended('review', 42, refusal)])] }),
-    phase: 'Rejected', public: 'rejected', asks: [], rule: 'secrets/aws-access-token',
-    conditions: conditions('Ready=False ReviewRejected', 'Stalled=True ReviewRejected', resolved, 'Reviewed=False ReviewRejected', 'Built=Unknown NotReached', unreached.run),
+    observed: observe(app({}, polled(first)), {
+      jobs: [refusedByReview],
+      pipelinePods: [pipelinePod(refusedByReview, [cloned(first), ended('review', 42, refusal)])],
+    }),
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: [],
+    rule: 'secrets/aws-access-token',
+    conditions: conditions(
+      'Ready=False ReviewRejected',
+      'Stalled=True ReviewRejected',
+      resolved,
+      'Reviewed=False ReviewRejected',
+      'Built=Unknown NotReached',
+      unreached.run,
+    ),
   },
   {
     name: 'the build takes too long',
     observed: observe(app({}, polled(first)), { jobs: [job(first, jobFailed('DeadlineExceeded'))] }),
-    phase: 'Rejected', public: 'rejected', asks: [], rule: 'build/timeout',
-    conditions: conditions('Ready=False BuildTimedOut', 'Stalled=True BuildTimedOut', resolved, 'Reviewed=Unknown NotReached', 'Built=False BuildTimedOut', unreached.run),
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: [],
+    rule: 'build/timeout',
+    conditions: conditions(
+      'Ready=False BuildTimedOut',
+      'Stalled=True BuildTimedOut',
+      resolved,
+      'Reviewed=Unknown NotReached',
+      'Built=False BuildTimedOut',
+      unreached.run,
+    ),
   },
   {
-    name: 'the platform fails', observed: observe(app({}, polled(first)), { jobs: [job(first, jobFailed('BackoffLimitExceeded'))] }), phase: 'Queued', public: 'in_pipeline', asks: [],
-    conditions: conditions('Ready=False PipelineFaulted', 'Reconciling=True PipelineFaulted', resolved, 'Reviewed=Unknown NotReached', 'Built=False PipelineFaulted', unreached.run),
+    name: 'the platform fails',
+    observed: observe(app({}, polled(first)), { jobs: [job(first, jobFailed('BackoffLimitExceeded'))] }),
+    phase: 'Queued',
+    public: 'in_pipeline',
+    asks: [],
+    conditions: conditions(
+      'Ready=False PipelineFaulted',
+      'Reconciling=True PipelineFaulted',
+      resolved,
+      'Reviewed=Unknown NotReached',
+      'Built=False PipelineFaulted',
+      unreached.run,
+    ),
   },
   {
-    name: 'the image is there', observed: observe(app({}, polled(first)), { jobs: [done], pipelinePods: [pipelinePod(done, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' })] }),
-    phase: 'Deploying', public: 'in_pipeline', asks: upkeep,
-    conditions: conditions('Ready=Unknown RollingOut', 'Reconciling=True RollingOut', standing, 'Deployed=Unknown RollingOut', 'Routed=Unknown RoutePending'),
+    name: 'the image is there',
+    observed: observe(app({}, polled(first)), {
+      jobs: [done],
+      pipelinePods: [pipelinePod(done, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' })],
+    }),
+    phase: 'Deploying',
+    public: 'in_pipeline',
+    asks: upkeep,
+    conditions: conditions(
+      'Ready=Unknown RollingOut',
+      'Reconciling=True RollingOut',
+      standing,
+      'Deployed=Unknown RollingOut',
+      'Routed=Unknown RoutePending',
+    ),
   },
   {
-    name: 'it starts', observed: observe(app({}, built(first)), deployed(app({}, built(first)), { replicas: 1, updatedReplicas: 1 }, { state: { running: { startedAt: at(-5) } } })),
-    phase: 'Deploying', public: 'in_pipeline', asks: upkeep,
-    conditions: conditions('Ready=Unknown RollingOut', 'Reconciling=True RollingOut', standing, 'Deployed=Unknown RollingOut', 'Routed=True Routed'),
+    name: 'it starts',
+    observed: observe(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        { state: { running: { startedAt: at(-5) } } },
+      ),
+    ),
+    phase: 'Deploying',
+    public: 'in_pipeline',
+    asks: upkeep,
+    conditions: conditions(
+      'Ready=Unknown RollingOut',
+      'Reconciling=True RollingOut',
+      standing,
+      'Deployed=Unknown RollingOut',
+      'Routed=True Routed',
+    ),
   },
   {
-    name: 'it crashes', rule: 'run/crashed', phase: 'Rejected', public: 'rejected', asks: upkeep,
-    observed: observe(app({}, built(first)), deployed(app({}, built(first)), { replicas: 1, updatedReplicas: 1 }, {
-      restartCount: 3, state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: { exitCode: 1, reason: 'Error', message: 'KeyError', startedAt: at(-9), finishedAt: at(-8) } },
-    })),
-    conditions: conditions('Ready=False AppCrashed', 'Stalled=True AppCrashed', standing, 'Deployed=False AppCrashed', 'Routed=True Routed'),
+    name: 'it crashes',
+    rule: 'run/crashed',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    observed: observe(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        {
+          restartCount: 3,
+          state: { waiting: { reason: 'CrashLoopBackOff' } },
+          lastState: {
+            terminated: { exitCode: 1, reason: 'Error', message: 'KeyError', startedAt: at(-9), finishedAt: at(-8) },
+          },
+        },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=False AppCrashed',
+      'Stalled=True AppCrashed',
+      standing,
+      'Deployed=False AppCrashed',
+      'Routed=True Routed',
+    ),
   },
   {
-    name: 'it never listens', rule: 'run/never-listened', phase: 'Rejected', public: 'rejected', asks: upkeep,
-    observed: observe(app({}, built(first)), deployed(app({}, built(first)), { replicas: 1, updatedReplicas: 1 }, { started: false, state: { running: { startedAt: at(-121) } } })),
-    conditions: conditions('Ready=False AppNeverListened', 'Stalled=True AppNeverListened', standing, 'Deployed=False AppNeverListened', 'Routed=True Routed'),
+    name: 'it never listens',
+    rule: 'run/never-listened',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    observed: observe(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        { started: false, state: { running: { startedAt: at(-121) } } },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=False AppNeverListened',
+      'Stalled=True AppNeverListened',
+      standing,
+      'Deployed=False AppNeverListened',
+      'Routed=True Routed',
+    ),
   },
   {
-    name: 'it names a user that it does not have', rule: 'run/no-such-user', phase: 'Rejected', public: 'rejected', asks: upkeep,
-    observed: observe(app({}, built(first)), deployed(app({}, built(first)), { replicas: 1, updatedReplicas: 1 }, {
-      state: { waiting: { reason: 'CreateContainerError', message: 'failed to create containerd container: mount callback failed on /var/lib/x: no users found' } },
-    })),
-    conditions: conditions('Ready=False AppMisconfigured', 'Stalled=True AppMisconfigured', standing, 'Deployed=False AppMisconfigured', 'Routed=True Routed'),
+    name: 'it names a user that it does not have',
+    rule: 'run/no-such-user',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    observed: observe(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        {
+          state: {
+            waiting: {
+              reason: 'CreateContainerError',
+              message: 'failed to create containerd container: mount callback failed on /var/lib/x: no users found',
+            },
+          },
+        },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=False AppMisconfigured',
+      'Stalled=True AppMisconfigured',
+      standing,
+      'Deployed=False AppMisconfigured',
+      'Routed=True Routed',
+    ),
   },
   {
-    name: 'its container cannot be made for a reason of the node', phase: 'Deploying', public: 'in_pipeline', asks: upkeep,
-    observed: observe(app({}, built(first)), deployed(app({}, built(first)), { replicas: 1, updatedReplicas: 1 }, { state: { waiting: { reason: 'CreateContainerError', message: 'context deadline exceeded' } } })),
-    conditions: conditions('Ready=Unknown RollingOut', 'Reconciling=True RollingOut', standing, 'Deployed=Unknown RollingOut', 'Routed=True Routed'),
+    name: 'its container cannot be made for a reason of the node',
+    phase: 'Deploying',
+    public: 'in_pipeline',
+    asks: upkeep,
+    observed: observe(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        { state: { waiting: { reason: 'CreateContainerError', message: 'context deadline exceeded' } } },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=Unknown RollingOut',
+      'Reconciling=True RollingOut',
+      standing,
+      'Deployed=Unknown RollingOut',
+      'Routed=True Routed',
+    ),
   },
   {
-    name: 'it was stopped for its disk, and the next one starts', rule: 'run/out-of-disk', phase: 'Rejected', public: 'rejected', asks: upkeep,
-    observed: observe(app({}, built(first)), evicted(app({}, built(first)), 1, 60, { replicas: 1, updatedReplicas: 1 }, { state: { running: { startedAt: at(-1) } } })),
-    conditions: conditions('Ready=False AppOutOfDisk', 'Stalled=True AppOutOfDisk', standing, 'Deployed=False AppOutOfDisk', 'Routed=True Routed'),
+    name: 'it was stopped for its disk, and the next one starts',
+    rule: 'run/out-of-disk',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    observed: observe(
+      app({}, built(first)),
+      evicted(
+        app({}, built(first)),
+        1,
+        60,
+        { replicas: 1, updatedReplicas: 1 },
+        { state: { running: { startedAt: at(-1) } } },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=False AppOutOfDisk',
+      'Stalled=True AppOutOfDisk',
+      standing,
+      'Deployed=False AppOutOfDisk',
+      'Routed=True Routed',
+    ),
   },
   {
-    name: 'it is stopped for its disk the second time, and serves in between', rule: 'run/out-of-disk', phase: 'Rejected', public: 'live', asks: upkeep, served: first,
+    name: 'it is stopped for its disk the second time, and serves in between',
+    rule: 'run/out-of-disk',
+    phase: 'Rejected',
+    public: 'live',
+    asks: upkeep,
+    served: first,
     observed: observe(app({}, live(first)), evicted(app({}, live(first)), 2, 60)),
-    conditions: conditions('Ready=False StoppedForDisk', 'Stalled=True StoppedForDisk', standing, 'Deployed=False StoppedForDisk', 'Routed=True Routed'),
+    conditions: conditions(
+      'Ready=False StoppedForDisk',
+      'Stalled=True StoppedForDisk',
+      standing,
+      'Deployed=False StoppedForDisk',
+      'Routed=True Routed',
+    ),
   },
   {
-    name: 'it was stopped for its disk and no replica runs', rule: 'run/out-of-disk', phase: 'Rejected', public: 'rejected', asks: upkeep,
+    name: 'it was stopped for its disk and no replica runs',
+    rule: 'run/out-of-disk',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
     observed: observe(app({}, live(first)), haltedForDisk()),
-    conditions: conditions('Ready=False StoppedForDisk', 'Stalled=True StoppedForDisk', standing, 'Deployed=False StoppedForDisk', 'Routed=True Routed'),
+    conditions: conditions(
+      'Ready=False StoppedForDisk',
+      'Stalled=True StoppedForDisk',
+      standing,
+      'Deployed=False StoppedForDisk',
+      'Routed=True Routed',
+    ),
   },
   {
-    name: 'it was stopped for its disk long ago', phase: 'Live', public: 'live', asks: upkeep, served: first,
+    name: 'it was stopped for its disk long ago',
+    phase: 'Live',
+    public: 'live',
+    asks: upkeep,
+    served: first,
     observed: observe(app({}, live(first)), evicted(app({}, live(first)), 1, 3_600)),
     conditions: conditions('Ready=True Live', standing, 'Deployed=True Available', 'Routed=True Routed'),
   },
   {
-    name: 'it needs too much memory', rule: 'run/out-of-memory', phase: 'Rejected', public: 'rejected', asks: upkeep,
-    observed: observe(app({}, built(first)), deployed(app({}, built(first)), { replicas: 1, updatedReplicas: 1 }, { restartCount: 1, lastState: { terminated: { exitCode: 137, reason: 'OOMKilled' } } })),
-    conditions: conditions('Ready=False AppOutOfMemory', 'Stalled=True AppOutOfMemory', standing, 'Deployed=False AppOutOfMemory', 'Routed=True Routed'),
+    name: 'it needs too much memory',
+    rule: 'run/out-of-memory',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    observed: observe(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        { restartCount: 1, lastState: { terminated: { exitCode: 137, reason: 'OOMKilled' } } },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=False AppOutOfMemory',
+      'Stalled=True AppOutOfMemory',
+      standing,
+      'Deployed=False AppOutOfMemory',
+      'Routed=True Routed',
+    ),
   },
   {
-    name: 'a Secret is missing', rule: 'run/misconfigured', phase: 'Rejected', public: 'rejected', asks: upkeep,
-    observed: observe(app({}, built(first)), deployed(app({}, built(first)), { replicas: 1, updatedReplicas: 1 }, { state: { waiting: { reason: 'CreateContainerConfigError', message: 'secret "x" not found' } } })),
-    conditions: conditions('Ready=False AppMisconfigured', 'Stalled=True AppMisconfigured', standing, 'Deployed=False AppMisconfigured', 'Routed=True Routed'),
+    name: 'a Secret is missing',
+    rule: 'run/misconfigured',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    observed: observe(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        { state: { waiting: { reason: 'CreateContainerConfigError', message: 'secret "x" not found' } } },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=False AppMisconfigured',
+      'Stalled=True AppMisconfigured',
+      standing,
+      'Deployed=False AppMisconfigured',
+      'Routed=True Routed',
+    ),
   },
   {
-    name: 'the cluster refuses its pods', phase: 'Deploying', public: 'in_pipeline', asks: upkeep,
-    observed: observe(app({}, built(first)), deployed(app({}, built(first)), { conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'quota' }] })),
-    conditions: conditions('Ready=False ReplicaRefused', 'Reconciling=True ReplicaRefused', standing, 'Deployed=False ReplicaRefused', 'Routed=True Routed'),
+    name: 'the cluster refuses its pods',
+    phase: 'Deploying',
+    public: 'in_pipeline',
+    asks: upkeep,
+    observed: observe(
+      app({}, built(first)),
+      deployed(app({}, built(first)), { conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'quota' }] }),
+    ),
+    conditions: conditions(
+      'Ready=False ReplicaRefused',
+      'Reconciling=True ReplicaRefused',
+      standing,
+      'Deployed=False ReplicaRefused',
+      'Routed=True Routed',
+    ),
   },
   {
-    name: 'the gateway has not answered', phase: 'Routing', public: 'in_pipeline', asks: upkeep,
+    name: 'the gateway has not answered',
+    phase: 'Routing',
+    public: 'in_pipeline',
+    asks: upkeep,
     observed: observe(app({}, built(first)), withoutVerdict(deployed(app({}, built(first))))),
-    conditions: conditions('Ready=Unknown RoutePending', 'Reconciling=True RoutePending', standing, 'Deployed=True Available', 'Routed=Unknown RoutePending'),
+    conditions: conditions(
+      'Ready=Unknown RoutePending',
+      'Reconciling=True RoutePending',
+      standing,
+      'Deployed=True Available',
+      'Routed=Unknown RoutePending',
+    ),
   },
   {
-    name: 'it is live', phase: 'Live', public: 'live', asks: upkeep, served: first,
+    name: 'it is live',
+    phase: 'Live',
+    public: 'live',
+    asks: upkeep,
+    served: first,
     observed: observe(app({}, built(first)), deployed(app({}, built(first)))),
     conditions: conditions('Ready=True Live', standing, serving),
   },
   {
-    name: 'it is asked through the gateway first', phase: 'Routing', public: 'in_pipeline', asks: [...upkeep, 'probe'],
-    observed: probed(undefined), conditions: conditions('Ready=Unknown Confirming', 'Reconciling=True Confirming', standing, serving),
+    name: 'it is asked through the gateway first',
+    phase: 'Routing',
+    public: 'in_pipeline',
+    asks: [...upkeep, 'probe'],
+    observed: probed(undefined),
+    conditions: conditions('Ready=Unknown Confirming', 'Reconciling=True Confirming', standing, serving),
   },
   {
-    name: 'it answers through the gateway', phase: 'Live', public: 'live', asks: upkeep, served: first,
-    observed: probed({ answers: true, detail: 'HTTP 200' }), conditions: conditions('Ready=True Live', standing, serving),
+    name: 'it answers through the gateway',
+    phase: 'Live',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    observed: probed({ answers: true, detail: 'HTTP 200' }),
+    conditions: conditions('Ready=True Live', standing, serving),
   },
   {
-    name: 'it answers with errors', phase: 'Live', public: 'live', asks: upkeep, served: first,
-    observed: probed({ answers: true, status: 500, detail: 'HTTP 500' }), conditions: conditions('Ready=True LiveWithErrors', standing, serving),
+    name: 'it answers with errors',
+    phase: 'Live',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    observed: probed({ answers: true, status: 500, detail: 'HTTP 500' }),
+    conditions: conditions('Ready=True LiveWithErrors', standing, serving),
   },
   {
-    name: 'a new commit is built while the old one serves', phase: 'Queued', public: 'live', asks: ['create Job', ...upkeep], served: first,
-    observed: observe(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: { ok: true, commit: second, reference: 'refs/heads/main' } }),
-    conditions: conditions('Ready=Unknown Queued', 'Reconciling=True Queued', resolved, 'Reviewed=Unknown Queued', 'Built=Unknown NotReached', serving),
+    name: 'a new commit is built while the old one serves',
+    phase: 'Queued',
+    public: 'live',
+    asks: ['create Job', ...upkeep],
+    served: first,
+    observed: observe(app({}, oldLive), {
+      ...deployed(app({}, oldLive)),
+      poll: { ok: true, commit: second, reference: 'refs/heads/main' },
+    }),
+    conditions: conditions(
+      'Ready=Unknown Queued',
+      'Reconciling=True Queued',
+      resolved,
+      'Reviewed=Unknown Queued',
+      'Built=Unknown NotReached',
+      serving,
+    ),
   },
   {
-    name: 'a newer commit overtakes one that is being built', phase: 'Cloning', public: 'in_pipeline', asks: [`delete ${one.metadata.name}`],
-    observed: observe(app({}, polled(second)), { jobs: [one, two], pipelinePods: [pipelinePod(one, [runs('clone')]), pipelinePod(two, [runs('clone')])] }),
-    conditions: conditions('Ready=Unknown Cloning', 'Reconciling=True Cloning', resolved, 'Reviewed=Unknown Cloning', 'Built=Unknown NotReached', unreached.run),
+    name: 'a newer commit overtakes one that is being built',
+    phase: 'Cloning',
+    public: 'in_pipeline',
+    asks: [`delete ${one.metadata.name}`],
+    observed: observe(app({}, polled(second)), {
+      jobs: [one, two],
+      pipelinePods: [pipelinePod(one, [runs('clone')]), pipelinePod(two, [runs('clone')])],
+    }),
+    conditions: conditions(
+      'Ready=Unknown Cloning',
+      'Reconciling=True Cloning',
+      resolved,
+      'Reviewed=Unknown Cloning',
+      'Built=Unknown NotReached',
+      unreached.run,
+    ),
   },
   {
-    name: 'the new commit is refused and the old one serves on', phase: 'Rejected', public: 'live', asks: upkeep, served: first, rule: 'build/timeout',
-    observed: observe(app({}, { ...oldLive, ...polled(second) }), { ...deployed(app({}, oldLive)), jobs: [job(second, jobFailed('DeadlineExceeded'))] }),
-    conditions: conditions('Ready=False BuildTimedOut', 'Stalled=True BuildTimedOut', resolved, 'Reviewed=Unknown NotReached', 'Built=False BuildTimedOut', serving),
+    name: 'the new commit is refused and the old one serves on',
+    phase: 'Rejected',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    rule: 'build/timeout',
+    observed: observe(app({}, { ...oldLive, ...polled(second) }), {
+      ...deployed(app({}, oldLive)),
+      jobs: [job(second, jobFailed('DeadlineExceeded'))],
+    }),
+    conditions: conditions(
+      'Ready=False BuildTimedOut',
+      'Stalled=True BuildTimedOut',
+      resolved,
+      'Reviewed=Unknown NotReached',
+      'Built=False BuildTimedOut',
+      serving,
+    ),
   },
   {
-    name: 'the new commit never listens and the old one serves on', phase: 'Rejected', public: 'live', asks: upkeep, served: first, rule: 'run/never-listened',
-    observed: failedRollout(), conditions: conditions('Ready=False AppNeverListened', 'Stalled=True AppNeverListened', standing, 'Deployed=False AppNeverListened', 'Routed=True Routed'),
+    name: 'the new commit never listens and the old one serves on',
+    phase: 'Rejected',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    rule: 'run/never-listened',
+    observed: failedRollout(),
+    conditions: conditions(
+      'Ready=False AppNeverListened',
+      'Stalled=True AppNeverListened',
+      standing,
+      'Deployed=False AppNeverListened',
+      'Routed=True Routed',
+    ),
   },
   {
-    name: 'the git server is down while the app serves', phase: 'Live', public: 'live', asks: upkeep, served: first,
+    name: 'the git server is down while the app serves',
+    phase: 'Live',
+    public: 'live',
+    asks: upkeep,
+    served: first,
     observed: observe(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: unreachable }),
-    conditions: conditions('Ready=True Live', 'SourceResolved=False RepositoryUnreachable', 'Reviewed=True ReviewPassed', 'Built=True Built', serving),
+    conditions: conditions(
+      'Ready=True Live',
+      'SourceResolved=False RepositoryUnreachable',
+      'Reviewed=True ReviewPassed',
+      'Built=True Built',
+      serving,
+    ),
   },
   {
-    name: 'the repository goes away while the app serves', phase: 'Live', public: 'live', asks: upkeep, served: first, rule: 'source/repository-not-found',
+    name: 'the repository goes away while the app serves',
+    phase: 'Live',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    rule: 'source/repository-not-found',
     observed: observe(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: missing }),
-    conditions: conditions('Ready=False RepositoryNotFound', 'Stalled=True RepositoryNotFound', 'SourceResolved=False RepositoryNotFound', 'Reviewed=True ReviewPassed', 'Built=True Built', serving),
+    conditions: conditions(
+      'Ready=False RepositoryNotFound',
+      'Stalled=True RepositoryNotFound',
+      'SourceResolved=False RepositoryNotFound',
+      'Reviewed=True ReviewPassed',
+      'Built=True Built',
+      serving,
+    ),
   },
   {
-    name: 'its only pod stops serving', phase: 'Deploying', public: 'in_pipeline', asks: upkeep,
-    observed: observe(app({}, oldLive), deployed(app({}, oldLive), { replicas: 1, updatedReplicas: 1 }, { started: true, state: { running: { startedAt: at(-500) } } })),
-    conditions: conditions('Ready=Unknown RollingOut', 'Reconciling=True RollingOut', standing, 'Deployed=Unknown RollingOut', 'Routed=True Routed'),
+    name: 'its only pod stops serving',
+    phase: 'Deploying',
+    public: 'in_pipeline',
+    asks: upkeep,
+    observed: observe(
+      app({}, oldLive),
+      deployed(
+        app({}, oldLive),
+        { replicas: 1, updatedReplicas: 1 },
+        { started: true, state: { running: { startedAt: at(-500) } } },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=Unknown RollingOut',
+      'Reconciling=True RollingOut',
+      standing,
+      'Deployed=Unknown RollingOut',
+      'Routed=True Routed',
+    ),
   },
   {
-    name: 'it is suspended', phase: 'Suspended', public: 'rejected', asks: ['apply NetworkPolicy', 'apply Service', 'apply Deployment', 'apply HTTPRoute', `delete ${one.metadata.name}`],
-    observed: observe(app({ suspend: true }, oldLive), { ...deployed(app({ suspend: true }, oldLive), {}), pods: [], jobs: [one] }),
+    name: 'it is suspended',
+    phase: 'Suspended',
+    public: 'rejected',
+    asks: [
+      'apply NetworkPolicy',
+      'apply Service',
+      'apply Deployment',
+      'apply HTTPRoute',
+      `delete ${one.metadata.name}`,
+    ],
+    observed: observe(app({ suspend: true }, oldLive), {
+      ...deployed(app({ suspend: true }, oldLive), {}),
+      pods: [],
+      jobs: [one],
+    }),
     conditions: conditions('Ready=False Suspended', standing, 'Deployed=True Suspended', 'Routed=True Routed'),
   },
 ];
@@ -237,7 +735,11 @@ function probed(probe: ProbeAnswer | undefined): Observed {
 function failedRollout(): Observed {
   const before = deployed(app({}, oldLive));
   const of = app({}, { ...oldLive, ...built(second) });
-  const after = deployed(of, { replicas: 2, updatedReplicas: 1, availableReplicas: 1 }, { started: false, state: { running: { startedAt: at(-300) } } });
+  const after = deployed(
+    of,
+    { replicas: 2, updatedReplicas: 1, availableReplicas: 1 },
+    { started: false, state: { running: { startedAt: at(-300) } } },
+  );
   return observe(of, { ...after, pods: [...(before.pods ?? []), ...(after.pods ?? [])] });
 }
 
@@ -254,7 +756,12 @@ for (const scenario of scenarios) {
 
   test(`${scenario.name}: looking again changes nothing`, () => {
     const before = outcome(scenario.observed).status;
-    const observed = { ...scenario.observed, app: { ...scenario.observed.app, status: before }, poll: undefined, now: new Date(scenario.observed.now.getTime() + 1500) };
+    const observed = {
+      ...scenario.observed,
+      app: { ...scenario.observed.app, status: before },
+      poll: undefined,
+      now: new Date(scenario.observed.now.getTime() + 1500),
+    };
     const after = outcome(observed).status;
     assert.deepEqual(after, before);
   });
@@ -262,9 +769,15 @@ for (const scenario of scenarios) {
 
 test('errors of a live app are told with an event, asked about again, and forgotten once it answers well', () => {
   const errors = outcome(probed({ answers: true, status: 500, detail: 'HTTP 500' })).status;
-  const look = (probe: ProbeAnswer | undefined, status: HostedAppStatus): ReturnType<typeof outcome> => outcome({ ...probed(probe), app: app({}, status) });
+  const look = (probe: ProbeAnswer | undefined, status: HostedAppStatus): ReturnType<typeof outcome> =>
+    outcome({ ...probed(probe), app: app({}, status) });
   assert.match(publicWarning(errors) ?? '', /^answers 500 on \//);
-  assert.deepEqual(transitions(undefined, errors).filter(({ type }) => type === 'Warning').map(({ reason }) => reason), ['LiveWithErrors']);
+  assert.deepEqual(
+    transitions(undefined, errors)
+      .filter(({ type }) => type === 'Warning')
+      .map(({ reason }) => reason),
+    ['LiveWithErrors'],
+  );
   const again = look(undefined, errors);
   assert.ok(asked(again.decision).includes('probe'));
   assert.equal(publicWarning(again.status), publicWarning(errors));

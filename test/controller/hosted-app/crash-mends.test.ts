@@ -4,7 +4,10 @@ import { test } from 'node:test';
 import { guessCrashMend } from '../../../controller/hosted-app/run/crash-mends.ts';
 
 const cases: readonly (readonly [string, RegExp])[] = [
-  ["Traceback (most recent call last):\n  File \"main.py\", line 1\nModuleNotFoundError: No module named 'yaml'", /list of packages/],
+  [
+    'Traceback (most recent call last):\n  File "main.py", line 1\nModuleNotFoundError: No module named \'yaml\'',
+    /list of packages/,
+  ],
   ["Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'tsx'", /development package/],
   ["Error: EACCES: permission denied, mkdir '/etc/items'", /ordinary user.*\/tmp/],
   ["PermissionError: [Errno 13] Permission denied: '/data'", /run\.volumes/],

@@ -4,13 +4,24 @@ import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { createErrands, type Errands } from '../../../controller/hosted-app/errands.ts';
 
-interface Question { readonly host: string; readonly text: string }
+interface Question {
+  readonly host: string;
+  readonly text: string;
+}
 
-function scripted(limit = 1): { errands: Errands<Question, string>; open: Map<string, (answer: string) => void>; answered: string[] } {
+function scripted(limit = 1): {
+  errands: Errands<Question, string>;
+  open: Map<string, (answer: string) => void>;
+  answered: string[];
+} {
   const open = new Map<string, (answer: string) => void>();
   const answered: string[] = [];
   const run = ({ text }: Question): Promise<string> => new Promise((resolve) => open.set(text, resolve));
-  return { errands: createErrands({ run, group: ({ host }) => host, limit, answered: (key) => answered.push(key) }), open, answered };
+  return {
+    errands: createErrands({ run, group: ({ host }) => host, limit, answered: (key) => answered.push(key) }),
+    open,
+    answered,
+  };
 }
 
 test('the same question is asked once, and its answer is taken once', async () => {

@@ -1,4 +1,5 @@
-// A git server that lies, floods or leads elsewhere: the question ends with an answer that says so, and nothing of it is believed.
+// A git server that lies, floods or leads elsewhere: the question ends with an answer that says so, and nothing of it
+// is believed.
 import assert from 'node:assert/strict';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -17,14 +18,22 @@ interface Lies {
 }
 
 /** What is made of a server on loopback that behaves like this. */
-async function ask({ greet = (response) => response.end(capabilities), list = (response) => response.end('0000') }: Lies, revision?: string): Promise<SourceAnswer> {
+async function ask(
+  { greet = (response) => response.end(capabilities), list = (response) => response.end('0000') }: Lies,
+  revision?: string,
+): Promise<SourceAnswer> {
   const server = createServer((request, response) => {
     request.resume();
     const isFirst = request.url?.includes('/info/refs') === true;
-    response.setHeader('content-type', isFirst ? 'application/x-git-upload-pack-advertisement' : 'application/x-git-upload-pack-result');
+    response.setHeader(
+      'content-type',
+      isFirst ? 'application/x-git-upload-pack-advertisement' : 'application/x-git-upload-pack-result',
+    );
     (isFirst ? greet : list)(response);
   });
-  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   try {
     return await askRepository({ repo: `http://${host}/octo/chat`, revision }, { allowed: [host], insecure: [host] });
@@ -40,25 +49,29 @@ function refused(answer: SourceAnswer): SourceAnswer & { ok: false } {
 }
 
 test('an honest server is understood', async () => {
-  const answer = await ask({ list: (response) => response.end(`${packet(`${commit} HEAD symref-target:refs/heads/main\n`)}0000`) });
+  const answer = await ask({
+    list: (response) => response.end(`${packet(`${commit} HEAD symref-target:refs/heads/main\n`)}0000`),
+  });
   assert.deepEqual(answer, { ok: true, commit, reference: 'refs/heads/main' });
 });
 
 test('references without end do not fill the memory', async () => {
   const many = packet(`${commit} refs/heads/${'x'.repeat(900)}\n`).repeat(500);
-  const answer = refused(await ask({
-    list(response) {
-      const more = (): void => {
-        while (!response.destroyed) {
-          if (!response.write(many)) {
-            response.once('drain', more);
-            return;
+  const answer = refused(
+    await ask({
+      list(response) {
+        const more = (): void => {
+          while (!response.destroyed) {
+            if (!response.write(many)) {
+              response.once('drain', more);
+              return;
+            }
           }
-        }
-      };
-      more();
-    },
-  }));
+        };
+        more();
+      },
+    }),
+  );
   assert.match(answer.message, /more references than there is memory for/);
   assert.equal(answer.final, false);
 });
@@ -69,7 +82,9 @@ test('a redirect to an address inside is not followed', async () => {
     asked += 1;
     response.end(capabilities);
   });
-  await new Promise<void>((resolve) => { inside.listen(0, '127.0.0.1', resolve); });
+  await new Promise<void>((resolve) => {
+    inside.listen(0, '127.0.0.1', resolve);
+  });
   const location = `http://127.0.0.1:${(inside.address() as AddressInfo).port}/octo/chat/info/refs?service=git-upload-pack`;
   const answer = refused(await ask({ greet: (response) => response.writeHead(302, { location }).end() }));
   inside.close();
@@ -78,7 +93,9 @@ test('a redirect to an address inside is not followed', async () => {
 });
 
 test('what a server says is shown without its escapes', async () => {
-  const answer = refused(await ask({ list: (response) => response.end(packet('ERR \u001b]0;owned\u0007\u001b[2Jgone\u202e away\r\n')) }));
+  const answer = refused(
+    await ask({ list: (response) => response.end(packet('ERR \u001b]0;owned\u0007\u001b[2Jgone\u202e away\r\n')) }),
+  );
   assert.match(answer.message, /gone away/);
   assert.doesNotMatch(answer.message, /[^\x20-\x7e]/);
 });
@@ -92,11 +109,24 @@ for (const [name, list] of [
   ['nonsense', 'zzzz not a packet'],
   ['nothing', ''],
 ] as const) {
-  test(`no commit comes of ${name}`, async () => { refused(await ask({ list: (response) => response.end(list) })); });
+  test(`no commit comes of ${name}`, async () => {
+    refused(await ask({ list: (response) => response.end(list) }));
+  });
 }
 
-for (const [name, revision] of [['an option', '--upload-pack=id'], ['a pattern', '*'], ['a range', 'main..evil']] as const) {
+for (const [name, revision] of [
+  ['an option', '--upload-pack=id'],
+  ['a pattern', '*'],
+  ['a range', 'main..evil'],
+] as const) {
   test(`a revision that is ${name} finds nothing`, async () => {
-    refused(await ask({ list: (response) => response.end(`${packet(`${commit} HEAD\n`)}${packet(`${commit} refs/heads/evil\n`)}0000`) }, revision));
+    refused(
+      await ask(
+        {
+          list: (response) => response.end(`${packet(`${commit} HEAD\n`)}${packet(`${commit} refs/heads/evil\n`)}0000`),
+        },
+        revision,
+      ),
+    );
   });
 }

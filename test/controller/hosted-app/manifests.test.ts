@@ -1,4 +1,5 @@
-// What is put into the cluster for an app: pods that may do little, policies that let little through, rollouts that lose nothing.
+// What is put into the cluster for an app: pods that may do little, policies that let little through, rollouts that
+// lose nothing.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -10,37 +11,77 @@ import type { Observed } from '../../../controller/hosted-app/observed.ts';
 import { app, built, deployed, first, live, observe, outcome, polled, second, settings } from './scenario.ts';
 
 function wanted(observed: ReturnType<typeof observe>, kind: string): Manifest {
-  const found = outcome(observed).decision.actions.map(({ action }) => action).find((action) => (action.kind === 'apply' || action.kind === 'create') && action.manifest.kind === kind);
+  const found = outcome(observed)
+    .decision.actions.map(({ action }) => action)
+    .find((action) => (action.kind === 'apply' || action.kind === 'create') && action.manifest.kind === kind);
   assert.ok(found?.kind === 'apply' || found?.kind === 'create', `no ${kind}`);
   return found.manifest;
 }
 
-const container = z.looseObject({ name: z.string(), securityContext: z.looseObject({ privileged: z.literal(false), allowPrivilegeEscalation: z.boolean().optional(), capabilities: z.looseObject({}) }), resources: z.looseObject({ limits: z.record(z.string(), z.string()) }), env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })), volumeMounts: z.array(z.looseObject({ name: z.string() })).optional() });
-const podSpec = z.looseObject({ hostUsers: z.literal(false), automountServiceAccountToken: z.literal(false), enableServiceLinks: z.literal(false), containers: z.array(container), initContainers: z.array(container).optional() });
-const workload = z.looseObject({ spec: z.looseObject({ strategy: z.unknown().optional(), template: z.looseObject({ spec: podSpec }) }) });
+const container = z.looseObject({
+  name: z.string(),
+  securityContext: z.looseObject({
+    privileged: z.literal(false),
+    allowPrivilegeEscalation: z.boolean().optional(),
+    capabilities: z.looseObject({}),
+  }),
+  resources: z.looseObject({ limits: z.record(z.string(), z.string()) }),
+  env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })),
+  volumeMounts: z.array(z.looseObject({ name: z.string() })).optional(),
+});
+const podSpec = z.looseObject({
+  hostUsers: z.literal(false),
+  automountServiceAccountToken: z.literal(false),
+  enableServiceLinks: z.literal(false),
+  containers: z.array(container),
+  initContainers: z.array(container).optional(),
+});
+const workload = z.looseObject({
+  spec: z.looseObject({ strategy: z.unknown().optional(), template: z.looseObject({ spec: podSpec }) }),
+});
 
 test('the pod of an app has a user namespace, few capabilities, limits on all, and no token', () => {
   const { spec } = workload.parse(wanted(observe(app({}, built(first))), 'Deployment')).spec.template;
   assert.deepEqual(spec['securityContext'], { seccompProfile: { type: 'RuntimeDefault' } });
   const [only] = spec.containers;
-  assert.deepEqual(only?.securityContext, { privileged: false, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'], add: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE'] } });
+  assert.deepEqual(only?.securityContext, {
+    privileged: false,
+    allowPrivilegeEscalation: false,
+    capabilities: {
+      drop: ['ALL'],
+      add: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE'],
+    },
+  });
   assert.deepEqual(only.resources.limits, { cpu: '1', memory: '512Mi', 'ephemeral-storage': '1Gi' });
   assert.deepEqual(only.env, [{ name: 'PORT', value: '8080' }]);
 });
 
 test('the pod of an app has the priority class of the installation, if there is one', () => {
-  const priorityOf = (rest: object): unknown => workload.parse(wanted(observe(app({}, built(first)), rest), 'Deployment')).spec.template.spec['priorityClassName'];
+  const priorityOf = (rest: object): unknown =>
+    workload.parse(wanted(observe(app({}, built(first)), rest), 'Deployment')).spec.template.spec['priorityClassName'];
   assert.equal(priorityOf({}), undefined);
-  assert.equal(priorityOf({ settings: { ...settings, run: { ...settings.run, priorityClass: 'moorage-apps' } } }), 'moorage-apps');
+  assert.equal(
+    priorityOf({ settings: { ...settings, run: { ...settings.run, priorityClass: 'moorage-apps' } } }),
+    'moorage-apps',
+  );
 });
 
 test('only the build container of a pipeline has the push secret and any capability', () => {
   const { spec } = workload.parse(wanted(observe(app({}, polled(first))), 'Job')).spec.template;
-  const { initContainers = [], containers: [review, build, ...none] } = spec;
-  assert.deepEqual([initContainers.map(({ name }) => name), review?.name, build?.name, none], [['clone'], 'review', 'build', []]);
+  const {
+    initContainers = [],
+    containers: [review, build, ...none],
+  } = spec;
+  assert.deepEqual(
+    [initContainers.map(({ name }) => name), review?.name, build?.name, none],
+    [['clone'], 'review', 'build', []],
+  );
   for (const checkout of [...initContainers, ...spec.containers.slice(0, 1)]) {
     assert.deepEqual(checkout.securityContext.capabilities, { drop: ['ALL'] });
-    assert.deepEqual(checkout.volumeMounts?.map(({ name }) => name), ['workspace']);
+    assert.deepEqual(
+      checkout.volumeMounts?.map(({ name }) => name),
+      ['workspace'],
+    );
   }
   assert.deepEqual(build?.securityContext.capabilities, { add: ['SYS_ADMIN', 'NET_ADMIN'] });
   assert.ok(build.volumeMounts?.some(({ name }) => name === 'registry'));
@@ -49,7 +90,10 @@ test('only the build container of a pipeline has the push secret and any capabil
 });
 
 test('a build gets no more than the installation allows', () => {
-  const greedy = app({ build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } }, polled(first, {}, app({ build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } })));
+  const greedy = app(
+    { build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } },
+    polled(first, {}, app({ build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } })),
+  );
   const { spec } = workload.parse(wanted(observe(greedy), 'Job')).spec.template;
   assert.deepEqual(spec.containers[1]?.resources.limits, { cpu: '4', memory: '8Gi', 'ephemeral-storage': '20Gi' });
 });
@@ -60,7 +104,10 @@ test('an app is reached from the gateway and from the API only, and reaches DNS 
     {
       from: [
         { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-gateway' } } },
-        { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-system' } }, podSelector: { matchLabels: { 'app.kubernetes.io/name': 'moorage', 'app.kubernetes.io/component': 'api' } } },
+        {
+          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-system' } },
+          podSelector: { matchLabels: { 'app.kubernetes.io/name': 'moorage', 'app.kubernetes.io/component': 'api' } },
+        },
       ],
       ports: [{ port: 8080, protocol: 'TCP' }],
     },
@@ -71,18 +118,31 @@ test('an app is reached from the gateway and from the API only, and reaches DNS 
 
 test('an app sends no mail itself: port 25 of public addresses is closed, its neighbours are open', () => {
   const policy = wanted(observe(app({}, built(first))), 'NetworkPolicy');
-  const { egress } = policy['spec'] as { egress: { to: { ipBlock?: object }[]; ports: { protocol: string; port: number; endPort?: number }[] }[] };
-  const open = (port: number): boolean[] => egress
-    .filter(({ to }) => to.some(({ ipBlock }) => ipBlock !== undefined))
-    .map(({ ports }) => ports.some((range) => range.protocol === 'TCP' && range.port <= port && port <= (range.endPort ?? range.port)));
-  assert.deepEqual([24, 25, 26, 443].map(open), [[true, true], [false, false], [true, true], [true, true]]);
+  const { egress } = policy['spec'] as {
+    egress: { to: { ipBlock?: object }[]; ports: { protocol: string; port: number; endPort?: number }[] }[];
+  };
+  const open = (port: number): boolean[] =>
+    egress
+      .filter(({ to }) => to.some(({ ipBlock }) => ipBlock !== undefined))
+      .map(({ ports }) =>
+        ports.some((range) => range.protocol === 'TCP' && range.port <= port && port <= (range.endPort ?? range.port)),
+      );
+  assert.deepEqual([24, 25, 26, 443].map(open), [
+    [true, true],
+    [false, false],
+    [true, true],
+    [true, true],
+  ]);
 });
 
 test('while a release with another port rolls out, both ports are open', () => {
   const before = deployed(app({}, live(first)));
   const moved = app({ run: { port: 9000 } }, live(first));
   const policy = wanted(observe(moved, before), 'NetworkPolicy');
-  assert.deepEqual((policy['spec'] as { ingress: { ports: { port: number }[] }[] }).ingress[0]?.ports.map(({ port }) => port), [8080, 9000]);
+  assert.deepEqual(
+    (policy['spec'] as { ingress: { ports: { port: number }[] }[] }).ingress[0]?.ports.map(({ port }) => port),
+    [8080, 9000],
+  );
 });
 
 test('an app with a volume is recreated, and put back when the new release fails', () => {
@@ -95,7 +155,11 @@ test('an app with a volume is recreated, and put back when the new release fails
   const rolling = observe(next, { deployment: asObject(kept) });
   const starting = wanted(rolling, 'Deployment');
   assert.ok(JSON.stringify(starting['spec']).includes(second));
-  const bad = deployed(next, { replicas: 1, updatedReplicas: 1 }, { restartCount: 4, state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: { exitCode: 1 } } });
+  const bad = deployed(
+    next,
+    { replicas: 1, updatedReplicas: 1 },
+    { restartCount: 4, state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: { exitCode: 1 } } },
+  );
   const failing = observe(next, { ...bad, deployment: asObject(starting) });
   const back = wanted(failing, 'Deployment');
   assert.ok(JSON.stringify(back['spec']).includes(first) && !JSON.stringify(back['spec']).includes(second));
@@ -112,12 +176,23 @@ test('volumes of two apps never share a claim; a claim from before there was a h
     const of = { ...made, metadata: { ...made.metadata, name } };
     const seen = observe({ ...of, status: built(first, {}, of) }, { claims });
     const claimed = wanted(seen, 'PersistentVolumeClaim').metadata.name;
-    assert.ok(JSON.stringify(wanted(seen, 'Deployment')).includes(`"claimName":"${claimed}"`), 'the pod mounts the claim that is made');
+    assert.ok(
+      JSON.stringify(wanted(seen, 'Deployment')).includes(`"claimName":"${claimed}"`),
+      'the pod mounts the claim that is made',
+    );
     return claimed;
   };
   const claim = (uid: string): Observed['claims'][number] => ({
-    apiVersion: 'v1', kind: 'PersistentVolumeClaim',
-    metadata: { name: 'a-b-c', namespace: 'moorage-apps', uid: 'c', resourceVersion: '1', creationTimestamp: '2026-11-21T11:00:00Z', ownerReferences: [{ apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp', name: 'a-b', uid }] },
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: {
+      name: 'a-b-c',
+      namespace: 'moorage-apps',
+      uid: 'c',
+      resourceVersion: '1',
+      creationTimestamp: '2026-11-21T11:00:00Z',
+      ownerReferences: [{ apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp', name: 'a-b', uid }],
+    },
   });
   assert.notEqual(named('a-b', 'c'), named('a', 'b-c'));
   assert.equal(named('a-b', 'c', [claim('uid-1')]), 'a-b-c');
@@ -125,7 +200,16 @@ test('volumes of two apps never share a claim; a claim from before there was a h
 });
 
 function asObject(manifest: Manifest): NonNullable<ReturnType<typeof observe>['deployment']> {
-  return { ...manifest, metadata: { ...manifest.metadata, uid: 'd', resourceVersion: '1', generation: 1, creationTimestamp: '2026-11-21T11:00:00Z' } };
+  return {
+    ...manifest,
+    metadata: {
+      ...manifest.metadata,
+      uid: 'd',
+      resourceVersion: '1',
+      generation: 1,
+      creationTimestamp: '2026-11-21T11:00:00Z',
+    },
+  };
 }
 
 test('quantities: the smaller of two, and shares that are never nothing', () => {
@@ -133,7 +217,14 @@ test('quantities: the smaller of two, and shares that are never nothing', () => 
   assert.equal(least('1Gi', '1000Mi'), '1000Mi');
   assert.equal(shareOf('512Mi', 4n), '128Mi');
   assert.equal(shareOf('1', 10n), '100m');
-  fc.assert(fc.property(fc.integer({ min: 1, max: 10_000 }), fc.constantFrom('', 'm', 'k', 'M', 'G', 'Mi', 'Gi', 'Ti'), fc.bigInt({ min: 1n, max: 16n }), (number, suffix, divisor) => {
-    assert.match(shareOf(`${number}${suffix}`, divisor), /^[1-9][0-9]*(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/);
-  }));
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 10_000 }),
+      fc.constantFrom('', 'm', 'k', 'M', 'G', 'Mi', 'Gi', 'Ti'),
+      fc.bigInt({ min: 1n, max: 16n }),
+      (number, suffix, divisor) => {
+        assert.match(shareOf(`${number}${suffix}`, divisor), /^[1-9][0-9]*(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/);
+      },
+    ),
+  );
 });

@@ -26,11 +26,17 @@ test('an app that may ask models gets a Secret with the base URL and a token of 
 
 test('a variable that the author has set stays the author’s', () => {
   const own = app({ models: { enabled: true }, run: { env: [{ name: 'OPENAI_API_KEY', value: 'mine' }] } });
-  assert.deepEqual(modelVariables(own, able).map((variable) => z.looseObject({ name: z.string() }).parse(variable).name), ['OPENAI_BASE_URL']);
+  assert.deepEqual(
+    modelVariables(own, able).map((variable) => z.looseObject({ name: z.string() }).parse(variable).name),
+    ['OPENAI_BASE_URL'],
+  );
 });
 
 test('others get nothing: apps without models, and installations without tokens', () => {
-  for (const [one, of] of [[app(), able], [enabled, settings]] as const) {
+  for (const [one, of] of [
+    [app(), able],
+    [enabled, settings],
+  ] as const) {
     assert.equal(modelsSecret(one, of), undefined);
     assert.deepEqual([modelVariables(one, of), modelEgress(one, of)], [[], []]);
   }

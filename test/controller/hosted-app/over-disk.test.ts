@@ -1,4 +1,5 @@
-// An app that fills its disk twice is not started a third time: the release before it serves, or nothing until something changes.
+// An app that fills its disk twice is not started a third time: the release before it serves, or nothing until
+// something changes.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { z } from 'zod';
@@ -7,7 +8,10 @@ import type { Deployment } from '../../../controller/hosted-app/kinds.ts';
 import type { Observed } from '../../../controller/hosted-app/observed.ts';
 import { app, applied, built, deployed, evicted, first, live, observe, outcome, second } from './scenario.ts';
 
-const asked = z.object({ replicas: z.int(), template: z.object({ metadata: z.object({ annotations: z.object({ 'moorage.dev/commit': z.string() }) }) }) });
+const asked = z.object({
+  replicas: z.int(),
+  template: z.object({ metadata: z.object({ annotations: z.object({ 'moorage.dev/commit': z.string() }) }) }),
+});
 
 /** The Deployment that an observation asks for, and how many replicas of which commit it has. */
 function asks(observed: Observed): { deployment: Deployment; runs: string; rule: string | undefined; message: string } {
@@ -15,7 +19,12 @@ function asks(observed: Observed): { deployment: Deployment; runs: string; rule:
   const deployment = applied(decision, 'Deployment', { observedGeneration: 2 });
   const { replicas, template } = asked.parse(deployment.spec);
   const { rule, message = '' } = status.rejection ?? {};
-  return { deployment, runs: `${replicas} of ${template.metadata.annotations['moorage.dev/commit'].charAt(0)}`, rule, message };
+  return {
+    deployment,
+    runs: `${replicas} of ${template.metadata.annotations['moorage.dev/commit'].charAt(0)}`,
+    rule,
+    message,
+  };
 }
 
 const only = live(first);
@@ -40,7 +49,8 @@ test('what fills its disk once in a long while is replaced each time', () => {
 test('more disk, or a new commit, starts it again', () => {
   const { deployment } = asks(observe(app({}, only), evicted(app({}, only), 2, 60)));
   const { pods } = evicted(app({}, only), 2, 60);
-  const start = (of: HostedApp): string => asks(observe(of, { deployment, ...(pods === undefined ? {} : { pods: pods.slice(1) }) })).runs;
+  const start = (of: HostedApp): string =>
+    asks(observe(of, { deployment, ...(pods === undefined ? {} : { pods: pods.slice(1) }) })).runs;
   assert.equal(start(app({ run: { resources: { disk: '4Gi' } } }, only)), '1 of a');
   assert.equal(start(app({}, { ...only, ...built(second) })), '1 of b');
 });

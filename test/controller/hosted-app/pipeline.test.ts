@@ -7,14 +7,36 @@ import { inOrder } from '../../../controller/build-queue/order.ts';
 import { annotations } from '../../../lib/names.ts';
 import type { HistoryEntry, HostedApp } from '../../../crds/hosted-app.ts';
 import type { Observed } from '../../../controller/hosted-app/observed.ts';
-import { app, asked, at, complete, first, job, jobFailed, now, observe, outcome, polled, second, settings } from './scenario.ts';
+import {
+  app,
+  asked,
+  at,
+  complete,
+  first,
+  job,
+  jobFailed,
+  now,
+  observe,
+  outcome,
+  polled,
+  second,
+  settings,
+} from './scenario.ts';
 
 function reasonOf(observed: Observed): string | undefined {
   return outcome(observed).status.pipeline?.reason;
 }
 
 function entry(number: number, result: HistoryEntry['result'], rest: Partial<HistoryEntry> = {}): HistoryEntry {
-  return { number, job: job(first).metadata.name, commit: first, reason: 'first build', result, finishedAt: at(-7200), ...rest };
+  return {
+    number,
+    job: job(first).metadata.name,
+    commit: first,
+    reason: 'first build',
+    result,
+    finishedAt: at(-7200),
+    ...rest,
+  };
 }
 
 test('a build says why it is made', () => {
@@ -22,16 +44,28 @@ test('a build says why it is made', () => {
   assert.equal(reasonOf(observe(app({}, polled(first)))), 'first build');
   assert.equal(reasonOf(observe(app({}, polled(second)), { jobs: before })), 'new commit bbbbbbb (was aaaaaaa)');
   const changed = { build: { args: [{ name: 'A', value: '1' }], strategy: 'python' as const } };
-  assert.equal(reasonOf(observe(app(changed, polled(first)), { jobs: before })), 'changed build settings: spec.build.strategy, spec.build.args');
-  assert.equal(reasonOf(observe(app({}, polled(first), { [annotations.rebuild]: '1' }), { jobs: before })), 'a rebuild was asked for');
-  assert.equal(reasonOf(observe(app({ source: { path: 'web' } }, polled(second)), { jobs: before })), 'new commit bbbbbbb (was aaaaaaa); changed build settings: spec.source.path');
+  assert.equal(
+    reasonOf(observe(app(changed, polled(first)), { jobs: before })),
+    'changed build settings: spec.build.strategy, spec.build.args',
+  );
+  assert.equal(
+    reasonOf(observe(app({}, polled(first), { [annotations.rebuild]: '1' }), { jobs: before })),
+    'a rebuild was asked for',
+  );
+  assert.equal(
+    reasonOf(observe(app({ source: { path: 'web' } }, polled(second)), { jobs: before })),
+    'new commit bbbbbbb (was aaaaaaa); changed build settings: spec.source.path',
+  );
 });
 
 test('the image of the pipeline is no reason to build again, nor is how an app is run', () => {
   const hash = (of: HostedApp): string => buildInputs(of).hash;
   assert.equal(hash(app({ run: { replicas: 3, env: [{ name: 'A', value: '1' }] } })), hash(app()));
   assert.notEqual(hash(app({ run: { port: 9000 } })), hash(app()));
-  const status = { ...polled(first), built: { image: 'registry.test/apps/hello@sha256:0', commit: first, inputsHash: hash(app()) } };
+  const status = {
+    ...polled(first),
+    built: { image: 'registry.test/apps/hello@sha256:0', commit: first, inputsHash: hash(app()) },
+  };
   const upgraded = { ...settings, pipeline: { ...settings.pipeline, image: 'registry.test/pipeline:2' } };
   assert.ok(!asked(outcome(observe(app({}, status), { settings: upgraded })).decision).includes('create Job'));
 });
@@ -45,7 +79,9 @@ test('a fault is tried again after a delay that doubles, by clearing the Job awa
   const recorded = polled(first, { history: [entry(1, 'Faulted', { finishedAt: at(-10) })] });
   assert.deepEqual(asked(outcome(observe(app({}, recorded), { jobs: [failed] })).decision), []);
   const later = new Date(now.getTime() + faultDelayMs(1));
-  assert.deepEqual(asked(outcome(observe(app({}, recorded), { jobs: [failed], now: later })).decision), [`delete ${failed.metadata.name}`]);
+  assert.deepEqual(asked(outcome(observe(app({}, recorded), { jobs: [failed], now: later })).decision), [
+    `delete ${failed.metadata.name}`,
+  ]);
   assert.equal(reasonOf(observe(app({}, recorded))), 'again after a fault of the platform (try 2 of 5)');
   assert.deepEqual([1, 2, 3, 10].map(faultDelayMs), [30_000, 60_000, 120_000, 1_800_000]);
 });
@@ -63,26 +99,51 @@ test('after five faults a person is asked, and a rebuild starts afresh', () => {
 test('a cache that does not show the Job yet leads to the same Job with the same number', () => {
   const once = outcome(observe(app({}, polled(first))));
   const again = outcome(observe(app({}, once.status)));
-  const manifests = [once, again].map(({ decision }) => decision.actions.map(({ action }) => (action.kind === 'create' ? action.manifest : undefined)));
+  const manifests = [once, again].map(({ decision }) =>
+    decision.actions.map(({ action }) => (action.kind === 'create' ? action.manifest : undefined)),
+  );
   assert.deepEqual(manifests[0], manifests[1]);
 });
 
 test('only so many finished Jobs are kept, never the present one', () => {
-  const past = [1, 2, 3, 4, 5].map((number) => ({ ...job(first, { ...complete, number }), metadata: { ...job(first).metadata, name: `old-${number}`, annotations: { [annotations.number]: String(number) } } }));
+  const past = [1, 2, 3, 4, 5].map((number) => ({
+    ...job(first, { ...complete, number }),
+    metadata: { ...job(first).metadata, name: `old-${number}`, annotations: { [annotations.number]: String(number) } },
+  }));
   const present = job(second, { ...jobFailed('DeadlineExceeded'), number: 6 });
-  assert.deepEqual(asked(outcome(observe(app({}, polled(second)), { jobs: [...past, present] })).decision), ['delete old-2', 'delete old-1']);
+  assert.deepEqual(asked(outcome(observe(app({}, polled(second)), { jobs: [...past, present] })).decision), [
+    'delete old-2',
+    'delete old-1',
+  ]);
 });
 
 test('a Job of an earlier app of the same name is cleared away, not believed', () => {
   const stranger = job(first, complete);
-  const foreign = { ...stranger, metadata: { ...stranger.metadata, annotations: { ...stranger.metadata.annotations, [annotations.appUid]: 'another' } } };
+  const foreign = {
+    ...stranger,
+    metadata: {
+      ...stranger.metadata,
+      annotations: { ...stranger.metadata.annotations, [annotations.appUid]: 'another' },
+    },
+  };
   const { decision, status } = outcome(observe(app({}, polled(first)), { jobs: [foreign] }));
   assert.deepEqual(asked(decision), [`delete ${foreign.metadata.name}`]);
   assert.equal(status.built, undefined);
 });
 
 test('the queue is in the order of arrival, to the millisecond', () => {
-  const queued = (name: string, time: string): ReturnType<typeof job> => ({ ...job(first, { suspend: true }), metadata: { ...job(first).metadata, name, annotations: { [annotations.queuedAt]: time } } });
-  const jobs = [queued('a', '2026-11-21T12:00:00.900Z'), queued('b', '2026-11-21T12:00:00.100Z'), job(second, { suspend: false }), { ...queued('c', at(0)), ...{ status: complete } }];
-  assert.deepEqual(inOrder(jobs).map(({ metadata }) => metadata.name), ['b', 'a']);
+  const queued = (name: string, time: string): ReturnType<typeof job> => ({
+    ...job(first, { suspend: true }),
+    metadata: { ...job(first).metadata, name, annotations: { [annotations.queuedAt]: time } },
+  });
+  const jobs = [
+    queued('a', '2026-11-21T12:00:00.900Z'),
+    queued('b', '2026-11-21T12:00:00.100Z'),
+    job(second, { suspend: false }),
+    { ...queued('c', at(0)), ...{ status: complete } },
+  ];
+  assert.deepEqual(
+    inOrder(jobs).map(({ metadata }) => metadata.name),
+    ['b', 'a'],
+  );
 });

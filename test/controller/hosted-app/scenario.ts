@@ -15,7 +15,11 @@ export const first = 'a'.repeat(40);
 export const second = 'b'.repeat(40);
 export const digest = (character: string): string => `registry.test/apps/hello@sha256:${character.repeat(64)}`;
 
-export const { settings } = operatorConfig({ MOORAGE_PIPELINE_IMAGE: 'registry.test/pipeline', MOORAGE_REGISTRY_HOST: 'registry.test', MOORAGE_BASE_DOMAIN: 'apps.test' });
+export const { settings } = operatorConfig({
+  MOORAGE_PIPELINE_IMAGE: 'registry.test/pipeline',
+  MOORAGE_REGISTRY_HOST: 'registry.test',
+  MOORAGE_BASE_DOMAIN: 'apps.test',
+});
 
 /** Seconds before (negative) or after `now`, RFC 3339. */
 export function at(seconds: number): string {
@@ -25,11 +29,23 @@ export function at(seconds: number): string {
 /** Recursively optional, so that a scenario names only what it is about. */
 type Deep<T> = T extends readonly unknown[] ? T : T extends object ? { [Key in keyof T]?: Deep<T[Key]> } : T;
 
-export function app(spec: Deep<HostedAppSpec> = {}, status?: HostedAppStatus, noted: Record<string, string> = {}): HostedApp {
+export function app(
+  spec: Deep<HostedAppSpec> = {},
+  status?: HostedAppStatus,
+  noted: Record<string, string> = {},
+): HostedApp {
   return hostedApp.parse({
     apiVersion: 'moorage.dev/v1alpha1',
     kind: 'HostedApp',
-    metadata: { name: 'hello', namespace: 'moorage-apps', uid: 'uid-1', generation: 3, resourceVersion: '1', creationTimestamp: at(-3600), annotations: noted },
+    metadata: {
+      name: 'hello',
+      namespace: 'moorage-apps',
+      uid: 'uid-1',
+      generation: 3,
+      resourceVersion: '1',
+      creationTimestamp: at(-3600),
+      annotations: noted,
+    },
     spec: { ...spec, source: { repo: 'https://github.com/owner/hello', ...spec.source } },
     ...(status === undefined ? {} : { status }),
   });
@@ -37,20 +53,41 @@ export function app(spec: Deep<HostedAppSpec> = {}, status?: HostedAppStatus, no
 
 /** Status of an app whose repository was asked a minute ago. */
 export function polled(commit: string, rest: HostedAppStatus = {}, of: HostedApp = app()): HostedAppStatus {
-  return { source: { commit, reference: 'refs/heads/main', polledAt: at(-60), polledFor: sourceIdentity(of) }, ...rest };
+  return {
+    source: { commit, reference: 'refs/heads/main', polledAt: at(-60), polledFor: sourceIdentity(of) },
+    ...rest,
+  };
 }
 
 /** Status of an app of which `commit` is built. */
 export function built(commit: string, rest: HostedAppStatus = {}, of: HostedApp = app()): HostedAppStatus {
-  return polled(commit, { built: { image: digest(commit.charAt(0)), commit, inputsHash: buildInputs(of).hash }, ...rest }, of);
+  return polled(
+    commit,
+    { built: { image: digest(commit.charAt(0)), commit, inputsHash: buildInputs(of).hash }, ...rest },
+    of,
+  );
 }
 
 /** Status of an app of which `commit` answers. */
 export function live(commit: string, rest: HostedAppStatus = {}, of: HostedApp = app()): HostedAppStatus {
-  return built(commit, { url: 'https://hello.apps.test/', served: { image: digest(commit.charAt(0)), commit, since: at(-600) }, phase: 'Live', since: at(-600), ...rest }, of);
+  return built(
+    commit,
+    {
+      url: 'https://hello.apps.test/',
+      served: { image: digest(commit.charAt(0)), commit, since: at(-600) },
+      phase: 'Live',
+      since: at(-600),
+      ...rest,
+    },
+    of,
+  );
 }
 
-export function job(commit: string, state: Partial<Job['status'] & object> & { suspend?: boolean; number?: number } = {}, of: HostedApp = app()): Job {
+export function job(
+  commit: string,
+  state: Partial<Job['status'] & object> & { suspend?: boolean; number?: number } = {},
+  of: HostedApp = app(),
+): Job {
   const { suspend = false, number = 1, ...status } = state;
   const inputs = buildInputs(of);
   const name = jobName('hello', commit, inputs.hash);
@@ -58,8 +95,19 @@ export function job(commit: string, state: Partial<Job['status'] & object> & { s
     apiVersion: 'batch/v1',
     kind: 'Job',
     metadata: {
-      name, namespace: 'moorage-builds', uid: `job-${name}-${number}`, resourceVersion: '1', creationTimestamp: at(-300), labels: { [labels.app]: 'hello' },
-      annotations: { [annotations.commit]: commit, [annotations.number]: String(number), [annotations.reason]: 'first build', [annotations.inputs]: JSON.stringify(inputs.each), [annotations.appUid]: 'uid-1' },
+      name,
+      namespace: 'moorage-builds',
+      uid: `job-${name}-${number}`,
+      resourceVersion: '1',
+      creationTimestamp: at(-300),
+      labels: { [labels.app]: 'hello' },
+      annotations: {
+        [annotations.commit]: commit,
+        [annotations.number]: String(number),
+        [annotations.reason]: 'first build',
+        [annotations.inputs]: JSON.stringify(inputs.each),
+        [annotations.appUid]: 'uid-1',
+      },
     },
     spec: { suspend },
     status: { startTime: at(-240), ...status },
@@ -68,13 +116,28 @@ export function job(commit: string, state: Partial<Job['status'] & object> & { s
 
 export const complete = { conditions: [{ type: 'Complete', status: 'True' }], completionTime: at(-10) };
 export const jobFailed = (reason: string): { conditions: NonNullable<Job['status']>['conditions'] & object } => ({
-  conditions: [{ type: 'Failed', status: 'True', reason, message: `Job failed: ${reason}`, lastTransitionTime: at(-10) }],
+  conditions: [
+    { type: 'Failed', status: 'True', reason, message: `Job failed: ${reason}`, lastTransitionTime: at(-10) },
+  ],
 });
 
 /** A container of a pipeline pod that ended with `exitCode` and left `message` (JSON unless it is text). */
 export function ended(name: string, exitCode: number, message: unknown, reason?: string): ContainerStatus {
   const text = typeof message === 'string' ? message : JSON.stringify(message);
-  return { name, ready: false, restartCount: 0, state: { terminated: { exitCode, message: text, startedAt: at(-200), finishedAt: at(-100), ...(reason === undefined ? {} : { reason }) } } };
+  return {
+    name,
+    ready: false,
+    restartCount: 0,
+    state: {
+      terminated: {
+        exitCode,
+        message: text,
+        startedAt: at(-200),
+        finishedAt: at(-100),
+        ...(reason === undefined ? {} : { reason }),
+      },
+    },
+  };
 }
 
 export function runs(name: string, seconds = 30): ContainerStatus {
@@ -86,10 +149,20 @@ export function pipelinePod(of: Job, statuses: ContainerStatus[], status: Pod['s
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
-      name: `${of.metadata.name}-x`, namespace: 'moorage-builds', uid: 'pod-1', resourceVersion: '1', creationTimestamp: at(-230),
-      ownerReferences: [{ apiVersion: 'batch/v1', kind: 'Job', name: of.metadata.name, uid: of.metadata.uid, controller: true }],
+      name: `${of.metadata.name}-x`,
+      namespace: 'moorage-builds',
+      uid: 'pod-1',
+      resourceVersion: '1',
+      creationTimestamp: at(-230),
+      ownerReferences: [
+        { apiVersion: 'batch/v1', kind: 'Job', name: of.metadata.name, uid: of.metadata.uid, controller: true },
+      ],
     },
-    status: { initContainerStatuses: statuses.filter(({ name }) => name === 'clone'), containerStatuses: statuses.filter(({ name }) => name !== 'clone'), ...status },
+    status: {
+      initContainerStatuses: statuses.filter(({ name }) => name === 'clone'),
+      containerStatuses: statuses.filter(({ name }) => name !== 'clone'),
+      ...status,
+    },
   };
 }
 
@@ -100,30 +173,80 @@ export const pushed = (image: string): ContainerStatus => ended('build', 0, { im
 
 export function observe(of: HostedApp, rest: Partial<Observed> = {}): Observed {
   return deepFreeze({
-    app: of, now, settings, poll: undefined, probe: undefined, jobs: [], pipelinePods: [], queue: [],
-    deployment: undefined, service: undefined, policy: undefined, claims: [], pods: [], route: undefined, ...rest,
+    app: of,
+    now,
+    settings,
+    poll: undefined,
+    probe: undefined,
+    jobs: [],
+    pipelinePods: [],
+    queue: [],
+    deployment: undefined,
+    service: undefined,
+    policy: undefined,
+    claims: [],
+    pods: [],
+    route: undefined,
+    ...rest,
   });
 }
 
 /** The object that an apply of this manifest would have made. */
-export function applied(decision: Decision, kind: 'Deployment' | 'HTTPRoute', status: object = {}): Deployment & HttpRoute {
-  const action = decision.actions.map((wanted) => wanted.action).find((candidate) => candidate.kind === 'apply' && candidate.manifest.kind === kind);
+export function applied(
+  decision: Decision,
+  kind: 'Deployment' | 'HTTPRoute',
+  status: object = {},
+): Deployment & HttpRoute {
+  const action = decision.actions
+    .map((wanted) => wanted.action)
+    .find((candidate) => candidate.kind === 'apply' && candidate.manifest.kind === kind);
   if (action?.kind !== 'apply') throw new Error(`no apply of ${kind}`);
   const manifest: Manifest = structuredClone(action.manifest);
   const noted = { ...manifest.metadata.annotations, [APPLIED_HASH_ANNOTATION]: hashOf(action.manifest) };
-  return { ...manifest, metadata: { ...manifest.metadata, annotations: noted, uid: `${kind}-uid`, generation: 2, resourceVersion: '1', creationTimestamp: at(-60) }, status };
+  return {
+    ...manifest,
+    metadata: {
+      ...manifest.metadata,
+      annotations: noted,
+      uid: `${kind}-uid`,
+      generation: 2,
+      resourceVersion: '1',
+      creationTimestamp: at(-60),
+    },
+    status,
+  };
 }
 
-const accepted = { parents: [{ parentRef: { name: 'moorage', namespace: 'moorage-system' }, conditions: ['Accepted', 'ResolvedRefs'].map((type) => ({ type, status: 'True', observedGeneration: 2 })) }] };
+const accepted = {
+  parents: [
+    {
+      parentRef: { name: 'moorage', namespace: 'moorage-system' },
+      conditions: ['Accepted', 'ResolvedRefs'].map((type) => ({ type, status: 'True', observedGeneration: 2 })),
+    },
+  ],
+};
 
 /** A ready pod of what that Deployment runs. */
-export function appPod(deployment: Deployment, status: Partial<ContainerStatus> = { ready: true, started: true }, name = 'hello-1'): Pod {
-  const { template } = deployment.spec as unknown as { template: { metadata: { annotations: Record<string, string> } } };
+export function appPod(
+  deployment: Deployment,
+  status: Partial<ContainerStatus> = { ready: true, started: true },
+  name = 'hello-1',
+): Pod {
+  const { template } = deployment.spec as unknown as {
+    template: { metadata: { annotations: Record<string, string> } };
+  };
   const isReady = status.ready === true;
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name, namespace: 'moorage-apps', uid: name, resourceVersion: '1', creationTimestamp: at(-50), annotations: template.metadata.annotations },
+    metadata: {
+      name,
+      namespace: 'moorage-apps',
+      uid: name,
+      resourceVersion: '1',
+      creationTimestamp: at(-50),
+      annotations: template.metadata.annotations,
+    },
     status: {
       conditions: [{ type: 'Ready', status: isReady ? 'True' : 'False' }],
       containerStatuses: [{ name: 'app', ready: false, restartCount: 0, ...status }],
@@ -132,20 +255,36 @@ export function appPod(deployment: Deployment, status: Partial<ContainerStatus> 
 }
 
 /** Everything as it is once `of` is deployed and routed and its pods are as given. */
-export function deployed(of: HostedApp, counts: object = { replicas: 1, updatedReplicas: 1, availableReplicas: 1 }, pod: Partial<ContainerStatus> = { ready: true, started: true }): Partial<Observed> {
+export function deployed(
+  of: HostedApp,
+  counts: object = { replicas: 1, updatedReplicas: 1, availableReplicas: 1 },
+  pod: Partial<ContainerStatus> = { ready: true, started: true },
+): Partial<Observed> {
   const decision = decide(observe(of));
   const deployment = applied(decision, 'Deployment', { observedGeneration: 2, ...counts });
   return { deployment, pods: [appPod(deployment, pod)], route: applied(decision, 'HTTPRoute', accepted) };
 }
 
 /** The same, with pods before that were evicted `seconds` ago because they wrote too much. */
-export function evicted(of: HostedApp, count: number, seconds: number, ...now: Parameters<typeof deployed> extends [HostedApp, ...infer Rest] ? Rest : never): Partial<Observed> {
+export function evicted(
+  of: HostedApp,
+  count: number,
+  seconds: number,
+  ...now: Parameters<typeof deployed> extends [HostedApp, ...infer Rest] ? Rest : never
+): Partial<Observed> {
   const seen = deployed(of, ...now);
-  const stopped = (seen.pods ?? []).flatMap((pod) => Array.from({ length: count }, (_, index): Pod => ({
-    ...pod,
-    metadata: { ...pod.metadata, name: `stopped-${index}`, uid: `stopped-${index}` },
-    status: { phase: 'Failed', reason: 'Evicted', message: 'Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. ', conditions: [{ type: 'Ready', status: 'False', lastTransitionTime: at(-seconds) }] },
-  })));
+  const stopped = (seen.pods ?? []).flatMap((pod) =>
+    Array.from({ length: count }, (_, index): Pod => ({
+      ...pod,
+      metadata: { ...pod.metadata, name: `stopped-${index}`, uid: `stopped-${index}` },
+      status: {
+        phase: 'Failed',
+        reason: 'Evicted',
+        message: 'Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. ',
+        conditions: [{ type: 'Ready', status: 'False', lastTransitionTime: at(-seconds) }],
+      },
+    })),
+  );
   return { ...seen, pods: [...(seen.pods ?? []), ...stopped] };
 }
 
@@ -153,7 +292,11 @@ export function evicted(of: HostedApp, count: number, seconds: number, ...now: P
 export function outcome(observed: Observed): { decision: Decision; status: HostedAppStatus; conditions: string[] } {
   const decision = decide(observed);
   const status = makeStatus(observed, decision.draft, decision.outcomes);
-  return { decision, status, conditions: (status.conditions ?? []).map(({ type, status: value, reason }) => `${type}=${value} ${reason}`) };
+  return {
+    decision,
+    status,
+    conditions: (status.conditions ?? []).map(({ type, status: value, reason }) => `${type}=${value} ${reason}`),
+  };
 }
 
 /** What is asked for, in short lines. */

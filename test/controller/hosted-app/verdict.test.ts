@@ -4,7 +4,20 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { isImageOf, judge, type Verdict } from '../../../controller/hosted-app/build/verdict.ts';
 import type { Pod } from '../../../controller/hosted-app/kinds.ts';
-import { cloned, complete, digest, ended, first, job, jobFailed, pipelinePod, pushed, reviewed, runs, second } from './scenario.ts';
+import {
+  cloned,
+  complete,
+  digest,
+  ended,
+  first,
+  job,
+  jobFailed,
+  pipelinePod,
+  pushed,
+  reviewed,
+  runs,
+  second,
+} from './scenario.ts';
 
 const image = 'registry.test/apps/hello';
 const done = job(first, complete);
@@ -35,11 +48,23 @@ test('a pod that has done its work is enough; the Job may say so later', () => {
   assert.equal(judged(under, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Running' }), 'succeeded');
   assert.equal(judged(under, [cloned(first), reviewed, runs('build')], { phase: 'Running' }), 'running');
   assert.equal(judged(under, [cloned(first), runs('review'), pushed(digest('a'))], { phase: 'Running' }), 'running');
-  assert.equal(judged(job(first, jobFailed('DeadlineExceeded')), [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' }), 'rejected build/timeout');
+  assert.equal(
+    judged(job(first, jobFailed('DeadlineExceeded')), [cloned(first), reviewed, pushed(digest('a'))], {
+      phase: 'Succeeded',
+    }),
+    'rejected build/timeout',
+  );
 });
 
 test('only name@sha256:digest is an image of that name', () => {
-  for (const bad of [image, `${image}:a`, `${image}@sha256:${'g'.repeat(64)}`, `${image}@sha256:${'a'.repeat(63)}`, `${image}@sha256:${'a'.repeat(64)} --x`, `${image}evil@sha256:${'a'.repeat(64)}`]) {
+  for (const bad of [
+    image,
+    `${image}:a`,
+    `${image}@sha256:${'g'.repeat(64)}`,
+    `${image}@sha256:${'a'.repeat(63)}`,
+    `${image}@sha256:${'a'.repeat(64)} --x`,
+    `${image}evil@sha256:${'a'.repeat(64)}`,
+  ]) {
     assert.ok(!isImageOf(bad, image), bad);
   }
   assert.ok(isImageOf(digest('a'), image));
@@ -47,16 +72,35 @@ test('only name@sha256:digest is an image of that name', () => {
 
 test('a refusal is told by exit code 42 alone', () => {
   const failed = job(first, jobFailed('PodFailurePolicy'));
-  assert.equal(judged(failed, [cloned(first), ended('review', 42, { rejected: true, findings: [finding] })]), 'rejected licence/missing');
+  assert.equal(
+    judged(failed, [cloned(first), ended('review', 42, { rejected: true, findings: [finding] })]),
+    'rejected licence/missing',
+  );
   assert.equal(judged(failed, [cloned(first), ended('review', 1, { rejected: true, findings: [finding] })]), 'faulted');
   assert.equal(judged(failed, [cloned(first), ended('review', 42, 'not JSON')]), 'faulted');
 });
 
 test('limits that the author can raise are refusals; what the node ran out of is a fault', () => {
   const failed = job(first, jobFailed('PodFailurePolicy'));
-  assert.equal(judged(failed, [cloned(first), reviewed, ended('build', 137, '', 'OOMKilled')]), 'rejected build/out-of-memory');
-  assert.equal(judged(failed, [cloned(first), reviewed, ended('build', 137, '')], { reason: 'Evicted', message: 'Usage of EmptyDir volume "layers" exceeds the limit "10Gi".' }), 'rejected build/out-of-disk');
-  assert.equal(judged(failed, [cloned(first), reviewed, ended('build', 137, '')], { reason: 'Evicted', message: 'The node was low on resource: ephemeral-storage. Container build was using 1Gi, request is 0, has larger consumption (exceeds).' }), 'faulted');
+  assert.equal(
+    judged(failed, [cloned(first), reviewed, ended('build', 137, '', 'OOMKilled')]),
+    'rejected build/out-of-memory',
+  );
+  assert.equal(
+    judged(failed, [cloned(first), reviewed, ended('build', 137, '')], {
+      reason: 'Evicted',
+      message: 'Usage of EmptyDir volume "layers" exceeds the limit "10Gi".',
+    }),
+    'rejected build/out-of-disk',
+  );
+  assert.equal(
+    judged(failed, [cloned(first), reviewed, ended('build', 137, '')], {
+      reason: 'Evicted',
+      message:
+        'The node was low on resource: ephemeral-storage. Container build was using 1Gi, request is 0, has larger consumption (exceeds).',
+    }),
+    'faulted',
+  );
   assert.equal(judged(failed, [ended('clone', 137, '', 'OOMKilled')]), 'rejected source/too-large');
   assert.equal(judged(failed, [ended('clone', 137, '', 'Error')]), 'faulted');
   assert.equal(word(judge(job(first, jobFailed('DeadlineExceeded')), [], image)), 'rejected build/timeout');
@@ -64,9 +108,26 @@ test('limits that the author can raise are refusals; what the node ran out of is
 
 test('whatever a pod leaves behind, there is a verdict, and no image that was not asked for', () => {
   const text = fc.oneof(fc.string(), fc.json(), fc.string({ maxLength: 20_000 }));
-  fc.assert(fc.property(text, text, text, fc.constantFrom(0, 1, 42, 137), fc.constantFrom(done, job(first, jobFailed('BackoffLimitExceeded')), job(first)), (clone, review, built, code, of) => {
-    const verdict = judge(of, [pipelinePod(of, [ended('clone', 0, clone), ended('review', code, review), ended('build', code, built)], { phase: 'Succeeded' })], image);
-    assert.ok(verdict.kind !== 'succeeded' || isImageOf(verdict.result.image, image));
-    assert.ok(verdict.kind !== 'faulted' || verdict.message.length <= 1_000);
-  }));
+  fc.assert(
+    fc.property(
+      text,
+      text,
+      text,
+      fc.constantFrom(0, 1, 42, 137),
+      fc.constantFrom(done, job(first, jobFailed('BackoffLimitExceeded')), job(first)),
+      (clone, review, built, code, of) => {
+        const verdict = judge(
+          of,
+          [
+            pipelinePod(of, [ended('clone', 0, clone), ended('review', code, review), ended('build', code, built)], {
+              phase: 'Succeeded',
+            }),
+          ],
+          image,
+        );
+        assert.ok(verdict.kind !== 'succeeded' || isImageOf(verdict.result.image, image));
+        assert.ok(verdict.kind !== 'faulted' || verdict.message.length <= 1_000);
+      },
+    ),
+  );
 });

@@ -7,39 +7,140 @@ import { guessMend, registryHiccup } from '../../../controller/pipeline/build/me
 import { Fault, Rejected } from '../../../controller/pipeline/outcome.ts';
 
 const dockerfile = 'FROM python:3.11\nCOPY x /\nRUN make all\n';
-const excerpt = (line: number): string => `Dockerfile:${line}\n--------------------\n   ${line - 1} |     before\n   ${line} | >>> RUN make all\n--------------------\n`;
+const excerpt = (line: number): string =>
+  `Dockerfile:${line}\n--------------------\n   ${line - 1} |     before\n   ${line} | >>> RUN make all\n--------------------\n`;
 
 function judge(output: string, changes: Partial<FailedBuild> = {}): Rejected | Fault {
   return judgeFailure({ output, dockerfile, authored: 'web/Dockerfile', ...changes });
 }
 
 function step(log: string, code = 1): string {
-  const lines = log.split('\n').map((line, index) => `#7 0.${index} ${line}\n`).join('');
+  const lines = log
+    .split('\n')
+    .map((line, index) => `#7 0.${index} ${line}\n`)
+    .join('');
   return `#7 [2/2] RUN make all\n${lines}#7 ERROR: process "/bin/sh -c make all" did not complete successfully: exit code: ${code}\n------\n${excerpt(3)}error: failed to solve: process "/bin/sh -c make all" did not complete successfully: exit code: ${code}\n`;
 }
 
-const verdicts: readonly { name: string; output: string; changes?: Partial<FailedBuild>; rule: string; line?: number; message: RegExp; mend?: RegExp }[] = [
-  { name: 'a step', output: step('make: *** No rule to make target'), rule: 'build/failed', line: 3, message: /"RUN make all" failed with exit code 1/ },
-  { name: 'a step out of memory', output: step('Killed', 137), rule: 'build/memory', line: 3, message: /ran out of memory/, mend: /build\.resources\.memory/ },
-  { name: 'a step out of disk', output: step('write error: No space left on device'), rule: 'build/disk', line: 3, message: /ran out of disk/, mend: /build\.resources\.disk/ },
-  { name: 'a compiler that is missing', output: step("error: command 'gcc' failed: No such file or directory"), rule: 'build/failed', line: 3, message: /gcc/, mend: /packages\.txt/ },
-  { name: 'conflicting packages', output: step('npm error code ERESOLVE'), rule: 'build/failed', line: 3, message: /ERESOLVE/, mend: /legacy-peer-deps/ },
-  { name: 'a missing script', output: step('npm error Missing script: "build"'), rule: 'build/failed', line: 3, message: /Missing script/, mend: /"scripts"/ },
-  { name: 'an address of the author that is not there', output: step('curl: (6) Could not resolve host: models.invalid'), rule: 'build/network', line: 3, message: /models\.invalid/ },
-  { name: 'a key that the code wants', output: step('Error: The OPENAI_API_KEY environment variable is missing or empty; either provide it'), rule: 'build/failed', line: 3, message: /OPENAI_API_KEY/, mend: /build\.env/ },
-  { name: 'a variable that settings want', output: step('django.core.exceptions.ImproperlyConfigured: Set the DATABASE_URL environment variable'), rule: 'build/failed', line: 3, message: /DATABASE_URL/, mend: /build\.env/ },
-  { name: 'a file to copy', output: `${excerpt(2)}error: failed to solve: failed to compute cache key: failed to calculate checksum of ref abc::def: "/x": not found\n`, rule: 'build/file-missing', line: 2, message: /copies \/x/ },
-  { name: 'a file that cannot be read', output: 'error: failed to solve: dockerfile parse error on line 2: unknown instruction: COPPY\n', rule: 'dockerfile/invalid', line: 2, message: /COPPY/ },
-  { name: 'an image that is not there', output: 'error: failed to solve: python:3.11: failed to resolve source metadata for docker.io/library/python:3.11: docker.io/library/python:3.11: not found\n', rule: 'build/base-image', line: 1, message: /docker\.io\/library\/python:3\.11 cannot be found/ },
+const verdicts: readonly {
+  name: string;
+  output: string;
+  changes?: Partial<FailedBuild>;
+  rule: string;
+  line?: number;
+  message: RegExp;
+  mend?: RegExp;
+}[] = [
   {
-    name: 'an image that the mirror lacks, with Docker Hub out of reach', changes: { mirrorAnswers: true },
-    output: 'error: failed to solve: python:3.11: failed to resolve source metadata for docker.io/library/python:3.11: failed to do request: Head "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io: no such host\n',
-    rule: 'build/base-image', line: 1, message: /mirror of Docker Hub does not have it/,
+    name: 'a step',
+    output: step('make: *** No rule to make target'),
+    rule: 'build/failed',
+    line: 3,
+    message: /"RUN make all" failed with exit code 1/,
   },
   {
-    name: 'an image of a registry that has no address', changes: { dockerfile: 'ARG A\nFROM registry.invalid/tools/uv:1\n' },
-    output: 'error: failed to solve: registry.invalid/tools/uv:1: failed to resolve source metadata for registry.invalid/tools/uv:1: failed to do request: Head "https://registry.invalid/v2/tools/uv/manifests/1": dial tcp: lookup registry.invalid on 192.0.2.1:53: no such host\n',
-    rule: 'build/base-image', line: 2, message: /under the name registry\.invalid/, mend: /Always there/,
+    name: 'a step out of memory',
+    output: step('Killed', 137),
+    rule: 'build/memory',
+    line: 3,
+    message: /ran out of memory/,
+    mend: /build\.resources\.memory/,
+  },
+  {
+    name: 'a step out of disk',
+    output: step('write error: No space left on device'),
+    rule: 'build/disk',
+    line: 3,
+    message: /ran out of disk/,
+    mend: /build\.resources\.disk/,
+  },
+  {
+    name: 'a compiler that is missing',
+    output: step("error: command 'gcc' failed: No such file or directory"),
+    rule: 'build/failed',
+    line: 3,
+    message: /gcc/,
+    mend: /packages\.txt/,
+  },
+  {
+    name: 'conflicting packages',
+    output: step('npm error code ERESOLVE'),
+    rule: 'build/failed',
+    line: 3,
+    message: /ERESOLVE/,
+    mend: /legacy-peer-deps/,
+  },
+  {
+    name: 'a missing script',
+    output: step('npm error Missing script: "build"'),
+    rule: 'build/failed',
+    line: 3,
+    message: /Missing script/,
+    mend: /"scripts"/,
+  },
+  {
+    name: 'an address of the author that is not there',
+    output: step('curl: (6) Could not resolve host: models.invalid'),
+    rule: 'build/network',
+    line: 3,
+    message: /models\.invalid/,
+  },
+  {
+    name: 'a key that the code wants',
+    output: step('Error: The OPENAI_API_KEY environment variable is missing or empty; either provide it'),
+    rule: 'build/failed',
+    line: 3,
+    message: /OPENAI_API_KEY/,
+    mend: /build\.env/,
+  },
+  {
+    name: 'a variable that settings want',
+    output: step('django.core.exceptions.ImproperlyConfigured: Set the DATABASE_URL environment variable'),
+    rule: 'build/failed',
+    line: 3,
+    message: /DATABASE_URL/,
+    mend: /build\.env/,
+  },
+  {
+    name: 'a file to copy',
+    output: `${excerpt(2)}error: failed to solve: failed to compute cache key: failed to calculate checksum of ref abc::def: "/x": not found\n`,
+    rule: 'build/file-missing',
+    line: 2,
+    message: /copies \/x/,
+  },
+  {
+    name: 'a file that cannot be read',
+    output: 'error: failed to solve: dockerfile parse error on line 2: unknown instruction: COPPY\n',
+    rule: 'dockerfile/invalid',
+    line: 2,
+    message: /COPPY/,
+  },
+  {
+    name: 'an image that is not there',
+    output:
+      'error: failed to solve: python:3.11: failed to resolve source metadata for docker.io/library/python:3.11: docker.io/library/python:3.11: not found\n',
+    rule: 'build/base-image',
+    line: 1,
+    message: /docker\.io\/library\/python:3\.11 cannot be found/,
+  },
+  {
+    name: 'an image that the mirror lacks, with Docker Hub out of reach',
+    changes: { mirrorAnswers: true },
+    output:
+      'error: failed to solve: python:3.11: failed to resolve source metadata for docker.io/library/python:3.11: failed to do request: Head "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io: no such host\n',
+    rule: 'build/base-image',
+    line: 1,
+    message: /mirror of Docker Hub does not have it/,
+  },
+  {
+    name: 'an image of a registry that has no address',
+    changes: { dockerfile: 'ARG A\nFROM registry.invalid/tools/uv:1\n' },
+    output:
+      'error: failed to solve: registry.invalid/tools/uv:1: failed to resolve source metadata for registry.invalid/tools/uv:1: failed to do request: Head "https://registry.invalid/v2/tools/uv/manifests/1": dial tcp: lookup registry.invalid on 192.0.2.1:53: no such host\n',
+    rule: 'build/base-image',
+    line: 2,
+    message: /under the name registry\.invalid/,
+    mend: /Always there/,
   },
 ];
 
@@ -57,14 +158,39 @@ for (const { name, output, changes, rule, line, message, mend } of verdicts) {
 }
 
 const faults: readonly { name: string; output: string }[] = [
-  { name: 'a push', output: 'error: failed to solve: failed to push registry.example/apps/a: unexpected status from POST request to https://registry.example/v2/: 503 Service Unavailable\n' },
-  { name: 'the daemon', output: 'error: failed to receive status: rpc error: code = Unavailable desc = error reading from server: EOF\n' },
-  { name: 'no daemon', output: 'error: listing workers for Build: failed to list workers: Unavailable: connection error\n' },
+  {
+    name: 'a push',
+    output:
+      'error: failed to solve: failed to push registry.example/apps/a: unexpected status from POST request to https://registry.example/v2/: 503 Service Unavailable\n',
+  },
+  {
+    name: 'the daemon',
+    output: 'error: failed to receive status: rpc error: code = Unavailable desc = error reading from server: EOF\n',
+  },
+  {
+    name: 'no daemon',
+    output: 'error: listing workers for Build: failed to list workers: Unavailable: connection error\n',
+  },
   { name: 'nothing said', output: '' },
-  { name: 'Docker Hub out of reach', output: 'error: failed to solve: python:3.11: failed to resolve source metadata for docker.io/library/python:3.11: failed to do request: Head "https://registry-1.docker.io/v2/": dial tcp: i/o timeout\n' },
-  { name: 'another registry out of reach', output: 'error: failed to solve: registry.example/a:1: failed to resolve source metadata for registry.example/a:1: failed to do request: Head "https://registry.example/v2/": dial tcp: i/o timeout\n' },
-  { name: 'Docker Hub out of patience', output: 'error: failed to solve: failed to resolve source metadata for docker.io/library/python:3.11: unexpected status from HEAD request: 429 Too Many Requests\n' },
-  { name: 'a package registry', output: step('ReadTimeoutError: HTTPSConnectionPool(host=\'files.pythonhosted.org\', port=443): Read timed out.') },
+  {
+    name: 'Docker Hub out of reach',
+    output:
+      'error: failed to solve: python:3.11: failed to resolve source metadata for docker.io/library/python:3.11: failed to do request: Head "https://registry-1.docker.io/v2/": dial tcp: i/o timeout\n',
+  },
+  {
+    name: 'another registry out of reach',
+    output:
+      'error: failed to solve: registry.example/a:1: failed to resolve source metadata for registry.example/a:1: failed to do request: Head "https://registry.example/v2/": dial tcp: i/o timeout\n',
+  },
+  {
+    name: 'Docker Hub out of patience',
+    output:
+      'error: failed to solve: failed to resolve source metadata for docker.io/library/python:3.11: unexpected status from HEAD request: 429 Too Many Requests\n',
+  },
+  {
+    name: 'a package registry',
+    output: step("ReadTimeoutError: HTTPSConnectionPool(host='files.pythonhosted.org', port=443): Read timed out."),
+  },
 ];
 
 for (const { name, output } of faults) {
@@ -75,7 +201,10 @@ for (const { name, output } of faults) {
 
 test('a planned step is named by what it is for, and by the file that led to it', () => {
   const planned = 'FROM a\n# step: package-lock.json | installing the packages\nRUN make all\n';
-  const verdict = judgeFailure({ output: step('npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/nope'), dockerfile: planned });
+  const verdict = judgeFailure({
+    output: step('npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/nope'),
+    dockerfile: planned,
+  });
   assert.ok(verdict instanceof Rejected);
   const [finding] = verdict.findings;
   assert.equal(finding.file, 'package-lock.json');
@@ -91,14 +220,40 @@ test('the log is that of the failed step, without the progress around it', () =>
 });
 
 test('property: any output gets a verdict, quickly', () => {
-  fc.assert(fc.property(fc.oneof(fc.string({ unit: 'binary', maxLength: 2000 }), fc.array(fc.constantFrom('error: failed to solve: ', '\n', '#7 ERROR: ', '"', ': not found', 'Dockerfile:3', '--------------------\n', '   3 | >>> x', 'RUN '), { maxLength: 60 }).map((parts) => parts.join(''))), (output) => {
-    const verdict = judge(output);
-    assert.ok(verdict instanceof Rejected || verdict instanceof Fault);
-  }));
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string({ unit: 'binary', maxLength: 2000 }),
+        fc
+          .array(
+            fc.constantFrom(
+              'error: failed to solve: ',
+              '\n',
+              '#7 ERROR: ',
+              '"',
+              ': not found',
+              'Dockerfile:3',
+              '--------------------\n',
+              '   3 | >>> x',
+              'RUN ',
+            ),
+            { maxLength: 60 },
+          )
+          .map((parts) => parts.join('')),
+      ),
+      (output) => {
+        const verdict = judge(output);
+        assert.ok(verdict instanceof Rejected || verdict instanceof Fault);
+      },
+    ),
+  );
 });
 
 test('a guess is always there, and only registries have hiccups', () => {
   assert.match(guessMend('').mend, /docker build/);
-  assert.equal(registryHiccup('npm error network request to https://registry.npmjs.org/x failed, reason: ECONNRESET'), true);
+  assert.equal(
+    registryHiccup('npm error network request to https://registry.npmjs.org/x failed, reason: ECONNRESET'),
+    true,
+  );
   assert.equal(registryHiccup('fetch https://models.example: ECONNRESET'), false);
 });

@@ -4,7 +4,12 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'smol-toml';
 import { BuildLog } from '../../../controller/pipeline/build/build-log.ts';
-import { daemonConfig, plainHosts, registryHost, sourcePolicy } from '../../../controller/pipeline/build/daemon-config.ts';
+import {
+  daemonConfig,
+  plainHosts,
+  registryHost,
+  sourcePolicy,
+} from '../../../controller/pipeline/build/daemon-config.ts';
 import { exposedPort, volumeWarning } from '../../../controller/pipeline/build/image-config.ts';
 import { readLint } from '../../../controller/pipeline/build/lint.ts';
 import { buildArguments } from '../../../controller/pipeline/build/solve.ts';
@@ -18,56 +23,131 @@ import { memoryTree } from '../../../controller/pipeline/tree.ts';
 import { mit, sampleInput } from './sample.ts';
 
 test('the daemon runs no foreign frontend, gives no privilege, and knows the mirror', () => {
-  const input = sampleInput({ insecureRegistry: true, mirror: 'registry.example:5000', cache: 'cache.example:5001/cache/a' });
-  assert.deepEqual(JSON.parse(JSON.stringify(parse(daemonConfig(input, { root: '/var/lib/b', socket: '/run/b.sock' }, 2)))), {
-    'root': '/var/lib/b', 'insecure-entitlements': [], 'log': { format: 'text', level: 'warn' }, 'grpc': { address: ['unix:///run/b.sock'] }, 'otel': { socketPath: '/var/lib/b/otel.sock' }, 'cdi': { disabled: true }, 'history': { maxEntries: 2 },
-    'worker': { containerd: { enabled: false }, oci: { 'enabled': true, 'snapshotter': 'overlayfs', 'gc': false, 'networkMode': 'host', 'binary': fileURLToPath(new URL('../../../controller/pipeline/build/step-runtime.sh', import.meta.url)), 'noProcessSandbox': false, 'max-parallelism': 2 } },
-    'frontend': { 'gateway.v0': { enabled: false }, 'dockerfile.v0': { enabled: true } },
-    'registry': { 'docker.io': { mirrors: ['registry.example:5000'] }, 'registry.example:5000': { http: true }, 'cache.example:5001': { http: true } },
+  const input = sampleInput({
+    insecureRegistry: true,
+    mirror: 'registry.example:5000',
+    cache: 'cache.example:5001/cache/a',
   });
+  assert.deepEqual(
+    JSON.parse(JSON.stringify(parse(daemonConfig(input, { root: '/var/lib/b', socket: '/run/b.sock' }, 2)))),
+    {
+      root: '/var/lib/b',
+      'insecure-entitlements': [],
+      log: { format: 'text', level: 'warn' },
+      grpc: { address: ['unix:///run/b.sock'] },
+      otel: { socketPath: '/var/lib/b/otel.sock' },
+      cdi: { disabled: true },
+      history: { maxEntries: 2 },
+      worker: {
+        containerd: { enabled: false },
+        oci: {
+          enabled: true,
+          snapshotter: 'overlayfs',
+          gc: false,
+          networkMode: 'host',
+          binary: fileURLToPath(new URL('../../../controller/pipeline/build/step-runtime.sh', import.meta.url)),
+          noProcessSandbox: false,
+          'max-parallelism': 2,
+        },
+      },
+      frontend: { 'gateway.v0': { enabled: false }, 'dockerfile.v0': { enabled: true } },
+      registry: {
+        'docker.io': { mirrors: ['registry.example:5000'] },
+        'registry.example:5000': { http: true },
+        'cache.example:5001': { http: true },
+      },
+    },
+  );
 });
 
 test('volumes of an image are warned of, whatever they are called', () => {
   assert.deepEqual(volumeWarning({ config: { Volumes: null } }, 'Dockerfile'), []);
   assert.deepEqual(volumeWarning(undefined, 'Dockerfile'), []);
-  const [warning] = volumeWarning({ config: { Volumes: { '/data': {}, [`/\u001b[2J${'x'.repeat(9_000)}`]: {} } } }, 'Dockerfile');
+  const [warning] = volumeWarning(
+    { config: { Volumes: { '/data': {}, [`/\u001b[2J${'x'.repeat(9_000)}`]: {} } } },
+    'Dockerfile',
+  );
   assert.deepEqual([warning?.rule, warning?.severity, warning?.file], ['dockerfile/volume', 'warning', 'Dockerfile']);
   assert.match(warning?.message ?? '', /^VOLUME \(\/data, \/x+…\) has no effect/);
 });
 
 test('TLS is left out only where it is said', () => {
   assert.deepEqual(plainHosts(sampleInput({ mirror: 'registry.example:5000' })), []);
-  assert.deepEqual(['a/b', 'a/b/c', 'localhost/b', 'r.example/b', 'r:5000/a/b'].map(registryHost), ['docker.io', 'docker.io', 'localhost', 'r.example', 'r:5000']);
+  assert.deepEqual(['a/b', 'a/b/c', 'localhost/b', 'r.example/b', 'r:5000/a/b'].map(registryHost), [
+    'docker.io',
+    'docker.io',
+    'localhost',
+    'r.example',
+    'r:5000',
+  ]);
 });
 
 test('images of apps are no source for a build', () => {
-  const denied = (input: Parameters<typeof sourcePolicy>[0]): string[] => [...sourcePolicy(input).matchAll(/"DENY","selector":\{"identifier":"docker-image:\/\/([^"]+)","matchType":"WILDCARD"/g)].map((match) => match[1] ?? '');
+  const denied = (input: Parameters<typeof sourcePolicy>[0]): string[] =>
+    [
+      ...sourcePolicy(input).matchAll(
+        /"DENY","selector":\{"identifier":"docker-image:\/\/([^"]+)","matchType":"WILDCARD"/g,
+      ),
+    ].map((match) => match[1] ?? '');
   const own = 'registry.example:5000';
   assert.deepEqual(denied(sampleInput()), [`${own}/apps/*`]);
-  assert.deepEqual(denied(sampleInput({ cache: `${own}/cache/a`, mirror: 'other.example' })), [`${own}/apps/*`, `${own}/cache/*`]);
-  assert.deepEqual(denied(sampleInput({ cache: `${own}/cache/a`, mirror: own })), [`${own}/apps/*`, 'docker.io/apps/*', `${own}/cache/*`, 'docker.io/cache/*']);
+  assert.deepEqual(denied(sampleInput({ cache: `${own}/cache/a`, mirror: 'other.example' })), [
+    `${own}/apps/*`,
+    `${own}/cache/*`,
+  ]);
+  assert.deepEqual(denied(sampleInput({ cache: `${own}/cache/a`, mirror: own })), [
+    `${own}/apps/*`,
+    'docker.io/apps/*',
+    `${own}/cache/*`,
+    'docker.io/cache/*',
+  ]);
 });
 
 test('an author sets build arguments, but not those of Moorage', () => {
   const input = sampleInput();
   const args = buildArguments({
-    input: { ...input, build: { ...input.build, args: [{ name: 'A', value: 'b c' }], env: [{ name: 'E', value: 'f' }] } }, address: 'unix:///s', time: 5, policyFile: '/p', metadataFile: '/m',
-    notes: { authored: true, context: '/c', dockerfile: '/c/d/My Dockerfile', plan: { strategy: 'dockerfile', reason: '' } },
+    input: {
+      ...input,
+      build: { ...input.build, args: [{ name: 'A', value: 'b c' }], env: [{ name: 'E', value: 'f' }] },
+    },
+    address: 'unix:///s',
+    time: 5,
+    policyFile: '/p',
+    metadataFile: '/m',
+    notes: {
+      authored: true,
+      context: '/c',
+      dockerfile: '/c/d/My Dockerfile',
+      plan: { strategy: 'dockerfile', reason: '' },
+    },
   });
   const options = args.filter((_, index) => args[index - 1] === '--opt');
-  assert.deepEqual(options, ['filename=My Dockerfile', 'cmdline=docker/dockerfile', 'build-arg:SOURCE_DATE_EPOCH=5', 'build-arg:A=b c']);
+  assert.deepEqual(options, [
+    'filename=My Dockerfile',
+    'cmdline=docker/dockerfile',
+    'build-arg:SOURCE_DATE_EPOCH=5',
+    'build-arg:A=b c',
+  ]);
   assert.ok(args.includes('dockerfile=/c/d') && args.includes('context=/c'));
   assert.ok(!args.includes('--export-cache'));
 });
 
 test('checks are read with rule, line and mend', () => {
-  const text = '\nWARNING: SecretsUsedInArgOrEnv - https://docs.docker.com/go/x\nDo not use ARG or ENV (ENV "TOKEN")\nDockerfile:2\n--------------------\n   1 |     FROM a\n   2 | >>> ENV TOKEN=b\n   3 |     \n--------------------\n\nWARNING: StageNameCasing\nStage name should be lowercase\n';
-  assert.deepEqual(readLint(text, 'web/Dockerfile').map(({ rule, line, file }) => [rule, file, line]), [['dockerfile/SecretsUsedInArgOrEnv', 'web/Dockerfile', 2], ['dockerfile/StageNameCasing', 'web/Dockerfile', undefined]]);
+  const text =
+    '\nWARNING: SecretsUsedInArgOrEnv - https://docs.docker.com/go/x\nDo not use ARG or ENV (ENV "TOKEN")\nDockerfile:2\n--------------------\n   1 |     FROM a\n   2 | >>> ENV TOKEN=b\n   3 |     \n--------------------\n\nWARNING: StageNameCasing\nStage name should be lowercase\n';
+  assert.deepEqual(
+    readLint(text, 'web/Dockerfile').map(({ rule, line, file }) => [rule, file, line]),
+    [
+      ['dockerfile/SecretsUsedInArgOrEnv', 'web/Dockerfile', 2],
+      ['dockerfile/StageNameCasing', 'web/Dockerfile', undefined],
+    ],
+  );
   assert.deepEqual(readLint('', 'Dockerfile'), []);
 });
 
 test('the port is the likeliest of those exposed', () => {
-  const port = (...ports: string[]): number | undefined => exposedPort({ config: { ExposedPorts: Object.fromEntries(ports.map((each) => [each, {}])) } });
+  const port = (...ports: string[]): number | undefined =>
+    exposedPort({ config: { ExposedPorts: Object.fromEntries(ports.map((each) => [each, {}])) } });
   assert.equal(port('9000/tcp', '3000/tcp', '53/udp'), 3000);
   assert.equal(port('9000/tcp', '4433/tcp'), 4433);
   assert.equal(port('53/udp'), undefined);
@@ -78,18 +158,26 @@ test('the port is the likeliest of those exposed', () => {
 
 test('the log is passed on up to its limit and kept at its end', () => {
   const passed: Buffer[] = [];
-  const log = new BuildLog((chunk) => { passed.push(Buffer.from(chunk)); }, 10);
+  const log = new BuildLog((chunk) => {
+    passed.push(Buffer.from(chunk));
+  }, 10);
   for (const text of ['12345', '6\n89012\n', 'never\n', 'last']) log.add(Buffer.from(text));
   assert.ok(log.end().endsWith('never\nlast'));
-  assert.equal(Buffer.concat(passed).toString(), '123456\n890\n[the log is longer than 10 bytes; the rest is not shown]\n');
+  assert.equal(
+    Buffer.concat(passed).toString(),
+    '123456\n890\n[the log is longer than 10 bytes; the rest is not shown]\n',
+  );
 });
 
 test("the builder's own chatter is kept out of the log, in any pieces, but not out of what the verdict is made of", () => {
-  const said = '#4 ERROR: failed to configure registry cache importer: r/cache/a:latest: not found\n#5 sha256:0a 1MB / 2MB 0.1s\n#6 [2/3] RUN make\n#6 ...\n#6 0.1 writing é\n#6 DONE 1s\n#7 pushing layers\nerror: no';
+  const said =
+    '#4 ERROR: failed to configure registry cache importer: r/cache/a:latest: not found\n#5 sha256:0a 1MB / 2MB 0.1s\n#6 [2/3] RUN make\n#6 ...\n#6 0.1 writing é\n#6 DONE 1s\n#7 pushing layers\nerror: no';
   const bytes = Buffer.from(said);
   for (let size = 1; size < 40; size += 3) {
     const passed: Buffer[] = [];
-    const log = new BuildLog((chunk) => { passed.push(Buffer.from(chunk)); }, 1000);
+    const log = new BuildLog((chunk) => {
+      passed.push(Buffer.from(chunk));
+    }, 1000);
     for (let offset = 0; offset < bytes.length; offset += size) log.add(bytes.subarray(offset, offset + size));
     assert.equal(log.end(), said);
     assert.equal(Buffer.concat(passed).toString(), '#6 [2/3] RUN make\n#6 0.1 writing é\n#6 DONE 1s\nerror: no');
@@ -97,7 +185,8 @@ test("the builder's own chatter is kept out of the log, in any pieces, but not o
 });
 
 test('tokens that may be public', () => {
-  const token = (claims: object): string => `eyJhbGciOiJIUzI1NiJ9.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2lnbmF0dXJl`;
+  const token = (claims: object): string =>
+    `eyJhbGciOiJIUzI1NiJ9.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2lnbmF0dXJl`;
   const anonymous = token({ iss: 'supabase', ref: 'abc', role: 'anon', exp: 2_000 });
   assert.equal(onlyPublicTokens(`KEY=${anonymous}`, 1_000), true);
   assert.equal(onlyPublicTokens(`KEY='${token({ iss: 'supabase-demo', role: 'service_role' })}';`, 1_000), true);
@@ -109,36 +198,81 @@ test('tokens that may be public', () => {
 });
 
 test('redirects stay on their host', () => {
-  assert.equal(nextAddress('https://a.example/o/n', '/o/m.git/info/refs?service=git-upload-pack'), 'https://a.example/o/m.git');
-  for (const location of ['https://b.example/o/n/info/refs', 'http://a.example/o/n/info/refs', 'https://a.example:444/o/n/info/refs', 'https://u:p@a.example/o/n/info/refs', 'https://a.example/login', 'file:///etc/info/refs', '//b.example/info/refs']) {
+  assert.equal(
+    nextAddress('https://a.example/o/n', '/o/m.git/info/refs?service=git-upload-pack'),
+    'https://a.example/o/m.git',
+  );
+  for (const location of [
+    'https://b.example/o/n/info/refs',
+    'http://a.example/o/n/info/refs',
+    'https://a.example:444/o/n/info/refs',
+    'https://u:p@a.example/o/n/info/refs',
+    'https://a.example/login',
+    'file:///etc/info/refs',
+    '//b.example/info/refs',
+  ]) {
     assert.throws(() => nextAddress('https://a.example/o/n', location), /redirects/, location);
   }
 });
 
 test('a listing is read in any pieces and left at the first limit', () => {
-  const listing = Buffer.from(`100644 blob ${'a'.repeat(40)}     400\ta b\n.txt\x00160000 commit ${'b'.repeat(40)}       -\tlib\x00120000 blob ${'c'.repeat(40)}       3\tlink\x00`);
+  const listing = Buffer.from(
+    `100644 blob ${'a'.repeat(40)}     400\ta b\n.txt\x00160000 commit ${'b'.repeat(40)}       -\tlib\x00120000 blob ${'c'.repeat(40)}       3\tlink\x00`,
+  );
   for (let size = 1; size < 20; size += 1) {
     const reader = new ListingReader(sampleInput().limits);
     for (let offset = 0; offset < listing.length; offset += size) reader.read(listing.subarray(offset, offset + size));
     assert.deepEqual([reader.counter.files, reader.counter.bytes, reader.gitlinks], [3, 403, ['lib']]);
   }
   const reader = new ListingReader(sampleInput().limits);
-  assert.throws(() => { reader.read(Buffer.from(`100644 blob ${'a'.repeat(40)}     501\tbig\0`)); }, (error: unknown) => error instanceof Rejected && error.findings[0].file === 'big');
+  assert.throws(
+    () => {
+      reader.read(Buffer.from(`100644 blob ${'a'.repeat(40)}     501\tbig\0`));
+    },
+    (error: unknown) => error instanceof Rejected && error.findings[0].file === 'big',
+  );
 });
 
 test('ranges of Python versions', () => {
-  const holds = (range: string): boolean[] => [[3, 11], [3, 13]].map(([major = 0, minor = 0]) => satisfies([major, minor], range));
+  const holds = (range: string): boolean[] =>
+    [
+      [3, 11],
+      [3, 13],
+    ].map(([major = 0, minor = 0]) => satisfies([major, minor], range));
   const table: readonly (readonly [string, boolean, boolean])[] = [
-    ['>=3.9', true, true], ['>=3.12', false, true], ['>=3.9,<3.13', true, false], ['<3.12', true, false], ['~=3.10', true, true], ['~=3.11.2', true, false], ['^3.10', true, true], ['^4', false, false],
-    ['==3.11.*', true, false], ['3.11', true, false], ['!=3.11.*', false, true], ['!=3.11.4', true, true], ['>3.11', false, true], ['<=3.11', true, false], ['~3.11', true, false], ['>=3.13 || ==3.11.*', true, true], ['', true, true], ['*', true, true],
+    ['>=3.9', true, true],
+    ['>=3.12', false, true],
+    ['>=3.9,<3.13', true, false],
+    ['<3.12', true, false],
+    ['~=3.10', true, true],
+    ['~=3.11.2', true, false],
+    ['^3.10', true, true],
+    ['^4', false, false],
+    ['==3.11.*', true, false],
+    ['3.11', true, false],
+    ['!=3.11.*', false, true],
+    ['!=3.11.4', true, true],
+    ['>3.11', false, true],
+    ['<=3.11', true, false],
+    ['~3.11', true, false],
+    ['>=3.13 || ==3.11.*', true, true],
+    ['', true, true],
+    ['*', true, true],
   ];
   for (const [range, older, newer] of table) assert.deepEqual(holds(range), [older, newer], range);
-  assert.deepEqual(choosePython(memoryTree({ 'pyproject.toml': '[project]\nrequires-python = "<3"\n' })), { file: 'pyproject.toml', asked: '<3' });
+  assert.deepEqual(choosePython(memoryTree({ 'pyproject.toml': '[project]\nrequires-python = "<3"\n' })), {
+    file: 'pyproject.toml',
+    asked: '<3',
+  });
 });
 
 test('licences are recognised in any dress', () => {
   const dressed = `# The MIT License (MIT)\r\n\r\nCopyright © 2024-2026, Someone <a@b.example>\r\n\r\n${mit.split('\n').slice(4).join('\r\n')}`;
   assert.deepEqual(recognise(dressed), { open: true, id: 'MIT' });
-  assert.equal(recognise(mit.replace('to use, copy, modify, merge, publish, distribute, sublicense, and/or sell', 'to look at')).open, false);
+  assert.equal(
+    recognise(mit.replace('to use, copy, modify, merge, publish, distribute, sublicense, and/or sell', 'to look at'))
+      .open,
+    false,
+  );
   assert.equal(recognise('a '.repeat(100_000)).open, false);
 });

@@ -9,7 +9,12 @@ const ended = (rest: Partial<RunResult>): RunResult => ({ code: 128, signal: nul
 
 test('killed itself, killed in its helper, or refused memory: the source is too large', async () => {
   const killed = await run('sh', ['-c', 'kill -9 $$'], { env: { PATH: process.env['PATH'] ?? '' } });
-  for (const result of [killed, ended({ code: 137 }), ended({ stderr: 'error: index-pack died of signal 9\nfatal: could not finish' }), ended({ stderr: 'fatal: Out of memory, malloc failed (tried to allocate 1 bytes)' })]) {
+  for (const result of [
+    killed,
+    ended({ code: 137 }),
+    ended({ stderr: 'error: index-pack died of signal 9\nfatal: could not finish' }),
+    ended({ stderr: 'fatal: Out of memory, malloc failed (tried to allocate 1 bytes)' }),
+  ]) {
     const error = gitFailure('fetching', result);
     assert.ok(error instanceof Rejected, error.message);
     assert.equal(error.findings[0].rule, 'source/too-large');
@@ -18,7 +23,12 @@ test('killed itself, killed in its helper, or refused memory: the source is too 
 });
 
 test('whatever else git says is a fault, which is tried again', () => {
-  for (const result of [ended({ stderr: 'fatal: unable to access: Could not resolve host' }), ended({ code: null, signal: 'SIGTERM' }), ended({ stderr: 'remote: fatal: Out of memory, malloc failed' }), ended({ stderr: 'error: index-pack died of signal 13' })]) {
+  for (const result of [
+    ended({ stderr: 'fatal: unable to access: Could not resolve host' }),
+    ended({ code: null, signal: 'SIGTERM' }),
+    ended({ stderr: 'remote: fatal: Out of memory, malloc failed' }),
+    ended({ stderr: 'error: index-pack died of signal 13' }),
+  ]) {
     const error = gitFailure('the repository could not be fetched', result);
     assert.ok(error instanceof Fault);
     assert.match(error.message, /^the repository could not be fetched: /);

@@ -6,35 +6,73 @@ import { terminationMessageLimit } from '../../../controller/pipeline/contract.t
 import { stageMessage, termination, type StageMessage } from '../../../controller/pipeline/message.ts';
 import { clean, head, tail } from '../../../controller/pipeline/text.ts';
 
-const anyText = fc.oneof(fc.string({ maxLength: 6000, unit: 'binary' }), fc.string({ maxLength: 300 }), fc.constant('\u0000"\\\ud800'.repeat(2000)), fc.constant('🚢'.repeat(3000)));
+const anyText = fc.oneof(
+  fc.string({ maxLength: 6000, unit: 'binary' }),
+  fc.string({ maxLength: 300 }),
+  fc.constant('\u0000"\\\ud800'.repeat(2000)),
+  fc.constant('🚢'.repeat(3000)),
+);
 const anyFinding = fc.record(
-  { rule: anyText, severity: fc.constantFrom('error' as const, 'warning' as const), file: anyText, line: fc.nat(), message: anyText, mend: anyText },
+  {
+    rule: anyText,
+    severity: fc.constantFrom('error' as const, 'warning' as const),
+    file: anyText,
+    line: fc.nat(),
+    message: anyText,
+    mend: anyText,
+  },
   { requiredKeys: ['rule', 'severity', 'message', 'mend'] },
 );
 const anyMessage: fc.Arbitrary<StageMessage> = fc.oneof(
-  fc.record({ rejected: fc.constant(true as const), findings: fc.array(anyFinding, { minLength: 1, maxLength: 60 }), log: anyText }, { requiredKeys: ['rejected', 'findings'] }),
-  fc.record({ findings: fc.array(anyFinding, { maxLength: 60 }), plan: fc.constant({ strategy: 'node' as const, reason: 'r'.repeat(390), port: 8080 }) }),
-  fc.record({ image: fc.constant(`registry.example/apps/a@sha256:${'a'.repeat(64)}`), findings: fc.array(anyFinding, { maxLength: 60 }) }),
+  fc.record(
+    {
+      rejected: fc.constant(true as const),
+      findings: fc.array(anyFinding, { minLength: 1, maxLength: 60 }),
+      log: anyText,
+    },
+    { requiredKeys: ['rejected', 'findings'] },
+  ),
+  fc.record({
+    findings: fc.array(anyFinding, { maxLength: 60 }),
+    plan: fc.constant({ strategy: 'node' as const, reason: 'r'.repeat(390), port: 8080 }),
+  }),
+  fc.record({
+    image: fc.constant(`registry.example/apps/a@sha256:${'a'.repeat(64)}`),
+    findings: fc.array(anyFinding, { maxLength: 60 }),
+  }),
   fc.record({ fault: anyText }),
 );
 
 test('property: it fits, parses, keeps its kind and its first error', () => {
-  fc.assert(fc.property(anyMessage, (message) => {
-    const text = termination(message);
-    assert.ok(Buffer.byteLength(text) <= terminationMessageLimit, `${Buffer.byteLength(text)}`);
-    const parsed = stageMessage.parse(JSON.parse(text));
-    assert.equal('fault' in parsed, 'fault' in message);
-    assert.equal('rejected' in parsed, 'rejected' in message);
-    assert.equal('image' in parsed, 'image' in message);
-    if ('findings' in message && 'findings' in parsed && message.findings.length > 0) {
-      assert.equal(parsed.findings[0]?.severity, message.findings.some((each) => each.severity === 'error') ? 'error' : 'warning');
-    }
-  }), { numRuns: 300 });
+  fc.assert(
+    fc.property(anyMessage, (message) => {
+      const text = termination(message);
+      assert.ok(Buffer.byteLength(text) <= terminationMessageLimit, `${Buffer.byteLength(text)}`);
+      const parsed = stageMessage.parse(JSON.parse(text));
+      assert.equal('fault' in parsed, 'fault' in message);
+      assert.equal('rejected' in parsed, 'rejected' in message);
+      assert.equal('image' in parsed, 'image' in message);
+      if ('findings' in message && 'findings' in parsed && message.findings.length > 0) {
+        assert.equal(
+          parsed.findings[0]?.severity,
+          message.findings.some((each) => each.severity === 'error') ? 'error' : 'warning',
+        );
+      }
+    }),
+    { numRuns: 300 },
+  );
 });
 
 test('what is left out is counted, and the log keeps its end', () => {
-  const findings = Array.from({ length: 40 }, (_, index) => ({ rule: `r/${index}`, severity: 'error' as const, message: 'm'.repeat(150), mend: 'x'.repeat(150) }));
-  const parsed = stageMessage.parse(JSON.parse(termination({ rejected: true, findings, log: `start${'l\n'.repeat(5000)}the end` })));
+  const findings = Array.from({ length: 40 }, (_, index) => ({
+    rule: `r/${index}`,
+    severity: 'error' as const,
+    message: 'm'.repeat(150),
+    mend: 'x'.repeat(150),
+  }));
+  const parsed = stageMessage.parse(
+    JSON.parse(termination({ rejected: true, findings, log: `start${'l\n'.repeat(5000)}the end` })),
+  );
   assert.ok('rejected' in parsed);
   const last = parsed.findings.at(-1);
   assert.equal(last?.rule, 'findings/more');
@@ -43,13 +81,15 @@ test('what is left out is counted, and the log keeps its end', () => {
 });
 
 test('property: text is cut by bytes, never inside a character', () => {
-  fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 500 }), fc.nat(600), (raw, bytes) => {
-    const text = clean(raw);
-    for (const cut of [head(text, bytes), tail(text, bytes)]) {
-      assert.ok(Buffer.byteLength(cut) <= Math.max(bytes, 0));
-      assert.ok(cut.isWellFormed() && !cut.includes('\ufffd') || text.includes('\ufffd'));
-    }
-  }));
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 500 }), fc.nat(600), (raw, bytes) => {
+      const text = clean(raw);
+      for (const cut of [head(text, bytes), tail(text, bytes)]) {
+        assert.ok(Buffer.byteLength(cut) <= Math.max(bytes, 0));
+        assert.ok((cut.isWellFormed() && !cut.includes('\ufffd')) || text.includes('\ufffd'));
+      }
+    }),
+  );
 });
 
 test('terminal escapes and direction overrides are taken out', () => {

@@ -33,68 +33,516 @@ const flask = 'from flask import Flask\napp = Flask(__name__)\n';
 const json = (value: unknown): string => JSON.stringify(value);
 
 const cases: readonly Case[] = [
-  { name: 'a Dockerfile', files: { Dockerfile: 'FROM a', 'package.json': '{}' }, strategy: 'dockerfile', reason: /has a Dockerfile/ },
-  { name: 'a Dockerfile elsewhere', files: { 'docker/web': 'FROM a' }, changes: { dockerfile: 'docker/web' }, strategy: 'dockerfile', reason: /docker\/web/ },
-  { name: 'a Dockerfile that is not wanted', files: { Dockerfile: 'FROM a', 'index.html': '' }, changes: { strategy: 'static' }, strategy: 'static', reason: /index\.html/ },
-
-  { name: 'FastAPI', files: { 'requirements.txt': 'fastapi\n', 'main.py': fastapi }, strategy: 'python', framework: 'FastAPI', port: 8080, reason: /requirements\.txt.*main\.py holds the FastAPI application "app"/, lines: [/uvicorn --host 0\.0\.0\.0 --port \$PORT main:app/, /-r requirements\.txt uvicorn/, /^USER 1000:1000$/m] },
-  { name: 'FastAPI with its server', files: { 'requirements.txt': 'fastapi\nuvicorn[standard]==0.30\n', 'main.py': fastapi }, strategy: 'python', framework: 'FastAPI', reason: /./, lines: [/-r requirements\.txt$/m] },
-  { name: 'an annotated application in a package', files: { 'requirements.txt': 'fastapi', 'app/__init__.py': '', 'app/main.py': 'from app.db import x\nfrom fastapi import FastAPI\nserver: FastAPI = FastAPI(title="x")\n', 'app/db.py': '' }, strategy: 'python', framework: 'FastAPI', reason: /app\/main\.py/, lines: [/ app\.main:server/] },
-  { name: 'an application that imports its neighbours', files: { 'requirements.txt': 'fastapi', 'backend/main.py': `import db\n${fastapi}`, 'backend/db.py': '' }, strategy: 'python', framework: 'FastAPI', reason: /backend\/main\.py/, lines: [/--app-dir backend main:app/] },
-  { name: 'src layout', files: { 'requirements.txt': 'fastapi', 'src/shop/__init__.py': '', 'src/shop/web.py': fastapi }, strategy: 'python', framework: 'FastAPI', reason: /./, lines: [/--app-dir src shop\.web:app/, /PYTHONPATH=\/app:\/app\/src/] },
-  { name: 'Flask', files: { 'requirements.txt': 'Flask>=3', 'app.py': flask }, strategy: 'python', framework: 'Flask', reason: /app\.py/, lines: [/gunicorn --bind 0\.0\.0\.0:\$PORT --threads 8 app:app/] },
-  { name: 'a Flask factory', files: { 'requirements.txt': 'flask', 'site/__init__.py': 'from flask import Flask\ndef create_app():\n    app = Flask(__name__)\n    return app\n' }, strategy: 'python', framework: 'Flask', reason: /create_app\(\)/, lines: [/'site:create_app\(\)'/] },
-  { name: 'Django', files: { 'requirements.txt': 'django', 'manage.py': '', 'shop/wsgi.py': '', 'shop/settings.py': '' }, strategy: 'python', framework: 'Django', reason: /manage\.py and shop\/wsgi\.py/, lines: [/shop\.wsgi:application/] },
-  { name: 'Django with static files', files: { 'requirements.txt': 'django', 'manage.py': '', 'shop/wsgi.py': '', 'shop/settings/base.py': 'STATIC_ROOT = BASE_DIR / "static"\n', Procfile: 'web: gunicorn shop.wsgi' }, strategy: 'python', reason: /Procfile/, lines: [/^COPY \. \.\n# step: manage\.py .*\nRUN .* collectstatic --noinput\n\nFROM/m, /^COPY --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m] },
-  { name: 'Streamlit', files: { 'requirements.txt': 'streamlit', 'streamlit_app.py': 'import streamlit as st\n' }, strategy: 'python', framework: 'Streamlit', reason: /imports streamlit/, lines: [/streamlit run streamlit_app\.py --server\.port \$PORT/] },
-  { name: 'Gradio', files: { 'requirements.txt': 'gradio', 'app.py': 'import gradio as gr\n' }, strategy: 'python', framework: 'Gradio', reason: /imports gradio/, lines: [/GRADIO_SERVER_NAME=0\.0\.0\.0/, /GRADIO_SERVER_PORT=\$PORT/] },
-  { name: 'plain Python', files: { 'requirements.txt': 'aiohttp', 'main.py': 'print(1)' }, strategy: 'python', reason: /main\.py is started by python/, lines: [/exec python main\.py/] },
-  { name: 'Python without packages', files: { 'main.py': 'import http.server' }, strategy: 'python', reason: /without a list of packages/, lines: [/exec python main\.py/] },
-  { name: 'plain Python with a port of its own', files: { 'main.py': 'HTTPServer(("0.0.0.0", 8000), Handler).serve_forever()' }, strategy: 'python', port: 8000, reason: /listens on port 8000/, lines: [/^EXPOSE 8000$/m] },
-  { name: 'Gradio on a port of its own', files: { 'requirements.txt': 'gradio', 'app.py': 'import gradio as gr\ngr.Blocks().launch(server_name="0.0.0.0", server_port=7860)\n' }, strategy: 'python', framework: 'Gradio', port: 7860, reason: /port 7860/ },
-  { name: 'a Procfile with a port of its own', files: { 'requirements.txt': 'x', Procfile: 'web: uvicorn main:app --host 0.0.0.0 --port 9000\n' }, strategy: 'python', port: 9000, reason: /port 9000/ },
-  { name: 'a Procfile', files: { 'requirements.txt': 'x', Procfile: 'worker: x\nweb: gunicorn shop:app --bind 0.0.0.0:$PORT\n' }, strategy: 'python', reason: /Procfile/, lines: [/exec gunicorn shop:app --bind 0\.0\.0\.0:\$PORT/] },
-  { name: 'run.command', files: { 'requirements.txt': 'x' }, changes: { hasCommand: true, port: 7000 }, strategy: 'python', port: 7000, reason: /run\.command/, lines: [/^EXPOSE 7000$/m] },
-  { name: 'uv.lock', files: { 'uv.lock': '', 'pyproject.toml': '[project]\nname="x"\ndependencies=["fastapi"]\nrequires-python=">=3.12"\n', 'main.py': fastapi }, strategy: 'python', framework: 'FastAPI', reason: /uv\.lock.*asks for Python >=3\.12/, lines: [/uv sync --frozen --no-dev/, /^FROM python:3\.13-slim-trixie AS build$/m] },
-  { name: 'poetry.lock', files: { 'poetry.lock': '', 'pyproject.toml': '[tool.poetry.dependencies]\npython="^3.10"\nflask="*"\n', 'app.py': flask }, strategy: 'python', framework: 'Flask', reason: /poetry\.lock/, lines: [/poetry install --only main --no-root/, /^FROM python:3\.11-slim-bookworm AS build$/m] },
-  { name: 'pyproject.toml alone', files: { 'pyproject.toml': '[project]\nname="x"\ndependencies=["flask>=3"]\n', 'app.py': flask }, strategy: 'python', framework: 'Flask', reason: /pyproject\.toml/, lines: [/pip install .*-r pyproject\.toml gunicorn/] },
-  { name: 'setup.py', files: { 'setup.py': 'setup(install_requires=["flask"])', 'app.py': flask }, strategy: 'python', framework: 'Flask', reason: /setup\.py/, lines: [/pip install .* \. gunicorn/] },
-  { name: '.python-version', files: { 'requirements.txt': 'flask', 'app.py': flask, '.python-version': '3.12.4\n' }, strategy: 'python', framework: 'Flask', reason: /asks for Python 3\.12, and 3\.13 is the nearest/, lines: [/^FROM python:3\.13-slim-trixie AS build$/m] },
-  { name: 'torch', files: { 'requirements.txt': 'torch\nflask', 'app.py': flask }, strategy: 'python', framework: 'Flask', reason: /torch: its CPU wheels/, lines: [/^ARG UV_TORCH_BACKEND=cpu$/m] },
-  { name: 'packages.txt', files: { 'requirements.txt': 'flask', 'app.py': flask, 'packages.txt': 'ffmpeg\n; rm -rf /\nlibgl1\n' }, strategy: 'python', framework: 'Flask', reason: /./, lines: [/--no-install-recommends ffmpeg libgl1 &&/] },
-
-  { name: 'Express', files: { 'package.json': json({ scripts: { start: 'node server.js' }, dependencies: { express: '5' } }), 'package-lock.json': '{}' }, strategy: 'node', framework: 'Express', reason: /package-lock\.json.*start script/, lines: [/npm ci$/m, /exec node server\.js/, /npm prune --omit=dev/] },
-  { name: 'a start script by another program', files: { 'package.json': json({ scripts: { start: 'tsx server.ts' } }) }, strategy: 'node', reason: /start script/, lines: [/npm install$/m, /exec npm start/] },
-  { name: 'a server without a start script', files: { 'package.json': json({ main: './index.js' }), 'index.js': '' }, strategy: 'node', reason: /index\.js is started/, lines: [/exec node \.\/index\.js/] },
-  { name: 'a server on a port of its own', files: { 'package.json': json({ scripts: { start: 'node src/web' }, dependencies: { express: '5' } }), 'src/web.js': 'const db = new Pool({ port: 5432 });\napp.listen(3000, () => {})' }, strategy: 'node', framework: 'Express', port: 3000, reason: /port 3000 by its own code/, lines: [/^EXPOSE 3000$/m] },
-  { name: 'a server that asks for its port', files: { 'package.json': json({ scripts: { start: 'node web.js' } }), 'web.js': 'const port = process.env.PORT || 3000;\napp.listen(port)' }, strategy: 'node', port: 8080, reason: /./ },
-  { name: 'native packages', files: { 'package.json': json({ scripts: { start: 'node a.js' } }), 'package-lock.json': '{"packages":{"node_modules/prebuild-install":{}}}' }, strategy: 'node', reason: /./, lines: [/^RUN apt-get .* python3 make g\+\+ /m, /npm_config_nodedir=\/usr\/local; npm ci$/m] },
-  { name: 'pnpm', files: { 'package.json': json({ scripts: { start: 'node a.js' } }), 'pnpm-lock.yaml': "lockfileVersion: '6.0'\n" }, strategy: 'node', reason: /pnpm-lock\.yaml/, lines: [/pnpm@8\.15\.9/, /pnpm install --frozen-lockfile/] },
-  { name: 'a named pnpm', files: { 'package.json': json({ packageManager: 'pnpm@9.8.0+sha512.abc', scripts: { start: 'node a.js' } }), 'pnpm-lock.yaml': "lockfileVersion: '9.0'\n" }, strategy: 'node', reason: /./, lines: [/pnpm@9\.8\.0$/m] },
-  { name: 'Yarn 1', files: { 'package.json': json({ scripts: { start: 'node a.js' } }), 'yarn.lock': '# yarn lockfile v1\n' }, strategy: 'node', reason: /yarn\.lock/, lines: [/yarn@1\.22\.22/, /--frozen-lockfile/] },
-  { name: 'Yarn 4', files: { 'package.json': json({ scripts: { start: 'node a.js' } }), 'yarn.lock': '__metadata:\n  version: 8\n' }, strategy: 'node', reason: /yarn\.lock/, lines: [/@yarnpkg\/cli-dist@4/, /yarn install --immutable/] },
-  { name: 'install scripts', files: { 'package.json': json({ scripts: { start: 'node a.js', postinstall: 'prisma generate' } }) }, strategy: 'node', reason: /./, lines: [/COPY \. \.\n# step: package\.json \| installing/] },
-  { name: 'Next.js', files: { 'package.json': json({ scripts: { build: 'next build', start: 'next start' }, dependencies: { next: '16' } }), 'app/page.tsx': '' }, strategy: 'node', framework: 'Next.js', reason: /next is among/, lines: [/next start --hostname 0\.0\.0\.0 --port \$PORT/, /npm run build/] },
-  { name: 'Next.js standalone', files: { 'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16' } }), 'next.config.ts': "export default { output: 'standalone' }", 'src/app/page.tsx': '', 'public/a': '' }, strategy: 'node', framework: 'Next.js', reason: /output standalone/, lines: [/\.next\/standalone/, /\/app\/public\//, /exec node server\.js/] },
-  { name: 'Next.js export', files: { 'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16' } }), 'next.config.js': 'module.exports = { output: "export" }', 'pages/index.js': '' }, strategy: 'node', framework: 'Next.js', reason: /output export/, lines: [/FROM nginx/, /\/app\/out\//] },
-  { name: 'Next.js without a build script', files: { 'package.json': json({ dependencies: { next: '16' } }), 'pages/index.js': '' }, strategy: 'node', framework: 'Next.js', reason: /./, lines: [/node_modules\/\.bin\/next build$/m] },
   {
-    name: 'keys that are there only when it runs', strategy: 'node', framework: 'Next.js', reason: /./,
-    files: { 'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16', openai: '6' } }), 'app/page.tsx': '', '.env.example': 'MAIL_TOKEN=\n# AUTH_SECRET=x\nNEXT_PUBLIC_MAP_KEY=\nSENTRY_AUTH_TOKEN=\nDATABASE_URL=\n' },
-    lines: [/\nARG AUTH_SECRET=given-when-it-runs\nARG MAIL_TOKEN=given-when-it-runs\nARG OPENAI_API_KEY=given-when-it-runs\n# step: package\.json \| running the build script/],
+    name: 'a Dockerfile',
+    files: { Dockerfile: 'FROM a', 'package.json': '{}' },
+    strategy: 'dockerfile',
+    reason: /has a Dockerfile/,
   },
-  { name: 'SvelteKit with adapter-auto', files: { 'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2', vite: '7' } }), 'svelte.config.js': "import adapter from '@sveltejs/adapter-auto';" }, strategy: 'node', framework: 'SvelteKit', reason: /led to adapter-node/, lines: [/^ARG GCP_BUILDPACKS=1$/m, /exec node build/] },
-  { name: 'SvelteKit with adapter-static', files: { 'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2', vite: '7' } }), 'svelte.config.js': "import adapter from '@sveltejs/adapter-static';" }, strategy: 'node', framework: 'SvelteKit', reason: /adapter-static/, lines: [/FROM nginx/, /\/app\/build\//] },
-  { name: 'Astro with a server', files: { 'package.json': json({ scripts: { build: 'astro build', start: 'astro dev' }, dependencies: { 'astro': '5', '@astrojs/node': '9' } }), 'astro.config.mjs': "import node from '@astrojs/node'" }, strategy: 'node', framework: 'Astro', reason: /@astrojs\/node/, lines: [/exec node dist\/server\/entry\.mjs/] },
-  { name: 'Astro', files: { 'package.json': json({ scripts: { build: 'astro build', start: 'astro dev' }, dependencies: { astro: '5' } }) }, strategy: 'node', framework: 'Astro', reason: /leaves in dist/, lines: [/FROM nginx/, /=404;/] },
-  { name: 'Vite', files: { 'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { vite: '7' } }), 'index.html': '' }, strategy: 'node', framework: 'Vite', reason: /"build" leaves in dist/, lines: [/FROM nginx/, /\/index\.html; }/, /^ENV .*ELECTRON_SKIP_BINARY_DOWNLOAD=1/m] },
-  { name: 'Vite to another folder', files: { 'package.json': json({ scripts: { build: 'vite build', start: 'vite preview' }, devDependencies: { vite: '7' } }), 'vite.config.ts': 'export default { build: { outDir: "./public/out/" } }' }, strategy: 'node', framework: 'Vite', reason: /public\/out/, lines: [/"\/app\/public\/out\/"/] },
-  { name: 'Vite with a server', files: { 'package.json': json({ scripts: { build: 'vite build', start: 'node server.js' }, dependencies: { express: '5' }, devDependencies: { vite: '7' } }) }, strategy: 'node', framework: 'Express', reason: /start script/ },
+  {
+    name: 'a Dockerfile elsewhere',
+    files: { 'docker/web': 'FROM a' },
+    changes: { dockerfile: 'docker/web' },
+    strategy: 'dockerfile',
+    reason: /docker\/web/,
+  },
+  {
+    name: 'a Dockerfile that is not wanted',
+    files: { Dockerfile: 'FROM a', 'index.html': '' },
+    changes: { strategy: 'static' },
+    strategy: 'static',
+    reason: /index\.html/,
+  },
 
-  { name: 'static files', files: { 'index.html': '', 'about.html': '' }, strategy: 'static', port: 8080, reason: /index\.html makes this a static site/, lines: [/listen 8080;/, /=404;/, /COPY \["\.\/","\/srv\/site\/"\]/] },
-  { name: 'a single page', files: { 'public/index.html': '' }, strategy: 'static', reason: /public\/index\.html/, lines: [/try_files .* \/index\.html;/] },
-  { name: 'static files with a manifest that starts nothing', files: { 'index.html': '', 'package.json': json({ devDependencies: { prettier: '3' } }) }, strategy: 'static', reason: /static site/ },
-  { name: 'Python beside a manifest for styles', files: { 'requirements.txt': 'flask', 'app.py': flask, 'package.json': json({ scripts: { start: 'tailwind' } }) }, strategy: 'python', framework: 'Flask', reason: /could also be built as node/ },
+  {
+    name: 'FastAPI',
+    files: { 'requirements.txt': 'fastapi\n', 'main.py': fastapi },
+    strategy: 'python',
+    framework: 'FastAPI',
+    port: 8080,
+    reason: /requirements\.txt.*main\.py holds the FastAPI application "app"/,
+    lines: [/uvicorn --host 0\.0\.0\.0 --port \$PORT main:app/, /-r requirements\.txt uvicorn/, /^USER 1000:1000$/m],
+  },
+  {
+    name: 'FastAPI with its server',
+    files: { 'requirements.txt': 'fastapi\nuvicorn[standard]==0.30\n', 'main.py': fastapi },
+    strategy: 'python',
+    framework: 'FastAPI',
+    reason: /./,
+    lines: [/-r requirements\.txt$/m],
+  },
+  {
+    name: 'an annotated application in a package',
+    files: {
+      'requirements.txt': 'fastapi',
+      'app/__init__.py': '',
+      'app/main.py': 'from app.db import x\nfrom fastapi import FastAPI\nserver: FastAPI = FastAPI(title="x")\n',
+      'app/db.py': '',
+    },
+    strategy: 'python',
+    framework: 'FastAPI',
+    reason: /app\/main\.py/,
+    lines: [/ app\.main:server/],
+  },
+  {
+    name: 'an application that imports its neighbours',
+    files: { 'requirements.txt': 'fastapi', 'backend/main.py': `import db\n${fastapi}`, 'backend/db.py': '' },
+    strategy: 'python',
+    framework: 'FastAPI',
+    reason: /backend\/main\.py/,
+    lines: [/--app-dir backend main:app/],
+  },
+  {
+    name: 'src layout',
+    files: { 'requirements.txt': 'fastapi', 'src/shop/__init__.py': '', 'src/shop/web.py': fastapi },
+    strategy: 'python',
+    framework: 'FastAPI',
+    reason: /./,
+    lines: [/--app-dir src shop\.web:app/, /PYTHONPATH=\/app:\/app\/src/],
+  },
+  {
+    name: 'Flask',
+    files: { 'requirements.txt': 'Flask>=3', 'app.py': flask },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /app\.py/,
+    lines: [/gunicorn --bind 0\.0\.0\.0:\$PORT --threads 8 app:app/],
+  },
+  {
+    name: 'a Flask factory',
+    files: {
+      'requirements.txt': 'flask',
+      'site/__init__.py': 'from flask import Flask\ndef create_app():\n    app = Flask(__name__)\n    return app\n',
+    },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /create_app\(\)/,
+    lines: [/'site:create_app\(\)'/],
+  },
+  {
+    name: 'Django',
+    files: { 'requirements.txt': 'django', 'manage.py': '', 'shop/wsgi.py': '', 'shop/settings.py': '' },
+    strategy: 'python',
+    framework: 'Django',
+    reason: /manage\.py and shop\/wsgi\.py/,
+    lines: [/shop\.wsgi:application/],
+  },
+  {
+    name: 'Django with static files',
+    files: {
+      'requirements.txt': 'django',
+      'manage.py': '',
+      'shop/wsgi.py': '',
+      'shop/settings/base.py': 'STATIC_ROOT = BASE_DIR / "static"\n',
+      Procfile: 'web: gunicorn shop.wsgi',
+    },
+    strategy: 'python',
+    reason: /Procfile/,
+    lines: [
+      /^COPY \. \.\n# step: manage\.py .*\nRUN .* collectstatic --noinput\n\nFROM/m,
+      /^COPY --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m,
+    ],
+  },
+  {
+    name: 'Streamlit',
+    files: { 'requirements.txt': 'streamlit', 'streamlit_app.py': 'import streamlit as st\n' },
+    strategy: 'python',
+    framework: 'Streamlit',
+    reason: /imports streamlit/,
+    lines: [/streamlit run streamlit_app\.py --server\.port \$PORT/],
+  },
+  {
+    name: 'Gradio',
+    files: { 'requirements.txt': 'gradio', 'app.py': 'import gradio as gr\n' },
+    strategy: 'python',
+    framework: 'Gradio',
+    reason: /imports gradio/,
+    lines: [/GRADIO_SERVER_NAME=0\.0\.0\.0/, /GRADIO_SERVER_PORT=\$PORT/],
+  },
+  {
+    name: 'plain Python',
+    files: { 'requirements.txt': 'aiohttp', 'main.py': 'print(1)' },
+    strategy: 'python',
+    reason: /main\.py is started by python/,
+    lines: [/exec python main\.py/],
+  },
+  {
+    name: 'Python without packages',
+    files: { 'main.py': 'import http.server' },
+    strategy: 'python',
+    reason: /without a list of packages/,
+    lines: [/exec python main\.py/],
+  },
+  {
+    name: 'plain Python with a port of its own',
+    files: { 'main.py': 'HTTPServer(("0.0.0.0", 8000), Handler).serve_forever()' },
+    strategy: 'python',
+    port: 8000,
+    reason: /listens on port 8000/,
+    lines: [/^EXPOSE 8000$/m],
+  },
+  {
+    name: 'Gradio on a port of its own',
+    files: {
+      'requirements.txt': 'gradio',
+      'app.py': 'import gradio as gr\ngr.Blocks().launch(server_name="0.0.0.0", server_port=7860)\n',
+    },
+    strategy: 'python',
+    framework: 'Gradio',
+    port: 7860,
+    reason: /port 7860/,
+  },
+  {
+    name: 'a Procfile with a port of its own',
+    files: { 'requirements.txt': 'x', Procfile: 'web: uvicorn main:app --host 0.0.0.0 --port 9000\n' },
+    strategy: 'python',
+    port: 9000,
+    reason: /port 9000/,
+  },
+  {
+    name: 'a Procfile',
+    files: { 'requirements.txt': 'x', Procfile: 'worker: x\nweb: gunicorn shop:app --bind 0.0.0.0:$PORT\n' },
+    strategy: 'python',
+    reason: /Procfile/,
+    lines: [/exec gunicorn shop:app --bind 0\.0\.0\.0:\$PORT/],
+  },
+  {
+    name: 'run.command',
+    files: { 'requirements.txt': 'x' },
+    changes: { hasCommand: true, port: 7000 },
+    strategy: 'python',
+    port: 7000,
+    reason: /run\.command/,
+    lines: [/^EXPOSE 7000$/m],
+  },
+  {
+    name: 'uv.lock',
+    files: {
+      'uv.lock': '',
+      'pyproject.toml': '[project]\nname="x"\ndependencies=["fastapi"]\nrequires-python=">=3.12"\n',
+      'main.py': fastapi,
+    },
+    strategy: 'python',
+    framework: 'FastAPI',
+    reason: /uv\.lock.*asks for Python >=3\.12/,
+    lines: [/uv sync --frozen --no-dev/, /^FROM python:3\.13-slim-trixie AS build$/m],
+  },
+  {
+    name: 'poetry.lock',
+    files: {
+      'poetry.lock': '',
+      'pyproject.toml': '[tool.poetry.dependencies]\npython="^3.10"\nflask="*"\n',
+      'app.py': flask,
+    },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /poetry\.lock/,
+    lines: [/poetry install --only main --no-root/, /^FROM python:3\.11-slim-bookworm AS build$/m],
+  },
+  {
+    name: 'pyproject.toml alone',
+    files: { 'pyproject.toml': '[project]\nname="x"\ndependencies=["flask>=3"]\n', 'app.py': flask },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /pyproject\.toml/,
+    lines: [/pip install .*-r pyproject\.toml gunicorn/],
+  },
+  {
+    name: 'setup.py',
+    files: { 'setup.py': 'setup(install_requires=["flask"])', 'app.py': flask },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /setup\.py/,
+    lines: [/pip install .* \. gunicorn/],
+  },
+  {
+    name: '.python-version',
+    files: { 'requirements.txt': 'flask', 'app.py': flask, '.python-version': '3.12.4\n' },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /asks for Python 3\.12, and 3\.13 is the nearest/,
+    lines: [/^FROM python:3\.13-slim-trixie AS build$/m],
+  },
+  {
+    name: 'torch',
+    files: { 'requirements.txt': 'torch\nflask', 'app.py': flask },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /torch: its CPU wheels/,
+    lines: [/^ARG UV_TORCH_BACKEND=cpu$/m],
+  },
+  {
+    name: 'packages.txt',
+    files: { 'requirements.txt': 'flask', 'app.py': flask, 'packages.txt': 'ffmpeg\n; rm -rf /\nlibgl1\n' },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /./,
+    lines: [/--no-install-recommends ffmpeg libgl1 &&/],
+  },
+
+  {
+    name: 'Express',
+    files: {
+      'package.json': json({ scripts: { start: 'node server.js' }, dependencies: { express: '5' } }),
+      'package-lock.json': '{}',
+    },
+    strategy: 'node',
+    framework: 'Express',
+    reason: /package-lock\.json.*start script/,
+    lines: [/npm ci$/m, /exec node server\.js/, /npm prune --omit=dev/],
+  },
+  {
+    name: 'a start script by another program',
+    files: { 'package.json': json({ scripts: { start: 'tsx server.ts' } }) },
+    strategy: 'node',
+    reason: /start script/,
+    lines: [/npm install$/m, /exec npm start/],
+  },
+  {
+    name: 'a server without a start script',
+    files: { 'package.json': json({ main: './index.js' }), 'index.js': '' },
+    strategy: 'node',
+    reason: /index\.js is started/,
+    lines: [/exec node \.\/index\.js/],
+  },
+  {
+    name: 'a server on a port of its own',
+    files: {
+      'package.json': json({ scripts: { start: 'node src/web' }, dependencies: { express: '5' } }),
+      'src/web.js': 'const db = new Pool({ port: 5432 });\napp.listen(3000, () => {})',
+    },
+    strategy: 'node',
+    framework: 'Express',
+    port: 3000,
+    reason: /port 3000 by its own code/,
+    lines: [/^EXPOSE 3000$/m],
+  },
+  {
+    name: 'a server that asks for its port',
+    files: {
+      'package.json': json({ scripts: { start: 'node web.js' } }),
+      'web.js': 'const port = process.env.PORT || 3000;\napp.listen(port)',
+    },
+    strategy: 'node',
+    port: 8080,
+    reason: /./,
+  },
+  {
+    name: 'native packages',
+    files: {
+      'package.json': json({ scripts: { start: 'node a.js' } }),
+      'package-lock.json': '{"packages":{"node_modules/prebuild-install":{}}}',
+    },
+    strategy: 'node',
+    reason: /./,
+    lines: [/^RUN apt-get .* python3 make g\+\+ /m, /npm_config_nodedir=\/usr\/local; npm ci$/m],
+  },
+  {
+    name: 'pnpm',
+    files: { 'package.json': json({ scripts: { start: 'node a.js' } }), 'pnpm-lock.yaml': "lockfileVersion: '6.0'\n" },
+    strategy: 'node',
+    reason: /pnpm-lock\.yaml/,
+    lines: [/pnpm@8\.15\.9/, /pnpm install --frozen-lockfile/],
+  },
+  {
+    name: 'a named pnpm',
+    files: {
+      'package.json': json({ packageManager: 'pnpm@9.8.0+sha512.abc', scripts: { start: 'node a.js' } }),
+      'pnpm-lock.yaml': "lockfileVersion: '9.0'\n",
+    },
+    strategy: 'node',
+    reason: /./,
+    lines: [/pnpm@9\.8\.0$/m],
+  },
+  {
+    name: 'Yarn 1',
+    files: { 'package.json': json({ scripts: { start: 'node a.js' } }), 'yarn.lock': '# yarn lockfile v1\n' },
+    strategy: 'node',
+    reason: /yarn\.lock/,
+    lines: [/yarn@1\.22\.22/, /--frozen-lockfile/],
+  },
+  {
+    name: 'Yarn 4',
+    files: { 'package.json': json({ scripts: { start: 'node a.js' } }), 'yarn.lock': '__metadata:\n  version: 8\n' },
+    strategy: 'node',
+    reason: /yarn\.lock/,
+    lines: [/@yarnpkg\/cli-dist@4/, /yarn install --immutable/],
+  },
+  {
+    name: 'install scripts',
+    files: { 'package.json': json({ scripts: { start: 'node a.js', postinstall: 'prisma generate' } }) },
+    strategy: 'node',
+    reason: /./,
+    lines: [/COPY \. \.\n# step: package\.json \| installing/],
+  },
+  {
+    name: 'Next.js',
+    files: {
+      'package.json': json({ scripts: { build: 'next build', start: 'next start' }, dependencies: { next: '16' } }),
+      'app/page.tsx': '',
+    },
+    strategy: 'node',
+    framework: 'Next.js',
+    reason: /next is among/,
+    lines: [/next start --hostname 0\.0\.0\.0 --port \$PORT/, /npm run build/],
+  },
+  {
+    name: 'Next.js standalone',
+    files: {
+      'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16' } }),
+      'next.config.ts': "export default { output: 'standalone' }",
+      'src/app/page.tsx': '',
+      'public/a': '',
+    },
+    strategy: 'node',
+    framework: 'Next.js',
+    reason: /output standalone/,
+    lines: [/\.next\/standalone/, /\/app\/public\//, /exec node server\.js/],
+  },
+  {
+    name: 'Next.js export',
+    files: {
+      'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16' } }),
+      'next.config.js': 'module.exports = { output: "export" }',
+      'pages/index.js': '',
+    },
+    strategy: 'node',
+    framework: 'Next.js',
+    reason: /output export/,
+    lines: [/FROM nginx/, /\/app\/out\//],
+  },
+  {
+    name: 'Next.js without a build script',
+    files: { 'package.json': json({ dependencies: { next: '16' } }), 'pages/index.js': '' },
+    strategy: 'node',
+    framework: 'Next.js',
+    reason: /./,
+    lines: [/node_modules\/\.bin\/next build$/m],
+  },
+  {
+    name: 'keys that are there only when it runs',
+    strategy: 'node',
+    framework: 'Next.js',
+    reason: /./,
+    files: {
+      'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16', openai: '6' } }),
+      'app/page.tsx': '',
+      '.env.example': 'MAIL_TOKEN=\n# AUTH_SECRET=x\nNEXT_PUBLIC_MAP_KEY=\nSENTRY_AUTH_TOKEN=\nDATABASE_URL=\n',
+    },
+    lines: [
+      /\nARG AUTH_SECRET=given-when-it-runs\nARG MAIL_TOKEN=given-when-it-runs\nARG OPENAI_API_KEY=given-when-it-runs\n# step: package\.json \| running the build script/,
+    ],
+  },
+  {
+    name: 'SvelteKit with adapter-auto',
+    files: {
+      'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2', vite: '7' } }),
+      'svelte.config.js': "import adapter from '@sveltejs/adapter-auto';",
+    },
+    strategy: 'node',
+    framework: 'SvelteKit',
+    reason: /led to adapter-node/,
+    lines: [/^ARG GCP_BUILDPACKS=1$/m, /exec node build/],
+  },
+  {
+    name: 'SvelteKit with adapter-static',
+    files: {
+      'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2', vite: '7' } }),
+      'svelte.config.js': "import adapter from '@sveltejs/adapter-static';",
+    },
+    strategy: 'node',
+    framework: 'SvelteKit',
+    reason: /adapter-static/,
+    lines: [/FROM nginx/, /\/app\/build\//],
+  },
+  {
+    name: 'Astro with a server',
+    files: {
+      'package.json': json({
+        scripts: { build: 'astro build', start: 'astro dev' },
+        dependencies: { astro: '5', '@astrojs/node': '9' },
+      }),
+      'astro.config.mjs': "import node from '@astrojs/node'",
+    },
+    strategy: 'node',
+    framework: 'Astro',
+    reason: /@astrojs\/node/,
+    lines: [/exec node dist\/server\/entry\.mjs/],
+  },
+  {
+    name: 'Astro',
+    files: {
+      'package.json': json({ scripts: { build: 'astro build', start: 'astro dev' }, dependencies: { astro: '5' } }),
+    },
+    strategy: 'node',
+    framework: 'Astro',
+    reason: /leaves in dist/,
+    lines: [/FROM nginx/, /=404;/],
+  },
+  {
+    name: 'Vite',
+    files: {
+      'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { vite: '7' } }),
+      'index.html': '',
+    },
+    strategy: 'node',
+    framework: 'Vite',
+    reason: /"build" leaves in dist/,
+    lines: [/FROM nginx/, /\/index\.html; }/, /^ENV .*ELECTRON_SKIP_BINARY_DOWNLOAD=1/m],
+  },
+  {
+    name: 'Vite to another folder',
+    files: {
+      'package.json': json({ scripts: { build: 'vite build', start: 'vite preview' }, devDependencies: { vite: '7' } }),
+      'vite.config.ts': 'export default { build: { outDir: "./public/out/" } }',
+    },
+    strategy: 'node',
+    framework: 'Vite',
+    reason: /public\/out/,
+    lines: [/"\/app\/public\/out\/"/],
+  },
+  {
+    name: 'Vite with a server',
+    files: {
+      'package.json': json({
+        scripts: { build: 'vite build', start: 'node server.js' },
+        dependencies: { express: '5' },
+        devDependencies: { vite: '7' },
+      }),
+    },
+    strategy: 'node',
+    framework: 'Express',
+    reason: /start script/,
+  },
+
+  {
+    name: 'static files',
+    files: { 'index.html': '', 'about.html': '' },
+    strategy: 'static',
+    port: 8080,
+    reason: /index\.html makes this a static site/,
+    lines: [/listen 8080;/, /=404;/, /COPY \["\.\/","\/srv\/site\/"\]/],
+  },
+  {
+    name: 'a single page',
+    files: { 'public/index.html': '' },
+    strategy: 'static',
+    reason: /public\/index\.html/,
+    lines: [/try_files .* \/index\.html;/],
+  },
+  {
+    name: 'static files with a manifest that starts nothing',
+    files: { 'index.html': '', 'package.json': json({ devDependencies: { prettier: '3' } }) },
+    strategy: 'static',
+    reason: /static site/,
+  },
+  {
+    name: 'Python beside a manifest for styles',
+    files: { 'requirements.txt': 'flask', 'app.py': flask, 'package.json': json({ scripts: { start: 'tailwind' } }) },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /could also be built as node/,
+  },
 ];
 
 for (const { name, files, changes, strategy, framework, reason, lines = [], port } of cases) {
@@ -108,38 +556,110 @@ for (const { name, files, changes, strategy, framework, reason, lines = [], port
   });
 }
 
-const refusals: readonly { name: string; files: Files; changes?: Changes; rule: string; file?: string; mend: RegExp }[] = [
+const refusals: readonly {
+  name: string;
+  files: Files;
+  changes?: Changes;
+  rule: string;
+  file?: string;
+  mend: RegExp;
+}[] = [
   { name: 'nothing known', files: { 'main.go': '' }, rule: 'plan/unknown', mend: /Add one of: a Dockerfile; Python/ },
-  { name: 'something known below', files: { 'web/package.json': '{}', 'api/requirements.txt': '' }, rule: 'plan/unknown', mend: /something to build in api, web: put source\.path/ },
-  { name: 'another strategy', files: { 'index.html': '' }, changes: { strategy: 'python' }, rule: 'plan/unknown', mend: /./ },
-  { name: 'Python without a start', files: { 'requirements.txt': 'x', 'lib.py': '' }, rule: 'plan/no-start', file: 'requirements.txt', mend: /Procfile/ },
-  { name: 'a Python app without a list of packages', files: { 'main.py': fastapi }, rule: 'plan/no-packages', mend: /requirements\.txt.*fastapi/ },
-  { name: 'an adapter for another platform', files: { 'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2' } }), 'svelte.config.js': "import adapter from '@sveltejs/adapter-vercel';" }, rule: 'plan/adapter', file: 'svelte.config.js', mend: /adapter-auto/ },
-  { name: 'a workspace with Next.js below', files: { 'package.json': json({ scripts: { start: 'next start' }, dependencies: { next: '16' } }), 'web/package.json': '{}' }, rule: 'plan/no-start', file: 'package.json', mend: /something to build in web/ },
-  { name: 'Node without a start', files: { 'package.json': '{}' }, rule: 'plan/no-start', file: 'package.json', mend: /"start" script/ },
-  { name: 'a manifest that is no JSON', files: { 'package.json': '{' }, rule: 'plan/manifest', file: 'package.json', mend: /Mend it/ },
-  { name: 'a Python that no image has', files: { 'pyproject.toml': '[project]\nname="x"\nrequires-python="<3.10"\n', 'app.py': flask }, rule: 'plan/python-version', file: 'pyproject.toml', mend: /Widen requires-python/ },
+  {
+    name: 'something known below',
+    files: { 'web/package.json': '{}', 'api/requirements.txt': '' },
+    rule: 'plan/unknown',
+    mend: /something to build in api, web: put source\.path/,
+  },
+  {
+    name: 'another strategy',
+    files: { 'index.html': '' },
+    changes: { strategy: 'python' },
+    rule: 'plan/unknown',
+    mend: /./,
+  },
+  {
+    name: 'Python without a start',
+    files: { 'requirements.txt': 'x', 'lib.py': '' },
+    rule: 'plan/no-start',
+    file: 'requirements.txt',
+    mend: /Procfile/,
+  },
+  {
+    name: 'a Python app without a list of packages',
+    files: { 'main.py': fastapi },
+    rule: 'plan/no-packages',
+    mend: /requirements\.txt.*fastapi/,
+  },
+  {
+    name: 'an adapter for another platform',
+    files: {
+      'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2' } }),
+      'svelte.config.js': "import adapter from '@sveltejs/adapter-vercel';",
+    },
+    rule: 'plan/adapter',
+    file: 'svelte.config.js',
+    mend: /adapter-auto/,
+  },
+  {
+    name: 'a workspace with Next.js below',
+    files: {
+      'package.json': json({ scripts: { start: 'next start' }, dependencies: { next: '16' } }),
+      'web/package.json': '{}',
+    },
+    rule: 'plan/no-start',
+    file: 'package.json',
+    mend: /something to build in web/,
+  },
+  {
+    name: 'Node without a start',
+    files: { 'package.json': '{}' },
+    rule: 'plan/no-start',
+    file: 'package.json',
+    mend: /"start" script/,
+  },
+  {
+    name: 'a manifest that is no JSON',
+    files: { 'package.json': '{' },
+    rule: 'plan/manifest',
+    file: 'package.json',
+    mend: /Mend it/,
+  },
+  {
+    name: 'a Python that no image has',
+    files: { 'pyproject.toml': '[project]\nname="x"\nrequires-python="<3.10"\n', 'app.py': flask },
+    rule: 'plan/python-version',
+    file: 'pyproject.toml',
+    mend: /Widen requires-python/,
+  },
 ];
 
 for (const { name, files, changes, rule, file, mend } of refusals) {
   test(`refused: ${name}`, () => {
-    assert.throws(() => plan(files, changes), (error: unknown) => {
-      assert.ok(error instanceof Rejected);
-      const [first] = error.findings;
-      assert.equal(first.rule, rule);
-      assert.equal(first.file, file);
-      assert.match(first.mend, mend);
-      return true;
-    });
+    assert.throws(
+      () => plan(files, changes),
+      (error: unknown) => {
+        assert.ok(error instanceof Rejected);
+        const [first] = error.findings;
+        assert.equal(first.rule, rule);
+        assert.equal(first.file, file);
+        assert.match(first.mend, mend);
+        return true;
+      },
+    );
   });
 }
 
 test('the app is looked for below a top that has none, and taken where it is the only one', () => {
   const app = { 'requirements.txt': 'flask', 'app.py': flask };
-  const below = (folder: string): Files => Object.fromEntries(Object.entries(app).map(([path, text]) => [`${folder}/${path}`, text]));
+  const below = (folder: string): Files =>
+    Object.fromEntries(Object.entries(app).map(([path, text]) => [`${folder}/${path}`, text]));
   const folder = (files: Files, changes: Changes = {}): string => appFolder(memoryTree(files), sampleInput(changes));
   assert.equal(folder({ 'README.md': '', ...below('project') }), 'project');
-  assert.equal(folder({ ...below('services/web'), ...below('examples/one'), 'lib/package.json': '{}', 'pages/index.html': '' }), 'services/web');
+  assert.equal(
+    folder({ ...below('services/web'), ...below('examples/one'), 'lib/package.json': '{}', 'pages/index.html': '' }),
+    'services/web',
+  );
   assert.equal(folder({ ...below('one'), ...below('two') }), '.');
   assert.equal(folder({ ...app, ...below('two') }), '.');
   assert.equal(folder({ ...below('one') }, { path: 'two' }), 'two');
@@ -149,56 +669,155 @@ test('the app is looked for below a top that has none, and taken where it is the
 
 test('a port of its own is a number that the environment has no say in', () => {
   const files: readonly (readonly [string, number | undefined])[] = [
-    ['server.listen({ host, port: 4000 })', 4000], ['const PORT = 5000\napp.listen(PORT)', 5000], ['uvicorn.run(app, host="0.0.0.0", port=8000)', 8000],
-    ['parser.add_argument("--port", type=int, default=7860)', 7860], ['listen(80)', undefined], ['// app.listen(3000)', undefined], ['app.listen(port)', undefined],
-    ['app.listen(process.env.PORT ?? 3000)', undefined], ['const { PORT = 3000 } = process.env', undefined], ['port = int(os.environ.get("PORT", 8000))', undefined], ['port=int(os.getenv("APP_PORT", "8000"))', undefined],
+    ['server.listen({ host, port: 4000 })', 4000],
+    ['const PORT = 5000\napp.listen(PORT)', 5000],
+    ['uvicorn.run(app, host="0.0.0.0", port=8000)', 8000],
+    ['parser.add_argument("--port", type=int, default=7860)', 7860],
+    ['listen(80)', undefined],
+    ['// app.listen(3000)', undefined],
+    ['app.listen(port)', undefined],
+    ['app.listen(process.env.PORT ?? 3000)', undefined],
+    ['const { PORT = 3000 } = process.env', undefined],
+    ['port = int(os.environ.get("PORT", 8000))', undefined],
+    ['port=int(os.getenv("APP_PORT", "8000"))', undefined],
   ];
   for (const [text, port] of files) assert.equal(portOfFile(text), port, text);
   const commands: readonly (readonly [string, number | undefined])[] = [
-    ['gunicorn -b 0.0.0.0:8000 a:app', 8000], ['serve -s dist -l 3000', 3000], ['next start -p 3001', 3001], ['streamlit run a.py --server.port=8501', 8501], ['uvicorn a:app --port $PORT', undefined], ['node a.js', undefined], ['redis-cli -p 6379', undefined],
+    ['gunicorn -b 0.0.0.0:8000 a:app', 8000],
+    ['serve -s dist -l 3000', 3000],
+    ['next start -p 3001', 3001],
+    ['streamlit run a.py --server.port=8501', 8501],
+    ['uvicorn a:app --port $PORT', undefined],
+    ['node a.js', undefined],
+    ['redis-cli -p 6379', undefined],
   ];
   for (const [text, port] of commands) assert.equal(portOfCommand(text), port, text);
 });
 
 test('a Node version that the project excludes is a warning', () => {
-  const { findings } = plan({ 'package.json': json({ engines: { node: '>=18 <23' }, scripts: { start: 'node a.js' } }) });
-  assert.deepEqual(findings.map((each) => [each.rule, each.severity]), [['plan/node-version', 'warning']]);
+  const { findings } = plan({
+    'package.json': json({ engines: { node: '>=18 <23' }, scripts: { start: 'node a.js' } }),
+  });
+  assert.deepEqual(
+    findings.map((each) => [each.rule, each.severity]),
+    [['plan/node-version', 'warning']],
+  );
 });
 
 test('a key given for the build needs no stand-in', () => {
   const input = sampleInput();
-  const files = { 'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16', openai: '6' } }), 'app/page.tsx': '' };
-  const recipe = makePlan(memoryTree(files), { ...input, build: { ...input.build, env: [{ name: 'OPENAI_API_KEY', value: 'x' }] } });
+  const files = {
+    'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16', openai: '6' } }),
+    'app/page.tsx': '',
+  };
+  const recipe = makePlan(memoryTree(files), {
+    ...input,
+    build: { ...input.build, env: [{ name: 'OPENAI_API_KEY', value: 'x' }] },
+  });
   assert.deepEqual((recipe.dockerfile ?? '').match(/^ARG OPENAI_API_KEY.*$/gm), ['ARG OPENAI_API_KEY']);
 });
 
 test('values of build.env never stand in the Dockerfile, their names are declared', () => {
   const input = sampleInput();
-  const recipe = makePlan(memoryTree({ 'requirements.txt': 'flask', 'app.py': flask }), { ...input, build: { ...input.build, env: [{ name: 'KEY', value: 'value"\n$x' }] } });
+  const recipe = makePlan(memoryTree({ 'requirements.txt': 'flask', 'app.py': flask }), {
+    ...input,
+    build: { ...input.build, env: [{ name: 'KEY', value: 'value"\n$x' }] },
+  });
   assert.match(recipe.dockerfile ?? '', /^ARG KEY$/m);
   assert.doesNotMatch(recipe.dockerfile ?? '', /value"/);
 });
 
-const fileName = fc.constantFrom('requirements.txt', 'pyproject.toml', 'uv.lock', 'poetry.lock', 'setup.py', 'main.py', 'app.py', 'app/main.py', 'src/x/y.py', 'manage.py', 'a/wsgi.py', 'package.json', 'pnpm-lock.yaml',
-  'yarn.lock', 'package-lock.json', 'next.config.js', 'vite.config.ts', 'index.html', 'public/index.html', 'svelte.config.js', 'astro.config.mjs', 'web/package.json', 'web/app.py', 'pages/index.js', '.env.example', 'settings.py', 'Procfile', 'packages.txt', '.python-version', 'runtime.txt', 'a b/$c.py', '[x].py');
-const content = fc.oneof(
-  fc.string({ maxLength: 200 }), fc.constantFrom('{}', '[]', 'null', '{"scripts":{"start":null,"__proto__":1}}', '{"license":{},"dependencies":[],"scripts":"x","engines":{"node":">=banana"}}', '[project]\ndependencies = 5\n', '[tool.poetry]\ndependencies = []\n',
-    fastapi, flask, 'import streamlit\n', '='.repeat(5000), 'web: \u0000', 'app = FastAPI('.repeat(500)),
-  fc.json({ maxDepth: 3 }), fc.string({ unit: 'binary', maxLength: 100 }),
+const fileName = fc.constantFrom(
+  'requirements.txt',
+  'pyproject.toml',
+  'uv.lock',
+  'poetry.lock',
+  'setup.py',
+  'main.py',
+  'app.py',
+  'app/main.py',
+  'src/x/y.py',
+  'manage.py',
+  'a/wsgi.py',
+  'package.json',
+  'pnpm-lock.yaml',
+  'yarn.lock',
+  'package-lock.json',
+  'next.config.js',
+  'vite.config.ts',
+  'index.html',
+  'public/index.html',
+  'svelte.config.js',
+  'astro.config.mjs',
+  'web/package.json',
+  'web/app.py',
+  'pages/index.js',
+  '.env.example',
+  'settings.py',
+  'Procfile',
+  'packages.txt',
+  '.python-version',
+  'runtime.txt',
+  'a b/$c.py',
+  '[x].py',
 );
-const name = fc.oneof({ weight: 4, arbitrary: fileName }, { weight: 1, arbitrary: fc.stringMatching(/^[ -.0-~]{1,20}$/).filter((each) => each.trim() !== '' && each !== '.' && each !== '..') });
+const content = fc.oneof(
+  fc.string({ maxLength: 200 }),
+  fc.constantFrom(
+    '{}',
+    '[]',
+    'null',
+    '{"scripts":{"start":null,"__proto__":1}}',
+    '{"license":{},"dependencies":[],"scripts":"x","engines":{"node":">=banana"}}',
+    '[project]\ndependencies = 5\n',
+    '[tool.poetry]\ndependencies = []\n',
+    fastapi,
+    flask,
+    'import streamlit\n',
+    '='.repeat(5000),
+    'web: \u0000',
+    'app = FastAPI('.repeat(500),
+  ),
+  fc.json({ maxDepth: 3 }),
+  fc.string({ unit: 'binary', maxLength: 100 }),
+);
+const name = fc.oneof(
+  { weight: 4, arbitrary: fileName },
+  {
+    weight: 1,
+    arbitrary: fc
+      .stringMatching(/^[ -.0-~]{1,20}$/)
+      .filter((each) => each.trim() !== '' && each !== '.' && each !== '..'),
+  },
+);
 
 test('property: a planner never throws anything but a verdict, and its Dockerfile has one instruction a line', () => {
-  fc.assert(fc.property(fc.dictionary(name, fc.oneof({ weight: 9, arbitrary: content }, { weight: 1, arbitrary: fc.record({ linkTo: fc.string() }) }), { maxKeys: 8, noNullPrototype: true }), fc.boolean(), fc.constantFrom('auto' as const, 'python' as const, 'node' as const, 'static' as const), (files, hasCommand, strategy) => {
-    try {
-      const tree = memoryTree(files);
-      const folder = appFolder(tree, sampleInput({ hasCommand, strategy }));
-      const recipe = makePlan(tree.below(folder), sampleInput({ hasCommand, strategy, path: folder }));
-      planSchema.parse(recipe.plan);
-      const outside = (recipe.dockerfile ?? '').replace(/<<'EOF'[\s\S]*?\nEOF\n/g, '\n').split('\n').filter((line) => line !== '');
-      for (const line of outside) assert.match(line, /^(?:#|FROM|ARG|ENV|RUN|COPY|WORKDIR|USER|EXPOSE|CMD|ENTRYPOINT|STOPSIGNAL)/);
-    } catch (error) {
-      assert.ok(error instanceof Rejected, String(error));
-    }
-  }), { numRuns: 500 });
+  fc.assert(
+    fc.property(
+      fc.dictionary(
+        name,
+        fc.oneof({ weight: 9, arbitrary: content }, { weight: 1, arbitrary: fc.record({ linkTo: fc.string() }) }),
+        { maxKeys: 8, noNullPrototype: true },
+      ),
+      fc.boolean(),
+      fc.constantFrom('auto' as const, 'python' as const, 'node' as const, 'static' as const),
+      (files, hasCommand, strategy) => {
+        try {
+          const tree = memoryTree(files);
+          const folder = appFolder(tree, sampleInput({ hasCommand, strategy }));
+          const recipe = makePlan(tree.below(folder), sampleInput({ hasCommand, strategy, path: folder }));
+          planSchema.parse(recipe.plan);
+          const outside = (recipe.dockerfile ?? '')
+            .replace(/<<'EOF'[\s\S]*?\nEOF\n/g, '\n')
+            .split('\n')
+            .filter((line) => line !== '');
+          for (const line of outside)
+            assert.match(line, /^(?:#|FROM|ARG|ENV|RUN|COPY|WORKDIR|USER|EXPOSE|CMD|ENTRYPOINT|STOPSIGNAL)/);
+        } catch (error) {
+          assert.ok(error instanceof Rejected, String(error));
+        }
+      },
+    ),
+    { numRuns: 500 },
+  );
 });

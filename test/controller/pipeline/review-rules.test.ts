@@ -21,78 +21,311 @@ async function found(rule: Rule, context: ReviewContext): Promise<string[]> {
     assert.ok(each.message.length > 10 && each.mend.length > 10, JSON.stringify(each));
     assert.ok(each.rule.startsWith(`${rule.name}/`), each.rule);
   }
-  return findings.map((each) => `${each.severity} ${each.rule}${each.file === undefined ? '' : ` ${each.file}`}${each.line === undefined ? '' : `:${each.line}`}`);
+  return findings.map(
+    (each) =>
+      `${each.severity} ${each.rule}${each.file === undefined ? '' : ` ${each.file}`}${each.line === undefined ? '' : `:${each.line}`}`,
+  );
 }
 
 const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${'a'.repeat(64)}\nsize 12345678\n`;
-const clause = '\n"Commons Clause" License Condition v1.0\nThe License does not include the right to Sell the Software.\n';
-const apacheNotice = 'Copyright 2026 Somebody\n\nLicensed under the Apache License, Version 2.0 (the "License");\nyou may not use this file except in compliance with the License.\nYou may obtain a copy of the License at\n\n    http://www.apache.org/licenses/LICENSE-2.0\n';
-const gplNotice = 'This program is free software: you can redistribute it and/or modify it under the terms of the GNU General Public License as published by the Free Software Foundation, either version 3 of the License, or (at your option) any later version.\n';
+const clause =
+  '\n"Commons Clause" License Condition v1.0\nThe License does not include the right to Sell the Software.\n';
+const apacheNotice =
+  'Copyright 2026 Somebody\n\nLicensed under the Apache License, Version 2.0 (the "License");\nyou may not use this file except in compliance with the License.\nYou may obtain a copy of the License at\n\n    http://www.apache.org/licenses/LICENSE-2.0\n';
+const gplNotice =
+  'This program is free software: you can redistribute it and/or modify it under the terms of the GNU General Public License as published by the Free Software Foundation, either version 3 of the License, or (at your option) any later version.\n';
 const words = (count: number): string => Array.from({ length: count }, (_, index) => `term${index}`).join(' ');
 const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect: Expected }[] = [
-  { name: 'within the limits', rule: limits, context: sampleContext({ a: 'x'.repeat(500), b: 'x'.repeat(500) }), expect: [] },
-  { name: 'a file too large', rule: limits, context: sampleContext({ 'data/a': 'x'.repeat(501) }), expect: ['error limits/file-bytes data/a'] },
-  { name: 'too much together', rule: limits, context: sampleContext({ a: 'x'.repeat(400), b: 'x'.repeat(400), c: 'x'.repeat(400) }), expect: ['error limits/repository-bytes'] },
-  { name: 'too many files', rule: limits, context: sampleContext(Object.fromEntries(Array.from({ length: 11 }, (_, index) => [`f${index}`, '']))), expect: ['error limits/files'] },
+  {
+    name: 'within the limits',
+    rule: limits,
+    context: sampleContext({ a: 'x'.repeat(500), b: 'x'.repeat(500) }),
+    expect: [],
+  },
+  {
+    name: 'a file too large',
+    rule: limits,
+    context: sampleContext({ 'data/a': 'x'.repeat(501) }),
+    expect: ['error limits/file-bytes data/a'],
+  },
+  {
+    name: 'too much together',
+    rule: limits,
+    context: sampleContext({ a: 'x'.repeat(400), b: 'x'.repeat(400), c: 'x'.repeat(400) }),
+    expect: ['error limits/repository-bytes'],
+  },
+  {
+    name: 'too many files',
+    rule: limits,
+    context: sampleContext(Object.fromEntries(Array.from({ length: 11 }, (_, index) => [`f${index}`, '']))),
+    expect: ['error limits/files'],
+  },
 
   { name: 'plain names', rule: names, context: sampleContext({ 'a b/ü-1_2.txt': '' }), expect: [] },
-  { name: 'a terminal escape in a name', rule: names, context: sampleContext({ 'a\u001b[2Jb': '' }), expect: ['error names/unusable ab'] },
-  { name: 'a newline in a name', rule: names, context: sampleContext({ 'a\nb': '' }), expect: ['error names/unusable a?b'] },
-  { name: 'a direction override in a name', rule: names, context: sampleContext({ 'gpj\u202e.exe': '' }), expect: ['error names/unusable gpj.exe'] },
-  { name: 'a nested .git', rule: names, context: sampleContext({ 'a/.git/config': '' }), expect: ['error names/unusable a/.git', 'error names/unusable a/.git/config'] },
+  {
+    name: 'a terminal escape in a name',
+    rule: names,
+    context: sampleContext({ 'a\u001b[2Jb': '' }),
+    expect: ['error names/unusable ab'],
+  },
+  {
+    name: 'a newline in a name',
+    rule: names,
+    context: sampleContext({ 'a\nb': '' }),
+    expect: ['error names/unusable a?b'],
+  },
+  {
+    name: 'a direction override in a name',
+    rule: names,
+    context: sampleContext({ 'gpj\u202e.exe': '' }),
+    expect: ['error names/unusable gpj.exe'],
+  },
+  {
+    name: 'a nested .git',
+    rule: names,
+    context: sampleContext({ 'a/.git/config': '' }),
+    expect: ['error names/unusable a/.git', 'error names/unusable a/.git/config'],
+  },
 
-  { name: 'links that stay inside', rule: symlinks, context: sampleContext({ a: { linkTo: 'b/c' }, 'd/e': { linkTo: '../b' }, loop: { linkTo: 'loop' } }), expect: [] },
-  { name: 'an absolute link', rule: symlinks, context: sampleContext({ a: { linkTo: '/etc/passwd' } }), expect: ['error symlinks/absolute a'] },
-  { name: 'links that leave', rule: symlinks, context: sampleContext({ 'a/b': { linkTo: '../../etc' }, c: { linkTo: '..' }, 'd/e': { linkTo: 'x/../../../f' } }), expect: ['error symlinks/escape a/b', 'error symlinks/escape c', 'error symlinks/escape d/e'] },
+  {
+    name: 'links that stay inside',
+    rule: symlinks,
+    context: sampleContext({ a: { linkTo: 'b/c' }, 'd/e': { linkTo: '../b' }, loop: { linkTo: 'loop' } }),
+    expect: [],
+  },
+  {
+    name: 'an absolute link',
+    rule: symlinks,
+    context: sampleContext({ a: { linkTo: '/etc/passwd' } }),
+    expect: ['error symlinks/absolute a'],
+  },
+  {
+    name: 'links that leave',
+    rule: symlinks,
+    context: sampleContext({ 'a/b': { linkTo: '../../etc' }, c: { linkTo: '..' }, 'd/e': { linkTo: 'x/../../../f' } }),
+    expect: ['error symlinks/escape a/b', 'error symlinks/escape c', 'error symlinks/escape d/e'],
+  },
 
   { name: 'no submodules', rule: submodules, context: sampleContext({ a: '' }), expect: [] },
-  { name: 'a gitlink without .gitmodules', rule: submodules, context: sampleContext({ a: '' }, {}, ['vendor/lib']), expect: ['error git/submodule vendor/lib'] },
-  { name: 'a declared submodule', rule: submodules, context: sampleContext({ '.gitmodules': '[submodule "a"]\n\tpath = a\n\turl = https://example.org/a\n' }), expect: ['error git/submodule .gitmodules'] },
   {
-    name: 'addresses that run or read something', rule: submodules,
-    context: sampleContext({ '.gitmodules': '[submodule "a"]\n\tpath = a\n\turl = ext::sh -c id\n[submodule "b"]\n\turl = file:///etc\n[submodule "c"]\n\turl = --upload-pack=id\n\tupdate = !id\n' }),
-    expect: ['error git/unsafe-address .gitmodules:3', 'error git/unsafe-address .gitmodules:5', 'error git/unsafe-address .gitmodules:7', 'error git/unsafe-address .gitmodules:8'],
+    name: 'a gitlink without .gitmodules',
+    rule: submodules,
+    context: sampleContext({ a: '' }, {}, ['vendor/lib']),
+    expect: ['error git/submodule vendor/lib'],
+  },
+  {
+    name: 'a declared submodule',
+    rule: submodules,
+    context: sampleContext({ '.gitmodules': '[submodule "a"]\n\tpath = a\n\turl = https://example.org/a\n' }),
+    expect: ['error git/submodule .gitmodules'],
+  },
+  {
+    name: 'addresses that run or read something',
+    rule: submodules,
+    context: sampleContext({
+      '.gitmodules':
+        '[submodule "a"]\n\tpath = a\n\turl = ext::sh -c id\n[submodule "b"]\n\turl = file:///etc\n[submodule "c"]\n\turl = --upload-pack=id\n\tupdate = !id\n',
+    }),
+    expect: [
+      'error git/unsafe-address .gitmodules:3',
+      'error git/unsafe-address .gitmodules:5',
+      'error git/unsafe-address .gitmodules:7',
+      'error git/unsafe-address .gitmodules:8',
+    ],
   },
 
   { name: 'the top as source.path', rule: sourcePath, context: sampleContext({ a: '' }), expect: [] },
-  { name: 'a folder as source.path', rule: sourcePath, context: sampleContext({ 'web/a': '' }, { path: 'web' }), expect: [] },
-  { name: 'a missing source.path', rule: sourcePath, context: sampleContext({ 'web/a': '' }, { path: 'wep' }), expect: ['error source/path'] },
-  { name: 'a source.path that leaves', rule: sourcePath, context: sampleContext({ 'web/a': '' }, { path: '../x' }), expect: ['error source/path'] },
-  { name: 'a link as source.path', rule: sourcePath, context: sampleContext({ web: { linkTo: '.' } }, { path: 'web' }), expect: ['error source/path'] },
+  {
+    name: 'a folder as source.path',
+    rule: sourcePath,
+    context: sampleContext({ 'web/a': '' }, { path: 'web' }),
+    expect: [],
+  },
+  {
+    name: 'a missing source.path',
+    rule: sourcePath,
+    context: sampleContext({ 'web/a': '' }, { path: 'wep' }),
+    expect: ['error source/path'],
+  },
+  {
+    name: 'a source.path that leaves',
+    rule: sourcePath,
+    context: sampleContext({ 'web/a': '' }, { path: '../x' }),
+    expect: ['error source/path'],
+  },
+  {
+    name: 'a link as source.path',
+    rule: sourcePath,
+    context: sampleContext({ web: { linkTo: '.' } }, { path: 'web' }),
+    expect: ['error source/path'],
+  },
 
   { name: 'a licence file', rule: license, context: sampleContext({ LICENSE: mit }), expect: [] },
   { name: 'a licence file by another name', rule: license, context: sampleContext({ 'Licence.md': mit }), expect: [] },
   { name: 'REUSE folder', rule: license, context: sampleContext({ 'LICENSES/MIT.txt': mit }), expect: [] },
-  { name: 'an SPDX tag in the file', rule: license, context: sampleContext({ COPYING: 'SPDX-License-Identifier: Apache-2.0 OR MIT\n' }), expect: [] },
-  { name: 'only the notice of the Apache License', rule: license, context: sampleContext({ LICENSE: apacheNotice }), expect: [] },
+  {
+    name: 'an SPDX tag in the file',
+    rule: license,
+    context: sampleContext({ COPYING: 'SPDX-License-Identifier: Apache-2.0 OR MIT\n' }),
+    expect: [],
+  },
+  {
+    name: 'only the notice of the Apache License',
+    rule: license,
+    context: sampleContext({ LICENSE: apacheNotice }),
+    expect: [],
+  },
   { name: 'only the notice of the GPL', rule: license, context: sampleContext({ COPYING: gplNotice }), expect: [] },
-  { name: 'a notice with a limit', rule: license, context: sampleContext({ LICENSE: `${apacheNotice}\nFor non-commercial use only.\n` }), expect: ['error license/unrecognised LICENSE'] },
-  { name: 'a notice within other terms', rule: license, context: sampleContext({ LICENSE: `${apacheNotice}\n${'These other terms of ours hold for all the rest of it, which you may only read. '.repeat(3)}${words(300)}` }), expect: ['error license/unrecognised LICENSE'] },
-  { name: 'package.json', rule: license, context: sampleContext({ 'package.json': '{"license":"(MIT OR GPL-3.0-or-later)"}' }), expect: [] },
-  { name: 'pyproject.toml, both forms', rule: license, context: sampleContext({ 'pyproject.toml': '[project]\nlicense = {text = "BSD-3-Clause"}\n' }), expect: [] },
-  { name: 'pyproject.toml of poetry', rule: license, context: sampleContext({ 'pyproject.toml': '[tool.poetry]\nlicense = "AGPL-3.0-only"\n' }), expect: [] },
-  { name: 'the licence of the whole for a folder', rule: license, context: sampleContext({ LICENSE: mit, 'web/a': '' }, { path: 'web' }), expect: [] },
-  { name: 'no licence', rule: license, context: sampleContext({ 'README.md': 'MIT' }), expect: ['error license/missing'] },
-  { name: 'a name only', rule: license, context: sampleContext({ LICENSE: 'MIT' }), expect: ['error license/unrecognised LICENSE'] },
-  { name: 'an own licence', rule: license, context: sampleContext({ LICENSE: 'You may look at this code but you may not run it, sell it or show it to anyone at all without asking me first.' }), expect: ['error license/unrecognised LICENSE'] },
-  { name: 'MIT with the Commons Clause', rule: license, context: sampleContext({ LICENSE: mit + clause }), expect: ['error license/unrecognised LICENSE'] },
-  { name: 'MIT, but not commercially', rule: license, context: sampleContext({ LICENSE: `${mit}\nFor non-commercial use only.\n` }), expect: ['error license/unrecognised LICENSE'] },
-  { name: 'a text that contradicts the manifest', rule: license, context: sampleContext({ LICENSE: mit + clause, 'package.json': '{"license":"MIT"}' }), expect: ['error license/unrecognised LICENSE'] },
-  { name: 'a closed name', rule: license, context: sampleContext({ 'package.json': '{"license":"UNLICENSED"}' }), expect: ['error license/unrecognised package.json'] },
-  { name: 'open and closed together', rule: license, context: sampleContext({ 'package.json': '{"license":"MIT AND BUSL-1.1"}' }), expect: ['error license/unrecognised package.json'] },
+  {
+    name: 'a notice with a limit',
+    rule: license,
+    context: sampleContext({ LICENSE: `${apacheNotice}\nFor non-commercial use only.\n` }),
+    expect: ['error license/unrecognised LICENSE'],
+  },
+  {
+    name: 'a notice within other terms',
+    rule: license,
+    context: sampleContext({
+      LICENSE: `${apacheNotice}\n${'These other terms of ours hold for all the rest of it, which you may only read. '.repeat(3)}${words(300)}`,
+    }),
+    expect: ['error license/unrecognised LICENSE'],
+  },
+  {
+    name: 'package.json',
+    rule: license,
+    context: sampleContext({ 'package.json': '{"license":"(MIT OR GPL-3.0-or-later)"}' }),
+    expect: [],
+  },
+  {
+    name: 'pyproject.toml, both forms',
+    rule: license,
+    context: sampleContext({ 'pyproject.toml': '[project]\nlicense = {text = "BSD-3-Clause"}\n' }),
+    expect: [],
+  },
+  {
+    name: 'pyproject.toml of poetry',
+    rule: license,
+    context: sampleContext({ 'pyproject.toml': '[tool.poetry]\nlicense = "AGPL-3.0-only"\n' }),
+    expect: [],
+  },
+  {
+    name: 'the licence of the whole for a folder',
+    rule: license,
+    context: sampleContext({ LICENSE: mit, 'web/a': '' }, { path: 'web' }),
+    expect: [],
+  },
+  {
+    name: 'no licence',
+    rule: license,
+    context: sampleContext({ 'README.md': 'MIT' }),
+    expect: ['error license/missing'],
+  },
+  {
+    name: 'a name only',
+    rule: license,
+    context: sampleContext({ LICENSE: 'MIT' }),
+    expect: ['error license/unrecognised LICENSE'],
+  },
+  {
+    name: 'an own licence',
+    rule: license,
+    context: sampleContext({
+      LICENSE:
+        'You may look at this code but you may not run it, sell it or show it to anyone at all without asking me first.',
+    }),
+    expect: ['error license/unrecognised LICENSE'],
+  },
+  {
+    name: 'MIT with the Commons Clause',
+    rule: license,
+    context: sampleContext({ LICENSE: mit + clause }),
+    expect: ['error license/unrecognised LICENSE'],
+  },
+  {
+    name: 'MIT, but not commercially',
+    rule: license,
+    context: sampleContext({ LICENSE: `${mit}\nFor non-commercial use only.\n` }),
+    expect: ['error license/unrecognised LICENSE'],
+  },
+  {
+    name: 'a text that contradicts the manifest',
+    rule: license,
+    context: sampleContext({ LICENSE: mit + clause, 'package.json': '{"license":"MIT"}' }),
+    expect: ['error license/unrecognised LICENSE'],
+  },
+  {
+    name: 'a closed name',
+    rule: license,
+    context: sampleContext({ 'package.json': '{"license":"UNLICENSED"}' }),
+    expect: ['error license/unrecognised package.json'],
+  },
+  {
+    name: 'open and closed together',
+    rule: license,
+    context: sampleContext({ 'package.json': '{"license":"MIT AND BUSL-1.1"}' }),
+    expect: ['error license/unrecognised package.json'],
+  },
 
   { name: 'no Dockerfile, none needed', rule: dockerfile, context: sampleContext({ a: '' }), expect: [] },
-  { name: 'no Dockerfile, asked for', rule: dockerfile, context: sampleContext({ a: '' }, { strategy: 'dockerfile' }), expect: ['error dockerfile/missing Dockerfile'] },
-  { name: 'a Dockerfile that is not used', rule: dockerfile, context: sampleContext({ Dockerfile: '# syntax=evil/x\n' }, { strategy: 'python' }), expect: [] },
-  { name: "Docker's own syntax", rule: dockerfile, context: sampleContext({ Dockerfile: '# syntax=docker/dockerfile:1.7-labs\nFROM a\n' }), expect: [] },
-  { name: 'another builder', rule: dockerfile, context: sampleContext({ 'web/Dockerfile': '# check=error=true\n#syntax = ghcr.io/evil/frontend:1 arg\nFROM a\n' }, { path: 'web' }), expect: ['error dockerfile/syntax web/Dockerfile:2'] },
-  { name: 'a look-alike builder', rule: dockerfile, context: sampleContext({ Dockerfile: '# syntax=docker/dockerfile.evil/x\n' }), expect: ['error dockerfile/syntax Dockerfile:1'] },
-  { name: 'a comment that is no directive', rule: dockerfile, context: sampleContext({ Dockerfile: '# hello\n# syntax=evil/x\n' }), expect: [] },
-  { name: 'a linked Dockerfile', rule: dockerfile, context: sampleContext({ Dockerfile: { linkTo: 'other' } }), expect: ['error dockerfile/not-a-file Dockerfile'] },
-  { name: 'a named Dockerfile that is not there', rule: dockerfile, context: sampleContext({ a: '' }, { dockerfile: 'docker/Dockerfile' }), expect: ['error dockerfile/not-a-file docker/Dockerfile'] },
+  {
+    name: 'no Dockerfile, asked for',
+    rule: dockerfile,
+    context: sampleContext({ a: '' }, { strategy: 'dockerfile' }),
+    expect: ['error dockerfile/missing Dockerfile'],
+  },
+  {
+    name: 'a Dockerfile that is not used',
+    rule: dockerfile,
+    context: sampleContext({ Dockerfile: '# syntax=evil/x\n' }, { strategy: 'python' }),
+    expect: [],
+  },
+  {
+    name: "Docker's own syntax",
+    rule: dockerfile,
+    context: sampleContext({ Dockerfile: '# syntax=docker/dockerfile:1.7-labs\nFROM a\n' }),
+    expect: [],
+  },
+  {
+    name: 'another builder',
+    rule: dockerfile,
+    context: sampleContext(
+      { 'web/Dockerfile': '# check=error=true\n#syntax = ghcr.io/evil/frontend:1 arg\nFROM a\n' },
+      { path: 'web' },
+    ),
+    expect: ['error dockerfile/syntax web/Dockerfile:2'],
+  },
+  {
+    name: 'a look-alike builder',
+    rule: dockerfile,
+    context: sampleContext({ Dockerfile: '# syntax=docker/dockerfile.evil/x\n' }),
+    expect: ['error dockerfile/syntax Dockerfile:1'],
+  },
+  {
+    name: 'a comment that is no directive',
+    rule: dockerfile,
+    context: sampleContext({ Dockerfile: '# hello\n# syntax=evil/x\n' }),
+    expect: [],
+  },
+  {
+    name: 'a linked Dockerfile',
+    rule: dockerfile,
+    context: sampleContext({ Dockerfile: { linkTo: 'other' } }),
+    expect: ['error dockerfile/not-a-file Dockerfile'],
+  },
+  {
+    name: 'a named Dockerfile that is not there',
+    rule: dockerfile,
+    context: sampleContext({ a: '' }, { dockerfile: 'docker/Dockerfile' }),
+    expect: ['error dockerfile/not-a-file docker/Dockerfile'],
+  },
 
   { name: 'no large files', rule: largeFiles, context: sampleContext({ a: 'version' }), expect: [] },
-  { name: 'a pointer of Git LFS', rule: largeFiles, context: sampleContext({ 'model.bin': pointer }), expect: ['warning lfs/pointer model.bin'] },
+  {
+    name: 'a pointer of Git LFS',
+    rule: largeFiles,
+    context: sampleContext({ 'model.bin': pointer }),
+    expect: ['warning lfs/pointer model.bin'],
+  },
 ];
 
 for (const { name, rule, context, expect } of cases) {

@@ -7,14 +7,32 @@ import { memoryTree } from '../../../controller/pipeline/tree.ts';
 
 export const mit = readFileSync(join(import.meta.dirname, '..', '..', 'fixtures', 'static', 'LICENSE'), 'utf8');
 
-export function sampleInput(changes: Partial<PipelineInput> & { strategy?: PipelineInput['build']['strategy']; dockerfile?: string } = {}): PipelineInput {
+export function sampleInput(
+  changes: Partial<PipelineInput> & { strategy?: PipelineInput['build']['strategy']; dockerfile?: string } = {},
+): PipelineInput {
   const { strategy = 'auto', dockerfile = 'Dockerfile', ...rest } = changes;
   return pipelineInput.parse({
-    app: 'sample', repo: 'https://example.org/a/b', commit: 'a'.repeat(40), path: '.', build: { strategy, dockerfile, args: [], env: [] },
-    image: 'registry.example:5000/apps/sample', limits: { repositoryBytes: 1000, files: 10, fileBytes: 500 }, ...rest,
+    app: 'sample',
+    repo: 'https://example.org/a/b',
+    commit: 'a'.repeat(40),
+    path: '.',
+    build: { strategy, dockerfile, args: [], env: [] },
+    image: 'registry.example:5000/apps/sample',
+    limits: { repositoryBytes: 1000, files: 10, fileBytes: 500 },
+    ...rest,
   });
 }
 
-export function sampleContext(files: Parameters<typeof memoryTree>[0], changes: Parameters<typeof sampleInput>[0] = {}, gitlinks: readonly string[] = []): ReviewContext {
-  return { tree: memoryTree(files), source: '/nowhere/source', notes: '/nowhere/notes', input: sampleInput(changes), gitlinks };
+export function sampleContext(
+  files: Parameters<typeof memoryTree>[0],
+  changes: Parameters<typeof sampleInput>[0] = {},
+  gitlinks: readonly string[] = [],
+): ReviewContext {
+  return {
+    tree: memoryTree(files),
+    source: '/nowhere/source',
+    notes: '/nowhere/notes',
+    input: sampleInput(changes),
+    gitlinks,
+  };
 }

@@ -9,28 +9,50 @@ import { reviewResult } from '../../../controller/pipeline/contract.ts';
 import { memoryTree } from '../../../controller/pipeline/tree.ts';
 import { sampleInput } from './sample.ts';
 
-const read = (text: string): ReturnType<typeof readSettingsFile> => readSettingsFile(memoryTree({ 'moorage.yaml': text }));
+const read = (text: string): ReturnType<typeof readSettingsFile> =>
+  readSettingsFile(memoryTree({ 'moorage.yaml': text }));
 
 test('what an author may set is read', () => {
-  const { settings, findings } = read('source: {path: web}\nbuild:\n  strategy: node\n  resources: {memory: 8Gi}\nrun:\n  port: 3000\n  command: [node, a.js]\n  env:\n    - {name: A, value: "1"}\n  volumes: [{name: data, path: /data}]\nagents: {enabled: true, mcp: /tools}\nlisting: {title: Chat}\n');
+  const { settings, findings } = read(
+    'source: {path: web}\nbuild:\n  strategy: node\n  resources: {memory: 8Gi}\nrun:\n  port: 3000\n  command: [node, a.js]\n  env:\n    - {name: A, value: "1"}\n  volumes: [{name: data, path: /data}]\nagents: {enabled: true, mcp: /tools}\nlisting: {title: Chat}\n',
+  );
   assert.deepEqual(findings, []);
   assert.deepEqual(settings, {
-    source: { path: 'web' }, build: { strategy: 'node', resources: { memory: '8Gi' } },
-    run: { port: 3000, command: ['node', 'a.js'], env: [{ name: 'A', value: '1' }], volumes: [{ name: 'data', path: '/data', size: '1Gi' }] }, agents: { enabled: true, mcp: '/tools' }, listing: { title: 'Chat' },
+    source: { path: 'web' },
+    build: { strategy: 'node', resources: { memory: '8Gi' } },
+    run: {
+      port: 3000,
+      command: ['node', 'a.js'],
+      env: [{ name: 'A', value: '1' }],
+      volumes: [{ name: 'data', path: '/data', size: '1Gi' }],
+    },
+    agents: { enabled: true, mcp: '/tools' },
+    listing: { title: 'Chat' },
   });
 });
 
 test('no file and an empty one set nothing', () => {
   assert.deepEqual(readSettingsFile(memoryTree({ a: '' })), { findings: [] });
-  for (const empty of ['', '# nothing yet\n', '\ufeff{}']) assert.deepEqual(read(empty), { settings: {}, findings: [] });
+  for (const empty of ['', '# nothing yet\n', '\ufeff{}'])
+    assert.deepEqual(read(empty), { settings: {}, findings: [] });
 });
 
 const wrong: readonly (readonly [name: string, text: string, line: number | undefined, says: RegExp])[] = [
   ['a field that there is not', 'run:\n  prot: 80\n', 2, /no setting run\.prot.*port, command/],
   ['a section that there is not', 'web: {}\n', 1, /no setting web.*source, build, run, agents, listing/],
   ['a number out of range', 'run:\n  port: 99999\n', 2, /run\.port.*65535/],
-  ['a number where text is wanted', 'run:\n  env:\n    - name: A\n      value: 1\n', 4, /run\.env\[0\]\.value must be text.*quotes/],
-  ['more memory than an author may have', 'run:\n  port: 80\n  resources:\n    memory: 64Gi\n', 4, /memory must be a quantity from 16Mi to 2Gi.*run\.resources\.memory in moorage\.yaml/],
+  [
+    'a number where text is wanted',
+    'run:\n  env:\n    - name: A\n      value: 1\n',
+    4,
+    /run\.env\[0\]\.value must be text.*quotes/,
+  ],
+  [
+    'more memory than an author may have',
+    'run:\n  port: 80\n  resources:\n    memory: 64Gi\n',
+    4,
+    /memory must be a quantity from 16Mi to 2Gi.*run\.resources\.memory in moorage\.yaml/,
+  ],
   ['a longer build than an author may have', 'build:\n  timeout: 2h\n', 2, /timeout can be at most 1h/],
   ['volumes beyond the limit', 'run:\n  volumes: [{name: a, path: /a, size: 1Ti}]\n', 2, /at most 5Gi/],
   ['a path that leaves', 'source:\n  path: ../x\n', 2, /source\.path.*must not contain/],
@@ -68,37 +90,74 @@ for (const [name, text, line, says] of wrong) {
 }
 
 test('an alias bomb costs nothing', () => {
-  const bomb = ['a: &a [x,x,x,x,x,x,x,x,x]', ...['b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'].map((name, index) => `${name}: &${name} [${Array.from({ length: 9 }, () => `*${'abcdefghi'.charAt(index)}`).join(',')}]`)].join('\n');
+  const bomb = [
+    'a: &a [x,x,x,x,x,x,x,x,x]',
+    ...['b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'].map(
+      (name, index) =>
+        `${name}: &${name} [${Array.from({ length: 9 }, () => `*${'abcdefghi'.charAt(index)}`).join(',')}]`,
+    ),
+  ].join('\n');
   assert.match(read(bomb).findings[0]?.message ?? '', /aliases/);
 });
 
 test('a link in its place, and a name that is not read', () => {
-  assert.match(readSettingsFile(memoryTree({ 'moorage.yaml': { linkTo: '/etc/passwd' } })).findings[0]?.message ?? '', /not a plain file/);
+  assert.match(
+    readSettingsFile(memoryTree({ 'moorage.yaml': { linkTo: '/etc/passwd' } })).findings[0]?.message ?? '',
+    /not a plain file/,
+  );
   const [misnamed] = readSettingsFile(memoryTree({ 'moorage.yml': 'run: {}' })).findings;
   assert.deepEqual([misnamed?.severity, misnamed?.file], ['warning', 'moorage.yml']);
 });
 
 test('whatever is written, reading it ends in settings or in a finding', () => {
-  fc.assert(fc.property(fc.oneof(fc.string({ unit: 'grapheme', maxLength: 300 }), fc.json(), fc.stringMatching(/^[-:{}[\]&*!|>'"%@` \na-z]{0,80}$/)), (text) => {
-    const { settings, findings } = read(text);
-    assert.equal(settings === undefined, findings.some(({ severity }) => severity === 'error'));
-  }));
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string({ unit: 'grapheme', maxLength: 300 }),
+        fc.json(),
+        fc.stringMatching(/^[-:{}[\]&*!|>'"%@` \na-z]{0,80}$/),
+      ),
+      (text) => {
+        const { settings, findings } = read(text);
+        assert.equal(
+          settings === undefined,
+          findings.some(({ severity }) => severity === 'error'),
+        );
+      },
+    ),
+  );
 });
 
 test('the stages work with the file where the operator gives nothing, and with the operator where it does', () => {
-  const tree = memoryTree({ 'moorage.yaml': 'source: {path: ./web/}\nbuild: {strategy: node, env: [{name: A, value: file}, {name: B, value: file}]}\nrun: {port: 3000, command: [a]}\n' });
+  const tree = memoryTree({
+    'moorage.yaml':
+      'source: {path: ./web/}\nbuild: {strategy: node, env: [{name: A, value: file}, {name: B, value: file}]}\nrun: {port: 3000, command: [a]}\n',
+  });
   const { input } = settle(sampleInput(), tree);
   assert.deepEqual([input.path, input.build.strategy, input.port, input.hasCommand], ['web', 'node', 3000, true]);
-  const given = settle({ ...sampleInput({ path: 'other', port: 80, strategy: 'python' }), build: { strategy: 'python', dockerfile: 'Dockerfile', args: [], env: [{ name: 'A', value: 'own' }] } }, tree).input;
+  const given = settle(
+    {
+      ...sampleInput({ path: 'other', port: 80, strategy: 'python' }),
+      build: { strategy: 'python', dockerfile: 'Dockerfile', args: [], env: [{ name: 'A', value: 'own' }] },
+    },
+    tree,
+  ).input;
   assert.deepEqual([given.path, given.build.strategy, given.port], ['other', 'python', 80]);
-  assert.deepEqual(given.build.env, [{ name: 'A', value: 'own' }, { name: 'B', value: 'file' }]);
+  assert.deepEqual(given.build.env, [
+    { name: 'A', value: 'own' },
+    { name: 'B', value: 'file' },
+  ]);
 });
 
 test('the largest settings still fit into a termination message beside findings', () => {
   const { settings } = read(`run:\n  env: [{name: A, value: "${'x'.repeat(1_900)}"}]\n`);
   assert.ok(settings !== undefined);
   const finding = { rule: 'r/r', severity: 'warning' as const, message: 'm'.repeat(900), mend: 'n'.repeat(500) };
-  const text = termination({ findings: Array.from({ length: 20 }, () => finding), plan: { strategy: 'node', reason: 'r'.repeat(390) }, settings });
+  const text = termination({
+    findings: Array.from({ length: 20 }, () => finding),
+    plan: { strategy: 'node', reason: 'r'.repeat(390) },
+    settings,
+  });
   assert.ok(Buffer.byteLength(text) <= 4096);
   assert.deepEqual(reviewResult.parse(JSON.parse(text)).settings, settings);
 });

@@ -12,13 +12,25 @@ const folder = mkdtempSync(join(tmpdir(), 'step-runtime-'));
 const runc = join(folder, 'buildkit-runc');
 writeFileSync(runc, '#!/bin/sh\nprintf \'%s\\n\' "$@"\nexit 7\n');
 chmodSync(runc, 0o755);
-after(() => { rmSync(folder, { recursive: true }); });
+after(() => {
+  rmSync(folder, { recursive: true });
+});
 
 /** Runs a step with these capabilities; returns what runc was given. */
-async function step(capabilities: object, args: readonly string[], given: readonly string[] = ['--log', 'l', 'run', '--bundle', folder, '--keep', 'id']): Promise<{ config: unknown; exitCode: number | undefined; stdout: string }> {
+async function step(
+  capabilities: object,
+  args: readonly string[],
+  given: readonly string[] = ['--log', 'l', 'run', '--bundle', folder, '--keep', 'id'],
+): Promise<{ config: unknown; exitCode: number | undefined; stdout: string }> {
   const file = join(folder, 'config.json');
-  writeFileSync(file, `${JSON.stringify({ process: { args, env: ['A={"capabilities":{"bounding":["CAP_NET_RAW"]}}'], capabilities }, linux: {} })}\n`);
-  const { exitCode, stdout } = await execa(script, given, { reject: false, env: { PATH: `${folder}:${process.env['PATH'] ?? ''}` } });
+  writeFileSync(
+    file,
+    `${JSON.stringify({ process: { args, env: ['A={"capabilities":{"bounding":["CAP_NET_RAW"]}}'], capabilities }, linux: {} })}\n`,
+  );
+  const { exitCode, stdout } = await execa(script, given, {
+    reject: false,
+    env: { PATH: `${folder}:${process.env['PATH'] ?? ''}` },
+  });
   return { config: JSON.parse(readFileSync(file, 'utf8')), exitCode, stdout };
 }
 
@@ -30,10 +42,19 @@ for (const [place, list, left] of [
   ['absent', ['CAP_CHOWN'], ['CAP_CHOWN']],
 ] as const) {
   test(`the capability goes from every set: ${place}`, async () => {
-    const sets = (of: readonly string[]): object => ({ bounding: of, effective: of, inheritable: of, permitted: of, ambient: of });
+    const sets = (of: readonly string[]): object => ({
+      bounding: of,
+      effective: of,
+      inheritable: of,
+      permitted: of,
+      ambient: of,
+    });
     const args = ['/bin/sh', '-c', 'echo {"capabilities":{"x":["CAP_NET_RAW"]}}', 'CAP_NET_RAW', '"CAP_NET_RAW",'];
     const { config, exitCode, stdout } = await step(sets(list), args);
-    assert.deepEqual(config, { process: { args, env: ['A={"capabilities":{"bounding":["CAP_NET_RAW"]}}'], capabilities: sets(left) }, linux: {} });
+    assert.deepEqual(config, {
+      process: { args, env: ['A={"capabilities":{"bounding":["CAP_NET_RAW"]}}'], capabilities: sets(left) },
+      linux: {},
+    });
     assert.equal(exitCode, 7, 'how runc ended is how it ends');
     assert.equal(stdout, ['--log', 'l', 'run', '--bundle', folder, '--keep', 'id'].join('\n'));
   });

@@ -5,7 +5,17 @@ import { createServer } from 'node:net';
 import type { TestContext } from 'node:test';
 import { test } from 'node:test';
 import type { Client, KubeObject } from '../../../controller/runtime/index.ts';
-import { apply, applyIfChanged, applyStatus, applyStatusIfChanged, APPLIED_HASH_ANNOTATION, createClient, defineResource, deleteObject, staticConnection } from '../../../controller/runtime/index.ts';
+import {
+  apply,
+  applyIfChanged,
+  applyStatus,
+  applyStatusIfChanged,
+  APPLIED_HASH_ANNOTATION,
+  createClient,
+  defineResource,
+  deleteObject,
+  staticConnection,
+} from '../../../controller/runtime/index.ts';
 import { pathOf } from '../../../controller/runtime/http-client.ts';
 import { FakeApi, send, status } from './fake-api.ts';
 
@@ -15,7 +25,13 @@ interface Thing extends KubeObject {
 }
 
 const KIND = 'apis/example.dev/v1/things';
-const things = defineResource<Thing>({ group: 'example.dev', version: 'v1', kind: 'Thing', plural: 'things', namespaced: true });
+const things = defineResource<Thing>({
+  group: 'example.dev',
+  version: 'v1',
+  kind: 'Thing',
+  plural: 'things',
+  namespaced: true,
+});
 const nodes = defineResource({ group: '', version: 'v1', kind: 'Node', plural: 'nodes', namespaced: false });
 const ref = { name: 'a', namespace: 'apps' };
 
@@ -26,13 +42,24 @@ async function server(t: TestContext): Promise<{ api: FakeApi; client: Client }>
   return { api, client };
 }
 
-const manifest = (size: number) => ({ apiVersion: 'example.dev/v1', kind: 'Thing', metadata: { ...ref }, spec: { size } });
+const manifest = (size: number) => ({
+  apiVersion: 'example.dev/v1',
+  kind: 'Thing',
+  metadata: { ...ref },
+  spec: { size },
+});
 
 test('paths name group, version, namespace, object and subresource, escaped', () => {
   assert.equal(pathOf(things), '/apis/example.dev/v1/things');
   assert.equal(pathOf(things, { namespace: 'n' }), '/apis/example.dev/v1/namespaces/n/things');
-  assert.equal(pathOf(things, { namespace: 'n', name: 'a', subresource: 'status' }), '/apis/example.dev/v1/namespaces/n/things/a/status');
-  assert.equal(pathOf(nodes, { namespace: 'ignored', name: 'a/b' }, { fieldManager: 'x y', force: true, limit: undefined }), '/api/v1/nodes/a%2Fb?fieldManager=x+y&force=true');
+  assert.equal(
+    pathOf(things, { namespace: 'n', name: 'a', subresource: 'status' }),
+    '/apis/example.dev/v1/namespaces/n/things/a/status',
+  );
+  assert.equal(
+    pathOf(nodes, { namespace: 'ignored', name: 'a/b' }, { fieldManager: 'x y', force: true, limit: undefined }),
+    '/api/v1/nodes/a%2Fb?fieldManager=x+y&force=true',
+  );
 });
 
 test('an object that is not there is undefined; a namespaced kind without a namespace is refused', async (t) => {
@@ -46,9 +73,15 @@ test('an object that is not there is undefined; a namespaced kind without a name
 test('a refusal carries status, reason, message and the wait that the server asks for', async (t) => {
   const { api, client } = await server(t);
   const answers: ((response: Parameters<typeof send>[0]) => void)[] = [
-    (response) => { send(response, 422, status(422, 'Invalid', 'spec.size: must be positive')); },
-    (response) => { send(response, 429, status(429, 'TooManyRequests', 'slow down'), { 'retry-after': '7' }); },
-    (response) => { send(response, 504, { ...status(504, 'Timeout', 'later'), details: { retryAfterSeconds: 9 } }); },
+    (response) => {
+      send(response, 422, status(422, 'Invalid', 'spec.size: must be positive'));
+    },
+    (response) => {
+      send(response, 429, status(429, 'TooManyRequests', 'slow down'), { 'retry-after': '7' });
+    },
+    (response) => {
+      send(response, 504, { ...status(504, 'Timeout', 'later'), details: { retryAfterSeconds: 9 } });
+    },
     (response) => response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>'),
   ];
   api.faults.push((_request, response) => {
@@ -56,7 +89,13 @@ test('a refusal carries status, reason, message and the wait that the server ask
     return true;
   });
   const refused = (): Promise<unknown> => client.list(things);
-  await assert.rejects(refused, { name: 'ApiError', status: 422, reason: 'Invalid', message: 'spec.size: must be positive', retryAfterSeconds: undefined });
+  await assert.rejects(refused, {
+    name: 'ApiError',
+    status: 422,
+    reason: 'Invalid',
+    message: 'spec.size: must be positive',
+    retryAfterSeconds: undefined,
+  });
   await assert.rejects(refused, { status: 429, reason: 'TooManyRequests', retryAfterSeconds: 7 });
   await assert.rejects(refused, { status: 504, retryAfterSeconds: 9 });
   await assert.rejects(refused, { status: 502, reason: 'Http502', message: /Bad gateway/ });
@@ -65,7 +104,12 @@ test('a refusal carries status, reason, message and the wait that the server ask
 test('no answer in time is Timeout, no server is Unreachable, and an abort is the reason given', async (t) => {
   const { api, client } = await server(t);
   api.faults.push(() => true);
-  await assert.rejects(client.list(things, { timeoutMs: 20 }), { name: 'ApiError', status: 0, reason: 'Timeout', message: /within 20 ms: GET \/apis\/example.dev\/v1\/things/ });
+  await assert.rejects(client.list(things, { timeoutMs: 20 }), {
+    name: 'ApiError',
+    status: 0,
+    reason: 'Timeout',
+    message: /within 20 ms: GET \/apis\/example.dev\/v1\/things/,
+  });
   const abort = new AbortController();
   const pending = client.list(things, { signal: abort.signal });
   abort.abort(new Error('enough'));
@@ -76,8 +120,15 @@ test('no answer in time is Timeout, no server is Unreachable, and an abort is th
   const address = nobody.address();
   nobody.close();
   await once(nobody, 'close');
-  const lost = createClient(staticConnection(`http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`));
-  await assert.rejects(lost.list(things), { name: 'ApiError', status: 0, reason: 'Unreachable', message: /cannot be reached.*ECONNREFUSED/ });
+  const lost = createClient(
+    staticConnection(`http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`),
+  );
+  await assert.rejects(lost.list(things), {
+    name: 'ApiError',
+    status: 0,
+    reason: 'Unreachable',
+    message: /cannot be reached.*ECONNREFUSED/,
+  });
 });
 
 test('a kept connection that the server has closed meanwhile is replaced without a word, except for a create', async (t) => {
@@ -110,12 +161,20 @@ test('an apply is a forced server-side apply under our field manager; a status g
   const made = await apply(client, things, manifest(1));
   assert.equal(made.spec?.size, 1);
   const { url, type, method } = api.requests[0] ?? {};
-  assert.deepEqual([method, type, url?.pathname], ['PATCH', 'application/apply-patch+yaml', '/apis/example.dev/v1/namespaces/apps/things/a']);
+  assert.deepEqual(
+    [method, type, url?.pathname],
+    ['PATCH', 'application/apply-patch+yaml', '/apis/example.dev/v1/namespaces/apps/things/a'],
+  );
   assert.deepEqual(Object.fromEntries(url?.searchParams ?? []), { fieldManager: 'moorage', force: 'true' });
   await applyStatus(client, things, ref, { phase: 'Ready' });
   const sent = api.requests[1];
   assert.equal(sent?.url.pathname, '/apis/example.dev/v1/namespaces/apps/things/a/status');
-  assert.deepEqual(sent.body, { apiVersion: 'example.dev/v1', kind: 'Thing', metadata: ref, status: { phase: 'Ready' } });
+  assert.deepEqual(sent.body, {
+    apiVersion: 'example.dev/v1',
+    kind: 'Thing',
+    metadata: ref,
+    status: { phase: 'Ready' },
+  });
 });
 
 test('an apply that would change nothing costs no request; a changed manifest and a foreign hand do', async (t) => {
@@ -123,7 +182,10 @@ test('an apply that would change nothing costs no request; a changed manifest an
   const first = await applyIfChanged(client, things, undefined, manifest(1));
   assert.equal(first.changed, true);
   assert.match(first.object.metadata.annotations?.[APPLIED_HASH_ANNOTATION] ?? '', /^[0-9a-f]{16}$/);
-  assert.deepEqual(await applyIfChanged(client, things, first.object, manifest(1)), { object: first.object, changed: false });
+  assert.deepEqual(await applyIfChanged(client, things, first.object, manifest(1)), {
+    object: first.object,
+    changed: false,
+  });
   assert.equal(api.requests.length, 1);
   const second = await applyIfChanged(client, things, first.object, manifest(2));
   assert.deepEqual([second.changed, second.object.spec?.size], [true, 2]);

@@ -8,13 +8,25 @@ import { hashOf, isSubset } from '../../../controller/runtime/index.ts';
 function shuffled(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(shuffled);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).toReversed().map(([key, inner]) => [key, shuffled(inner)]));
+  return Object.fromEntries(
+    Object.entries(value)
+      .toReversed()
+      .map(([key, inner]) => [key, shuffled(inner)]),
+  );
 }
 
 test('the hash does not depend on the order of keys, and does on everything else', () => {
-  fc.assert(fc.property(fc.jsonValue(), (value) => { assert.equal(hashOf(shuffled(value)), hashOf(value)); }));
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      assert.equal(hashOf(shuffled(value)), hashOf(value));
+    }),
+  );
   const plain = fc.jsonValue().map((value) => JSON.parse(JSON.stringify(value)) as unknown);
-  fc.assert(fc.property(plain, plain, (a, b) => { assert.equal(hashOf(a) === hashOf(b), isDeepStrictEqual(a, b)); }));
+  fc.assert(
+    fc.property(plain, plain, (a, b) => {
+      assert.equal(hashOf(a) === hashOf(b), isDeepStrictEqual(a, b));
+    }),
+  );
   assert.notEqual(hashOf({ a: 1 }), hashOf({ a: 2 }));
   assert.notEqual(hashOf([1, 2]), hashOf([2, 1]));
   assert.equal(hashOf({ a: 1, b: undefined }), hashOf({ a: 1 }));
@@ -33,7 +45,12 @@ const CASES: readonly [string, unknown, unknown, boolean][] = [
   ['a field with another value', { replicas: 1 }, { replicas: 2 }, false],
   ['a field that is missing', { replicas: 1 }, {}, false],
   ['a field that need not be there', { replicas: undefined }, { replicas: 3 }, true],
-  ['an item with defaults added by the server', { ports: [{ port: 80 }] }, { ports: [{ port: 80, protocol: 'TCP' }] }, true],
+  [
+    'an item with defaults added by the server',
+    { ports: [{ port: 80 }] },
+    { ports: [{ port: 80, protocol: 'TCP' }] },
+    true,
+  ],
   ['an item more', { args: ['a'] }, { args: ['a', 'b'] }, false],
   ['an item less', { args: ['a', 'b'] }, { args: ['a'] }, false],
   ['another order', { args: ['a', 'b'] }, { args: ['b', 'a'] }, false],

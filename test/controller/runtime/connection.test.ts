@@ -20,7 +20,13 @@ test('a kubeconfig gives server, namespace and token of its current context or o
     apiVersion: 'v1',
     kind: 'Config',
     'current-context': 'near',
-    clusters: ['near', 'far'].map((name) => ({ name, cluster: { server: `https://${name}.example:6443/`, 'certificate-authority-data': Buffer.from('ca').toString('base64') } })),
+    clusters: ['near', 'far'].map((name) => ({
+      name,
+      cluster: {
+        server: `https://${name}.example:6443/`,
+        'certificate-authority-data': Buffer.from('ca').toString('base64'),
+      },
+    })),
     contexts: ['near', 'far'].map(context),
     users: ['near', 'far'].map((name) => ({ name, user: { token: `token-${name}` } })),
   };
@@ -38,9 +44,16 @@ test('a kubeconfig gives server, namespace and token of its current context or o
 
 test('a pod uses its service account, and hears of it when there is none', async (t) => {
   const place = await folder(t);
-  for (const [name, text] of [['token', 'abc\n'], ['namespace', 'system'], ['ca.crt', 'ca']] as const) await writeFile(join(place, name), text);
+  for (const [name, text] of [
+    ['token', 'abc\n'],
+    ['namespace', 'system'],
+    ['ca.crt', 'ca'],
+  ] as const)
+    await writeFile(join(place, name), text);
   const before = { ...process.env };
-  t.after(() => { process.env = before; });
+  t.after(() => {
+    process.env = before;
+  });
   delete process.env['KUBERNETES_SERVICE_HOST'];
   await assert.rejects(inClusterConnection(place), /Not in a pod.*KUBECONFIG/);
   Object.assign(process.env, { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' });

@@ -3,13 +3,43 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import type { Controller, ControllerOptions, KubeObject, Reconcile, WritableStore } from '../../../controller/runtime/index.ts';
-import { ApiError, createController, createStore, done, ignoreStatus, labelKey, LeadershipLostError, ownerKey, requeueAfter, StallingError, WaitingError, watches } from '../../../controller/runtime/index.ts';
+import type {
+  Controller,
+  ControllerOptions,
+  KubeObject,
+  Reconcile,
+  WritableStore,
+} from '../../../controller/runtime/index.ts';
+import {
+  ApiError,
+  createController,
+  createStore,
+  done,
+  ignoreStatus,
+  labelKey,
+  LeadershipLostError,
+  ownerKey,
+  requeueAfter,
+  StallingError,
+  WaitingError,
+  watches,
+} from '../../../controller/runtime/index.ts';
 import { FakeClock } from './fake-clock.ts';
 import { until } from './until.ts';
 
 function object(name: string, version = 1, more: Partial<KubeObject['metadata']> = {}): KubeObject {
-  return { apiVersion: 'v1', kind: 'Thing', metadata: { name, namespace: 'apps', uid: `uid-${name}`, resourceVersion: String(version), creationTimestamp: '2026-01-01T00:00:00Z', ...more } };
+  return {
+    apiVersion: 'v1',
+    kind: 'Thing',
+    metadata: {
+      name,
+      namespace: 'apps',
+      uid: `uid-${name}`,
+      resourceVersion: String(version),
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      ...more,
+    },
+  };
 }
 
 interface Bench {
@@ -45,7 +75,10 @@ function bench(t: TestContext, reconcile: Reconcile, options: Partial<Controller
 }
 
 const ok: Reconcile = () => Promise.resolve(done);
-const fails = (error: Error): Reconcile => () => Promise.reject(error);
+const fails =
+  (error: Error): Reconcile =>
+  () =>
+    Promise.reject(error);
 
 test('nothing is reconciled before the cache is full; then everything once, and again when it changes', async (t) => {
   const { store, seen, controller } = bench(t, ok);
@@ -91,7 +124,10 @@ test('each error leads to what it says: stalled stops, waiting comes back in tim
     assert.equal(seen.length, 1, `${error.message}: too early`);
     clock.advance(1);
     if (wait !== undefined) await until(() => seen.length === 2);
-    assert.match(await registry.metrics(), new RegExp(`moorage_reconcile_total\\{controller="things",result="${result}"\\} `));
+    assert.match(
+      await registry.metrics(),
+      new RegExp(`moorage_reconcile_total\\{controller="things",result="${result}"\\} `),
+    );
     await end();
   }
 });
@@ -125,11 +161,15 @@ test('the wait doubles with each failure, a success ends that, and the reconcile
 
 test('a throw that is no promise is an error like any other, and the worker lives on', async (t) => {
   let first = true;
-  const { store, seen, clock, controller } = bench(t, () => {
-    if (!first) return Promise.resolve(done);
-    first = false;
-    throw new Error('boom');
-  }, { workers: 1 });
+  const { store, seen, clock, controller } = bench(
+    t,
+    () => {
+      if (!first) return Promise.resolve(done);
+      first = false;
+      throw new Error('boom');
+    },
+    { workers: 1 },
+  );
   store.replace([object('a')]);
   await until(() => seen.length === 1 && controller.idle);
   clock.advance(5);
@@ -138,7 +178,16 @@ test('a throw that is no promise is an error like any other, and the worker live
 
 test('workers work side by side, up to their number', async (t) => {
   const gates: (() => void)[] = [];
-  const { store, controller, seen } = bench(t, () => new Promise((resolve) => gates.push(() => { resolve(done); })), { workers: 3 });
+  const { store, controller, seen } = bench(
+    t,
+    () =>
+      new Promise((resolve) =>
+        gates.push(() => {
+          resolve(done);
+        }),
+      ),
+    { workers: 3 },
+  );
   store.replace(Array.from({ length: 10 }, (_, index) => object(`t${index}`)));
   await until(() => seen.length === 3);
   await new Promise(setImmediate);
@@ -154,7 +203,10 @@ test('workers work side by side, up to their number', async (t) => {
 test('the resync brings every own key again, about as often as told', async (t) => {
   const children = createStore();
   const own = createStore();
-  const { clock, seen, controller } = bench(t, ok, { resyncMs: 60_000, watches: [watches(own), watches(children, ownerKey('Thing'))] });
+  const { clock, seen, controller } = bench(t, ok, {
+    resyncMs: 60_000,
+    watches: [watches(own), watches(children, ownerKey('Thing'))],
+  });
   own.replace([object('a'), object('b')]);
   children.replace([]);
   await until(() => seen.length === 2 && controller.idle);
@@ -166,9 +218,16 @@ test('the resync brings every own key again, about as often as told', async (t) 
 });
 
 test('a child brings its owner, by reference or by label; an update brings the old owner too', async (t) => {
-  const owner = (name: string): Partial<KubeObject['metadata']> => ({ ownerReferences: [{ apiVersion: 'v1', kind: 'Thing', name, uid: '1', controller: true }, { apiVersion: 'v1', kind: 'Other', name: 'x', uid: '2', controller: true }] });
+  const owner = (name: string): Partial<KubeObject['metadata']> => ({
+    ownerReferences: [
+      { apiVersion: 'v1', kind: 'Thing', name, uid: '1', controller: true },
+      { apiVersion: 'v1', kind: 'Other', name: 'x', uid: '2', controller: true },
+    ],
+  });
   const [byOwner, byName] = [createStore(), createStore()];
-  const { seen, controller } = bench(t, ok, { watches: [watches(byOwner, ownerKey('Thing')), watches(byName, labelKey('app', 'apps'))] });
+  const { seen, controller } = bench(t, ok, {
+    watches: [watches(byOwner, ownerKey('Thing')), watches(byName, labelKey('app', 'apps'))],
+  });
   byOwner.replace([object('child', 1, owner('a'))]);
   byName.replace([object('job', 1, { namespace: 'builds', labels: { app: 'b' } }), object('stray', 1)]);
   await until(() => seen.length === 2 && controller.idle);
@@ -198,8 +257,12 @@ test('at the end, work in hand is let finish and nothing new is begun; past its 
   const hold: Reconcile = (_key, { signal }) =>
     new Promise((resolve, reject) => {
       cut = signal;
-      finish = () => { resolve(done); };
-      signal.addEventListener('abort', () => { reject(new Error('cut')); });
+      finish = () => {
+        resolve(done);
+      };
+      signal.addEventListener('abort', () => {
+        reject(new Error('cut'));
+      });
     });
   const first = bench(t, hold, { workers: 1 });
   first.store.replace([object('a'), object('b')]);
@@ -225,7 +288,15 @@ test('at the end, work in hand is let finish and nothing new is begun; past its 
 });
 
 test('when leadership is lost, work in hand is cut at once', async (t) => {
-  const { store, seen, end } = bench(t, (_key, { signal }) => new Promise((_resolve, reject) => { signal.addEventListener('abort', () => { reject(new Error('cut')); }); }));
+  const { store, seen, end } = bench(
+    t,
+    (_key, { signal }) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => {
+          reject(new Error('cut'));
+        });
+      }),
+  );
   store.replace([object('a')]);
   await until(() => seen.length === 1);
   await end(new LeadershipLostError('another leads'));
@@ -233,7 +304,15 @@ test('when leadership is lost, work in hand is cut at once', async (t) => {
 
 test('it says for how long a reconcile has run', async (t) => {
   let finish = (): void => undefined;
-  const { store, seen, clock, controller } = bench(t, () => new Promise((resolve) => { finish = () => { resolve(done); }; }));
+  const { store, seen, clock, controller } = bench(
+    t,
+    () =>
+      new Promise((resolve) => {
+        finish = () => {
+          resolve(done);
+        };
+      }),
+  );
   store.replace([object('a')]);
   await until(() => seen.length === 1);
   clock.advance(1234);

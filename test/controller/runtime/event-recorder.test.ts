@@ -21,10 +21,16 @@ interface Event extends Stored {
 
 function about(name: string, namespace?: string): KubeObject {
   const place = namespace === undefined ? {} : { namespace };
-  return { apiVersion: 'example.dev/v1', kind: 'Thing', metadata: { name, ...place, uid: `uid-${name}`, resourceVersion: '5', creationTimestamp: '2026-01-01T00:00:00Z' } };
+  return {
+    apiVersion: 'example.dev/v1',
+    kind: 'Thing',
+    metadata: { name, ...place, uid: `uid-${name}`, resourceVersion: '5', creationTimestamp: '2026-01-01T00:00:00Z' },
+  };
 }
 
-async function made(t: TestContext): Promise<{ api: FakeApi; clock: FakeClock; recorder: EventRecorder; events: () => Event[] }> {
+async function made(
+  t: TestContext,
+): Promise<{ api: FakeApi; clock: FakeClock; recorder: EventRecorder; events: () => Event[] }> {
   const api = new FakeApi();
   const client = await api.start();
   t.after(() => api.stop());
@@ -53,7 +59,14 @@ test('an event says what happened to which object, and who says so', async (t) =
       reason: 'Ready',
       type: 'Normal',
       note: 'It runs.',
-      regarding: { apiVersion: 'example.dev/v1', kind: 'Thing', name: 'a', namespace: 'apps', uid: 'uid-a', resourceVersion: '5' },
+      regarding: {
+        apiVersion: 'example.dev/v1',
+        kind: 'Thing',
+        name: 'a',
+        namespace: 'apps',
+        uid: 'uid-a',
+        resourceVersion: '5',
+      },
     },
   );
 });
@@ -62,7 +75,10 @@ test('repeats become a count on the first event, sent together; after a while a 
   const { api, clock, recorder, events } = await made(t);
   for (let repeat = 0; repeat < 500; repeat += 1) recorder.record(about('a', 'apps'), ready);
   await recorder.flush();
-  assert.deepEqual(events().map(({ series }) => series?.count), [500]);
+  assert.deepEqual(
+    events().map(({ series }) => series?.count),
+    [500],
+  );
   assert.equal(api.requests.length, 2);
   clock.advance(360_001);
   recorder.record(about('a', 'apps'), ready);
@@ -84,7 +100,8 @@ test('counts of a series that goes on are sent ever more seldom', async (t) => {
 test('different events about one object stop at the burst, and come again slowly', async (t) => {
   const { clock, recorder, events } = await made(t);
   const flood = (from: number): void => {
-    for (let n = from; n < from + 100; n += 1) recorder.record(about('a', 'apps'), { ...ready, message: `number ${n}` });
+    for (let n = from; n < from + 100; n += 1)
+      recorder.record(about('a', 'apps'), { ...ready, message: `number ${n}` });
   };
   flood(0);
   recorder.record(about('b', 'apps'), ready);
@@ -128,5 +145,8 @@ test('a refusal is no error for the reconciler, and a fault that passes is tried
   await until(() => clock.pending === 1);
   clock.advance(2000);
   await flushed;
-  assert.deepEqual(events().map(({ note }) => note), ['delayed']);
+  assert.deepEqual(
+    events().map(({ note }) => note),
+    ['delayed'],
+  );
 });

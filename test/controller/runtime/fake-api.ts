@@ -36,7 +36,10 @@ interface Place {
 
 /** Turns a request's path into what it names. */
 function placeOf(pathname: string): Place {
-  const parts = pathname.split('/').filter((part) => part !== '').map(decodeURIComponent);
+  const parts = pathname
+    .split('/')
+    .filter((part) => part !== '')
+    .map(decodeURIComponent);
   const root = parts.splice(0, parts[0] === 'api' ? 2 : 3);
   const namespace = parts[0] === 'namespaces' && parts.length > 2 ? parts.splice(0, 2)[1] : undefined;
   return { kind: [...root, parts[0] ?? ''].join('/'), namespace, name: parts[1], subresource: parts[2] };
@@ -90,12 +93,22 @@ export class FakeApi {
   }
 
   /** Sets an object from outside, as another client would. */
-  put(kind: string, object: { metadata: { name: string; namespace?: string; [field: string]: unknown }; [field: string]: unknown }): Stored {
+  put(
+    kind: string,
+    object: { metadata: { name: string; namespace?: string; [field: string]: unknown }; [field: string]: unknown },
+  ): Stored {
     const key = `${kind}:${object.metadata.namespace ?? ''}/${object.metadata.name}`;
     const old = this.#objects.get(key);
     this.#version += 1;
-    const fixed = { uid: old?.metadata.uid ?? randomUUID(), creationTimestamp: '2026-01-01T00:00:00Z', resourceVersion: String(this.#version) };
-    const stored = { ...structuredClone(object), metadata: { ...structuredClone(object.metadata), ...fixed } } as unknown as Stored;
+    const fixed = {
+      uid: old?.metadata.uid ?? randomUUID(),
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      resourceVersion: String(this.#version),
+    };
+    const stored = {
+      ...structuredClone(object),
+      metadata: { ...structuredClone(object.metadata), ...fixed },
+    } as unknown as Stored;
     this.#objects.set(key, stored);
     this.#record(kind, old === undefined ? 'ADDED' : 'MODIFIED', stored);
     return stored;
@@ -121,7 +134,10 @@ export class FakeApi {
   breakWatches(how: 'end' | 'cut' | 'gone'): void {
     for (const { response } of [...this.#watchers]) {
       if (how === 'end') response.end();
-      else if (how === 'gone') response.end(`${JSON.stringify({ type: 'ERROR', object: status(410, 'Expired', 'too old resource version') })}\n`);
+      else if (how === 'gone')
+        response.end(
+          `${JSON.stringify({ type: 'ERROR', object: status(410, 'Expired', 'too old resource version') })}\n`,
+        );
       else response.write('{"type":"ADDED","object":{"metadata":{"na', () => response.destroy());
     }
     this.#watchers.clear();
@@ -184,7 +200,12 @@ export class FakeApi {
       return;
     }
     const name = url.searchParams.get('fieldSelector')?.replace('metadata.name=', '');
-    const watcher = { path: place.kind, name, bookmarks: url.searchParams.get('allowWatchBookmarks') === 'true', response };
+    const watcher = {
+      path: place.kind,
+      name,
+      bookmarks: url.searchParams.get('allowWatchBookmarks') === 'true',
+      response,
+    };
     response.writeHead(200, { 'content-type': 'application/json' });
     response.flushHeaders();
     for (const entry of this.#log) if (entry.version > from) tell(watcher, entry);
@@ -201,7 +222,12 @@ export class FakeApi {
     else if (method === 'DELETE') {
       this.remove(place.kind, name, place.namespace);
       send(response, 200, old);
-    } else send(response, 200, this.put(place.kind, { ...old, ...body, metadata: { ...old?.metadata, ...body?.metadata, name } }));
+    } else
+      send(
+        response,
+        200,
+        this.put(place.kind, { ...old, ...body, metadata: { ...old?.metadata, ...body?.metadata, name } }),
+      );
   }
 }
 
@@ -216,27 +242,39 @@ function refuse(method: string, old: Stored | undefined, body: Stored | undefine
   if (method === 'POST') return old === undefined ? undefined : status(409, 'AlreadyExists', 'already exists');
   if (method === 'PATCH') return undefined;
   if (old === undefined) return status(404, 'NotFound', 'not found');
-  if (method === 'DELETE') return conflict(old, (body as { preconditions?: Preconditions } | undefined)?.preconditions ?? {});
+  if (method === 'DELETE')
+    return conflict(old, (body as { preconditions?: Preconditions } | undefined)?.preconditions ?? {});
   return conflict(old, { resourceVersion: body?.metadata.resourceVersion });
 }
 
 function conflict(old: Stored, { uid, resourceVersion }: Preconditions): Refusal | undefined {
   if (uid !== undefined && uid !== old.metadata.uid) return status(409, 'Conflict', 'Precondition failed: UID');
-  if (resourceVersion !== undefined && resourceVersion !== old.metadata.resourceVersion) return status(409, 'Conflict', 'the object has been modified');
+  if (resourceVersion !== undefined && resourceVersion !== old.metadata.resourceVersion)
+    return status(409, 'Conflict', 'the object has been modified');
   return undefined;
 }
 
 function tell(watcher: Watcher, entry: Entry): void {
-  if (entry.path !== watcher.path || (watcher.name !== undefined && entry.object.metadata.name !== watcher.name)) return;
+  if (entry.path !== watcher.path || (watcher.name !== undefined && entry.object.metadata.name !== watcher.name))
+    return;
   watcher.response.write(`${JSON.stringify({ type: entry.type, object: entry.object })}\n`);
 }
 
 /** A `Status` object. */
-export function status(code: number, reason: string, message: string): { kind: string; code: number; reason: string; message: string } {
+export function status(
+  code: number,
+  reason: string,
+  message: string,
+): { kind: string; code: number; reason: string; message: string } {
   return { kind: 'Status', code, reason, message };
 }
 
 /** Answers with JSON. */
-export function send(response: ServerResponse, code: number, body: unknown, headers: Record<string, string> = {}): void {
+export function send(
+  response: ServerResponse,
+  code: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
   response.writeHead(code, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
 }

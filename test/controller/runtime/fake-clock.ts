@@ -59,7 +59,8 @@ export class FakeClock implements Clock {
   #next(): Pending | undefined {
     let first: Pending | undefined;
     for (const timer of this.#timers) {
-      if (first === undefined || timer.at < first.at || (timer.at === first.at && timer.order < first.order)) first = timer;
+      if (first === undefined || timer.at < first.at || (timer.at === first.at && timer.order < first.order))
+        first = timer;
     }
     return first;
   }

@@ -11,7 +11,10 @@ import { until } from './until.ts';
 const KIND = 'apis/coordination.k8s.io/v1/leases';
 /** A lease that no busy machine lets run out; what a test waits for must come without that. */
 const LASTING = { leaseDurationMs: 60_000, renewDeadlineMs: 50_000, retryPeriodMs: 100 };
-/** A lease that runs out within a test. Only where the loss is what the test waits for: a leader that lost does not stand again. */
+/**
+ * A lease that runs out within a test. Only where the loss is what the test waits for: a leader that lost does not
+ * stand again.
+ */
 const SHORT = { leaseDurationMs: 3000, renewDeadlineMs: 2000, retryPeriodMs: 100 };
 
 interface Spec {
@@ -31,7 +34,14 @@ interface Candidate {
   running: Promise<void>;
 }
 
-const specOf = (api: FakeApi): Spec => (api.objects(KIND)[0] as (Stored & { spec: Spec }) | undefined)?.spec ?? { holderIdentity: 'no lease', leaseDurationSeconds: 0, leaseTransitions: 0, acquireTime: '', renewTime: '' };
+const specOf = (api: FakeApi): Spec =>
+  (api.objects(KIND)[0] as (Stored & { spec: Spec }) | undefined)?.spec ?? {
+    holderIdentity: 'no lease',
+    leaseDurationSeconds: 0,
+    leaseTransitions: 0,
+    acquireTime: '',
+    renewTime: '',
+  };
 
 async function server(t: TestContext): Promise<FakeApi> {
   const api = new FakeApi();
@@ -40,11 +50,25 @@ async function server(t: TestContext): Promise<FakeApi> {
   return api;
 }
 
-function candidate(t: TestContext, api: FakeApi, identity: string, options: Partial<LeaderElectionOptions> = {}): Candidate {
+function candidate(
+  t: TestContext,
+  api: FakeApi,
+  identity: string,
+  options: Partial<LeaderElectionOptions> = {},
+): Candidate {
   const lost: string[] = [];
   const terms: AbortSignal[] = [];
   const client = api.client({ 'x-identity': identity });
-  const election = createLeaderElection({ client, namespace: 'system', name: 'operator', identity, onLost: (reason) => lost.push(reason), onAcquired: (signal) => terms.push(signal), ...LASTING, ...options });
+  const election = createLeaderElection({
+    client,
+    namespace: 'system',
+    name: 'operator',
+    identity,
+    onLost: (reason) => lost.push(reason),
+    onAcquired: (signal) => terms.push(signal),
+    ...LASTING,
+    ...options,
+  });
   const ending = new AbortController();
   const running = election.run(ending.signal);
   const end = async (): Promise<void> => {
@@ -58,7 +82,12 @@ function candidate(t: TestContext, api: FakeApi, identity: string, options: Part
 /** Real timers, but a clock that stands still until it is moved to a moment. No load lets a lease run out by it. */
 function standing(): { clock: Clock; move: (to: number) => void } {
   let now = 0;
-  return { clock: { ...systemClock, now: () => now }, move: (to) => { now = to; } };
+  return {
+    clock: { ...systemClock, now: () => now },
+    move: (to) => {
+      now = to;
+    },
+  };
 }
 
 /** Cuts one replica off from the server. */
@@ -78,7 +107,8 @@ test('the first candidate leads, renews, and says so in the lease as the API wan
   assert.equal(first.holderIdentity, 'a');
   assert.equal(first.leaseDurationSeconds, 60);
   assert.equal(first.leaseTransitions, 0);
-  for (const time of [first.acquireTime, first.renewTime]) assert.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+  for (const time of [first.acquireTime, first.renewTime])
+    assert.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
   await until(() => specOf(api).renewTime !== first.renewTime);
   assert.equal(specOf(api).acquireTime, first.acquireTime);
   assert.equal(a.election.leader, 'a');
@@ -145,7 +175,10 @@ test('a leader whose lease another has taken gives up when it sees that', async 
   const api = await server(t);
   const a = candidate(t, api, 'a');
   await until(() => a.election.isLeader);
-  api.put(KIND, { metadata: { name: 'operator', namespace: 'system' }, spec: { holderIdentity: 'usurper', leaseDurationSeconds: 600 } });
+  api.put(KIND, {
+    metadata: { name: 'operator', namespace: 'system' },
+    spec: { holderIdentity: 'usurper', leaseDurationSeconds: 600 },
+  });
   await until(() => a.lost.length === 1);
   assert.match(a.lost[0] ?? '', /Another replica holds the lease: usurper/);
 });
@@ -197,7 +230,15 @@ test('a lease that someone deletes is made again by the leader', async (t) => {
 test('durations that would allow two leaders are refused', () => {
   const api = new FakeApi();
   const make = (options: Partial<LeaderElectionOptions>) => (): LeaderElection =>
-    createLeaderElection({ client: undefined as never, namespace: 'n', name: 'l', identity: 'x', onLost: () => undefined, ...SHORT, ...options });
+    createLeaderElection({
+      client: undefined as never,
+      namespace: 'n',
+      name: 'l',
+      identity: 'x',
+      onLost: () => undefined,
+      ...SHORT,
+      ...options,
+    });
   assert.throws(make({ renewDeadlineMs: SHORT.leaseDurationMs }), /must give up before/);
   assert.throws(make({ retryPeriodMs: SHORT.renewDeadlineMs }), /retryPeriodMs/);
   assert.throws(make({ identity: '' }), /identity/);

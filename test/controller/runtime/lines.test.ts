@@ -20,7 +20,10 @@ async function collect(stream: AsyncIterable<string>): Promise<string[]> {
   return all;
 }
 
-const lines = fc.array(fc.string({ unit: 'grapheme', minLength: 1 }).map((text) => `x${text.replaceAll(/[\r\n]/g, '')}x`), { maxLength: 8 });
+const lines = fc.array(
+  fc.string({ unit: 'grapheme', minLength: 1 }).map((text) => `x${text.replaceAll(/[\r\n]/g, '')}x`),
+  { maxLength: 8 },
+);
 const sizes = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 5 });
 
 test('lines come out as they went in, wherever the stream is cut', async () => {

@@ -11,7 +11,13 @@ import { until } from './until.ts';
 
 const KIND = 'apis/example.dev/v1/things';
 const LEASES = 'apis/coordination.k8s.io/v1/leases';
-const things = defineResource<KubeObject>({ group: 'example.dev', version: 'v1', kind: 'Thing', plural: 'things', namespaced: true });
+const things = defineResource<KubeObject>({
+  group: 'example.dev',
+  version: 'v1',
+  kind: 'Thing',
+  plural: 'things',
+  namespaced: true,
+});
 const SHORT = { leaseDurationMs: 1000, renewDeadlineMs: 700, retryPeriodMs: 100 };
 
 interface Replica {
@@ -39,11 +45,23 @@ function shutdownOf(controller: AbortController, order: string[]): Shutdown {
   };
 }
 
-function replica(api: FakeApi, identity: string | undefined, work: () => Promise<void> = () => Promise.resolve()): Replica {
+function replica(
+  api: FakeApi,
+  identity: string | undefined,
+  work: () => Promise<void> = () => Promise.resolve(),
+): Replica {
   const [seen, order, shutdown, registry] = [[] as string[], [] as string[], new AbortController(), new Registry()];
-  const election = identity === undefined ? {} : { leaderElection: { namespace: 'system', name: 'operator', identity, ...SHORT } };
+  const election =
+    identity === undefined ? {} : { leaderElection: { namespace: 'system', name: 'operator', identity, ...SHORT } };
   const client = api.client(identity === undefined ? {} : { 'x-identity': identity });
-  const manager = createManager({ client, registry, healthPort: 0, healthHost: '127.0.0.1', shutdown: shutdownOf(shutdown, order), ...election });
+  const manager = createManager({
+    client,
+    registry,
+    healthPort: 0,
+    healthHost: '127.0.0.1',
+    shutdown: shutdownOf(shutdown, order),
+    ...election,
+  });
   const mirror = manager.reflect(things);
   const reconcile = async (key: string): Promise<typeof done> => {
     seen.push(key);
@@ -80,11 +98,17 @@ test('the follower keeps its cache full but does nothing; work in hand ends befo
   const api = await server(t);
   api.put(KIND, { metadata: { name: 'a', namespace: 'apps' } });
   let finish = (): void => undefined;
-  const gate = new Promise<void>((resolve) => { finish = resolve; });
+  const gate = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
   const one = replica(api, 'one', () => gate);
   await until(() => one.seen.length === 1);
   const two = replica(api, 'two');
-  await until(async () => two.manager.healthPort !== undefined && (await fetch(`http://127.0.0.1:${two.manager.healthPort}/readyz`)).status === 200);
+  await until(
+    async () =>
+      two.manager.healthPort !== undefined &&
+      (await fetch(`http://127.0.0.1:${two.manager.healthPort}/readyz`)).status === 200,
+  );
   assert.deepEqual(two.seen, []);
   one.shutdown.abort();
   const renewals = (): number => api.count('PUT', () => true);
@@ -105,7 +129,10 @@ test('a replica that loses the lease fails and ends', async (t) => {
   const api = await server(t);
   const one = replica(api, 'one');
   await until(() => holder(api) === 'one');
-  api.put(LEASES, { metadata: { name: 'operator', namespace: 'system' }, spec: { holderIdentity: 'usurper', leaseDurationSeconds: 600 } });
+  api.put(LEASES, {
+    metadata: { name: 'operator', namespace: 'system' },
+    spec: { holderIdentity: 'usurper', leaseDurationSeconds: 600 },
+  });
   await one.running;
   assert.match(one.order[0] ?? '', /^fail: Another replica holds the lease: usurper/);
   assert.equal(one.order.at(-1), 'finish');
@@ -114,9 +141,16 @@ test('a replica that loses the lease fails and ends', async (t) => {
 
 test('a task of the leader that ends or throws by itself brings the process down', async (t) => {
   const api = await server(t);
-  for (const [task, expected] of [[() => Promise.resolve(), /task "clean" has ended/], [() => Promise.reject(new Error('broken')), /task "clean" failed: broken/]] as const) {
+  for (const [task, expected] of [
+    [() => Promise.resolve(), /task "clean" has ended/],
+    [() => Promise.reject(new Error('broken')), /task "clean" failed: broken/],
+  ] as const) {
     const [order, shutdown] = [[] as string[], new AbortController()];
-    const manager = createManager({ client: api.client(), registry: new Registry(), shutdown: shutdownOf(shutdown, order) });
+    const manager = createManager({
+      client: api.client(),
+      registry: new Registry(),
+      shutdown: shutdownOf(shutdown, order),
+    });
     manager.addLeaderTask('clean', task);
     await manager.run();
     assert.match(order[0] ?? '', expected);

@@ -52,7 +52,11 @@ interface Real {
 
 type Command = fc.AsyncCommand<Model, Real>;
 
-function command(name: string, check: (model: Model) => boolean, run: (model: Model, real: Real) => void | Promise<void>): Command {
+function command(
+  name: string,
+  check: (model: Model) => boolean,
+  run: (model: Model, real: Real) => void | Promise<void>,
+): Command {
   return {
     check,
     toString: () => name,
@@ -68,10 +72,17 @@ const always = (): boolean => true;
 const BASE = 5;
 const MOST = 60;
 
-const add = (key: string): Command => command(`add ${key}`, always, (model, { queue }) => { queue.add(key); model.owe(key); });
+const add = (key: string): Command =>
+  command(`add ${key}`, always, (model, { queue }) => {
+    queue.add(key);
+    model.owe(key);
+  });
 
 const addAfter = (key: string, ms: number): Command =>
-  command(`addAfter ${key} ${ms}`, always, (model, { queue }) => { queue.addAfter(key, ms); model.later(key, ms); });
+  command(`addAfter ${key} ${ms}`, always, (model, { queue }) => {
+    queue.addAfter(key, ms);
+    model.later(key, ms);
+  });
 
 const fail = (key: string): Command =>
   command(`fail ${key}`, always, (model, { queue }) => {
@@ -83,19 +94,38 @@ const fail = (key: string): Command =>
   });
 
 const forget = (key: string): Command =>
-  command(`forget ${key}`, always, (model, { queue }) => { queue.forget(key); model.failures.delete(key); assert.equal(queue.failures(key), 0); });
-
-const take = (): Command =>
-  command('take', (model) => model.takeable().length > 0, async (model, { queue }) => {
-    const key = await queue.get();
-    assert.ok(key !== undefined && model.takeable().includes(key), `got ${String(key)}`);
-    model.begin(key);
+  command(`forget ${key}`, always, (model, { queue }) => {
+    queue.forget(key);
+    model.failures.delete(key);
+    assert.equal(queue.failures(key), 0);
   });
 
-const finish = (key: string): Command =>
-  command(`finish ${key}`, (model) => model.inWork.has(key), (model, { queue }) => { queue.done(key); model.inWork.delete(key); });
+const take = (): Command =>
+  command(
+    'take',
+    (model) => model.takeable().length > 0,
+    async (model, { queue }) => {
+      const key = await queue.get();
+      assert.ok(key !== undefined && model.takeable().includes(key), `got ${String(key)}`);
+      model.begin(key);
+    },
+  );
 
-const advance = (ms: number): Command => command(`advance ${ms}`, always, (model, { clock }) => { clock.advance(ms); model.advance(ms); });
+const finish = (key: string): Command =>
+  command(
+    `finish ${key}`,
+    (model) => model.inWork.has(key),
+    (model, { queue }) => {
+      queue.done(key);
+      model.inWork.delete(key);
+    },
+  );
+
+const advance = (ms: number): Command =>
+  command(`advance ${ms}`, always, (model, { clock }) => {
+    clock.advance(ms);
+    model.advance(ms);
+  });
 
 test('the queue does what its model does, whatever is asked of it in whatever order', async () => {
   const commands = fc.commands(
@@ -128,36 +158,41 @@ test('the queue does what its model does, whatever is asked of it in whatever or
 });
 
 test('with many workers, none has the key of another, and each add is followed by work that began after it', async () => {
-  const property = fc.asyncProperty(fc.scheduler(), fc.array(keys, { minLength: 1, maxLength: 30 }), fc.integer({ min: 1, max: 5 }), async (scheduler, adds, workers) => {
-    const queue = createQueue({ clock: new FakeClock() });
-    const inWork = new Set<string>();
-    const owed = new Set<string>();
-    let most = 0;
-    const work = async (): Promise<void> => {
-      for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
-        assert.ok(!inWork.has(key), `${key} is in work twice`);
-        inWork.add(key);
-        owed.delete(key);
-        most = Math.max(most, inWork.size);
-        await scheduler.schedule(Promise.resolve(), `work ${key}`);
-        inWork.delete(key);
-        queue.done(key);
-      }
-    };
-    const working = Array.from({ length: workers }, work);
-    const adding = scheduler.scheduleSequence(
-      adds.map((key) => () => {
-        owed.add(key);
-        queue.add(key);
-        return Promise.resolve();
-      }),
-    );
-    await scheduler.waitFor(adding.task);
-    queue.shutDown();
-    await scheduler.waitFor(Promise.all(working));
-    assert.deepEqual([...owed], []);
-    assert.ok(most <= workers);
-  });
+  const property = fc.asyncProperty(
+    fc.scheduler(),
+    fc.array(keys, { minLength: 1, maxLength: 30 }),
+    fc.integer({ min: 1, max: 5 }),
+    async (scheduler, adds, workers) => {
+      const queue = createQueue({ clock: new FakeClock() });
+      const inWork = new Set<string>();
+      const owed = new Set<string>();
+      let most = 0;
+      const work = async (): Promise<void> => {
+        for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
+          assert.ok(!inWork.has(key), `${key} is in work twice`);
+          inWork.add(key);
+          owed.delete(key);
+          most = Math.max(most, inWork.size);
+          await scheduler.schedule(Promise.resolve(), `work ${key}`);
+          inWork.delete(key);
+          queue.done(key);
+        }
+      };
+      const working = Array.from({ length: workers }, work);
+      const adding = scheduler.scheduleSequence(
+        adds.map((key) => () => {
+          owed.add(key);
+          queue.add(key);
+          return Promise.resolve();
+        }),
+      );
+      await scheduler.waitFor(adding.task);
+      queue.shutDown();
+      await scheduler.waitFor(Promise.all(working));
+      assert.deepEqual([...owed], []);
+      assert.ok(most <= workers);
+    },
+  );
   await fc.assert(property, { numRuns: 300 });
 });
 
@@ -182,17 +217,25 @@ test('a key waits 5 ms after its first failure, twice as long after each further
 });
 
 test('over all keys, a burst passes at once and the rest at the rate of the bucket', () => {
-  const property = fc.property(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 100 }), fc.integer({ min: 1, max: 120 }), (burst, perSecond, count) => {
-    const clock = new FakeClock();
-    const queue = createQueue({ clock, baseDelayMs: 0.001, bucket: { perSecond, burst } });
-    for (let index = 0; index < count; index += 1) queue.addRateLimited(`key-${index}`);
-    clock.advance(0.5);
-    for (let second = 0; second <= 3; second += 1) {
-      const least = Math.min(count, burst + Math.floor(second * perSecond));
-      assert.ok(queue.depth >= least && queue.depth <= least + 1, `${queue.depth} after ${second} s, expected ${least}`);
-      clock.advance(1000);
-    }
-  });
+  const property = fc.property(
+    fc.integer({ min: 1, max: 50 }),
+    fc.integer({ min: 1, max: 100 }),
+    fc.integer({ min: 1, max: 120 }),
+    (burst, perSecond, count) => {
+      const clock = new FakeClock();
+      const queue = createQueue({ clock, baseDelayMs: 0.001, bucket: { perSecond, burst } });
+      for (let index = 0; index < count; index += 1) queue.addRateLimited(`key-${index}`);
+      clock.advance(0.5);
+      for (let second = 0; second <= 3; second += 1) {
+        const least = Math.min(count, burst + Math.floor(second * perSecond));
+        assert.ok(
+          queue.depth >= least && queue.depth <= least + 1,
+          `${queue.depth} after ${second} s, expected ${least}`,
+        );
+        clock.advance(1000);
+      }
+    },
+  );
   fc.assert(property);
 });
 
@@ -227,7 +270,9 @@ test('drain drops what is ready, tells waiting workers, and ends when the work i
   const waiting = queue.get();
   queue.add('a');
   let drained = false;
-  const draining = queue.drain().then(() => { drained = true; });
+  const draining = queue.drain().then(() => {
+    drained = true;
+  });
   assert.equal(await waiting, undefined);
   assert.equal(drained, false);
   queue.done('a');

@@ -8,7 +8,13 @@ import { until } from './until.ts';
 /** Where the things are on the server. */
 export const KIND = 'apis/example.dev/v1/things';
 /** An object to put on the server. */
-export const things = defineResource<KubeObject & { size?: number }>({ group: 'example.dev', version: 'v1', kind: 'Thing', plural: 'things', namespaced: true });
+export const things = defineResource<KubeObject & { size?: number }>({
+  group: 'example.dev',
+  version: 'v1',
+  kind: 'Thing',
+  plural: 'things',
+  namespaced: true,
+});
 
 /** A reflector at work on a server, and what came of it. */
 export interface Bench {
@@ -35,14 +41,24 @@ function versions(objects: readonly KubeObject[]): string[] {
 }
 
 /** Starts both. */
-export async function bench(prepare: (api: FakeApi) => void = () => undefined, options: Partial<ReflectorOptions<KubeObject>> = {}): Promise<Bench> {
+export async function bench(
+  prepare: (api: FakeApi) => void = () => undefined,
+  options: Partial<ReflectorOptions<KubeObject>> = {},
+): Promise<Bench> {
   const api = new FakeApi();
   const client = await api.start();
   prepare(api);
   let opened = 0;
   const counting: Pick<Client, 'list' | 'watch'> = {
     list: client.list.bind(client),
-    watch: (resource, wanted) => client.watch(resource, { ...wanted, onOpen: () => { wanted.onOpen?.(); opened += 1; } }),
+    watch: (resource, wanted) =>
+      client.watch(resource, {
+        ...wanted,
+        onOpen: () => {
+          wanted.onOpen?.();
+          opened += 1;
+        },
+      }),
   };
   const reflector = createReflector({ client: counting, resource: things, backoffMs: [2, 10], ...options });
   const changes: string[] = [];
@@ -58,7 +74,8 @@ export async function bench(prepare: (api: FakeApi) => void = () => undefined, o
     api,
     reflector,
     changes,
-    same: () => until(() => JSON.stringify(versions(reflector.store.list())) === JSON.stringify(versions(api.objects(KIND)))),
+    same: () =>
+      until(() => JSON.stringify(versions(reflector.store.list())) === JSON.stringify(versions(api.objects(KIND)))),
     lists: () => api.count('GET', (url) => !url.searchParams.has('watch')),
     watches: () => api.count('GET', (url) => url.searchParams.has('watch')),
     opened: () => opened,
@@ -71,7 +88,11 @@ export async function bench(prepare: (api: FakeApi) => void = () => undefined, o
 }
 
 /** Starts both, waits for the cache and the first watch, and ends them after the test. */
-export async function started(t: TestContext, prepare?: (api: FakeApi) => void, options?: Partial<ReflectorOptions<KubeObject>>): Promise<Bench> {
+export async function started(
+  t: TestContext,
+  prepare?: (api: FakeApi) => void,
+  options?: Partial<ReflectorOptions<KubeObject>>,
+): Promise<Bench> {
   const made = await bench(prepare, options);
   t.after(() => made.stop());
   await made.reflector.store.whenSynced();
@@ -80,4 +101,7 @@ export async function started(t: TestContext, prepare?: (api: FakeApi) => void, 
 }
 
 /** An object to put on the server. */
-export const thing = (name: string, size = 1): { metadata: { name: string; namespace: string }; size: number } => ({ metadata: { name, namespace: 'apps' }, size });
+export const thing = (name: string, size = 1): { metadata: { name: string; namespace: string }; size: number } => ({
+  metadata: { name, namespace: 'apps' },
+  size,
+});

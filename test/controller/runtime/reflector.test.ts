@@ -11,7 +11,13 @@ import { bench, KIND, started, thing } from './reflector-bench.ts';
 import { until } from './until.ts';
 
 test('it lists by pages, then watches from the version of the list, with bookmarks and a time limit of the server', async (t) => {
-  const { api, reflector, lists } = await started(t, (fresh) => { for (let n = 0; n < 25; n += 1) fresh.put(KIND, thing(`t${n}`)); }, { pageSize: 10 });
+  const { api, reflector, lists } = await started(
+    t,
+    (fresh) => {
+      for (let n = 0; n < 25; n += 1) fresh.put(KIND, thing(`t${n}`));
+    },
+    { pageSize: 10 },
+  );
   assert.equal(reflector.store.size, 25);
   assert.equal(lists(), 3);
   const watch = api.requests.at(-1)?.url.searchParams ?? new URLSearchParams();
@@ -22,10 +28,18 @@ test('it lists by pages, then watches from the version of the list, with bookmar
 });
 
 test('every object has its apiVersion and kind, and none its managedFields', async (t) => {
-  const { api, reflector } = await started(t, (fresh) => fresh.put(KIND, { ...thing('a'), metadata: { name: 'a', namespace: 'apps', managedFields: [{ manager: 'x' }] } }));
-  api.put(KIND, { ...thing('b'), apiVersion: 'example.dev/v1', kind: 'Thing', metadata: { name: 'b', namespace: 'apps', managedFields: [{ manager: 'x' }] } });
+  const { api, reflector } = await started(t, (fresh) =>
+    fresh.put(KIND, { ...thing('a'), metadata: { name: 'a', namespace: 'apps', managedFields: [{ manager: 'x' }] } }),
+  );
+  api.put(KIND, {
+    ...thing('b'),
+    apiVersion: 'example.dev/v1',
+    kind: 'Thing',
+    metadata: { name: 'b', namespace: 'apps', managedFields: [{ manager: 'x' }] },
+  });
   await until(() => reflector.store.size === 2);
-  for (const { apiVersion, kind, metadata } of reflector.store.list()) assert.deepEqual([apiVersion, kind, metadata.managedFields], ['example.dev/v1', 'Thing', undefined]);
+  for (const { apiVersion, kind, metadata } of reflector.store.list())
+    assert.deepEqual([apiVersion, kind, metadata.managedFields], ['example.dev/v1', 'Thing', undefined]);
 });
 
 test('after a clean end or a cut in the middle of a line it resumes where it was, without a list', async (t) => {
@@ -40,7 +54,10 @@ test('after a clean end or a cut in the middle of a line it resumes where it was
     assert.ok(watches() > before);
   }
   assert.equal(lists(), 1);
-  assert.deepEqual(changes.map((change) => change.split(' ').slice(0, 2).join(' ')), ['added a', 'updated a', 'added missed-end', 'updated a', 'added missed-cut']);
+  assert.deepEqual(
+    changes.map((change) => change.split(' ').slice(0, 2).join(' ')),
+    ['added a', 'updated a', 'added missed-end', 'updated a', 'added missed-cut'],
+  );
 });
 
 test('a bookmark moves the place to resume from, so that a compaction since does no harm', async (t) => {
@@ -65,7 +82,10 @@ test('a bookmark moves the place to resume from, so that a compaction since does
 });
 
 test('410 in the stream leads to a new list, and what was deleted meanwhile is told as deleted', async (t) => {
-  const { api, changes, same, lists } = await started(t, (fresh) => { fresh.put(KIND, thing('a')); fresh.put(KIND, thing('b')); });
+  const { api, changes, same, lists } = await started(t, (fresh) => {
+    fresh.put(KIND, thing('a'));
+    fresh.put(KIND, thing('b'));
+  });
   api.breakWatches('gone');
   api.remove(KIND, 'a', 'apps');
   await same();
@@ -102,17 +122,28 @@ test('deleted and made again while offline is told as delete of the old and add 
 
 test('a continue token that has expired leads to one list without pages', async (t) => {
   let expired = 0;
-  const expire = (api: FakeApi) => (_request: unknown, _response: ServerResponse, url: URL): boolean => {
-    if (url.searchParams.has('continue') && expired === 0) {
-      expired += 1;
-      api.compact();
-    }
-    return false;
-  };
-  const { api, reflector } = await started(t, (fresh) => { for (let n = 0; n < 12; n += 1) fresh.put(KIND, thing(`t${n}`)); fresh.faults.push(expire(fresh)); }, { pageSize: 5 });
+  const expire =
+    (api: FakeApi) =>
+    (_request: unknown, _response: ServerResponse, url: URL): boolean => {
+      if (url.searchParams.has('continue') && expired === 0) {
+        expired += 1;
+        api.compact();
+      }
+      return false;
+    };
+  const { api, reflector } = await started(
+    t,
+    (fresh) => {
+      for (let n = 0; n < 12; n += 1) fresh.put(KIND, thing(`t${n}`));
+      fresh.faults.push(expire(fresh));
+    },
+    { pageSize: 5 },
+  );
   assert.equal(expired, 1);
   assert.equal(reflector.store.size, 12);
-  const limits = api.requests.filter(({ url }) => !url.searchParams.has('watch')).map(({ url }) => url.searchParams.get('limit'));
+  const limits = api.requests
+    .filter(({ url }) => !url.searchParams.has('watch'))
+    .map(({ url }) => url.searchParams.get('limit'));
   assert.deepEqual(limits, ['5', '5', null]);
 });
 
@@ -125,7 +156,11 @@ test('no error stops it: refusals, faults and nonsense are tried again until the
       if (code !== undefined) send(response, code, status(code, 'Nope', 'not now'));
       return code !== undefined;
     });
-    const nonsense = ['not json', '{"kind":"Thing"}', '{"metadata":{"resourceVersion":"1"},"items":[{"no":"metadata"}]}'];
+    const nonsense = [
+      'not json',
+      '{"kind":"Thing"}',
+      '{"metadata":{"resourceVersion":"1"},"items":[{"no":"metadata"}]}',
+    ];
     fresh.faults.push((_request, response) => {
       const body = nonsense.shift();
       if (body !== undefined) response.writeHead(200, { 'content-type': 'application/json' }).end(body);
@@ -140,14 +175,17 @@ test('a server that forgets, or ends each watch, at once is not asked without pa
   for (const fault of ['gone', 'end'] as const) {
     const registry = new Registry();
     const clock = new FakeClock();
-    const made = await bench((fresh) => {
-      fresh.faults.push((_request, response, url) => {
-        if (!url.searchParams.has('watch')) return false;
-        if (fault === 'gone') send(response, 410, status(410, 'Gone', 'gone'));
-        else response.writeHead(200, { 'content-type': 'application/json' }).end();
-        return true;
-      });
-    }, { metrics: runtimeMetrics(registry), clock, backoffMs: [1000, 30_000] });
+    const made = await bench(
+      (fresh) => {
+        fresh.faults.push((_request, response, url) => {
+          if (!url.searchParams.has('watch')) return false;
+          if (fault === 'gone') send(response, 410, status(410, 'Gone', 'gone'));
+          else response.writeHead(200, { 'content-type': 'application/json' }).end();
+          return true;
+        });
+      },
+      { metrics: runtimeMetrics(registry), clock, backoffMs: [1000, 30_000] },
+    );
     t.after(() => made.stop());
     // To have lost its place once is in order; from then on, each turn waits.
     const free = fault === 'gone' ? 2 : 1;
@@ -161,10 +199,16 @@ test('a server that forgets, or ends each watch, at once is not asked without pa
     }
     waits.forEach((wait, turn) => {
       const middle = Math.min(1000 * 2 ** (turn + free - 1), 30_000);
-      assert.ok(wait >= middle * 0.7 && wait <= middle * 1.3, `${fault}: wait ${turn} is ${wait} ms, expected about ${middle}`);
+      assert.ok(
+        wait >= middle * 0.7 && wait <= middle * 1.3,
+        `${fault}: wait ${turn} is ${wait} ms, expected about ${middle}`,
+      );
     });
     const reason = fault === 'gone' ? 'expired' : 'end';
-    assert.match(await registry.metrics(), new RegExp(`moorage_watch_restarts_total\\{resource="things",reason="${reason}"\\} `));
+    assert.match(
+      await registry.metrics(),
+      new RegExp(`moorage_watch_restarts_total\\{resource="things",reason="${reason}"\\} `),
+    );
     assert.equal(made.lists() > 1, fault === 'gone');
   }
 });

@@ -5,8 +5,25 @@ import fc from 'fast-check';
 import type { Change, KubeObject } from '../../../controller/runtime/index.ts';
 import { byControllerUid, byLabel, createStore, keyOf, refOf } from '../../../controller/runtime/index.ts';
 
-function object(name: string, uid: string, version: number, labels: Record<string, string> = {}, namespace = 'apps'): KubeObject {
-  return { apiVersion: 'v1', kind: 'Thing', metadata: { name, namespace, uid, resourceVersion: String(version), creationTimestamp: '2026-01-01T00:00:00Z', labels } };
+function object(
+  name: string,
+  uid: string,
+  version: number,
+  labels: Record<string, string> = {},
+  namespace = 'apps',
+): KubeObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Thing',
+    metadata: {
+      name,
+      namespace,
+      uid,
+      resourceVersion: String(version),
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      labels,
+    },
+  };
 }
 
 /** Keeps what the changes say, and fails on a change that cannot follow from the ones before. */
@@ -25,10 +42,24 @@ class Replay {
 }
 
 const objects = fc
-  .uniqueArray(fc.record({ name: fc.constantFrom('a', 'b', 'c', 'd'), uid: fc.constantFrom('1', '2'), version: fc.integer({ min: 1, max: 5 }), app: fc.constantFrom('x', 'y') }), { selector: ({ name }) => name })
+  .uniqueArray(
+    fc.record({
+      name: fc.constantFrom('a', 'b', 'c', 'd'),
+      uid: fc.constantFrom('1', '2'),
+      version: fc.integer({ min: 1, max: 5 }),
+      app: fc.constantFrom('x', 'y'),
+    }),
+    { selector: ({ name }) => name },
+  )
   .map((list) => list.map(({ name, uid, version, app }) => object(name, `${name}${uid}`, version, { app })));
 
-const steps = fc.array(fc.oneof(fc.record({ do: fc.constant('replace' as const), objects }), fc.record({ do: fc.constantFrom('set' as const, 'remove' as const), objects })), { maxLength: 12 });
+const steps = fc.array(
+  fc.oneof(
+    fc.record({ do: fc.constant('replace' as const), objects }),
+    fc.record({ do: fc.constantFrom('set' as const, 'remove' as const), objects }),
+  ),
+  { maxLength: 12 },
+);
 
 test('the changes told, played back, give the cache; and the indexes hold exactly what is in it', () => {
   const property = fc.property(steps, (list) => {
@@ -45,7 +76,8 @@ test('the changes told, played back, give the cache; and the indexes hold exactl
         const expected = store.list().filter((one) => one.metadata.labels?.['app'] === app);
         assert.deepEqual(store.byIndex('app', app).map(keyOf).toSorted(), expected.map(keyOf).toSorted());
       }
-      if (step.do === 'replace') assert.deepEqual(store.list().map(keyOf).toSorted(), step.objects.map(keyOf).toSorted());
+      if (step.do === 'replace')
+        assert.deepEqual(store.list().map(keyOf).toSorted(), step.objects.map(keyOf).toSorted());
     }
   });
   fc.assert(property, { numRuns: 500 });
@@ -70,7 +102,9 @@ test('a late delete of the old namesake leaves the new one', () => {
 test('an object that has not changed is told only once', () => {
   const store = createStore();
   let told = 0;
-  store.subscribe(() => { told += 1; });
+  store.subscribe(() => {
+    told += 1;
+  });
   store.replace([object('a', '1', 1)]);
   store.replace([object('a', '1', 1)]);
   assert.equal(told, 1);
@@ -80,7 +114,9 @@ test('a reconciler that changes a cached object is caught', () => {
   const store = createStore();
   store.set(object('a', '1', 1, { app: 'x' }));
   const cached = store.get('apps/a');
-  assert.throws(() => { Object.assign(cached?.metadata.labels ?? {}, { app: 'y' }); }, TypeError);
+  assert.throws(() => {
+    Object.assign(cached?.metadata.labels ?? {}, { app: 'y' });
+  }, TypeError);
   const loose = createStore({ freeze: false });
   loose.set(object('a', '1', 1, { app: 'x' }));
   assert.equal(Object.isFrozen(loose.get('apps/a')), false);
@@ -90,8 +126,12 @@ test('a subscriber that throws is reported, and the others still hear', () => {
   const faults: unknown[] = [];
   const store = createStore({ onError: (error) => faults.push(error) });
   let told = 0;
-  store.subscribe(() => { throw new Error('bad mapping'); });
-  const stop = store.subscribe(() => { told += 1; });
+  store.subscribe(() => {
+    throw new Error('bad mapping');
+  });
+  const stop = store.subscribe(() => {
+    told += 1;
+  });
   store.set(object('a', '1', 1));
   assert.equal(told, 1);
   assert.match(String(faults[0]), /bad mapping/);
@@ -133,7 +173,10 @@ test('a cache has synced after its first full list, even an empty one', async ()
 test('listing a namespace leaves out the others; keys and references convert both ways', () => {
   const store = createStore();
   store.replace([object('a', '1', 1), object('a', '2', 2, {}, 'other')]);
-  assert.deepEqual(store.list('other').map(({ metadata }) => metadata.uid), ['2']);
+  assert.deepEqual(
+    store.list('other').map(({ metadata }) => metadata.uid),
+    ['2'],
+  );
   assert.equal(store.size, 2);
   for (const ref of [{ name: 'a' }, { namespace: 'n', name: 'a' }]) assert.deepEqual(refOf(keyOf(ref)), ref);
 });

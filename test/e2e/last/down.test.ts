@@ -19,10 +19,15 @@ function commands(): readonly string[] {
     });
 }
 
-const ours = (command: string): boolean => ['kubernetes', 'containerd', 'buildkit'].some((part) => command.includes(`/bin/${part}-v`)) || /containerd-shim|network-policy\/main\.ts|docker-registry serve \/var\/lib\/moorage/.test(command);
+const ours = (command: string): boolean =>
+  ['kubernetes', 'containerd', 'buildkit'].some((part) => command.includes(`/bin/${part}-v`)) ||
+  /containerd-shim|network-policy\/main\.ts|docker-registry serve \/var\/lib\/moorage/.test(command);
 
 test('down leaves no process, mount, device, table, route, control group or state', async () => {
-  assert.ok(existsSync(binary('kubernetes', 'kubelet')), 'the binaries that are looked for stand where they are looked for');
+  assert.ok(
+    existsSync(binary('kubernetes', 'kubelet')),
+    'the binaries that are looked for stand where they are looked for',
+  );
   assert.ok(commands().some(ours), 'the cluster runs before');
   assert.ok(readdirSync('/sys/class/net').includes('moorage0'));
 
@@ -30,12 +35,21 @@ test('down leaves no process, mount, device, table, route, control group or stat
   assert.equal(down.exitCode, 0, down.all);
 
   assert.deepEqual(commands().filter(ours), []);
-  assert.doesNotMatch(readFileSync('/proc/self/mounts', 'utf8'), /moorage|kubelet|containerd|\/var\/run\/netns|\/run\/netns\/cni/);
-  assert.deepEqual(readdirSync('/sys/class/net').filter((name) => /^(moorage|veth|cni)/.test(name)), []);
+  assert.doesNotMatch(
+    readFileSync('/proc/self/mounts', 'utf8'),
+    /moorage|kubelet|containerd|\/var\/run\/netns|\/run\/netns\/cni/,
+  );
+  assert.deepEqual(
+    readdirSync('/sys/class/net').filter((name) => /^(moorage|veth|cni)/.test(name)),
+    [],
+  );
   const tables = await execa('nft', ['list', 'tables']);
   assert.doesNotMatch(tables.stdout, /moorage|kube-proxy/);
   const routes = await execa('ip', ['route', 'show', 'table', 'all']);
   assert.doesNotMatch(routes.stdout, /10\.244\.|10\.96\./);
-  assert.deepEqual(globSync('/sys/fs/cgroup/**/{kubepods,moorage}*', { exclude: (name) => name.includes('.slice') }), []);
+  assert.deepEqual(
+    globSync('/sys/fs/cgroup/**/{kubepods,moorage}*', { exclude: (name) => name.includes('.slice') }),
+    [],
+  );
   for (const folder of [paths.state, paths.run]) assert.ok(!existsSync(folder), `${folder} is gone`);
 });

@@ -26,8 +26,17 @@ export interface GitServer {
 export async function startGitServer(): Promise<GitServer> {
   const folder = await mkdtemp(join(tmpdir(), 'moorage-git-'));
   const bare = join(folder, 'owner', 'hello');
-  const environment = { PATH: process.env['PATH'], HOME: folder, GIT_CONFIG_NOSYSTEM: '1', GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@localhost', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@localhost' };
-  const git = async (...args: string[]): Promise<string> => (await run('git', ['-C', bare, ...args], { env: environment })).stdout.trim();
+  const environment = {
+    PATH: process.env['PATH'],
+    HOME: folder,
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_AUTHOR_NAME: 'a',
+    GIT_AUTHOR_EMAIL: 'a@localhost',
+    GIT_COMMITTER_NAME: 'a',
+    GIT_COMMITTER_EMAIL: 'a@localhost',
+  };
+  const git = async (...args: string[]): Promise<string> =>
+    (await run('git', ['-C', bare, ...args], { env: environment })).stdout.trim();
   await run('git', ['init', '--quiet', '--bare', '--initial-branch=main', bare], { env: environment });
   const emptyTree = await git('hash-object', '-t', 'tree', '-w', '/dev/null');
   let received = 0;

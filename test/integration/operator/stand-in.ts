@@ -1,12 +1,29 @@
-// Stands in for what this world lacks: kubelet, job controller, deployment controller and gateway. It only writes status.
+// Stands in for what this world lacks: kubelet, job controller, deployment controller and gateway. It only writes
+// status.
 import { z } from 'zod';
-import { deployments, jobs, pods, routes, type ContainerStatus, type Deployment, type Job } from '../../../controller/hosted-app/kinds.ts';
+import {
+  deployments,
+  jobs,
+  pods,
+  routes,
+  type ContainerStatus,
+  type Deployment,
+  type Job,
+} from '../../../controller/hosted-app/kinds.ts';
 import { applyStatus, type Client } from '../../../controller/runtime/index.ts';
 import { labels } from '../../../lib/names.ts';
 import { all, until, type World } from './world.ts';
 
 /** Pods are made from the operator's own templates, so that the chart's admission policy judges them as it would. */
-const templated = z.object({ template: z.object({ metadata: z.object({ labels: z.record(z.string(), z.string()), annotations: z.record(z.string(), z.string()).optional() }), spec: z.looseObject({}) }) });
+const templated = z.object({
+  template: z.object({
+    metadata: z.object({
+      labels: z.record(z.string(), z.string()),
+      annotations: z.record(z.string(), z.string()).optional(),
+    }),
+    spec: z.looseObject({}),
+  }),
+});
 
 const manager = { fieldManager: 'stand-in' };
 const builds = 'moorage-builds';
@@ -18,13 +35,22 @@ function time(): string {
 
 /** The one Job of an app that is neither suspended nor finished, once the build queue has let it go. */
 export async function startedJob(world: World, app: string, other?: string): Promise<Job> {
-  return until(`a started Job of ${app}`, async () => (await world.jobs(app)).find((job) => job.spec?.suspend !== true && job.metadata.name !== other && job.status?.conditions === undefined));
+  return until(`a started Job of ${app}`, async () =>
+    (await world.jobs(app)).find(
+      (job) => job.spec?.suspend !== true && job.metadata.name !== other && job.status?.conditions === undefined,
+    ),
+  );
 }
 
 /** A container that ended so, leaving `message`. */
 export function ended(name: string, exitCode: number, message: unknown): ContainerStatus {
   const at = time();
-  return { name, ready: false, restartCount: 0, state: { terminated: { exitCode, message: JSON.stringify(message), startedAt: at, finishedAt: at } } };
+  return {
+    name,
+    ready: false,
+    restartCount: 0,
+    state: { terminated: { exitCode, message: JSON.stringify(message), startedAt: at, finishedAt: at } },
+  };
 }
 
 export function running(name: string): ContainerStatus {
@@ -32,25 +58,53 @@ export function running(name: string): ContainerStatus {
 }
 
 /** Makes the Job's pod if need be and writes how its containers stand. */
-export async function writePod(client: Client, job: Job, statuses: ContainerStatus[], phase = 'Running'): Promise<void> {
+export async function writePod(
+  client: Client,
+  job: Job,
+  statuses: ContainerStatus[],
+  phase = 'Running',
+): Promise<void> {
   const name = `${job.metadata.name}-pod`;
   const ref = { name, namespace: builds };
   if ((await client.get(pods, ref)) === undefined) {
     const app = job.metadata.labels?.[labels.app] ?? '';
-    const owner = { apiVersion: 'batch/v1', kind: 'Job', name: job.metadata.name, uid: job.metadata.uid, controller: true };
+    const owner = {
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      name: job.metadata.name,
+      uid: job.metadata.uid,
+      controller: true,
+    };
     const { template } = templated.parse((await client.get(jobs, job.metadata))?.spec);
-    await client.create(pods, { apiVersion: 'v1', kind: 'Pod', metadata: { ...ref, labels: { [labels.app]: app }, ownerReferences: [owner] }, spec: template.spec });
+    await client.create(pods, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { ...ref, labels: { [labels.app]: app }, ownerReferences: [owner] },
+      spec: template.spec,
+    });
   }
   const padded = (status: ContainerStatus): object => ({ image: 'none', imageID: '', ...status });
-  await applyStatus(client, pods, ref, {
-    phase,
-    initContainerStatuses: statuses.filter((status) => status.name === 'clone').map(padded),
-    containerStatuses: statuses.filter((status) => status.name !== 'clone').map(padded),
-  }, manager);
+  await applyStatus(
+    client,
+    pods,
+    ref,
+    {
+      phase,
+      initContainerStatuses: statuses.filter((status) => status.name === 'clone').map(padded),
+      containerStatuses: statuses.filter((status) => status.name !== 'clone').map(padded),
+    },
+    manager,
+  );
 }
 
 export async function startJob(client: Client, job: Job): Promise<void> {
-  await applyStatus(client, jobs, job.metadata, { startTime: time(), active: 1, ready: 0, terminating: 0, uncountedTerminatedPods: {} }, manager);
+  await applyStatus(
+    client,
+    jobs,
+    job.metadata,
+    { startTime: time(), active: 1, ready: 0, terminating: 0, uncountedTerminatedPods: {} },
+    manager,
+  );
 }
 
 /** The time at which a Job was started must not change afterwards. */
@@ -60,21 +114,55 @@ async function startTimeOf(client: Client, job: Job): Promise<string> {
 
 export async function completeJob(client: Client, job: Job): Promise<void> {
   const startTime = await startTimeOf(client, job);
-  const conditions = ['SuccessCriteriaMet', 'Complete'].map((type) => ({ type, status: 'True', reason: 'CompletionsReached', lastTransitionTime: time(), lastProbeTime: time() }));
-  await applyStatus(client, jobs, job.metadata, { startTime, completionTime: time(), succeeded: 1, terminating: 0, ready: 0, uncountedTerminatedPods: {}, conditions }, manager);
+  const conditions = ['SuccessCriteriaMet', 'Complete'].map((type) => ({
+    type,
+    status: 'True',
+    reason: 'CompletionsReached',
+    lastTransitionTime: time(),
+    lastProbeTime: time(),
+  }));
+  await applyStatus(
+    client,
+    jobs,
+    job.metadata,
+    {
+      startTime,
+      completionTime: time(),
+      succeeded: 1,
+      terminating: 0,
+      ready: 0,
+      uncountedTerminatedPods: {},
+      conditions,
+    },
+    manager,
+  );
 }
 
 /** Ends a Job in failure; `at`: when, for what is tried again after a while. */
 export async function failJob(client: Client, job: Job, reason: string, at = time()): Promise<void> {
   const startTime = await startTimeOf(client, job);
-  const conditions = ['FailureTarget', 'Failed'].map((type) => ({ type, status: 'True', reason, message: reason, lastTransitionTime: at, lastProbeTime: at }));
-  await applyStatus(client, jobs, job.metadata, { startTime, failed: 1, terminating: 0, ready: 0, uncountedTerminatedPods: {}, conditions }, manager);
+  const conditions = ['FailureTarget', 'Failed'].map((type) => ({
+    type,
+    status: 'True',
+    reason,
+    message: reason,
+    lastTransitionTime: at,
+    lastProbeTime: at,
+  }));
+  await applyStatus(
+    client,
+    jobs,
+    job.metadata,
+    { startTime, failed: 1, terminating: 0, ready: 0, uncountedTerminatedPods: {}, conditions },
+    manager,
+  );
 }
 
 export const plan = { strategy: 'python', reason: 'requirements.txt' };
 export const cloned = (commit: string): ContainerStatus => ended('clone', 0, { commit, files: 3, bytes: 300 });
 export const reviewed = (): ContainerStatus => ended('review', 0, { findings: [], plan });
-export const imageOf = (app: string, character: string): string => `registry.test/apps/${app}@sha256:${character.repeat(64)}`;
+export const imageOf = (app: string, character: string): string =>
+  `registry.test/apps/${app}@sha256:${character.repeat(64)}`;
 export const pushed = (image: string): ContainerStatus => ended('build', 0, { image, port: 8000 });
 
 /** Takes a started Job to its good end. */
@@ -98,16 +186,32 @@ export async function rollOut(client: Client, deployment: Deployment): Promise<v
   const old = await all(client, pods, apps, `${labels.app}=${name}`);
   await writeAppPod(client, deployment, { ready: true, started: true, state: { running: { startedAt: time() } } });
   const own = podName(deployment);
-  for (const pod of old) if (pod.metadata.name !== own) await client.delete(pods, pod.metadata, { gracePeriodSeconds: 0 });
+  for (const pod of old)
+    if (pod.metadata.name !== own) await client.delete(pods, pod.metadata, { gracePeriodSeconds: 0 });
   const counts = { replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 };
-  await applyStatus(client, deployments, deployment.metadata, { observedGeneration: deployment.metadata.generation, ...counts }, manager);
+  await applyStatus(
+    client,
+    deployments,
+    deployment.metadata,
+    { observedGeneration: deployment.metadata.generation, ...counts },
+    manager,
+  );
 }
 
 /** The new pod of a Deployment runs beside the old one, and nothing listens in it. */
 export async function rollOutInVain(client: Client, deployment: Deployment): Promise<void> {
-  await writeAppPod(client, deployment, { started: false, state: { running: { startedAt: new Date(Date.now() - 300_000).toISOString() } } });
+  await writeAppPod(client, deployment, {
+    started: false,
+    state: { running: { startedAt: new Date(Date.now() - 300_000).toISOString() } },
+  });
   const counts = { replicas: 2, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, unavailableReplicas: 1 };
-  await applyStatus(client, deployments, deployment.metadata, { observedGeneration: deployment.metadata.generation, ...counts }, manager);
+  await applyStatus(
+    client,
+    deployments,
+    deployment.metadata,
+    { observedGeneration: deployment.metadata.generation, ...counts },
+    manager,
+  );
 }
 
 function podName(deployment: Deployment): string {
@@ -119,20 +223,50 @@ async function writeAppPod(client: Client, deployment: Deployment, status: Parti
   const { template } = templated.parse(deployment.spec);
   const ref = { name: podName(deployment), namespace: apps };
   if ((await client.get(pods, ref)) === undefined) {
-    await client.create(pods, { apiVersion: 'v1', kind: 'Pod', metadata: { ...ref, labels: template.metadata.labels, annotations: template.metadata.annotations ?? {} }, spec: template.spec });
+    await client.create(pods, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { ...ref, labels: template.metadata.labels, annotations: template.metadata.annotations ?? {} },
+      spec: template.spec,
+    });
   }
   const ready = status.ready === true ? 'True' : 'False';
-  await applyStatus(client, pods, ref, {
-    phase: 'Running',
-    conditions: [{ type: 'Ready', status: ready, lastTransitionTime: time(), lastProbeTime: time() }],
-    containerStatuses: [{ name: 'app', image: 'none', imageID: '', ready: false, restartCount: 0, ...status }],
-  }, manager);
+  await applyStatus(
+    client,
+    pods,
+    ref,
+    {
+      phase: 'Running',
+      conditions: [{ type: 'Ready', status: ready, lastTransitionTime: time(), lastProbeTime: time() }],
+      containerStatuses: [{ name: 'app', image: 'none', imageID: '', ready: false, restartCount: 0, ...status }],
+    },
+    manager,
+  );
 }
 
 /** Has the gateway accept the route of an app. */
 export async function acceptRoute(world: World, app: string): Promise<void> {
   const route = await until(`a route of ${app}`, () => world.client.get(routes, { name: app, namespace: apps }));
-  const conditions = ['Accepted', 'ResolvedRefs'].map((type) => ({ type, status: 'True', reason: type, message: '', observedGeneration: route.metadata.generation, lastTransitionTime: time() }));
-  const parentRef = { group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'moorage', namespace: 'moorage-system', sectionName: 'https' };
-  await applyStatus(world.client, routes, route.metadata, { parents: [{ parentRef, controllerName: 'stand-in.test/gateway', conditions }] }, manager);
+  const conditions = ['Accepted', 'ResolvedRefs'].map((type) => ({
+    type,
+    status: 'True',
+    reason: type,
+    message: '',
+    observedGeneration: route.metadata.generation,
+    lastTransitionTime: time(),
+  }));
+  const parentRef = {
+    group: 'gateway.networking.k8s.io',
+    kind: 'Gateway',
+    name: 'moorage',
+    namespace: 'moorage-system',
+    sectionName: 'https',
+  };
+  await applyStatus(
+    world.client,
+    routes,
+    route.metadata,
+    { parents: [{ parentRef, controllerName: 'stand-in.test/gateway', conditions }] },
+    manager,
+  );
 }

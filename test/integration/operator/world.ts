@@ -7,7 +7,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hostedApps, jobs, type HostedAppObject, type Job } from '../../../controller/hosted-app/kinds.ts';
-import { createClient, fileConnection, type Client, type KubeObject, type Resource } from '../../../controller/runtime/index.ts';
+import {
+  createClient,
+  fileConnection,
+  type Client,
+  type KubeObject,
+  type Resource,
+} from '../../../controller/runtime/index.ts';
 import { labels } from '../../../lib/names.ts';
 import { startApiServer, type ApiServer } from '../api-server.ts';
 import { addGatewayTypes, environmentOf, install, render, required } from '../chart.ts';
@@ -50,13 +56,25 @@ export async function startWorld(): Promise<World> {
 
 async function furnish(api: ApiServer): Promise<World> {
   const git = await startGitServer();
-  const values = { ...required, baseDomain: 'apps.localhost', registry: { host: 'registry.test' }, git: { allowedHosts: [git.host], insecureHosts: [git.host] }, builds: { concurrency: 50 } };
+  const values = {
+    ...required,
+    baseDomain: 'apps.localhost',
+    registry: { host: 'registry.test' },
+    git: { allowedHosts: [git.host], insecureHosts: [git.host] },
+    builds: { concurrency: 50 },
+  };
   await addGatewayTypes(api);
   await install(api, values);
   // Without a quota controller nothing says how much is used, and the API server then refuses everything.
-  for (const namespace of ['moorage-apps', 'moorage-builds']) await api.kubectl('delete', 'resourcequota', '--all', '-n', namespace);
+  for (const namespace of ['moorage-apps', 'moorage-builds'])
+    await api.kubectl('delete', 'resourcequota', '--all', '-n', namespace);
   const folder = await mkdtemp(join(tmpdir(), 'moorage-operator-'));
-  const environment = { ...defined(environmentOf(await render(values), 'operator')), ...(await identify(api, folder)), MOORAGE_INTERNAL_PORT: '0', NODE_ENV: 'test' };
+  const environment = {
+    ...defined(environmentOf(await render(values), 'operator')),
+    ...(await identify(api, folder)),
+    MOORAGE_INTERNAL_PORT: '0',
+    NODE_ENV: 'test',
+  };
   const client = createClient(await fileConnection(api.kubeconfig));
   const operators: Operator[] = [];
   return {
@@ -70,7 +88,12 @@ async function furnish(api: ApiServer): Promise<World> {
     },
     async submit(name, spec = {}) {
       const metadata = { name, namespace: 'moorage-apps' };
-      await client.create(hostedApps, { apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp', metadata, spec: { ...spec, source: { repo: git.url, ...spec.source } } });
+      await client.create(hostedApps, {
+        apiVersion: 'moorage.dev/v1alpha1',
+        kind: 'HostedApp',
+        metadata,
+        spec: { ...spec, source: { repo: git.url, ...spec.source } },
+      });
     },
     app: (name) => client.get(hostedApps, { name, namespace: 'moorage-apps' }),
     jobs: (app) => all(client, jobs, 'moorage-builds', `${labels.app}=${app}`),
@@ -86,21 +109,43 @@ async function furnish(api: ApiServer): Promise<World> {
 
 /** What a kubelet would put into the operator's pod: its service account, and where the API server is. */
 async function identify(api: ApiServer, folder: string): Promise<Record<string, string>> {
-  const authority = await api.kubectl('config', 'view', '--raw', '-o', 'jsonpath={.clusters[0].cluster.certificate-authority-data}');
+  const authority = await api.kubectl(
+    'config',
+    'view',
+    '--raw',
+    '-o',
+    'jsonpath={.clusters[0].cluster.certificate-authority-data}',
+  );
   await writeFile(join(folder, 'ca.crt'), Buffer.from(authority, 'base64'));
-  await writeFile(join(folder, 'token'), await api.kubectl('create', 'token', 'moorage-operator', '-n', 'moorage-system', '--duration=24h'));
+  await writeFile(
+    join(folder, 'token'),
+    await api.kubectl('create', 'token', 'moorage-operator', '-n', 'moorage-system', '--duration=24h'),
+  );
   const { hostname, port } = new URL(api.server);
-  return { MOORAGE_SERVICE_ACCOUNT: folder, KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, POD_NAME: 'operator', POD_NAMESPACE: 'moorage-system', PATH: process.env['PATH'] ?? '' };
+  return {
+    MOORAGE_SERVICE_ACCOUNT: folder,
+    KUBERNETES_SERVICE_HOST: hostname,
+    KUBERNETES_SERVICE_PORT: port,
+    POD_NAME: 'operator',
+    POD_NAMESPACE: 'moorage-system',
+    PATH: process.env['PATH'] ?? '',
+  };
 }
 
 function defined(variables: Record<string, string | undefined>): Record<string, string> {
-  return Object.fromEntries(Object.entries(variables).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+  return Object.fromEntries(
+    Object.entries(variables).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
 }
 
 function spawnOperator(environment: Record<string, string>): Operator {
-  const child = spawn(process.execPath, [join(root, 'controller/main.ts')], { env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [join(root, 'controller/main.ts')], {
+    env: environment,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const written: string[] = [];
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => written.push(chunk.toString()));
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => written.push(chunk.toString()));
   const end = async (signal: NodeJS.Signals): Promise<number | null> => {
     if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
     const exited = once(child, 'exit');
@@ -108,11 +153,23 @@ function spawnOperator(environment: Record<string, string>): Operator {
     await exited;
     return child.exitCode;
   };
-  return { process: child, log: () => written.join(''), kill: async () => { await end('SIGKILL'); }, end: () => end('SIGTERM') };
+  return {
+    process: child,
+    log: () => written.join(''),
+    kill: async () => {
+      await end('SIGKILL');
+    },
+    end: () => end('SIGTERM'),
+  };
 }
 
 /** Every object of a kind. */
-export async function all<T extends KubeObject>(client: Client, resource: Resource<T>, namespace: string, labelSelector?: string): Promise<T[]> {
+export async function all<T extends KubeObject>(
+  client: Client,
+  resource: Resource<T>,
+  namespace: string,
+  labelSelector?: string,
+): Promise<T[]> {
   const found: T[] = [];
   for await (const object of client.listAll(resource, { namespace, labelSelector })) found.push(object);
   return found;

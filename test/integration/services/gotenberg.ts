@@ -1,7 +1,18 @@
-// Starts a real Gotenberg on loopback: compiled from its Go module, with Debian's Chromium and LibreOffice, and with the flags of the chart behind the guarded proxy.
+// Starts a real Gotenberg on loopback: compiled from its Go module, with Debian's Chromium and LibreOffice, and with
+// the flags of the chart behind the guarded proxy.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +28,13 @@ const source = join(import.meta.dirname, 'gotenberg');
 const chartFiles = join(import.meta.dirname, '../../../charts/moorage/files');
 
 /** What it runs, as Debian packages them: the official image takes the same from there. */
-const packages = [['/usr/bin/chromium', 'chromium'], ['/usr/lib/libreoffice/program/libswlo.so', 'libreoffice-writer'], ['/usr/lib/libreoffice/program/libsclo.so', 'libreoffice-calc'], ['/usr/lib/libreoffice/program/libsdlo.so', 'libreoffice-impress'], ['/usr/bin/unoconv', 'unoconv']] as const;
+const packages = [
+  ['/usr/bin/chromium', 'chromium'],
+  ['/usr/lib/libreoffice/program/libswlo.so', 'libreoffice-writer'],
+  ['/usr/lib/libreoffice/program/libsclo.so', 'libreoffice-calc'],
+  ['/usr/lib/libreoffice/program/libsdlo.so', 'libreoffice-impress'],
+  ['/usr/bin/unoconv', 'unoconv'],
+] as const;
 
 export interface Gotenberg {
   readonly url: string;
@@ -33,10 +50,23 @@ export async function startGotenberg(guard: GuardOptions, more: readonly string[
   chmodSync(chromium, 0o755);
   const proxy = await startGuardProxy({ guard: new Guard(guard), host: '127.0.0.1', port: 0 });
   const port = await freePort();
-  const flags = [...chartFlags(), `--chromium-proxy-server=${proxy.url}`, '--api-bind-ip=127.0.0.1', `--api-port=${port}`, ...more];
-  // In a PID namespace of its own, whose end is the end of all its children. Gotenberg also ends every Chromium that it sees.
-  const child = spawn('unshare', ['--pid', '--fork', '--mount-proc', '--kill-child', program, ...flags], { cwd: folder, env: environment(folder, chromium), stdio: ['ignore', 'ignore', 'inherit'] });
-  const atExit = (): void => { child.kill('SIGKILL'); };
+  const flags = [
+    ...chartFlags(),
+    `--chromium-proxy-server=${proxy.url}`,
+    '--api-bind-ip=127.0.0.1',
+    `--api-port=${port}`,
+    ...more,
+  ];
+  // In a PID namespace of its own, whose end is the end of all its children. Gotenberg also ends every Chromium that it
+  // sees.
+  const child = spawn('unshare', ['--pid', '--fork', '--mount-proc', '--kill-child', program, ...flags], {
+    cwd: folder,
+    env: environment(folder, chromium),
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const atExit = (): void => {
+    child.kill('SIGKILL');
+  };
   process.once('exit', atExit);
   const url = `http://127.0.0.1:${port}`;
   await alive(url, child);
@@ -54,16 +84,29 @@ export async function startGotenberg(guard: GuardOptions, more: readonly string[
 }
 
 function chartFlags(): string[] {
-  return readFileSync(join(chartFiles, 'gotenberg-flags'), 'utf8').split('\n').filter((line) => line.startsWith('--'));
+  return readFileSync(join(chartFiles, 'gotenberg-flags'), 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('--'));
 }
 
 /** It wants to find the programs that work on PDFs, and runs none of them to make one. */
 function environment(folder: string, chromium: string): NodeJS.ProcessEnv {
-  const unused = Object.fromEntries(['QPDF', 'PDFTK', 'PDFCPU', 'EXIFTOOL'].map((name) => [`${name}_BIN_PATH`, '/bin/false']));
+  const unused = Object.fromEntries(
+    ['QPDF', 'PDFTK', 'PDFCPU', 'EXIFTOOL'].map((name) => [`${name}_BIN_PATH`, '/bin/false']),
+  );
   return {
-    ...unused, PATH: '/usr/bin:/bin', HOME: folder, TMPDIR: folder, LANG: 'C.UTF-8',
-    CHROMIUM_BIN_PATH: chromium, CHROMIUM_HYPHEN_DATA_DIR_PATH: folder, LIBREOFFICE_BIN_PATH: '/usr/lib/libreoffice/program/soffice.bin', UNOCONVERTER_BIN_PATH: join(source, 'unoconverter'),
-    OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none', OTEL_LOGS_EXPORTER: 'none',
+    ...unused,
+    PATH: '/usr/bin:/bin',
+    HOME: folder,
+    TMPDIR: folder,
+    LANG: 'C.UTF-8',
+    CHROMIUM_BIN_PATH: chromium,
+    CHROMIUM_HYPHEN_DATA_DIR_PATH: folder,
+    LIBREOFFICE_BIN_PATH: '/usr/lib/libreoffice/program/soffice.bin',
+    UNOCONVERTER_BIN_PATH: join(source, 'unoconverter'),
+    OTEL_TRACES_EXPORTER: 'none',
+    OTEL_METRICS_EXPORTER: 'none',
+    OTEL_LOGS_EXPORTER: 'none',
   };
 }
 
@@ -83,7 +126,19 @@ async function compile(): Promise<string> {
   mkdirSync(draft, { recursive: true });
   cpSync(source, draft, { recursive: true });
   const env = { CGO_ENABLED: '0', GOFLAGS: '-mod=readonly -buildvcs=false', GOTOOLCHAIN: 'local' };
-  await run(await findGo(), ['build', '-trimpath', '-ldflags', '-s -w', '-o', join(draft, 'gotenberg'), 'github.com/gotenberg/gotenberg/v8/cmd/gotenberg'], { cwd: draft, env });
+  await run(
+    await findGo(),
+    [
+      'build',
+      '-trimpath',
+      '-ldflags',
+      '-s -w',
+      '-o',
+      join(draft, 'gotenberg'),
+      'github.com/gotenberg/gotenberg/v8/cmd/gotenberg',
+    ],
+    { cwd: draft, env },
+  );
   renameSync(draft, folder);
   return program;
 }

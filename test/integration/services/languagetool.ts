@@ -15,14 +15,34 @@ export async function startLanguageTool(): Promise<LocalServer> {
   const jars = install();
   const port = await freePort();
   // Quick to start rather than quick in the long run.
-  const child = spawn('java', ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-Xmx1g', '-cp', join(jars, '*'), 'org.languagetool.server.HTTPServer', '--port', String(port)], { stdio: 'ignore' });
-  const atExit = (): void => { child.kill('SIGKILL'); };
+  const child = spawn(
+    'java',
+    [
+      '-XX:TieredStopAtLevel=1',
+      '-XX:+UseSerialGC',
+      '-Xmx1g',
+      '-cp',
+      join(jars, '*'),
+      'org.languagetool.server.HTTPServer',
+      '--port',
+      String(port),
+    ],
+    { stdio: 'ignore' },
+  );
+  const atExit = (): void => {
+    child.kill('SIGKILL');
+  };
   process.once('exit', atExit);
   const ended = once(child, 'exit');
   const url = `http://127.0.0.1:${port}`;
   await alive(url, child);
   // Rules of a language are read when it is asked for first.
-  for (const [language, text] of [['de-DE', 'Ein Test.'], ['de-CH', 'Ein Test.'], ['fr', 'Un essai.']] as const) await ask(url, language, text);
+  for (const [language, text] of [
+    ['de-DE', 'Ein Test.'],
+    ['de-CH', 'Ein Test.'],
+    ['fr', 'Un essai.'],
+  ] as const)
+    await ask(url, language, text);
   return {
     url,
     async stop() {
@@ -40,7 +60,19 @@ function install(): string {
   if (!existsSync('/usr/bin/mvn') || !existsSync('/usr/bin/java')) aptInstall('default-jre-headless', 'maven');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  execFileSync('mvn', ['-q', '-B', '-f', pom, 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies', `-DoutputDirectory=${folder}`, '-DincludeScope=runtime'], { stdio: ['ignore', 'ignore', 'inherit'] });
+  execFileSync(
+    'mvn',
+    [
+      '-q',
+      '-B',
+      '-f',
+      pom,
+      'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies',
+      `-DoutputDirectory=${folder}`,
+      '-DincludeScope=runtime',
+    ],
+    { stdio: ['ignore', 'ignore', 'inherit'] },
+  );
   writeFileSync(complete, '');
   return folder;
 }

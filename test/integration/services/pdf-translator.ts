@@ -1,4 +1,5 @@
-// The PDF translator for tests: its real server and the real BabelDOC, with a layout model and fonts that package registries give.
+// The PDF translator for tests: its real server and the real BabelDOC, with a layout model and fonts that package
+// registries give.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +12,8 @@ const here = join(import.meta.dirname, 'pdf-translator');
 const image = join(paths.root, 'cluster', 'images', 'pdf-translator');
 const fonts = '/usr/share/fonts/truetype/dejavu';
 const environment = {
-  name: 'pdf-translator', packages: ['-r', join(image, 'requirements.txt'), 'omegaconf==2.4.0', 'colorlog==6.12.0'],
+  name: 'pdf-translator',
+  packages: ['-r', join(image, 'requirements.txt'), 'omegaconf==2.4.0', 'colorlog==6.12.0'],
   // It asks for an OpenCV with windows, in the place of the one without that is there.
   alone: ['rapid-layout==1.2.1'],
 };
@@ -26,7 +28,13 @@ export async function startPdfTranslator(places = 1): Promise<LocalServer> {
   const layout = await startServer(python(), [join(here, 'layout_server.py')]);
   const folder = mkdtempSync(join(tmpdir(), 'moorage-translator-'));
   const server = await startServer(python(), [join(image, 'server.py')], {
-    TMPDIR: folder, HOST: '127.0.0.1', PORT: '0', PLACES: String(places), FONTS: fonts, BABELDOC: `${python()} ${join(here, 'babeldoc_offline.py')}`, BABELDOC_ARGS: `--rpc-doclayout ${layout.url}`,
+    TMPDIR: folder,
+    HOST: '127.0.0.1',
+    PORT: '0',
+    PLACES: String(places),
+    FONTS: fonts,
+    BABELDOC: `${python()} ${join(here, 'babeldoc_offline.py')}`,
+    BABELDOC_ARGS: `--rpc-doclayout ${layout.url}`,
   });
   return {
     url: server.url,
@@ -46,13 +54,21 @@ export function columns(): Uint8Array {
   });
 }
 
-const looked = z.array(z.object({ size: z.tuple([z.number(), z.number()]), words: z.array(z.object({ text: z.string(), x: z.number(), y: z.number() })), boxes: z.array(z.array(z.number())) }));
+const looked = z.array(
+  z.object({
+    size: z.tuple([z.number(), z.number()]),
+    words: z.array(z.object({ text: z.string(), x: z.number(), y: z.number() })),
+    boxes: z.array(z.array(z.number())),
+  }),
+);
 
 export type Looked = z.output<typeof looked>[number];
 
 /** Where everything is on each page. */
 export function look(pdf: Uint8Array): Looked[] {
-  return inFile(pdf, (file) => looked.parse(JSON.parse(execFileSync(python(), [join(here, 'pages.py'), 'look', file], { encoding: 'utf8' }))));
+  return inFile(pdf, (file) =>
+    looked.parse(JSON.parse(execFileSync(python(), [join(here, 'pages.py'), 'look', file], { encoding: 'utf8' }))),
+  );
 }
 
 function inFile<Result>(content: Uint8Array | undefined, work: (file: string) => Result): Result {

@@ -17,7 +17,9 @@ export interface Environment {
 
 /** Folder of a virtual environment with these packages; with others it is another folder. */
 export function pythonEnvironment({ name, packages, alone = [] }: Environment): string {
-  const content = [...packages, ...alone].map((word) => (existsSync(word) ? readFileSync(word, 'utf8') : word)).join('\n');
+  const content = [...packages, ...alone]
+    .map((word) => (existsSync(word) ? readFileSync(word, 'utf8') : word))
+    .join('\n');
   const folder = join(paths.cache, name, createHash('sha256').update(content).digest('hex').slice(0, 12));
   const complete = join(folder, '.complete');
   if (existsSync(complete)) return folder;
@@ -29,10 +31,16 @@ export function pythonEnvironment({ name, packages, alone = [] }: Environment): 
     aptInstall('python3-venv');
     execFileSync('python3', ['-m', 'venv', '--clear', folder], { stdio: 'ignore' });
   }
-  const install = (...words: readonly string[]): Buffer => execFileSync(join(folder, 'bin', 'pip'), ['install', '-q', '--disable-pip-version-check', ...words], { stdio: ['ignore', 'ignore', 'inherit'] });
+  const install = (...words: readonly string[]): Buffer =>
+    execFileSync(join(folder, 'bin', 'pip'), ['install', '-q', '--disable-pip-version-check', ...words], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
   install(...packages);
   // pip complains on standard error of what is missing, which is on purpose.
-  if (alone.length > 0) execFileSync(join(folder, 'bin', 'pip'), ['install', '-q', '--disable-pip-version-check', '--no-deps', ...alone], { stdio: 'ignore' });
+  if (alone.length > 0)
+    execFileSync(join(folder, 'bin', 'pip'), ['install', '-q', '--disable-pip-version-check', '--no-deps', ...alone], {
+      stdio: 'ignore',
+    });
   writeFileSync(complete, '');
   return folder;
 }
@@ -40,7 +48,11 @@ export function pythonEnvironment({ name, packages, alone = [] }: Environment): 
 /** Installs packages of Debian. */
 export function aptInstall(...packages: readonly string[]): void {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  const install = (): Buffer => execFileSync('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...packages], { env, stdio: ['ignore', 'ignore', 'ignore'] });
+  const install = (): Buffer =>
+    execFileSync('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...packages], {
+      env,
+      stdio: ['ignore', 'ignore', 'ignore'],
+    });
   try {
     install();
   } catch {
@@ -55,13 +67,24 @@ export interface LocalServer {
 }
 
 /** Starts a program that writes its port on a line of its standard output once it listens on loopback. */
-export async function startServer(program: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<LocalServer> {
+export async function startServer(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<LocalServer> {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
-  const atExit = (): void => { child.kill('SIGKILL'); };
+  const atExit = (): void => {
+    child.kill('SIGKILL');
+  };
   process.once('exit', atExit);
   const ended = once(child, 'exit');
   const lines = createInterface(child.stdout);
-  const first = await Promise.race([once(lines, 'line').then(([line]) => String(line)), ended.then(([code]) => { throw new Error(`${program} ended with ${String(code)}`); })]);
+  const first = await Promise.race([
+    once(lines, 'line').then(([line]) => String(line)),
+    ended.then(([code]) => {
+      throw new Error(`${program} ended with ${String(code)}`);
+    }),
+  ]);
   return {
     url: `http://127.0.0.1:${Number(first)}`,
     async stop() {

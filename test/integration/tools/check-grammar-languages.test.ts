@@ -8,19 +8,36 @@ import { call, isProblem, servicesWith } from '../../api/tools/call.ts';
 import { startLanguageTool } from '../services/languagetool.ts';
 import type { LocalServer } from '../services/python.ts';
 
-const shape = z.object({ language: z.string(), checker: z.literal('languagetool'), matches: z.array(match), match_count: z.number(), corrected: z.string() });
+const shape = z.object({
+  language: z.string(),
+  checker: z.literal('languagetool'),
+  matches: z.array(match),
+  match_count: z.number(),
+  corrected: z.string(),
+});
 
 describe('check_grammar with LanguageTool', () => {
   let server: LocalServer;
-  const check = async (text: string, language: string): Promise<z.output<typeof shape>> => shape.parse((await call(checkGrammarTool(servicesWith({ urls: { languagetool: server.url } })), { text, language })).result);
+  const check = async (text: string, language: string): Promise<z.output<typeof shape>> =>
+    shape.parse(
+      (await call(checkGrammarTool(servicesWith({ urls: { languagetool: server.url } })), { text, language })).result,
+    );
 
-  before(async () => { server = await startLanguageTool(); });
+  before(async () => {
+    server = await startLanguageTool();
+  });
   after(async () => server.stop());
 
   it('finds misspellings and grammar in German, and mends them', async () => {
     const { language, matches, corrected } = await check('Das ist ein Feler. 😀 Er geht zu Schule.', 'de');
     assert.equal(language, 'de-DE', 'a variant, since LanguageTool checks no spelling without one');
-    assert.deepEqual(matches.map(({ text, kind }) => [text, kind]), [['Feler', 'misspelling'], ['zu', 'uncategorized']]);
+    assert.deepEqual(
+      matches.map(({ text, kind }) => [text, kind]),
+      [
+        ['Feler', 'misspelling'],
+        ['zu', 'uncategorized'],
+      ],
+    );
     assert.equal(corrected, 'Das ist ein Fehler. 😀 Er geht zur Schule.');
     assert.deepEqual((await check('Das ist ein guter Satz.', 'de-DE')).matches, []);
   });
@@ -41,7 +58,10 @@ describe('check_grammar with LanguageTool', () => {
   it('recognises the language, and checks its spelling too', async () => {
     const { language, matches } = await check('Das ist ein Feler, den ich gestern gemacht habe.', 'auto');
     assert.equal(language, 'de-DE');
-    assert.deepEqual(matches.map(({ text }) => text), ['Feler']);
+    assert.deepEqual(
+      matches.map(({ text }) => text),
+      ['Feler'],
+    );
   });
 
   it('names the languages that there are, for one that there is not', async () => {

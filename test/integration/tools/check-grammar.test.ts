@@ -13,14 +13,36 @@ import { call, isProblem, servicesWith } from '../../api/tools/call.ts';
 
 const workers = createWorkers();
 after(() => workers.close());
-const shape = z.object({ language: z.string(), checker: z.string(), matches: z.array(match), match_count: z.number(), offset_unit: z.string(), corrected: z.string() });
+const shape = z.object({
+  language: z.string(),
+  checker: z.string(),
+  matches: z.array(match),
+  match_count: z.number(),
+  offset_unit: z.string(),
+  corrected: z.string(),
+});
 const check = async (input: Record<string, unknown>, languagetool?: string): Promise<z.output<typeof shape>> =>
-  shape.parse((await call(checkGrammarTool(servicesWith({ workers, urls: languagetool === undefined ? {} : { languagetool } })), input)).result);
+  shape.parse(
+    (
+      await call(
+        checkGrammarTool(servicesWith({ workers, urls: languagetool === undefined ? {} : { languagetool } })),
+        input,
+      )
+    ).result,
+  );
 
 test('finds faults in English, and mends them', async () => {
-  const { checker, offset_unit, matches, corrected: text } = await check({ text: 'This is an test. She go to teh store.' });
+  const {
+    checker,
+    offset_unit,
+    matches,
+    corrected: text,
+  } = await check({ text: 'This is an test. She go to teh store.' });
   assert.deepEqual([checker, offset_unit, text], ['harper', 'utf-16', 'This is a test. She goes to the store.']);
-  assert.deepEqual(matches.map(({ text: there }) => there), ['an', 'go', 'teh']);
+  assert.deepEqual(
+    matches.map(({ text: there }) => there),
+    ['an', 'go', 'teh'],
+  );
   assert.deepEqual((await check({ text: 'This is a good sentence.' })).matches, []);
 });
 
@@ -35,16 +57,29 @@ test('offsets are of UTF-16, whatever stands before', async () => {
 
 test('knows the dialects', async () => {
   assert.deepEqual((await check({ text: 'The colour is nice.', lang: 'en-GB' })).matches, []);
-  assert.deepEqual((await check({ text: 'The colour is nice.', lang: 'en-US' })).matches.map(({ text }) => text), ['colour']);
+  assert.deepEqual(
+    (await check({ text: 'The colour is nice.', lang: 'en-US' })).matches.map(({ text }) => text),
+    ['colour'],
+  );
 });
 
 test('takes the first suggestion, and of overlapping matches the first', () => {
-  const at = (offset: number, length: number, ...suggestions: string[]): z.output<typeof match> => ({ offset, length, suggestions, text: '', message: '', kind: '' });
+  const at = (offset: number, length: number, ...suggestions: string[]): z.output<typeof match> => ({
+    offset,
+    length,
+    suggestions,
+    text: '',
+    message: '',
+    kind: '',
+  });
   assert.equal(corrected('abcdef', [at(0, 1, 'X', 'Y'), at(2, 2, ''), at(3, 2, 'Z'), at(5, 1)]), 'Xbef');
 });
 
 test('another language needs LanguageTool, and says so', async () => {
-  await assert.rejects(check({ text: 'Das ist ein Test.', language: 'de' }), isProblem('service-off', /LanguageTool.*tools\.languagetool\.enabled/));
+  await assert.rejects(
+    check({ text: 'Das ist ein Test.', language: 'de' }),
+    isProblem('service-off', /LanguageTool.*tools\.languagetool\.enabled/),
+  );
   await assert.rejects(check({ text: 'x', language: 'not a language' }), /language code/);
   await assert.rejects(check({ text: 'x', language: 'de', level: 'picky' }), /level/);
 });
@@ -62,25 +97,65 @@ test('what LanguageTool says, and what it should not', async () => {
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   try {
-    replies.push([200, JSON.stringify({ language: { code: 'de-DE' }, matches: [{ offset: 4, length: 3, message: 'Fehler', replacements: [{ value: 'ist' }], rule: { issueType: 'misspelling' } }] })]);
-    const { language, checker, matches, corrected: text } = await check({ text: 'Das its gut & schön', language: 'de' }, url);
+    replies.push([
+      200,
+      JSON.stringify({
+        language: { code: 'de-DE' },
+        matches: [
+          {
+            offset: 4,
+            length: 3,
+            message: 'Fehler',
+            replacements: [{ value: 'ist' }],
+            rule: { issueType: 'misspelling' },
+          },
+        ],
+      }),
+    ]);
+    const {
+      language,
+      checker,
+      matches,
+      corrected: text,
+    } = await check({ text: 'Das its gut & schön', language: 'de' }, url);
     assert.deepEqual([language, checker, text], ['de-DE', 'languagetool', 'Das ist gut & schön']);
-    assert.deepEqual(matches, [{ offset: 4, length: 3, text: 'its', message: 'Fehler', kind: 'misspelling', suggestions: ['ist'] }]);
+    assert.deepEqual(matches, [
+      { offset: 4, length: 3, text: 'its', message: 'Fehler', kind: 'misspelling', suggestions: ['ist'] },
+    ]);
     assert.deepEqual(asked, ['/v2/check text=Das+its+gut+%26+sch%C3%B6n&language=de-DE']);
-    replies.push([400, "Error: 'xx' is not a language code known to LanguageTool."], [500, 'oops'], [200, 'no json'], [200, '{}']);
-    await assert.rejects(check({ text: 'x', language: 'xx' }, url), isProblem('unprocessable', /'xx' is not a language code/));
-    for (let index = 0; index < 3; index += 1) await assert.rejects(check({ text: 'x', language: 'de' }, url), isProblem('tool-failed', /LanguageTool answered/));
+    replies.push(
+      [400, "Error: 'xx' is not a language code known to LanguageTool."],
+      [500, 'oops'],
+      [200, 'no json'],
+      [200, '{}'],
+    );
+    await assert.rejects(
+      check({ text: 'x', language: 'xx' }, url),
+      isProblem('unprocessable', /'xx' is not a language code/),
+    );
+    for (let index = 0; index < 3; index += 1)
+      await assert.rejects(
+        check({ text: 'x', language: 'de' }, url),
+        isProblem('tool-failed', /LanguageTool answered/),
+      );
   } finally {
     server.close();
     server.closeAllConnections();
   }
-  await assert.rejects(check({ text: 'x', language: 'de' }, url), isProblem('tool-failed', /LanguageTool.*could not be asked/));
+  await assert.rejects(
+    check({ text: 'x', language: 'de' }, url),
+    isProblem('tool-failed', /LanguageTool.*could not be asked/),
+  );
 });
 
 test('long and odd texts come to an end', async () => {
   for (const text of ['teh '.repeat(5_000), '('.repeat(20_000), 'a'.repeat(20_000), '\ud800 teh']) {
-    const ended = (error: unknown): boolean => error instanceof Problem && ['tool-limit', 'unprocessable'].includes(error.type.slug);
-    const outcome = await check({ text }).then(({ match_count, matches }) => match_count >= matches.length && matches.length <= 500, ended);
+    const ended = (error: unknown): boolean =>
+      error instanceof Problem && ['tool-limit', 'unprocessable'].includes(error.type.slug);
+    const outcome = await check({ text }).then(
+      ({ match_count, matches }) => match_count >= matches.length && matches.length <= 500,
+      ended,
+    );
     assert.equal(outcome, true, text.slice(0, 10));
     assert.equal((await check({ text: 'I saw teh store.' })).corrected, 'I saw the store.');
   }

@@ -1,4 +1,5 @@
-// convert_to_pdf and screenshot against a real Gotenberg: what they make is opened, and what strangers send reaches nothing inside.
+// convert_to_pdf and screenshot against a real Gotenberg: what they make is opened, and what strangers send reaches
+// nothing inside.
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
@@ -11,8 +12,12 @@ import { docx, odp, ods, odt, pptx, xlsx } from './office-files.ts';
 
 const pages: Record<string, Page> = {};
 let lab: GotenbergLab;
-before(async () => { lab = await startGotenbergLab(pages); });
-after(async () => { await lab.stop(); });
+before(async () => {
+  lab = await startGotenbergLab(pages);
+});
+after(async () => {
+  await lab.stop();
+});
 
 const office = 'application/octet-stream';
 const serve = (path: string, served: Page): string => {
@@ -22,25 +27,42 @@ const serve = (path: string, served: Page): string => {
 
 describe('convert_to_pdf', () => {
   it('[spec tools.convert-to-pdf] prints HTML with its colours, letters and pages', async () => {
-    const html = '<title>x</title><h1>Grüße, Ωκεανός, Привет</h1><div style="break-before:page">second</div><script>document.body.append(6 * 7)</script>';
+    const html =
+      '<title>x</title><h1>Grüße, Ωκεανός, Привет</h1><div style="break-before:page">second</div><script>document.body.append(6 * 7)</script>';
     const { result, artifact, read, text } = await lab.pdf({ html, format: 'a5', landscape: true });
     assert.deepEqual(result, { source: 'html', pages: 2, bytes: artifact.bytes.length });
     assert.deepEqual([artifact.mediaType, artifact.fileName, read.total_pages], ['application/pdf', 'document.pdf', 2]);
     assert.match(text, /Grüße, Ωκεανός, Привет[^]*second[^]*42/);
     // 210 × 148 mm in points.
-    assert.match(Buffer.from(artifact.bytes).toString('latin1'), /MediaBox \[0 0 59[45](?:\.\d+)? 4(?:19|20)(?:\.\d+)?\]/);
+    assert.match(
+      Buffer.from(artifact.bytes).toString('latin1'),
+      /MediaBox \[0 0 59[45](?:\.\d+)? 4(?:19|20)(?:\.\d+)?\]/,
+    );
   });
 
   it('prints markdown with its tables', async () => {
-    const { result, text } = await lab.pdf({ markdown: '# Packing list\n\n| box | holds |\n|---|---|\n| 1 | **lamps** |\n\n- [x] closed' });
+    const { result, text } = await lab.pdf({
+      markdown: '# Packing list\n\n| box | holds |\n|---|---|\n| 1 | **lamps** |\n\n- [x] closed',
+    });
     assert.deepEqual([result['source'], result['pages']], ['markdown', 1]);
     for (const word of ['Packing list', 'holds', 'lamps', 'closed']) assert.match(text, new RegExp(word));
     assert.doesNotMatch(text, /[|*#]/);
   });
 
   it('prints a page of the web after its redirects and scripts, and only the pages that were asked for', async () => {
-    const url = serve('/long', page('text/html; charset=iso-8859-1', Buffer.from('<p>caf\xe9</p><div style="break-before:page">two</div><div style="break-before:page" id=x></div><script>setTimeout(() => { x.textContent = "late" }, 300)</script>', 'latin1')));
-    serve('/from', (_request, response) => { response.writeHead(302, { location: '/long' }).end(); });
+    const url = serve(
+      '/long',
+      page(
+        'text/html; charset=iso-8859-1',
+        Buffer.from(
+          '<p>caf\xe9</p><div style="break-before:page">two</div><div style="break-before:page" id=x></div><script>setTimeout(() => { x.textContent = "late" }, 300)</script>',
+          'latin1',
+        ),
+      ),
+    );
+    serve('/from', (_request, response) => {
+      response.writeHead(302, { location: '/long' }).end();
+    });
     const { result, text } = await lab.pdf({ url: `${lab.web.url}/from`, wait_ms: 1_000 });
     assert.deepEqual([result['source'], result['url'], result['pages']], ['page', url, 3]);
     assert.match(text, /café[^]*two[^]*late/);
@@ -50,7 +72,12 @@ describe('convert_to_pdf', () => {
 
   const sentence = 'The quick harbour crane lifts nine boxes';
   const files: Record<string, () => Promise<Uint8Array | string>> = {
-    docx: () => docx(sentence), xlsx: () => xlsx(['=1+2', sentence]), pptx: () => pptx(sentence), odt: () => odt(sentence), ods: () => ods(sentence), odp: () => odp(sentence),
+    docx: () => docx(sentence),
+    xlsx: () => xlsx(['=1+2', sentence]),
+    pptx: () => pptx(sentence),
+    odt: () => odt(sentence),
+    ods: () => ods(sentence),
+    odp: () => odp(sentence),
     rtf: () => Promise.resolve(`{\\rtf1\\ansi ${sentence}}`),
   };
   for (const [kind, make] of Object.entries(files)) {
@@ -63,7 +90,10 @@ describe('convert_to_pdf', () => {
 
   it('converts text and CSV in the encoding of their server', async () => {
     const latin = Buffer.from('Stra\xdfe,Ort\n"Am ""Kai"", <b>1</b>",M\xfcnchen\n', 'latin1');
-    assert.match((await lab.pdf({ url: serve('/a.csv', page('text/csv; charset=windows-1252', latin)) })).text, /Straße\s+Ort\s+Am "Kai", <b>1<\/b>\s+München/);
+    assert.match(
+      (await lab.pdf({ url: serve('/a.csv', page('text/csv; charset=windows-1252', latin)) })).text,
+      /Straße\s+Ort\s+Am "Kai", <b>1<\/b>\s+München/,
+    );
     assert.match((await lab.pdf({ url: serve('/a.txt', page('text/plain', latin)) })).text, /Straße,Ort/);
     const markdown = await lab.pdf({ url: serve('/a.md', page('text/plain', '# Title\n\nfirst')) });
     assert.equal(markdown.result['source'], 'markdown');
@@ -72,10 +102,30 @@ describe('convert_to_pdf', () => {
 
   it('takes exactly one thing, and says what is wrong with it', async () => {
     await lab.refuses(lab.convert, {}, 'invalid-request', /is missing/);
-    await lab.refuses(lab.convert, { html: 'a', markdown: 'b' }, 'invalid-request', /markdown: is given together with html/);
-    await lab.refuses(lab.convert, { url: serve('/a.pdf', page('application/pdf', plainPdf(['x']))) }, 'unprocessable', /PDF already/);
-    await lab.refuses(lab.convert, { url: serve('/lying.docx', page('application/msword', Buffer.from([0, 1, 2, 3, 4, 5]))) }, 'unprocessable', /application\/msword .* not taken/);
-    await lab.refuses(lab.convert, { url: serve('/cut.docx', page(office, (await docx('x')).subarray(0, 900))) }, 'unprocessable', /not taken|cannot be read/);
+    await lab.refuses(
+      lab.convert,
+      { html: 'a', markdown: 'b' },
+      'invalid-request',
+      /markdown: is given together with html/,
+    );
+    await lab.refuses(
+      lab.convert,
+      { url: serve('/a.pdf', page('application/pdf', plainPdf(['x']))) },
+      'unprocessable',
+      /PDF already/,
+    );
+    await lab.refuses(
+      lab.convert,
+      { url: serve('/lying.docx', page('application/msword', Buffer.from([0, 1, 2, 3, 4, 5]))) },
+      'unprocessable',
+      /application\/msword .* not taken/,
+    );
+    await lab.refuses(
+      lab.convert,
+      { url: serve('/cut.docx', page(office, (await docx('x')).subarray(0, 900))) },
+      'unprocessable',
+      /not taken|cannot be read/,
+    );
     await lab.refuses(lab.convert, { url: serve('/empty', page('text/html', '')) }, 'unprocessable', /empty/);
     await lab.refuses(lab.convert, { url: `${lab.web.url}/missing` }, 'fetch-failed', /404/);
     await lab.refuses(lab.convert, { url: `http://127.0.0.1:${lab.listener.port}/` }, 'url-refused', /url/);
@@ -89,16 +139,32 @@ describe('convert_to_pdf', () => {
 
 describe('screenshot', () => {
   it('[spec tools.screenshot] shows a page as it is', async () => {
-    const url = serve('/red', page('text/html', '<body style="margin:0;background:#f00"><div style="height:50px;background:#00f"></div><div style="height:2000px"></div><script>document.title = 1</script>'));
+    const url = serve(
+      '/red',
+      page(
+        'text/html',
+        '<body style="margin:0;background:#f00"><div style="height:50px;background:#00f"></div><div style="height:2000px"></div><script>document.title = 1</script>',
+      ),
+    );
     for (const format of ['png', 'jpeg', 'webp'] as const) {
       const { result, artifact } = await lab.picture({ url, width: 400, height: 300, format });
       assert.deepEqual(result, { url, format, width: 400, height: 300, bytes: artifact.bytes.length });
-      assert.deepEqual([artifact.mediaType, artifact.fileName], [`image/${format}`, `screenshot.${format === 'jpeg' ? 'jpg' : format}`]);
+      assert.deepEqual(
+        [artifact.mediaType, artifact.fileName],
+        [`image/${format}`, `screenshot.${format === 'jpeg' ? 'jpg' : format}`],
+      );
       const picture = sharp(artifact.bytes);
       assert.equal((await picture.metadata()).format, format);
       const { data, info } = await picture.removeAlpha().raw().toBuffer({ resolveWithObject: true });
-      const pixel = (x: number, y: number): string => [...data.subarray((y * info.width + x) * 3, (y * info.width + x) * 3 + 3)].map((value) => (value > 200 ? 'f' : value < 50 ? '0' : '?')).join('');
-      assert.deepEqual([pixel(10, 10), pixel(399, 40), pixel(10, 100), pixel(399, 299)], ['00f', '00f', 'f00', 'f00'], format);
+      const pixel = (x: number, y: number): string =>
+        [...data.subarray((y * info.width + x) * 3, (y * info.width + x) * 3 + 3)]
+          .map((value) => (value > 200 ? 'f' : value < 50 ? '0' : '?'))
+          .join('');
+      assert.deepEqual(
+        [pixel(10, 10), pixel(399, 40), pixel(10, 100), pixel(399, 299)],
+        ['00f', '00f', 'f00', 'f00'],
+        format,
+      );
     }
     const whole = await lab.picture({ url, width: 400, height: 300, full_page: true });
     assert.deepEqual([whole.result['width'], whole.result['height']], [400, 2_050]);
@@ -118,14 +184,20 @@ describe('what strangers print', () => {
 
   it('reaches nothing inside by any of them, be it sent, fetched or redirected to', async () => {
     const inside = `http://127.0.0.1:${lab.listener.port}`;
-    serve('/to', (request, response) => { response.writeHead(302, { location: decodeURIComponent((request.url ?? '').replace('/to?', '')) }).end(); });
+    serve('/to', (request, response) => {
+      response.writeHead(302, { location: decodeURIComponent((request.url ?? '').replace('/to?', '')) }).end();
+    });
     await lab.pdf({ html: attackPage(inside), wait_ms: 2_000 });
     await lab.pdf({ html: attackPage(`http://[::1]:${lab.listener.port}`), wait_ms: 1_000 });
     await lab.pdf({ html: attackPage(`http://localhost:${lab.listener.port}`), wait_ms: 1_000 });
     await lab.pdf({ html: attackPage(`${lab.web.url}/to?${inside}`), wait_ms: 1_000 });
     await lab.pdf({ url: serve('/attack', page('text/html', attackPage(inside))), wait_ms: 1_000 });
     await lab.picture({ url: `${lab.web.url}/attack`, wait_ms: 1_000 });
-    for (const way of [`<meta http-equiv=refresh content="0;url=${inside}">`, `<script>location = "${inside}"</script>`]) await lab.pdf({ html: way, wait_ms: 500 }).catch(() => undefined);
+    for (const way of [
+      `<meta http-equiv=refresh content="0;url=${inside}">`,
+      `<script>location = "${inside}"</script>`,
+    ])
+      await lab.pdf({ html: way, wait_ms: 500 }).catch(() => undefined);
     assert.deepEqual([lab.listener.connections(), lab.listener.datagrams()], [0, 0]);
   });
 
@@ -145,15 +217,23 @@ describe('what strangers print', () => {
   it('office files load nothing that they link to, from the web, from inside or from the machine', async () => {
     const [text, picture] = ['/tmp/moorage-gotenberg-secret.txt', '/tmp/moorage-gotenberg-secret.svg'];
     writeFileSync(text, 'SECRET-7291\n');
-    writeFileSync(picture, '<svg xmlns="http://www.w3.org/2000/svg" width="200" height="50"><text y="30">SECRET-7291</text></svg>');
+    writeFileSync(
+      picture,
+      '<svg xmlns="http://www.w3.org/2000/svg" width="200" height="50"><text y="30">SECRET-7291</text></svg>',
+    );
     try {
       const before = lab.web.asked.length;
-      for (const [name, { bytes, mediaType }] of Object.entries(await attackFiles([`http://127.0.0.1:${lab.listener.port}`, lab.web.url], [text, picture]))) {
+      for (const [name, { bytes, mediaType }] of Object.entries(
+        await attackFiles([`http://127.0.0.1:${lab.listener.port}`, lab.web.url], [text, picture]),
+      )) {
         const read = await lab.pdf({ url: serve(`/${name}`, page(mediaType, bytes)) });
         assert.match(read.text, /Innocent/, name);
         assert.doesNotMatch(read.text, /SECRET|root:/, name);
       }
-      assert.deepEqual(lab.web.asked.slice(before).filter((asked) => !/\/attack-[a-z-]+\.[a-z]+$/.test(asked)), []);
+      assert.deepEqual(
+        lab.web.asked.slice(before).filter((asked) => !/\/attack-[a-z-]+\.[a-z]+$/.test(asked)),
+        [],
+      );
       assert.deepEqual([lab.listener.connections(), lab.listener.datagrams()], [0, 0]);
     } finally {
       rmSync(text);

@@ -12,8 +12,16 @@ import { page, startWeb, type Web } from '../../api/tools/fetch/web.ts';
 import { pdf } from '../../api/tools/pdf.ts';
 import { urlServices } from '../../api/tools/url-services.ts';
 
-const shape = z.looseObject({ total_pages: z.int(), from_page: z.int(), to_page: z.int(), truncated: z.boolean(), text_found: z.boolean(), pages: z.array(z.object({ page: z.int(), text: z.string() })), metadata: z.record(z.string(), z.string()) });
-const info = '/Info << /Title (Tides \\(and moors\\)) /Author (Ada) /CreationDate (D:20240131120000+01\'00\') >>';
+const shape = z.looseObject({
+  total_pages: z.int(),
+  from_page: z.int(),
+  to_page: z.int(),
+  truncated: z.boolean(),
+  text_found: z.boolean(),
+  pages: z.array(z.object({ page: z.int(), text: z.string() })),
+  metadata: z.record(z.string(), z.string()),
+});
+const info = "/Info << /Title (Tides \\(and moors\\)) /Author (Ada) /CreationDate (D:20240131120000+01'00') >>";
 const long = pdf(Array.from({ length: 130 }, (_none, index) => `Page number ${index + 1}`));
 const locked = `/Encrypt << /Filter /Standard /V 2 /R 3 /Length 128 /P -4 /O <${'ab'.repeat(32)}> /U <${'cd'.repeat(32)}> >> /ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>]`;
 
@@ -21,13 +29,20 @@ describe('extract_pdf', () => {
   let web: Web;
   let services: ToolServices;
   let tool: Tool;
-  const extract = async (path: string, more: Record<string, unknown> = {}): Promise<z.output<typeof shape>> => shape.parse((await runTool(tool, { url: `${web.url}${path}`, ...more })).result);
-  const refuses = async (path: string, slug: string, words: RegExp, more: Record<string, unknown> = {}): Promise<void> => assert.rejects(extract(path, more), (error) => {
-    assert.ok(error instanceof Problem, String(error));
-    assert.equal(error.type.slug, slug, error.message);
-    assert.match(error.message, words);
-    return true;
-  });
+  const extract = async (path: string, more: Record<string, unknown> = {}): Promise<z.output<typeof shape>> =>
+    shape.parse((await runTool(tool, { url: `${web.url}${path}`, ...more })).result);
+  const refuses = async (
+    path: string,
+    slug: string,
+    words: RegExp,
+    more: Record<string, unknown> = {},
+  ): Promise<void> =>
+    assert.rejects(extract(path, more), (error) => {
+      assert.ok(error instanceof Problem, String(error));
+      assert.equal(error.type.slug, slug, error.message);
+      assert.match(error.message, words);
+      return true;
+    });
 
   before(async () => {
     const bomb = deflateSync(Buffer.alloc(300_000_000, 'BT (a) Tj ET '));
@@ -38,8 +53,27 @@ describe('extract_pdf', () => {
       '/locked.pdf': page('application/pdf', pdf(['secret'], { trailer: locked })),
       '/cut.pdf': page('application/pdf', long.subarray(0, 300)),
       '/html': page('text/html', '<h1>No PDF</h1>'),
-      '/loop.pdf': page('application/pdf', Buffer.from(Buffer.from(pdf(['a'])).toString('latin1').replace('/Kids [4 0 R]', '/Kids [2 0 R]'), 'latin1')),
-      '/bomb.pdf': page('application/pdf', Buffer.from(Buffer.from(pdf(['x'.repeat(bomb.length)])).toString('latin1').replace(/<< \/Length \d+ >>\nstream\n.*\nendstream/s, () => `<< /Length ${bomb.length} /Filter /FlateDecode >>\nstream\n${bomb.toString('latin1')}\nendstream`), 'latin1')),
+      '/loop.pdf': page(
+        'application/pdf',
+        Buffer.from(
+          Buffer.from(pdf(['a']))
+            .toString('latin1')
+            .replace('/Kids [4 0 R]', '/Kids [2 0 R]'),
+          'latin1',
+        ),
+      ),
+      '/bomb.pdf': page(
+        'application/pdf',
+        Buffer.from(
+          Buffer.from(pdf(['x'.repeat(bomb.length)]))
+            .toString('latin1')
+            .replace(
+              /<< \/Length \d+ >>\nstream\n.*\nendstream/s,
+              () => `<< /Length ${bomb.length} /Filter /FlateDecode >>\nstream\n${bomb.toString('latin1')}\nendstream`,
+            ),
+          'latin1',
+        ),
+      ),
     });
     services = urlServices([web.host]);
     tool = extractPdfTool(services);
@@ -52,7 +86,10 @@ describe('extract_pdf', () => {
   it('reads text and metadata', async () => {
     const read = await extract('/two.pdf');
     assert.equal(read.total_pages, 2);
-    assert.deepEqual(read.pages, [{ page: 1, text: 'First page\nits second line' }, { page: 2, text: 'Second page' }]);
+    assert.deepEqual(read.pages, [
+      { page: 1, text: 'First page\nits second line' },
+      { page: 2, text: 'Second page' },
+    ]);
     assert.equal(read.metadata['title'], 'Tides (and moors)');
     assert.equal(read.metadata['author'], 'Ada');
     assert.equal(read.metadata['created'], '2024-01-31T12:00:00');
@@ -61,7 +98,10 @@ describe('extract_pdf', () => {
 
   it('reads a range, and at most 100 pages', async () => {
     const range = await extract('/long.pdf', { from_page: 7, to_page: 9 });
-    assert.deepEqual(range.pages.map(({ text }) => text), ['Page number 7', 'Page number 8', 'Page number 9']);
+    assert.deepEqual(
+      range.pages.map(({ text }) => text),
+      ['Page number 7', 'Page number 8', 'Page number 9'],
+    );
     assert.equal(range.truncated, false);
     const all = await extract('/long.pdf');
     assert.deepEqual([all.pages.length, all.to_page, all.truncated], [100, 100, true]);
@@ -69,7 +109,9 @@ describe('extract_pdf', () => {
     assert.deepEqual([rest.pages.length, rest.to_page, rest.truncated], [30, 130, false]);
   });
 
-  it('says that a page holds no text', async () => { assert.equal((await extract('/empty-page.pdf')).text_found, false); });
+  it('says that a page holds no text', async () => {
+    assert.equal((await extract('/empty-page.pdf')).text_found, false);
+  });
 
   it('says why it cannot', async () => {
     await refuses('/html', 'unprocessable', /not a PDF/);
@@ -81,8 +123,12 @@ describe('extract_pdf', () => {
   });
 
   it('is not taken down by a file that never ends or unpacks to very much', async () => {
-    await extract('/loop.pdf').catch((error: unknown) => { assert.ok(error instanceof Problem && error.type.status === 422, String(error)); });
-    await extract('/bomb.pdf').catch((error: unknown) => { assert.ok(error instanceof Problem && error.type.status === 422, String(error)); });
+    await extract('/loop.pdf').catch((error: unknown) => {
+      assert.ok(error instanceof Problem && error.type.status === 422, String(error));
+    });
+    await extract('/bomb.pdf').catch((error: unknown) => {
+      assert.ok(error instanceof Problem && error.type.status === 422, String(error));
+    });
     assert.equal((await extract('/two.pdf')).total_pages, 2);
   });
 });

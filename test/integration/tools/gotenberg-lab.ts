@@ -1,4 +1,5 @@
-// What the tests of convert_to_pdf and screenshot share: a real Gotenberg, a web that it may reach, and a listener that nothing may.
+// What the tests of convert_to_pdf and screenshot share: a real Gotenberg, a web that it may reach, and a listener that
+// nothing may.
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -19,7 +20,9 @@ export interface GotenbergLab {
   readonly convert: Tool;
   readonly screenshot: Tool;
   /** Converts, and reads the PDF back. */
-  pdf(input: Record<string, unknown>): Promise<{ result: Record<string, unknown>; artifact: Artifact; read: PdfRead; text: string }>;
+  pdf(
+    input: Record<string, unknown>,
+  ): Promise<{ result: Record<string, unknown>; artifact: Artifact; read: PdfRead; text: string }>;
   picture(input: Record<string, unknown>): Promise<ToolAnswer<Record<string, unknown>> & { artifact: Artifact }>;
   /** The tool refuses with this kind of problem, in these words. */
   refuses(tool: Tool, input: Record<string, unknown>, slug: string, words: RegExp): Promise<void>;
@@ -36,18 +39,27 @@ export async function startGotenbergLab(pages: Record<string, Page>): Promise<Go
   const [convert, screenshot] = [convertToPdfTool(services), screenshotTool(services)];
   const picture: GotenbergLab['picture'] = async (input) => made(await runTool(screenshot, input));
   return {
-    web, listener, convert, screenshot, picture,
+    web,
+    listener,
+    convert,
+    screenshot,
+    picture,
     async pdf(input) {
       const { result, artifact } = made(await runTool(convert, input));
-      const read = await readPdf(services.workers, { bytes: artifact.bytes, from: 1, to: undefined }, new AbortController().signal);
+      const read = await readPdf(
+        services.workers,
+        { bytes: artifact.bytes, from: 1, to: undefined },
+        new AbortController().signal,
+      );
       return { result, artifact, read, text: read.pages.map(({ text }) => text).join('\n') };
     },
-    refuses: async (tool, input, slug, words) => assert.rejects(runTool(tool, input), (error) => {
-      assert.ok(error instanceof Problem, String(error));
-      assert.equal(error.type.slug, slug, error.message);
-      assert.match(error.message, words);
-      return true;
-    }),
+    refuses: async (tool, input, slug, words) =>
+      assert.rejects(runTool(tool, input), (error) => {
+        assert.ok(error instanceof Problem, String(error));
+        assert.equal(error.type.slug, slug, error.message);
+        assert.match(error.message, words);
+        return true;
+      }),
     async stop() {
       await gotenberg.stop();
       await web.close();
@@ -57,7 +69,9 @@ export async function startGotenbergLab(pages: Record<string, Page>): Promise<Go
   };
 }
 
-function made(answer: ToolAnswer<Record<string, unknown>>): ToolAnswer<Record<string, unknown>> & { artifact: Artifact } {
+function made(
+  answer: ToolAnswer<Record<string, unknown>>,
+): ToolAnswer<Record<string, unknown>> & { artifact: Artifact } {
   assert.ok(answer.artifact);
   return { ...answer, artifact: answer.artifact };
 }
@@ -67,7 +81,9 @@ async function countEverything(): Promise<GotenbergLab['listener']> {
   const listener = await countConnections();
   const socket = createSocket('udp6');
   let datagrams = 0;
-  socket.on('message', () => { datagrams += 1; });
+  socket.on('message', () => {
+    datagrams += 1;
+  });
   socket.bind(listener.port, '::');
   await once(socket, 'listening');
   return {

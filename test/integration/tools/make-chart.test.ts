@@ -10,54 +10,135 @@ const workers = createWorkers();
 after(() => workers.close());
 const tool = makeChartTool(servicesWith({ workers }));
 const example = tool.example.spec as Record<string, unknown>;
-const chart = async (spec: unknown, more: Record<string, unknown> = {}): Promise<{ result: Record<string, unknown>; svg: string }> => {
+const chart = async (
+  spec: unknown,
+  more: Record<string, unknown> = {},
+): Promise<{ result: Record<string, unknown>; svg: string }> => {
   const { result, artifact } = await call(tool, { spec, format: 'svg', ...more });
   return { result, svg: new TextDecoder().decode(artifact?.bytes) };
 };
-const point = (url: string): unknown => ({ data: { values: [{ a: 1, u: url }] }, mark: 'point', encoding: { x: { field: 'a', type: 'quantitative' }, href: { field: 'u' } } });
+const point = (url: string): unknown => ({
+  data: { values: [{ a: 1, u: url }] },
+  mark: 'point',
+  encoding: { x: { field: 'a', type: 'quantitative' }, href: { field: 'u' } },
+});
 
 test('draws a Vega-Lite specification as PNG and SVG', async () => {
   const { result, artifact } = await call(tool, tool.example);
-  assert.deepEqual([result.format, result.language, result.warnings, artifact?.mediaType, artifact?.fileName], ['png', 'vega-lite', [], 'image/png', 'chart.png']);
-  assert.ok(await coloursOf(artifact?.bytes) > 2);
+  assert.deepEqual(
+    [result.format, result.language, result.warnings, artifact?.mediaType, artifact?.fileName],
+    ['png', 'vega-lite', [], 'image/png', 'chart.png'],
+  );
+  assert.ok((await coloursOf(artifact?.bytes)) > 2);
   const { svg } = await chart(JSON.stringify(example));
   for (const text of ['Feb', 'sales', 'month']) assert.ok(svg.includes(`>${text}</text>`), text);
 });
 
 test('draws a Vega specification', async () => {
-  const { result, svg } = await chart({ $schema: 'https://vega.github.io/schema/vega/v6.json', width: 50, height: 40, data: [{ name: 't', values: [{ x: 1 }] }], marks: [{ type: 'rect', from: { data: 't' }, encode: { enter: { x: { field: 'x' }, width: { value: 20 }, height: { signal: '3 * 4' }, fill: { value: 'red' } } } }] });
+  const { result, svg } = await chart({
+    $schema: 'https://vega.github.io/schema/vega/v6.json',
+    width: 50,
+    height: 40,
+    data: [{ name: 't', values: [{ x: 1 }] }],
+    marks: [
+      {
+        type: 'rect',
+        from: { data: 't' },
+        encode: {
+          enter: { x: { field: 'x' }, width: { value: 20 }, height: { signal: '3 * 4' }, fill: { value: 'red' } },
+        },
+      },
+    ],
+  });
   assert.equal(result.language, 'vega');
   assert.match(svg, /fill="red"/);
 });
 
 test('reads no data, no images and no maps from elsewhere', async () => {
-  for (const url of ['http://127.0.0.1:1/x.csv', 'https://example.org/x.json', 'file:///etc/passwd', '/etc/passwd', 'package.json', '//127.0.0.1/x', 'data:text/csv,a,1']) {
-    await assert.rejects(chart({ ...example, data: { url } }), isProblem('unprocessable', /is not read; put the data into data.values/), url);
-    await assert.rejects(chart({ data: { values: [{ u: url }] }, mark: { type: 'image', width: 10, height: 10 }, encoding: { url: { field: 'u' } } }), isProblem('unprocessable', /is not read/), url);
+  for (const url of [
+    'http://127.0.0.1:1/x.csv',
+    'https://example.org/x.json',
+    'file:///etc/passwd',
+    '/etc/passwd',
+    'package.json',
+    '//127.0.0.1/x',
+    'data:text/csv,a,1',
+  ]) {
+    await assert.rejects(
+      chart({ ...example, data: { url } }),
+      isProblem('unprocessable', /is not read; put the data into data.values/),
+      url,
+    );
+    await assert.rejects(
+      chart({
+        data: { values: [{ u: url }] },
+        mark: { type: 'image', width: 10, height: 10 },
+        encoding: { url: { field: 'u' } },
+      }),
+      isProblem('unprocessable', /is not read/),
+      url,
+    );
   }
   assert.match((await chart(point('https://good.test/'))).svg, /href="https:\/\/good.test\/"/);
   await assert.rejects(chart(point('javascript:alert(1)')), isProblem('unprocessable', /is not read/));
 });
 
 test('says what is wrong with a specification', async () => {
-  for (const spec of [{ mark: 'nosuch', data: { values: [] } }, {}, { ...example, transform: [{ calculate: 'datum.a +', as: 'b' }] }]) await assert.rejects(chart(spec), isProblem('unprocessable', /^spec: ./), JSON.stringify(spec));
+  for (const spec of [
+    { mark: 'nosuch', data: { values: [] } },
+    {},
+    { ...example, transform: [{ calculate: 'datum.a +', as: 'b' }] },
+  ])
+    await assert.rejects(chart(spec), isProblem('unprocessable', /^spec: ./), JSON.stringify(spec));
   await assert.rejects(chart([]), /must be a Vega-Lite specification/);
   await assert.rejects(chart({ ...example, width: 1e6 }), isProblem('unprocessable', /more than 8000 on a side/));
 });
 
 test('expressions have no way out', async () => {
-  for (const calculate of ['constructor.constructor("return process")()', 'datum.constructor.constructor("return process.pid")()', 'this.process', 'process.env', '[].map.constructor("return 1")()', 'toString.constructor("return process")()']) {
-    const outcome = await chart({ ...example, transform: [{ calculate, as: 'month' }] }).then(({ svg }) => svg, (error: unknown) => { assert.ok(isProblem('unprocessable', /./)(error)); return ''; });
+  for (const calculate of [
+    'constructor.constructor("return process")()',
+    'datum.constructor.constructor("return process.pid")()',
+    'this.process',
+    'process.env',
+    '[].map.constructor("return 1")()',
+    'toString.constructor("return process")()',
+  ]) {
+    const outcome = await chart({ ...example, transform: [{ calculate, as: 'month' }] }).then(
+      ({ svg }) => svg,
+      (error: unknown) => {
+        assert.ok(isProblem('unprocessable', /./)(error));
+        return '';
+      },
+    );
     assert.doesNotMatch(outcome, new RegExp(`PATH|\\[object process\\]|>${process.pid}<`));
   }
 });
 
 test('what grows without end is ended, and the next is drawn', async () => {
   const bombs = [
-    { data: { sequence: { start: 0, stop: 1e10, as: 'x' } }, mark: 'point', encoding: { x: { field: 'x', type: 'quantitative' } } },
-    { data: { values: [{ a: 1 }] }, transform: [{ calculate: 'sequence(1e9)', as: 'x' }, { flatten: ['x'] }], mark: 'point', encoding: { x: { field: 'x', type: 'quantitative' } } },
-    { data: { values: [{ a: 'a'.repeat(40) }] }, transform: [{ calculate: 'test(/^(a+)+$/, datum.a + "!")', as: 'x' }], mark: 'point', encoding: { x: { field: 'x', type: 'nominal' } } },
+    {
+      data: { sequence: { start: 0, stop: 1e10, as: 'x' } },
+      mark: 'point',
+      encoding: { x: { field: 'x', type: 'quantitative' } },
+    },
+    {
+      data: { values: [{ a: 1 }] },
+      transform: [{ calculate: 'sequence(1e9)', as: 'x' }, { flatten: ['x'] }],
+      mark: 'point',
+      encoding: { x: { field: 'x', type: 'quantitative' } },
+    },
+    {
+      data: { values: [{ a: 'a'.repeat(40) }] },
+      transform: [{ calculate: 'test(/^(a+)+$/, datum.a + "!")', as: 'x' }],
+      mark: 'point',
+      encoding: { x: { field: 'x', type: 'nominal' } },
+    },
   ];
-  for (const spec of bombs) await assert.rejects(chart(spec), isProblem('tool-limit', /longer than 10 s|256 MB of memory/), JSON.stringify(spec).slice(0, 100));
+  for (const spec of bombs)
+    await assert.rejects(
+      chart(spec),
+      isProblem('tool-limit', /longer than 10 s|256 MB of memory/),
+      JSON.stringify(spec).slice(0, 100),
+    );
   assert.match((await chart(example)).svg, /<svg/);
 });

@@ -11,7 +11,8 @@ import { coloursOf } from '../../api/tools/svg/colours.ts';
 const workers = createWorkers();
 after(() => workers.close());
 const tool = renderDiagramTool(servicesWith({ workers }));
-const svgOf = async (input: Record<string, unknown>): Promise<string> => new TextDecoder().decode((await call(tool, input)).artifact?.bytes);
+const svgOf = async (input: Record<string, unknown>): Promise<string> =>
+  new TextDecoder().decode((await call(tool, input)).artifact?.bytes);
 
 const samples: Record<string, { source: string; texts: string[] }> = {
   graphviz: { source: 'digraph { Question -> "中文" [label="leads to"] }', texts: ['Question', '中文', 'leads to'] },
@@ -24,41 +25,72 @@ for (const [kind, { source, texts }] of Object.entries(samples)) {
     assert.deepEqual([result.kind, result.format, result.warnings], [kind, 'svg', []]);
     assert.deepEqual([artifact?.mediaType, artifact?.fileName], ['image/svg+xml', 'diagram.svg']);
     const svg = new TextDecoder().decode(artifact?.bytes);
-    for (const text of texts) assert.ok(svg.includes(text) || svg.includes(text.replace(' ', '&#160;')), `${text} in ${svg.slice(0, 3_000)}`);
+    for (const text of texts)
+      assert.ok(svg.includes(text) || svg.includes(text.replace(' ', '&#160;')), `${text} in ${svg.slice(0, 3_000)}`);
     assert.doesNotMatch(svg, /var\(--|color-mix|@import|googleapis/);
     const png = await call(tool, { source, engine: kind, format: 'png' });
     assert.equal(png.artifact?.mediaType, 'image/png');
     assert.deepEqual([...png.artifact.bytes.subarray(0, 4)], [0x89, 0x50, 0x4e, 0x47]);
     assert.ok(Number(png.result.width) > Number(result.width) * 1.5);
-    assert.ok(await coloursOf(png.artifact.bytes) > 2, 'something is drawn');
+    assert.ok((await coloursOf(png.artifact.bytes)) > 2, 'something is drawn');
   });
 }
 
 test('the other layouts and kinds of diagrams', async () => {
-  for (const layout of ['neato', 'circo', 'patchwork']) assert.match(await svgOf({ source: 'graph { a -- b }', layout }), /<svg/);
+  for (const layout of ['neato', 'circo', 'patchwork'])
+    assert.match(await svgOf({ source: 'graph { a -- b }', layout }), /<svg/);
   assert.match(await svgOf({ source: 'a -> b', kind: 'd2', layout: 'elk' }), /<svg/);
-  for (const source of ['sequenceDiagram\n A->>B: hi', 'classDiagram\n Animal <|-- Duck', 'stateDiagram-v2\n [*] --> Still', 'erDiagram\n A ||--o{ B : has', 'xychart-beta\n x-axis [a, b]\n bar [1, 2]', '---\ntitle: x\n---\ngraph TD\n A-->B']) {
+  for (const source of [
+    'sequenceDiagram\n A->>B: hi',
+    'classDiagram\n Animal <|-- Duck',
+    'stateDiagram-v2\n [*] --> Still',
+    'erDiagram\n A ||--o{ B : has',
+    'xychart-beta\n x-axis [a, b]\n bar [1, 2]',
+    '---\ntitle: x\n---\ngraph TD\n A-->B',
+  ]) {
     assert.match(await svgOf({ source }), /<svg/, source);
   }
-  await assert.rejects(call(tool, { source: 'graph { a }', layout: 'elk' }), isProblem('unprocessable', /layout: Graphviz has no layout elk; it has dot/));
-  await assert.rejects(call(tool, { source: 'gantt\n title A' }), isProblem('unprocessable', /gantt.*begins no diagram that is drawn here.*flowchart/));
+  await assert.rejects(
+    call(tool, { source: 'graph { a }', layout: 'elk' }),
+    isProblem('unprocessable', /layout: Graphviz has no layout elk; it has dot/),
+  );
+  await assert.rejects(
+    call(tool, { source: 'gantt\n title A' }),
+    isProblem('unprocessable', /gantt.*begins no diagram that is drawn here.*flowchart/),
+  );
 });
 
 test('a fault is told with its line, and the next diagram is drawn', async () => {
   const faults: [string, string, RegExp, number][] = [
-    ['graphviz', 'digraph {\n a -> b\n c -> }', /line 3: syntax error near '}'/, 3], ['graphviz', 'hello', /line 1: syntax error/, 1],
-    ['d2', 'a -> b\nx: {shape: nosuch}', /line 2: column 12: unknown shape "nosuch"/, 2], ['mermaid', 'pie\n "a": 1', /line 1: pie begins no diagram/, 1],
+    ['graphviz', 'digraph {\n a -> b\n c -> }', /line 3: syntax error near '}'/, 3],
+    ['graphviz', 'hello', /line 1: syntax error/, 1],
+    ['d2', 'a -> b\nx: {shape: nosuch}', /line 2: column 12: unknown shape "nosuch"/, 2],
+    ['mermaid', 'pie\n "a": 1', /line 1: pie begins no diagram/, 1],
   ];
   for (const [kind, source, words, line] of faults) {
-    await assert.rejects(call(tool, { source, kind }), (error) => isProblem('unprocessable', words)(error) && (error as { members: { line?: number } }).members.line === line, source);
+    await assert.rejects(
+      call(tool, { source, kind }),
+      (error) =>
+        isProblem('unprocessable', words)(error) && (error as { members: { line?: number } }).members.line === line,
+      source,
+    );
     assert.match(await svgOf({ source: samples[kind]?.source, kind }), /<svg/);
   }
 });
 
 test('tells languages apart', () => {
   const known: [string, string][] = [
-    ['strict digraph x\n{', 'graphviz'], ['/* c */ // d\n graph {', 'graphviz'], ['graph "a b" { a }', 'graphviz'], ['graph TD\nA-->B', 'mermaid'], ['graph TD;A-->B{x}', 'mermaid'], ['%% c\nsequenceDiagram', 'mermaid'],
-    ['%%{init: {}}%%\ngraph LR', 'mermaid'], ['mindmap\n a', 'mermaid'], ['a -> b', 'd2'], ['# c\ndirection: right', 'd2'], ['graphs -> b', 'd2'],
+    ['strict digraph x\n{', 'graphviz'],
+    ['/* c */ // d\n graph {', 'graphviz'],
+    ['graph "a b" { a }', 'graphviz'],
+    ['graph TD\nA-->B', 'mermaid'],
+    ['graph TD;A-->B{x}', 'mermaid'],
+    ['%% c\nsequenceDiagram', 'mermaid'],
+    ['%%{init: {}}%%\ngraph LR', 'mermaid'],
+    ['mindmap\n a', 'mermaid'],
+    ['a -> b', 'd2'],
+    ['# c\ndirection: right', 'd2'],
+    ['graphs -> b', 'd2'],
   ];
   for (const [source, language] of known) assert.equal(languageOf(source, undefined), language, source);
   assert.equal(languageOf('a -> b', 'dot'), 'graphviz');
@@ -67,30 +99,64 @@ test('tells languages apart', () => {
 describe('text that means harm', () => {
   test('draws nothing that runs or reaches out', async () => {
     const sources: [string, string][] = [
-      ['graphviz', 'digraph { a [URL="javascript:alert(1)" image="/etc/passwd" label="<script>alert(1)</script>"]; b [URL="https://good.test/"]; stylesheet="https://evil.test/x.css" }'],
-      ['graphviz', 'digraph { shapepath="/etc"; imagepath="/etc"; a [shape=none label=<<TABLE HREF="javascript:alert(1)"><TR><TD><IMG SRC="/etc/passwd"/></TD></TR></TABLE>>] }'],
-      ['d2', 'a: {link: "javascript:alert(1)"; icon: https://evil.test/x.svg; tooltip: "<script>alert(1)</script>"}\nb: |md\n  <script>alert(1)</script> <img src=x onerror=alert(1)>\n|'],
-      ['mermaid', 'graph TD\n A["<script>alert(1)</script>"] --> B["<img src=x onerror=alert(1)>"]\n click A "javascript:alert(1)"\n style A fill:url(http://evil.test/x)'],
+      [
+        'graphviz',
+        'digraph { a [URL="javascript:alert(1)" image="/etc/passwd" label="<script>alert(1)</script>"]; b [URL="https://good.test/"]; stylesheet="https://evil.test/x.css" }',
+      ],
+      [
+        'graphviz',
+        'digraph { shapepath="/etc"; imagepath="/etc"; a [shape=none label=<<TABLE HREF="javascript:alert(1)"><TR><TD><IMG SRC="/etc/passwd"/></TD></TR></TABLE>>] }',
+      ],
+      [
+        'd2',
+        'a: {link: "javascript:alert(1)"; icon: https://evil.test/x.svg; tooltip: "<script>alert(1)</script>"}\nb: |md\n  <script>alert(1)</script> <img src=x onerror=alert(1)>\n|',
+      ],
+      [
+        'mermaid',
+        'graph TD\n A["<script>alert(1)</script>"] --> B["<img src=x onerror=alert(1)>"]\n click A "javascript:alert(1)"\n style A fill:url(http://evil.test/x)',
+      ],
     ];
     for (const [kind, source] of sources) {
-      const svg = await svgOf({ source, kind }).catch((error: unknown) => { assert.ok(isProblem('unprocessable', /./)(error)); return ''; });
-      assert.doesNotMatch(svg, /<(script|iframe|img)\b|<\w+(\s[\w:-]+="[^"]*")*\son\w+=|href="(?!https:\/\/good|#|data:image\/png)|url\((?!#|&quot;data:)|evil\.test\/x\.css|root:x/i, `${kind}: ${svg}`);
+      const svg = await svgOf({ source, kind }).catch((error: unknown) => {
+        assert.ok(isProblem('unprocessable', /./)(error));
+        return '';
+      });
+      assert.doesNotMatch(
+        svg,
+        /<(script|iframe|img)\b|<\w+(\s[\w:-]+="[^"]*")*\son\w+=|href="(?!https:\/\/good|#|data:image\/png)|url\((?!#|&quot;data:)|evil\.test\/x\.css|root:x/i,
+        `${kind}: ${svg}`,
+      );
     }
   });
 
   test('reads no file by import', async () => {
-    for (const source of ['...@/etc/passwd', 'x: @../../package.json', 'x: @"/etc/passwd"']) await assert.rejects(call(tool, { source, kind: 'd2' }), isProblem('unprocessable', /failed to import|import/i), source);
+    for (const source of ['...@/etc/passwd', 'x: @../../package.json', 'x: @"/etc/passwd"'])
+      await assert.rejects(
+        call(tool, { source, kind: 'd2' }),
+        isProblem('unprocessable', /failed to import|import/i),
+        source,
+      );
   });
 
   const bombs: [string, string][] = [
-    ['graphviz', `digraph { ${Array.from({ length: 2_500 }, (_, i) => `a${i} -> a${(i * 7919) % 2_500}; a${i} -> a${(i * 104_729) % 2_500};`).join(' ')} }`],
+    [
+      'graphviz',
+      `digraph { ${Array.from({ length: 2_500 }, (_, i) => `a${i} -> a${(i * 7919) % 2_500}; a${i} -> a${(i * 104_729) % 2_500};`).join(' ')} }`,
+    ],
     ['graphviz', `digraph { a [fontsize=1000000 label="x"]; b [width=1000000 height=1000000] }`],
-    ['d2', `${'*: {a: {b}}\n'.repeat(3)}${Array.from({ length: 3_000 }, (_, i) => `n${i} -> n${(i * 31) % 3_000}`).join('\n')}`],
+    [
+      'd2',
+      `${'*: {a: {b}}\n'.repeat(3)}${Array.from({ length: 3_000 }, (_, i) => `n${i} -> n${(i * 31) % 3_000}`).join('\n')}`,
+    ],
     ['mermaid', `graph TD\n${Array.from({ length: 4_000 }, (_, i) => ` n${i} --> n${(i * 31) % 4_000}`).join('\n')}`],
   ];
   for (const [kind, source] of bombs) {
     test(`a ${kind} that is too large ends, and costs the next nothing: ${source.slice(0, 30)}`, async () => {
-      const outcome = await call(tool, { source, kind, format: 'png' }).then(() => 'drawn', (error: unknown) => ((error instanceof Problem && ['unprocessable', 'tool-limit'].includes(error.type.slug)) ? 'refused' : ''));
+      const outcome = await call(tool, { source, kind, format: 'png' }).then(
+        () => 'drawn',
+        (error: unknown) =>
+          error instanceof Problem && ['unprocessable', 'tool-limit'].includes(error.type.slug) ? 'refused' : '',
+      );
       assert.match(outcome, /drawn|refused/);
       assert.match(await svgOf({ source: samples[kind]?.source, kind }), /<svg/);
     });

@@ -10,25 +10,52 @@ const workers = createWorkers();
 after(() => workers.close());
 const tool = runCodeTool(servicesWith({ workers }));
 const shape = z.object({
-  ok: z.boolean(), value: z.unknown(), value_type: z.string(), logs: z.array(z.object({ level: z.string(), text: z.string() })), truncated: z.boolean(),
+  ok: z.boolean(),
+  value: z.unknown(),
+  value_type: z.string(),
+  logs: z.array(z.object({ level: z.string(), text: z.string() })),
+  truncated: z.boolean(),
   error: z.object({ name: z.string(), message: z.string(), line: z.number().nullable(), stack: z.string() }).nullable(),
 });
-const run = async (code: string, more: Record<string, unknown> = {}): Promise<z.output<typeof shape>> => shape.parse((await call(tool, { code, ...more })).result);
+const run = async (code: string, more: Record<string, unknown> = {}): Promise<z.output<typeof shape>> =>
+  shape.parse((await call(tool, { code, ...more })).result);
 
 test('gives the value of the last expression, and what was logged', async () => {
   const answer = await run(z.string().parse(tool.example.code));
-  assert.deepEqual({ ...answer }, { ok: true, value: 14, value_type: 'number', logs: [{ level: 'log', text: 'squares [1,4,9]' }], truncated: false, error: null });
+  assert.deepEqual(
+    { ...answer },
+    {
+      ok: true,
+      value: 14,
+      value_type: 'number',
+      logs: [{ level: 'log', text: 'squares [1,4,9]' }],
+      truncated: false,
+      error: null,
+    },
+  );
 });
 
 test('values as JSON says them', async () => {
   const cases: [string, unknown, string][] = [
-    ['({a: [1, "two", null, undefined]})', { a: [1, 'two', null, null] }, 'object'], ['undefined', null, 'undefined'], ['1n << 70n', '1180591620717411303424', 'bigint'],
-    ['({n: 10n})', { n: '10' }, 'object'], ['() => 1', null, 'function'], ['"\\u{1F600}"', '\u{1F600}', 'string'], ['NaN', null, 'number'], ['await Promise.resolve(5)', 5, 'number'],
-    ['Promise.resolve({x: 1})', { x: 1 }, 'object'], ['const f = async () => { await null; return 7; }; f()', 7, 'number'], ['new Map([[1, 2]])', {}, 'object'],
+    ['({a: [1, "two", null, undefined]})', { a: [1, 'two', null, null] }, 'object'],
+    ['undefined', null, 'undefined'],
+    ['1n << 70n', '1180591620717411303424', 'bigint'],
+    ['({n: 10n})', { n: '10' }, 'object'],
+    ['() => 1', null, 'function'],
+    ['"\\u{1F600}"', '\u{1F600}', 'string'],
+    ['NaN', null, 'number'],
+    ['await Promise.resolve(5)', 5, 'number'],
+    ['Promise.resolve({x: 1})', { x: 1 }, 'object'],
+    ['const f = async () => { await null; return 7; }; f()', 7, 'number'],
+    ['new Map([[1, 2]])', {}, 'object'],
   ];
   for (const [code, value, type] of cases) {
     const answer = await run(code);
-    assert.deepEqual([answer.ok, answer.value, answer.value_type], [true, value, type], `${code} ${JSON.stringify(answer.error)}`);
+    assert.deepEqual(
+      [answer.ok, answer.value, answer.value_type],
+      [true, value, type],
+      `${code} ${JSON.stringify(answer.error)}`,
+    );
   }
 });
 
@@ -36,14 +63,21 @@ test('takes data as input, also as JSON text', async () => {
   assert.equal((await run('input.list.length', { input: { list: [1, 2] } })).value, 2);
   assert.equal((await run('input.list.length', { data: '{"list": [1]}' })).value, 1);
   assert.equal((await run('typeof input')).value, 'undefined');
-  assert.deepEqual((await run('input', { input: JSON.parse('{"__proto__": {"x": 1}}') as unknown })).value, JSON.parse('{"__proto__": {"x": 1}}'));
+  assert.deepEqual(
+    (await run('input', { input: JSON.parse('{"__proto__": {"x": 1}}') as unknown })).value,
+    JSON.parse('{"__proto__": {"x": 1}}'),
+  );
 });
 
 test('an error of the code is a result with its line', async () => {
   const cases: [string, string, RegExp, number | null][] = [
-    ['const a = 1;\n\nnull.x;', 'TypeError', /null/, 3], ['const a = 1;\nconst = 2;', 'SyntaxError', /./, 2], ['console.warn("before"); throw "text"', 'Thrown', /^text$/, null],
-    ['throw {name: {}, message: 5}', 'Error', /^$/, null], ['await Promise.reject(new RangeError("far"))', 'RangeError', /^far$/, 1],
-    ['await new Promise(() => {})', 'Error', /never comes/, null], ['const a = {}; a.a = a; a', 'TypeError', /circular/, null],
+    ['const a = 1;\n\nnull.x;', 'TypeError', /null/, 3],
+    ['const a = 1;\nconst = 2;', 'SyntaxError', /./, 2],
+    ['console.warn("before"); throw "text"', 'Thrown', /^text$/, null],
+    ['throw {name: {}, message: 5}', 'Error', /^$/, null],
+    ['await Promise.reject(new RangeError("far"))', 'RangeError', /^far$/, 1],
+    ['await new Promise(() => {})', 'Error', /never comes/, null],
+    ['const a = {}; a.a = a; a', 'TypeError', /circular/, null],
   ];
   for (const [code, name, message, line] of cases) {
     const { ok, error } = await run(code);
@@ -54,9 +88,15 @@ test('an error of the code is a result with its line', async () => {
 
 describe('code that means harm', () => {
   const limited: [string, string][] = [
-    ['for (;;);', 'TimeLimit'], ['const f = async () => { for (;;) await null; }; f()', 'TimeLimit'], ['try { for (;;); } catch { } finally { for (;;); }', 'TimeLimit'],
-    ['({ toJSON() { for (;;); } })', 'TimeLimit'], ['const a = []; for (;;) a.push(new Array(1e5).fill(1))', 'MemoryLimit'], ['let s = "x"; for (;;) s += s', '(MemoryLimit|InternalError|RangeError)'],
-    ['new Uint8Array(1e9)', '(MemoryLimit|RangeError)'], ['const f = () => f(); f()', '(InternalError|RangeError)'], ['JSON.stringify(Array(1e4).fill().reduce((a) => [a], []))', '.*'],
+    ['for (;;);', 'TimeLimit'],
+    ['const f = async () => { for (;;) await null; }; f()', 'TimeLimit'],
+    ['try { for (;;); } catch { } finally { for (;;); }', 'TimeLimit'],
+    ['({ toJSON() { for (;;); } })', 'TimeLimit'],
+    ['const a = []; for (;;) a.push(new Array(1e5).fill(1))', 'MemoryLimit'],
+    ['let s = "x"; for (;;) s += s', '(MemoryLimit|InternalError|RangeError)'],
+    ['new Uint8Array(1e9)', '(MemoryLimit|RangeError)'],
+    ['const f = () => f(); f()', '(InternalError|RangeError)'],
+    ['JSON.stringify(Array(1e4).fill().reduce((a) => [a], []))', '.*'],
     ['/(a+)+$/.test("a".repeat(40) + "!")', 'TimeLimit'],
   ];
   for (const [code, name] of limited) {
@@ -68,16 +108,33 @@ describe('code that means harm', () => {
   }
 
   test('finds nothing but the language', async () => {
-    const answer = await run('Object.getOwnPropertyNames(globalThis).filter((name) => /^(process|require|fetch|XMLHttpRequest|WebSocket|Deno|std|os|scriptArgs|print|setTimeout|module|Buffer|load|loadScript|read|global|WebAssembly)$/.test(name))');
+    const answer = await run(
+      'Object.getOwnPropertyNames(globalThis).filter((name) => /^(process|require|fetch|XMLHttpRequest|WebSocket|Deno|std|os|scriptArgs|print|setTimeout|module|Buffer|load|loadScript|read|global|WebAssembly)$/.test(name))',
+    );
     assert.deepEqual(answer.value, []);
-    for (const code of ['await import("fs")', 'await import("/etc/passwd")', 'await import("http://127.0.0.1/")', 'import fs from "fs"']) assert.equal((await run(code)).ok, false, code);
-    for (const code of ['(() => {}).constructor("return process")()', 'console.log.constructor("return process")()', 'new Function("return this")().process.exit()']) assert.notEqual((await run(code)).value_type, 'object', code);
+    for (const code of [
+      'await import("fs")',
+      'await import("/etc/passwd")',
+      'await import("http://127.0.0.1/")',
+      'import fs from "fs"',
+    ])
+      assert.equal((await run(code)).ok, false, code);
+    for (const code of [
+      '(() => {}).constructor("return process")()',
+      'console.log.constructor("return process")()',
+      'new Function("return this")().process.exit()',
+    ])
+      assert.notEqual((await run(code)).value_type, 'object', code);
   });
 
   test('cannot reach the next call, nor break what reads it', async () => {
-    await run('globalThis.left = 1; Object.prototype.polluted = 1; JSON.stringify = () => "{}"; Array.prototype.join = () => "wrong"');
+    await run(
+      'globalThis.left = 1; Object.prototype.polluted = 1; JSON.stringify = () => "{}"; Array.prototype.join = () => "wrong"',
+    );
     assert.equal((await run('typeof left + typeof ({}).polluted')).value, 'undefinedundefined');
-    const answer = await run('JSON.stringify = () => "not json"; Array.prototype.join = () => { throw 1 }; String = null; console.log("a", {b: 1}); ({c: 2})');
+    const answer = await run(
+      'JSON.stringify = () => "not json"; Array.prototype.join = () => { throw 1 }; String = null; console.log("a", {b: 1}); ({c: 2})',
+    );
     assert.deepEqual([answer.value, answer.logs[0]?.text], [{ c: 2 }, 'a {"b":1}']);
   });
 
@@ -89,11 +146,17 @@ describe('code that means harm', () => {
     assert.deepEqual([long.truncated, z.string().parse(long.value).length], [true, 200_000]);
     const deep = await run('Array(2e3).fill().reduce((inner) => [inner], "]\\"")');
     assert.deepEqual([deep.truncated, z.string().parse(deep.value).slice(0, 3)], [true, '[[[']);
-    await assert.rejects(call(tool, { code: '1', input: `${'['.repeat(50_000)}${']'.repeat(50_000)}` }), isProblem('unprocessable', /nested too deeply/));
+    await assert.rejects(
+      call(tool, { code: '1', input: `${'['.repeat(50_000)}${']'.repeat(50_000)}` }),
+      isProblem('unprocessable', /nested too deeply/),
+    );
   });
 
   test('is no reason to refuse the next', async () => {
-    await assert.rejects(call(tool, { code: 'for (;;);' }, { signal: AbortSignal.timeout(300) }), (error) => error instanceof DOMException && error.name === 'TimeoutError');
+    await assert.rejects(
+      call(tool, { code: 'for (;;);' }, { signal: AbortSignal.timeout(300) }),
+      (error) => error instanceof DOMException && error.name === 'TimeoutError',
+    );
     await assert.rejects(call(tool, { code: '' }), /code/);
     assert.equal((await run('1 + 1')).value, 2);
   });

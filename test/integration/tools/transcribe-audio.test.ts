@@ -21,7 +21,8 @@ describe('transcribe_audio with a real model', () => {
   let web: Web;
   let services: ToolServices;
   let tool: Tool;
-  const hear = async (path: string, more: Record<string, unknown> = {}): Promise<z.output<typeof answer>> => answer.parse((await runTool(tool, { url: `${web.url}${path}`, ...more })).result);
+  const hear = async (path: string, more: Record<string, unknown> = {}): Promise<z.output<typeof answer>> =>
+    answer.parse((await runTool(tool, { url: `${web.url}${path}`, ...more })).result);
 
   before(async () => {
     speech = await startSpeech();
@@ -32,7 +33,10 @@ describe('transcribe_audio with a real model', () => {
       '/spoken.m4a': page('video/mp4', speak(sentence, 'm4a')),
       '/spoken.ogg': page('application/ogg', speak(sentence, 'ogg')),
       '/other.ogg': page('audio/ogg', speak('My brother bought a new bicycle in the city.', 'ogg')),
-      '/broken.m4a': page('audio/mp4', Buffer.concat([Buffer.from('\0\0\0\x20ftypM4A \0\0\0\0'), Buffer.alloc(2_000, 7)])),
+      '/broken.m4a': page(
+        'audio/mp4',
+        Buffer.concat([Buffer.from('\0\0\0\x20ftypM4A \0\0\0\0'), Buffer.alloc(2_000, 7)]),
+      ),
     });
     services = { ...urlServices([web.host], { speech: speech.url }), speechModel };
     tool = transcribeAudioTool(services);
@@ -60,6 +64,9 @@ describe('transcribe_audio with a real model', () => {
   it('says that a recording is broken, and which model is missing', async () => {
     await assert.rejects(hear('/broken.m4a'), isProblem('unprocessable', /cannot be heard/));
     const other = transcribeAudioTool({ ...services, speechModel: 'whisper-huge' });
-    await assert.rejects(runTool(other, { url: `${web.url}/spoken.wav` }), isProblem('tool-failed', /whisper-huge.*MOORAGE_SPEECH_MODEL/));
+    await assert.rejects(
+      runTool(other, { url: `${web.url}/spoken.wav` }),
+      isProblem('tool-failed', /whisper-huge.*MOORAGE_SPEECH_MODEL/),
+    );
   });
 });

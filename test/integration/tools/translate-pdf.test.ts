@@ -16,10 +16,20 @@ import { columns, look, startPdfTranslator, type Looked } from '../services/pdf-
 import type { LocalServer } from '../services/python.ts';
 
 const german: Readonly<Record<string, string>> = {
-  'A study of moorings': 'Vom Festmachen', 'A study of anchors': 'Vom Ankern',
-  Ships: 'Schiffe', harbour: 'Hafen', ropes: 'Leinen', anchor: 'Anker', quay: 'Kai', iron: 'Eisen', chain: 'Kette', strong: 'stark', crew: 'Mannschaft',
+  'A study of moorings': 'Vom Festmachen',
+  'A study of anchors': 'Vom Ankern',
+  Ships: 'Schiffe',
+  harbour: 'Hafen',
+  ropes: 'Leinen',
+  anchor: 'Anker',
+  quay: 'Kai',
+  iron: 'Eisen',
+  chain: 'Kette',
+  strong: 'stark',
+  crew: 'Mannschaft',
 };
-const translated = (text: string): string => Object.entries(german).reduce((done, [english, word]) => done.replaceAll(english, word), text);
+const translated = (text: string): string =>
+  Object.entries(german).reduce((done, [english, word]) => done.replaceAll(english, word), text);
 
 /** Answers BabelDOC's two kinds of questions in their forms, as a model does. */
 function model(prompt: string): string {
@@ -32,15 +42,29 @@ function model(prompt: string): string {
 /** The words are German, and everything stands where it stood. */
 function sameLayout({ size, words, boxes }: Looked, before: Looked | undefined): void {
   assert.deepEqual(size, before?.size);
-  assert.deepEqual(boxes.filter(([, top = 0]) => top >= 430), before?.boxes, 'the box is where it was');
+  assert.deepEqual(
+    boxes.filter(([, top = 0]) => top >= 430),
+    before?.boxes,
+    'the box is where it was',
+  );
   const text = words.map((word) => word.text).join(' ');
   for (const word of ['Schiffe', 'Leinen', 'Anker', 'Eisen']) assert.match(text, new RegExp(word), text);
   for (const word of ['Ships', 'ropes', 'iron']) assert.doesNotMatch(text, new RegExp(word), text);
-  const all = (these: RegExp, place: (word: { x: number; y: number }) => boolean): boolean => words.filter((word) => word.y > 110 && these.test(word.text)).every(place);
-  assert.ok(all(/Schiffe|Mannschaft/, ({ x }) => x < 300), 'what was on the left is on the left');
-  assert.ok(all(/Anker|Eisen|Kette/, ({ x }) => x > 300), 'what was on the right is on the right');
+  const all = (these: RegExp, place: (word: { x: number; y: number }) => boolean): boolean =>
+    words.filter((word) => word.y > 110 && these.test(word.text)).every(place);
+  assert.ok(
+    all(/Schiffe|Mannschaft/, ({ x }) => x < 300),
+    'what was on the left is on the left',
+  );
+  assert.ok(
+    all(/Anker|Eisen|Kette/, ({ x }) => x > 300),
+    'what was on the right is on the right',
+  );
   assert.match(text, /^Vom (Festmachen|Ankern) /);
-  assert.ok(words.slice(0, 2).every(({ y }) => y < 110), 'the title is above');
+  assert.ok(
+    words.slice(0, 2).every(({ y }) => y < 110),
+    'the title is above',
+  );
 }
 
 describe('translate_pdf with BabelDOC', () => {
@@ -53,13 +77,17 @@ describe('translate_pdf with BabelDOC', () => {
   before(async () => {
     translator = await startPdfTranslator();
     web = await startWeb({ '/Two%20columns.pdf': page('application/pdf', columns()) });
-    lab = await startModelLab({ models: {
-      'alpha-v4-flash': says((prompt, system) => {
-        systems.push(system);
-        return model(prompt);
-      }),
-      'epsilon-3.5-flash': (response) => { response.writeHead(402).end('{"error": {"message": "no credit"}}'); },
-    } });
+    lab = await startModelLab({
+      models: {
+        'alpha-v4-flash': says((prompt, system) => {
+          systems.push(system);
+          return model(prompt);
+        }),
+        'epsilon-3.5-flash': (response) => {
+          response.writeHead(402).end('{"error": {"message": "no credit"}}');
+        },
+      },
+    });
     services = { ...urlServices([web.host], { pdftranslator: translator.url }), catalog: lab.catalog };
   });
   after(async () => {
@@ -72,8 +100,22 @@ describe('translate_pdf with BabelDOC', () => {
   it('translates the words, keeps the layout, and books each call', async () => {
     const spender = lab.spender();
     const { seen, report } = reports();
-    const { result, artifact } = await runTool(translatePdfTool(services), { url: `${web.url}/Two%20columns.pdf`, to: 'German', model: 'alpha-v4-flash' }, toolContext({ models: spender, report }));
-    assert.deepEqual([result['to'], result['to_language'], result['from'], result['total_pages'], result['truncated'], result['model']], ['de', 'German', 'en', 2, false, 'alpha-v4-flash']);
+    const { result, artifact } = await runTool(
+      translatePdfTool(services),
+      { url: `${web.url}/Two%20columns.pdf`, to: 'German', model: 'alpha-v4-flash' },
+      toolContext({ models: spender, report }),
+    );
+    assert.deepEqual(
+      [
+        result['to'],
+        result['to_language'],
+        result['from'],
+        result['total_pages'],
+        result['truncated'],
+        result['model'],
+      ],
+      ['de', 'German', 'en', 2, false, 'alpha-v4-flash'],
+    );
     assert.deepEqual([artifact?.mediaType, artifact?.fileName], ['application/pdf', 'Two-columns.de.pdf']);
 
     const before = look(columns());
@@ -89,14 +131,31 @@ describe('translate_pdf with BabelDOC', () => {
   });
 
   it('translates some of the pages', async () => {
-    const { result, artifact } = await runTool(translatePdfTool(services), { url: `${web.url}/Two%20columns.pdf`, to: 'de', from_page: 2, model: 'alpha-v4-flash' }, toolContext({ models: lab.spender() }));
+    const { result, artifact } = await runTool(
+      translatePdfTool(services),
+      { url: `${web.url}/Two%20columns.pdf`, to: 'de', from_page: 2, model: 'alpha-v4-flash' },
+      toolContext({ models: lab.spender() }),
+    );
     assert.deepEqual([result['from_page'], result['to_page'], result['truncated']], [2, 2, false]);
     const pages = look(artifact?.bytes ?? new Uint8Array());
-    assert.deepEqual(pages.map(({ words }) => words.slice(0, 2).map(({ text }) => text).join(' ')), ['Vom Ankern']);
+    assert.deepEqual(
+      pages.map(({ words }) =>
+        words
+          .slice(0, 2)
+          .map(({ text }) => text)
+          .join(' '),
+      ),
+      ['Vom Ankern'],
+    );
   });
 
   it('ends with what the model call ended with, and leaves the only place free', async () => {
-    const fail = async (): Promise<unknown> => runTool(translatePdfTool(services), { url: `${web.url}/Two%20columns.pdf`, to: 'de', model: 'epsilon-3.5-flash' }, toolContext({ models: lab.spender() })).catch((error: unknown) => error);
+    const fail = async (): Promise<unknown> =>
+      runTool(
+        translatePdfTool(services),
+        { url: `${web.url}/Two%20columns.pdf`, to: 'de', model: 'epsilon-3.5-flash' },
+        toolContext({ models: lab.spender() }),
+      ).catch((error: unknown) => error);
     for (let times = 0; times < 2; times += 1) {
       let error = await fail();
       // The translator hears of the end of a talk a moment later, and then ends BabelDOC.

@@ -11,12 +11,22 @@ import { artifactSuite } from './suite.ts';
 artifactSuite('PGlite', () => openLedgerDatabase('pglite:'));
 
 const answer = z.looseObject({
-  cost_usd: z.number(), hint: z.string().optional(),
-  artifact: z.object({ media_type: z.string(), file_name: z.string(), bytes: z.int(), url: z.string().optional(), expires_at: z.string().optional(), base64: z.string().optional() }),
+  cost_usd: z.number(),
+  hint: z.string().optional(),
+  artifact: z.object({
+    media_type: z.string(),
+    file_name: z.string(),
+    bytes: z.int(),
+    url: z.string().optional(),
+    expires_at: z.string().optional(),
+    base64: z.string().optional(),
+  }),
 });
 
 let sample: ToolSample;
-before(async () => { sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' } }); });
+before(async () => {
+  sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' } });
+});
 after(() => sample.stop());
 
 async function draw(query: string, init?: RequestInit, from = sample): Promise<z.output<typeof answer>> {
@@ -26,7 +36,17 @@ const pathOf = (url: string | undefined): string => (url ?? assert.fail('no url'
 
 test('a link answers with the same bytes, to anybody and as often as wanted, and costs nothing', async () => {
   const { artifact } = await draw('?bytes=100');
-  assert.deepEqual({ ...artifact, url: undefined, expires_at: undefined }, { media_type: 'image/svg+xml', file_name: 'drawing.svg', bytes: 100, base64: Buffer.alloc(100, 65).toString('base64'), url: undefined, expires_at: undefined });
+  assert.deepEqual(
+    { ...artifact, url: undefined, expires_at: undefined },
+    {
+      media_type: 'image/svg+xml',
+      file_name: 'drawing.svg',
+      bytes: 100,
+      base64: Buffer.alloc(100, 65).toString('base64'),
+      url: undefined,
+      expires_at: undefined,
+    },
+  );
   assert.match(artifact.url ?? '', /^https:\/\/moorage\.test\/t\/artifacts\/[A-Za-z0-9_-]{22}$/);
   const hours = (Date.parse(artifact.expires_at ?? '') - Date.now()) / 3_600_000;
   assert.ok(hours > 0.9 && hours <= 1.01, artifact.expires_at);
@@ -36,8 +56,22 @@ test('a link answers with the same bytes, to anybody and as often as wanted, and
   for (const accept of ['*/*', 'image/png', 'application/json']) {
     const file = await sample.request(pathOf(artifact.url), { headers: { accept, 'x-forwarded-for': '203.0.113.9' } });
     assert.deepEqual(Buffer.from(await file.arrayBuffer()), Buffer.alloc(100, 65));
-    const headers = ['content-type', 'content-disposition', 'x-content-type-options', 'cache-control', 'referrer-policy', 'set-cookie'].map((name) => file.headers.get(name));
-    assert.deepEqual(headers, ['image/svg+xml', 'inline; filename="drawing.svg"', 'nosniff', 'no-store', 'no-referrer', null]);
+    const headers = [
+      'content-type',
+      'content-disposition',
+      'x-content-type-options',
+      'cache-control',
+      'referrer-policy',
+      'set-cookie',
+    ].map((name) => file.headers.get(name));
+    assert.deepEqual(headers, [
+      'image/svg+xml',
+      'inline; filename="drawing.svg"',
+      'nosniff',
+      'no-store',
+      'no-referrer',
+      null,
+    ]);
     assert.match(file.headers.get('content-security-policy') ?? '', /default-src 'none'.*sandbox/);
   }
   assert.equal(await ledger.balance(toolAccount('draw')), earned);
@@ -47,14 +81,22 @@ test('a link answers with the same bytes, to anybody and as often as wanted, and
 test('what a browser could run is saved by its link', async () => {
   const { artifact } = await draw('?format=html');
   const file = await sample.request(pathOf(artifact.url));
-  assert.deepEqual([file.headers.get('content-type'), file.headers.get('content-disposition')], ['text/html', 'attachment; filename="file"']);
+  assert.deepEqual(
+    [file.headers.get('content-type'), file.headers.get('content-disposition')],
+    ['text/html', 'attachment; filename="file"'],
+  );
 });
 
 test('a file that nobody has is said to be gone, and how to have it made anew', async () => {
   for (const id of ['AAAAAAAAAAAAAAAAAAAAAA', 'x', '..%2f..', 'y'.repeat(101)]) {
     const gone = await sample.request(`/t/artifacts/${id}`);
     const body = z.looseObject({ type: z.string(), detail: z.string() }).parse(await gone.json());
-    assert.ok(id.length > 100 ? gone.status === 400 : gone.status === 404 && /unknown-file$/.test(body.type) && /call the tool again/.test(body.detail), JSON.stringify(body));
+    assert.ok(
+      id.length > 100
+        ? gone.status === 400
+        : gone.status === 404 && /unknown-file$/.test(body.type) && /call the tool again/.test(body.detail),
+      JSON.stringify(body),
+    );
   }
 });
 
@@ -70,7 +112,11 @@ test('a larger file is at its link only; one too large to be kept is had by raw'
 
 test('who takes the bytes at once leaves nothing behind', async () => {
   const { database } = sample.models.books.get();
-  const count = { name: 'count-files', text: 'select count(*)::int as files from tools.artifact', row: z.object({ files: z.int() }) };
+  const count = {
+    name: 'count-files',
+    text: 'select count(*)::int as files from tools.artifact',
+    row: z.object({ files: z.int() }),
+  };
   const before = await database.query(count, []);
   await (await sample.request('/t/draw?raw=1')).arrayBuffer();
   assert.deepEqual(await database.query(count, []), before);
@@ -78,6 +124,13 @@ test('who takes the bytes at once leaves nothing behind', async () => {
 
 test('the record of a use names the tool', async () => {
   const { database } = sample.models.books.get();
-  const uses = await database.query({ name: 'uses', text: "select distinct kind, tool from ledger.usage", row: z.object({ kind: z.string(), tool: z.string() }) }, []);
+  const uses = await database.query(
+    {
+      name: 'uses',
+      text: 'select distinct kind, tool from ledger.usage',
+      row: z.object({ kind: z.string(), tool: z.string() }),
+    },
+    [],
+  );
   assert.deepEqual(uses, [{ kind: 'tool', tool: 'draw' }]);
 });

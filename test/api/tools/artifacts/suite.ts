@@ -5,16 +5,25 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../../../api/ledger/database.ts';
 import { ArtifactStore, type ArtifactStoreOptions } from '../../../../api/tools/artifacts/artifact-store.ts';
 
-const png = (...bytes: number[]): { bytes: Uint8Array; mediaType: string; fileName: string } => ({ bytes: Uint8Array.from(bytes), mediaType: 'image/png', fileName: 'a.png' });
+const png = (...bytes: number[]): { bytes: Uint8Array; mediaType: string; fileName: string } => ({
+  bytes: Uint8Array.from(bytes),
+  mediaType: 'image/png',
+  fileName: 'a.png',
+});
 
 export function artifactSuite(engine: string, open: () => Promise<Database>): void {
   describe(`files on ${engine}`, () => {
     let database: Database;
-    before(async () => { database = await open(); });
+    before(async () => {
+      database = await open();
+    });
     after(() => database.close());
-    const store = (options: Partial<ArtifactStoreOptions> = {}): ArtifactStore => new ArtifactStore({ database: () => database, ...options });
-    const keep = async (artifacts: ArtifactStore, owner: string, file = png(1)): Promise<string> => (await artifacts.keep(owner, file))?.id ?? assert.fail('not kept');
-    const there = async (artifacts: ArtifactStore, ids: readonly string[]): Promise<boolean[]> => Promise.all(ids.map(async (id) => await artifacts.get(id) !== undefined));
+    const store = (options: Partial<ArtifactStoreOptions> = {}): ArtifactStore =>
+      new ArtifactStore({ database: () => database, ...options });
+    const keep = async (artifacts: ArtifactStore, owner: string, file = png(1)): Promise<string> =>
+      (await artifacts.keep(owner, file))?.id ?? assert.fail('not kept');
+    const there = async (artifacts: ArtifactStore, ids: readonly string[]): Promise<boolean[]> =>
+      Promise.all(ids.map(async (id) => (await artifacts.get(id)) !== undefined));
 
     test('a file comes back as it was, under an id of 128 random bits', async () => {
       const artifacts = store();
@@ -22,12 +31,18 @@ export function artifactSuite(engine: string, open: () => Promise<Database>): vo
       const ids = await Promise.all(Array.from({ length: 20 }, () => keep(artifacts, 'same', file)));
       assert.equal(new Set(ids).size, 20);
       assert.ok(ids.every((id) => Buffer.from(id, 'base64url').length === 16));
-      const { bytes, ...rest } = await artifacts.get(ids[0] ?? '') ?? assert.fail();
+      const { bytes, ...rest } = (await artifacts.get(ids[0] ?? '')) ?? assert.fail();
       assert.deepEqual([[...bytes], rest], [[0, 255, 10, 13, 0], { mediaType: 'image/png', fileName: 'a.png' }]);
     });
 
     test('what is not an id of a file is not looked for', async () => {
-      assert.deepEqual(await there(store(), ['', 'x', 'A'.repeat(22), "' or 1=1 --0123456789x", '\u0000'.repeat(22)]), [false, false, false, false, false]);
+      assert.deepEqual(await there(store(), ['', 'x', 'A'.repeat(22), "' or 1=1 --0123456789x", '\u0000'.repeat(22)]), [
+        false,
+        false,
+        false,
+        false,
+        false,
+      ]);
     });
 
     test('an expired file is not answered, and swept away', async () => {
@@ -57,7 +72,8 @@ export function artifactSuite(engine: string, open: () => Promise<Database>): vo
       await store({ mostBytes: { one: 1, owner: 1, all: 0 } }).sweep();
       const artifacts = store({ mostBytes: { one: 10, owner: 10, all: 40 } });
       const ids: string[] = [];
-      for (let nth = 0; nth < 8; nth += 1) ids.push(await keep(artifacts, `caller ${nth}`, png(...Array<number>(10).fill(7))));
+      for (let nth = 0; nth < 8; nth += 1)
+        ids.push(await keep(artifacts, `caller ${nth}`, png(...Array<number>(10).fill(7))));
       const left = await there(artifacts, ids);
       assert.deepEqual(left.slice(-4), [true, true, true, true]);
       assert.ok(left.filter((one) => one).length <= 5, String(left));

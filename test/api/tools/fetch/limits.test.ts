@@ -17,16 +17,24 @@ describe('limits of the guarded fetch', () => {
   let web: Web;
   let other: Web;
   let fetcher: GuardedFetcher;
-  const ask = async (path: string, more: Partial<FetchRequest> = {}): ReturnType<GuardedFetcher['fetch']> => fetcher.fetch({ url: `${web.url}${path}`, maxBytes: mib, signal, ...more });
-  const fails = async (path: string, slug: string, words: RegExp, more: Partial<FetchRequest> = {}): Promise<void> => assert.rejects(ask(path, more), (error) => {
-    assert.ok(error instanceof Problem, String(error));
-    assert.equal(error.type.slug, slug, error.message);
-    assert.match(error.message, words);
-    return true;
-  });
+  const ask = async (path: string, more: Partial<FetchRequest> = {}): ReturnType<GuardedFetcher['fetch']> =>
+    fetcher.fetch({ url: `${web.url}${path}`, maxBytes: mib, signal, ...more });
+  const fails = async (path: string, slug: string, words: RegExp, more: Partial<FetchRequest> = {}): Promise<void> =>
+    assert.rejects(ask(path, more), (error) => {
+      assert.ok(error instanceof Problem, String(error));
+      assert.equal(error.type.slug, slug, error.message);
+      assert.match(error.message, words);
+      return true;
+    });
 
   before(async () => {
-    other = await startWeb({ '/echo': (request, response) => { response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ method: request.method, headers: request.headers })); } });
+    other = await startWeb({
+      '/echo': (request, response) => {
+        response
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ method: request.method, headers: request.headers }));
+      },
+    });
     web = await startWeb({
       '/plain': page('Text/Plain; charset=utf-8', text),
       '/gzip': page('text/plain', gzipSync(text), { 'content-encoding': 'gzip' }),
@@ -38,25 +46,58 @@ describe('limits of the guarded fetch', () => {
       '/bomb/br': page('text/plain', brotliCompressSync(zeros), { 'content-encoding': 'br' }),
       '/bomb/zstd': page('text/plain', zstdCompressSync(zeros), { 'content-encoding': 'zstd' }),
       '/bomb/nested': page('text/plain', gzipSync(gzipSync(zeros)), { 'content-encoding': 'gzip, gzip' }),
-      '/bomb/empty-members': page('text/plain', Buffer.concat(Array.from({ length: 100_000 }, () => gzipSync(''))), { 'content-encoding': 'gzip' }),
+      '/bomb/empty-members': page('text/plain', Buffer.concat(Array.from({ length: 100_000 }, () => gzipSync(''))), {
+        'content-encoding': 'gzip',
+      }),
       '/thrice': page('text/plain', gzipSync(gzipSync(gzipSync(text))), { 'content-encoding': 'gzip, gzip, gzip' }),
       '/unknown': page('text/plain', text, { 'content-encoding': 'constructor' }),
       '/not-gzip': page('text/plain', text, { 'content-encoding': 'gzip' }),
       '/cut-gzip': page('text/plain', gzipSync(text).subarray(0, 20), { 'content-encoding': 'gzip' }),
       '/large': page('text/plain', zeros.subarray(0, 2 * mib)),
-      '/large-chunked': (_request, response) => { response.writeHead(200).write(zeros.subarray(0, 2 * mib)); response.end(); },
+      '/large-chunked': (_request, response) => {
+        response.writeHead(200).write(zeros.subarray(0, 2 * mib));
+        response.end();
+      },
       '/exactly': page('application/octet-stream', zeros.subarray(0, mib)),
       '/headers': page('text/plain', text, { 'x-long': 'x'.repeat(20_000) }),
       '/silent': () => undefined,
-      '/slow-body': (_request, response) => { response.writeHead(200).write('a'); },
-      '/loop': (_request, response) => { response.writeHead(302, { location: '/loop' }).end(); },
-      '/hops/5': (_request, response) => { response.writeHead(301, { location: '/hops/4' }).end(); },
-      ...Object.fromEntries([4, 3, 2, 1].map((left) => [`/hops/${left}`, (_request, response) => { response.writeHead(307, { location: left === 1 ? '/plain' : `/hops/${left - 1}` }).end('x'.repeat(100_000)); }] satisfies [string, Parameters<typeof startWeb>[0][string]])),
-      '/away': (_request, response) => { response.writeHead(302, { location: `${other.url}/echo`, 'set-cookie': 'a=b' }).end(); },
-      '/away-307': (_request, response) => { response.writeHead(307, { location: `${other.url}/echo` }).end(); },
-      '/nowhere': (_request, response) => { response.writeHead(302, { location: 'http://' }).end(); },
-      '/broken': (request) => { request.socket.end('not http at all\r\n\r\n'); },
-      '/reset': (request) => { request.socket.destroy(); },
+      '/slow-body': (_request, response) => {
+        response.writeHead(200).write('a');
+      },
+      '/loop': (_request, response) => {
+        response.writeHead(302, { location: '/loop' }).end();
+      },
+      '/hops/5': (_request, response) => {
+        response.writeHead(301, { location: '/hops/4' }).end();
+      },
+      ...Object.fromEntries(
+        [4, 3, 2, 1].map(
+          (left) =>
+            [
+              `/hops/${left}`,
+              (_request, response) => {
+                response
+                  .writeHead(307, { location: left === 1 ? '/plain' : `/hops/${left - 1}` })
+                  .end('x'.repeat(100_000));
+              },
+            ] satisfies [string, Parameters<typeof startWeb>[0][string]],
+        ),
+      ),
+      '/away': (_request, response) => {
+        response.writeHead(302, { location: `${other.url}/echo`, 'set-cookie': 'a=b' }).end();
+      },
+      '/away-307': (_request, response) => {
+        response.writeHead(307, { location: `${other.url}/echo` }).end();
+      },
+      '/nowhere': (_request, response) => {
+        response.writeHead(302, { location: 'http://' }).end();
+      },
+      '/broken': (request) => {
+        request.socket.end('not http at all\r\n\r\n');
+      },
+      '/reset': (request) => {
+        request.socket.destroy();
+      },
     });
     fetcher = new GuardedFetcher({ allow: [web.host, other.host], userAgent: 'Moorage/test' });
   });
@@ -74,11 +115,21 @@ describe('limits of the guarded fetch', () => {
     });
   }
 
-  for (const path of ['/bomb/gzip', '/bomb/br', '/bomb/zstd', '/bomb/nested', '/bomb/empty-members', '/large', '/large-chunked']) {
+  for (const path of [
+    '/bomb/gzip',
+    '/bomb/br',
+    '/bomb/zstd',
+    '/bomb/nested',
+    '/bomb/empty-members',
+    '/large',
+    '/large-chunked',
+  ]) {
     it(`stops ${path} at its limit`, async () => fails(path, 'fetch-too-large', /more than 1048576 bytes/));
   }
 
-  it('takes a file of just the limit', async () => { assert.equal((await ask('/exactly')).bytes.length, mib); });
+  it('takes a file of just the limit', async () => {
+    assert.equal((await ask('/exactly')).bytes.length, mib);
+  });
   it('says what cannot be decompressed', async () => {
     await fails('/thrice', 'fetch-failed', /too many times/);
     await fails('/unknown', 'fetch-failed', /not known here/);
@@ -105,7 +156,10 @@ describe('limits of the guarded fetch', () => {
     await assert.rejects(there.fetch({ url: gone.url, maxBytes: 1, signal }), /does not take connections/);
   });
   it('says that there is no TLS', async () => {
-    await assert.rejects(fetcher.fetch({ url: `https://${web.host}/plain`, maxBytes: mib, signal }), /does not offer TLS/);
+    await assert.rejects(
+      fetcher.fetch({ url: `https://${web.host}/plain`, maxBytes: mib, signal }),
+      /does not offer TLS/,
+    );
   });
   it('ends when its caller does, with the reason of the caller', async () => {
     const caller = new AbortController();
@@ -115,23 +169,43 @@ describe('limits of the guarded fetch', () => {
   });
   it('says the status that was not wanted', async () => {
     assert.equal((await ask('/missing')).status, 404);
-    await assert.rejects(fetcher.get({ url: `${web.url}/missing`, maxBytes: mib, signal }), (error) => error instanceof Problem && error.members['target_status'] === 404);
+    await assert.rejects(
+      fetcher.get({ url: `${web.url}/missing`, maxBytes: mib, signal }),
+      (error) => error instanceof Problem && error.members['target_status'] === 404,
+    );
   });
 
   it('carries no cookie, no credentials and no body to another server', async () => {
-    const { bytes } = await ask('/away', { method: 'POST', body: 'secret', headers: { authorization: 'Bearer x', 'x-mine': '1', accept: 'application/json' } });
-    const { method, headers } = JSON.parse(Buffer.from(bytes).toString()) as { method: string; headers: Record<string, string> };
+    const { bytes } = await ask('/away', {
+      method: 'POST',
+      body: 'secret',
+      headers: { authorization: 'Bearer x', 'x-mine': '1', accept: 'application/json' },
+    });
+    const { method, headers } = JSON.parse(Buffer.from(bytes).toString()) as {
+      method: string;
+      headers: Record<string, string>;
+    };
     assert.equal(method, 'GET');
     assert.deepEqual(Object.keys(headers).sort(), ['accept', 'accept-encoding', 'connection', 'host', 'user-agent']);
     assert.equal(headers['user-agent'], 'Moorage/test');
-    const kept = JSON.parse(Buffer.from((await ask('/away-307', { method: 'POST', body: 'x', headers: { 'content-type': 'text/plain' } })).bytes).toString()) as { method: string };
+    const kept = JSON.parse(
+      Buffer.from(
+        (await ask('/away-307', { method: 'POST', body: 'x', headers: { 'content-type': 'text/plain' } })).bytes,
+      ).toString(),
+    ) as { method: string };
     assert.equal(kept.method, 'POST');
   });
 
   it('heeds no proxy of the environment', async () => {
     const proxy = await startWeb({});
     const before = { ...process.env };
-    Object.assign(process.env, { HTTP_PROXY: proxy.url, http_proxy: proxy.url, HTTPS_PROXY: proxy.url, ALL_PROXY: proxy.url, NODE_USE_ENV_PROXY: '1' });
+    Object.assign(process.env, {
+      HTTP_PROXY: proxy.url,
+      http_proxy: proxy.url,
+      HTTPS_PROXY: proxy.url,
+      ALL_PROXY: proxy.url,
+      NODE_USE_ENV_PROXY: '1',
+    });
     try {
       await ask('/plain');
       assert.deepEqual(proxy.asked, []);

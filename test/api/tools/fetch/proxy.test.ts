@@ -24,11 +24,25 @@ describe('the guarded proxy', () => {
     listener = await countConnections();
     web = await startWeb({
       '/page': page('text/plain', 'seen', { 'x-kept': '1' }),
-      '/endless': (_request, response) => { const more = (): void => { while (response.write('x'.repeat(65_536))); }; response.on('drain', more); more(); },
+      '/endless': (_request, response) => {
+        const more = (): void => {
+          while (response.write('x'.repeat(65_536)));
+        };
+        response.on('drain', more);
+        more();
+      },
       '/silent': () => undefined,
-      '/echo': (asked, response) => { asked.pipe(response); },
+      '/echo': (asked, response) => {
+        asked.pipe(response);
+      },
     });
-    proxy = await startGuardProxy({ guard: new Guard({ ports: [80, 443, listener.port], allow: [web.host], resolve }), host: '127.0.0.1', port: 0, maxBytes: 1_000_000, idleMs: 1_000 });
+    proxy = await startGuardProxy({
+      guard: new Guard({ ports: [80, 443, listener.port], allow: [web.host], resolve }),
+      host: '127.0.0.1',
+      port: 0,
+      maxBytes: 1_000_000,
+      idleMs: 1_000,
+    });
   });
   after(async () => {
     await proxy.close();
@@ -44,16 +58,23 @@ describe('the guarded proxy', () => {
       await agent.destroy();
     }
   };
-  const plain = async (path: string): Promise<number> => new Promise((resolved, rejected) => {
-    const { hostname, port } = new URL(proxy.url);
-    const sent = request({ host: hostname, port, path, headers: { host: 'example.com' }, agent: false }, (response) => { response.resume(); resolved(response.statusCode ?? 0); });
-    sent.on('error', rejected).end();
-  });
+  const plain = async (path: string): Promise<number> =>
+    new Promise((resolved, rejected) => {
+      const { hostname, port } = new URL(proxy.url);
+      const sent = request(
+        { host: hostname, port, path, headers: { host: 'example.com' }, agent: false },
+        (response) => {
+          response.resume();
+          resolved(response.statusCode ?? 0);
+        },
+      );
+      sent.on('error', rejected).end();
+    });
   const tunnel = async (authority: string): Promise<string> => {
     const { hostname, port } = new URL(proxy.url);
     const socket = connect(Number(port), hostname);
     socket.write(`CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n\r\n`);
-    const [answer] = await once(socket, 'data') as [Buffer];
+    const [answer] = (await once(socket, 'data')) as [Buffer];
     socket.destroy();
     return answer.toString().split('\r\n')[0] ?? '';
   };
@@ -65,11 +86,13 @@ describe('the guarded proxy', () => {
   });
 
   it('refuses everything inside', async () => {
-    const urls = innerUrls(listener.port).filter((url) => /^https?:\/\/[^\s\0@\\#]+$/i.test(url) && Buffer.from(url, 'latin1').toString() === url);
+    const urls = innerUrls(listener.port).filter(
+      (url) => /^https?:\/\/[^\s\0@\\#]+$/i.test(url) && Buffer.from(url, 'latin1').toString() === url,
+    );
     assert.ok(urls.length >= 60);
     for (const url of urls) {
       const status = await plain(url.replace(/^http:\/\/(?=.)/i, 'http://'));
-      assert.ok(status === 403 || (status === 400), `${url} ${status}`);
+      assert.ok(status === 403 || status === 400, `${url} ${status}`);
       const authority = url.replace(/^https?:\/\/|\/$/gi, '');
       assert.match(await tunnel(authority), / 40[03] /, authority);
     }

@@ -28,7 +28,9 @@ export async function startWeb(pages: Readonly<Record<string, Page>>): Promise<W
   if (address === null || typeof address === 'string') throw new Error('not listening');
   const host = `127.0.0.1:${address.port}`;
   return {
-    host, url: `http://${host}`, asked,
+    host,
+    url: `http://${host}`,
+    asked,
     close: async () => {
       const closed = once(server, 'close');
       server.closeAllConnections();
@@ -39,6 +41,12 @@ export async function startWeb(pages: Readonly<Record<string, Page>>): Promise<W
 }
 
 /** Answers with these bytes. */
-export function page(contentType: string, body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}): Page {
-  return (_request, response) => { response.writeHead(200, { 'content-type': contentType, ...headers }).end(body); };
+export function page(
+  contentType: string,
+  body: string | Uint8Array,
+  headers: Readonly<Record<string, string>> = {},
+): Page {
+  return (_request, response) => {
+    response.writeHead(200, { 'content-type': contentType, ...headers }).end(body);
+  };
 }

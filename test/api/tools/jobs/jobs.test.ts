@@ -6,8 +6,15 @@ import { openLedgerDatabase } from '../../../../api/ledger/open.ts';
 import { jobSuite } from './suite.ts';
 
 let database: Database;
-before(async () => { database = await openLedgerDatabase('pglite:'); });
+before(async () => {
+  database = await openLedgerDatabase('pglite:');
+});
 after(() => database.close());
 
 // It takes seconds to start, so all share one.
-jobSuite(() => Promise.resolve(database), async () => { await database.query({ name: 'test-empty', text: 'delete from tools.job', row: z.unknown() }, []); });
+jobSuite(
+  () => Promise.resolve(database),
+  async () => {
+    await database.query({ name: 'test-empty', text: 'delete from tools.job', row: z.unknown() }, []);
+  },
+);

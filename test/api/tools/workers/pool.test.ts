@@ -16,18 +16,23 @@ const alive = (pid: number): boolean => {
     return false;
   }
 };
-const problem = (slug: string, words: RegExp) => (error: unknown): boolean => {
-  assert.ok(error instanceof Problem, String(error));
-  assert.equal(error.type.slug, slug, error.message);
-  assert.match(error.message, words);
-  return true;
-};
+const problem =
+  (slug: string, words: RegExp) =>
+  (error: unknown): boolean => {
+    assert.ok(error instanceof Problem, String(error));
+    assert.equal(error.type.slug, slug, error.message);
+    assert.match(error.message, words);
+    return true;
+  };
 
 describe('a pool of workers', () => {
   const workers = createWorkers({ size: 2, waiting: 3 });
   after(() => workers.close());
-  const run = (deed: string, value?: unknown, more: { timeoutMs?: number; signal?: AbortSignal; memoryMb?: number } = {}): Promise<unknown> =>
-    workers.run({ module, input: { deed, value }, memoryMb: 64, ...more });
+  const run = (
+    deed: string,
+    value?: unknown,
+    more: { timeoutMs?: number; signal?: AbortSignal; memoryMb?: number } = {},
+  ): Promise<unknown> => workers.run({ module, input: { deed, value }, memoryMb: 64, ...more });
 
   test('gives what the module gives, bytes and undefined and all', async () => {
     const value = { bytes: new Uint8Array([1, 2, 3]), map: new Map([['a', 1]]), text: '\u{1F600}', nothing: undefined };
@@ -41,8 +46,15 @@ describe('a pool of workers', () => {
   });
 
   test('hands on a problem as that problem, and a fault as an error', async () => {
-    await assert.rejects(run('refuse'), (error) => problem('unprocessable', /^line 3 is wrong$/)(error) && error instanceof Problem && error.members.line === 3);
-    await assert.rejects(run('fail'), (error) => error instanceof Error && !(error instanceof Problem) && error.message === 'a fault of the module');
+    await assert.rejects(
+      run('refuse'),
+      (error) =>
+        problem('unprocessable', /^line 3 is wrong$/)(error) && error instanceof Problem && error.members.line === 3,
+    );
+    await assert.rejects(
+      run('fail'),
+      (error) => error instanceof Error && !(error instanceof Problem) && error.message === 'a fault of the module',
+    );
     await assert.rejects(run('unclonable'), /could not be cloned/);
     const deep = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`) as unknown;
     await assert.rejects(run('echo', deep), problem('unprocessable', /nested too deeply/));
@@ -60,9 +72,16 @@ describe('a pool of workers', () => {
   test('ends the work of a caller who has gone, running or waiting, with its reason', async () => {
     const controller = new AbortController();
     const reason = new Error('gone');
-    const all = [run('loop', undefined, { signal: controller.signal }), run('loop', undefined, { signal: controller.signal }), run('process', undefined, { signal: controller.signal })];
-    setTimeout(() => { controller.abort(reason); }, 200);
-    for (const outcome of await Promise.allSettled(all)) assert.equal(outcome.status === 'rejected' && outcome.reason, reason);
+    const all = [
+      run('loop', undefined, { signal: controller.signal }),
+      run('loop', undefined, { signal: controller.signal }),
+      run('process', undefined, { signal: controller.signal }),
+    ];
+    setTimeout(() => {
+      controller.abort(reason);
+    }, 200);
+    for (const outcome of await Promise.allSettled(all))
+      assert.equal(outcome.status === 'rejected' && outcome.reason, reason);
     await assert.rejects(run('process', undefined, { signal: AbortSignal.abort(reason) }), reason);
     identity.parse(await run('process'));
   });
@@ -77,14 +96,21 @@ describe('a pool of workers', () => {
   test('refuses what comes when the queue is full, and runs what waits', async () => {
     const running = [run('sleep', 400), run('sleep', 400)];
     const waiting = [1, 2, 3].map((value) => run('echo', value));
-    await assert.rejects(run('echo', 4), (error) => problem('tool-busy', /2 calls are being worked on and 3 wait/)(error) && error instanceof Problem && error.headers['retry-after'] === '5');
+    await assert.rejects(
+      run('echo', 4),
+      (error) =>
+        problem('tool-busy', /2 calls are being worked on and 3 wait/)(error) &&
+        error instanceof Problem &&
+        error.headers['retry-after'] === '5',
+    );
     assert.deepEqual(await Promise.all(waiting), [1, 2, 3]);
     await Promise.all(running);
   });
 
   test('sees no environment, no files but its own, writes none and starts nothing', async () => {
     assert.deepEqual(await run('environment'), ['PWD']);
-    for (const path of ['/etc/passwd', '/proc/self/environ', '/proc/1/environ']) await assert.rejects(run('read', path), /restricted/);
+    for (const path of ['/etc/passwd', '/proc/self/environ', '/proc/1/environ'])
+      await assert.rejects(run('read', path), /restricted/);
     await assert.rejects(run('write', '/tmp/worker-was-here'), /restricted/);
     await assert.rejects(run('write', new URL('x', import.meta.url).pathname), /restricted/);
     await assert.rejects(run('shell'), /restricted/);
@@ -105,7 +131,11 @@ test('closing ends all processes, and refuses what runs and what comes', async (
 
 test('idle processes are ended after a while, and beyond their number', async () => {
   const workers = createWorkers({ size: 2, idle: 1, idleMs: 100 });
-  const pids = await Promise.all([64, 65].map(async (memoryMb) => identity.parse(await workers.run({ module, memoryMb, input: { deed: 'process' } })).pid));
+  const pids = await Promise.all(
+    [64, 65].map(
+      async (memoryMb) => identity.parse(await workers.run({ module, memoryMb, input: { deed: 'process' } })).pid,
+    ),
+  );
   while (pids.some(alive)) await sleep(50);
   await workers.close();
 });
@@ -132,8 +162,14 @@ describe('memory that workers share', () => {
 
   test('a task that takes more than there is for all is ended, and the next one works', async () => {
     const workers = createWorkers({ size: 2, budgetMb: 250 });
-    await assert.rejects(workers.run({ module, input: { deed: 'grow', value: 600 }, memoryMb: 128 }), problem('tool-limit', /more than 128 MB of memory/));
-    await assert.rejects(workers.run({ module, input: { deed: 'grow', value: 600 }, memoryMb: 1_024 }), problem('tool-busy', /more memory than this replica has/));
+    await assert.rejects(
+      workers.run({ module, input: { deed: 'grow', value: 600 }, memoryMb: 128 }),
+      problem('tool-limit', /more than 128 MB of memory/),
+    );
+    await assert.rejects(
+      workers.run({ module, input: { deed: 'grow', value: 600 }, memoryMb: 1_024 }),
+      problem('tool-busy', /more memory than this replica has/),
+    );
     assert.equal(await workers.run({ module, input: { deed: 'echo', value: 1 }, memoryMb: 128 }), 1);
     await workers.close();
   });

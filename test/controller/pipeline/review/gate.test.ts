@@ -18,10 +18,15 @@ async function workspace(t: TestContext): Promise<Places> {
 test('the build that comes first waits, and goes on once the review has passed', async (t) => {
   const places = await workspace(t);
   const order: string[] = [];
-  const waiting = reviewPassed(places).then((passed) => { order.push('build'); return passed; });
+  const waiting = reviewPassed(places).then((passed) => {
+    order.push('build');
+    return passed;
+  });
   const review = Promise.withResolvers<string>();
   const reviewing = withGate(places, () => review.promise);
-  await new Promise((resolve) => { setTimeout(resolve, 100); });
+  await new Promise((resolve) => {
+    setTimeout(resolve, 100);
+  });
   order.push('review');
   review.resolve('fine');
   assert.equal(await reviewing, 'fine');
@@ -38,7 +43,10 @@ test('a review that passed long ago lets the build through', async (t) => {
 test('a review that refuses keeps the build from starting, whichever of the two comes first', async (t) => {
   const places = await workspace(t);
   const refused = Promise.withResolvers<never>();
-  const refusal = assert.rejects(withGate(places, () => refused.promise), /no licence/);
+  const refusal = assert.rejects(
+    withGate(places, () => refused.promise),
+    /no licence/,
+  );
   refused.promise.catch(() => undefined);
   const waiting = reviewPassed(places);
   refused.reject(new Error('no licence'));
@@ -51,7 +59,9 @@ test('a review that is killed keeps the build from starting', async (t) => {
   const places = await workspace(t);
   const gate = join(import.meta.dirname, '../../../../controller/pipeline/review/gate.ts');
   const program = `import { withGate } from ${JSON.stringify(gate)}; await withGate(${JSON.stringify(places)}, () => new Promise(() => { process.stdout.write('at work'); setInterval(() => undefined, 1000); }));`;
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   await once(child.stdout, 'data');
   const waiting = reviewPassed(places);
   child.kill('SIGKILL');
