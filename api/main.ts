@@ -9,10 +9,10 @@ import {
   reflectorSynced,
   runtimeMetrics,
   startHealthServer,
-} from '../controller/runtime/index.ts';
+} from '../lib/kubernetes/index.ts';
 import { createLog } from '../lib/log.ts';
 import { createRegistry, httpMetrics } from '../lib/metrics.ts';
-import { createApp } from './app.ts';
+import { createApp } from './http/application.ts';
 import { readAppSettings } from './apps/config.ts';
 import { directory } from './apps/directory.ts';
 import { startApps } from './apps/start.ts';
@@ -21,19 +21,19 @@ import { discoveryEndpoints } from './discovery/endpoints.ts';
 import { readModelSettings } from './models/config.ts';
 import { startModels } from './models/start.ts';
 import { modelAppOf } from './models/v1/apps.ts';
-import { startServer } from './server.ts';
+import { startServer } from './http/server.ts';
 import { submitEndpoints } from './submit/endpoints.ts';
-import { appIndex, appIndexers, hostedApps } from './submit/hosted-apps.ts';
-import { liveApps } from './submit/live-apps.ts';
-import { podLogs } from './submit/pod-log.ts';
+import { appIndex, appIndexers, hostedApps } from './apps/hosted-apps.ts';
+import { liveApps } from './apps/live-apps.ts';
+import { podLogs } from './submit/log/pod-log.ts';
 import { createSubmitter } from './submit/submit-app.ts';
 import { readToolSettings } from './tools/config.ts';
 import { readFetchConfig } from './tools/fetch/config.ts';
 import { GuardedFetcher } from './tools/fetch/guarded-fetcher.ts';
-import type { HostedAppSummary } from './tools/services.ts';
-import { payersOf } from './tools/payers.ts';
+import type { HostedAppSummary } from './tools/engine/tool-dependencies.ts';
+import { payersOf } from './models/callers/payers.ts';
 import { startTools } from './tools/start.ts';
-import { createWorkers } from './tools/workers/pool.ts';
+import { createWorkers } from './tools/engine/workers/pool.ts';
 
 const config = readApiConfig();
 const modelSettings = readModelSettings();

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { z } from 'zod';
 import { count, flag, list, readConfig } from '../lib/config.ts';
 import { parseDuration } from '../lib/duration.ts';
-import type { Settings } from './hosted-app/settings.ts';
+import type { Settings } from './reconcile/settings.ts';
 
 const pairs = list.transform((items, context) => {
   const entries = items.map((item) => item.split('='));

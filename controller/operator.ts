@@ -3,15 +3,15 @@ import { Registry, collectDefaultMetrics } from 'prom-client';
 import { createLog } from '../lib/log.ts';
 import { createBuildQueue } from './build-queue/build-queue.ts';
 import { operatorConfig } from './config.ts';
-import { mirror } from './hosted-app/caches.ts';
-import { createHostedAppController } from './hosted-app/controller.ts';
+import { mirror } from './reconcile/cache/caches.ts';
+import { createHostedAppController } from './reconcile/controller.ts';
 import {
   createClient,
   createEventRecorder,
   createManager,
   defaultConnection,
   inClusterConnection,
-} from './runtime/index.ts';
+} from '../lib/kubernetes/index.ts';
 
 /** Runs until SIGTERM or the loss of leadership. */
 export async function runOperator(): Promise<void> {

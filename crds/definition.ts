@@ -1,6 +1,6 @@
 // Builds the CustomResourceDefinition of HostedApp from its zod schema.
 import { z } from 'zod';
-import { group, kind, plural, reservedSlugs, version } from '../lib/names.ts';
+import { group, kind, plural, reservedSlugs, version } from './names.ts';
 import { spec, status } from './hosted-app.ts';
 import { celString, type Validation } from './rules.ts';
 import { toStructural, type SchemaNode } from './structural.ts';

@@ -1,8 +1,8 @@
 // Brings together what the HostedApp says and what the author's moorage.yaml says: the HostedApp wins, then the file,
 // then the default.
 import { isDeepStrictEqual } from 'node:util';
-import { authorSettings, settingsFile, type AuthorSettings } from '../crds/author-settings.ts';
-import { spec as specSchema, type HostedAppSpec, type HostedAppStatus } from '../crds/hosted-app.ts';
+import { authorSettings, settingsFile, type AuthorSettings } from './author-settings.ts';
+import { spec as specSchema, type HostedAppSpec, type HostedAppStatus } from './hosted-app.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type Effective = NonNullable<HostedAppStatus['effective']>[number];

@@ -1,5 +1,5 @@
 // Says in three words how a HostedApp stands, for people who never see the cluster: live, in_pipeline or rejected.
-import type { HostedApp, HostedAppStatus } from '../crds/hosted-app.ts';
+import type { HostedApp, HostedAppStatus } from './hosted-app.ts';
 import { annotations } from './names.ts';
 
 /** Where a revision is on its way, in lower case. */

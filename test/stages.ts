@@ -43,8 +43,8 @@ const quickTypesAndLint: Stage = {
 const unit: Stage = {
   kind: 'tests',
   name: 'unit',
-  files: 'test/**/*.test.ts',
-  exclude: ['test/integration/**', 'test/e2e/**', 'test/fixtures/**'],
+  files: 'test/unit/**/*.test.ts',
+  exclude: [],
   concurrency: 2,
   timeoutMs: 60_000,
   gate: true,

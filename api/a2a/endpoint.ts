@@ -10,7 +10,7 @@ import {
   validateVersion,
 } from '@a2a-js/sdk/server';
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint, type RequestContext } from '../endpoint.ts';
+import { defineEndpoint, type Endpoint, type RequestContext } from '../http/endpoint.ts';
 import { a2aPath, a2aVersion, agentCard, olderVersion } from '../discovery/agent-card.ts';
 import type { AgentOptions } from './calls.ts';
 import { executorFor } from './executor.ts';

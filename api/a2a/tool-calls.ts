@@ -1,9 +1,9 @@
 // Calls of tools for the A2A agent: read, paid, run and told by the desk that /t and /mcp have too.
-import type { Desk } from '../tools/desk.ts';
-import { envelopeOf, goesAlong } from '../tools/envelope.ts';
-import type { PayerFor } from '../tools/payers.ts';
-import { ToolReader } from '../tools/reading.ts';
-import type { Toolbox } from '../tools/toolbox.ts';
+import type { Desk } from '../tools/engine/tool-service.ts';
+import { envelopeOf, goesAlong } from '../tools/engine/envelope.ts';
+import type { PayerFor } from '../models/callers/payers.ts';
+import { ToolReader } from '../tools/engine/reading.ts';
+import type { Toolbox } from '../tools/engine/tool-registry.ts';
 import type { AgentAnswer, AgentOptions } from './calls.ts';
 
 export interface ToolCallsOptions {

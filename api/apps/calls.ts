@@ -3,16 +3,16 @@
 import { randomUUID } from 'node:crypto';
 import { finished } from 'node:stream/promises';
 import { Problem } from '../../lib/problem.ts';
-import { appLines } from '../ledger/accrual.ts';
-import { revenueAccount } from '../ledger/accounts.ts';
-import { zero, type Money } from '../ledger/money.ts';
-import type { Bookings, Held } from '../models/bookings.ts';
-import type { Payer } from '../models/payer.ts';
-import type { Quota } from '../models/quota.ts';
-import type { Cost } from '../tools/cost.ts';
-import type { Gate } from '../tools/gate.ts';
+import { appLines } from '../billing/accrual.ts';
+import { revenueAccount } from '../billing/ledger/accounts.ts';
+import { zero, type Money } from '../billing/ledger/money.ts';
+import type { Bookings, Held } from '../billing/holds.ts';
+import type { Payer } from '../billing/payer.ts';
+import type { Quota } from '../billing/quota.ts';
+import type { Cost } from '../tools/engine/cost.ts';
+import type { Gate } from '../tools/engine/slots.ts';
 import { toolBusy } from '../tools/problems.ts';
-import type { Brought, Courier, Errand } from './courier.ts';
+import type { Brought, Courier, Errand } from './app-client.ts';
 import type { Target } from './directory.ts';
 import { outcomeOf, type AppMetrics, type AppVia } from './metrics.ts';
 

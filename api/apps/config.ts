@@ -1,8 +1,8 @@
 // The settings of calls of apps, read from the environment.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
-import { moneyField } from '../ledger/money-field.ts';
-import type { Money } from '../ledger/money.ts';
+import { moneyField } from '../billing/ledger/money-field.ts';
+import type { Money } from '../billing/ledger/money.ts';
 
 export interface AppSettings {
   /** What one call is charged. */

@@ -1,11 +1,11 @@
 // Finds the app that is to be called: where it answers inside the cluster, and whose it is. Never an address that a
 // caller gives.
 import { Problem } from '../../lib/problem.ts';
-import { readSettings, withSettings } from '../../lib/effective-settings.ts';
-import { publicStatus } from '../../lib/public-status.ts';
-import { repositoryUrl, type App, type AppIndex } from '../submit/hosted-apps.ts';
+import { readSettings, withSettings } from '../../crds/effective-settings.ts';
+import { publicStatus } from '../../crds/public-status.ts';
+import { repositoryUrl, type App, type AppIndex } from './hosted-apps.ts';
 import { sentence } from '../submit/status-view.ts';
-import { nearestNames } from '../tools/toolbox.ts';
+import { nearestNames } from '../tools/engine/tool-registry.ts';
 import { appNotLive, unknownApp } from './problems.ts';
 
 /** Where the author says that the operations of an app are described; undefined: they are not offered as tools. */

@@ -1,16 +1,16 @@
 // POST /api/projects/{slug}/call: a request to a hosted app as JSON, and its answer with what it cost.
 import { z } from 'zod';
 import { callPath } from '../discovery/site.ts';
-import { defineEndpoint, type Endpoint } from '../endpoint.ts';
-import { formatMoney } from '../ledger/money.ts';
+import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
+import { formatMoney } from '../billing/ledger/money.ts';
 import * as models from '../models/problems.ts';
-import { rateLimitHeaders } from '../models/quota.ts';
-import type { PayerFor } from '../tools/payers.ts';
+import { rateLimitHeaders } from '../billing/quota.ts';
+import type { PayerFor } from '../models/callers/payers.ts';
 import { tooManyCalls, toolBusy } from '../tools/problems.ts';
-import { invalid } from '../validation.ts';
-import { answerFields, mostAnswerBytes, paidFields, readWhole, toldAnswer, toldPaid } from './answers.ts';
+import { invalid } from '../http/validation.ts';
+import { answerFields, mostAnswerBytes, paidFields, readWhole, toldAnswer, toldPaid } from './response.ts';
 import type { AppCalls } from './calls.ts';
-import { appPath, methods, type Errand } from './courier.ts';
+import { appPath, methods, type Errand } from './app-client.ts';
 import type { Directory } from './directory.ts';
 import { headersOn, mayGoOn } from './headers.ts';
 import { mostRequestBytes, mostStreamedBytes } from './path-calls.ts';

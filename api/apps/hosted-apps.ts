@@ -1,8 +1,8 @@
 // The HostedApps as the API reads them: the resource, and a cache found by repository, by owner/name and by caller.
 import type { HostedApp } from '../../crds/hosted-app.ts';
-import { defineResource, type KubeType } from '../../controller/runtime/object.ts';
-import { byLabel, type Indexer, type Store } from '../../controller/runtime/store.ts';
-import { group, kind, labels, plural, version } from '../../lib/names.ts';
+import { defineResource, type KubeType } from '../../lib/kubernetes/object.ts';
+import { byLabel, type Indexer, type Store } from '../../lib/kubernetes/store.ts';
+import { group, kind, labels, plural, version } from '../../crds/names.ts';
 import { repositoryHash } from '../../lib/repository.ts';
 
 /** A HostedApp as read from the API server. */

@@ -2,15 +2,15 @@
 // ways.
 import { Readable } from 'node:stream';
 import { Problem } from '../../lib/problem.ts';
-import type { ProtocolMount, RequestContext } from '../endpoint.ts';
-import { formatMoney } from '../ledger/money.ts';
-import { rateLimitHeaders } from '../models/quota.ts';
-import { methodNotAllowed, notFound } from '../problems.ts';
-import { invalid } from '../validation.ts';
-import type { PayerFor } from '../tools/payers.ts';
-import { tooLarge } from './answers.ts';
+import type { ProtocolMount, RequestContext } from '../http/endpoint.ts';
+import { formatMoney } from '../billing/ledger/money.ts';
+import { rateLimitHeaders } from '../billing/quota.ts';
+import { methodNotAllowed, notFound } from '../http/problems.ts';
+import { invalid } from '../http/validation.ts';
+import type { PayerFor } from '../models/callers/payers.ts';
+import { tooLarge } from './response.ts';
 import type { AppCalls, Paid } from './calls.ts';
-import { appPath, limited, methods, tooLong, type Brought, type Method } from './courier.ts';
+import { appPath, limited, methods, tooLong, type Brought, type Method } from './app-client.ts';
 import type { Directory, Target } from './directory.ts';
 import { headersBack, headersOn } from './headers.ts';
 

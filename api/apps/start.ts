@@ -2,20 +2,20 @@
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import type { OfferedOperations } from '../discovery/site.ts';
-import type { Endpoint, ProtocolMount } from '../endpoint.ts';
-import type { MoreTools } from '../mcp/more-tools.ts';
+import type { Endpoint, ProtocolMount } from '../http/endpoint.ts';
+import type { MoreTools } from '../tools/engine/external-tools.ts';
 import type { Models } from '../models/start.ts';
-import { Gate, type GateOptions } from '../tools/gate.ts';
-import type { PayerFor } from '../tools/payers.ts';
-import type { Workers } from '../tools/workers/workers.ts';
+import { Gate, type GateOptions } from '../tools/engine/slots.ts';
+import type { PayerFor } from '../models/callers/payers.ts';
+import type { Workers } from '../tools/engine/workers/workers.ts';
 import { AppCalls } from './calls.ts';
 import type { AppSettings } from './config.ts';
-import { Courier } from './courier.ts';
+import { Courier } from './app-client.ts';
 import type { Directory } from './directory.ts';
 import { appEndpoints } from './endpoints.ts';
 import { appMetrics } from './metrics.ts';
-import { OperationBook, type OperationBookOptions } from './operations/book.ts';
-import { learner } from './operations/learn.ts';
+import { OperationBook, type OperationBookOptions } from './operations/operation-cache.ts';
+import { learner } from './operations/discover.ts';
 import { operationTools } from './operations/tools.ts';
 import { pathCalls } from './path-calls.ts';
 

@@ -1,6 +1,6 @@
 // Revenue of a use, and the share of it that its author accrues, as the lines of one transaction.
-import { authorAccount, receivableAccount, revenueAccount, type Account } from './accounts.ts';
-import { negate, shareOf, type Money } from './money.ts';
+import { authorAccount, receivableAccount, revenueAccount, type Account } from './ledger/accounts.ts';
+import { negate, shareOf, type Money } from './ledger/money.ts';
 
 /** One line of a transaction; debits are positive, credits negative. */
 export interface Line {

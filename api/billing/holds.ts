@@ -3,14 +3,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
-import { isTransient } from '../ledger/failures.ts';
-import type { Line } from '../ledger/accrual.ts';
-import type { BookedSource, Ledger, LimitedAccount } from '../ledger/ledger.ts';
-import type { Money } from '../ledger/money.ts';
-import type { HoldAnswer, SettleAnswer } from '../ledger/shapes.ts';
-import type { Usage } from '../ledger/usage.ts';
+import { isTransient } from './database/failures.ts';
+import type { Line } from './accrual.ts';
+import type { BookedSource, Ledger, LimitedAccount } from './ledger/ledger.ts';
+import type { Money } from './ledger/money.ts';
+import type { HoldAnswer, SettleAnswer } from './ledger/shapes.ts';
+import type { Usage } from './ledger/usage.ts';
 import type { Payer } from './payer.ts';
-import { ledgerUnavailable } from './problems.ts';
+import { ledgerUnavailable } from '../models/problems.ts';
 import { quotaProblem, type Quota } from './quota.ts';
 
 export interface BookingsOptions {

@@ -4,13 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
-import type { Database } from '../ledger/database.ts';
-import { Ledger } from '../ledger/ledger.ts';
-import { openLedgerDatabase } from '../ledger/open.ts';
-import { repeat, type Chore } from '../ledger/sweeper.ts';
-import { Bookings } from './bookings.ts';
-import { modelMetrics, type ModelMetrics } from './metrics.ts';
-import { ledgerUnavailable, ledgerUnconfigured } from './problems.ts';
+import type { Database } from './database/database.ts';
+import { Ledger } from './ledger/ledger.ts';
+import { openLedgerDatabase } from './database/open.ts';
+import { repeat, type Chore } from './chores.ts';
+import { Bookings } from './holds.ts';
+import { modelMetrics, type ModelMetrics } from '../models/metrics.ts';
+import { ledgerUnavailable, ledgerUnconfigured } from '../models/problems.ts';
 
 export interface BooksOptions {
   /** undefined: there are no books here. */

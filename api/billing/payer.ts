@@ -1,7 +1,7 @@
 // Who pays for a call: the free quota of a caller, a key of the caller's own, or the budget of a hosted app.
-import { appAccount, callerAccount, ownKeyAccount, ownKeyRouterAccount, platformAccount } from '../ledger/accounts.ts';
-import type { LimitedAccount } from '../ledger/ledger.ts';
-import type { Money } from '../ledger/money.ts';
+import { appAccount, callerAccount, ownKeyAccount, ownKeyRouterAccount, platformAccount } from './ledger/accounts.ts';
+import type { LimitedAccount } from './ledger/ledger.ts';
+import type { Money } from './ledger/money.ts';
 
 export interface Payer {
   /** Fit for a label of a metric. */

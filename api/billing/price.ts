@@ -1,5 +1,5 @@
 // The most that a call can cost: what is reserved for it before it is made.
-import { priceOf, sumMoney, type Money } from '../ledger/money.ts';
+import { priceOf, sumMoney, type Money } from './ledger/money.ts';
 
 /** Prices in USD per million tokens. */
 export interface Prices {

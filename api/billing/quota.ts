@@ -1,10 +1,10 @@
 // What a caller hears of a quota: headers with every answer, a hint when it runs low, a problem when it does not
 // suffice.
 import { Problem } from '../../lib/problem.ts';
-import type { HoldAnswer } from '../ledger/shapes.ts';
-import { formatMoney, type Money } from '../ledger/money.ts';
+import type { HoldAnswer } from './ledger/shapes.ts';
+import { formatMoney, type Money } from './ledger/money.ts';
 import type { Payer } from './payer.ts';
-import { quotaExhausted } from './problems.ts';
+import { quotaExhausted } from '../models/problems.ts';
 
 /** A daily quota as it stands. */
 export interface Quota {

@@ -1,7 +1,7 @@
 // The A2A agent card, of 1.0 with what clients of 0.3 look for: who this agent is, where it answers, and a skill for
 // each tool and each live app.
 import { AgentCard, type AgentSkill } from '@a2a-js/sdk';
-import type { HostedAppSummary } from '../tools/services.ts';
+import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
 import type { Tool } from '../tools/tool.ts';
 import { authentication, callPath, description, name, version, type Offer } from './site.ts';
 

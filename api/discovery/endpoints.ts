@@ -2,8 +2,8 @@
 // hand.
 import { z } from 'zod';
 import { Problem, problemUrl } from '../../lib/problem.ts';
-import { defineEndpoint, type Endpoint } from '../endpoint.ts';
-import { notFound, problemTypes } from '../problems.ts';
+import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
+import { notFound, problemTypes } from '../http/problems.ts';
 import { a2aPath, cardJson } from './agent-card.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { frontEndpoint } from './front.ts';

@@ -1,6 +1,6 @@
 // The front page: HTML for a person, JSON for a program, and in its Link header the way to every document.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint } from '../endpoint.ts';
+import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
 import { linkHeader } from './links.ts';
 import { answersAt, description, name, type Site } from './site.ts';
 

@@ -1,6 +1,6 @@
 // /llms.txt: what can be done here, in Markdown that a language model reads at once (llmstxt.org).
-import type { Endpoint } from '../endpoint.ts';
-import type { HostedAppSummary } from '../tools/services.ts';
+import type { Endpoint } from '../http/endpoint.ts';
+import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
 import type { Tool } from '../tools/tool.ts';
 import { answersAt, authentication, callUrl, description, exampleUrl, name, type Site } from './site.ts';
 

@@ -1,8 +1,8 @@
 // Derives the OpenAPI 3.1 document from the endpoints' definitions.
 import { z } from 'zod';
 import { problemMediaType, type ProblemType } from '../../lib/problem.ts';
-import type { Endpoint } from '../endpoint.ts';
-import { eventStream } from '../event-stream.ts';
+import type { Endpoint } from '../http/endpoint.ts';
+import { eventStream } from '../http/event-stream.ts';
 import { keyInQuery } from '../models/problems.ts';
 import { callPath, type Site } from './site.ts';
 import {
@@ -12,7 +12,7 @@ import {
   notAcceptable,
   requestTooLong,
   unsupportedMediaType,
-} from '../problems.ts';
+} from '../http/problems.ts';
 
 type Json = Record<string, unknown>;
 

@@ -1,6 +1,6 @@
 // What there is to find out: the endpoints, tools and live apps from which every discovery document is derived.
-import type { Endpoint } from '../endpoint.ts';
-import type { HostedAppSummary } from '../tools/services.ts';
+import type { Endpoint } from '../http/endpoint.ts';
+import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
 import type { Tool } from '../tools/tool.ts';
 
 /** What is offered beside plain endpoints. */

@@ -1,7 +1,7 @@
 // defineEndpoint(): one definition of an endpoint gives its route, its validation and its OpenAPI entry.
 import type { z } from 'zod';
-import type { Logger } from '../lib/log.ts';
-import type { ProblemType } from '../lib/problem.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { ProblemType } from '../../lib/problem.ts';
 import type { Caller } from './caller.ts';
 import { readInput, type noFields, type RawInput } from './validation.ts';
 

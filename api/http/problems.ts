@@ -1,8 +1,8 @@
 // The kinds of problems that the API answers with, each with the page that its type URI leads to.
-import type { ProblemType } from '../lib/problem.ts';
-import { appProblems } from './apps/problems.ts';
-import { modelProblems } from './models/problems.ts';
-import { toolProblems } from './tools/problems.ts';
+import type { ProblemType } from '../../lib/problem.ts';
+import { appProblems } from '../apps/problems.ts';
+import { modelProblems } from '../models/problems.ts';
+import { toolProblems } from '../tools/problems.ts';
 
 export const invalidRequest: ProblemType = {
   slug: 'invalid-request',

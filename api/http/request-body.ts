@@ -1,5 +1,5 @@
 // Reads the JSON body of a request within a limit, and refuses whatever is not JSON in so many words.
-import { Problem } from '../lib/problem.ts';
+import { Problem } from '../../lib/problem.ts';
 import { bodyTooLarge, unsupportedMediaType } from './problems.ts';
 import { invalid } from './validation.ts';
 

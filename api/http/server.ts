@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { getRequestListener } from '@hono/node-server';
-import type { Logger } from '../lib/log.ts';
+import type { Logger } from '../../lib/log.ts';
 import { headLimit, refuseUnparsed } from './unparsed.ts';
 
 /** Settings of the public server. */

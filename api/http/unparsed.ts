@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { Problem, problemBody, problemMediaType } from '../lib/problem.ts';
-import type { Logger } from '../lib/log.ts';
+import { Problem, problemBody, problemMediaType } from '../../lib/problem.ts';
+import type { Logger } from '../../lib/log.ts';
 import { malformedRequest, requestTimeout, requestTooLong } from './problems.ts';
 
 /** Address and headers of a request together, in bytes. Gateways and clients take about as much. */

@@ -1,6 +1,6 @@
 // Checks what came in against an endpoint's schemas, and names every field that is wrong together with its mend.
 import { z } from 'zod';
-import { Problem, type FieldError } from '../lib/problem.ts';
+import { Problem, type FieldError } from '../../lib/problem.ts';
 import { invalidRequest } from './problems.ts';
 
 type Part = FieldError['in'];

@@ -6,8 +6,8 @@ import type {
   TextResourceContents,
 } from '@modelcontextprotocol/server';
 import { problemBody, type Problem } from '../../lib/problem.ts';
-import type { Answered } from '../tools/desk.ts';
-import { envelopeOf, goesAlong } from '../tools/envelope.ts';
+import type { Answered } from '../tools/engine/tool-service.ts';
+import { envelopeOf, goesAlong } from '../tools/engine/envelope.ts';
 import type { Artifact } from '../tools/tool.ts';
 
 /** What clients can show as an image. SVG is text to them. */

@@ -2,10 +2,10 @@
 import type { Tool as ListedTool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { describe } from '../tools/endpoints.ts';
-import { envelopeSchema } from '../tools/envelope.ts';
-import { ToolReader } from '../tools/reading.ts';
+import { envelopeSchema } from '../tools/engine/envelope.ts';
+import { ToolReader } from '../tools/engine/reading.ts';
 import type { Tool } from '../tools/tool.ts';
-import type { Toolbox } from '../tools/toolbox.ts';
+import type { Toolbox } from '../tools/engine/tool-registry.ts';
 
 export function listTools(toolbox: Toolbox): ListedTool[] {
   return toolbox.tools.map((tool) => {

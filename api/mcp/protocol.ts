@@ -10,12 +10,12 @@ import {
   type McpRequestContext,
 } from '@modelcontextprotocol/server';
 import type { Logger } from '../../lib/log.ts';
-import type { ProtocolMount, RequestContext } from '../endpoint.ts';
+import type { ProtocolMount, RequestContext } from '../http/endpoint.ts';
 import { name, version } from '../discovery/site.ts';
-import { Calls, type CallsOptions } from './calls.ts';
+import { Calls, type CallsOptions } from './tool-calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools } from './listing.ts';
-import { noMoreTools, type MoreTools } from './more-tools.ts';
+import { noMoreTools, type MoreTools } from '../tools/engine/external-tools.ts';
 import { readAhead } from './read-ahead.ts';
 import { offerResources, type ResourcesOptions } from './resources.ts';
 

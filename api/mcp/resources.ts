@@ -1,7 +1,7 @@
 // Files that tools have made, as MCP resources: what a resource_link names can be read through the same connection.
 import { ResourceNotFoundError, type McpServer, type ReadResourceResult } from '@modelcontextprotocol/server';
-import { artifactUrl } from '../tools/artifacts/endpoint.ts';
-import type { ArtifactStore } from '../tools/artifacts/artifact-store.ts';
+import { artifactUrl } from '../tools/engine/artifacts/endpoint.ts';
+import type { ArtifactStore } from '../tools/engine/artifacts/artifact-store.ts';
 import { Problem } from '../../lib/problem.ts';
 import { contentsOf } from './content.ts';
 

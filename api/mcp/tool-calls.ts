@@ -7,16 +7,16 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { Problem } from '../../lib/problem.ts';
-import type { RequestContext } from '../endpoint.ts';
-import { internalFault } from '../problems.ts';
-import type { Desk } from '../tools/desk.ts';
-import type { PayerFor } from '../tools/payers.ts';
+import type { RequestContext } from '../http/endpoint.ts';
+import { internalFault } from '../http/problems.ts';
+import type { Desk } from '../tools/engine/tool-service.ts';
+import type { PayerFor } from '../models/callers/payers.ts';
 import { unknownTool } from '../tools/problems.ts';
-import { ToolReader } from '../tools/reading.ts';
+import { ToolReader } from '../tools/engine/reading.ts';
 import type { Progress, Tool } from '../tools/tool.ts';
-import type { Toolbox } from '../tools/toolbox.ts';
+import type { Toolbox } from '../tools/engine/tool-registry.ts';
 import { problemResult, resultOf } from './content.ts';
-import type { MoreTools } from './more-tools.ts';
+import type { MoreTools } from '../tools/engine/external-tools.ts';
 
 export interface CallsOptions {
   readonly toolbox: Toolbox;

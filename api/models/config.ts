@@ -2,8 +2,8 @@
 // is asked.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
-import { parseMoney, type Money } from '../ledger/money.ts';
-import { moneyField } from '../ledger/money-field.ts';
+import { parseMoney, type Money } from '../billing/ledger/money.ts';
+import { moneyField } from '../billing/ledger/money-field.ts';
 import { modelsFile } from './catalog.ts';
 
 export interface RouterSettings {

@@ -1,7 +1,7 @@
 // All endpoints of models.
-import type { Endpoint } from '../endpoint.ts';
+import type { Endpoint } from '../http/endpoint.ts';
 import { askEndpoint } from './ask.ts';
-import { compareEndpoint } from './compare.ts';
+import { compareEndpoint } from './compare/endpoint.ts';
 import { listEndpoint } from './list.ts';
 import type { ModelEndpointsOptions } from './services.ts';
 import type { AppTokens } from './v1/apps.ts';

@@ -1,7 +1,7 @@
 // GET /api/models: what can be asked, and what it costs.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint } from '../endpoint.ts';
-import { moneyToNumber } from '../ledger/money.ts';
+import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
+import { moneyToNumber } from '../billing/ledger/money.ts';
 import type { Catalog } from './catalog.ts';
 
 export function listEndpoint(catalog: Catalog): Endpoint {

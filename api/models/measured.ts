@@ -1,5 +1,5 @@
 // The measured fields of an answer: cost, latency and tokens, as ask and compare show them.
-import { moneyToNumber } from '../ledger/money.ts';
+import { moneyToNumber } from '../billing/ledger/money.ts';
 import type { Called } from './chat.ts';
 
 export interface Measured {

@@ -1,9 +1,9 @@
 // Turns a failed call into the problem that its caller sees.
 import { Problem, type ProblemOptions } from '../../lib/problem.ts';
 import type { Called, Question } from './chat.ts';
-import { refusedKey } from './identify.ts';
+import { refusedKey } from './callers/identify.ts';
 import type { Booked } from './meter.ts';
-import type { Payer } from './payer.ts';
+import type { Payer } from '../billing/payer.ts';
 import { keyOutOfCredit, modelFailed, modelRefused, modelTimeout, routerUnavailable } from './problems.ts';
 import type { RouterAnswer } from './router/answer.ts';
 import type { FailureKind, RouterFailure } from './router/failure.ts';

@@ -1,9 +1,9 @@
 // What the model endpoints work with.
-import type { IdempotencyKeys } from '../ledger/idempotency.ts';
+import type { IdempotencyKeys } from '../billing/idempotency/keys.ts';
 import type { Catalog } from './catalog.ts';
-import type { CallerKeys } from './keys.ts';
+import type { CallerKeys } from './callers/keys.ts';
 import type { Meter } from './meter.ts';
-import type { Limits } from './payer.ts';
+import type { Limits } from '../billing/payer.ts';
 
 export interface ModelServices {
   readonly meter: Meter;

@@ -3,7 +3,7 @@ import type { Counter, Gauge } from 'prom-client';
 import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts, type Repository } from '../../lib/repository.ts';
-import { defineEndpoint, type Endpoint } from '../endpoint.ts';
+import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
 import {
   beingRemoved,
   clusterUnavailable,
@@ -11,13 +11,13 @@ import {
   platformFull,
   tooManyStreams,
   tooManySubmissions,
-} from '../problems.ts';
-import { invalid } from '../validation.ts';
+} from '../http/problems.ts';
+import { invalid } from '../http/validation.ts';
 import { findApp } from './find-app.ts';
-import { follow } from './follow.ts';
-import type { AppIndex } from './hosted-apps.ts';
-import { byteStream, eventStream, eventWriter, plainText, textWriter } from './log-stream.ts';
-import type { OpenLog } from './pod-log.ts';
+import { follow } from './log/follow.ts';
+import type { AppIndex } from '../apps/hosted-apps.ts';
+import { byteStream, eventStream, eventWriter, plainText, textWriter } from './log/log-stream.ts';
+import type { OpenLog } from './log/pod-log.ts';
 import { statusView, viewStatus, type Places, type StatusView } from './status-view.ts';
 import type { Submission, Submitted } from './submit-app.ts';
 

@@ -1,9 +1,9 @@
 // Finds the app of owner/name as named in a path, and refuses in words that help when there is none.
 import { Problem } from '../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts } from '../../lib/repository.ts';
-import { notSubmitted } from '../problems.ts';
-import { invalid } from '../validation.ts';
-import { repositoryHost, type App, type AppIndex } from './hosted-apps.ts';
+import { notSubmitted } from '../http/problems.ts';
+import { invalid } from '../http/validation.ts';
+import { repositoryHost, type App, type AppIndex } from '../apps/hosted-apps.ts';
 
 /** Names a repository; `host` tells apart namesakes on several hosts. */
 export interface RepositoryName {

@@ -1,5 +1,5 @@
 // Chooses the names that an app of a repository may have, the best one first.
-import { reservedSlugs, toDnsLabel } from '../../lib/names.ts';
+import { reservedSlugs, toDnsLabel } from '../../crds/names.ts';
 import { repositoryHash, type Repository } from '../../lib/repository.ts';
 
 /**

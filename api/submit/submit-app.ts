@@ -1,14 +1,14 @@
 // Makes the HostedApp of a submitted repository, once, whoever submits it and however often.
-import { isApiStatus } from '../../controller/runtime/errors.ts';
-import type { Client } from '../../controller/runtime/client.ts';
-import type { Manifest } from '../../controller/runtime/object.ts';
-import { annotations, group, kind, labels, version } from '../../lib/names.ts';
-import { publicStatus } from '../../lib/public-status.ts';
+import { isApiStatus } from '../../lib/kubernetes/errors.ts';
+import type { Client } from '../../lib/kubernetes/client.ts';
+import type { Manifest } from '../../lib/kubernetes/object.ts';
+import { annotations, group, kind, labels, version } from '../../crds/names.ts';
+import { publicStatus } from '../../crds/public-status.ts';
 import { Problem } from '../../lib/problem.ts';
 import { repositoryHash, type Repository } from '../../lib/repository.ts';
-import { beingRemoved, platformFull } from '../problems.ts';
+import { beingRemoved, platformFull } from '../http/problems.ts';
 import { checkRoom, type Limits } from './admission.ts';
-import { hostedApps, oldestFirst, repositoryUrl, type App, type AppIndex } from './hosted-apps.ts';
+import { hostedApps, oldestFirst, repositoryUrl, type App, type AppIndex } from '../apps/hosted-apps.ts';
 import { slugCandidates } from './slug.ts';
 
 /** What is submitted, by whom. */

@@ -1,11 +1,11 @@
 // The submit endpoints of an API that runs alone: described as ever, and refused with what to do about it.
 import { Counter, Gauge, Registry } from 'prom-client';
-import { createStore } from '../../controller/runtime/store.ts';
+import { createStore } from '../../lib/kubernetes/store.ts';
 import { Problem } from '../../lib/problem.ts';
-import type { Endpoint } from '../endpoint.ts';
-import { noCluster } from '../problems.ts';
+import type { Endpoint } from '../http/endpoint.ts';
+import { noCluster } from '../http/problems.ts';
 import { submitEndpoints } from './endpoints.ts';
-import { appIndex, appIndexers, type App } from './hosted-apps.ts';
+import { appIndex, appIndexers, type App } from '../apps/hosted-apps.ts';
 
 export function submitWithoutCluster(baseUrl: string): Endpoint[] {
   const registers = [new Registry()];

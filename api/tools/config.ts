@@ -1,7 +1,7 @@
 // The settings of tools, read from the environment: where the services behind them answer.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
-import { backingServices, type ServiceName, type ServiceUrls } from './backing.ts';
+import { backingServices, type ServiceName, type ServiceUrls } from './services/backing-services.ts';
 
 export interface ToolSettings {
   readonly urls: ServiceUrls;

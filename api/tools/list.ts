@@ -1,12 +1,12 @@
 // GET /t: the tools, as a page for a person and as JSON for a program.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint } from '../endpoint.ts';
+import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
 import { exampleUrl } from '../discovery/site.ts';
-import { moneyToNumber, parseMoney } from '../ledger/money.ts';
+import { moneyToNumber, parseMoney } from '../billing/ledger/money.ts';
 import { listPage } from './list-page.ts';
-import { ToolReader } from './reading.ts';
+import { ToolReader } from './engine/reading.ts';
 import type { Tool } from './tool.ts';
-import type { Toolbox } from './toolbox.ts';
+import type { Toolbox } from './engine/tool-registry.ts';
 
 const html = 'text/html';
 

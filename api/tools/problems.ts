@@ -1,10 +1,10 @@
 // The kinds of problems that tools answer with, beside those of every endpoint and of model calls.
 import type { ProblemType } from '../../lib/problem.ts';
 import { ledgerUnconfigured } from '../models/problems.ts';
-import { serviceOff } from './backing.ts';
-import { unknownFile } from './artifacts/problems.ts';
+import { serviceOff } from './services/backing-services.ts';
+import { unknownFile } from './engine/artifacts/problems.ts';
 import { fetchProblems } from './fetch/problems.ts';
-import { jobProblems } from './jobs/problems.ts';
+import { jobProblems } from './engine/jobs/problems.ts';
 
 export const unknownTool: ProblemType = {
   slug: 'unknown-tool',

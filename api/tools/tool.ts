@@ -2,8 +2,8 @@
 // documents.
 import type { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
-import type { ServiceName } from './backing.ts';
-import type { Spender } from './spending.ts';
+import type { ServiceName } from './services/backing-services.ts';
+import type { Spender } from './engine/spender.ts';
 
 /** A file that a tool has made. `raw=1` answers with its bytes alone. */
 export interface Artifact {

@@ -1,5 +1,5 @@
 // The loop: whenever a pod, namespace, policy or CNI record changes, derive the tables anew and apply the difference.
-import { keyOf, messageOf, type EventRecorder, type Logger } from '../../controller/runtime/index.ts';
+import { keyOf, messageOf, type EventRecorder, type Logger } from '../../lib/kubernetes/index.ts';
 import type { Applier } from './apply.ts';
 import type { AttachmentReading } from './attachments.ts';
 import type { Endpoint } from './endpoints.ts';

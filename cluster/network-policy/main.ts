@@ -1,11 +1,6 @@
 // The NetworkPolicy enforcer of the one-machine node: wiring only.
 import { rm } from 'node:fs/promises';
-import {
-  createClient,
-  createEventRecorder,
-  fileConnection,
-  listenForShutdown,
-} from '../../controller/runtime/index.ts';
+import { createClient, createEventRecorder, fileConnection, listenForShutdown } from '../../lib/kubernetes/index.ts';
 import { readConfig } from '../../lib/config.ts';
 import { createLog } from '../../lib/log.ts';
 import { createApplier, nftRunner, tableExists } from './apply.ts';

@@ -1,7 +1,7 @@
 // Calls for the enforcer's work: at each change of a mirror or of the CNI records, and from time to time regardless.
 import { watch } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { messageOf, type Logger } from '../../controller/runtime/index.ts';
+import { messageOf, type Logger } from '../../lib/kubernetes/index.ts';
 import type { Applier } from './apply.ts';
 import type { Enforcer } from './enforcer.ts';
 import { createLatest } from './latest.ts';

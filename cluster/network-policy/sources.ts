@@ -7,7 +7,7 @@ import {
   type KubeType,
   type Logger,
   type Reflector,
-} from '../../controller/runtime/index.ts';
+} from '../../lib/kubernetes/index.ts';
 import { podSchema, type Pod } from './endpoints.ts';
 import type { Observed } from './state.ts';
 

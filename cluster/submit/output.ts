@@ -1,5 +1,5 @@
 // What a person sees of a submission: stages with the time they took to come, the log below them, and how it ended.
-import { harmless } from '../../api/submit/log-text.ts';
+import { harmless } from '../../api/submit/log/log-text.ts';
 import type { Finding, LogEvent, Reason, Status } from './api-client.ts';
 
 /** Writes the course of a submission. */

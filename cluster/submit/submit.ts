@@ -2,7 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { toDnsLabel } from '../../lib/names.ts';
+import { toDnsLabel } from '../../crds/names.ts';
 import type { ApiClient, Reason, Status, SubmittedStatus } from './api-client.ts';
 import { Fault } from './fault.ts';
 import type { Installation } from './installation.ts';

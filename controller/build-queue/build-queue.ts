@@ -1,6 +1,6 @@
 // Lets the oldest suspended Jobs go while fewer than the cap are running.
 import type { Registry } from 'prom-client';
-import { labels } from '../../lib/names.ts';
+import { labels } from '../../crds/names.ts';
 import {
   createController,
   done,
@@ -9,8 +9,8 @@ import {
   type Controller,
   type Logger,
   type Store,
-} from '../runtime/index.ts';
-import { jobs as jobResource, type Job } from '../hosted-app/kinds.ts';
+} from '../../lib/kubernetes/index.ts';
+import { jobs as jobResource, type Job } from '../objects/kinds.ts';
 import { inOrder, isQueued, isRunning } from './order.ts';
 
 export interface BuildQueueOptions {

@@ -1,7 +1,7 @@
 // The queue of builds: the list of suspended Jobs, oldest first. It is nowhere else.
-import { annotations } from '../../lib/names.ts';
-import { isFinished } from '../hosted-app/build/verdict.ts';
-import type { Job } from '../hosted-app/kinds.ts';
+import { annotations } from '../../crds/names.ts';
+import { isFinished } from '../steps/build/verdict.ts';
+import type { Job } from '../objects/kinds.ts';
 
 /** True when the Job waits for its turn. */
 export function isQueued(job: Job): boolean {

@@ -1,7 +1,7 @@
 // The kinds of objects that the reconciler reads and writes, with the fields of each that it reads.
 import type { HostedAppSpec, HostedAppStatus } from '../../crds/hosted-app.ts';
-import { group, kind, plural, version } from '../../lib/names.ts';
-import { defineResource, type KubeObject } from '../runtime/index.ts';
+import { group, kind, plural, version } from '../../crds/names.ts';
+import { defineResource, type KubeObject } from '../../lib/kubernetes/index.ts';
 
 /** A HostedApp as it is in the cache: `spec` is what the API server let through, not yet parsed. */
 export interface HostedAppObject extends KubeObject {

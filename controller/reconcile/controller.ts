@@ -1,7 +1,7 @@
 // The controller of HostedApps: what wakes it, and the errands that it runs outside the cluster.
 import type { Registry } from 'prom-client';
 import { isQueued } from '../build-queue/order.ts';
-import { labels } from '../../lib/names.ts';
+import { labels } from '../../crds/names.ts';
 import {
   createController,
   labelKey,
@@ -12,14 +12,14 @@ import {
   type Logger,
   type Store,
   type Watch,
-} from '../runtime/index.ts';
-import type { Caches } from './caches.ts';
+} from '../../lib/kubernetes/index.ts';
+import type { Caches } from './cache/caches.ts';
 import { createErrands } from './errands.ts';
-import type { Job } from './kinds.ts';
-import { probe } from './publish/probe.ts';
+import type { Job } from '../objects/kinds.ts';
+import { probe } from '../steps/publish/probe.ts';
 import { createReconciler } from './reconcile.ts';
 import type { Settings } from './settings.ts';
-import { askRepository, type SourceQuestion } from './source/ls-remote.ts';
+import { askRepository, type SourceQuestion } from '../steps/source/ls-remote.ts';
 
 export interface HostedAppControllerOptions {
   readonly client: Client;

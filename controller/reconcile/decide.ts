@@ -1,11 +1,11 @@
 // Runs the steps over one observation: what is wanted and how things stand, with nothing done yet.
-import { deployStep } from './deploy.ts';
-import type { Observed } from './observed.ts';
+import { deployStep } from '../steps/deploy/deploy.ts';
+import type { Observed } from './snapshot.ts';
 import type { Action, Draft, Outcomes, Step, StepCondition } from './outcome.ts';
-import { pipelineStep } from './pipeline.ts';
-import { publishStep } from './publish.ts';
-import { routeStep } from './route.ts';
-import { sourceStep } from './source.ts';
+import { pipelineStep } from '../steps/build/build.ts';
+import { publishStep } from '../steps/publish/publish.ts';
+import { routeStep } from '../steps/route/route.ts';
+import { sourceStep } from '../steps/source/source.ts';
 import { draftOf } from './status.ts';
 
 /** What a reconcile comes to. */

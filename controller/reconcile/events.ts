@@ -1,7 +1,7 @@
 // Chooses the Events of a status change: one a transition of a condition, with the condition's own reason.
 import type { Condition, HostedAppStatus } from '../../crds/hosted-app.ts';
 import { warnedReason } from './outcome.ts';
-import type { EventNote } from '../runtime/index.ts';
+import type { EventNote } from '../../lib/kubernetes/index.ts';
 
 /** Ready and its company repeat what the step's condition says, but for the good end. */
 const mirrors = new Set(['Ready', 'Reconciling', 'Stalled']);

@@ -1,7 +1,14 @@
 // Holds a HostedApp until its pipeline Jobs are gone: they live in another namespace, where no owner reference reaches.
-import { finalizer, labels } from '../../lib/names.ts';
-import { deleteObject, done, isApiStatus, requeueAfter, type Client, type ReconcileResult } from '../runtime/index.ts';
-import { hostedApps, jobs, type HostedAppObject } from './kinds.ts';
+import { finalizer, labels } from '../../crds/names.ts';
+import {
+  deleteObject,
+  done,
+  isApiStatus,
+  requeueAfter,
+  type Client,
+  type ReconcileResult,
+} from '../../lib/kubernetes/index.ts';
+import { hostedApps, jobs, type HostedAppObject } from '../objects/kinds.ts';
 
 /** Adds the finalizer if it is missing; returns the object as it is then. Must happen before the first Job is made. */
 export async function hold(client: Client, app: HostedAppObject, signal: AbortSignal): Promise<HostedAppObject> {

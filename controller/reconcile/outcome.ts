@@ -1,7 +1,7 @@
 // How a step of the reconciler ended, and what it asks to have done.
 import type { HostedAppStatus } from '../../crds/hosted-app.ts';
-import type { KubeObject, Manifest, Resource } from '../runtime/index.ts';
-import type { Observed } from './observed.ts';
+import type { KubeObject, Manifest, Resource } from '../../lib/kubernetes/index.ts';
+import type { Observed } from './snapshot.ts';
 
 export type Rejection = NonNullable<HostedAppStatus['rejection']>;
 

@@ -14,19 +14,19 @@ import {
   type EventRecorder,
   type Reconcile,
   type ReconcileResult,
-} from '../runtime/index.ts';
-import type { Caches } from './caches.ts';
+} from '../../lib/kubernetes/index.ts';
+import type { Caches } from './cache/caches.ts';
 import { decide, type Decision } from './decide.ts';
 import type { Errands } from './errands.ts';
 import { transitions } from './events.ts';
 import { hold, release } from './finalize.ts';
-import { hostedApps, type HostedAppObject } from './kinds.ts';
-import { createObserver } from './observe.ts';
-import type { Observed, ProbeAnswer } from './observed.ts';
+import { hostedApps, type HostedAppObject } from '../objects/kinds.ts';
+import { createObserver } from './take-snapshot.ts';
+import type { Observed, ProbeAnswer } from './snapshot.ts';
 import { failed, type Action, type Outcomes } from './outcome.ts';
 import type { Settings } from './settings.ts';
-import { sourceIdentity } from './source.ts';
-import type { SourceAnswer, SourceQuestion } from './source/ls-remote.ts';
+import { sourceIdentity } from '../steps/source/source.ts';
+import type { SourceAnswer, SourceQuestion } from '../steps/source/ls-remote.ts';
 import { makeStatus } from './status.ts';
 
 export interface ReconcilerOptions {

@@ -1,9 +1,9 @@
 // All that a reconcile looks at, gathered before it decides anything.
 import type { HostedApp } from '../../crds/hosted-app.ts';
-import type { KubeObject } from '../runtime/index.ts';
-import type { Deployment, HttpRoute, Job, Pod } from './kinds.ts';
+import type { KubeObject } from '../../lib/kubernetes/index.ts';
+import type { Deployment, HttpRoute, Job, Pod } from '../objects/kinds.ts';
 import type { Settings } from './settings.ts';
-import type { SourceAnswer } from './source/ls-remote.ts';
+import type { SourceAnswer } from '../steps/source/ls-remote.ts';
 
 /** Whether an app answered through the gateway. */
 export interface ProbeAnswer {

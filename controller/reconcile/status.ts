@@ -1,6 +1,6 @@
 // Turns the outcomes of the steps into conditions, phase and the one status that is written.
 import type { Condition, HostedAppStatus } from '../../crds/hosted-app.ts';
-import type { Observed } from './observed.ts';
+import type { Observed } from './snapshot.ts';
 import {
   short,
   stepConditions,
@@ -10,7 +10,7 @@ import {
   type Rejection,
   type StepCondition,
 } from './outcome.ts';
-import { timestamp } from './timestamp.ts';
+import { timestamp } from '../objects/timestamp.ts';
 
 type Phase = NonNullable<HostedAppStatus['phase']>;
 type Said = Pick<Condition, 'status' | 'reason' | 'message'>;

@@ -1,14 +1,14 @@
 // Gathers from the caches all that a reconcile looks at.
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import { inOrder, isQueued } from '../build-queue/order.ts';
-import { StallingError } from '../runtime/index.ts';
-import { byApp, type Caches } from './caches.ts';
+import { StallingError } from '../../lib/kubernetes/index.ts';
+import { byApp, type Caches } from './cache/caches.ts';
 import type { Errands } from './errands.ts';
-import type { HostedAppObject } from './kinds.ts';
-import type { Observed, ProbeAnswer } from './observed.ts';
+import type { HostedAppObject } from '../objects/kinds.ts';
+import type { Observed, ProbeAnswer } from './snapshot.ts';
 import { hostOf, type Settings } from './settings.ts';
-import { sourceIdentity } from './source.ts';
-import type { SourceAnswer, SourceQuestion } from './source/ls-remote.ts';
+import { sourceIdentity } from '../steps/source/source.ts';
+import type { SourceAnswer, SourceQuestion } from '../steps/source/ls-remote.ts';
 
 interface Answers {
   readonly polls: Errands<SourceQuestion, SourceAnswer>;

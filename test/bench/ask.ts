@@ -11,13 +11,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Agent, request } from 'undici';
-import { platformAccount } from '../../api/ledger/accounts.ts';
-import { Ledger } from '../../api/ledger/ledger.ts';
-import { formatMoney, negate, picoDollars } from '../../api/ledger/money.ts';
-import { openLedgerDatabase } from '../../api/ledger/open.ts';
-import { freePort, startLiteLlm } from '../integration/litellm.ts';
-import { startApi } from '../integration/models-lab.ts';
-import { startPostgres } from '../integration/postgres.ts';
+import { platformAccount } from '../../api/billing/ledger/accounts.ts';
+import { Ledger } from '../../api/billing/ledger/ledger.ts';
+import { formatMoney, negate, picoDollars } from '../../api/billing/ledger/money.ts';
+import { openLedgerDatabase } from '../../api/billing/database/open.ts';
+import { freePort, startLiteLlm } from '../support/models/litellm.ts';
+import { startApi } from '../support/models/lab.ts';
+import { startPostgres } from '../support/ledger/postgres.ts';
 
 const { values } = parseArgs({
   options: {

@@ -16,13 +16,13 @@ import {
   type Deployment,
   type HttpRoute,
   type Job,
-} from '../../controller/hosted-app/kinds.ts';
-import { sourceIdentity } from '../../controller/hosted-app/source.ts';
-import { applyStatus } from '../../controller/runtime/index.ts';
+} from '../../controller/objects/kinds.ts';
+import { sourceIdentity } from '../../controller/steps/source/source.ts';
+import { applyStatus } from '../../lib/kubernetes/index.ts';
 import { hostedApp } from '../../crds/hosted-app.ts';
-import { labels } from '../../lib/names.ts';
-import { acceptRoute, buildWell, imageOf, rollOut } from '../integration/operator/stand-in.ts';
-import { all, startWorld, until, type Operator, type World } from '../integration/operator/world.ts';
+import { labels } from '../../crds/names.ts';
+import { acceptRoute, buildWell, imageOf, rollOut } from '../support/operator/stand-in.ts';
+import { all, startWorld, until, type Operator, type World } from '../support/operator/world.ts';
 
 const apps = Number(process.env['BENCH_APPS'] ?? 1000);
 const changes = Math.min(apps, 300);

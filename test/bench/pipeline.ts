@@ -18,7 +18,7 @@ import {
   get,
   kubectl,
   readApp,
-} from '../e2e/cluster.ts';
+} from '../support/cluster.ts';
 import { rawBuildPod, rawDeployment } from './raw-pods.ts';
 
 const rounds = Number(process.argv[2] ?? 5);

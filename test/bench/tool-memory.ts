@@ -6,9 +6,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import sharp from 'sharp';
-import { toolRegistry } from '../../api/tools/registry.ts';
-import { memoryBudgetMb } from '../../api/tools/workers/memory-budget.ts';
-import { sampleToolApp } from '../api/tools/sample.ts';
+import { toolRegistry } from '../../api/tools/builtin/all.ts';
+import { memoryBudgetMb } from '../../api/tools/engine/workers/memory-budget.ts';
+import { sampleToolApp } from '../support/tools/sample.ts';
 
 const { values } = parseArgs({
   options: { width: { type: 'string', default: '8' }, only: { type: 'string', default: '' } },

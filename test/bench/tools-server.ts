@@ -4,10 +4,10 @@ import { createServer } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { startServer } from '../../api/server.ts';
-import { silent } from '../api/sample.ts';
-import { sampleToolApp } from '../api/tools/sample.ts';
-import { echo } from '../api/tools/sample-tools.ts';
+import { startServer } from '../../api/http/server.ts';
+import { silent } from '../support/api/sample.ts';
+import { sampleToolApp } from '../support/tools/sample.ts';
+import { echo } from '../support/tools/sample-tools.ts';
 
 if (process.argv[2] === 'ours') {
   const sample = await sampleToolApp({

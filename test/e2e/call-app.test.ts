@@ -15,7 +15,7 @@ import {
   submit,
   withFiles,
   type Answer,
-} from './cluster.ts';
+} from '../support/cluster.ts';
 
 const name = 'e2e-callee';
 after(() => deleteApps(name));

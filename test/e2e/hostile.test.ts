@@ -1,7 +1,7 @@
 // Authors and callers who mean harm: what they try comes to nothing, ends, and is told to them in words.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { appsNamespace, baseUrl, deleteApps, get, kubectl, readApp, submit, withFiles } from './cluster.ts';
+import { appsNamespace, baseUrl, deleteApps, get, kubectl, readApp, submit, withFiles } from '../support/cluster.ts';
 
 const names = [
   'e2e-hostile-build',

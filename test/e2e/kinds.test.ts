@@ -1,7 +1,7 @@
 // Repositories of five kinds go from submit to live.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { appUrl, deleteApps, eventually, get, readApp, submit, withCopy } from './cluster.ts';
+import { appUrl, deleteApps, eventually, get, readApp, submit, withCopy } from '../support/cluster.ts';
 
 interface Kind {
   readonly fixture: string;

@@ -1,7 +1,7 @@
 // What an operator of the platform reads with kubectl.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { appsNamespace, kubectl } from './cluster.ts';
+import { appsNamespace, kubectl } from '../support/cluster.ts';
 
 test('kubectl wait --for=condition=Ready', async () => {
   assert.match(

@@ -14,7 +14,7 @@ import {
   submit,
   withFiles,
   type Answer,
-} from './cluster.ts';
+} from '../support/cluster.ts';
 
 const name = 'e2e-models';
 after(() => deleteApps(name));

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { execa } from 'execa';
-import { baseUrl } from './cluster.ts';
+import { baseUrl } from '../support/cluster.ts';
 
 const pushes = 20;
 const authority = '.moorage/ca.crt';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, test } from 'node:test';
-import { baseUrl, deleteApps, get, readApp, submit, withCopy, withFiles } from './cluster.ts';
+import { baseUrl, deleteApps, get, readApp, submit, withCopy, withFiles } from '../support/cluster.ts';
 
 /** Made up at run time, so that this repository carries nothing that looks like a key. */
 function awsKey(): string {

@@ -17,7 +17,7 @@ import {
   submit,
   systemNamespace,
   withFiles,
-} from './cluster.ts';
+} from '../support/cluster.ts';
 
 const operator = 'moorage-operator';
 const operatorScript = 'controller/main.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { appUrl, deleteApps, edit, eventually, get, readApp, submit, withFiles } from './cluster.ts';
+import { appUrl, deleteApps, edit, eventually, get, readApp, submit, withFiles } from '../support/cluster.ts';
 
 const name = 'e2e-rollout';
 after(() => deleteApps(name));

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { networkInterfaces } from 'node:os';
 import { after, test } from 'node:test';
-import { appsNamespace, baseUrl, deleteApps, get, kubectl, submit, withFiles } from './cluster.ts';
+import { appsNamespace, baseUrl, deleteApps, get, kubectl, submit, withFiles } from '../support/cluster.ts';
 
 const name = 'e2e-prober';
 after(() => deleteApps(name));

@@ -2,7 +2,18 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { z } from 'zod';
-import { appUrl, baseUrl, deleteApps, edit, eventually, get, readApp, submit, withCopy, withFiles } from './cluster.ts';
+import {
+  appUrl,
+  baseUrl,
+  deleteApps,
+  edit,
+  eventually,
+  get,
+  readApp,
+  submit,
+  withCopy,
+  withFiles,
+} from '../support/cluster.ts';
 
 const names = { settings: 'e2e-settings', refused: 'e2e-bad-settings', again: 'e2e-again' };
 

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { Values } from '../../charts/values.ts';
 import { binariesOf, binary, buildPart, moduleFiles } from '../../cluster/binaries/build.ts';
 import { run } from '../../cluster/shell.ts';
-import { established, type ApiServer } from './api-server.ts';
+import { established, type ApiServer } from './kubernetes/api-server.ts';
 
 export const chart = new URL('../../charts/moorage', import.meta.url).pathname;
 

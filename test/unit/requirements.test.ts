@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { sampleServer } from './api/sample.ts';
-import { citations, citedIn } from './citations.ts';
-import { requirements } from './requirements.ts';
+import { sampleServer } from '../support/api/sample.ts';
+import { citations, citedIn } from '../support/citations.ts';
+import { requirements } from '../requirements.ts';
 
 const cited = citations();
 const cite = (ids: string): string => `[spec ${ids}]`;
@@ -36,8 +36,8 @@ test('no test cites what is not a requirement, or is said to be not built', () =
 });
 
 test('what is said to be not built is not answered, and nothing defines it', async () => {
-  const sources = globSync('api/**/*.ts', { cwd: join(import.meta.dirname, '..') }).map((file) =>
-    readFileSync(join(import.meta.dirname, '..', file), 'utf8'),
+  const sources = globSync('api/**/*.ts', { cwd: join(import.meta.dirname, '../..') }).map((file) =>
+    readFileSync(join(import.meta.dirname, '../..', file), 'utf8'),
   );
   const { app } = sampleServer();
   for (const absent of new Set(requirements.flatMap(({ planned }) => planned?.absent ?? []))) {

@@ -8,8 +8,8 @@ import {
 } from '@modelcontextprotocol/client';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { tooLarge } from '../answers.ts';
-import { appPath, limited, methods, type Brought, type Courier } from '../courier.ts';
+import { tooLarge } from '../response.ts';
+import { appPath, limited, methods, type Brought, type Courier } from '../app-client.ts';
 import type { Target } from '../directory.ts';
 import { headersOn } from '../headers.ts';
 

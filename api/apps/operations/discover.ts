@@ -1,9 +1,9 @@
 // Asks an app what it can do: its MCP endpoint, and where none answers its OpenAPI document.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import type { Workers } from '../../tools/workers/workers.ts';
-import { readWhole, type Whole } from '../answers.ts';
-import { appPath, type Courier } from '../courier.ts';
+import type { Workers } from '../../tools/engine/workers/workers.ts';
+import { readWhole, type Whole } from '../response.ts';
+import { appPath, type Courier } from '../app-client.ts';
 import type { Described, Target } from '../directory.ts';
 import { listMcpTools } from './app-mcp.ts';
 import { learnt, type Learnt } from './operation.ts';

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../../lib/log.ts';
 import type { Described, Directory, Target } from '../directory.ts';
-import type { Learn } from './learn.ts';
+import type { Learn } from './discover.ts';
 import type { Operation } from './operation.ts';
 
 export interface OperationBookOptions {

@@ -2,15 +2,15 @@
 // of the app.
 import type { CallToolResult, ContentBlock, Tool as ListedTool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { formatMoney, parseMoney } from '../../ledger/money.ts';
-import type { MoreTools, MoreCall } from '../../mcp/more-tools.ts';
-import type { PayerFor } from '../../tools/payers.ts';
-import { mostAnswerBytes, paidFields, readWhole, toldAnswer, toldPaid, type Whole } from '../answers.ts';
+import { formatMoney, parseMoney } from '../../billing/ledger/money.ts';
+import type { MoreTools, MoreCall } from '../../tools/engine/external-tools.ts';
+import type { PayerFor } from '../../models/callers/payers.ts';
+import { mostAnswerBytes, paidFields, readWhole, toldAnswer, toldPaid, type Whole } from '../response.ts';
 import type { AppCall, AppCalls, Paid } from '../calls.ts';
-import type { Courier } from '../courier.ts';
+import type { Courier } from '../app-client.ts';
 import type { Target } from '../directory.ts';
 import { callMcpTool } from './app-mcp.ts';
-import type { OperationBook } from './book.ts';
+import type { OperationBook } from './operation-cache.ts';
 import type { HttpWay, Operation } from './operation.ts';
 import { requestOf } from './request.ts';
 

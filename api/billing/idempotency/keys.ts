@@ -1,7 +1,7 @@
 // Idempotency keys: a request sent twice has one effect, and the second sender gets the first answer.
 import { createHash, randomUUID } from 'node:crypto';
-import type { Database } from './database.ts';
-import * as statements from './statements.ts';
+import type { Database } from '../database/database.ts';
+import * as statements from '../ledger/statements.ts';
 
 export interface KeyedRequest {
   /** Whose key it is: endpoint and caller hash. */

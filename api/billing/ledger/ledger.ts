@@ -1,8 +1,8 @@
 // The ledger: hold, settle, void, pending costs, plain transactions and balances. All spending goes through here.
 import type { Account } from './accounts.ts';
-import type { Line } from './accrual.ts';
-import { Batch } from './batch.ts';
-import type { Database } from './database.ts';
+import type { Line } from '../accrual.ts';
+import { Batch } from '../database/batch.ts';
+import type { Database } from '../database/database.ts';
 import { formatMoney, type Money } from './money.ts';
 import type { Budget, HoldAnswer, PendingCost, PendOutcome, PostOutcome, SettleAnswer, VoidOutcome } from './shapes.ts';
 import * as statements from './statements.ts';

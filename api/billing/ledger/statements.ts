@@ -1,6 +1,6 @@
 // The ledger's statements: one round trip each, parsed once per connection, answers checked.
 import { z } from 'zod';
-import type { Statement } from './database.ts';
+import type { Statement } from '../database/database.ts';
 import * as shapes from './shapes.ts';
 
 function statement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {

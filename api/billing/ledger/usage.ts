@@ -1,5 +1,5 @@
 // Usage events: what was used, by whom and when. Each has an id of its own, so one sent twice is counted once.
-import type { Database } from './database.ts';
+import type { Database } from '../database/database.ts';
 import { recordUsage } from './statements.ts';
 
 export interface Usage {

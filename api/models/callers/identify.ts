@@ -1,10 +1,10 @@
 // Finds out who calls a model, and so who pays: by the key in the Authorization header, else by the address.
-import { Problem } from '../../lib/problem.ts';
-import type { RequestContext } from '../endpoint.ts';
+import { Problem } from '../../../lib/problem.ts';
+import type { RequestContext } from '../../http/endpoint.ts';
 import { keyShape, type CallerKeys } from './keys.ts';
-import { anonymousPayer, keyPayer, type Limits, type Payer } from './payer.ts';
-import { keyRefused, routerUnavailable } from './problems.ts';
-import { RouterFailure } from './router/failure.ts';
+import { anonymousPayer, keyPayer, type Limits, type Payer } from '../../billing/payer.ts';
+import { keyRefused, routerUnavailable } from '../problems.ts';
+import { RouterFailure } from '../router/failure.ts';
 
 /** Who pays for a request. @throws Problem (key-refused, router-unavailable) */
 export async function identifyPayer(

@@ -1,6 +1,6 @@
 // Callers' own keys: checked with the router, remembered for a moment as keyed hashes, forgotten when the router
 // refuses them.
-import type { RouterClient } from './router/client.ts';
+import type { RouterClient } from '../router/client.ts';
 
 export interface KeyOptions {
   readonly router: Pick<RouterClient, 'knowsKey'>;

@@ -1,11 +1,11 @@
 // Who pays for a call of a tool. Works without a router as long as no key is sent.
-import { Problem } from '../../lib/problem.ts';
-import type { RequestContext } from '../endpoint.ts';
-import type { ModelSettings } from '../models/config.ts';
-import { identifyPayer } from '../models/identify.ts';
-import { anonymousPayer, type Limits, type Payer } from '../models/payer.ts';
-import { modelsUnconfigured } from '../models/problems.ts';
-import type { ModelServices } from '../models/services.ts';
+import { Problem } from '../../../lib/problem.ts';
+import type { RequestContext } from '../../http/endpoint.ts';
+import type { ModelSettings } from '../config.ts';
+import { identifyPayer } from './identify.ts';
+import { anonymousPayer, type Limits, type Payer } from '../../billing/payer.ts';
+import { modelsUnconfigured } from '../problems.ts';
+import type { ModelServices } from '../services.ts';
 
 interface PayersOptions {
   readonly limits: Limits;

@@ -1,16 +1,16 @@
 // One prompt to several models in parallel: what POST /api/compare and the tool compare_models do.
 import { z } from 'zod';
-import { Problem, type ProblemType } from '../../lib/problem.ts';
-import type { Catalog, Model } from './catalog.ts';
-import { ask, type Called, type Question } from './chat.ts';
-import { measured } from './measured.ts';
-import type { Booked } from './meter.ts';
-import type { Payer } from './payer.ts';
-import { keyRefused, ledgerUnavailable, quotaExhausted } from './problems.ts';
-import { leftOf, type Quota } from './quota.ts';
-import { answerOf } from './refuse.ts';
-import { allowModels } from './request.ts';
-import type { ModelServices } from './services.ts';
+import { Problem, type ProblemType } from '../../../lib/problem.ts';
+import type { Catalog, Model } from '../catalog.ts';
+import { ask, type Called, type Question } from '../chat.ts';
+import { measured } from '../measured.ts';
+import type { Booked } from '../meter.ts';
+import type { Payer } from '../../billing/payer.ts';
+import { keyRefused, ledgerUnavailable, quotaExhausted } from '../problems.ts';
+import { leftOf, type Quota } from '../../billing/quota.ts';
+import { answerOf } from '../refuse.ts';
+import { allowModels } from '../request.ts';
+import type { ModelServices } from '../services.ts';
 import { pickSpread } from './spread.ts';
 import { summarise } from './summary.ts';
 

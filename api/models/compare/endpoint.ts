@@ -1,12 +1,12 @@
 // POST /api/compare: one prompt to several models in parallel, each with its answer, its cost and its own error.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint } from '../endpoint.ts';
+import { defineEndpoint, type Endpoint } from '../../http/endpoint.ts';
 import { chooseModels, compareModels, comparisonResult, mostModels } from './comparison.ts';
-import { idempotently } from './idempotent.ts';
-import * as problems from './problems.ts';
-import { lowQuotaHint, rateLimitHeaders } from './quota.ts';
-import { bodyLimit, modelField, payerOf, promptField, systemField } from './request.ts';
-import type { ModelEndpointsOptions } from './services.ts';
+import { idempotently } from '../../billing/idempotency/request.ts';
+import * as problems from '../problems.ts';
+import { lowQuotaHint, rateLimitHeaders } from '../../billing/quota.ts';
+import { bodyLimit, modelField, payerOf, promptField, systemField } from '../request.ts';
+import type { ModelEndpointsOptions } from '../services.ts';
 import { spreadSize } from './spread.ts';
 
 /** What is answered. */

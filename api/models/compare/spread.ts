@@ -1,5 +1,5 @@
 // Picks the models of a comparison for a caller who named none: different in price, quality and maker.
-import type { Model } from './catalog.ts';
+import type { Model } from '../catalog.ts';
 
 /** How many are picked. */
 export const spreadSize = 3;

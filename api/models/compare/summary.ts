@@ -1,5 +1,5 @@
 // Sums up a comparison: cheapest, fastest, total and spread.
-import { moneyToNumber, negate, sumMoney, type Money } from '../ledger/money.ts';
+import { moneyToNumber, negate, sumMoney, type Money } from '../../billing/ledger/money.ts';
 
 /** One model's part in it. `cost` is absent while it is not known. */
 export interface Entry {

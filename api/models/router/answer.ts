@@ -1,7 +1,7 @@
 // What a router answers, as far as we read it: loose where it is theirs, exact where it is money.
 import { z } from 'zod';
-import type { CostSource } from '../../ledger/ledger.ts';
-import { MoneyError, parseBilled, sumMoney, type Money } from '../../ledger/money.ts';
+import type { CostSource } from '../../billing/ledger/ledger.ts';
+import { MoneyError, parseBilled, sumMoney, type Money } from '../../billing/ledger/money.ts';
 
 /** A cost that a router told, and where it was found. */
 export interface Cost {

@@ -1,7 +1,7 @@
 // Talks to a model router: calls, streams, keys and records, with every failure told apart.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request, type Dispatcher } from 'undici';
-import type { Found } from '../../ledger/reconciler.ts';
+import type { Found } from '../../billing/ledger/reconciler.ts';
 import type { RouterSettings } from '../config.ts';
 import { completion, embeddings, offered, type Chunk, type RouterAnswer, type RouterUsage } from './answer.ts';
 import { startDeadline, type Deadline } from './deadline.ts';

@@ -1,5 +1,5 @@
 // What differs between routers: how they tell a cost, how they keep records, how they know a key.
-import type { Found } from '../../ledger/reconciler.ts';
+import type { Found } from '../../billing/ledger/reconciler.ts';
 import type { Cost, RouterUsage } from './answer.ts';
 
 /** Response headers, by name in lower case. */

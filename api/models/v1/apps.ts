@@ -1,9 +1,9 @@
 // Which hosted app calls /v1, and what it may spend.
 import { Problem } from '../../../lib/problem.ts';
 import { appNameIn, isTokenOf } from '../../../lib/app-token.ts';
-import type { App } from '../../submit/hosted-apps.ts';
-import { parseMoney, type Money } from '../../ledger/money.ts';
-import { appPayer, type Limits, type Payer } from '../payer.ts';
+import type { App } from '../../apps/hosted-apps.ts';
+import { parseMoney, type Money } from '../../billing/ledger/money.ts';
+import { appPayer, type Limits, type Payer } from '../../billing/payer.ts';
 import { appTokenRefused } from '../problems.ts';
 
 /** A hosted app, as far as its model calls are concerned. */

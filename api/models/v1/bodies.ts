@@ -1,9 +1,9 @@
 // The router's answer as an app gets it: under our name of the model, with the booked cost.
 import { z } from 'zod';
-import { moneyToNumber } from '../../ledger/money.ts';
+import { moneyToNumber } from '../../billing/ledger/money.ts';
 import type { Booked } from '../meter.ts';
-import type { Payer } from '../payer.ts';
-import { rateLimitHeaders } from '../quota.ts';
+import type { Payer } from '../../billing/payer.ts';
+import { rateLimitHeaders } from '../../billing/quota.ts';
 
 const body = z.looseObject({ usage: z.looseObject({}).nullish() });
 

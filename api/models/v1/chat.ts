@@ -1,12 +1,12 @@
 // Chat completions of hosted apps: passed on to the router within bounds, and booked to the app.
-import type { RequestContext } from '../../endpoint.ts';
-import { eventFrame, eventStreamResponse } from '../../event-stream.ts';
-import { invalid } from '../../validation.ts';
+import type { RequestContext } from '../../http/endpoint.ts';
+import { eventFrame, eventStreamResponse } from '../../http/event-stream.ts';
+import { invalid } from '../../http/validation.ts';
 import type { Catalog, Model } from '../catalog.ts';
 import { bookedStream, finish, type Called } from '../chat.ts';
 import type { Reservation } from '../meter.ts';
-import type { Payer } from '../payer.ts';
-import { mostItCosts } from '../price.ts';
+import type { Payer } from '../../billing/payer.ts';
+import { mostItCosts } from '../../billing/price.ts';
 import { callProblem } from '../refuse.ts';
 import type { RouterCall, StreamPart } from '../router/client.ts';
 import type { ModelServices } from '../services.ts';

@@ -1,8 +1,8 @@
 // Embeddings of hosted apps.
-import { invalid } from '../../validation.ts';
+import { invalid } from '../../http/validation.ts';
 import type { Catalog, EmbeddingModel } from '../catalog.ts';
 import { finish } from '../chat.ts';
-import { mostItCosts } from '../price.ts';
+import { mostItCosts } from '../../billing/price.ts';
 import { callProblem } from '../refuse.ts';
 import { answerHeaders, completionBody } from './bodies.ts';
 import type { AppCall } from './chat.ts';

@@ -1,8 +1,8 @@
 // /v1 for hosted apps: chat completions, embeddings and models in the form that OpenAI clients speak, paid by the app's
 // daily budget.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint } from '../../endpoint.ts';
-import { eventStream } from '../../event-stream.ts';
+import { defineEndpoint, type Endpoint } from '../../http/endpoint.ts';
+import { eventStream } from '../../http/event-stream.ts';
 import type { Catalog } from '../catalog.ts';
 import * as problems from '../problems.ts';
 import { bodyLimit } from '../request.ts';

@@ -1,9 +1,9 @@
 // Follows an app through its pipeline: stages as they change, the lines of each container, and how it ended.
 import { setTimeout as delay } from 'node:timers/promises';
-import { containers, type PipelineContainer } from '../../controller/pipeline/contract.ts';
-import { publicStatus } from '../../lib/public-status.ts';
+import { containers, type PipelineContainer } from '../../../controller/pipeline/contract.ts';
+import { publicStatus } from '../../../crds/public-status.ts';
 import { createChannel, type Channel } from './channel.ts';
-import type { App, AppIndex } from './hosted-apps.ts';
+import type { App, AppIndex } from '../../apps/hosted-apps.ts';
 import { logLines } from './log-text.ts';
 import type { OpenLog } from './pod-log.ts';
 

@@ -1,8 +1,8 @@
 // Writes what a follower hears as server-sent events, or as plain text for a person at a terminal.
-import { readWithSilence } from '../silence.ts';
+import { readWithSilence } from '../../http/silence.ts';
 import type { FollowEvent } from './follow.ts';
 import { harmless } from './log-text.ts';
-import { viewStatus, type Places, type StatusView } from './status-view.ts';
+import { viewStatus, type Places, type StatusView } from '../status-view.ts';
 
 export const eventStream = 'text/event-stream';
 export const plainText = 'text/plain';

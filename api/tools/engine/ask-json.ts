@@ -1,8 +1,8 @@
 // Asks a model for JSON of a certain form, and once more with what was wrong with it.
 import type { z } from 'zod';
-import { Problem } from '../../lib/problem.ts';
-import { toolFailed } from './problems.ts';
-import type { Prompt, Reply } from './spending.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { toolFailed } from '../problems.ts';
+import type { Prompt, Reply } from './spender.ts';
 
 export interface JsonQuestion<Answer> extends Prompt {
   readonly schema: z.ZodType<Answer>;

@@ -1,7 +1,7 @@
 // What a call of a tool costs: its tariff, and what its model calls were billed. Exact; a number only at the edge.
 import { z } from 'zod';
-import { Problem } from '../../lib/problem.ts';
-import { moneyToNumber, sumMoney, zero, type Money } from '../ledger/money.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { moneyToNumber, sumMoney, zero, type Money } from '../../billing/ledger/money.ts';
 
 /** What a spender has spent so far. */
 export interface Spent {

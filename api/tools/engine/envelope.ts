@@ -1,11 +1,11 @@
 // The JSON around a tool's result: what it cost, how long it took, its file, and what is left of the quota.
 import { z } from 'zod';
-import { leftOf, lowQuotaHint, type Quota } from '../models/quota.ts';
-import { formatMoney } from '../ledger/money.ts';
+import { leftOf, lowQuotaHint, type Quota } from '../../billing/quota.ts';
+import { formatMoney } from '../../billing/ledger/money.ts';
 import { costFields, jobCost, toldCost } from './cost.ts';
-import type { Answered, JobStanding } from './desk.ts';
+import type { Answered, JobStanding } from './tool-service.ts';
 import type { Ran } from './runner.ts';
-import type { Artifact, Tool } from './tool.ts';
+import type { Artifact, Tool } from '../tool.ts';
 
 /** A file this large is in the answer as base64 as well. */
 const smallBytes = 65_536;

@@ -1,16 +1,16 @@
 // The spender of one call of a tool: asks models through the meter, and remembers what each call has cost.
 import type { z } from 'zod';
-import { sumMoney, type Money } from '../ledger/money.ts';
-import type { Catalog, Model } from '../models/catalog.ts';
-import { ask, mostOf, type Question } from '../models/chat.ts';
-import { chooseModels, compareModels, type comparisonResult } from '../models/comparison.ts';
-import type { Booked } from '../models/meter.ts';
-import type { Payer } from '../models/payer.ts';
-import type { Quota } from '../models/quota.ts';
-import { answerOf } from '../models/refuse.ts';
-import { allowModels } from '../models/request.ts';
-import type { ModelServices } from '../models/services.ts';
-import type { Comparing, Prompt, Reply, Spender } from './spending.ts';
+import { sumMoney, type Money } from '../../billing/ledger/money.ts';
+import type { Catalog, Model } from '../../models/catalog.ts';
+import { ask, mostOf, type Question } from '../../models/chat.ts';
+import { chooseModels, compareModels, type comparisonResult } from '../../models/compare/comparison.ts';
+import type { Booked } from '../../models/meter.ts';
+import type { Payer } from '../../billing/payer.ts';
+import type { Quota } from '../../billing/quota.ts';
+import { answerOf } from '../../models/refuse.ts';
+import { allowModels } from '../../models/request.ts';
+import type { ModelServices } from '../../models/services.ts';
+import type { Comparing, Prompt, Reply, Spender } from './spender.ts';
 
 export interface ModelSpenderOptions {
   /** @throws Problem (models-unconfigured, ledger-unavailable) while no model can be asked */

@@ -1,9 +1,9 @@
 // Answers with the bytes of a tool's file, so that a browser can do no harm with what strangers had made.
-import { Problem } from '../../lib/problem.ts';
-import { formatMoney, zero } from '../ledger/money.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { formatMoney, zero } from '../../billing/ledger/money.ts';
 import type { Cost } from './cost.ts';
-import { noArtifact } from './problems.ts';
-import type { Artifact, Tool } from './tool.ts';
+import { noArtifact } from '../problems.ts';
+import type { Artifact, Tool } from '../tool.ts';
 
 /** What a browser may show by itself; all else is saved. */
 const shown = /^(image\/|audio\/|text\/plain|application\/pdf|application\/json)/;

@@ -1,10 +1,10 @@
 // Reads what a caller sent to a tool: aliases, text turned into types, the options that every tool takes, all faults
 // named at once.
 import { z } from 'zod';
-import type { FieldError } from '../../lib/problem.ts';
-import { invalid, readInput } from '../validation.ts';
+import type { FieldError } from '../../../lib/problem.ts';
+import { invalid, readInput } from '../../http/validation.ts';
 import { coerceQuery } from './coerce.ts';
-import type { Tool } from './tool.ts';
+import type { Tool } from '../tool.ts';
 
 /** Where the fields of a call stand. */
 export type Part = 'query' | 'body';

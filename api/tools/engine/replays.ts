@@ -1,15 +1,15 @@
 // Calls with an Idempotency-Key: one run, one charge, and the same answer to whoever sends the call again.
 import { z } from 'zod';
-import { Problem } from '../../lib/problem.ts';
-import type { RequestContext } from '../endpoint.ts';
-import type { Database } from '../ledger/database.ts';
-import { IdempotencyKeys } from '../ledger/idempotency.ts';
-import { idempotencyKey, idempotently } from '../models/idempotent.ts';
-import type { Payer } from '../models/payer.ts';
+import { Problem } from '../../../lib/problem.ts';
+import type { RequestContext } from '../../http/endpoint.ts';
+import type { Database } from '../../billing/database/database.ts';
+import { IdempotencyKeys } from '../../billing/idempotency/keys.ts';
+import { idempotencyKey, idempotently } from '../../billing/idempotency/request.ts';
+import type { Payer } from '../../billing/payer.ts';
 import type { ArtifactStore } from './artifacts/artifact-store.ts';
 import { unknownFile } from './artifacts/problems.ts';
 import type { Reading } from './reading.ts';
-import type { Artifact, Tool } from './tool.ts';
+import type { Artifact, Tool } from '../tool.ts';
 
 /** What is kept of an answer: of a tool that takes long its job, which is asked anew. */
 const kept = z.object({

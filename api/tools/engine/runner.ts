@@ -1,19 +1,19 @@
 // Runs a call of a tool: a place, the money, the time limit, the answer checked. The one way for /t, /mcp and whoever
 // else.
 import { randomUUID } from 'node:crypto';
-import type { Logger } from '../../lib/log.ts';
-import { Problem } from '../../lib/problem.ts';
-import { toolAccount } from '../ledger/accounts.ts';
-import { moneyToNumber, parseMoney, zero, type Money } from '../ledger/money.ts';
-import type { Bookings, Held } from '../models/bookings.ts';
-import type { Payer } from '../models/payer.ts';
-import type { Quota } from '../models/quota.ts';
+import type { Logger } from '../../../lib/log.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { toolAccount } from '../../billing/ledger/accounts.ts';
+import { moneyToNumber, parseMoney, zero, type Money } from '../../billing/ledger/money.ts';
+import type { Bookings, Held } from '../../billing/holds.ts';
+import type { Payer } from '../../billing/payer.ts';
+import type { Quota } from '../../billing/quota.ts';
 import { costOf, withCost, type Cost, type Spent } from './cost.ts';
-import type { Gate } from './gate.ts';
+import type { Gate } from './slots.ts';
 import type { ToolMetrics, Via } from './metrics.ts';
-import { noArtifact, toolBusy, toolLimit } from './problems.ts';
-import type { Spender } from './spending.ts';
-import type { Artifact, Progress, Tool, ToolAnswer, ToolContext } from './tool.ts';
+import { noArtifact, toolBusy, toolLimit } from '../problems.ts';
+import type { Spender } from './spender.ts';
+import type { Artifact, Progress, Tool, ToolAnswer, ToolContext } from '../tool.ts';
 
 /** A spender that keeps account. */
 export interface CountingSpender extends Spender {

@@ -1,6 +1,6 @@
 // Places for calls under way: so many in this process, and so many for one caller, because strangers' work is heavy.
-import { Problem } from '../../lib/problem.ts';
-import { tooManyCalls, toolBusy } from './problems.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { tooManyCalls, toolBusy } from '../problems.ts';
 
 export interface GateOptions {
   readonly places: number;

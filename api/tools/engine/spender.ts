@@ -1,9 +1,9 @@
 // How a tool asks models: what it may ask, and what it hears back. Implemented over the meter, so that each call is
 // booked.
 import type { z } from 'zod';
-import type { CostSource } from '../ledger/ledger.ts';
-import type { Money } from '../ledger/money.ts';
-import type { comparisonResult } from '../models/comparison.ts';
+import type { CostSource } from '../../billing/ledger/ledger.ts';
+import type { Money } from '../../billing/ledger/money.ts';
+import type { comparisonResult } from '../../models/compare/comparison.ts';
 
 export interface Prompt {
   /** Id of a model of /api/models; the default model when left out. */

@@ -1,9 +1,9 @@
 // What tools are made of: given once at start to every file of a tool.
-import type { Database } from '../ledger/database.ts';
-import type { Catalog } from '../models/catalog.ts';
-import type { ModelServices } from '../models/services.ts';
-import type { ServiceUrls } from './backing.ts';
-import type { Fetcher } from './fetch/fetcher.ts';
+import type { Database } from '../../billing/database/database.ts';
+import type { Catalog } from '../../models/catalog.ts';
+import type { ModelServices } from '../../models/services.ts';
+import type { ServiceUrls } from '../services/backing-services.ts';
+import type { Fetcher } from '../fetch/fetcher.ts';
 import type { Workers } from './workers/workers.ts';
 
 export interface ToolServices {

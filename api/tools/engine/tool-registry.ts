@@ -1,9 +1,9 @@
 // The tools by name: finds one, says what is written most like a wrong name, and whether one is switched on here.
 import { distance } from 'fastest-levenshtein';
-import { Problem } from '../../lib/problem.ts';
-import { offBecause, serviceOff, type ServiceUrls } from './backing.ts';
-import { unknownTool } from './problems.ts';
-import type { Tool } from './tool.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { offBecause, serviceOff, type ServiceUrls } from '../services/backing-services.ts';
+import { unknownTool } from '../problems.ts';
+import type { Tool } from '../tool.ts';
 
 export interface ToolboxOptions {
   readonly tools: readonly Tool[];

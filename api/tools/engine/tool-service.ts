@@ -1,21 +1,21 @@
 // Takes a call that has been read, and answers it: at once, or as a job where the tool takes long. For /t, /mcp and
 // whoever else.
-import type { Logger } from '../../lib/log.ts';
-import { Problem } from '../../lib/problem.ts';
-import type { Money } from '../ledger/money.ts';
-import type { Payer } from '../models/payer.ts';
-import { problemTypes } from '../problems.ts';
+import type { Logger } from '../../../lib/log.ts';
+import { Problem } from '../../../lib/problem.ts';
+import type { Money } from '../../billing/ledger/money.ts';
+import type { Payer } from '../../billing/payer.ts';
+import { problemTypes } from '../../http/problems.ts';
 import type { ArtifactStore } from './artifacts/artifact-store.ts';
 import { artifactUrl } from './artifacts/endpoint.ts';
 import { jobCost } from './cost.ts';
 import type { Told } from './envelope.ts';
 import type { Via } from './metrics.ts';
-import { noArtifact, toolFailed } from './problems.ts';
+import { noArtifact, toolFailed } from '../problems.ts';
 import { refuseRaw } from './raw.ts';
 import type { Reading } from './reading.ts';
 import type { Ran, Runner } from './runner.ts';
-import type { Artifact, Progress, Tool } from './tool.ts';
-import type { Toolbox } from './toolbox.ts';
+import type { Artifact, Progress, Tool } from '../tool.ts';
+import type { Toolbox } from './tool-registry.ts';
 
 /** How a job stands. */
 export interface JobStanding {

@@ -1,6 +1,6 @@
 // The backing services of tools: what each is, where it is set, and the problem of one that is not there.
-import type { ProblemType } from '../../lib/problem.ts';
-import { Problem } from '../../lib/problem.ts';
+import type { ProblemType } from '../../../lib/problem.ts';
+import { Problem } from '../../../lib/problem.ts';
 
 /** Services that run beside the API and can be switched off. */
 export const backingServices = {

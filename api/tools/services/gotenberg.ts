@@ -1,9 +1,9 @@
 // Asks Gotenberg to print or picture something, and tells why it could not in words for the caller.
-import { Problem } from '../../lib/problem.ts';
-import { askService, type ServiceAnswer } from './ask-service.ts';
-import type { ServiceUrls } from './backing.ts';
-import { fetchFailed, urlRefused } from './fetch/problems.ts';
-import { toolBusy, toolFailed, toolLimit, unprocessable } from './problems.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { askService, type ServiceAnswer } from './service-client.ts';
+import type { ServiceUrls } from './backing-services.ts';
+import { fetchFailed, urlRefused } from '../fetch/problems.ts';
+import { toolBusy, toolFailed, toolLimit, unprocessable } from '../problems.ts';
 
 export interface GotenbergRequest {
   /** Below /forms, like /chromium/convert/html. */

@@ -1,9 +1,9 @@
 // Asks one of our own backing services, with a limit of time and of size; its failures are ours, and told as such.
 import { request as send, type Dispatcher } from 'undici';
-import { Problem } from '../../lib/problem.ts';
-import { backingServices, serviceUrl, type ServiceName, type ServiceUrls } from './backing.ts';
-import { readBody, TooLarge } from './fetch/body.ts';
-import { toolFailed, toolLimit } from './problems.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { backingServices, serviceUrl, type ServiceName, type ServiceUrls } from './backing-services.ts';
+import { readBody, TooLarge } from '../fetch/body.ts';
+import { toolFailed, toolLimit } from '../problems.ts';
 
 export interface ServiceRequest {
   /** From the service's base URL on, with a slash before it and with its query. */

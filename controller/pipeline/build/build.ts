@@ -8,7 +8,7 @@ import { Fault, NotReached, Rejected } from '../outcome.ts';
 import { run } from '../process.ts';
 import { reviewPassed } from '../review/gate.ts';
 import { line } from '../review/review.ts';
-import { settle } from '../settings-file/settle.ts';
+import { settle } from '../settings-file/merge.ts';
 import { childEnvironment, type Places } from '../settings.ts';
 import { oneLine, tail } from '../text.ts';
 import { diskTree } from '../tree.ts';

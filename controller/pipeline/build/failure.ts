@@ -5,7 +5,7 @@ import { Fault, Rejected } from '../outcome.ts';
 import { images } from '../plan/recipe.ts';
 import { clean, head, oneLine, tail } from '../text.ts';
 import { excerptAt, type Excerpt } from './excerpt.ts';
-import { guessMend, registryHiccup } from './mends.ts';
+import { guessMend, registryHiccup } from './fixes.ts';
 
 export interface FailedBuild {
   /** The plain progress and the error that buildctl printed at its end. */

@@ -1,7 +1,7 @@
 // Reads the listing of a commit and stops at the first limit that it passes, before a byte is checked out.
 import type { PipelineInput } from '../contract.ts';
 import { Fault, Rejected } from '../outcome.ts';
-import { LimitCounter } from '../review/limits.ts';
+import { LimitCounter } from '../review/rules/limits.ts';
 import { gitFailure } from './fetch.ts';
 import type { Git } from './git.ts';
 

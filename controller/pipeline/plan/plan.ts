@@ -5,10 +5,10 @@ import { head, oneLine } from '../text.ts';
 import type { Tree } from '../tree.ts';
 import { authoredDockerfile } from './authored.ts';
 import { appFolders } from './below.ts';
-import { node } from './node.ts';
-import { python } from './python.ts';
+import { node } from './node/node.ts';
+import { python } from './python/python.ts';
 import type { Language, PlanInput, Problem, Recipe } from './recipe.ts';
-import { staticSite } from './static.ts';
+import { staticSite } from './static/static.ts';
 
 const languages: readonly Language[] = [python, node, staticSite];
 

@@ -7,12 +7,12 @@ import { appFolder } from '../plan/folder.ts';
 import { makePlan } from '../plan/plan.ts';
 import type { Recipe } from '../plan/recipe.ts';
 import { writePlan } from '../plan/write.ts';
-import { settle, told } from '../settings-file/settle.ts';
+import { settle, told } from '../settings-file/merge.ts';
 import type { Places } from '../settings.ts';
 import { head } from '../text.ts';
 import { diskTree } from '../tree.ts';
 import type { ReviewContext } from './rule.ts';
-import { rules } from './rules.ts';
+import { rules } from './rules/all.ts';
 
 const mostFindings = 50;
 

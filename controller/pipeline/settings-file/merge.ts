@@ -1,7 +1,7 @@
 // What a stage works with: what the operator gave it, and beneath that what the author's moorage.yaml says.
 import { posix } from 'node:path';
 import { settingsFile, type AuthorSettings } from '../../../crds/author-settings.ts';
-import { withSettings } from '../../../lib/effective-settings.ts';
+import { withSettings } from '../../../crds/effective-settings.ts';
 import type { PipelineInput } from '../contract.ts';
 import type { Rule } from '../review/rule.ts';
 import type { Tree } from '../tree.ts';

@@ -1,6 +1,6 @@
 // The caches of the operator: which objects are mirrored, and what of each is worth its memory.
-import { labels } from '../../lib/names.ts';
-import { byLabel, type KubeObject, type Manager, type Resource, type Store } from '../runtime/index.ts';
+import { labels } from '../../../crds/names.ts';
+import { byLabel, type KubeObject, type Manager, type Resource, type Store } from '../../../lib/kubernetes/index.ts';
 import {
   claims,
   deployments,
@@ -16,12 +16,12 @@ import {
   type HttpRoute,
   type Job,
   type Pod,
-} from './kinds.ts';
+} from '../../objects/kinds.ts';
 import { packer, unpacking, type Packed, type Unpacking } from './packed.ts';
-import { childSelector } from './run/objects.ts';
-import { present } from './present.ts';
+import { childSelector } from '../../steps/deploy/objects.ts';
+import { present } from '../../objects/present.ts';
 import { similarTexts } from './similar-texts.ts';
-import type { Settings } from './settings.ts';
+import type { Settings } from '../settings.ts';
 
 /**
  * The caches that the operator reads; those of children have an index {@link byApp}, by the label of the app's name.

@@ -1,7 +1,7 @@
 // Keeps cached objects as deflated text: a parsed object takes over ten times the memory, and most are never looked at
 // between resyncs.
-import { hashOf, type KubeObject, type ObjectMeta, type Store } from '../runtime/index.ts';
-import { present } from './present.ts';
+import { hashOf, type KubeObject, type ObjectMeta, type Store } from '../../../lib/kubernetes/index.ts';
+import { present } from '../../objects/present.ts';
 import type { SimilarTexts } from './similar-texts.ts';
 
 /**

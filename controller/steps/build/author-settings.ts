@@ -1,8 +1,8 @@
 // What the author's moorage.yaml changes about his app, once the review of its commit has told it.
 import type { AuthorSettings } from '../../../crds/author-settings.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { effectiveSettings, readSettings, withSettings } from '../../../lib/effective-settings.ts';
-import type { Draft } from '../outcome.ts';
+import { effectiveSettings, readSettings, withSettings } from '../../../crds/effective-settings.ts';
+import type { Draft } from '../../reconcile/outcome.ts';
 import type { Reviewed } from './verdict.ts';
 
 /** The app with what the settings of a commit say, where its HostedApp says nothing itself. */

@@ -1,16 +1,16 @@
 // Step Pipeline: one Job a commit and its build inputs, from the queue to an image or a refusal.
-import { timestamp } from './timestamp.ts';
-import { annotations } from '../../lib/names.ts';
-import type { HistoryEntry } from '../../crds/hosted-app.ts';
-import { faultDelayMs, faultsOf, isRecorded, nextNumber, numberOf, record } from './build/history.ts';
-import { podApp, settingsOf, tellSettings } from './build/author-settings.ts';
-import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './build/inputs.ts';
-import { imageName, pipelineJob } from './build/job.ts';
-import { isFinished, judge, newestOf, readReview, type Reviewed, type Verdict } from './build/verdict.ts';
-import { jobs as jobResource, type Job } from './kinds.ts';
-import type { Observed } from './observed.ts';
-import { present } from './present.ts';
-import { sourceIdentity } from './source.ts';
+import { timestamp } from '../../objects/timestamp.ts';
+import { annotations } from '../../../crds/names.ts';
+import type { HistoryEntry } from '../../../crds/hosted-app.ts';
+import { faultDelayMs, faultsOf, isRecorded, nextNumber, numberOf, record } from './history.ts';
+import { podApp, settingsOf, tellSettings } from './author-settings.ts';
+import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './inputs.ts';
+import { imageName, pipelineJob } from './job.ts';
+import { isFinished, judge, newestOf, readReview, type Reviewed, type Verdict } from './verdict.ts';
+import { jobs as jobResource, type Job } from '../../objects/kinds.ts';
+import type { Observed } from '../../reconcile/snapshot.ts';
+import { present } from '../../objects/present.ts';
+import { sourceIdentity } from '../source/source.ts';
 import {
   done,
   failed,
@@ -21,7 +21,7 @@ import {
   type Draft,
   type Outcomes,
   type StepResult,
-} from './outcome.ts';
+} from '../../reconcile/outcome.ts';
 
 /** What the newest commit asks for. */
 interface Wanted {

@@ -1,9 +1,9 @@
 // The list of past pipelines in status: newest first, each number once, bounded.
-import { timestamp } from '../timestamp.ts';
+import { timestamp } from '../../objects/timestamp.ts';
 import type { HistoryEntry } from '../../../crds/hosted-app.ts';
-import { annotations } from '../../../lib/names.ts';
-import { conditionOf, type Job } from '../kinds.ts';
-import { present } from '../present.ts';
+import { annotations } from '../../../crds/names.ts';
+import { conditionOf, type Job } from '../../objects/kinds.ts';
+import { present } from '../../objects/present.ts';
 
 const limit = 20;
 

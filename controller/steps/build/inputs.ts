@@ -1,9 +1,9 @@
 // What goes into an image, hashed, and the answer to "why is it built again?".
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { annotations } from '../../../lib/names.ts';
-import { hashOf } from '../../runtime/index.ts';
-import type { Job } from '../kinds.ts';
-import { short } from '../outcome.ts';
+import { annotations } from '../../../crds/names.ts';
+import { hashOf } from '../../../lib/kubernetes/index.ts';
+import type { Job } from '../../objects/kinds.ts';
+import { short } from '../../reconcile/outcome.ts';
 
 /** Hash of each setting that an image is made from, by the name of its field. */
 export type InputHashes = Readonly<Record<string, string>>;

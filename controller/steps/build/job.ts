@@ -1,11 +1,11 @@
 // The Job that takes one commit of an app through clone, review and build.
 import { parseDuration } from '../../../lib/duration.ts';
-import { annotations, labels } from '../../../lib/names.ts';
+import { annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
-import type { Manifest } from '../../runtime/index.ts';
-import { least, shareOf } from '../quantity.ts';
-import type { Settings } from '../settings.ts';
+import type { Manifest } from '../../../lib/kubernetes/index.ts';
+import { least, shareOf } from '../../objects/quantity.ts';
+import type { Settings } from '../../reconcile/settings.ts';
 import type { BuildInputs } from './inputs.ts';
 
 /** What tells this pipeline from the app's others. */

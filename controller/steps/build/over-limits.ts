@@ -1,8 +1,8 @@
 // Tells a build that asked for more memory or disk than it may have from a fault of the platform.
 import { authorLimits } from '../../../crds/author-settings.ts';
-import type { Pod } from '../kinds.ts';
+import type { Pod } from '../../objects/kinds.ts';
 import { tooLargeSource, type PipelineContainer } from '../../pipeline/contract.ts';
-import type { Rejection } from '../outcome.ts';
+import type { Rejection } from '../../reconcile/outcome.ts';
 
 /** The limit that a pod ran into, if any did. */
 export function overLimits(pods: readonly Pod[]): { stage: 'Review' | 'Build'; rejection: Rejection } | undefined {

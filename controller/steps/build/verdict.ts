@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { authorLimits, type AuthorSettings } from '../../../crds/author-settings.ts';
 import type { Finding, HostedAppStatus, Plan } from '../../../crds/hosted-app.ts';
-import { annotations } from '../../../lib/names.ts';
+import { annotations } from '../../../crds/names.ts';
 import {
   buildResult,
   cloneResult,
@@ -23,9 +23,9 @@ import {
   type Job,
   type Pod,
   type Terminated,
-} from '../kinds.ts';
-import type { Rejection } from '../outcome.ts';
-import { present } from '../present.ts';
+} from '../../objects/kinds.ts';
+import type { Rejection } from '../../reconcile/outcome.ts';
+import { present } from '../../objects/present.ts';
 import { overLimits } from './over-limits.ts';
 
 export type Stage = NonNullable<NonNullable<HostedAppStatus['pipeline']>['stage']>;

@@ -1,19 +1,34 @@
 // Step Deploy: the newest image runs behind its Service and NetworkPolicy, with the old one serving until it does.
-import { annotations } from '../../lib/names.ts';
-import { timestamp } from './timestamp.ts';
-import { APPLIED_HASH_ANNOTATION, hashOf, type KubeObject, type Manifest, type Resource } from '../runtime/index.ts';
-import { claims as claimResource, deployments, policies, secrets, services, type Pod } from './kinds.ts';
-import type { Observed } from './observed.ts';
-import { done, short, stalled, waiting, type Action, type Draft, type Outcome, type StepResult } from './outcome.ts';
-import { settledApp } from './build/author-settings.ts';
-import { present } from './present.ts';
-import { choose, type Choice } from './run/last-good.ts';
-import { modelsSecret } from './run/models.ts';
-import { claimsOf, deploymentOf, policyOf, replicasOf, serviceOf } from './run/objects.ts';
-import { stoppedForDisk, withoutOverDisk, type Course } from './run/over-disk.ts';
-import { diagnose, isReady, templateOf, type Expectation } from './run/pods.ts';
-import { judgeRollout } from './run/rollout.ts';
-import { podTemplate, startupMs, type Release } from './run/template.ts';
+import { annotations } from '../../../crds/names.ts';
+import { timestamp } from '../../objects/timestamp.ts';
+import {
+  APPLIED_HASH_ANNOTATION,
+  hashOf,
+  type KubeObject,
+  type Manifest,
+  type Resource,
+} from '../../../lib/kubernetes/index.ts';
+import { claims as claimResource, deployments, policies, secrets, services, type Pod } from '../../objects/kinds.ts';
+import type { Observed } from '../../reconcile/snapshot.ts';
+import {
+  done,
+  short,
+  stalled,
+  waiting,
+  type Action,
+  type Draft,
+  type Outcome,
+  type StepResult,
+} from '../../reconcile/outcome.ts';
+import { settledApp } from '../build/author-settings.ts';
+import { present } from '../../objects/present.ts';
+import { choose, type Choice } from './last-good.ts';
+import { modelsSecret } from './models.ts';
+import { claimsOf, deploymentOf, policyOf, replicasOf, serviceOf } from './objects.ts';
+import { stoppedForDisk, withoutOverDisk, type Course } from './over-disk.ts';
+import { diagnose, isReady, templateOf, type Expectation } from './pods.ts';
+import { judgeRollout } from './rollout.ts';
+import { podTemplate, startupMs, type Release } from './template.ts';
 
 export function deployStep(observed: Observed, draft: Draft): StepResult {
   tellServed(observed, draft);

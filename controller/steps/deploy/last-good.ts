@@ -2,8 +2,8 @@
 // by side.
 import { z } from 'zod';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { annotations } from '../../../lib/names.ts';
-import type { Deployment, Pod } from '../kinds.ts';
+import { annotations } from '../../../crds/names.ts';
+import type { Deployment, Pod } from '../../objects/kinds.ts';
 import { isRecreated } from './objects.ts';
 import { isReady, templateOf } from './pods.ts';
 import type { Release } from './template.ts';

@@ -1,9 +1,9 @@
 // What an app needs to ask models: a Secret with base URL and token of its own, its variables, and the way to the API.
 import { appToken } from '../../../lib/app-token.ts';
-import { labels } from '../../../lib/names.ts';
+import { labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { hashOf, type Manifest } from '../../runtime/index.ts';
-import type { Settings } from '../settings.ts';
+import { hashOf, type Manifest } from '../../../lib/kubernetes/index.ts';
+import type { Settings } from '../../reconcile/settings.ts';
 
 /** Variables that clients of the OpenAI form read by themselves. */
 const keys = { OPENAI_BASE_URL: 'base-url', OPENAI_API_KEY: 'token' } as const;

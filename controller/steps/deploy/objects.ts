@@ -1,8 +1,8 @@
 // The objects beside the pod: Deployment, Service, NetworkPolicy, volume claims and HTTPRoute of an app.
-import { labels } from '../../../lib/names.ts';
+import { labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import type { KubeObject, Manifest } from '../../runtime/index.ts';
-import { hostOf, type Settings } from '../settings.ts';
+import type { KubeObject, Manifest } from '../../../lib/kubernetes/index.ts';
+import { hostOf, type Settings } from '../../reconcile/settings.ts';
 import { apiPods, modelEgress } from './models.ts';
 import { claimName, labelsOf, selectorOf, startupMs } from './template.ts';
 

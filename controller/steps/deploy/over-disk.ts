@@ -1,10 +1,10 @@
 // Ends the round of an app that fills its disk, is evicted and replaced, again and again: as it is, it is not started
 // any more.
 import { authorLimits } from '../../../crds/author-settings.ts';
-import { annotations } from '../../../lib/names.ts';
+import { annotations } from '../../../crds/names.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
-import { conditionOf, type Deployment, type Pod } from '../kinds.ts';
-import { short, stalled, type Outcome } from '../outcome.ts';
+import { conditionOf, type Deployment, type Pod } from '../../objects/kinds.ts';
+import { short, stalled, type Outcome } from '../../reconcile/outcome.ts';
 import { readRelease, type Choice } from './last-good.ts';
 import { templateOf } from './pods.ts';
 import type { Release } from './template.ts';

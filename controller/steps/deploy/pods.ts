@@ -1,5 +1,5 @@
 // What the pods of a rollout tell: which ones serve, and why one does not.
-import { annotations } from '../../../lib/names.ts';
+import { annotations } from '../../../crds/names.ts';
 import { authorLimits } from '../../../crds/author-settings.ts';
 import {
   conditionOf,
@@ -9,11 +9,11 @@ import {
   type ContainerStatus,
   type Pod,
   type Terminated,
-} from '../kinds.ts';
+} from '../../objects/kinds.ts';
 import { clean } from '../../pipeline/text.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
-import type { Rejection } from '../outcome.ts';
-import { guessCrashMend } from './crash-mends.ts';
+import type { Rejection } from '../../reconcile/outcome.ts';
+import { guessCrashMend } from './crash-fixes.ts';
 
 /** What an app was given, for messages. */
 export interface Expectation {

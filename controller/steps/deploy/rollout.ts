@@ -1,6 +1,6 @@
 // Judges a Deployment and its pods: does the wanted template serve, is it on its way, or why not?
-import { conditionOf, type Deployment, type Pod } from '../kinds.ts';
-import { done, failed, short, stalled, waiting, type Outcome } from '../outcome.ts';
+import { conditionOf, type Deployment, type Pod } from '../../objects/kinds.ts';
+import { done, failed, short, stalled, waiting, type Outcome } from '../../reconcile/outcome.ts';
 import { diagnose, holdUp, startsUntil, templateOf, type Expectation } from './pods.ts';
 
 /** What a rollout is to come to. */

@@ -1,10 +1,10 @@
 // The pod of a hosted app: what it may do, what it may use, and how it is asked whether it serves.
 import { parseDuration } from '../../../lib/duration.ts';
-import { annotations, labels } from '../../../lib/names.ts';
+import { annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { hashOf, type KubeObject } from '../../runtime/index.ts';
-import { shareOf } from '../quantity.ts';
-import type { Settings } from '../settings.ts';
+import { hashOf, type KubeObject } from '../../../lib/kubernetes/index.ts';
+import { shareOf } from '../../objects/quantity.ts';
+import type { Settings } from '../../reconcile/settings.ts';
 import { modelVariables } from './models.ts';
 
 /** An image and where it came from. */

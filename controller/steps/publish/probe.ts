@@ -1,7 +1,7 @@
 // Asks an app through the gateway itself, by its own host name, whether anything answers.
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import type { ProbeAnswer } from '../observed.ts';
+import type { ProbeAnswer } from '../../reconcile/snapshot.ts';
 
 const timeoutMs = 5_000;
 const gatewayFailures: ReadonlySet<number> = new Set([502, 503, 504]);

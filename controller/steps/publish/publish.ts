@@ -1,11 +1,19 @@
 // Step Publish: calls an app live once it answers, through the gateway itself where that is configured.
-import { timestamp } from './timestamp.ts';
-import type { Observed } from './observed.ts';
-import { done, waiting, warnedReason, type Draft, type Outcome, type Outcomes, type StepResult } from './outcome.ts';
-import { isReady } from './run/pods.ts';
-import { releaseOf } from './deploy.ts';
-import { replicasOf } from './run/objects.ts';
-import { hostOf, urlOf } from './settings.ts';
+import { timestamp } from '../../objects/timestamp.ts';
+import type { Observed } from '../../reconcile/snapshot.ts';
+import {
+  done,
+  waiting,
+  warnedReason,
+  type Draft,
+  type Outcome,
+  type Outcomes,
+  type StepResult,
+} from '../../reconcile/outcome.ts';
+import { isReady } from '../deploy/pods.ts';
+import { releaseOf } from '../deploy/deploy.ts';
+import { replicasOf } from '../deploy/objects.ts';
+import { hostOf, urlOf } from '../../reconcile/settings.ts';
 
 const retryMs = 1_000;
 const doubtMs = 30_000;

@@ -1,10 +1,10 @@
 // Step Route: the app's host name leads to its Service, and the Gateway has said so.
-import { conditionOf, routes, type HttpRoute, type ObjectCondition } from './kinds.ts';
-import { isApplied } from './deploy.ts';
-import type { Observed } from './observed.ts';
-import { done, failed, waiting, type Draft, type Outcome, type StepResult } from './outcome.ts';
-import { routeOf } from './run/objects.ts';
-import { hostOf, type Settings } from './settings.ts';
+import { conditionOf, routes, type HttpRoute, type ObjectCondition } from '../../objects/kinds.ts';
+import { isApplied } from '../deploy/deploy.ts';
+import type { Observed } from '../../reconcile/snapshot.ts';
+import { done, failed, waiting, type Draft, type Outcome, type StepResult } from '../../reconcile/outcome.ts';
+import { routeOf } from '../deploy/objects.ts';
+import { hostOf, type Settings } from '../../reconcile/settings.ts';
 
 export function routeStep(observed: Observed, draft: Draft): StepResult {
   if (draft.built === undefined) return { outcomes: {} };

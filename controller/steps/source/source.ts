@@ -1,12 +1,12 @@
 // Step Source: keeps the commit that the revision is at, and asks the repository again when its time has come.
-import { timestamp } from './timestamp.ts';
+import { timestamp } from '../../objects/timestamp.ts';
 import { createHash } from 'node:crypto';
-import type { HostedApp } from '../../crds/hosted-app.ts';
-import { parseDuration } from '../../lib/duration.ts';
-import { annotations } from '../../lib/names.ts';
-import type { Observed } from './observed.ts';
-import { done, short, stalled, waiting, type Draft, type Outcome, type StepResult } from './outcome.ts';
-import { isCommit, type SourceAnswer } from './source/ls-remote.ts';
+import type { HostedApp } from '../../../crds/hosted-app.ts';
+import { parseDuration } from '../../../lib/duration.ts';
+import { annotations } from '../../../crds/names.ts';
+import type { Observed } from '../../reconcile/snapshot.ts';
+import { done, short, stalled, waiting, type Draft, type Outcome, type StepResult } from '../../reconcile/outcome.ts';
+import { isCommit, type SourceAnswer } from './ls-remote.ts';
 
 const retryMs = 30_000;
 

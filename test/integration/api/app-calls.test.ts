@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
-import { keyedHash } from '../../api/caller.ts';
-import { authorAccount, callerAccount, revenueAccount, type Account } from '../../api/ledger/accounts.ts';
-import type { Ledger } from '../../api/ledger/ledger.ts';
-import { formatMoney, parseMoney } from '../../api/ledger/money.ts';
-import { sampleAppsServer, withAgents, type AppsSample } from '../api/apps/sample.ts';
-import { startPostgres, type Postgres } from './postgres.ts';
+import { keyedHash } from '../../../api/http/caller.ts';
+import { authorAccount, callerAccount, revenueAccount, type Account } from '../../../api/billing/ledger/accounts.ts';
+import type { Ledger } from '../../../api/billing/ledger/ledger.ts';
+import { formatMoney, parseMoney } from '../../../api/billing/ledger/money.ts';
+import { sampleAppsServer, withAgents, type AppsSample } from '../../support/apps/sample.ts';
+import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 let postgres: Postgres;
 let sample: AppsSample;

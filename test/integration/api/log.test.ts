@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createParser } from 'eventsource-parser';
-import { startApiServer, type ApiServer } from './api-server.ts';
+import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 import {
   applyText,
   namespaces,
@@ -12,7 +12,7 @@ import {
   startReplica,
   type Replica,
   type ScriptedKubelet,
-} from './api-replica.ts';
+} from '../../support/api/replica.ts';
 
 let server: ApiServer;
 let kubelet: ScriptedKubelet;

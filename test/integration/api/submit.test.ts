@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { z } from 'zod';
-import { startApiServer, type ApiServer } from './api-server.ts';
-import { namespaces, prepare, startReplica, type Replica, type ReplicaOptions } from './api-replica.ts';
+import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
+import { namespaces, prepare, startReplica, type Replica, type ReplicaOptions } from '../../support/api/replica.ts';
 
 let server: ApiServer;
 const replicas: Replica[] = [];
@@ -201,7 +201,7 @@ test('an app made by hand, without labels, is the app of its repository', async 
     '-n',
     namespaces.apps,
     '-f',
-    new URL('../fixtures/hosted-app-by-hand.yaml', import.meta.url).pathname,
+    new URL('../../fixtures/hosted-app-by-hand.yaml', import.meta.url).pathname,
   );
   const api = await replica();
   const { slug, created } = await read(await api.submit('octo/chat'));

@@ -4,13 +4,13 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { operatorConfig } from '../../controller/config.ts';
-import { buildInputs, jobName } from '../../controller/hosted-app/build/inputs.ts';
-import { pipelineJob } from '../../controller/hosted-app/build/job.ts';
-import { claimsOf, deploymentOf, policyOf, routeOf, serviceOf } from '../../controller/hosted-app/run/objects.ts';
-import { podTemplate } from '../../controller/hosted-app/run/template.ts';
-import { hostedApp, spec as specSchema } from '../../crds/hosted-app.ts';
-import { startApiServer, type ApiServer } from './api-server.ts';
+import { operatorConfig } from '../../../controller/config.ts';
+import { buildInputs, jobName } from '../../../controller/steps/build/inputs.ts';
+import { pipelineJob } from '../../../controller/steps/build/job.ts';
+import { claimsOf, deploymentOf, policyOf, routeOf, serviceOf } from '../../../controller/steps/deploy/objects.ts';
+import { podTemplate } from '../../../controller/steps/deploy/template.ts';
+import { hostedApp, spec as specSchema } from '../../../crds/hosted-app.ts';
+import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 import {
   addGatewayTypes,
   changedChart,
@@ -21,8 +21,15 @@ import {
   podSpecOf,
   render,
   required,
-} from './chart.ts';
-import { appPod, container, ordinary, pipelinePod, type Fields, type Namespace } from './sandbox-pods.ts';
+} from '../../support/chart.ts';
+import {
+  appPod,
+  container,
+  ordinary,
+  pipelinePod,
+  type Fields,
+  type Namespace,
+} from '../../support/kubernetes/sandbox-pods.ts';
 
 let server: ApiServer;
 

@@ -4,11 +4,11 @@ import { readFileSync } from 'node:fs';
 import { before, test } from 'node:test';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import { readApiConfig } from '../../api/config.ts';
-import { readModelSettings } from '../../api/models/config.ts';
-import { readFetchConfig } from '../../api/tools/fetch/config.ts';
-import { images } from '../../cluster/images/catalog.ts';
-import { operatorConfig } from '../../controller/config.ts';
+import { readApiConfig } from '../../../api/config.ts';
+import { readModelSettings } from '../../../api/models/config.ts';
+import { readFetchConfig } from '../../../api/tools/fetch/config.ts';
+import { images } from '../../../cluster/images/catalog.ts';
+import { operatorConfig } from '../../../controller/config.ts';
 import {
   chart,
   environmentOf,
@@ -20,7 +20,7 @@ import {
   required,
   valuesFile,
   type Rendered,
-} from './chart.ts';
+} from '../../support/chart.ts';
 
 const local = {
   ...required,
@@ -378,7 +378,7 @@ test('no setting that the chart gives is one that nobody reads', () => {
       ],
     ],
   ] as const) {
-    const text = files.map((file) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')).join('\n');
+    const text = files.map((file) => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8')).join('\n');
     const unread = Object.keys(environmentOf(full, component)).filter(
       (name) => name.startsWith('MOORAGE_') && !text.includes(` ${name}:`),
     );
@@ -456,7 +456,7 @@ test('models are switched on by a router and a database, and reach nothing else'
 });
 
 test('on the local node models are asked through the demo router, with a PostgreSQL that the node makes itself', async () => {
-  const fileOf = (path: string): string => readFileSync(new URL(`../../cluster/${path}`, import.meta.url), 'utf8');
+  const fileOf = (path: string): string => readFileSync(new URL(`../../../cluster/${path}`, import.meta.url), 'utf8');
   const objects = await render({
     ...(parse(fileOf('values.local.yaml')) as object),
     image: 'moorage:1',

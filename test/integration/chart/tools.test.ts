@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { backingServices, type ServiceName } from '../../api/tools/backing.ts';
-import { readToolSettings } from '../../api/tools/config.ts';
-import { readFetchConfig } from '../../api/tools/fetch/config.ts';
+import { backingServices, type ServiceName } from '../../../api/tools/services/backing-services.ts';
+import { readToolSettings } from '../../../api/tools/config.ts';
+import { readFetchConfig } from '../../../api/tools/fetch/config.ts';
 import {
   environmentOf,
   helm,
@@ -20,7 +20,7 @@ import {
   valuesFile,
   chart,
   type Rendered,
-} from './chart.ts';
+} from '../../support/chart.ts';
 
 const names = Object.keys(backingServices) as ServiceName[];
 const network = { podCidrs: ['10.244.0.0/16'], nodeCidrs: ['192.0.2.1/32'] };
@@ -230,7 +230,10 @@ test('a speech server with its model on a volume downloads nothing', async () =>
 });
 
 test('the PDF translator finds the models that its image was built with', () => {
-  const dockerfile = readFileSync(new URL('../../cluster/images/pdf-translator/Dockerfile', import.meta.url), 'utf8');
+  const dockerfile = readFileSync(
+    new URL('../../../cluster/images/pdf-translator/Dockerfile', import.meta.url),
+    'utf8',
+  );
   const {
     containers: [container],
     securityContext,

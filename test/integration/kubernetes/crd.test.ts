@@ -4,15 +4,15 @@ import { after, before, test } from 'node:test';
 import { ApiException, CustomObjectsApi, KubeConfig } from '@kubernetes/client-node';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { hostedApp, spec as specSchema } from '../../crds/hosted-app.ts';
-import { reservedSlugs } from '../../lib/names.ts';
-import { goodSpec, oddSpec } from '../crds/arbitraries.ts';
-import { refusals, structuralRefusals } from '../crds/refusals.ts';
-import { established, startApiServer, type ApiServer } from './api-server.ts';
+import { hostedApp, spec as specSchema } from '../../../crds/hosted-app.ts';
+import { reservedSlugs } from '../../../crds/names.ts';
+import { goodSpec, oddSpec } from '../../support/crds/arbitraries.ts';
+import { refusals, structuralRefusals } from '../../support/crds/refusals.ts';
+import { established, startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 
 let server: ApiServer;
 let api: CustomObjectsApi;
-const crd = new URL('../../crds/hostedapps.yaml', import.meta.url).pathname;
+const crd = new URL('../../../crds/hostedapps.yaml', import.meta.url).pathname;
 const source = { repo: 'https://github.com/owner/name' };
 const failure = z.object({ message: z.string(), reason: z.string() });
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Client, KubeObject, KubeType, LeaderElection } from '../../controller/runtime/index.ts';
+import type { Client, KubeObject, KubeType, LeaderElection } from '../../../lib/kubernetes/index.ts';
 import {
   apply,
   applyIfChanged,
@@ -25,10 +25,10 @@ import {
   fileConnection,
   keyOf,
   watches,
-} from '../../controller/runtime/index.ts';
-import type { ApiServer } from './api-server.ts';
-import { startApiServer } from './api-server.ts';
-import { until } from '../controller/runtime/until.ts';
+} from '../../../lib/kubernetes/index.ts';
+import type { ApiServer } from '../../support/kubernetes/api-server.ts';
+import { startApiServer } from '../../support/kubernetes/api-server.ts';
+import { until } from '../../support/kubernetes/until.ts';
 
 type ConfigMap = KubeType<{ data?: Record<string, string> }>;
 interface Deployment extends KubeObject {
@@ -293,7 +293,7 @@ describe('leader election', () => {
     const start = async (identity: string): Promise<{ child: ChildProcess; leads: () => boolean }> => {
       const child = spawn(
         process.execPath,
-        [join(import.meta.dirname, 'runtime-leader.ts'), api.kubeconfig, namespace, identity],
+        [join(import.meta.dirname, '../../support/kubernetes/leader.ts'), api.kubeconfig, namespace, identity],
         { stdio: ['ignore', 'pipe', 'inherit'] },
       );
       t.after(() => child.kill('SIGKILL'));

@@ -10,13 +10,13 @@ import { createInterface } from 'node:readline';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { callerAccount, platformAccount } from '../../api/ledger/accounts.ts';
-import { Ledger } from '../../api/ledger/ledger.ts';
-import { negate, parseMoney, picoDollars, sumMoney, type Money } from '../../api/ledger/money.ts';
-import { openLedgerDatabase } from '../../api/ledger/open.ts';
-import { reconcile, type Found } from '../../api/ledger/reconciler.ts';
-import { ledgerSuite, someHold } from '../api/ledger/suite.ts';
-import { startPostgres, type Postgres } from './postgres.ts';
+import { callerAccount, platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import { Ledger } from '../../../api/billing/ledger/ledger.ts';
+import { negate, parseMoney, picoDollars, sumMoney, type Money } from '../../../api/billing/ledger/money.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { reconcile, type Found } from '../../../api/billing/ledger/reconciler.ts';
+import { ledgerSuite, someHold } from '../../support/ledger/suite.ts';
+import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 let postgres: Postgres;
 before(async () => {
@@ -41,7 +41,7 @@ interface Worker {
 }
 
 function startWorker(...argv: string[]): Worker {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'ledger-worker.ts'), ...argv], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../../support/ledger/worker.ts'), ...argv], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   return { process: child, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() };

@@ -10,16 +10,17 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
 import { z } from 'zod';
-import { startServer, type PublicServer } from '../../api/server.ts';
-import { Problem } from '../../lib/problem.ts';
-import { toolFailed } from '../../api/tools/problems.ts';
-import { defineTool, type Artifact } from '../../api/tools/tool.ts';
-import { silent } from '../api/sample.ts';
-import { sampleToolApp, type ToolSample } from '../api/tools/sample.ts';
-import { scenarios } from './mcp-scenarios.ts';
+import { startServer, type PublicServer } from '../../../api/http/server.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { toolFailed } from '../../../api/tools/problems.ts';
+import { defineTool, type Artifact } from '../../../api/tools/tool.ts';
+import { silent } from '../../support/api/sample.ts';
+import { sampleToolApp, type ToolSample } from '../../support/tools/sample.ts';
+import { scenarios } from '../../support/mcp/scenarios.ts';
 
 const suite = join(
   import.meta.dirname,
+  '..',
   '..',
   '..',
   'node_modules',

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
-import { platformAccount } from '../../api/ledger/accounts.ts';
-import { Ledger } from '../../api/ledger/ledger.ts';
-import { parseMoney } from '../../api/ledger/money.ts';
-import { reconcile } from '../../api/ledger/reconciler.ts';
-import { RouterClient } from '../../api/models/router/client.ts';
-import { json, sampleModels, type Sample } from '../api/models/sample.ts';
+import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import { Ledger } from '../../../api/billing/ledger/ledger.ts';
+import { parseMoney } from '../../../api/billing/ledger/money.ts';
+import { reconcile } from '../../../api/billing/ledger/reconciler.ts';
+import { RouterClient } from '../../../api/models/router/client.ts';
+import { json, sampleModels, type Sample } from '../../support/models/sample.ts';
 import {
   completion,
   delta,
@@ -20,8 +20,8 @@ import {
   startScriptedRouter,
   type Script,
   type ScriptedRouter,
-} from '../api/models/scripted-router.ts';
-import { startPostgres, type Postgres } from './postgres.ts';
+} from '../../support/models/scripted-router.ts';
+import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 const usage = '{"prompt_tokens":3,"completion_tokens":1,"cost":0.000123}';
 let lateLooks = 0;

@@ -7,14 +7,21 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { platformAccount } from '../../api/ledger/accounts.ts';
-import type { Database } from '../../api/ledger/database.ts';
-import { Ledger } from '../../api/ledger/ledger.ts';
-import { formatMoney, negate, parseMoney, picoDollars, sumMoney, type Money } from '../../api/ledger/money.ts';
-import { openLedgerDatabase } from '../../api/ledger/open.ts';
-import { reconcile, type Found } from '../../api/ledger/reconciler.ts';
-import { parseExact } from '../../api/models/router/exact-json.ts';
-import { startLiteLlm, type LiteLlm } from './litellm.ts';
+import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import type { Database } from '../../../api/billing/database/database.ts';
+import { Ledger } from '../../../api/billing/ledger/ledger.ts';
+import {
+  formatMoney,
+  negate,
+  parseMoney,
+  picoDollars,
+  sumMoney,
+  type Money,
+} from '../../../api/billing/ledger/money.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { reconcile, type Found } from '../../../api/billing/ledger/reconciler.ts';
+import { parseExact } from '../../../api/models/router/exact-json.ts';
+import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
 import {
   endApis,
   exactCost,
@@ -25,8 +32,8 @@ import {
   mocksOfCatalog,
   post,
   startApi,
-} from './models-lab.ts';
-import { startPostgres, type Postgres } from './postgres.ts';
+} from '../../support/models/lab.ts';
+import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 let postgres: Postgres;
 let router: LiteLlm;

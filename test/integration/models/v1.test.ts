@@ -3,14 +3,14 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
-import { appAccount } from '../../api/ledger/accounts.ts';
-import { parseMoney, sumMoney } from '../../api/ledger/money.ts';
-import { RouterClient } from '../../api/models/router/client.ts';
-import { unknownUpstreams } from '../../api/models/upstreams.ts';
-import { appToken } from '../../lib/app-token.ts';
-import { appTokenSecret, json, sampleModels, type Sample } from '../api/models/sample.ts';
-import { startLiteLlm, type LiteLlm } from './litellm.ts';
-import { mocksOfCatalog } from './models-lab.ts';
+import { appAccount } from '../../../api/billing/ledger/accounts.ts';
+import { parseMoney, sumMoney } from '../../../api/billing/ledger/money.ts';
+import { RouterClient } from '../../../api/models/router/client.ts';
+import { unknownUpstreams } from '../../../api/models/upstreams.ts';
+import { appToken } from '../../../lib/app-token.ts';
+import { appTokenSecret, json, sampleModels, type Sample } from '../../support/models/sample.ts';
+import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
+import { mocksOfCatalog } from '../../support/models/lab.ts';
 
 const app = { name: 'chat', uid: 'uid-1', enabled: true, dailyBudgetUsd: '1' };
 const token = { authorization: `Bearer ${appToken(app, appTokenSecret)}` };

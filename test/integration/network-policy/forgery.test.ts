@@ -3,11 +3,23 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { execa } from 'execa';
-import { derive } from '../../cluster/network-policy/state.ts';
-import { podAddress } from '../cluster/network-policy/worlds.ts';
-import { applier, enforce, lab, lot, observed, only, opens, pod, SCOPE, silent, skip } from './network-policy-bench.ts';
-import { arpFrame, datagramFrame } from './network-policy-frames.ts';
-import { NODE_BRIDGE, NODE_PORTS } from './network-policy-lab.ts';
+import { derive } from '../../../cluster/network-policy/state.ts';
+import { podAddress } from '../../support/network-policy/worlds.ts';
+import {
+  applier,
+  enforce,
+  lab,
+  lot,
+  observed,
+  only,
+  opens,
+  pod,
+  SCOPE,
+  silent,
+  skip,
+} from '../../support/network-policy/bench.ts';
+import { arpFrame, datagramFrame } from '../../support/network-policy/frames.ts';
+import { NODE_BRIDGE, NODE_PORTS } from '../../support/network-policy/lab.ts';
 
 test('the loopback services of the node are closed to pods even where loopback is routed', { skip }, async () => {
   await pod(0).sysctl('net.ipv4.conf.all.route_localnet=1');

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { execa } from 'execa';
 import fc from 'fast-check';
-import { derive } from '../../cluster/network-policy/state.ts';
-import { oracleAllows, type Flow } from '../cluster/network-policy/oracle.ts';
-import { podAddress, world } from '../cluster/network-policy/worlds.ts';
+import { derive } from '../../../cluster/network-policy/state.ts';
+import { oracleAllows, type Flow } from '../../support/network-policy/oracle.ts';
+import { podAddress, world } from '../../support/network-policy/worlds.ts';
 import {
   ADDRESSES,
   ANSWER_MS,
@@ -23,8 +23,8 @@ import {
   SERVICE,
   silent,
   skip,
-} from './network-policy-bench.ts';
-import { NODE_BRIDGE, NODE_OUTSIDE, NODE_PORTS, WORLD } from './network-policy-lab.ts';
+} from '../../support/network-policy/bench.ts';
+import { NODE_BRIDGE, NODE_OUTSIDE, NODE_PORTS, WORLD } from '../../support/network-policy/lab.ts';
 
 test('without a policy everything flows', { skip }, async () => {
   await enforce(lot());

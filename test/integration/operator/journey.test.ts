@@ -2,9 +2,9 @@
 // Kubelet, controllers and gateway are stood in for by status written by the test.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { hostedApps } from '../../controller/hosted-app/kinds.ts';
-import { annotations, finalizer } from '../../lib/names.ts';
-import { publicStatus } from '../../lib/public-status.ts';
+import { hostedApps } from '../../../controller/objects/kinds.ts';
+import { annotations, finalizer } from '../../../crds/names.ts';
+import { publicStatus } from '../../../crds/public-status.ts';
 import {
   acceptRoute,
   buildWell,
@@ -22,8 +22,8 @@ import {
   startJob,
   startedJob,
   writePod,
-} from './operator/stand-in.ts';
-import { startWorld, until, type World } from './operator/world.ts';
+} from '../../support/operator/stand-in.ts';
+import { startWorld, until, type World } from '../../support/operator/world.ts';
 
 let world: World;
 before(async () => {

@@ -2,8 +2,8 @@
 // The Jobs' ends are written by the test in place of the job controller.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { failJob, startedJob, startJob } from './operator/stand-in.ts';
-import { startWorld, until, type World } from './operator/world.ts';
+import { failJob, startedJob, startJob } from '../../support/operator/stand-in.ts';
+import { startWorld, until, type World } from '../../support/operator/world.ts';
 
 let world: World;
 before(async () => {

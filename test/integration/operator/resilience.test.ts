@@ -2,8 +2,8 @@
 // Kubelet, controllers and gateway are stood in for by status written by the test.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { annotations } from '../../lib/names.ts';
-import type { Job } from '../../controller/hosted-app/kinds.ts';
+import { annotations } from '../../../crds/names.ts';
+import type { Job } from '../../../controller/objects/kinds.ts';
 import {
   acceptRoute,
   cloned,
@@ -17,8 +17,8 @@ import {
   startedJob,
   startJob,
   writePod,
-} from './operator/stand-in.ts';
-import { startWorld, until, type Operator, type World } from './operator/world.ts';
+} from '../../support/operator/stand-in.ts';
+import { startWorld, until, type Operator, type World } from '../../support/operator/world.ts';
 
 let world: World;
 before(async () => {

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { createServer, type RequestListener } from 'node:http';
 import { after, before, test } from 'node:test';
-import { askRepository, type SourceAnswer } from '../../controller/hosted-app/source/ls-remote.ts';
-import { startGitServer, type GitServer } from './operator/git-server.ts';
+import { askRepository, type SourceAnswer } from '../../../controller/steps/source/ls-remote.ts';
+import { startGitServer, type GitServer } from '../../support/operator/git-server.ts';
 
 let git: GitServer;
 let [main, feature] = ['', ''];

@@ -1,10 +1,10 @@
 // Repositories of every kind go through clone, review and build for real, and the images that come out answer.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { buildResult } from '../../controller/pipeline/contract.ts';
-import { answerOf, inspect } from './pipeline-images.ts';
-import { startLab, type Lab, type StageEnd } from './pipeline-lab.ts';
-import type { RepositoryContent } from './pipeline-repositories.ts';
+import { buildResult } from '../../../controller/pipeline/contract.ts';
+import { answerOf, inspect } from '../../support/pipeline/images.ts';
+import { startLab, type Lab, type StageEnd } from '../../support/pipeline/lab.ts';
+import type { RepositoryContent } from '../../support/pipeline/repositories.ts';
 
 let lab: Lab;
 before(async () => {

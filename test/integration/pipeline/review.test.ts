@@ -8,16 +8,16 @@ import { once } from 'node:events';
 import { randomBytes } from 'node:crypto';
 import { createServer, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';
-import { cloneResult, reviewResult, type PipelineInput } from '../../controller/pipeline/contract.ts';
-import { limits, makePod, type Pod, type StageEnd } from './pipeline-lab.ts';
-import { programsOnPath } from './pipeline-registry.ts';
+import { cloneResult, reviewResult, type PipelineInput } from '../../../controller/pipeline/contract.ts';
+import { limits, makePod, type Pod, type StageEnd } from '../../support/pipeline/lab.ts';
+import { programsOnPath } from '../../support/pipeline/registry.ts';
 import {
   gitIn,
   serveRepositories,
   type Repositories,
   type Repository,
   type RepositoryContent,
-} from './pipeline-repositories.ts';
+} from '../../support/pipeline/repositories.ts';
 
 let repositories: Repositories;
 before(async () => {
@@ -263,7 +263,10 @@ const refused: readonly Refused[] = [
   {
     name: 'nothing to build',
     content: () => ({
-      files: { LICENSE: readFileSync(join(import.meta.dirname, '../fixtures/static/LICENSE'), 'utf8'), 'main.rs': '' },
+      files: {
+        LICENSE: readFileSync(join(import.meta.dirname, '../../fixtures/static/LICENSE'), 'utf8'),
+        'main.rs': '',
+      },
     }),
     expect: ['plan/unknown'],
   },
@@ -302,7 +305,7 @@ test('filters, hooks and attributes of a repository run nothing', async () => {
 test('a folder of a repository is planned by itself', async () => {
   const repository = await repositories.add('folder', {
     files: {
-      LICENSE: readFileSync(join(import.meta.dirname, '../fixtures/static/LICENSE'), 'utf8'),
+      LICENSE: readFileSync(join(import.meta.dirname, '../../fixtures/static/LICENSE'), 'utf8'),
       'web/site/index.html': '<p>hi',
     },
   });
@@ -332,7 +335,7 @@ test('a wrong input and a stop signal leave a fault', async () => {
   const repository = await repositories.add('stopped', { fixture: 'static' });
   await inPod(repository, async (pod) => {
     const log = join(pod.root, 'termination-log');
-    const main = join(import.meta.dirname, '../../controller/pipeline/main.ts');
+    const main = join(import.meta.dirname, '../../../controller/pipeline/main.ts');
     const wrong = spawn(process.execPath, [main, 'clone'], {
       env: { PATH: process.env['PATH'] ?? '', MOORAGE_PIPELINE: '{"app":1}', MOORAGE_TERMINATION_LOG: log },
       stdio: 'ignore',

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { z } from 'zod';
-import { checkGrammarTool } from '../../../api/tools/check-grammar.ts';
-import { match } from '../../../api/tools/check-grammar/match.ts';
-import { call, isProblem, servicesWith } from '../../api/tools/call.ts';
-import { startLanguageTool } from '../services/languagetool.ts';
-import type { LocalServer } from '../services/python.ts';
+import { checkGrammarTool } from '../../../api/tools/builtin/check-grammar/check-grammar.ts';
+import { match } from '../../../api/tools/builtin/check-grammar/match.ts';
+import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
+import { startLanguageTool } from '../../support/services/languagetool.ts';
+import type { LocalServer } from '../../support/services/python.ts';
 
 const shape = z.object({
   language: z.string(),

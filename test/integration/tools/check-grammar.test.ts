@@ -5,11 +5,11 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
 import { z } from 'zod';
-import { checkGrammarTool } from '../../../api/tools/check-grammar.ts';
-import { corrected, match } from '../../../api/tools/check-grammar/match.ts';
-import { createWorkers } from '../../../api/tools/workers/pool.ts';
+import { checkGrammarTool } from '../../../api/tools/builtin/check-grammar/check-grammar.ts';
+import { corrected, match } from '../../../api/tools/builtin/check-grammar/match.ts';
+import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { call, isProblem, servicesWith } from '../../api/tools/call.ts';
+import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
 
 const workers = createWorkers();
 after(() => workers.close());

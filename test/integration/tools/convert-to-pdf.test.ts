@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import sharp from 'sharp';
-import { page, type Page } from '../../api/tools/fetch/web.ts';
-import { pdf as plainPdf } from '../../api/tools/pdf.ts';
-import { attackFiles, attackPage, controls, fileAttacks } from './gotenberg-attacks.ts';
-import { startGotenbergLab, type GotenbergLab } from './gotenberg-lab.ts';
-import { docx, odp, ods, odt, pptx, xlsx } from './office-files.ts';
+import { page, type Page } from '../../support/tools/fetch/web.ts';
+import { pdf as plainPdf } from '../../support/tools/pdf.ts';
+import { attackFiles, attackPage, controls, fileAttacks } from '../../support/tools/gotenberg-attacks.ts';
+import { startGotenbergLab, type GotenbergLab } from '../../support/tools/gotenberg-lab.ts';
+import { docx, odp, ods, odt, pptx, xlsx } from '../../support/tools/office-files.ts';
 
 const pages: Record<string, Page> = {};
 let lab: GotenbergLab;

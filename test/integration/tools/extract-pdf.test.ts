@@ -3,14 +3,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { deflateSync } from 'node:zlib';
 import { z } from 'zod';
-import { extractPdfTool } from '../../../api/tools/extract-pdf.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
+import { extractPdfTool } from '../../../api/tools/builtin/extract-pdf/extract-pdf.ts';
+import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { runTool } from '../../api/tools/context.ts';
-import { page, startWeb, type Web } from '../../api/tools/fetch/web.ts';
-import { pdf } from '../../api/tools/pdf.ts';
-import { urlServices } from '../../api/tools/url-services.ts';
+import { runTool } from '../../support/tools/context.ts';
+import { page, startWeb, type Web } from '../../support/tools/fetch/web.ts';
+import { pdf } from '../../support/tools/pdf.ts';
+import { urlServices } from '../../support/tools/url-services.ts';
 
 const shape = z.looseObject({
   total_pages: z.int(),

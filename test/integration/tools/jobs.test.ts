@@ -6,12 +6,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
-import { Ledger } from '../../api/ledger/ledger.ts';
-import { formatMoney } from '../../api/ledger/money.ts';
-import { openLedgerDatabase } from '../../api/ledger/open.ts';
-import { callerAccount } from '../../api/ledger/accounts.ts';
-import { anonymous, ended, jobSuite, shortJobs } from '../api/tools/jobs/suite.ts';
-import { startPostgres, type Postgres } from './postgres.ts';
+import { Ledger } from '../../../api/billing/ledger/ledger.ts';
+import { formatMoney } from '../../../api/billing/ledger/money.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { callerAccount } from '../../../api/billing/ledger/accounts.ts';
+import { anonymous, ended, jobSuite, shortJobs } from '../../support/tools/jobs-suite.ts';
+import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 let postgres: Postgres;
 let databases = 0;
@@ -34,7 +34,7 @@ async function databaseUrl(): Promise<string> {
 
 /** Starts a process that works on jobs, and waits until it does. */
 async function startWorker(url: string, log: string): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'jobs-worker.ts'), url, log], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../../support/tools/jobs-worker.ts'), url, log], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   processes.add(child);

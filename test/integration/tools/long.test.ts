@@ -9,15 +9,15 @@ import { createInterface } from 'node:readline';
 import { after, before, test } from 'node:test';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { z } from 'zod';
-import { Ledger } from '../../api/ledger/ledger.ts';
-import { moneyToNumber } from '../../api/ledger/money.ts';
-import { openLedgerDatabase } from '../../api/ledger/open.ts';
-import type { Database } from '../../api/ledger/database.ts';
-import { money } from '../../api/ledger/shapes.ts';
-import { readCatalog } from '../../api/models/catalog.ts';
-import { reply, startScriptedRouter, type Script, type ScriptedRouter } from '../api/models/scripted-router.ts';
-import { says } from '../api/tools/model-lab.ts';
-import { startPostgres, type Postgres } from './postgres.ts';
+import { Ledger } from '../../../api/billing/ledger/ledger.ts';
+import { moneyToNumber } from '../../../api/billing/ledger/money.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import type { Database } from '../../../api/billing/database/database.ts';
+import { money } from '../../../api/billing/ledger/shapes.ts';
+import { readCatalog } from '../../../api/models/catalog.ts';
+import { reply, startScriptedRouter, type Script, type ScriptedRouter } from '../../support/models/scripted-router.ts';
+import { says } from '../../support/tools/model-lab.ts';
+import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 interface Replica {
   readonly child: ChildProcess;
@@ -78,9 +78,13 @@ after(async () => {
 });
 
 async function startReplica(...parameters: string[]): Promise<Replica> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'tools-long-server.ts'), ...parameters], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    process.execPath,
+    [join(import.meta.dirname, '../../support/tools/long-server.ts'), ...parameters],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
   const [port] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
   return { child, url: `http://127.0.0.1:${port}` };
 }

@@ -1,10 +1,10 @@
 // make_chart draws specifications with their own data, and nothing from elsewhere.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { makeChartTool } from '../../../api/tools/make-chart.ts';
-import { createWorkers } from '../../../api/tools/workers/pool.ts';
-import { call, isProblem, servicesWith } from '../../api/tools/call.ts';
-import { coloursOf } from '../../api/tools/svg/colours.ts';
+import { makeChartTool } from '../../../api/tools/builtin/make-chart/make-chart.ts';
+import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
+import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
+import { coloursOf } from '../../support/tools/colours.ts';
 
 const workers = createWorkers();
 after(() => workers.close());

@@ -1,8 +1,8 @@
 // Memory on a real PostgreSQL.
 import { after, before } from 'node:test';
-import { openLedgerDatabase } from '../../api/ledger/open.ts';
-import { memorySuite } from '../api/tools/memory-suite.ts';
-import { startPostgres, type Postgres } from './postgres.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { memorySuite } from '../../support/tools/memory-suite.ts';
+import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 let postgres: Postgres;
 before(async () => {

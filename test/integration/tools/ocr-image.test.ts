@@ -3,14 +3,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import sharp from 'sharp';
 import { z } from 'zod';
-import { ocrImageTool } from '../../../api/tools/ocr-image.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
+import { ocrImageTool } from '../../../api/tools/builtin/ocr-image/ocr-image.ts';
+import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { runTool } from '../../api/tools/context.ts';
-import { page, startWeb, type Web } from '../../api/tools/fetch/web.ts';
-import { lettersPng } from '../../api/tools/letters.ts';
-import { urlServices } from '../../api/tools/url-services.ts';
+import { runTool } from '../../support/tools/context.ts';
+import { page, startWeb, type Web } from '../../support/tools/fetch/web.ts';
+import { lettersPng } from '../../support/tools/letters.ts';
+import { urlServices } from '../../support/tools/url-services.ts';
 
 const shape = z.object({
   url: z.string(),

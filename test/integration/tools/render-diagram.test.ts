@@ -1,12 +1,12 @@
 // render_diagram draws three languages, tells faults with their line, and reads nothing outside the text.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { renderDiagramTool } from '../../../api/tools/render-diagram.ts';
-import { languageOf } from '../../../api/tools/render-diagram/language.ts';
-import { createWorkers } from '../../../api/tools/workers/pool.ts';
+import { renderDiagramTool } from '../../../api/tools/builtin/render-diagram/render-diagram.ts';
+import { languageOf } from '../../../api/tools/builtin/render-diagram/language.ts';
+import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { call, isProblem, servicesWith } from '../../api/tools/call.ts';
-import { coloursOf } from '../../api/tools/svg/colours.ts';
+import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
+import { coloursOf } from '../../support/tools/colours.ts';
 
 const workers = createWorkers();
 after(() => workers.close());

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { z } from 'zod';
-import { runCodeTool } from '../../../api/tools/run-code.ts';
-import { createWorkers } from '../../../api/tools/workers/pool.ts';
-import { call, isProblem, servicesWith } from '../../api/tools/call.ts';
+import { runCodeTool } from '../../../api/tools/builtin/run-code/run-code.ts';
+import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
+import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
 
 const workers = createWorkers();
 after(() => workers.close());

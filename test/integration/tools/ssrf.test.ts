@@ -3,16 +3,16 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { z } from 'zod';
-import { backingServices, type ServiceUrls } from '../../api/tools/backing.ts';
-import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
-import { toolRegistry } from '../../api/tools/registry.ts';
-import type { Tool } from '../../api/tools/tool.ts';
-import { Problem } from '../../lib/problem.ts';
-import { runTool } from '../api/tools/context.ts';
-import { innerNames, innerUrls } from '../api/tools/fetch/inner-urls.ts';
-import { countConnections, type Listener } from '../api/tools/fetch/listener.ts';
-import { startWeb, type Web } from '../api/tools/fetch/web.ts';
-import { urlServices } from '../api/tools/url-services.ts';
+import { backingServices, type ServiceUrls } from '../../../api/tools/services/backing-services.ts';
+import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
+import { toolRegistry } from '../../../api/tools/builtin/all.ts';
+import type { Tool } from '../../../api/tools/tool.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { runTool } from '../../support/tools/context.ts';
+import { innerNames, innerUrls } from '../../support/tools/fetch/inner-urls.ts';
+import { countConnections, type Listener } from '../../support/tools/fetch/listener.ts';
+import { startWeb, type Web } from '../../support/tools/fetch/web.ts';
+import { urlServices } from '../../support/tools/url-services.ts';
 
 const schemaOf = z.looseObject({
   properties: z.record(

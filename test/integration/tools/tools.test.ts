@@ -4,15 +4,15 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
-import { callerAccount, toolAccount } from '../../api/ledger/accounts.ts';
-import { formatMoney, parseMoney } from '../../api/ledger/money.ts';
-import type { Ledger } from '../../api/ledger/ledger.ts';
-import { openLedgerDatabase } from '../../api/ledger/open.ts';
-import { readCatalog } from '../../api/models/catalog.ts';
-import { completion, reply, startScriptedRouter, type ScriptedRouter } from '../api/models/scripted-router.ts';
-import { artifactSuite } from '../api/tools/artifacts/suite.ts';
-import { sampleToolApp, type ToolSample } from '../api/tools/sample.ts';
-import { startPostgres, type Postgres } from './postgres.ts';
+import { callerAccount, toolAccount } from '../../../api/billing/ledger/accounts.ts';
+import { formatMoney, parseMoney } from '../../../api/billing/ledger/money.ts';
+import type { Ledger } from '../../../api/billing/ledger/ledger.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { readCatalog } from '../../../api/models/catalog.ts';
+import { completion, reply, startScriptedRouter, type ScriptedRouter } from '../../support/models/scripted-router.ts';
+import { artifactSuite } from '../../support/tools/artifacts-suite.ts';
+import { sampleToolApp, type ToolSample } from '../../support/tools/sample.ts';
+import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 const [paid, late] = readCatalog().models.filter(({ tier }) => tier === 'free');
 const answer = z.looseObject({

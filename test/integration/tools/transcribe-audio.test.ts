@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { z } from 'zod';
-import type { ToolServices } from '../../../api/tools/services.ts';
-import { transcribeAudioTool } from '../../../api/tools/transcribe-audio.ts';
+import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
+import { transcribeAudioTool } from '../../../api/tools/builtin/transcribe-audio/transcribe-audio.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
-import { isProblem } from '../../api/tools/call.ts';
-import { runTool } from '../../api/tools/context.ts';
-import { page, startWeb, type Web } from '../../api/tools/fetch/web.ts';
-import { urlServices } from '../../api/tools/url-services.ts';
-import type { LocalServer } from '../services/python.ts';
-import { speak, speechModel, startSpeech } from '../services/speech.ts';
+import { isProblem } from '../../support/tools/call.ts';
+import { runTool } from '../../support/tools/context.ts';
+import { page, startWeb, type Web } from '../../support/tools/fetch/web.ts';
+import { urlServices } from '../../support/tools/url-services.ts';
+import type { LocalServer } from '../../support/services/python.ts';
+import { speak, speechModel, startSpeech } from '../../support/services/speech.ts';
 
 const answer = z.object({ text: z.string(), language: z.string(), duration_s: z.number(), format: z.string() });
 const sentence = 'The ship left the harbor at noon and sailed to the island.';

@@ -3,17 +3,17 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { moneyToNumber } from '../../../api/ledger/money.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
-import { translatePdfTool } from '../../../api/tools/translate-pdf.ts';
+import { moneyToNumber } from '../../../api/billing/ledger/money.ts';
+import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
+import { translatePdfTool } from '../../../api/tools/builtin/translate-pdf/translate-pdf.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { isProblem } from '../../api/tools/call.ts';
-import { reports, runTool, toolContext } from '../../api/tools/context.ts';
-import { page, startWeb, type Web } from '../../api/tools/fetch/web.ts';
-import { says, startModelLab, type ModelLab } from '../../api/tools/model-lab.ts';
-import { urlServices } from '../../api/tools/url-services.ts';
-import { columns, look, startPdfTranslator, type Looked } from '../services/pdf-translator.ts';
-import type { LocalServer } from '../services/python.ts';
+import { isProblem } from '../../support/tools/call.ts';
+import { reports, runTool, toolContext } from '../../support/tools/context.ts';
+import { page, startWeb, type Web } from '../../support/tools/fetch/web.ts';
+import { says, startModelLab, type ModelLab } from '../../support/tools/model-lab.ts';
+import { urlServices } from '../../support/tools/url-services.ts';
+import { columns, look, startPdfTranslator, type Looked } from '../../support/services/pdf-translator.ts';
+import type { LocalServer } from '../../support/services/python.ts';
 
 const german: Readonly<Record<string, string>> = {
   'A study of moorings': 'Vom Festmachen',

@@ -4,21 +4,21 @@ import { readFileSync } from 'node:fs';
 import { createServer as createTlsServer } from 'node:https';
 import type { ServerResponse } from 'node:http';
 import { Counter, Gauge, Registry } from 'prom-client';
-import { blockList } from '../../api/config.ts';
-import { createApp } from '../../api/app.ts';
-import { discoveryEndpoints } from '../../api/discovery/endpoints.ts';
-import { startServer } from '../../api/server.ts';
-import { submitEndpoints } from '../../api/submit/endpoints.ts';
-import { appIndex, appIndexers, hostedApps } from '../../api/submit/hosted-apps.ts';
-import { podLogs } from '../../api/submit/pod-log.ts';
-import { createSubmitter } from '../../api/submit/submit-app.ts';
-import { ensureCertificate } from '../../cluster/node/certificates.ts';
-import { createClient } from '../../controller/runtime/client.ts';
-import { fileConnection, type Connection } from '../../controller/runtime/connection.ts';
-import { createReflector } from '../../controller/runtime/reflector.ts';
-import { httpMetrics } from '../../lib/metrics.ts';
-import { silent } from '../api/sample.ts';
-import { established, type ApiServer } from './api-server.ts';
+import { blockList } from '../../../api/config.ts';
+import { createApp } from '../../../api/http/application.ts';
+import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
+import { startServer } from '../../../api/http/server.ts';
+import { submitEndpoints } from '../../../api/submit/endpoints.ts';
+import { appIndex, appIndexers, hostedApps } from '../../../api/apps/hosted-apps.ts';
+import { podLogs } from '../../../api/submit/log/pod-log.ts';
+import { createSubmitter } from '../../../api/submit/submit-app.ts';
+import { ensureCertificate } from '../../../cluster/node/certificates.ts';
+import { createClient } from '../../../lib/kubernetes/client.ts';
+import { fileConnection, type Connection } from '../../../lib/kubernetes/connection.ts';
+import { createReflector } from '../../../lib/kubernetes/reflector.ts';
+import { httpMetrics } from '../../../lib/metrics.ts';
+import { silent } from './sample.ts';
+import { established, type ApiServer } from '../kubernetes/api-server.ts';
 
 export const namespaces = { apps: 'moorage-apps', builds: 'moorage-builds' } as const;
 const user = 'system:serviceaccount:moorage-system:moorage-api';
@@ -48,8 +48,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "${user}"}]`,
 
 /** Applies manifests given as text. */
 export async function applyText(server: ApiServer, text: string): Promise<void> {
-  const { run } = await import('../../cluster/shell.ts');
-  const { binariesOf } = await import('../../cluster/binaries/build.ts');
+  const { run } = await import('../../../cluster/shell.ts');
+  const { binariesOf } = await import('../../../cluster/binaries/build.ts');
   await run(join(binariesOf('kubernetes'), 'kubectl'), ['apply', '--server-side', '-f', '-'], {
     env: { KUBECONFIG: server.kubeconfig },
     input: text,
@@ -58,7 +58,12 @@ export async function applyText(server: ApiServer, text: string): Promise<void> 
 
 /** Makes the CRD, the namespaces and the API's rights. */
 export async function prepare(server: ApiServer): Promise<void> {
-  await server.kubectl('apply', '--server-side', '-f', new URL('../../crds/hostedapps.yaml', import.meta.url).pathname);
+  await server.kubectl(
+    'apply',
+    '--server-side',
+    '-f',
+    new URL('../../../crds/hostedapps.yaml', import.meta.url).pathname,
+  );
   await established(server, 'hostedapps.moorage.dev');
   for (const namespace of Object.values(namespaces)) await server.kubectl('create', 'namespace', namespace);
   await applyText(server, rights);

@@ -1,15 +1,15 @@
 // Apps and an application as the tests of the API need them: real store and router, nothing behind them.
 import { Counter, Gauge, Registry } from 'prom-client';
 import { pino } from 'pino';
-import { createApp } from '../../api/app.ts';
-import { blockList } from '../../api/config.ts';
-import { discoveryEndpoints } from '../../api/discovery/endpoints.ts';
-import type { Endpoint } from '../../api/endpoint.ts';
-import { submitEndpoints, type SubmitServices } from '../../api/submit/endpoints.ts';
-import { appIndex, appIndexers, type App, type AppIndex } from '../../api/submit/hosted-apps.ts';
-import { createStore, type WritableStore } from '../../controller/runtime/store.ts';
-import { spec, type HostedAppStatus } from '../../crds/hosted-app.ts';
-import { httpMetrics } from '../../lib/metrics.ts';
+import { createApp } from '../../../api/http/application.ts';
+import { blockList } from '../../../api/config.ts';
+import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
+import type { Endpoint } from '../../../api/http/endpoint.ts';
+import { submitEndpoints, type SubmitServices } from '../../../api/submit/endpoints.ts';
+import { appIndex, appIndexers, type App, type AppIndex } from '../../../api/apps/hosted-apps.ts';
+import { createStore, type WritableStore } from '../../../lib/kubernetes/store.ts';
+import { spec, type HostedAppStatus } from '../../../crds/hosted-app.ts';
+import { httpMetrics } from '../../../lib/metrics.ts';
 
 export const namespace = 'apps';
 export const baseUrl = 'https://moorage.test';

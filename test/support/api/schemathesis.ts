@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { z } from 'zod';
-import { paths } from '../../cluster/paths.ts';
+import { paths } from '../../../cluster/paths.ts';
 
 const version = '4.32.5';
 

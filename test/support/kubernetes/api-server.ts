@@ -3,12 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { binariesOf, buildPart } from '../../cluster/binaries/build.ts';
-import { prepareControlPlane } from '../../cluster/node/control-plane.ts';
-import { writeKubeconfig } from '../../cluster/node/kubeconfig.ts';
-import { ensureProcess, stopProcess, type ProcessSpec } from '../../cluster/node/processes.ts';
-import { run } from '../../cluster/shell.ts';
-import { waitFor } from '../../cluster/wait.ts';
+import { binariesOf, buildPart } from '../../../cluster/binaries/build.ts';
+import { prepareControlPlane } from '../../../cluster/node/control-plane.ts';
+import { writeKubeconfig } from '../../../cluster/node/kubeconfig.ts';
+import { ensureProcess, stopProcess, type ProcessSpec } from '../../../cluster/node/processes.ts';
+import { run } from '../../../cluster/shell.ts';
+import { waitFor } from '../../../cluster/wait.ts';
 
 export interface ApiServer {
   /** A cluster-admin's kubeconfig file. */

@@ -1,5 +1,5 @@
 // A clock that moves only when told to, for tests of what waits.
-import type { Clock, Timer } from '../../../controller/runtime/index.ts';
+import type { Clock, Timer } from '../../../lib/kubernetes/index.ts';
 
 interface Pending {
   at: number;

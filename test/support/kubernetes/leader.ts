@@ -1,5 +1,5 @@
 // A process that stands for election and says on stdout when it leads: to be killed by the test.
-import { createClient, createLeaderElection, fileConnection } from '../../controller/runtime/index.ts';
+import { createClient, createLeaderElection, fileConnection } from '../../../lib/kubernetes/index.ts';
 
 const [kubeconfig = '', namespace = '', identity = ''] = process.argv.slice(2);
 const client = createClient(await fileConnection(kubeconfig));

@@ -1,7 +1,7 @@
 // A reflector of things on a server made for it, for the reflector's tests.
 import type { TestContext } from 'node:test';
-import type { Change, Client, KubeObject, Reflector, ReflectorOptions } from '../../../controller/runtime/index.ts';
-import { createReflector, defineResource } from '../../../controller/runtime/index.ts';
+import type { Change, Client, KubeObject, Reflector, ReflectorOptions } from '../../../lib/kubernetes/index.ts';
+import { createReflector, defineResource } from '../../../lib/kubernetes/index.ts';
 import { FakeApi } from './fake-api.ts';
 import { until } from './until.ts';
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import type { Database } from '../../../api/ledger/database.ts';
-import { IdempotencyKeys, type Begun } from '../../../api/ledger/idempotency.ts';
+import type { Database } from '../../../api/billing/database/database.ts';
+import { IdempotencyKeys, type Begun } from '../../../api/billing/idempotency/keys.ts';
 
 function begun(answer: Begun): Extract<Begun, { outcome: 'begun' }> {
   assert.ok(answer.outcome === 'begun', answer.outcome);

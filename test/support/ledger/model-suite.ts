@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { callerAccount, platformAccount } from '../../../api/ledger/accounts.ts';
-import type { Database } from '../../../api/ledger/database.ts';
-import { Ledger, type LedgerOptions } from '../../../api/ledger/ledger.ts';
-import { picoDollars } from '../../../api/ledger/money.ts';
+import { callerAccount, platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import type { Database } from '../../../api/billing/database/database.ts';
+import { Ledger, type LedgerOptions } from '../../../api/billing/ledger/ledger.ts';
+import { picoDollars } from '../../../api/billing/ledger/money.ts';
 import { Model } from './model.ts';
 
 const callers = ['ann', 'bob'];

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { z } from 'zod';
-import { chargeLines } from '../../../api/ledger/accrual.ts';
+import { chargeLines } from '../../../api/billing/accrual.ts';
 import {
   authorAccount,
   callerAccount,
@@ -12,14 +12,14 @@ import {
   platformAccount,
   receivableAccount,
   revenueAccount,
-} from '../../../api/ledger/accounts.ts';
-import type { Database } from '../../../api/ledger/database.ts';
-import { Ledger, type HoldRequest } from '../../../api/ledger/ledger.ts';
-import { negate, parseMoney, type Money } from '../../../api/ledger/money.ts';
-import { migrate, readMigrations } from '../../../api/ledger/migrate.ts';
-import { migrationsFolder } from '../../../api/ledger/open.ts';
-import { reconcile, type Found } from '../../../api/ledger/reconciler.ts';
-import { recordUses } from '../../../api/ledger/usage.ts';
+} from '../../../api/billing/ledger/accounts.ts';
+import type { Database } from '../../../api/billing/database/database.ts';
+import { Ledger, type HoldRequest } from '../../../api/billing/ledger/ledger.ts';
+import { negate, parseMoney, type Money } from '../../../api/billing/ledger/money.ts';
+import { migrate, readMigrations } from '../../../api/billing/database/migrate.ts';
+import { migrationsFolder } from '../../../api/billing/database/open.ts';
+import { reconcile, type Found } from '../../../api/billing/ledger/reconciler.ts';
+import { recordUses } from '../../../api/billing/ledger/usage.ts';
 import { idempotencySuite } from './idempotency-suite.ts';
 import { modelSuite } from './model-suite.ts';
 

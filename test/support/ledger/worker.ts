@@ -2,10 +2,10 @@
 import { appendFileSync } from 'node:fs';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { callerAccount, platformAccount } from '../../api/ledger/accounts.ts';
-import { Ledger } from '../../api/ledger/ledger.ts';
-import { formatMoney, parseMoney, picoDollars } from '../../api/ledger/money.ts';
-import { openLedgerDatabase } from '../../api/ledger/open.ts';
+import { callerAccount, platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import { Ledger } from '../../../api/billing/ledger/ledger.ts';
+import { formatMoney, parseMoney, picoDollars } from '../../../api/billing/ledger/money.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 
 const [mode, url = '', caller = '', routerLog = ''] = process.argv.slice(2);
 const debit = (limit: string) => ({ account: callerAccount(caller), limit: parseMoney(limit) });

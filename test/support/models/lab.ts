@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
-import { formatMoney, picoDollars } from '../../api/ledger/money.ts';
-import { readCatalog } from '../../api/models/catalog.ts';
+import { formatMoney, picoDollars } from '../../../api/billing/ledger/money.ts';
+import { readCatalog } from '../../../api/models/catalog.ts';
 import { freePort, type LiteLlm, type MockModel } from './litellm.ts';
 
 export interface ApiProcess {
@@ -32,7 +32,7 @@ export async function endApis(): Promise<void> {
   await Promise.all([...running].map((end) => end('SIGKILL')));
 }
 
-const repository = join(import.meta.dirname, '..', '..');
+const repository = join(import.meta.dirname, '..', '..', '..');
 
 /** Starts `api/alone.ts`; callers' addresses are those in X-Forwarded-For. */
 export async function startApi({ databaseUrl, router, environment = {} }: ApiSettings): Promise<ApiProcess> {

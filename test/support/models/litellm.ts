@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { parseBilled, type Money } from '../../api/ledger/money.ts';
-import { parseExact } from '../../api/models/router/exact-json.ts';
-import { paths } from '../../cluster/paths.ts';
+import { parseBilled, type Money } from '../../../api/billing/ledger/money.ts';
+import { parseExact } from '../../../api/models/router/exact-json.ts';
+import { paths } from '../../../cluster/paths.ts';
 
 /** The newest version whose dependencies can be had from a mirror that lags behind. */
 const version = '1.106.0';

@@ -1,18 +1,18 @@
 // The whole application over a router and a database of the test's choice.
 import type { HttpBindings } from '@hono/node-server';
 import { Registry } from 'prom-client';
-import { createApp } from '../../../api/app.ts';
+import { createApp } from '../../../api/http/application.ts';
 import { blockList } from '../../../api/config.ts';
 import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
-import { Ledger } from '../../../api/ledger/ledger.ts';
-import { openLedgerDatabase } from '../../../api/ledger/open.ts';
+import { Ledger } from '../../../api/billing/ledger/ledger.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
 import { startModels } from '../../../api/models/start.ts';
 import type { ModelApp } from '../../../api/models/v1/apps.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
-import type { Database } from '../../../api/ledger/database.ts';
-import { baseUrl, silent } from '../sample.ts';
+import type { Database } from '../../../api/billing/database/database.ts';
+import { baseUrl, silent } from '../api/sample.ts';
 
 export const appTokenSecret = 'a-secret-of-the-tests-of-enough-length';
 

@@ -1,21 +1,13 @@
 // A lab with rules: what the tests on real traffic share.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach } from 'node:test';
-import { createApplier, nftRunner, type Applier } from '../../cluster/network-policy/apply.ts';
-import type { Pod } from '../../cluster/network-policy/endpoints.ts';
-import { removeScript } from '../../cluster/network-policy/script.ts';
-import { derive, type Observed } from '../../cluster/network-policy/state.ts';
-import type { WirePolicy, World } from '../cluster/network-policy/oracle.ts';
-import { podAddress } from '../cluster/network-policy/worlds.ts';
-import {
-  installTools,
-  NODE_OUTSIDE,
-  NODE_PORTS,
-  openLab,
-  type Lab,
-  type Place,
-  type PodPlace,
-} from './network-policy-lab.ts';
+import { createApplier, nftRunner, type Applier } from '../../../cluster/network-policy/apply.ts';
+import type { Pod } from '../../../cluster/network-policy/endpoints.ts';
+import { removeScript } from '../../../cluster/network-policy/script.ts';
+import { derive, type Observed } from '../../../cluster/network-policy/state.ts';
+import type { WirePolicy, World } from './oracle.ts';
+import { podAddress } from './worlds.ts';
+import { installTools, NODE_OUTSIDE, NODE_PORTS, openLab, type Lab, type Place, type PodPlace } from './lab.ts';
 
 /** False where the tests can run. */
 export const skip = process.platform === 'linux' && process.getuid?.() === 0 ? false : 'needs root on Linux';

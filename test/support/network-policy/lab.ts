@@ -3,7 +3,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { execa } from 'execa';
-import type { Ask, Reply } from './network-policy-agent.ts';
+import type { Ask, Reply } from './agent.ts';
 
 /** Where things are. Pods have podAddress(0..) of the unit tests' worlds. */
 export const NODE_BRIDGE = '10.244.0.1';
@@ -135,7 +135,7 @@ async function connectPod(node: Place, pod: Place, index: number, address: strin
 }
 
 async function startAgent(namespace: string): Promise<{ ask: Place['ask']; stop: () => Promise<void> }> {
-  const script = new URL('network-policy-agent.ts', import.meta.url).pathname;
+  const script = new URL('agent.ts', import.meta.url).pathname;
   const child = spawn('ip', ['netns', 'exec', namespace, process.execPath, script], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });

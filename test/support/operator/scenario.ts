@@ -1,14 +1,14 @@
 // Builds observations for the reconciler's tables, deep-frozen, so that a step that changes what it reads fails.
 import { hostedApp, type HostedApp, type HostedAppSpec, type HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { operatorConfig } from '../../../controller/config.ts';
-import { buildInputs, jobName } from '../../../controller/hosted-app/build/inputs.ts';
-import { decide, type Decision } from '../../../controller/hosted-app/decide.ts';
-import type { ContainerStatus, Deployment, HttpRoute, Job, Pod } from '../../../controller/hosted-app/kinds.ts';
-import type { Observed } from '../../../controller/hosted-app/observed.ts';
-import { makeStatus } from '../../../controller/hosted-app/status.ts';
-import { sourceIdentity } from '../../../controller/hosted-app/source.ts';
-import { APPLIED_HASH_ANNOTATION, deepFreeze, hashOf, type Manifest } from '../../../controller/runtime/index.ts';
-import { annotations, labels } from '../../../lib/names.ts';
+import { buildInputs, jobName } from '../../../controller/steps/build/inputs.ts';
+import { decide, type Decision } from '../../../controller/reconcile/decide.ts';
+import type { ContainerStatus, Deployment, HttpRoute, Job, Pod } from '../../../controller/objects/kinds.ts';
+import type { Observed } from '../../../controller/reconcile/snapshot.ts';
+import { makeStatus } from '../../../controller/reconcile/status.ts';
+import { sourceIdentity } from '../../../controller/steps/source/source.ts';
+import { APPLIED_HASH_ANNOTATION, deepFreeze, hashOf, type Manifest } from '../../../lib/kubernetes/index.ts';
+import { annotations, labels } from '../../../crds/names.ts';
 
 export const now = new Date('2026-11-21T12:00:00Z');
 export const first = 'a'.repeat(40);

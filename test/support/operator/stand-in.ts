@@ -9,9 +9,9 @@ import {
   type ContainerStatus,
   type Deployment,
   type Job,
-} from '../../../controller/hosted-app/kinds.ts';
-import { applyStatus, type Client } from '../../../controller/runtime/index.ts';
-import { labels } from '../../../lib/names.ts';
+} from '../../../controller/objects/kinds.ts';
+import { applyStatus, type Client } from '../../../lib/kubernetes/index.ts';
+import { labels } from '../../../crds/names.ts';
 import { all, until, type World } from './world.ts';
 
 /** Pods are made from the operator's own templates, so that the chart's admission policy judges them as it would. */

@@ -6,16 +6,16 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { hostedApps, jobs, type HostedAppObject, type Job } from '../../../controller/hosted-app/kinds.ts';
+import { hostedApps, jobs, type HostedAppObject, type Job } from '../../../controller/objects/kinds.ts';
 import {
   createClient,
   fileConnection,
   type Client,
   type KubeObject,
   type Resource,
-} from '../../../controller/runtime/index.ts';
-import { labels } from '../../../lib/names.ts';
-import { startApiServer, type ApiServer } from '../api-server.ts';
+} from '../../../lib/kubernetes/index.ts';
+import { labels } from '../../../crds/names.ts';
+import { startApiServer, type ApiServer } from '../kubernetes/api-server.ts';
 import { addGatewayTypes, environmentOf, install, render, required } from '../chart.ts';
 import { startGitServer, type GitServer } from './git-server.ts';
 

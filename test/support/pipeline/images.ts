@@ -2,8 +2,8 @@
 // wants.
 import assert from 'node:assert/strict';
 import { z } from 'zod';
-import type { Lab } from './pipeline-lab.ts';
-import type { TestRegistry } from './pipeline-registry.ts';
+import type { Lab } from './lab.ts';
+import type { TestRegistry } from './registry.ts';
 
 const manifest = z.object({
   config: z.object({ digest: z.string() }),

@@ -5,15 +5,15 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startDaemon } from '../../controller/pipeline/build/daemon.ts';
-import { pipelineInput, type PipelineContainer, type PipelineInput } from '../../controller/pipeline/contract.ts';
-import { stageMessage, type StageMessage } from '../../controller/pipeline/message.ts';
-import { run } from '../../controller/pipeline/process.ts';
-import { placesBelow } from '../../controller/pipeline/settings.ts';
-import { fillRegistry, programsOnPath, startRegistry, type TestRegistry } from './pipeline-registry.ts';
-import { serveRepositories, type Repositories, type Repository } from './pipeline-repositories.ts';
+import { startDaemon } from '../../../controller/pipeline/build/daemon.ts';
+import { pipelineInput, type PipelineContainer, type PipelineInput } from '../../../controller/pipeline/contract.ts';
+import { stageMessage, type StageMessage } from '../../../controller/pipeline/message.ts';
+import { run } from '../../../controller/pipeline/process.ts';
+import { placesBelow } from '../../../controller/pipeline/settings.ts';
+import { fillRegistry, programsOnPath, startRegistry, type TestRegistry } from './registry.ts';
+import { serveRepositories, type Repositories, type Repository } from './repositories.ts';
 
-const main = join(import.meta.dirname, '..', '..', 'controller', 'pipeline', 'main.ts');
+const main = join(import.meta.dirname, '..', '..', '..', 'controller', 'pipeline', 'main.ts');
 
 export interface StageEnd {
   readonly code: number | null;

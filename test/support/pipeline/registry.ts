@@ -8,11 +8,11 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { buildPart, binariesOf } from '../../cluster/binaries/build.ts';
-import { imageKey } from '../../cluster/images/build.ts';
-import { images, type ImageRecipe } from '../../cluster/images/catalog.ts';
-import { ensurePackages, unpackedFolder } from '../../cluster/node/packages.ts';
-import { paths } from '../../cluster/paths.ts';
+import { buildPart, binariesOf } from '../../../cluster/binaries/build.ts';
+import { imageKey } from '../../../cluster/images/build.ts';
+import { images, type ImageRecipe } from '../../../cluster/images/catalog.ts';
+import { ensurePackages, unpackedFolder } from '../../../cluster/node/packages.ts';
+import { paths } from '../../../cluster/paths.ts';
 
 const password = 'not-a-secret-of-anyone';
 const user = 'pipeline';

@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-const fixtures = join(import.meta.dirname, '..', 'fixtures');
+const fixtures = join(import.meta.dirname, '..', '..', 'fixtures');
 
 export interface Repositories {
   /** http://127.0.0.1:port/ */

@@ -22,7 +22,7 @@ import { findGo } from '../../../cluster/binaries/toolchain.ts';
 import { folderKey } from '../../../cluster/files.ts';
 import { paths } from '../../../cluster/paths.ts';
 import { run } from '../../../cluster/shell.ts';
-import { freePort } from '../litellm.ts';
+import { freePort } from '../models/litellm.ts';
 
 const source = join(import.meta.dirname, 'gotenberg');
 const chartFiles = join(import.meta.dirname, '../../../charts/moorage/files');

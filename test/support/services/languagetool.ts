@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { paths } from '../../../cluster/paths.ts';
-import { freePort } from '../litellm.ts';
+import { freePort } from '../models/litellm.ts';
 import { aptInstall, type LocalServer } from './python.ts';
 
 const pom = join(import.meta.dirname, 'languagetool', 'pom.xml');

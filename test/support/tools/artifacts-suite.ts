@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Database } from '../../../../api/ledger/database.ts';
-import { ArtifactStore, type ArtifactStoreOptions } from '../../../../api/tools/artifacts/artifact-store.ts';
+import type { Database } from '../../../api/billing/database/database.ts';
+import { ArtifactStore, type ArtifactStoreOptions } from '../../../api/tools/engine/artifacts/artifact-store.ts';
 
 const png = (...bytes: number[]): { bytes: Uint8Array; mediaType: string; fileName: string } => ({
   bytes: Uint8Array.from(bytes),

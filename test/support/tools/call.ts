@@ -1,9 +1,9 @@
 // Calls a tool as the runner does: input by its fields and aliases, output checked, and an artifact to look at.
 import assert from 'node:assert/strict';
-import type { ToolServices } from '../../../api/tools/services.ts';
+import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
 import type { Artifact, Tool, ToolContext } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { silent } from '../sample.ts';
+import { silent } from '../api/sample.ts';
 
 /** Services of which only these are there; the others fail when they are used. */
 export function servicesWith(some: Partial<ToolServices>): ToolServices {

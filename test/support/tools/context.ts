@@ -1,6 +1,6 @@
 // What a tool knows of a call, for tests that run one by itself.
 import { pino } from 'pino';
-import type { Spender } from '../../../api/tools/spending.ts';
+import type { Spender } from '../../../api/tools/engine/spender.ts';
 import type { Progress, Tool, ToolAnswer, ToolContext } from '../../../api/tools/tool.ts';
 
 const noModels: Spender = {

@@ -3,15 +3,15 @@
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { convertToPdfTool } from '../../../api/tools/convert-to-pdf.ts';
-import { readPdf, type PdfRead } from '../../../api/tools/extract-pdf/read.ts';
-import { screenshotTool } from '../../../api/tools/screenshot.ts';
+import { convertToPdfTool } from '../../../api/tools/builtin/convert-to-pdf/convert-to-pdf.ts';
+import { readPdf, type PdfRead } from '../../../api/tools/builtin/extract-pdf/read.ts';
+import { screenshotTool } from '../../../api/tools/builtin/screenshot/screenshot.ts';
 import type { Artifact, Tool, ToolAnswer } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { runTool } from '../../api/tools/context.ts';
-import { countConnections, type Listener } from '../../api/tools/fetch/listener.ts';
-import { startWeb, type Page, type Web } from '../../api/tools/fetch/web.ts';
-import { urlServices } from '../../api/tools/url-services.ts';
+import { runTool } from './context.ts';
+import { countConnections, type Listener } from './fetch/listener.ts';
+import { startWeb, type Page, type Web } from './fetch/web.ts';
+import { urlServices } from './url-services.ts';
 import { startGotenberg } from '../services/gotenberg.ts';
 
 export interface GotenbergLab {

@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Ledger } from '../../api/ledger/ledger.ts';
-import { picoDollars, parseMoney } from '../../api/ledger/money.ts';
-import { openLedgerDatabase } from '../../api/ledger/open.ts';
-import { shortJobs } from '../api/tools/jobs/suite.ts';
+import { Ledger } from '../../../api/billing/ledger/ledger.ts';
+import { picoDollars, parseMoney } from '../../../api/billing/ledger/money.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { shortJobs } from './jobs-suite.ts';
 
 const [url = '', log = ''] = process.argv.slice(2);
 const database = await openLedgerDatabase(url);

@@ -1,12 +1,12 @@
 // A replica of the tools that take long, in a process of its own, to be killed in the middle: real HTTP and books, a
 // scripted web.
 import { z } from 'zod';
-import { startServer } from '../../api/server.ts';
-import { deepResearchTool } from '../../api/tools/deep-research.ts';
-import type { Fetcher } from '../../api/tools/fetch/fetcher.ts';
-import { defineTool } from '../../api/tools/tool.ts';
+import { startServer } from '../../../api/http/server.ts';
+import { deepResearchTool } from '../../../api/tools/builtin/deep-research/deep-research.ts';
+import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
+import { defineTool } from '../../../api/tools/tool.ts';
 import { silent } from '../api/sample.ts';
-import { sampleToolApp } from '../api/tools/sample.ts';
+import { sampleToolApp } from './sample.ts';
 
 const [databaseUrl = '', routerUrl = '', engineUrl = ''] = process.argv.slice(2);
 

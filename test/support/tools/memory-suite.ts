@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { Database } from '../../../api/ledger/database.ts';
-import { memoryTool } from '../../../api/tools/memory.ts';
-import { MemoryStore } from '../../../api/tools/memory/store.ts';
+import type { Database } from '../../../api/billing/database/database.ts';
+import { memoryTool } from '../../../api/tools/builtin/memory/memory.ts';
+import { MemoryStore } from '../../../api/tools/builtin/memory/store.ts';
 import type { Tool, ToolContext } from '../../../api/tools/tool.ts';
 import { call, isProblem, servicesWith } from './call.ts';
 

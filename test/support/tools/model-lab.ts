@@ -1,19 +1,19 @@
 // A spender over a scripted router and a ledger in memory, as a call of a tool has it.
 import { Registry } from 'prom-client';
-import { Ledger } from '../../../api/ledger/ledger.ts';
-import { parseMoney } from '../../../api/ledger/money.ts';
-import { openLedgerDatabase } from '../../../api/ledger/open.ts';
-import { Bookings } from '../../../api/models/bookings.ts';
+import { Ledger } from '../../../api/billing/ledger/ledger.ts';
+import { parseMoney } from '../../../api/billing/ledger/money.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { Bookings } from '../../../api/billing/holds.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
-import { CallerKeys } from '../../../api/models/keys.ts';
+import { CallerKeys } from '../../../api/models/callers/keys.ts';
 import { Meter } from '../../../api/models/meter.ts';
 import { modelMetrics } from '../../../api/models/metrics.ts';
-import { anonymousPayer, keyPayer, type Payer } from '../../../api/models/payer.ts';
+import { anonymousPayer, keyPayer, type Payer } from '../../../api/billing/payer.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
-import { ModelSpender, type ModelSpenderOptions } from '../../../api/tools/model-spender.ts';
-import type { Database } from '../../../api/ledger/database.ts';
+import { ModelSpender, type ModelSpenderOptions } from '../../../api/tools/engine/model-spender.ts';
+import type { Database } from '../../../api/billing/database/database.ts';
 import { startScriptedRouter, type Asked, type Script, type ScriptedRouter } from '../models/scripted-router.ts';
-import { silent } from '../sample.ts';
+import { silent } from '../api/sample.ts';
 
 export interface ModelLab {
   readonly catalog: Catalog;

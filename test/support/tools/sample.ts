@@ -1,7 +1,7 @@
 // The application with tools of the test's choice, over books and a router of its choice.
 import type { HttpBindings } from '@hono/node-server';
 import { Registry } from 'prom-client';
-import { createApp } from '../../../api/app.ts';
+import { createApp } from '../../../api/http/application.ts';
 import { blockList } from '../../../api/config.ts';
 import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
@@ -9,12 +9,12 @@ import { startModels, type Models } from '../../../api/models/start.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
+import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
 import { startTools, type Tools, type ToolsOptions } from '../../../api/tools/start.ts';
-import { createWorkers } from '../../../api/tools/workers/pool.ts';
+import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
-import { baseUrl as usualBaseUrl, silent } from '../sample.ts';
+import { baseUrl as usualBaseUrl, silent } from '../api/sample.ts';
 import { sampleTools } from './sample-tools.ts';
 
 export interface ToolSample {

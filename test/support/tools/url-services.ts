@@ -2,11 +2,11 @@
 // servers.
 import { fileURLToPath } from 'node:url';
 import { readCatalog } from '../../../api/models/catalog.ts';
-import type { ServiceUrls } from '../../../api/tools/backing.ts';
+import type { ServiceUrls } from '../../../api/tools/services/backing-services.ts';
 import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
-import { createWorkers } from '../../../api/tools/workers/pool.ts';
+import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
+import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 
 export function urlServices(
   allow: readonly string[],

@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Problem } from '../../../../../lib/problem.ts';
-import { unprocessable } from '../../../../../api/tools/problems.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { unprocessable } from '../../../api/tools/problems.ts';
 
 interface Input {
   readonly deed: keyof typeof deeds;

@@ -1,7 +1,7 @@
 // The settings of the API: what they become, and that all that is wrong is said at once.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readApiConfig } from '../../api/config.ts';
+import { readApiConfig } from '../../../api/config.ts';
 
 const least = {
   MOORAGE_BASE_DOMAIN: 'moorage.localhost',

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { z } from 'zod';
-import { problemMediaType } from '../../lib/problem.ts';
-import { sampleServer } from './sample.ts';
+import { problemMediaType } from '../../../lib/problem.ts';
+import { sampleServer } from '../../support/api/sample.ts';
 
 const body = z.object({
   type: z.string(),

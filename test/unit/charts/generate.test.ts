@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { renderSchema, renderValues, schemaFile, valuesFile } from '../../charts/generate.ts';
-import { values } from '../../charts/values.ts';
+import { renderSchema, renderValues, schemaFile, valuesFile } from '../../../charts/generate.ts';
+import { values } from '../../../charts/values.ts';
 
 for (const [file, render] of [
   [schemaFile, renderSchema],

@@ -1,7 +1,7 @@
 // The command line of up, down and status.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { readArguments, UsageError } from '../../cluster/arguments.ts';
+import { readArguments, UsageError } from '../../../cluster/arguments.ts';
 
 test('commands and flags are read', () => {
   const plain = {

@@ -1,9 +1,9 @@
 // The HostedApp wins over moorage.yaml, and moorage.yaml over the defaults.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { authorSettings } from '../../crds/author-settings.ts';
-import { spec as specSchema, type HostedAppSpec } from '../../crds/hosted-app.ts';
-import { effectiveSettings, readSettings, withSettings } from '../../lib/effective-settings.ts';
+import { authorSettings } from '../../../crds/author-settings.ts';
+import { spec as specSchema, type HostedAppSpec } from '../../../crds/hosted-app.ts';
+import { effectiveSettings, readSettings, withSettings } from '../../../crds/effective-settings.ts';
 
 const spec = (fields: object = {}): HostedAppSpec =>
   specSchema.parse({ source: { repo: 'https://git.example/a/b' }, ...fields });

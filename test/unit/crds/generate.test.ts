@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { definition } from '../../crds/definition.ts';
-import { outputs, render } from '../../crds/generate.ts';
-import { toStructural, type SchemaNode } from '../../crds/structural.ts';
+import { definition } from '../../../crds/definition.ts';
+import { outputs, render } from '../../../crds/generate.ts';
+import { toStructural, type SchemaNode } from '../../../crds/structural.ts';
 
 for (const output of outputs) {
   test(`${output.pathname.split('/').slice(-3).join('/')} is what npm run generate writes`, async () => {

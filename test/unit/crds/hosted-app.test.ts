@@ -1,9 +1,9 @@
 // What zod lets through as a HostedApp spec, what it fills in, and what it says about the rest.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { spec } from '../../crds/hosted-app.ts';
-import { quantityValue } from '../../crds/values.ts';
-import { refusals, structuralRefusals } from './refusals.ts';
+import { spec } from '../../../crds/hosted-app.ts';
+import { quantityValue } from '../../../crds/values.ts';
+import { refusals, structuralRefusals } from '../../support/crds/refusals.ts';
 
 test('a repository alone is a complete app', () => {
   assert.deepEqual(spec.parse({ source: { repo: 'https://github.com/owner/name' } }), {

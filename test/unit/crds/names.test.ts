@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parseDuration } from '../../lib/duration.ts';
-import { toDnsLabel } from '../../lib/names.ts';
+import { parseDuration } from '../../../lib/duration.ts';
+import { toDnsLabel } from '../../../crds/names.ts';
 
 test('makes a readable label', () => {
   assert.equal(toDnsLabel('My_Cool.App'), 'my-cool-app');

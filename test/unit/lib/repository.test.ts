@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parseRepository, RepositoryError, type GitHosts } from '../../lib/repository.ts';
+import { parseRepository, RepositoryError, type GitHosts } from '../../../lib/repository.ts';
 
 const hosts: GitHosts = { allowed: ['github.com', 'git.local:8080'], insecure: ['git.local:8080'] };
 

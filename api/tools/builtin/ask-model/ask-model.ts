@@ -1,8 +1,8 @@
 // The tool ask_model: one prompt to one model.
 import { z } from 'zod';
-import { modelField, promptField, systemField } from '../models/request.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { modelField, promptField, systemField } from '../../../models/request.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
 export function askModelTool({ catalog, maxTokens }: ToolServices): Tool {
   return defineTool({

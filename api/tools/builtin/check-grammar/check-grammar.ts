@@ -1,11 +1,11 @@
 // check_grammar: finds faults of grammar, spelling and style in a text.
 import { z } from 'zod';
-import { corrected, matches, match, mostMatches } from './check-grammar/match.ts';
-import { askLanguageTool } from './check-grammar/language-tool.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { corrected, matches, match, mostMatches } from './match.ts';
+import { askLanguageTool } from './language-tool.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
-const module = new URL('check-grammar/harper.ts', import.meta.url);
+const module = new URL('harper.ts', import.meta.url);
 
 export function checkGrammarTool({ workers, urls }: ToolServices): Tool {
   return defineTool({

@@ -1,9 +1,9 @@
 // Asks a LanguageTool server, which counts offsets in UTF-16 code units too.
 import { z } from 'zod';
-import { Problem } from '../../../lib/problem.ts';
-import { askService } from '../ask-service.ts';
-import type { ServiceUrls } from '../backing.ts';
-import { toolFailed, unprocessable } from '../problems.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { askService } from '../../services/service-client.ts';
+import type { ServiceUrls } from '../../services/backing-services.ts';
+import { toolFailed, unprocessable } from '../../problems.ts';
 import { mostSuggestions, type Match } from './match.ts';
 
 /**

@@ -1,10 +1,10 @@
 // The tool compare_models: one prompt to several models in parallel, as POST /api/compare.
 import { z } from 'zod';
-import { comparisonResult, mostModels } from '../models/comparison.ts';
-import { modelField, promptField, systemField } from '../models/request.ts';
-import { spreadSize } from '../models/spread.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { comparisonResult, mostModels } from '../../../models/compare/comparison.ts';
+import { modelField, promptField, systemField } from '../../../models/request.ts';
+import { spreadSize } from '../../../models/compare/spread.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
 export function compareModelsTool({ catalog, maxTokens }: ToolServices): Tool {
   return defineTool({

@@ -1,12 +1,12 @@
 // convert_image: an image in another format, smaller or of another quality.
 import { z } from 'zod';
-import { Problem } from '../../lib/problem.ts';
-import { invalid } from '../validation.ts';
-import { urlField } from './fetch/url-field.ts';
-import { imageFormats, type ImageTask } from './convert-image/image-worker.ts';
-import { unprocessable } from './problems.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { invalid } from '../../../http/validation.ts';
+import { urlField } from '../../fetch/url-field.ts';
+import { imageFormats, type ImageTask } from './image-worker.ts';
+import { unprocessable } from '../../problems.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
 const mostBytes = 20_000_000;
 
@@ -62,7 +62,7 @@ export function convertImageTool(services: ToolServices): Tool {
       const task: ImageTask = { bytes, ...wanted };
       const { image, source, ...made } = converted.parse(
         await services.workers.run({
-          module: new URL('convert-image/image-worker.ts', import.meta.url),
+          module: new URL('image-worker.ts', import.meta.url),
           input: task,
           timeoutMs: 30_000,
           memoryMb: 512,

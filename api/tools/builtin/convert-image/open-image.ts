@@ -1,8 +1,8 @@
 // Opens the image of a stranger within limits, for what runs by Workers: formats that are pictures alone, and not too
 // many pixels.
 import sharp, { type Sharp } from 'sharp';
-import { Problem } from '../../../lib/problem.ts';
-import { unprocessable } from '../problems.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { unprocessable } from '../../problems.ts';
 
 /**
  * libvips can open more than pictures for the web: SVG with what it refers to, PDF, whatever a module of the system

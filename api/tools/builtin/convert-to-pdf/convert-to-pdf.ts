@@ -1,17 +1,17 @@
 // convert_to_pdf: HTML, markdown, a web page or an office file as a PDF.
 import { z } from 'zod';
-import { Problem } from '../../lib/problem.ts';
-import { invalid } from '../validation.ts';
-import { documentKind } from './convert-to-pdf/document-kind.ts';
-import { markdownPage, tablePage } from './convert-to-pdf/plain-page.ts';
-import { readPdf } from './extract-pdf/read.ts';
-import { decode } from './fetch-page/charset.ts';
-import type { Fetched } from './fetch/fetcher.ts';
-import { urlField } from './fetch/url-field.ts';
-import { askGotenberg, type GotenbergRequest } from './gotenberg.ts';
-import { unprocessable } from './problems.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { invalid } from '../../../http/validation.ts';
+import { documentKind } from './document-kind.ts';
+import { markdownPage, tablePage } from './plain-page.ts';
+import { readPdf } from '../extract-pdf/read.ts';
+import { decode } from '../fetch-page/charset.ts';
+import type { Fetched } from '../../fetch/fetcher.ts';
+import { urlField } from '../../fetch/url-field.ts';
+import { askGotenberg, type GotenbergRequest } from '../../services/gotenberg.ts';
+import { unprocessable } from '../../problems.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
 const mostBytes = 25_000_000;
 

@@ -1,6 +1,6 @@
 // Keeps a piece of research within its money and its calls, with what writing it up costs set aside.
-import { picoDollars, zero, type Money } from '../../ledger/money.ts';
-import type { Prompt, Reply, Spender } from '../spending.ts';
+import { picoDollars, zero, type Money } from '../../../billing/ledger/money.ts';
+import type { Prompt, Reply, Spender } from '../../engine/spender.ts';
 
 /** Thrown when a call could cost more than is left for it: time to write up what there is. */
 export class BudgetSpent extends Error {

@@ -1,13 +1,13 @@
 // The tool deep_research: a question followed through the live web, answered with citations of pages that were read.
 import { z } from 'zod';
-import { parseMoney } from '../ledger/money.ts';
-import { modelField } from '../models/request.ts';
-import { serviceUrl } from './backing.ts';
-import { Research, type Depth, type Web } from './deep-research/research.ts';
-import { fetchPageTool } from './fetch-page.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool, type ToolContext } from './tool.ts';
-import { webSearchTool } from './web-search.ts';
+import { parseMoney } from '../../../billing/ledger/money.ts';
+import { modelField } from '../../../models/request.ts';
+import { serviceUrl } from '../../services/backing-services.ts';
+import { Research, type Depth, type Web } from './research.ts';
+import { fetchPageTool } from '../fetch-page/fetch-page.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool, type ToolContext } from '../../tool.ts';
+import { webSearchTool } from '../web-search/web-search.ts';
 
 const depths: Readonly<Record<'quick' | 'standard' | 'deep', Depth>> = {
   quick: { rounds: 1, queries: 2, pages: 4 },

@@ -1,13 +1,13 @@
 // Research in steps: plan searches, search, read pages and note what they say, look for gaps, write it up with
 // citations.
 import { z } from 'zod';
-import { Problem, type ProblemType } from '../../../lib/problem.ts';
-import type { Money } from '../../ledger/money.ts';
-import { modelFailed, modelRefused, modelTimeout, routerUnavailable } from '../../models/problems.ts';
-import { askJson } from '../ask-json.ts';
-import { toolFailed } from '../problems.ts';
-import type { Prompt, Reply, Spender } from '../spending.ts';
-import type { Progress } from '../tool.ts';
+import { Problem, type ProblemType } from '../../../../lib/problem.ts';
+import type { Money } from '../../../billing/ledger/money.ts';
+import { modelFailed, modelRefused, modelTimeout, routerUnavailable } from '../../../models/problems.ts';
+import { askJson } from '../../engine/ask-json.ts';
+import { toolFailed } from '../../problems.ts';
+import type { Prompt, Reply, Spender } from '../../engine/spender.ts';
+import type { Progress } from '../../tool.ts';
 import { Budget, BudgetSpent } from './budget.ts';
 import { citedOnly, type Cited, type Source } from './citations.ts';
 import * as words from './words.ts';

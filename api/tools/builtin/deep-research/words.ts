@@ -1,5 +1,5 @@
 // What the model is told at each step of research. What pages say is quoted as data, and never an instruction.
-import type { Prompt } from '../spending.ts';
+import type { Prompt } from '../../engine/spender.ts';
 
 interface Noted {
   readonly title: string;

@@ -1,11 +1,11 @@
 // extract_pdf: the text of a PDF, page by page, and what it says of itself.
 import { z } from 'zod';
-import { Problem } from '../../lib/problem.ts';
-import { urlField } from './fetch/url-field.ts';
-import { pdfRead, readPdf } from './extract-pdf/read.ts';
-import type { ToolServices } from './services.ts';
-import { unprocessable } from './problems.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { urlField } from '../../fetch/url-field.ts';
+import { pdfRead, readPdf } from './read.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { unprocessable } from '../../problems.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
 const input = z.strictObject({
   url: urlField('where the PDF is'),

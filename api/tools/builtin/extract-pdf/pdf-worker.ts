@@ -1,8 +1,8 @@
 // Run by Workers: takes the text and the metadata out of a PDF. Nothing in it is executed and nothing that it names is
 // loaded.
 import { getDocumentProxy } from 'unpdf';
-import { Problem } from '../../../lib/problem.ts';
-import { unprocessable } from '../problems.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { unprocessable } from '../../problems.ts';
 import type { PdfRead, PdfTask } from './read.ts';
 
 type Document = Awaited<ReturnType<typeof getDocumentProxy>>;

@@ -1,8 +1,8 @@
 // Reads a PDF in a thread of its own, for every tool that meets one.
 import { z } from 'zod';
-import { Problem } from '../../../lib/problem.ts';
-import { unprocessable } from '../problems.ts';
-import type { Workers } from '../workers/workers.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { unprocessable } from '../../problems.ts';
+import type { Workers } from '../../engine/workers/workers.ts';
 
 /** What is read from a PDF. */
 export const pdfRead = z.object({

@@ -1,9 +1,9 @@
 // fetch_page: a page of the web as an agent can read it: what matters in it as Markdown, with its title and its links.
 import { z } from 'zod';
-import { readPage } from './fetch-page/read-page.ts';
-import { urlField } from './fetch/url-field.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { readPage } from './read-page.ts';
+import { urlField } from '../../fetch/url-field.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
 const input = z.strictObject({
   url: urlField('the page'),

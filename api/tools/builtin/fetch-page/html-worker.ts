@@ -3,8 +3,8 @@
 import { Defuddle } from 'defuddle/node';
 import { Parser } from 'htmlparser2';
 import { parseHTML } from 'linkedom';
-import { Problem } from '../../../lib/problem.ts';
-import { unprocessable } from '../problems.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { unprocessable } from '../../problems.ts';
 import type { HtmlRead, HtmlTask } from './read-page.ts';
 
 /** As much of the DOM as is used here. */

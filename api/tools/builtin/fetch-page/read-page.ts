@@ -1,10 +1,10 @@
 // Finds out what a fetched file is, and reads it as that.
 import { z } from 'zod';
-import { Problem } from '../../../lib/problem.ts';
+import { Problem } from '../../../../lib/problem.ts';
 import { readPdf, startsAsPdf } from '../extract-pdf/read.ts';
-import type { Fetched } from '../fetch/fetcher.ts';
-import { unprocessable } from '../problems.ts';
-import type { Workers } from '../workers/workers.ts';
+import type { Fetched } from '../../fetch/fetcher.ts';
+import { unprocessable } from '../../problems.ts';
+import type { Workers } from '../../engine/workers/workers.ts';
 import { decode } from './charset.ts';
 
 /** What is read from an HTML page. */

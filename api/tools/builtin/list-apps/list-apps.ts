@@ -1,8 +1,8 @@
 // list_apps: the hosted apps that are live now.
 import { z } from 'zod';
-import { callPath } from '../discovery/site.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { callPath } from '../../../discovery/site.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
 const app = z.object({
   slug: z.string().describe('Name of the app, the first label of its address'),

@@ -1,8 +1,8 @@
 // Asks arXiv's API, which answers with an Atom feed.
 import { XMLParser } from 'fast-xml-parser';
 import { z } from 'zod';
-import { Problem } from '../../../lib/problem.ts';
-import { fetchFailed } from '../fetch/problems.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { fetchFailed } from '../../fetch/problems.ts';
 import { known, plainText, type Source, type Work } from './work.ts';
 
 const entry = z.looseObject({

@@ -1,7 +1,7 @@
 // Asks Crossref's REST API.
 import { z } from 'zod';
-import { Problem } from '../../../lib/problem.ts';
-import { fetchFailed } from '../fetch/problems.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { fetchFailed } from '../../fetch/problems.ts';
 import { known, plainText, type Source, type Work } from './work.ts';
 
 const text = z.string().nullish();

@@ -1,15 +1,15 @@
 // lookup_citation: a work by its DOI, its arXiv id or words about it, with BibTeX ready to paste.
 import { z } from 'zod';
-import { Problem } from '../../lib/problem.ts';
-import { invalid } from '../validation.ts';
-import { arxivWorks } from './lookup-citation/arxiv.ts';
-import { bibtex } from './lookup-citation/bibtex.ts';
-import { crossrefWorks } from './lookup-citation/crossref.ts';
-import { arxivIdIn, doiIn } from './lookup-citation/identifiers.ts';
-import { work, type Source, type Work } from './lookup-citation/work.ts';
-import { unprocessable } from './problems.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { invalid } from '../../../http/validation.ts';
+import { arxivWorks } from './arxiv.ts';
+import { bibtex } from './bibtex.ts';
+import { crossrefWorks } from './crossref.ts';
+import { arxivIdIn, doiIn } from './identifiers.ts';
+import { work, type Source, type Work } from './work.ts';
+import { unprocessable } from '../../problems.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
 const input = z.strictObject({
   doi: z

@@ -1,6 +1,6 @@
 // A scholarly work, as both sources are read into.
 import { z } from 'zod';
-import type { Fetcher } from '../fetch/fetcher.ts';
+import type { Fetcher } from '../../fetch/fetcher.ts';
 
 export const work = z.object({
   source: z.enum(['crossref', 'arxiv']).describe('who knows it'),

@@ -1,11 +1,11 @@
 // make_chart: draws a chart from a Vega-Lite (or Vega) specification.
 import { z } from 'zod';
-import { jsonField } from './json-field.ts';
-import type { ToolServices } from './services.ts';
-import { artifactOf, picture, pictureFields, scaleField } from './svg/picture.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { jsonField } from '../../engine/json-field.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { artifactOf, picture, pictureFields, scaleField } from '../../svg/picture.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
-const module = new URL('make-chart/worker.ts', import.meta.url);
+const module = new URL('worker.ts', import.meta.url);
 
 export function makeChartTool({ workers }: ToolServices): Tool {
   return defineTool({

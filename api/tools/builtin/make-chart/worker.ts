@@ -3,10 +3,10 @@
 import * as vega from 'vega';
 import { expressionInterpreter } from 'vega-interpreter';
 import { compile, type TopLevelSpec } from 'vega-lite';
-import { Problem } from '../../../lib/problem.ts';
-import { unprocessable } from '../problems.ts';
-import { draw, type Wanted } from '../svg/draw.ts';
-import type { Picture } from '../svg/picture.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { unprocessable } from '../../problems.ts';
+import { draw, type Wanted } from '../../svg/draw.ts';
+import type { Picture } from '../../svg/picture.ts';
 
 const longestSide = 8_000;
 const mostWarnings = 20;

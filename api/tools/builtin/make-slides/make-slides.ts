@@ -1,15 +1,15 @@
 // The tool make_slides: a presentation as PPTX whose text is native and editable, from an outline or, with a model,
 // from a topic.
 import { z } from 'zod';
-import { modelField } from '../models/request.ts';
-import { invalid } from '../validation.ts';
-import { askJson } from './ask-json.ts';
-import { deck, mostSlides, type Deck } from './make-slides/deck.ts';
-import { outlineForm, readOutline } from './make-slides/outline.ts';
-import { makePresentation, themes } from './make-slides/presentation.ts';
-import { plain } from './make-slides/text.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool, type ToolContext } from './tool.ts';
+import { modelField } from '../../../models/request.ts';
+import { invalid } from '../../../http/validation.ts';
+import { askJson } from '../../engine/ask-json.ts';
+import { deck, mostSlides, type Deck } from './deck.ts';
+import { outlineForm, readOutline } from './outline.ts';
+import { makePresentation, themes } from './presentation.ts';
+import { plain } from './text.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool, type ToolContext } from '../../tool.ts';
 
 const mediaType = 'application/vnd.openxmlformats-officedocument.presentationml.presentation';
 

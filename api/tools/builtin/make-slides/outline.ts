@@ -1,8 +1,8 @@
 // Reads a deck from an outline in Markdown.
 import { marked, type Token, type Tokens } from 'marked';
 import type { z } from 'zod';
-import { Problem } from '../../../lib/problem.ts';
-import { unprocessable } from '../problems.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { unprocessable } from '../../problems.ts';
 import { deck, type Column, type Deck, type Line, type Slide } from './deck.ts';
 
 /** How an outline is written, for descriptions and for whoever gets it wrong. */

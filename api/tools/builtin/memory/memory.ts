@@ -1,12 +1,12 @@
 // memory: keeps values by key for a caller, across calls and machines.
 import { z } from 'zod';
-import type { FieldError } from '../../lib/problem.ts';
-import { Problem } from '../../lib/problem.ts';
-import { invalid } from '../validation.ts';
-import { MemoryStore, type MemoryLimits, type Space } from './memory/store.ts';
-import { toolLimit } from './problems.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool, type ToolContext } from './tool.ts';
+import type { FieldError } from '../../../../lib/problem.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { invalid } from '../../../http/validation.ts';
+import { MemoryStore, type MemoryLimits, type Space } from './store.ts';
+import { toolLimit } from '../../problems.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool, type ToolContext } from '../../tool.ts';
 
 const keyedLimits: MemoryLimits = { entries: 1_000, bytes: 4 * 1024 * 1024, ttlMs: null };
 const anonymousLimits: MemoryLimits = { entries: 100, bytes: 256 * 1024, ttlMs: 24 * 3_600_000 };

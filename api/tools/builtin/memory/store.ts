@@ -1,6 +1,6 @@
 // Values that callers keep, in the database: stored within limits, read while they last.
 import { z } from 'zod';
-import type { Database, Statement } from '../../ledger/database.ts';
+import type { Database, Statement } from '../../../billing/database/database.ts';
 
 /**
  * Whose values: a caller's hash, and the session name by which the caller tells its spaces apart; empty for the main

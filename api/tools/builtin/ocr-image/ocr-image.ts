@@ -1,10 +1,10 @@
 // ocr_image: the text that can be seen in an image.
 import { z } from 'zod';
-import { invalid } from '../validation.ts';
-import { urlField } from './fetch/url-field.ts';
-import { ocrLanguages, type OcrTask } from './ocr-image/languages.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { invalid } from '../../../http/validation.ts';
+import { urlField } from '../../fetch/url-field.ts';
+import { ocrLanguages, type OcrTask } from './languages.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
 const input = z.strictObject({
   url: urlField('where the image is'),
@@ -62,7 +62,7 @@ export function ocrImageTool(services: ToolServices): Tool {
       const task: OcrTask = { bytes: file.bytes, language: known.code };
       const read = recognised.parse(
         await services.workers.run({
-          module: new URL('ocr-image/ocr-worker.ts', import.meta.url),
+          module: new URL('ocr-worker.ts', import.meta.url),
           input: task,
           timeoutMs: 60_000,
           memoryMb: 512,

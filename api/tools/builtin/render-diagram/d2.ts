@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { D2, type CompileOptions } from '@terrastruct/d2';
 import { z } from 'zod';
-import { draw } from '../svg/draw.ts';
-import type { Picture } from '../svg/picture.ts';
+import { draw } from '../../svg/draw.ts';
+import type { Picture } from '../../svg/picture.ts';
 import { fault, layoutOf, type Sketch } from './layout.ts';
 
 const d2 = new D2();

@@ -1,7 +1,7 @@
 // Draws DOT with Graphviz.
 import { Graphviz } from '@hpcc-js/wasm-graphviz';
-import { draw } from '../svg/draw.ts';
-import type { Picture } from '../svg/picture.ts';
+import { draw } from '../../svg/draw.ts';
+import type { Picture } from '../../svg/picture.ts';
 import { fault, layoutOf, type Sketch } from './layout.ts';
 
 const graphviz = await Graphviz.load();

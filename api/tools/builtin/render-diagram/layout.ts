@@ -1,7 +1,7 @@
 // What the worker of a language is given, and how it tells of a fault in the text.
-import { Problem } from '../../../lib/problem.ts';
-import { unprocessable } from '../problems.ts';
-import type { Wanted } from '../svg/draw.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { unprocessable } from '../../problems.ts';
+import type { Wanted } from '../../svg/draw.ts';
 
 export interface Sketch extends Wanted {
   readonly source: string;

@@ -1,8 +1,8 @@
 // Draws Mermaid, without a browser: the kinds of diagrams that can be laid out so.
 import { renderMermaidSVG } from 'beautiful-mermaid';
-import { Problem } from '../../../lib/problem.ts';
-import { draw } from '../svg/draw.ts';
-import type { Picture } from '../svg/picture.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { draw } from '../../svg/draw.ts';
+import type { Picture } from '../../svg/picture.ts';
 import { fault, layoutOf, type Sketch } from './layout.ts';
 import { plainColours } from './plain-colours.ts';
 

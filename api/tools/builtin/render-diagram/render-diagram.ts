@@ -1,18 +1,18 @@
 // render_diagram: draws a diagram from its text.
 import { z } from 'zod';
-import { languageOf } from './render-diagram/language.ts';
-import type { ToolServices } from './services.ts';
-import { artifactOf, formatField, picture, pictureFields, scaleField } from './svg/picture.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { languageOf } from './language.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { artifactOf, formatField, picture, pictureFields, scaleField } from '../../svg/picture.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
 /**
  * D2 is 22 MB of WebAssembly of which a drawing runs little: started quickly it takes a third of the time, in half the
  * memory.
  */
 const workers = {
-  graphviz: { module: new URL('render-diagram/graphviz.ts', import.meta.url), memoryMb: 256 },
-  d2: { module: new URL('render-diagram/d2.ts', import.meta.url), memoryMb: 640, quickStart: true },
-  mermaid: { module: new URL('render-diagram/mermaid.ts', import.meta.url), memoryMb: 256 },
+  graphviz: { module: new URL('graphviz.ts', import.meta.url), memoryMb: 256 },
+  d2: { module: new URL('d2.ts', import.meta.url), memoryMb: 640, quickStart: true },
+  mermaid: { module: new URL('mermaid.ts', import.meta.url), memoryMb: 256 },
 };
 
 const layouts = ['dot', 'neato', 'fdp', 'sfdp', 'circo', 'twopi', 'osage', 'patchwork', 'dagre', 'elk'] as const;

@@ -1,10 +1,10 @@
 // run_code: runs JavaScript in a sandbox that has nothing but the language.
 import { z } from 'zod';
-import { jsonField } from './json-field.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { jsonField } from '../../engine/json-field.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
-const module = new URL('run-code/worker.ts', import.meta.url);
+const module = new URL('worker.ts', import.meta.url);
 
 const output = z.object({
   ok: z.boolean().describe('Whether the code ran to its end'),

@@ -1,9 +1,9 @@
 // screenshot: a web page as a picture, as a browser shows it.
 import { z } from 'zod';
-import { urlField } from './fetch/url-field.ts';
-import { askGotenberg } from './gotenberg.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { urlField } from '../../fetch/url-field.ts';
+import { askGotenberg } from '../../services/gotenberg.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
 const formats = ['png', 'jpeg', 'webp'] as const;
 
@@ -71,7 +71,7 @@ export function screenshotTool(services: ToolServices): Tool {
       });
       const measured = size.parse(
         await services.workers.run({
-          module: new URL('screenshot/size-worker.ts', import.meta.url),
+          module: new URL('size-worker.ts', import.meta.url),
           input: { bytes },
           timeoutMs: 20_000,
           memoryMb: 512,

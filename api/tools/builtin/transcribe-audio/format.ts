@@ -1,6 +1,6 @@
 // Which kind of recording some bytes are, by how they begin: what a server calls them is often wrong.
-import { Problem } from '../../../lib/problem.ts';
-import { unprocessable } from '../problems.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { unprocessable } from '../../problems.ts';
 
 export const audioFormats = ['mp3', 'wav', 'm4a', 'ogg'] as const;
 export type AudioFormat = (typeof audioFormats)[number];

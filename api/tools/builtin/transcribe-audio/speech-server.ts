@@ -1,10 +1,10 @@
 // Asks the speech server, which speaks OpenAI's /v1/audio/transcriptions as speaches, faster-whisper-server, vLLM and
 // LocalAI do.
 import { z } from 'zod';
-import { Problem } from '../../../lib/problem.ts';
-import { askService } from '../ask-service.ts';
-import type { ServiceUrls } from '../backing.ts';
-import { toolFailed, unprocessable } from '../problems.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { askService } from '../../services/service-client.ts';
+import type { ServiceUrls } from '../../services/backing-services.ts';
+import { toolFailed, unprocessable } from '../../problems.ts';
 import { audioTypes, type AudioFormat } from './format.ts';
 import { spokenLanguage } from './languages.ts';
 

@@ -1,15 +1,15 @@
 // transcribe_audio: what is said in a recording, as text, by a speech-to-text server of our own.
 import { z } from 'zod';
-import { Problem } from '../../lib/problem.ts';
-import { invalid } from '../validation.ts';
-import { fetchTooLarge } from './fetch/problems.ts';
-import { urlField } from './fetch/url-field.ts';
-import { toolLimit } from './problems.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
-import { audioFormats, audioFormatOf } from './transcribe-audio/format.ts';
-import { spokenLanguage } from './transcribe-audio/languages.ts';
-import { askSpeechServer } from './transcribe-audio/speech-server.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { invalid } from '../../../http/validation.ts';
+import { fetchTooLarge } from '../../fetch/problems.ts';
+import { urlField } from '../../fetch/url-field.ts';
+import { toolLimit } from '../../problems.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
+import { audioFormats, audioFormatOf } from './format.ts';
+import { spokenLanguage } from './languages.ts';
+import { askSpeechServer } from './speech-server.ts';
 
 const mostBytes = 15_000_000;
 

@@ -1,11 +1,11 @@
 // Has a model translate the passages of a PDF, as the translator asks for them: each call is held and settled like any
 // other of the caller's.
 import { z } from 'zod';
-import { Problem } from '../../../lib/problem.ts';
+import { Problem } from '../../../../lib/problem.ts';
 import type { Language } from '../languages.ts';
-import { toolFailed } from '../problems.ts';
-import type { Reply, Spender } from '../spending.ts';
-import type { Progress } from '../tool.ts';
+import { toolFailed } from '../../problems.ts';
+import type { Reply, Spender } from '../../engine/spender.ts';
+import type { Progress } from '../../tool.ts';
 
 /** A question of the translator. It handles strangers' files, so what it may ask for is bounded. */
 export const question = z.object({

@@ -1,17 +1,17 @@
 // translate_pdf: a PDF in another language, with its layout kept; BabelDOC lays it out, a model of the caller's
 // translates.
 import { z } from 'zod';
-import { Problem } from '../../lib/problem.ts';
-import { modelField } from '../models/request.ts';
-import { invalid } from '../validation.ts';
-import { readPdf, type PdfRead } from './extract-pdf/read.ts';
-import { urlField } from './fetch/url-field.ts';
-import { findLanguage, type Language } from './languages.ts';
-import { unprocessable } from './problems.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
-import { Passages } from './translate-pdf/passages.ts';
-import { translateWith } from './translate-pdf/translator.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { modelField } from '../../../models/request.ts';
+import { invalid } from '../../../http/validation.ts';
+import { readPdf, type PdfRead } from '../extract-pdf/read.ts';
+import { urlField } from '../../fetch/url-field.ts';
+import { findLanguage, type Language } from '../languages.ts';
+import { unprocessable } from '../../problems.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
+import { Passages } from './passages.ts';
+import { translateWith } from './translator.ts';
 
 const mostBytes = 25_000_000;
 const mostPages = 30;

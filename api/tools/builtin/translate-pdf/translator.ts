@@ -4,11 +4,11 @@ import { PassThrough, type Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { request } from 'undici';
 import { z } from 'zod';
-import { Problem } from '../../../lib/problem.ts';
-import { serviceUrl, type ServiceUrls } from '../backing.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { serviceUrl, type ServiceUrls } from '../../services/backing-services.ts';
 import { startsAsPdf } from '../extract-pdf/read.ts';
 import type { Language } from '../languages.ts';
-import { toolBusy, toolFailed, unprocessable } from '../problems.ts';
+import { toolBusy, toolFailed, unprocessable } from '../../problems.ts';
 import { question, type Passages } from './passages.ts';
 
 export interface Translation {

@@ -1,14 +1,14 @@
 // The tool translate_text: a model translates a text, part by part, and keeps its form.
 import { z } from 'zod';
-import { Problem } from '../../lib/problem.ts';
-import { modelField } from '../models/request.ts';
-import { invalid } from '../validation.ts';
-import { findLanguage, type Language } from './languages.ts';
-import { toolFailed } from './problems.ts';
-import type { ToolServices } from './services.ts';
-import type { Spender } from './spending.ts';
-import { defineTool, type Tool } from './tool.ts';
-import { halves, splitText } from './translate-text/split.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { modelField } from '../../../models/request.ts';
+import { invalid } from '../../../http/validation.ts';
+import { findLanguage, type Language } from '../languages.ts';
+import { toolFailed } from '../../problems.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { Spender } from '../../engine/spender.ts';
+import { defineTool, type Tool } from '../../tool.ts';
+import { halves, splitText } from './split.ts';
 
 const longestText = 50_000;
 /** Short enough that no model loses sentences, long enough to keep the thread. */

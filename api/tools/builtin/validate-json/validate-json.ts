@@ -1,10 +1,10 @@
 // validate_json: checks data against a JSON Schema.
 import { z } from 'zod';
-import { jsonField } from './json-field.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { jsonField } from '../../engine/json-field.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
-const module = new URL('validate-json/worker.ts', import.meta.url);
+const module = new URL('worker.ts', import.meta.url);
 
 const output = z.object({
   valid: z.boolean().describe('Whether the data keeps to the schema'),

@@ -4,8 +4,8 @@ import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import draft6 from 'ajv/dist/refs/json-schema-draft-06.json' with { type: 'json' };
 import addFormats from 'ajv-formats';
-import { Problem } from '../../../lib/problem.ts';
-import { unprocessable } from '../problems.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { unprocessable } from '../../problems.ts';
 
 /** What is told of the errors; the rest is counted. */
 const mostErrors = 100;

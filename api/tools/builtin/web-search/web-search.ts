@@ -1,10 +1,10 @@
 // web_search: asks the live web through a meta-search engine of our own.
 import { z } from 'zod';
-import { Problem } from '../../lib/problem.ts';
-import { askService } from './ask-service.ts';
-import { toolFailed } from './problems.ts';
-import type { ToolServices } from './services.ts';
-import { defineTool, type Tool } from './tool.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { askService } from '../../services/service-client.ts';
+import { toolFailed } from '../../problems.ts';
+import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { defineTool, type Tool } from '../../tool.ts';
 
 const input = z.strictObject({
   query: z.string().trim().min(1).max(500).describe('what to search for'),

@@ -2,8 +2,8 @@
 // oldest go first.
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import type { Database, Statement } from '../../ledger/database.ts';
-import type { Artifact } from '../tool.ts';
+import type { Database, Statement } from '../../../billing/database/database.ts';
+import type { Artifact } from '../../tool.ts';
 
 export interface ArtifactStoreOptions {
   /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there is none */

@@ -1,9 +1,9 @@
 // GET /t/artifacts/{id}: a file that a tool has made, without running it again. Its address is the permission to read
 // it.
 import { z } from 'zod';
-import { Problem } from '../../../lib/problem.ts';
-import { defineEndpoint, type Endpoint } from '../../endpoint.ts';
-import { ledgerUnavailable, ledgerUnconfigured } from '../../models/problems.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { defineEndpoint, type Endpoint } from '../../../http/endpoint.ts';
+import { ledgerUnavailable, ledgerUnconfigured } from '../../../models/problems.ts';
 import { rawResponse } from '../raw.ts';
 import type { ArtifactStore } from './artifact-store.ts';
 import { unknownFile } from './problems.ts';

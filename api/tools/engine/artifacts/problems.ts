@@ -1,5 +1,5 @@
 // The problem of a file that is not kept.
-import type { ProblemType } from '../../../lib/problem.ts';
+import type { ProblemType } from '../../../../lib/problem.ts';
 
 export const unknownFile: ProblemType = {
   slug: 'unknown-file',

@@ -1,9 +1,9 @@
 // One attempt at a job: runs its work, writes its progress now and then, and knows whether the job is still its own.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../../../lib/log.ts';
-import type { Database } from '../../ledger/database.ts';
-import type { Payer } from '../../models/payer.ts';
-import type { Artifact, Progress } from '../tool.ts';
+import type { Logger } from '../../../../lib/log.ts';
+import type { Database } from '../../../billing/database/database.ts';
+import type { Payer } from '../../../billing/payer.ts';
+import type { Artifact, Progress } from '../../tool.ts';
 import type { JobWork } from './job.ts';
 import * as statements from './statements.ts';
 

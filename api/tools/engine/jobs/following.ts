@@ -1,8 +1,8 @@
 // Follows jobs until they end: one look at the database for all who wait, wherever the jobs run.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
-import type { Database } from '../../ledger/database.ts';
-import type { Progress } from '../tool.ts';
+import type { Database } from '../../../billing/database/database.ts';
+import type { Progress } from '../../tool.ts';
 import * as statements from './statements.ts';
 
 type Glance = z.output<typeof statements.glance.row>;

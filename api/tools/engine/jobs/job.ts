@@ -1,7 +1,7 @@
 // What a job is: a call of a tool that outlasts a request, as its caller sees it and as its work does.
-import type { Money } from '../../ledger/money.ts';
-import type { Payer } from '../../models/payer.ts';
-import type { Artifact, Progress } from '../tool.ts';
+import type { Money } from '../../../billing/ledger/money.ts';
+import type { Payer } from '../../../billing/payer.ts';
+import type { Artifact, Progress } from '../../tool.ts';
 
 /** A call that is to become a job. */
 export interface JobCall {

@@ -8,11 +8,11 @@
  * the process that was sent the key, and fails as job-lost when that process ends.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import type { Logger } from '../../../lib/log.ts';
-import { Problem } from '../../../lib/problem.ts';
-import type { Database } from '../../ledger/database.ts';
-import type { Payer } from '../../models/payer.ts';
-import type { Artifact, Progress } from '../tool.ts';
+import type { Logger } from '../../../../lib/log.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import type { Database } from '../../../billing/database/database.ts';
+import type { Payer } from '../../../billing/payer.ts';
+import type { Artifact, Progress } from '../../tool.ts';
 import { Following } from './following.ts';
 import type { JobCall, JobView, JobWork } from './job.ts';
 import { tooManyJobs, unknownJob } from './problems.ts';

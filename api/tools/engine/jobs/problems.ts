@@ -1,5 +1,5 @@
 // The kinds of problems that jobs answer with.
-import type { ProblemType } from '../../../lib/problem.ts';
+import type { ProblemType } from '../../../../lib/problem.ts';
 
 export const unknownJob: ProblemType = {
   slug: 'unknown-job',

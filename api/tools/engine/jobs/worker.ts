@@ -1,13 +1,13 @@
 // Works on jobs: claims those that are due while there is room, keeps their leases, and writes down what came of them.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../../../lib/log.ts';
-import { Problem } from '../../../lib/problem.ts';
-import { internalFault } from '../../problems.ts';
-import type { Database } from '../../ledger/database.ts';
-import type { Payer } from '../../models/payer.ts';
+import type { Logger } from '../../../../lib/log.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { internalFault } from '../../../http/problems.ts';
+import type { Database } from '../../../billing/database/database.ts';
+import type { Payer } from '../../../billing/payer.ts';
 import { artifactId } from '../artifacts/artifact-store.ts';
-import { toolBusy, toolLimit, tooManyCalls } from '../problems.ts';
-import type { Artifact } from '../tool.ts';
+import { toolBusy, toolLimit, tooManyCalls } from '../../problems.ts';
+import type { Artifact } from '../../tool.ts';
 import { Attempt } from './attempt.ts';
 import type { JobProblem, JobWork } from './job.ts';
 import { jobLost } from './problems.ts';

@@ -1,5 +1,5 @@
 // An error as a worker process sends it. Without zod: a worker starts in half the time.
-import { Problem } from '../../../lib/problem.ts';
+import { Problem } from '../../../../lib/problem.ts';
 import type { Reply } from './messages.ts';
 
 /** An error as a message; structured clone would lose which kind of problem it is. */

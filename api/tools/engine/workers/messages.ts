@@ -1,6 +1,6 @@
 // What a worker process says to the process that started it, as that one reads it.
 import { z } from 'zod';
-import { Problem, type ProblemType } from '../../../lib/problem.ts';
+import { Problem, type ProblemType } from '../../../../lib/problem.ts';
 
 const problem = z.object({
   type: z.object({ slug: z.string(), status: z.int(), title: z.string(), description: z.string() }),

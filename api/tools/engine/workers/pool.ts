@@ -1,7 +1,7 @@
 // A small pool of worker processes: so many at once, within a budget of memory, a bounded queue before them, idle ones
 // kept for the next task of their module.
-import { Problem } from '../../../lib/problem.ts';
-import { toolBusy, toolLimit } from '../problems.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { toolBusy, toolLimit } from '../../problems.ts';
 import { memoryBudgetMb, ownMemoryMb } from './memory-budget.ts';
 import { keyOf, WorkerProcess, type ProcessOptions } from './worker-process.ts';
 import type { WorkerTask, Workers } from './workers.ts';

@@ -1,6 +1,6 @@
 // The program of a worker process: loads the module that it is told, and runs its function once for each message.
-import { Problem } from '../../../lib/problem.ts';
-import { unprocessable } from '../problems.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { unprocessable } from '../../problems.ts';
 import { errorReply } from './error-reply.ts';
 import type { Reply } from './messages.ts';
 

@@ -4,12 +4,12 @@ import { once } from 'node:events';
 import { setPriority } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Problem } from '../../../lib/problem.ts';
-import { toolBusy, toolFailed, toolLimit, unprocessable } from '../problems.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { toolBusy, toolFailed, toolLimit, unprocessable } from '../../problems.ts';
 import { outputOf, reply } from './messages.ts';
 
 /** The program's own folder: all that a worker may read. */
-const root = join(import.meta.dirname, '..', '..', '..');
+const root = join(import.meta.dirname, '..', '..', '..', '..');
 const main = join(import.meta.dirname, 'worker-main.ts');
 
 /**

@@ -1,5 +1,5 @@
 // Finds what SvelteKit and Astro build for: a server of Node, files, or somebody else's platform.
-import type { Tree } from '../tree.ts';
+import type { Tree } from '../../tree.ts';
 
 /**
  * `node`: a server in the folder build or dist; `auto`: SvelteKit asks where it is; `foreign`: nothing that can be run

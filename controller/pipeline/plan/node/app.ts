@@ -1,6 +1,6 @@
 // What a Node project can be, and how its start script is called.
-import type { Tree } from '../tree.ts';
-import { portOfCommand, portOfFile } from './port-literal.ts';
+import type { Tree } from '../../tree.ts';
+import { portOfCommand, portOfFile } from '../port-literal.ts';
 
 export type NodeApp =
   | {

@@ -1,9 +1,9 @@
 // Finds the Node frameworks that draw pages on a server: Next.js, Nuxt, SvelteKit, Astro.
-import type { Finding } from '../../../crds/hosted-app.ts';
-import type { Tree } from '../tree.ts';
-import { astroAdapter, svelteAdapter, type Adapter } from './node-adapter.ts';
-import { startScript, type NodeApp } from './node-app.ts';
-import type { NodeProject } from './node-project.ts';
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import type { Tree } from '../../tree.ts';
+import { astroAdapter, svelteAdapter, type Adapter } from './adapter.ts';
+import { startScript, type NodeApp } from './app.ts';
+import type { NodeProject } from './project.ts';
 
 /** What a framework makes of the project; undefined when there is none, or it builds plain files. */
 export function findFramework(tree: Tree, project: NodeProject): NodeApp | undefined {

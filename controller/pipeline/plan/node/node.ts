@@ -1,14 +1,14 @@
 // Plans Node apps: install by the lock file, build, then a small image with what serves it.
-import type { Finding } from '../../../crds/hosted-app.ts';
-import type { Tree } from '../tree.ts';
-import { copy, declaredArguments, dockerfileText, shellCommand, step } from './dockerfile-text.ts';
-import type { NodeApp } from './node-app.ts';
-import { foreignAdapter } from './node-framework.ts';
-import { readProject, runsOn, type NodeProject } from './node-project.ts';
-import { findApp } from './node-start.ts';
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import type { Tree } from '../../tree.ts';
+import { copy, declaredArguments, dockerfileText, shellCommand, step } from '../dockerfile-text.ts';
+import type { NodeApp } from './app.ts';
+import { foreignAdapter } from './framework.ts';
+import { readProject, runsOn, type NodeProject } from './project.ts';
+import { findApp } from './start.ts';
 import { keysToStandInFor, placeholder } from './placeholders.ts';
-import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from './recipe.ts';
-import { serveFiles } from './static-server.ts';
+import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { serveFiles } from '../static/server.ts';
 
 const nodeMajor = 24;
 const ignore = ['.git', '**/node_modules', '.next', '.nuxt', '.output', '**/.DS_Store'];

@@ -1,5 +1,5 @@
 // Finds the keys that a Node app is given only when it runs, so that something can stand in for them while it is built.
-import type { Tree } from '../tree.ts';
+import type { Tree } from '../../tree.ts';
 
 export const placeholder = 'given-when-it-runs';
 const samples = [

@@ -1,7 +1,7 @@
 // Reads what package.json and its neighbours say about a Node project.
 import semver from 'semver';
-import { field, keys, parseJson, text } from '../manifest.ts';
-import type { Tree } from '../tree.ts';
+import { field, keys, parseJson, text } from '../../manifest.ts';
+import type { Tree } from '../../tree.ts';
 
 export type Manager = 'npm' | 'pnpm' | 'yarn' | 'berry';
 

@@ -1,11 +1,11 @@
 // Finds what a Node project is: a site that is built to files, or a server and how it starts.
-import type { Tree } from '../tree.ts';
-import { shellWord } from './dockerfile-text.ts';
-import { portOfStarted, startScript, type NodeApp } from './node-app.ts';
-import { findFramework, hasPages } from './node-framework.ts';
-import type { NodeProject } from './node-project.ts';
-import { portOfCommand } from './port-literal.ts';
-import { procfile } from './procfile.ts';
+import type { Tree } from '../../tree.ts';
+import { shellWord } from '../dockerfile-text.ts';
+import { portOfStarted, startScript, type NodeApp } from './app.ts';
+import { findFramework, hasPages } from './framework.ts';
+import type { NodeProject } from './project.ts';
+import { portOfCommand } from '../port-literal.ts';
+import { procfile } from '../procfile.ts';
 
 const bundlers: readonly {
   readonly package: string;

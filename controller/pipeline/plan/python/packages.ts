@@ -1,7 +1,7 @@
 // Finds which packages a Python project wants, and how they are installed.
-import { keys, parseToml, text, texts } from '../manifest.ts';
-import type { Tree } from '../tree.ts';
-import { copy, step } from './dockerfile-text.ts';
+import { keys, parseToml, text, texts } from '../../manifest.ts';
+import type { Tree } from '../../tree.ts';
+import { copy, step } from '../dockerfile-text.ts';
 
 export interface PythonPackages {
   /** File that names the packages. */

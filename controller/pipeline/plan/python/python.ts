@@ -1,10 +1,10 @@
 // Plans Python apps: packages by uv into a virtual environment, then a small image without any build tool.
-import type { Tree } from '../tree.ts';
-import { copy, declaredArguments, dockerfileText, shellCommand, step } from './dockerfile-text.ts';
-import { findPackages, type PythonPackages } from './python-packages.ts';
-import { findStart, type PythonStart } from './python-start.ts';
-import { choosePython, type NoPython, type PythonChoice } from './python-version.ts';
-import { defaultPort, type Language, type PlanInput, type Problem, type Recipe } from './recipe.ts';
+import type { Tree } from '../../tree.ts';
+import { copy, declaredArguments, dockerfileText, shellCommand, step } from '../dockerfile-text.ts';
+import { findPackages, type PythonPackages } from './packages.ts';
+import { findStart, type PythonStart } from './start.ts';
+import { choosePython, type NoPython, type PythonChoice } from './version.ts';
+import { defaultPort, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 
 const uvVersion = '0.13.8';
 const ignore = [

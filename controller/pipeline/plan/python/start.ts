@@ -1,9 +1,9 @@
 // Finds how a Python app is started: by its Procfile, its framework, or its main file.
 import { posix } from 'node:path';
-import type { Tree } from '../tree.ts';
-import { shellWord } from './dockerfile-text.ts';
-import { portOfCommand, portOfFile } from './port-literal.ts';
-import { procfile } from './procfile.ts';
+import type { Tree } from '../../tree.ts';
+import { shellWord } from '../dockerfile-text.ts';
+import { portOfCommand, portOfFile } from '../port-literal.ts';
+import { procfile } from '../procfile.ts';
 
 export interface PythonStart {
   /** Shell command, $PORT not yet expanded. */

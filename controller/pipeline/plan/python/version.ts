@@ -1,7 +1,7 @@
 // Chooses among the Python images by what a project asks for.
-import { field, parseToml, text } from '../manifest.ts';
-import type { Tree } from '../tree.ts';
-import { images } from './recipe.ts';
+import { field, parseToml, text } from '../../manifest.ts';
+import type { Tree } from '../../tree.ts';
+import { images } from '../recipe.ts';
 
 export interface PythonChoice {
   readonly version: string;

@@ -1,6 +1,6 @@
 // The last stage of every image that only serves files: nginx, unprivileged.
-import { copy } from './dockerfile-text.ts';
-import { images } from './recipe.ts';
+import { copy } from '../dockerfile-text.ts';
+import { images } from '../recipe.ts';
 
 export interface Site {
   readonly port: number;

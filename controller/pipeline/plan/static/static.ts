@@ -1,9 +1,9 @@
 // Plans a site of plain files.
-import type { Tree } from '../tree.ts';
-import { dockerfileText } from './dockerfile-text.ts';
-import type { Language, PlanInput, Recipe } from './recipe.ts';
-import { defaultPort } from './recipe.ts';
-import { serveFiles } from './static-server.ts';
+import type { Tree } from '../../tree.ts';
+import { dockerfileText } from '../dockerfile-text.ts';
+import type { Language, PlanInput, Recipe } from '../recipe.ts';
+import { defaultPort } from '../recipe.ts';
+import { serveFiles } from './server.ts';
 
 const folders = ['.', 'public', 'dist', 'site', '_site', 'docs', 'www', 'html', 'build'] as const;
 const ignore = ['.git', '**/node_modules', '**/.DS_Store'];

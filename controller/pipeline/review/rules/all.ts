@@ -1,12 +1,12 @@
 // The registry of review rules, in the order in which their findings are told.
 import { dockerfile } from './dockerfile.ts';
 import { largeFiles } from './large-files.ts';
-import { license } from './license.ts';
+import { license } from './license/license.ts';
 import { limits } from './limits.ts';
 import { names } from './names.ts';
-import type { Rule } from './rule.ts';
-import { secrets } from './secrets.ts';
-import { settingsRule } from '../settings-file/settle.ts';
+import type { Rule } from '../rule.ts';
+import { secrets } from './secrets/secrets.ts';
+import { settingsRule } from '../../settings-file/merge.ts';
 import { sourcePath } from './source-path.ts';
 import { submodules } from './submodules.ts';
 import { symlinks } from './symlinks.ts';

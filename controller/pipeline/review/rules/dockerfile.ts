@@ -1,9 +1,9 @@
 // Rule: the Dockerfile to build is a plain file that asks for no other builder.
 import { posix } from 'node:path';
-import type { Finding } from '../../../crds/hosted-app.ts';
-import { authoredDockerfile } from '../plan/authored.ts';
-import { head, oneLine } from '../text.ts';
-import type { Rule } from './rule.ts';
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import { authoredDockerfile } from '../../plan/authored.ts';
+import { head, oneLine } from '../../text.ts';
+import type { Rule } from '../rule.ts';
 
 const mostBytes = 512 * 1024;
 

@@ -1,6 +1,6 @@
 // Rule: files kept in Git LFS are not fetched, so say so before the app misses them.
-import type { Finding } from '../../../crds/hosted-app.ts';
-import type { Rule } from './rule.ts';
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import type { Rule } from '../rule.ts';
 
 const pointer = /^version https:\/\/git-lfs\.github\.com\/spec\/v1\noid sha256:/;
 

@@ -1,8 +1,8 @@
 // Rule: a repository stays within the limits of bytes, files and bytes of one file.
-import type { Finding } from '../../../crds/hosted-app.ts';
-import type { PipelineInput } from '../contract.ts';
-import { size } from '../text.ts';
-import type { Rule } from './rule.ts';
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import type { PipelineInput } from '../../contract.ts';
+import { size } from '../../text.ts';
+import type { Rule } from '../rule.ts';
 
 type Limits = PipelineInput['limits'];
 

@@ -1,8 +1,8 @@
 // Rule: file names are plain: nothing that a terminal, a tool or another system reads as something else.
-import type { Finding } from '../../../crds/hosted-app.ts';
-import { clean } from '../text.ts';
-import type { TreeEntry } from '../tree.ts';
-import type { Rule } from './rule.ts';
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import { clean } from '../../text.ts';
+import type { TreeEntry } from '../../tree.ts';
+import type { Rule } from '../rule.ts';
 
 const longest = 1024;
 

@@ -1,5 +1,5 @@
 // Rule: source.path names a real folder of the repository.
-import type { Rule } from './rule.ts';
+import type { Rule } from '../rule.ts';
 
 export const sourcePath: Rule = {
   name: 'source',

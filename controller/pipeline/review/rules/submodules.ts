@@ -1,7 +1,7 @@
 // Rule: no submodules; their addresses are an old way to make git run or read something else.
-import type { Finding } from '../../../crds/hosted-app.ts';
-import { head, oneLine } from '../text.ts';
-import type { Rule } from './rule.ts';
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import { head, oneLine } from '../../text.ts';
+import type { Rule } from '../rule.ts';
 
 const mend =
   'Copy what is needed into the repository (git subtree), or install it as a package in the build; then remove the submodule (git rm) and push.';

@@ -1,9 +1,9 @@
 // Rule: symbolic links stay inside the repository.
 import { posix } from 'node:path';
-import type { Finding } from '../../../crds/hosted-app.ts';
-import { head, oneLine } from '../text.ts';
-import type { TreeEntry } from '../tree.ts';
-import type { Rule } from './rule.ts';
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import { head, oneLine } from '../../text.ts';
+import type { TreeEntry } from '../../tree.ts';
+import type { Rule } from '../rule.ts';
 
 const mend = 'Replace the link by the file itself, or by a relative link to a file within the repository.';
 

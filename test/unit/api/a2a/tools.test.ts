@@ -4,18 +4,18 @@ import { test } from 'node:test';
 import type { HttpBindings } from '@hono/node-server';
 import { Registry } from 'prom-client';
 import { z } from 'zod';
-import { createApp } from '../../../api/app.ts';
-import { blockList } from '../../../api/config.ts';
-import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
-import { readModelSettings } from '../../../api/models/config.ts';
-import { startModels } from '../../../api/models/start.ts';
-import { readToolSettings } from '../../../api/tools/config.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
-import { startTools } from '../../../api/tools/start.ts';
-import { defineTool } from '../../../api/tools/tool.ts';
-import { httpMetrics } from '../../../lib/metrics.ts';
-import { echoTool, silentTool } from '../discovery/sample.ts';
-import { baseUrl, silent } from '../sample.ts';
+import { createApp } from '../../../../api/http/application.ts';
+import { blockList } from '../../../../api/config.ts';
+import { discoveryEndpoints } from '../../../../api/discovery/endpoints.ts';
+import { readModelSettings } from '../../../../api/models/config.ts';
+import { startModels } from '../../../../api/models/start.ts';
+import { readToolSettings } from '../../../../api/tools/config.ts';
+import type { ToolServices } from '../../../../api/tools/engine/tool-dependencies.ts';
+import { startTools } from '../../../../api/tools/start.ts';
+import { defineTool } from '../../../../api/tools/tool.ts';
+import { httpMetrics } from '../../../../lib/metrics.ts';
+import { echoTool, silentTool } from '../../../support/discovery/sample.ts';
+import { baseUrl, silent } from '../../../support/api/sample.ts';
 
 const part = z.looseObject({
   data: z.unknown().optional(),

@@ -5,11 +5,11 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import { after, before, test } from 'node:test';
 import { getRequestListener } from '@hono/node-server';
 import { z } from 'zod';
-import { authorAccount, callerAccount, revenueAccount } from '../../../api/ledger/accounts.ts';
-import { formatMoney } from '../../../api/ledger/money.ts';
-import { keyedHash } from '../../../api/caller.ts';
-import { baseUrl, sampleApp } from '../sample.ts';
-import { sampleAppsServer, type AppsSample } from './sample.ts';
+import { authorAccount, callerAccount, revenueAccount } from '../../../../api/billing/ledger/accounts.ts';
+import { formatMoney } from '../../../../api/billing/ledger/money.ts';
+import { keyedHash } from '../../../../api/http/caller.ts';
+import { baseUrl, sampleApp } from '../../../support/api/sample.ts';
+import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
 
 let sample: AppsSample;
 

@@ -8,10 +8,10 @@ import { getRequestListener } from '@hono/node-server';
 import { Client, StreamableHTTPClientTransport, type CallToolResult, type Tool } from '@modelcontextprotocol/client';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { capabilities } from '../../../api/discovery/capabilities.ts';
-import { startServer, type PublicServer } from '../../../api/server.ts';
-import { baseUrl, silent } from '../sample.ts';
-import { sampleAppsServer, withAgents, type AppsSample } from './sample.ts';
+import { capabilities } from '../../../../api/discovery/capabilities.ts';
+import { startServer, type PublicServer } from '../../../../api/http/server.ts';
+import { baseUrl, silent } from '../../../support/api/sample.ts';
+import { sampleAppsServer, withAgents, type AppsSample } from '../../../support/apps/sample.ts';
 
 let sample: AppsSample;
 let server: PublicServer;

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { isTransient } from '../../../api/ledger/failures.ts';
-import { readMigrations } from '../../../api/ledger/migrate.ts';
-import { openDatabase } from '../../../api/ledger/open.ts';
-import { repeat } from '../../../api/ledger/sweeper.ts';
+import { isTransient } from '../../../../api/billing/database/failures.ts';
+import { readMigrations } from '../../../../api/billing/database/migrate.ts';
+import { openDatabase } from '../../../../api/billing/database/open.ts';
+import { repeat } from '../../../../api/billing/chores.ts';
 
 test('a chore with work left runs again at once, a failed one is told and tried later, and the signal ends it', async () => {
   const stop = new AbortController();

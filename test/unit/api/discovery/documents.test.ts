@@ -3,15 +3,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import { createApp } from '../../../api/app.ts';
-import { blockList } from '../../../api/config.ts';
-import { capabilities } from '../../../api/discovery/capabilities.ts';
-import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
-import { submitEndpoints } from '../../../api/submit/endpoints.ts';
-import { liveApps } from '../../../api/submit/live-apps.ts';
-import { httpMetrics } from '../../../lib/metrics.ts';
-import { baseUrl, sampleApp, sampleApps, sampleServices, silent } from '../sample.ts';
-import { echoTool, liveAt, silentTool } from './sample.ts';
+import { createApp } from '../../../../api/http/application.ts';
+import { blockList } from '../../../../api/config.ts';
+import { capabilities } from '../../../../api/discovery/capabilities.ts';
+import { discoveryEndpoints } from '../../../../api/discovery/endpoints.ts';
+import { submitEndpoints } from '../../../../api/submit/endpoints.ts';
+import { liveApps } from '../../../../api/apps/live-apps.ts';
+import { httpMetrics } from '../../../../lib/metrics.ts';
+import { baseUrl, sampleApp, sampleApps, sampleServices, silent } from '../../../support/api/sample.ts';
+import { echoTool, liveAt, silentTool } from '../../../support/discovery/sample.ts';
 
 function server() {
   const { store, apps } = sampleApps();

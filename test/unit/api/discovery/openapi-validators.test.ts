@@ -4,14 +4,14 @@ import { test } from 'node:test';
 import { validate as validateByReadme } from '@readme/openapi-parser';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Registry } from 'prom-client';
-import { openApi } from '../../../api/discovery/openapi.ts';
-import type { Endpoint } from '../../../api/endpoint.ts';
-import { readModelSettings } from '../../../api/models/config.ts';
-import { startModels } from '../../../api/models/start.ts';
-import { readToolSettings } from '../../../api/tools/config.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
-import { startTools } from '../../../api/tools/start.ts';
-import { baseUrl, sampleServer, sampleServices, silent } from '../sample.ts';
+import { openApi } from '../../../../api/discovery/openapi.ts';
+import type { Endpoint } from '../../../../api/http/endpoint.ts';
+import { readModelSettings } from '../../../../api/models/config.ts';
+import { startModels } from '../../../../api/models/start.ts';
+import { readToolSettings } from '../../../../api/tools/config.ts';
+import type { ToolServices } from '../../../../api/tools/engine/tool-dependencies.ts';
+import { startTools } from '../../../../api/tools/start.ts';
+import { baseUrl, sampleServer, sampleServices, silent } from '../../../support/api/sample.ts';
 
 /** Every tool of the registry and every model endpoint; none of them is called. */
 function everything(): Endpoint[] {

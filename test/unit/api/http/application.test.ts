@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { z } from 'zod';
-import { defineEndpoint } from '../../api/endpoint.ts';
-import { ApiError } from '../../controller/runtime/errors.ts';
-import { sampleServer, sampleServices } from './sample.ts';
+import { defineEndpoint } from '../../../../api/http/endpoint.ts';
+import { ApiError } from '../../../../lib/kubernetes/errors.ts';
+import { sampleServer, sampleServices } from '../../../support/api/sample.ts';
 
 const faulty = (path: string, error: Error): ReturnType<typeof defineEndpoint> =>
   defineEndpoint({

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { addressPrefix, clientAddress, identifyCaller } from '../../api/caller.ts';
-import { blockList } from '../../api/config.ts';
+import { addressPrefix, clientAddress, identifyCaller } from '../../../../api/http/caller.ts';
+import { blockList } from '../../../../api/config.ts';
 
 const trusted = blockList(['10.0.0.0/8', 'fd00::/8']);
 const rules = { salt: 'salt', trustedProxies: trusted };

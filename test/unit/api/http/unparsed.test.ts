@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
-import { startServer, type PublicServer } from '../../api/server.ts';
-import { silent } from './sample.ts';
-import { sampleToolApp, type ToolSample } from './tools/sample.ts';
+import { startServer, type PublicServer } from '../../../../api/http/server.ts';
+import { silent } from '../../../support/api/sample.ts';
+import { sampleToolApp, type ToolSample } from '../../../support/tools/sample.ts';
 
 let sample: ToolSample;
 let server: PublicServer;

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { toolAccount } from '../../../api/ledger/accounts.ts';
-import { startServer, type PublicServer } from '../../../api/server.ts';
-import { silent } from '../sample.ts';
-import { sampleToolApp, type ToolSample } from '../tools/sample.ts';
+import { toolAccount } from '../../../../api/billing/ledger/accounts.ts';
+import { startServer, type PublicServer } from '../../../../api/http/server.ts';
+import { silent } from '../../../support/api/sample.ts';
+import { sampleToolApp, type ToolSample } from '../../../support/tools/sample.ts';
 
 let sample: ToolSample;
 let server: PublicServer;

@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readCatalog } from '../../../api/models/catalog.ts';
-import { parseMoney } from '../../../api/ledger/money.ts';
-import { pickSpread } from '../../../api/models/spread.ts';
+import { readCatalog } from '../../../../api/models/catalog.ts';
+import { parseMoney } from '../../../../api/billing/ledger/money.ts';
+import { pickSpread } from '../../../../api/models/compare/spread.ts';
 
 test('the models shipped are the ten of the interface, in its order [spec models.ids]', () => {
   assert.deepEqual(readCatalog().ids, [

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
-import { readCatalog } from '../../../api/models/catalog.ts';
-import { json, sampleModels, type Sample } from './sample.ts';
-import { completion, startScriptedRouter, type ScriptedRouter } from './scripted-router.ts';
+import { readCatalog } from '../../../../api/models/catalog.ts';
+import { json, sampleModels, type Sample } from '../../../support/models/sample.ts';
+import { completion, startScriptedRouter, type ScriptedRouter } from '../../../support/models/scripted-router.ts';
 
 /** A comparison is answered by the router only when as many as this have been asked. */
 let together = 1;

@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { formatMoney, moneyToNumber, parseMoney, picoDollars } from '../../../api/ledger/money.ts';
-import { mostItCosts, mostTokensIn } from '../../../api/models/price.ts';
-import { parseExact } from '../../../api/models/router/exact-json.ts';
-import { liteLlm } from '../../../api/models/router/litellm.ts';
-import { openRouter } from '../../../api/models/router/openrouter.ts';
-import { usage } from '../../../api/models/router/answer.ts';
-import { spreadRatio, summarise } from '../../../api/models/summary.ts';
-import type { RouterHeaders } from '../../../api/models/router/shape.ts';
+import { formatMoney, moneyToNumber, parseMoney, picoDollars } from '../../../../api/billing/ledger/money.ts';
+import { mostItCosts, mostTokensIn } from '../../../../api/billing/price.ts';
+import { parseExact } from '../../../../api/models/router/exact-json.ts';
+import { liteLlm } from '../../../../api/models/router/litellm.ts';
+import { openRouter } from '../../../../api/models/router/openrouter.ts';
+import { usage } from '../../../../api/models/router/answer.ts';
+import { spreadRatio, summarise } from '../../../../api/models/compare/summary.ts';
+import type { RouterHeaders } from '../../../../api/models/router/shape.ts';
 
 test('money keeps its digits where a float would not', () => {
   assert.deepEqual(parseExact('{"usage":{"cost":0.1234567890123456789,"prompt_tokens":3},"price":0.10}'), {

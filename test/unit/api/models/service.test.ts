@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
-import { appAccount } from '../../../api/ledger/accounts.ts';
-import { moneyToNumber } from '../../../api/ledger/money.ts';
-import { readCatalog } from '../../../api/models/catalog.ts';
-import { demoNotice, startDemoRouter, type DemoRouter } from '../../../api/models/demo-router.ts';
-import { appToken } from '../../../lib/app-token.ts';
-import { appTokenSecret, json, sampleModels, type Sample } from './sample.ts';
+import { appAccount } from '../../../../api/billing/ledger/accounts.ts';
+import { moneyToNumber } from '../../../../api/billing/ledger/money.ts';
+import { readCatalog } from '../../../../api/models/catalog.ts';
+import { demoNotice, startDemoRouter, type DemoRouter } from '../../../../api/models/demo-router.ts';
+import { appToken } from '../../../../lib/app-token.ts';
+import { appTokenSecret, json, sampleModels, type Sample } from '../../../support/models/sample.ts';
 
 const app = { name: 'chat', uid: 'uid-1', enabled: true, dailyBudgetUsd: '0.02' };
 const poor = { name: 'poor', uid: 'uid-2', enabled: true, dailyBudgetUsd: '0.0001' };

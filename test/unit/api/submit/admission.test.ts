@@ -1,11 +1,11 @@
 // Room for one more app: per caller and day, and on the whole.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkRoom } from '../../../api/submit/admission.ts';
-import type { App } from '../../../api/submit/hosted-apps.ts';
-import { labels } from '../../../lib/names.ts';
-import { Problem } from '../../../lib/problem.ts';
-import { sampleApp, sampleApps } from '../sample.ts';
+import { checkRoom } from '../../../../api/submit/admission.ts';
+import type { App } from '../../../../api/apps/hosted-apps.ts';
+import { labels } from '../../../../crds/names.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { sampleApp, sampleApps } from '../../../support/api/sample.ts';
 
 const now = Date.parse('2026-01-02T00:00:00Z');
 const hour = 3_600_000;

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { slugCandidates } from '../../../api/submit/slug.ts';
-import { reservedSlugs } from '../../../lib/names.ts';
-import { parseRepository, repositoryHash } from '../../../lib/repository.ts';
+import { slugCandidates } from '../../../../api/submit/slug.ts';
+import { reservedSlugs } from '../../../../crds/names.ts';
+import { parseRepository, repositoryHash } from '../../../../lib/repository.ts';
 
 const hosts = { allowed: ['git.test'], insecure: [] };
 const candidates = (text: string): readonly string[] => slugCandidates(parseRepository(text, hosts));

@@ -1,9 +1,9 @@
 // The answer of submit-status for each way that an app can stand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
-import { statusView, viewStatus, type StatusView } from '../../../api/submit/status-view.ts';
-import { sampleApp, sampleServer, sampleServices, sampleApps } from '../sample.ts';
+import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
+import { statusView, viewStatus, type StatusView } from '../../../../api/submit/status-view.ts';
+import { sampleApp, sampleServer, sampleServices, sampleApps } from '../../../support/api/sample.ts';
 
 const places = { baseUrl: 'https://moorage.test:8443', defaultHost: 'git.test' };
 const since = '2026-01-01T00:00:05Z';

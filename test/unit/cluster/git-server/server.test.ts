@@ -8,9 +8,9 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CommandError, run } from '../../../cluster/shell.ts';
-import { answers, probe } from '../../../cluster/node/probe.ts';
-import { waitFor } from '../../../cluster/wait.ts';
+import { CommandError, run } from '../../../../cluster/shell.ts';
+import { answers, probe } from '../../../../cluster/node/probe.ts';
+import { waitFor } from '../../../../cluster/wait.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'moorage-git-'));
 const work = join(folder, 'work');
@@ -39,7 +39,7 @@ before(async () => {
     REPOSITORIES: join(folder, 'repositories'),
     PASSWORD_FILE: join(folder, 'password'),
   };
-  server = spawn(process.execPath, [join(import.meta.dirname, '../../../cluster/git-server/server.ts')], {
+  server = spawn(process.execPath, [join(import.meta.dirname, '../../../../cluster/git-server/server.ts')], {
     env,
     stdio: 'inherit',
   });

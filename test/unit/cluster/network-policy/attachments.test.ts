@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { readAttachments } from '../../../cluster/network-policy/attachments.ts';
+import { readAttachments } from '../../../../cluster/network-policy/attachments.ts';
 
 const record = (veth: string, bridge: string, address: string): string =>
   JSON.stringify({

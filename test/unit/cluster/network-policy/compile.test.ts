@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { compile, type RuleSet } from '../../../cluster/network-policy/compile.ts';
-import { readPolicy } from '../../../cluster/network-policy/model.ts';
-import { oracleAllows, rulesAllow, type World } from './oracle.ts';
-import { flow, world } from './worlds.ts';
+import { compile, type RuleSet } from '../../../../cluster/network-policy/compile.ts';
+import { readPolicy } from '../../../../cluster/network-policy/model.ts';
+import { oracleAllows, rulesAllow, type World } from '../../../support/network-policy/oracle.ts';
+import { flow, world } from '../../../support/network-policy/worlds.ts';
 
 const PODS = 6;
 const inPodRange = (address: string): boolean => address.startsWith('10.244.');

@@ -1,7 +1,7 @@
 // Connections are forgotten for addresses whose owner changed or went, and for no others.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { reassigned } from '../../../cluster/network-policy/flows.ts';
+import { reassigned } from '../../../../cluster/network-policy/flows.ts';
 
 test('an address that changed hands or was given up is named; a new or unchanged one is not', () => {
   const before = new Map([

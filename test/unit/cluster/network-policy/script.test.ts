@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { createApplier } from '../../../cluster/network-policy/apply.ts';
-import { changeScript, replaceScript } from '../../../cluster/network-policy/script.ts';
-import type { NftTable } from '../../../cluster/network-policy/tables.ts';
+import { createApplier } from '../../../../cluster/network-policy/apply.ts';
+import { changeScript, replaceScript } from '../../../../cluster/network-policy/script.ts';
+import type { NftTable } from '../../../../cluster/network-policy/tables.ts';
 
 const name = fc.constantFrom('a', 'b', 'c');
 const element = fc.constantFrom('1', '2', '3');

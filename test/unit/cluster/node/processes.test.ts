@@ -12,7 +12,7 @@ import {
   startTimeOf,
   stopProcess,
   type ProcessSpec,
-} from '../../../cluster/node/processes.ts';
+} from '../../../../cluster/node/processes.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'moorage-processes-'));
 const places = { run: join(folder, 'run'), logs: join(folder, 'log') };

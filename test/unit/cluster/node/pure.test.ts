@@ -3,18 +3,18 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isNewEnough } from '../../../cluster/binaries/toolchain.ts';
-import { recipes } from '../../../cluster/binaries/recipes.ts';
-import { contentKey } from '../../../cluster/files.ts';
-import { fillIn } from '../../../cluster/kubectl.ts';
-import { extensions, needsRenewal } from '../../../cluster/node/certificates.ts';
-import { holdsSysResource } from '../../../cluster/node/containerd.ts';
-import { firstServiceAddress } from '../../../cluster/node/control-plane.ts';
-import { mountsUnder } from '../../../cluster/node/down.ts';
-import { isEmptyTable } from '../../../cluster/node/network.ts';
-import { httpsUrl } from '../../../cluster/node/ports.ts';
-import { unreadyPods } from '../../../cluster/node/status.ts';
-import { formatElapsed } from '../../../cluster/report.ts';
+import { isNewEnough } from '../../../../cluster/binaries/toolchain.ts';
+import { recipes } from '../../../../cluster/binaries/recipes.ts';
+import { contentKey } from '../../../../cluster/files.ts';
+import { fillIn } from '../../../../cluster/kubectl.ts';
+import { extensions, needsRenewal } from '../../../../cluster/node/certificates.ts';
+import { holdsSysResource } from '../../../../cluster/node/containerd.ts';
+import { firstServiceAddress } from '../../../../cluster/node/control-plane.ts';
+import { mountsUnder } from '../../../../cluster/node/down.ts';
+import { isEmptyTable } from '../../../../cluster/node/network.ts';
+import { httpsUrl } from '../../../../cluster/node/ports.ts';
+import { unreadyPods } from '../../../../cluster/node/status.ts';
+import { formatElapsed } from '../../../../cluster/report.ts';
 
 test('mounts under our folders come deepest first, later ones before earlier, and no other', () => {
   const line = (point: string): string => `36 35 98:0 /mnt1 ${point} rw,noatime shared:1 - ext3 /dev/root rw`;
@@ -91,7 +91,7 @@ test('a Go toolchain is new enough from the pinned line on', () => {
 test('every recipe has the version that its module pins', async () => {
   for (const recipe of recipes) {
     const module = await readFile(
-      join(import.meta.dirname, '..', '..', '..', 'cluster', 'binaries', recipe.part, 'go.mod'),
+      join(import.meta.dirname, '..', '..', '..', '..', 'cluster', 'binaries', recipe.part, 'go.mod'),
       'utf8',
     );
     assert.ok(module.includes(` ${recipe.version}`), `${recipe.part}/go.mod does not require ${recipe.version}`);

@@ -1,8 +1,8 @@
 // What a person sees of a submission, whole.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createOutput, type Output } from '../../../cluster/submit/output.ts';
-import type { Reason, Status } from '../../../cluster/submit/api-client.ts';
+import { createOutput, type Output } from '../../../../cluster/submit/output.ts';
+import type { Reason, Status } from '../../../../cluster/submit/api-client.ts';
 
 function recorded(): { output: Output; lines: string[] } {
   const lines: string[] = [];

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { execa } from 'execa';
-import { Fault } from '../../../cluster/submit/fault.ts';
-import { takeSnapshot, type Snapshot } from '../../../cluster/submit/snapshot.ts';
+import { Fault } from '../../../../cluster/submit/fault.ts';
+import { takeSnapshot, type Snapshot } from '../../../../cluster/submit/snapshot.ts';
 
 async function folderWith(t: TestContext, files: Record<string, string>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'moorage-snapshot-test-'));

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { terminationMessageLimit } from '../../../controller/pipeline/contract.ts';
-import { stageMessage, termination, type StageMessage } from '../../../controller/pipeline/message.ts';
-import { clean, head, tail } from '../../../controller/pipeline/text.ts';
+import { terminationMessageLimit } from '../../../../controller/pipeline/contract.ts';
+import { stageMessage, termination, type StageMessage } from '../../../../controller/pipeline/message.ts';
+import { clean, head, tail } from '../../../../controller/pipeline/text.ts';
 
 const anyText = fc.oneof(
   fc.string({ maxLength: 6000, unit: 'binary' }),

@@ -1,10 +1,10 @@
 // What the reconciler says in each situation: the full list of conditions, the phase, and what it asks for.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { publicStatus } from '../../../lib/public-status.ts';
-import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
-import type { Observed, ProbeAnswer } from '../../../controller/hosted-app/observed.ts';
-import { transitions } from '../../../controller/hosted-app/events.ts';
+import { publicStatus } from '../../../../crds/public-status.ts';
+import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
+import type { Observed, ProbeAnswer } from '../../../../controller/reconcile/snapshot.ts';
+import { transitions } from '../../../../controller/reconcile/events.ts';
 import {
   app,
   asked,
@@ -29,7 +29,7 @@ import {
   runs,
   second,
   settings,
-} from './scenario.ts';
+} from '../../../support/operator/scenario.ts';
 
 interface Scenario {
   readonly name: string;

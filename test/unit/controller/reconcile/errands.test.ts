@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { createErrands, type Errands } from '../../../controller/hosted-app/errands.ts';
+import { createErrands, type Errands } from '../../../../controller/reconcile/errands.ts';
 
 interface Question {
   readonly host: string;

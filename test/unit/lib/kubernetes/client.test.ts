@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { TestContext } from 'node:test';
 import { test } from 'node:test';
-import type { Client, KubeObject } from '../../../controller/runtime/index.ts';
+import type { Client, KubeObject } from '../../../../lib/kubernetes/index.ts';
 import {
   apply,
   applyIfChanged,
@@ -15,9 +15,9 @@ import {
   defineResource,
   deleteObject,
   staticConnection,
-} from '../../../controller/runtime/index.ts';
-import { pathOf } from '../../../controller/runtime/http-client.ts';
-import { FakeApi, send, status } from './fake-api.ts';
+} from '../../../../lib/kubernetes/index.ts';
+import { pathOf } from '../../../../lib/kubernetes/http-client.ts';
+import { FakeApi, send, status } from '../../../support/kubernetes/fake-api.ts';
 
 interface Thing extends KubeObject {
   spec?: { size: number };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import { hashOf, isSubset } from '../../../controller/runtime/index.ts';
+import { hashOf, isSubset } from '../../../../lib/kubernetes/index.ts';
 
 function shuffled(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(shuffled);

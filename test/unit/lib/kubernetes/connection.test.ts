@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { test } from 'node:test';
-import { fileConnection, inClusterConnection } from '../../../controller/runtime/index.ts';
+import { fileConnection, inClusterConnection } from '../../../../lib/kubernetes/index.ts';
 
 async function folder(t: TestContext): Promise<string> {
   const made = await mkdtemp(join(tmpdir(), 'connection-'));

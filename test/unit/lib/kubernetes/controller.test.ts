@@ -9,7 +9,7 @@ import type {
   KubeObject,
   Reconcile,
   WritableStore,
-} from '../../../controller/runtime/index.ts';
+} from '../../../../lib/kubernetes/index.ts';
 import {
   ApiError,
   createController,
@@ -23,9 +23,9 @@ import {
   StallingError,
   WaitingError,
   watches,
-} from '../../../controller/runtime/index.ts';
-import { FakeClock } from './fake-clock.ts';
-import { until } from './until.ts';
+} from '../../../../lib/kubernetes/index.ts';
+import { FakeClock } from '../../../support/kubernetes/fake-clock.ts';
+import { until } from '../../../support/kubernetes/until.ts';
 
 function object(name: string, version = 1, more: Partial<KubeObject['metadata']> = {}): KubeObject {
   return {

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { test } from 'node:test';
-import type { EventRecorder, KubeObject } from '../../../controller/runtime/index.ts';
-import { createEventRecorder } from '../../../controller/runtime/index.ts';
-import type { Stored } from './fake-api.ts';
-import { FakeApi, send, status } from './fake-api.ts';
-import { FakeClock } from './fake-clock.ts';
-import { until } from './until.ts';
+import type { EventRecorder, KubeObject } from '../../../../lib/kubernetes/index.ts';
+import { createEventRecorder } from '../../../../lib/kubernetes/index.ts';
+import type { Stored } from '../../../support/kubernetes/fake-api.ts';
+import { FakeApi, send, status } from '../../../support/kubernetes/fake-api.ts';
+import { FakeClock } from '../../../support/kubernetes/fake-clock.ts';
+import { until } from '../../../support/kubernetes/until.ts';
 
 const KIND = 'apis/events.k8s.io/v1/events';
 

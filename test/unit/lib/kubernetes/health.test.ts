@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { test } from 'node:test';
 import { Gauge, Registry } from 'prom-client';
-import type { HealthCheck } from '../../../controller/runtime/index.ts';
-import { reflectorAlive, reflectorSynced, startHealthServer, workersAlive } from '../../../controller/runtime/index.ts';
+import type { HealthCheck } from '../../../../lib/kubernetes/index.ts';
+import { reflectorAlive, reflectorSynced, startHealthServer, workersAlive } from '../../../../lib/kubernetes/index.ts';
 
 async function served(
   t: TestContext,

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { test } from 'node:test';
-import type { Clock, LeaderElection, LeaderElectionOptions } from '../../../controller/runtime/index.ts';
-import { createLeaderElection, systemClock } from '../../../controller/runtime/index.ts';
-import type { Stored } from './fake-api.ts';
-import { FakeApi, send, status } from './fake-api.ts';
-import { until } from './until.ts';
+import type { Clock, LeaderElection, LeaderElectionOptions } from '../../../../lib/kubernetes/index.ts';
+import { createLeaderElection, systemClock } from '../../../../lib/kubernetes/index.ts';
+import type { Stored } from '../../../support/kubernetes/fake-api.ts';
+import { FakeApi, send, status } from '../../../support/kubernetes/fake-api.ts';
+import { until } from '../../../support/kubernetes/until.ts';
 
 const KIND = 'apis/coordination.k8s.io/v1/leases';
 /** A lease that no busy machine lets run out; what a test waits for must come without that. */

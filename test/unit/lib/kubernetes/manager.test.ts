@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import type { KubeObject, Manager, Shutdown } from '../../../controller/runtime/index.ts';
-import { createController, createManager, defineResource, done, watches } from '../../../controller/runtime/index.ts';
-import type { Stored } from './fake-api.ts';
-import { FakeApi } from './fake-api.ts';
-import { until } from './until.ts';
+import type { KubeObject, Manager, Shutdown } from '../../../../lib/kubernetes/index.ts';
+import { createController, createManager, defineResource, done, watches } from '../../../../lib/kubernetes/index.ts';
+import type { Stored } from '../../../support/kubernetes/fake-api.ts';
+import { FakeApi } from '../../../support/kubernetes/fake-api.ts';
+import { until } from '../../../support/kubernetes/until.ts';
 
 const KIND = 'apis/example.dev/v1/things';
 const LEASES = 'apis/coordination.k8s.io/v1/leases';

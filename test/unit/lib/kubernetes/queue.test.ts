@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { WorkQueue } from '../../../controller/runtime/index.ts';
-import { createQueue } from '../../../controller/runtime/index.ts';
-import { FakeClock } from './fake-clock.ts';
+import type { WorkQueue } from '../../../../lib/kubernetes/index.ts';
+import { createQueue } from '../../../../lib/kubernetes/index.ts';
+import { FakeClock } from '../../../support/kubernetes/fake-clock.ts';
 
 const keys = fc.constantFrom('a', 'b', 'c', 'd');
 

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { keyOf } from '../../../controller/runtime/index.ts';
-import { send, status } from './fake-api.ts';
-import type { Bench } from './reflector-bench.ts';
-import { bench, KIND, thing } from './reflector-bench.ts';
+import { keyOf } from '../../../../lib/kubernetes/index.ts';
+import { send, status } from '../../../support/kubernetes/fake-api.ts';
+import type { Bench } from '../../../support/kubernetes/reflector-bench.ts';
+import { bench, KIND, thing } from '../../../support/kubernetes/reflector-bench.ts';
 
 const names = fc.constantFrom('a', 'b', 'c', 'd', 'e');
 const happening = fc.oneof(

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import { runtimeMetrics } from '../../../controller/runtime/index.ts';
-import type { FakeApi } from './fake-api.ts';
-import { send, status } from './fake-api.ts';
-import { FakeClock } from './fake-clock.ts';
-import { bench, KIND, started, thing } from './reflector-bench.ts';
-import { until } from './until.ts';
+import { runtimeMetrics } from '../../../../lib/kubernetes/index.ts';
+import type { FakeApi } from '../../../support/kubernetes/fake-api.ts';
+import { send, status } from '../../../support/kubernetes/fake-api.ts';
+import { FakeClock } from '../../../support/kubernetes/fake-clock.ts';
+import { bench, KIND, started, thing } from '../../../support/kubernetes/reflector-bench.ts';
+import { until } from '../../../support/kubernetes/until.ts';
 
 test('it lists by pages, then watches from the version of the list, with bookmarks and a time limit of the server', async (t) => {
   const { api, reflector, lists } = await started(

@@ -1,8 +1,8 @@
 // The end of the process: by signal, by fault, by force.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listenForShutdown } from '../../../controller/runtime/index.ts';
-import { until } from './until.ts';
+import { listenForShutdown } from '../../../../lib/kubernetes/index.ts';
+import { until } from '../../../support/kubernetes/until.ts';
 
 // A signal that the test runner has no use for.
 const signals = ['SIGHUP'] as const;

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Change, KubeObject } from '../../../controller/runtime/index.ts';
-import { byControllerUid, byLabel, createStore, keyOf, refOf } from '../../../controller/runtime/index.ts';
+import type { Change, KubeObject } from '../../../../lib/kubernetes/index.ts';
+import { byControllerUid, byLabel, createStore, keyOf, refOf } from '../../../../lib/kubernetes/index.ts';
 
 function object(
   name: string,

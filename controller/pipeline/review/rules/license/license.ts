@@ -1,10 +1,10 @@
 // Rule: the repository says, in a way that can be recognised, that it is open source.
-import type { Finding } from '../../../crds/hosted-app.ts';
-import { parseToml, parseJson, field } from '../manifest.ts';
-import type { Tree } from '../tree.ts';
-import { openExpression } from './license-expression.ts';
-import { recognise } from './license-text.ts';
-import type { Rule } from './rule.ts';
+import type { Finding } from '../../../../../crds/hosted-app.ts';
+import { parseToml, parseJson, field } from '../../../manifest.ts';
+import type { Tree } from '../../../tree.ts';
+import { openExpression } from './expression.ts';
+import { recognise } from './text.ts';
+import type { Rule } from '../../rule.ts';
 
 const fileName = /^(?:.+[-_.])?(?:li[cs]en[cs]e|copying|unlicense)(?:[-_.].+)?$/i;
 const textExtension = /\.(?:md|markdown|txt|rst|adoc|html)$/i;

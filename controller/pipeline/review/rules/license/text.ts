@@ -1,6 +1,6 @@
 // Recognises an open-source licence by its text: how much of the licence's own wording a file holds.
 import licenses from 'spdx-license-list/full.js';
-import { openExpression, openLicense } from './license-expression.ts';
+import { openExpression, openLicense } from './expression.ts';
 
 export type Verdict = { readonly open: true; readonly id: string } | { readonly open: false; readonly reason: string };
 

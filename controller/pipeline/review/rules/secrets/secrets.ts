@@ -2,13 +2,13 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { z } from 'zod';
-import type { Finding } from '../../../crds/hosted-app.ts';
-import { Fault } from '../outcome.ts';
-import { run } from '../process.ts';
-import { childEnvironment } from '../settings.ts';
-import { oneLine, tail } from '../text.ts';
+import type { Finding } from '../../../../../crds/hosted-app.ts';
+import { Fault } from '../../../outcome.ts';
+import { run } from '../../../process.ts';
+import { childEnvironment } from '../../../settings.ts';
+import { oneLine, tail } from '../../../text.ts';
 import { onlyPublicTokens } from './json-web-token.ts';
-import type { ReviewContext, Rule } from './rule.ts';
+import type { ReviewContext, Rule } from '../../rule.ts';
 
 const report = z.array(z.object({ RuleID: z.string(), Description: z.string(), StartLine: z.int(), File: z.string() }));
 type Leak = z.infer<typeof report>[number];

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Batch } from '../../../api/ledger/batch.ts';
+import { Batch } from '../../../../../api/billing/database/batch.ts';
 
 test('each caller gets the answer to its own item, whatever the size and the number of flights', async () => {
   await fc.assert(

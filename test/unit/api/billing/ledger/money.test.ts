@@ -12,7 +12,7 @@ import {
   priceOf,
   shareOf,
   sumMoney,
-} from '../../../api/ledger/money.ts';
+} from '../../../../../api/billing/ledger/money.ts';
 
 const amounts = fc.bigInt({ min: 0n, max: 10n ** 20n - 1n }).map(picoDollars);
 

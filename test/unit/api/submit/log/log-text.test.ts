@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { harmless, logLines } from '../../../api/submit/log-text.ts';
+import { harmless, logLines } from '../../../../../api/submit/log/log-text.ts';
 
 async function* chunks(parts: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
   for (const part of parts) yield await Promise.resolve(part);

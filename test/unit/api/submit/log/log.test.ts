@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createParser } from 'eventsource-parser';
-import type { App } from '../../../api/submit/hosted-apps.ts';
-import type { OpenedLog, OpenLog } from '../../../api/submit/pod-log.ts';
-import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
-import type { WritableStore } from '../../../controller/runtime/store.ts';
-import { sampleApp, sampleApps, sampleServer, sampleServices } from '../sample.ts';
+import type { App } from '../../../../../api/apps/hosted-apps.ts';
+import type { OpenedLog, OpenLog } from '../../../../../api/submit/log/pod-log.ts';
+import type { HostedAppStatus } from '../../../../../crds/hosted-app.ts';
+import type { WritableStore } from '../../../../../lib/kubernetes/store.ts';
+import { sampleApp, sampleApps, sampleServer, sampleServices } from '../../../../support/api/sample.ts';
 
 const since = '2026-01-01T00:00:05Z';
 const commit = 'a'.repeat(40);

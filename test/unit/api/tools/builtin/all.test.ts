@@ -1,8 +1,8 @@
 // The tools that there are.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { toolRegistry } from '../../../api/tools/registry.ts';
-import { urlServices } from './url-services.ts';
+import { toolRegistry } from '../../../../../api/tools/builtin/all.ts';
+import { urlServices } from '../../../../support/tools/url-services.ts';
 
 const named = [
   'web_search',

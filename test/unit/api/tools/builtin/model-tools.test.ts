@@ -2,18 +2,25 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
-import { compareAnswer } from '../../../api/models/compare.ts';
-import { askModelTool } from '../../../api/tools/ask-model.ts';
-import { compareModelsTool } from '../../../api/tools/compare-models.ts';
-import { findLanguage } from '../../../api/tools/languages.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
-import type { Tool } from '../../../api/tools/tool.ts';
-import { translateTextTool } from '../../../api/tools/translate-text.ts';
-import { halves, splitText } from '../../../api/tools/translate-text/split.ts';
-import { Problem } from '../../../lib/problem.ts';
-import { reply } from '../models/scripted-router.ts';
-import { reports, runTool, toolContext } from './context.ts';
-import { maxTokens, promptIn, says, startModelLab, systemIn, type ModelLab } from './model-lab.ts';
+import { compareAnswer } from '../../../../../api/models/compare/endpoint.ts';
+import { askModelTool } from '../../../../../api/tools/builtin/ask-model/ask-model.ts';
+import { compareModelsTool } from '../../../../../api/tools/builtin/compare-models/compare-models.ts';
+import { findLanguage } from '../../../../../api/tools/builtin/languages.ts';
+import type { ToolServices } from '../../../../../api/tools/engine/tool-dependencies.ts';
+import type { Tool } from '../../../../../api/tools/tool.ts';
+import { translateTextTool } from '../../../../../api/tools/builtin/translate-text/translate-text.ts';
+import { halves, splitText } from '../../../../../api/tools/builtin/translate-text/split.ts';
+import { Problem } from '../../../../../lib/problem.ts';
+import { reply } from '../../../../support/models/scripted-router.ts';
+import { reports, runTool, toolContext } from '../../../../support/tools/context.ts';
+import {
+  maxTokens,
+  promptIn,
+  says,
+  startModelLab,
+  systemIn,
+  type ModelLab,
+} from '../../../../support/tools/model-lab.ts';
 
 let lab: ModelLab;
 let tools: Record<'ask' | 'compare' | 'translate', Tool>;

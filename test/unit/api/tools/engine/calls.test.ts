@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
-import { toolAccount } from '../../../api/ledger/accounts.ts';
-import { json } from '../models/sample.ts';
-import { sampleToolApp, type ToolSample } from './sample.ts';
-import { echo, waiting } from './sample-tools.ts';
+import { toolAccount } from '../../../../../api/billing/ledger/accounts.ts';
+import { json } from '../../../../support/models/sample.ts';
+import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
+import { echo, waiting } from '../../../../support/tools/sample-tools.ts';
 
 const problem = z.looseObject({
   type: z.string(),

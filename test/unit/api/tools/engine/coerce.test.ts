@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { coerceQuery } from '../../../api/tools/coerce.ts';
-import { readToolSettings } from '../../../api/tools/config.ts';
-import { jsonField } from '../../../api/tools/json-field.ts';
+import { coerceQuery } from '../../../../../api/tools/engine/coerce.ts';
+import { readToolSettings } from '../../../../../api/tools/config.ts';
+import { jsonField } from '../../../../../api/tools/engine/json-field.ts';
 
 const schema = z.strictObject({
   text: z.string(),

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
-import { callerAccount } from '../../../api/ledger/accounts.ts';
-import { formatMoney } from '../../../api/ledger/money.ts';
-import { Problem } from '../../../lib/problem.ts';
-import { completion, reply } from '../models/scripted-router.ts';
-import { maxTokens, says, startModelLab, type ModelLab } from './model-lab.ts';
+import { callerAccount } from '../../../../../api/billing/ledger/accounts.ts';
+import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
+import { Problem } from '../../../../../lib/problem.ts';
+import { completion, reply } from '../../../../support/models/scripted-router.ts';
+import { maxTokens, says, startModelLab, type ModelLab } from '../../../../support/tools/model-lab.ts';
 
 let lab: ModelLab;
 before(async () => {

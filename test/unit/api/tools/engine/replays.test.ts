@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
-import { toolAccount } from '../../../api/ledger/accounts.ts';
-import { IdempotencyKeys } from '../../../api/ledger/idempotency.ts';
-import { formatMoney } from '../../../api/ledger/money.ts';
-import { defineTool } from '../../../api/tools/tool.ts';
-import { json } from '../models/sample.ts';
-import { sampleToolApp, type ToolSample } from './sample.ts';
-import { sampleTools } from './sample-tools.ts';
+import { toolAccount } from '../../../../../api/billing/ledger/accounts.ts';
+import { IdempotencyKeys } from '../../../../../api/billing/idempotency/keys.ts';
+import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
+import { defineTool } from '../../../../../api/tools/tool.ts';
+import { json } from '../../../../support/models/sample.ts';
+import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
+import { sampleTools } from '../../../../support/tools/sample-tools.ts';
 
 let runs = 0;
 let go = Promise.withResolvers<undefined>();

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
-import { GuardedFetcher } from '../../../../api/tools/fetch/guarded-fetcher.ts';
-import type { FetchRequest } from '../../../../api/tools/fetch/fetcher.ts';
-import { Problem } from '../../../../lib/problem.ts';
-import { page, startWeb, type Web } from './web.ts';
+import { GuardedFetcher } from '../../../../../api/tools/fetch/guarded-fetcher.ts';
+import type { FetchRequest } from '../../../../../api/tools/fetch/fetcher.ts';
+import { Problem } from '../../../../../lib/problem.ts';
+import { page, startWeb, type Web } from '../../../../support/tools/fetch/web.ts';
 
 const mib = 1_048_576;
 const zeros = Buffer.alloc(16 * mib);

@@ -5,11 +5,11 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { ProxyAgent, fetch } from 'undici';
-import { Guard } from '../../../../api/tools/fetch/guard.ts';
-import { startGuardProxy, type GuardProxy } from '../../../../api/tools/fetch/proxy.ts';
-import { innerNames, innerUrls } from './inner-urls.ts';
-import { countConnections, type Listener } from './listener.ts';
-import { page, startWeb, type Web } from './web.ts';
+import { Guard } from '../../../../../api/tools/fetch/guard.ts';
+import { startGuardProxy, type GuardProxy } from '../../../../../api/tools/fetch/proxy.ts';
+import { innerNames, innerUrls } from '../../../../support/tools/fetch/inner-urls.ts';
+import { countConnections, type Listener } from '../../../../support/tools/fetch/listener.ts';
+import { page, startWeb, type Web } from '../../../../support/tools/fetch/web.ts';
 
 describe('the guarded proxy', () => {
   let listener: Listener;

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { GuardedFetcher } from '../../../../api/tools/fetch/guarded-fetcher.ts';
-import { Guard, Refused } from '../../../../api/tools/fetch/guard.ts';
-import { Problem } from '../../../../lib/problem.ts';
-import { innerNames, innerUrls } from './inner-urls.ts';
-import { countConnections, type Listener } from './listener.ts';
-import { startWeb, type Web } from './web.ts';
+import { GuardedFetcher } from '../../../../../api/tools/fetch/guarded-fetcher.ts';
+import { Guard, Refused } from '../../../../../api/tools/fetch/guard.ts';
+import { Problem } from '../../../../../lib/problem.ts';
+import { innerNames, innerUrls } from '../../../../support/tools/fetch/inner-urls.ts';
+import { countConnections, type Listener } from '../../../../support/tools/fetch/listener.ts';
+import { startWeb, type Web } from '../../../../support/tools/fetch/web.ts';
 
 const signal = new AbortController().signal;
 

@@ -1,7 +1,7 @@
 // SVG is cleaned of what could run or reach out, and keeps what it shows.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cleanSvg } from '../../../../api/tools/svg/clean.ts';
+import { cleanSvg } from '../../../../../api/tools/svg/clean.ts';
 
 const svg = (inner: string): string =>
   `<?xml version="1.0"?><!DOCTYPE svg PUBLIC "a" "b"><svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 1 1">${inner}</svg>`;

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { judgeFailure, type FailedBuild } from '../../../controller/pipeline/build/failure.ts';
-import { guessMend, registryHiccup } from '../../../controller/pipeline/build/mends.ts';
-import { Fault, Rejected } from '../../../controller/pipeline/outcome.ts';
+import { judgeFailure, type FailedBuild } from '../../../../../controller/pipeline/build/failure.ts';
+import { guessMend, registryHiccup } from '../../../../../controller/pipeline/build/fixes.ts';
+import { Fault, Rejected } from '../../../../../controller/pipeline/outcome.ts';
 
 const dockerfile = 'FROM python:3.11\nCOPY x /\nRUN make all\n';
 const excerpt = (line: number): string =>

@@ -3,24 +3,24 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'smol-toml';
-import { BuildLog } from '../../../controller/pipeline/build/build-log.ts';
+import { BuildLog } from '../../../../../controller/pipeline/build/build-log.ts';
 import {
   daemonConfig,
   plainHosts,
   registryHost,
   sourcePolicy,
-} from '../../../controller/pipeline/build/daemon-config.ts';
-import { exposedPort, volumeWarning } from '../../../controller/pipeline/build/image-config.ts';
-import { readLint } from '../../../controller/pipeline/build/lint.ts';
-import { buildArguments } from '../../../controller/pipeline/build/solve.ts';
-import { nextAddress } from '../../../controller/pipeline/clone/redirect.ts';
-import { ListingReader } from '../../../controller/pipeline/clone/listing.ts';
-import { Rejected } from '../../../controller/pipeline/outcome.ts';
-import { choosePython, satisfies } from '../../../controller/pipeline/plan/python-version.ts';
-import { onlyPublicTokens } from '../../../controller/pipeline/review/json-web-token.ts';
-import { recognise } from '../../../controller/pipeline/review/license-text.ts';
-import { memoryTree } from '../../../controller/pipeline/tree.ts';
-import { mit, sampleInput } from './sample.ts';
+} from '../../../../../controller/pipeline/build/daemon-config.ts';
+import { exposedPort, volumeWarning } from '../../../../../controller/pipeline/build/image-config.ts';
+import { readLint } from '../../../../../controller/pipeline/build/lint.ts';
+import { buildArguments } from '../../../../../controller/pipeline/build/solve.ts';
+import { nextAddress } from '../../../../../controller/pipeline/clone/redirect.ts';
+import { ListingReader } from '../../../../../controller/pipeline/clone/listing.ts';
+import { Rejected } from '../../../../../controller/pipeline/outcome.ts';
+import { choosePython, satisfies } from '../../../../../controller/pipeline/plan/python/version.ts';
+import { onlyPublicTokens } from '../../../../../controller/pipeline/review/rules/secrets/json-web-token.ts';
+import { recognise } from '../../../../../controller/pipeline/review/rules/license/text.ts';
+import { memoryTree } from '../../../../../controller/pipeline/tree.ts';
+import { mit, sampleInput } from '../../../../support/pipeline/sample.ts';
 
 test('the daemon runs no foreign frontend, gives no privilege, and knows the mirror', () => {
   const input = sampleInput({
@@ -45,7 +45,7 @@ test('the daemon runs no foreign frontend, gives no privilege, and knows the mir
           snapshotter: 'overlayfs',
           gc: false,
           networkMode: 'host',
-          binary: fileURLToPath(new URL('../../../controller/pipeline/build/step-runtime.sh', import.meta.url)),
+          binary: fileURLToPath(new URL('../../../../../controller/pipeline/build/step-runtime.sh', import.meta.url)),
           noProcessSandbox: false,
           'max-parallelism': 2,
         },

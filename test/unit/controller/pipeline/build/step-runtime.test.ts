@@ -7,7 +7,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 
-const script = fileURLToPath(new URL('../../../controller/pipeline/build/step-runtime.sh', import.meta.url));
+const script = fileURLToPath(new URL('../../../../../controller/pipeline/build/step-runtime.sh', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'step-runtime-'));
 const runc = join(folder, 'buildkit-runc');
 writeFileSync(runc, '#!/bin/sh\nprintf \'%s\\n\' "$@"\nexit 7\n');

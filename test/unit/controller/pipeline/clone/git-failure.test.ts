@@ -1,9 +1,9 @@
 // A git that the kernel ends for its memory refuses the commit; any other failure may pass and is a fault.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { gitFailure } from '../../../controller/pipeline/clone/fetch.ts';
-import { Fault, Rejected } from '../../../controller/pipeline/outcome.ts';
-import { run, type RunResult } from '../../../controller/pipeline/process.ts';
+import { gitFailure } from '../../../../../controller/pipeline/clone/fetch.ts';
+import { Fault, Rejected } from '../../../../../controller/pipeline/outcome.ts';
+import { run, type RunResult } from '../../../../../controller/pipeline/process.ts';
 
 const ended = (rest: Partial<RunResult>): RunResult => ({ code: 128, signal: null, stdout: '', stderr: '', ...rest });
 

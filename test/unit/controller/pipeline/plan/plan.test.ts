@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { plan as planSchema } from '../../../crds/hosted-app.ts';
-import { Rejected } from '../../../controller/pipeline/outcome.ts';
-import { appFolder } from '../../../controller/pipeline/plan/folder.ts';
-import { makePlan } from '../../../controller/pipeline/plan/plan.ts';
-import { portOfCommand, portOfFile } from '../../../controller/pipeline/plan/port-literal.ts';
-import type { Recipe } from '../../../controller/pipeline/plan/recipe.ts';
-import { memoryTree } from '../../../controller/pipeline/tree.ts';
-import { sampleInput } from './sample.ts';
+import { plan as planSchema } from '../../../../../crds/hosted-app.ts';
+import { Rejected } from '../../../../../controller/pipeline/outcome.ts';
+import { appFolder } from '../../../../../controller/pipeline/plan/folder.ts';
+import { makePlan } from '../../../../../controller/pipeline/plan/plan.ts';
+import { portOfCommand, portOfFile } from '../../../../../controller/pipeline/plan/port-literal.ts';
+import type { Recipe } from '../../../../../controller/pipeline/plan/recipe.ts';
+import { memoryTree } from '../../../../../controller/pipeline/tree.ts';
+import { sampleInput } from '../../../../support/pipeline/sample.ts';
 
 type Files = Parameters<typeof memoryTree>[0];
 type Changes = Parameters<typeof sampleInput>[0];

@@ -6,8 +6,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { reviewPassed, withGate } from '../../../../controller/pipeline/review/gate.ts';
-import { placesBelow, type Places } from '../../../../controller/pipeline/settings.ts';
+import { reviewPassed, withGate } from '../../../../../controller/pipeline/review/gate.ts';
+import { placesBelow, type Places } from '../../../../../controller/pipeline/settings.ts';
 
 async function workspace(t: TestContext): Promise<Places> {
   const root = await mkdtemp(join(tmpdir(), 'moorage-gate-'));
@@ -57,7 +57,7 @@ test('a review that refuses keeps the build from starting, whichever of the two 
 
 test('a review that is killed keeps the build from starting', async (t) => {
   const places = await workspace(t);
-  const gate = join(import.meta.dirname, '../../../../controller/pipeline/review/gate.ts');
+  const gate = join(import.meta.dirname, '../../../../../controller/pipeline/review/gate.ts');
   const program = `import { withGate } from ${JSON.stringify(gate)}; await withGate(${JSON.stringify(places)}, () => new Promise(() => { process.stdout.write('at work'); setInterval(() => undefined, 1000); }));`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,16 +1,16 @@
 // What each review rule finds, and what it leaves alone.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { dockerfile } from '../../../controller/pipeline/review/dockerfile.ts';
-import { largeFiles } from '../../../controller/pipeline/review/large-files.ts';
-import { license } from '../../../controller/pipeline/review/license.ts';
-import { limits } from '../../../controller/pipeline/review/limits.ts';
-import { names } from '../../../controller/pipeline/review/names.ts';
-import type { ReviewContext, Rule } from '../../../controller/pipeline/review/rule.ts';
-import { sourcePath } from '../../../controller/pipeline/review/source-path.ts';
-import { submodules } from '../../../controller/pipeline/review/submodules.ts';
-import { symlinks } from '../../../controller/pipeline/review/symlinks.ts';
-import { mit, sampleContext } from './sample.ts';
+import { dockerfile } from '../../../../../controller/pipeline/review/rules/dockerfile.ts';
+import { largeFiles } from '../../../../../controller/pipeline/review/rules/large-files.ts';
+import { license } from '../../../../../controller/pipeline/review/rules/license/license.ts';
+import { limits } from '../../../../../controller/pipeline/review/rules/limits.ts';
+import { names } from '../../../../../controller/pipeline/review/rules/names.ts';
+import type { ReviewContext, Rule } from '../../../../../controller/pipeline/review/rule.ts';
+import { sourcePath } from '../../../../../controller/pipeline/review/rules/source-path.ts';
+import { submodules } from '../../../../../controller/pipeline/review/rules/submodules.ts';
+import { symlinks } from '../../../../../controller/pipeline/review/rules/symlinks.ts';
+import { mit, sampleContext } from '../../../../support/pipeline/sample.ts';
 
 /** A finding as `severity rule file:line`. */
 type Expected = readonly string[];

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { readSettingsFile } from '../../../controller/pipeline/settings-file/read.ts';
-import { settle } from '../../../controller/pipeline/settings-file/settle.ts';
-import { termination } from '../../../controller/pipeline/message.ts';
-import { reviewResult } from '../../../controller/pipeline/contract.ts';
-import { memoryTree } from '../../../controller/pipeline/tree.ts';
-import { sampleInput } from './sample.ts';
+import { readSettingsFile } from '../../../../../controller/pipeline/settings-file/read.ts';
+import { settle } from '../../../../../controller/pipeline/settings-file/merge.ts';
+import { termination } from '../../../../../controller/pipeline/message.ts';
+import { reviewResult } from '../../../../../controller/pipeline/contract.ts';
+import { memoryTree } from '../../../../../controller/pipeline/tree.ts';
+import { sampleInput } from '../../../../support/pipeline/sample.ts';
 
 const read = (text: string): ReturnType<typeof readSettingsFile> =>
   readSettingsFile(memoryTree({ 'moorage.yaml': text }));

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { similarTexts } from '../../../controller/hosted-app/similar-texts.ts';
+import { similarTexts } from '../../../../../controller/reconcile/cache/similar-texts.ts';
 
 test('property: each text comes back as it was, in any order', () => {
   fc.assert(

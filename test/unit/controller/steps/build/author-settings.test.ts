@@ -1,11 +1,11 @@
 // How the operator takes up what moorage.yaml says, and what a second try of a rejected commit does.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Job } from '../../../controller/hosted-app/kinds.ts';
-import { podTemplate } from '../../../controller/hosted-app/run/template.ts';
-import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { annotations } from '../../../lib/names.ts';
-import { publicStatus } from '../../../lib/public-status.ts';
+import type { Job } from '../../../../../controller/objects/kinds.ts';
+import { podTemplate } from '../../../../../controller/steps/deploy/template.ts';
+import type { HostedApp } from '../../../../../crds/hosted-app.ts';
+import { annotations } from '../../../../../crds/names.ts';
+import { publicStatus } from '../../../../../crds/public-status.ts';
 import {
   app,
   asked,
@@ -26,7 +26,7 @@ import {
   runs,
   second,
   settings,
-} from './scenario.ts';
+} from '../../../../support/operator/scenario.ts';
 
 const filed = { run: { port: 9123, env: [{ name: 'GREETING', value: 'hi' }] } };
 const reviewedWith = (said: object): ReturnType<typeof ended> =>

@@ -1,12 +1,12 @@
 // When a pipeline is started, why, in what order, how often it is tried, and what of it is kept.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { faultDelayMs } from '../../../controller/hosted-app/build/history.ts';
-import { buildInputs, jobName } from '../../../controller/hosted-app/build/inputs.ts';
-import { inOrder } from '../../../controller/build-queue/order.ts';
-import { annotations } from '../../../lib/names.ts';
-import type { HistoryEntry, HostedApp } from '../../../crds/hosted-app.ts';
-import type { Observed } from '../../../controller/hosted-app/observed.ts';
+import { faultDelayMs } from '../../../../../controller/steps/build/history.ts';
+import { buildInputs, jobName } from '../../../../../controller/steps/build/inputs.ts';
+import { inOrder } from '../../../../../controller/build-queue/order.ts';
+import { annotations } from '../../../../../crds/names.ts';
+import type { HistoryEntry, HostedApp } from '../../../../../crds/hosted-app.ts';
+import type { Observed } from '../../../../../controller/reconcile/snapshot.ts';
 import {
   app,
   asked,
@@ -21,7 +21,7 @@ import {
   polled,
   second,
   settings,
-} from './scenario.ts';
+} from '../../../../support/operator/scenario.ts';
 
 function reasonOf(observed: Observed): string | undefined {
   return outcome(observed).status.pipeline?.reason;

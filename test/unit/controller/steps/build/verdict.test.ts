@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { isImageOf, judge, type Verdict } from '../../../controller/hosted-app/build/verdict.ts';
-import type { Pod } from '../../../controller/hosted-app/kinds.ts';
+import { isImageOf, judge, type Verdict } from '../../../../../controller/steps/build/verdict.ts';
+import type { Pod } from '../../../../../controller/objects/kinds.ts';
 import {
   cloned,
   complete,
@@ -17,7 +17,7 @@ import {
   reviewed,
   runs,
   second,
-} from './scenario.ts';
+} from '../../../../support/operator/scenario.ts';
 
 const image = 'registry.test/apps/hello';
 const done = job(first, complete);

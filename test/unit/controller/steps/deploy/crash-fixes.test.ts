@@ -1,7 +1,7 @@
 // What the last lines of a crashed app are taken for.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { guessCrashMend } from '../../../controller/hosted-app/run/crash-mends.ts';
+import { guessCrashMend } from '../../../../../controller/steps/deploy/crash-fixes.ts';
 
 const cases: readonly (readonly [string, RegExp])[] = [
   [

@@ -4,11 +4,22 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { pipelineInput } from '../../../controller/pipeline/contract.ts';
-import { least, shareOf } from '../../../controller/hosted-app/quantity.ts';
-import type { Manifest } from '../../../controller/runtime/index.ts';
-import type { Observed } from '../../../controller/hosted-app/observed.ts';
-import { app, built, deployed, first, live, observe, outcome, polled, second, settings } from './scenario.ts';
+import { pipelineInput } from '../../../../../controller/pipeline/contract.ts';
+import { least, shareOf } from '../../../../../controller/objects/quantity.ts';
+import type { Manifest } from '../../../../../lib/kubernetes/index.ts';
+import type { Observed } from '../../../../../controller/reconcile/snapshot.ts';
+import {
+  app,
+  built,
+  deployed,
+  first,
+  live,
+  observe,
+  outcome,
+  polled,
+  second,
+  settings,
+} from '../../../../support/operator/scenario.ts';
 
 function wanted(observed: ReturnType<typeof observe>, kind: string): Manifest {
   const found = outcome(observed)

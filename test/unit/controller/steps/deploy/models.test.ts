@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { z } from 'zod';
-import { modelEgress, modelsSecret, modelVariables } from '../../../controller/hosted-app/run/models.ts';
-import { isTokenOf } from '../../../lib/app-token.ts';
-import { app, settings } from './scenario.ts';
+import { modelEgress, modelsSecret, modelVariables } from '../../../../../controller/steps/deploy/models.ts';
+import { isTokenOf } from '../../../../../lib/app-token.ts';
+import { app, settings } from '../../../../support/operator/scenario.ts';
 
 const models = { baseUrl: 'http://moorage-models.moorage-system.svc.cluster.local/v1', tokenSecret: 'x'.repeat(32) };
 const able = { ...settings, run: { ...settings.run, models } };

@@ -3,10 +3,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { z } from 'zod';
-import type { HostedApp } from '../../../crds/hosted-app.ts';
-import type { Deployment } from '../../../controller/hosted-app/kinds.ts';
-import type { Observed } from '../../../controller/hosted-app/observed.ts';
-import { app, applied, built, deployed, evicted, first, live, observe, outcome, second } from './scenario.ts';
+import type { HostedApp } from '../../../../../crds/hosted-app.ts';
+import type { Deployment } from '../../../../../controller/objects/kinds.ts';
+import type { Observed } from '../../../../../controller/reconcile/snapshot.ts';
+import {
+  app,
+  applied,
+  built,
+  deployed,
+  evicted,
+  first,
+  live,
+  observe,
+  outcome,
+  second,
+} from '../../../../support/operator/scenario.ts';
 
 const asked = z.object({
   replicas: z.int(),

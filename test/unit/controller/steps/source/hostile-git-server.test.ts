@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import { askRepository, type SourceAnswer } from '../../../controller/hosted-app/source/ls-remote.ts';
+import { askRepository, type SourceAnswer } from '../../../../../controller/steps/source/ls-remote.ts';
 
 const commit = 'a'.repeat(40);
 const packet = (text: string): string => `${(Buffer.byteLength(text) + 4).toString(16).padStart(4, '0')}${text}`;

@@ -4,14 +4,14 @@ import { after, before, describe, it } from 'node:test';
 import { deflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { z } from 'zod';
-import { convertImageTool } from '../../../api/tools/convert-image.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
-import type { Artifact, Tool } from '../../../api/tools/tool.ts';
-import { Problem } from '../../../lib/problem.ts';
-import { runTool } from './context.ts';
-import { countConnections, type Listener } from './fetch/listener.ts';
-import { page, startWeb, type Web } from './fetch/web.ts';
-import { urlServices } from './url-services.ts';
+import { convertImageTool } from '../../../../../../api/tools/builtin/convert-image/convert-image.ts';
+import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { Artifact, Tool } from '../../../../../../api/tools/tool.ts';
+import { Problem } from '../../../../../../lib/problem.ts';
+import { runTool } from '../../../../../support/tools/context.ts';
+import { countConnections, type Listener } from '../../../../../support/tools/fetch/listener.ts';
+import { page, startWeb, type Web } from '../../../../../support/tools/fetch/web.ts';
+import { urlServices } from '../../../../../support/tools/url-services.ts';
 
 const shape = z.object({
   format: z.string(),

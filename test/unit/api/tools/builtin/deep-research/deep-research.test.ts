@@ -5,16 +5,20 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
-import { formatMoney, parseMoney } from '../../../api/ledger/money.ts';
-import { citedOnly } from '../../../api/tools/deep-research/citations.ts';
-import { Research, type ResearchOptions, type Web } from '../../../api/tools/deep-research/research.ts';
-import { deepResearchTool } from '../../../api/tools/deep-research.ts';
-import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
-import { fetchFailed } from '../../../api/tools/fetch/problems.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
-import { Problem } from '../../../lib/problem.ts';
-import { reports, runTool, toolContext } from './context.ts';
-import { maxTokens, says, startModelLab, type ModelLab } from './model-lab.ts';
+import { formatMoney, parseMoney } from '../../../../../../api/billing/ledger/money.ts';
+import { citedOnly } from '../../../../../../api/tools/builtin/deep-research/citations.ts';
+import {
+  Research,
+  type ResearchOptions,
+  type Web,
+} from '../../../../../../api/tools/builtin/deep-research/research.ts';
+import { deepResearchTool } from '../../../../../../api/tools/builtin/deep-research/deep-research.ts';
+import type { Fetcher } from '../../../../../../api/tools/fetch/fetcher.ts';
+import { fetchFailed } from '../../../../../../api/tools/fetch/problems.ts';
+import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import { Problem } from '../../../../../../lib/problem.ts';
+import { reports, runTool, toolContext } from '../../../../../support/tools/context.ts';
+import { maxTokens, says, startModelLab, type ModelLab } from '../../../../../support/tools/model-lab.ts';
 
 let lab: ModelLab;
 let engine: Server;

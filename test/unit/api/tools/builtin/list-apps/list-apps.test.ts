@@ -1,8 +1,8 @@
 // list_apps tells the apps that are live.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listAppsTool } from '../../../api/tools/list-apps.ts';
-import { call, servicesWith } from './call.ts';
+import { listAppsTool } from '../../../../../../api/tools/builtin/list-apps/list-apps.ts';
+import { call, servicesWith } from '../../../../../support/tools/call.ts';
 
 const app = (
   slug: string,

@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { z } from 'zod';
-import { lookupCitationTool } from '../../../api/tools/lookup-citation.ts';
-import { arxivIdIn, doiIn } from '../../../api/tools/lookup-citation/identifiers.ts';
-import { work } from '../../../api/tools/lookup-citation/work.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
-import { Problem } from '../../../lib/problem.ts';
-import { runTool } from './context.ts';
-import { page, startWeb, type Web } from './fetch/web.ts';
-import { urlServices } from './url-services.ts';
+import { lookupCitationTool } from '../../../../../../api/tools/builtin/lookup-citation/lookup-citation.ts';
+import { arxivIdIn, doiIn } from '../../../../../../api/tools/builtin/lookup-citation/identifiers.ts';
+import { work } from '../../../../../../api/tools/builtin/lookup-citation/work.ts';
+import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import { Problem } from '../../../../../../lib/problem.ts';
+import { runTool } from '../../../../../support/tools/context.ts';
+import { page, startWeb, type Web } from '../../../../../support/tools/fetch/web.ts';
+import { urlServices } from '../../../../../support/tools/url-services.ts';
 
 const dna = {
   DOI: '10.1038/171737a0',

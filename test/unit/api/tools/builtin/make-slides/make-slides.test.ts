@@ -4,13 +4,13 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import JSZip from 'jszip';
 import { z } from 'zod';
-import { sizeFor, pages, runsOf } from '../../../api/tools/make-slides/text.ts';
-import { makeSlidesTool } from '../../../api/tools/make-slides.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
-import type { Tool } from '../../../api/tools/tool.ts';
-import { Problem } from '../../../lib/problem.ts';
-import { runTool, toolContext } from './context.ts';
-import { maxTokens, promptIn, says, startModelLab, type ModelLab } from './model-lab.ts';
+import { sizeFor, pages, runsOf } from '../../../../../../api/tools/builtin/make-slides/text.ts';
+import { makeSlidesTool } from '../../../../../../api/tools/builtin/make-slides/make-slides.ts';
+import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { Tool } from '../../../../../../api/tools/tool.ts';
+import { Problem } from '../../../../../../lib/problem.ts';
+import { runTool, toolContext } from '../../../../../support/tools/context.ts';
+import { maxTokens, promptIn, says, startModelLab, type ModelLab } from '../../../../../support/tools/model-lab.ts';
 
 const written = JSON.stringify({
   title: 'Tea',

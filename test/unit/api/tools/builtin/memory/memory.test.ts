@@ -1,5 +1,5 @@
 // Memory on PGlite.
-import { openLedgerDatabase } from '../../../api/ledger/open.ts';
-import { memorySuite } from './memory-suite.ts';
+import { openLedgerDatabase } from '../../../../../../api/billing/database/open.ts';
+import { memorySuite } from '../../../../../support/tools/memory-suite.ts';
 
 memorySuite('PGlite', () => openLedgerDatabase('pglite:'));

@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { ServiceUrls } from '../../../api/tools/backing.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
-import { transcribeAudioTool } from '../../../api/tools/transcribe-audio.ts';
-import { audioFormatOf, audioFormats } from '../../../api/tools/transcribe-audio/format.ts';
-import { spokenLanguage } from '../../../api/tools/transcribe-audio/languages.ts';
-import { Problem } from '../../../lib/problem.ts';
-import { call, isProblem } from './call.ts';
-import { page, startWeb, type Web } from './fetch/web.ts';
-import { urlServices } from './url-services.ts';
+import type { ServiceUrls } from '../../../../../../api/tools/services/backing-services.ts';
+import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import { transcribeAudioTool } from '../../../../../../api/tools/builtin/transcribe-audio/transcribe-audio.ts';
+import { audioFormatOf, audioFormats } from '../../../../../../api/tools/builtin/transcribe-audio/format.ts';
+import { spokenLanguage } from '../../../../../../api/tools/builtin/transcribe-audio/languages.ts';
+import { Problem } from '../../../../../../lib/problem.ts';
+import { call, isProblem } from '../../../../../support/tools/call.ts';
+import { page, startWeb, type Web } from '../../../../../support/tools/fetch/web.ts';
+import { urlServices } from '../../../../../support/tools/url-services.ts';
 
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
 const wav = bytes('RIFF\x24\0\0\0WAVEfmt ');

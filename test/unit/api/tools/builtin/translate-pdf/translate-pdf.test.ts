@@ -4,15 +4,15 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import type { ServiceUrls } from '../../../api/tools/backing.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
-import type { Prompt, Spender } from '../../../api/tools/spending.ts';
-import { translatePdfTool } from '../../../api/tools/translate-pdf.ts';
-import { Problem } from '../../../lib/problem.ts';
-import { call, isProblem } from './call.ts';
-import { page, startWeb, type Web } from './fetch/web.ts';
-import { pdf } from './pdf.ts';
-import { urlServices } from './url-services.ts';
+import type { ServiceUrls } from '../../../../../../api/tools/services/backing-services.ts';
+import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { Prompt, Spender } from '../../../../../../api/tools/engine/spender.ts';
+import { translatePdfTool } from '../../../../../../api/tools/builtin/translate-pdf/translate-pdf.ts';
+import { Problem } from '../../../../../../lib/problem.ts';
+import { call, isProblem } from '../../../../../support/tools/call.ts';
+import { page, startWeb, type Web } from '../../../../../support/tools/fetch/web.ts';
+import { pdf } from '../../../../../support/tools/pdf.ts';
+import { urlServices } from '../../../../../support/tools/url-services.ts';
 
 type Script = (say: (line: object | string) => void, heard: AsyncIterator<string>, response: ServerResponse) => unknown;
 

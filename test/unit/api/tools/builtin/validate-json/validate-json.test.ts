@@ -1,9 +1,9 @@
 // validate_json checks by the draft that the schema names, and survives schemas meant to hurt.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { validateJsonTool } from '../../../api/tools/validate-json.ts';
-import { createWorkers } from '../../../api/tools/workers/pool.ts';
-import { call, isProblem, servicesWith } from './call.ts';
+import { validateJsonTool } from '../../../../../../api/tools/builtin/validate-json/validate-json.ts';
+import { createWorkers } from '../../../../../../api/tools/engine/workers/pool.ts';
+import { call, isProblem, servicesWith } from '../../../../../support/tools/call.ts';
 
 const workers = createWorkers();
 after(() => workers.close());

@@ -1,12 +1,12 @@
 // web_search against a scripted SearXNG: what it makes of each kind of answer.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { webSearchTool } from '../../../api/tools/web-search.ts';
-import type { ToolServices } from '../../../api/tools/services.ts';
-import { Problem } from '../../../lib/problem.ts';
-import { runTool } from './context.ts';
-import { page, startWeb, type Web } from './fetch/web.ts';
-import { urlServices } from './url-services.ts';
+import { webSearchTool } from '../../../../../../api/tools/builtin/web-search/web-search.ts';
+import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import { Problem } from '../../../../../../lib/problem.ts';
+import { runTool } from '../../../../../support/tools/context.ts';
+import { page, startWeb, type Web } from '../../../../../support/tools/fetch/web.ts';
+import { urlServices } from '../../../../../support/tools/url-services.ts';
 
 const hit = (url: string, more: Record<string, unknown> = {}): Record<string, unknown> => ({
   url,

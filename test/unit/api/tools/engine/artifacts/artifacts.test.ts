@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
-import { toolAccount } from '../../../../api/ledger/accounts.ts';
-import { openLedgerDatabase } from '../../../../api/ledger/open.ts';
-import { json } from '../../models/sample.ts';
-import { sampleToolApp, type ToolSample } from '../sample.ts';
-import { artifactSuite } from './suite.ts';
+import { toolAccount } from '../../../../../../api/billing/ledger/accounts.ts';
+import { openLedgerDatabase } from '../../../../../../api/billing/database/open.ts';
+import { json } from '../../../../../support/models/sample.ts';
+import { sampleToolApp, type ToolSample } from '../../../../../support/tools/sample.ts';
+import { artifactSuite } from '../../../../../support/tools/artifacts-suite.ts';
 
 artifactSuite('PGlite', () => openLedgerDatabase('pglite:'));
 

@@ -1,9 +1,9 @@
 // Jobs on PGlite: what `npm start` has.
 import { after, before } from 'node:test';
 import { z } from 'zod';
-import type { Database } from '../../../../api/ledger/database.ts';
-import { openLedgerDatabase } from '../../../../api/ledger/open.ts';
-import { jobSuite } from './suite.ts';
+import type { Database } from '../../../../../../api/billing/database/database.ts';
+import { openLedgerDatabase } from '../../../../../../api/billing/database/open.ts';
+import { jobSuite } from '../../../../../support/tools/jobs-suite.ts';
 
 let database: Database;
 before(async () => {

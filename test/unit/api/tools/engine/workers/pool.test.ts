@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { Problem } from '../../../../lib/problem.ts';
-import { memoryBudgetMb } from '../../../../api/tools/workers/memory-budget.ts';
-import { createWorkers } from '../../../../api/tools/workers/pool.ts';
+import { Problem } from '../../../../../../lib/problem.ts';
+import { memoryBudgetMb } from '../../../../../../api/tools/engine/workers/memory-budget.ts';
+import { createWorkers } from '../../../../../../api/tools/engine/workers/pool.ts';
 
-const module = new URL('modules/deeds.ts', import.meta.url);
+const module = new URL('../../../../../support/tools/worker-module.ts', import.meta.url);
 const identity = z.object({ pid: z.number(), count: z.number() });
 const alive = (pid: number): boolean => {
   try {
