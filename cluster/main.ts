@@ -26,7 +26,7 @@ try {
   // A step that failed has been shown in full where it failed.
   const shown =
     error instanceof StepError
-      ? `step "${error.step}" failed; mend it and run this again, which goes on from there`
+      ? `step "${error.step}" failed; fix it and run this again, which goes on from there`
       : message;
   process.stderr.write(`\n${shown}\n${error instanceof UsageError ? `\n${usage}\n` : ''}`);
   process.exitCode = error instanceof UsageError ? 64 : 1;

@@ -293,14 +293,14 @@ export const spec = z.strictObject({
   suspend: z.boolean().default(false).describe('true: no replica runs and no build starts; data and address are kept.'),
 });
 
-/** One thing found wrong (or worth saying) in a repository. `mend` tells the author what to change. */
+/** One thing found wrong (or worth saying) in a repository. `fix` tells the author what to change. */
 export const finding = z.object({
   rule: z.string().max(60).describe('Name of the rule, like secrets/aws-access-token.'),
   severity: z.enum(['error', 'warning']).describe('error rejects the app; warning does not.'),
   file: z.string().max(300).optional().describe('Path in the repository.'),
   line: z.int().optional().describe('Line in that file, from 1.'),
   message: z.string().max(2_000).describe('What was found.'),
-  mend: z.string().max(600).describe('What to change.'),
+  fix: z.string().max(600).describe('What to change.'),
 });
 
 export const plan = z.object({
@@ -385,7 +385,7 @@ export const status = z.object({
       file: z.string().optional(),
       line: z.int().optional(),
       message: z.string(),
-      mend: z.string(),
+      fix: z.string(),
       log: z.string().max(8_000).optional().describe('Last lines of the log, where there is one.'),
     })
     .optional()

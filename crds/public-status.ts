@@ -13,7 +13,7 @@ export interface PublicReason {
   readonly line?: number | undefined;
   readonly message: string;
   /** What to change. */
-  readonly mend: string;
+  readonly fix: string;
   /** Last lines of the log, where there is one. */
   readonly log?: string | undefined;
 }
@@ -99,7 +99,7 @@ function suspended(status: HostedAppStatus): PublicStatus {
     rule: 'platform/suspended',
     message:
       'The app is switched off: no replica of it runs and no build of it starts. Its data and its address are kept.',
-    mend: 'Whoever runs this platform can switch it on again (spec.suspend: false).',
+    fix: 'Whoever runs this platform can switch it on again (spec.suspend: false).',
   };
   return { status: 'rejected', reason, ...(status.phase === 'Suspended' ? optional('since', status.since) : {}) };
 }

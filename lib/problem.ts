@@ -16,7 +16,7 @@ export interface FieldError {
   readonly field: string;
   readonly message: string;
   /** What to send instead. */
-  readonly mend: string;
+  readonly fix: string;
 }
 
 /** What a problem may carry beside its type and its detail. */

@@ -18,13 +18,13 @@ export interface GitHosts {
   readonly insecure: readonly string[];
 }
 
-/** Thrown for a repository that is refused; `message` says why and `mend` what to write instead. */
+/** Thrown for a repository that is refused; `message` says why and `fix` what to write instead. */
 export class RepositoryError extends Error {
   override readonly name = 'RepositoryError';
-  readonly mend: string;
-  constructor(message: string, mend: string) {
+  readonly fix: string;
+  constructor(message: string, fix: string) {
     super(message);
-    this.mend = mend;
+    this.fix = fix;
   }
 }
 

@@ -110,7 +110,7 @@ function errandOf(given: Wanted): Pick<Errand, 'method' | 'path' | 'headers' | '
         in: 'body' as const,
         field: `headers.${name}`,
         message: 'is not passed on to apps',
-        mend: 'leave it out',
+        fix: 'leave it out',
       })),
     );
   const { body, type } = bodyOf(given);
@@ -138,12 +138,12 @@ function bodyOf({ method, headers = {}, body, base64 }: Wanted): Body {
   const field = base64 === undefined ? 'body' : 'base64';
   if (method === 'GET' || method === 'HEAD')
     throw invalid([
-      { in: 'body', field, message: `${method} takes no body`, mend: 'leave it out, or send "method": "POST"' },
+      { in: 'body', field, message: `${method} takes no body`, fix: 'leave it out, or send "method": "POST"' },
     ]);
   if (base64 === undefined)
     return ofValue(body, Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1]);
   if (body !== undefined)
-    throw invalid([{ in: 'body', field, message: 'stands beside body', mend: 'send one of them' }]);
+    throw invalid([{ in: 'body', field, message: 'stands beside body', fix: 'send one of them' }]);
   return { body: Buffer.from(base64, 'base64'), type: 'application/octet-stream' };
 }
 

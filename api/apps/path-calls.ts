@@ -78,7 +78,7 @@ function bodyOf({ headers, body, method }: Request): Readable | undefined {
   if (Number(headers.get('content-length') ?? 0) > mostRequestBytes) throw tooLong(mostRequestBytes);
   if (body === null) return undefined;
   if (method === 'GET' || method === 'HEAD')
-    throw invalid([{ in: 'body', field: '', message: `${method} takes no body`, mend: 'leave it out, or use POST' }]);
+    throw invalid([{ in: 'body', field: '', message: `${method} takes no body`, fix: 'leave it out, or use POST' }]);
   return limited(Readable.fromWeb(body), { left: mostRequestBytes }, () => tooLong(mostRequestBytes));
 }
 

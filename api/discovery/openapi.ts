@@ -157,12 +157,12 @@ const problemSchema: Json = {
       type: 'array',
       items: {
         type: 'object',
-        required: ['in', 'field', 'message', 'mend'],
+        required: ['in', 'field', 'message', 'fix'],
         properties: {
           in: { enum: ['body', 'path', 'query', 'header'] },
           field: { type: 'string' },
           message: { type: 'string' },
-          mend: { type: 'string' },
+          fix: { type: 'string' },
         },
       },
     },

@@ -95,6 +95,6 @@ function parse(bytes: Buffer): unknown {
   }
 }
 
-function broken(message: string, mend: string): Problem {
-  return invalid([{ in: 'body', field: '', message, mend }]);
+function broken(message: string, fix: string): Problem {
+  return invalid([{ in: 'body', field: '', message, fix }]);
 }

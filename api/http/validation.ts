@@ -1,4 +1,4 @@
-// Checks what came in against an endpoint's schemas, and names every field that is wrong together with its mend.
+// Checks what came in against an endpoint's schemas, and names every field that is wrong together with its fix.
 import { z } from 'zod';
 import { Problem, type FieldError } from '../../lib/problem.ts';
 import { invalidRequest } from './problems.ts';
@@ -62,13 +62,13 @@ function fieldErrors(part: Part, schema: z.ZodType, issue: z.core.$ZodIssue): Fi
       in: part,
       field: field === '' ? key : `${field}.${key}`,
       message: `there is no such field in the ${part}`,
-      mend: unknownMend(within),
+      fix: unknownFix(within),
     }));
   }
-  return [{ in: part, field, message: messageOf(issue), mend: mendOf(part, issue, within) }];
+  return [{ in: part, field, message: messageOf(issue), fix: fixOf(part, issue, within) }];
 }
 
-function unknownMend(within: z.ZodType | undefined): string {
+function unknownFix(within: z.ZodType | undefined): string {
   const known = within instanceof z.ZodObject ? Object.keys(within.shape) : [];
   return known.length === 0
     ? 'leave it out; nothing is taken here'
@@ -87,7 +87,7 @@ function messageOf(issue: z.core.$ZodIssue): string {
   return issue.message;
 }
 
-function mendOf(part: Part, issue: z.core.$ZodIssue, within: z.ZodType | undefined): string {
+function fixOf(part: Part, issue: z.core.$ZodIssue, within: z.ZodType | undefined): string {
   const description = within?.description;
   if (issue.path.length === 0) return `send a JSON object${description === undefined ? '' : `: ${description}`}`;
   if (description !== undefined) return `send: ${description}`;

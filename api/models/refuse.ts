@@ -44,7 +44,7 @@ const problems: Readonly<Record<FailureKind, (failed: Failed) => Problem>> = {
       ? refusedKey('the model router refused this key')
       : new Problem(
           routerUnavailable,
-          'the router refuses the key of this installation; whoever runs it has to mend MOORAGE_ROUTER_KEY',
+          'the router refuses the key of this installation; whoever runs it has to fix MOORAGE_ROUTER_KEY',
           later(300),
         ),
   credit: ({ failure, ownKey, options, later }) =>
@@ -65,7 +65,7 @@ const problems: Readonly<Record<FailureKind, (failed: Failed) => Problem>> = {
   model: ({ model, options }) =>
     new Problem(
       modelFailed,
-      `the router does not offer ${model}; whoever runs this installation has to mend its upstream in models.yaml. Take another model meanwhile`,
+      `the router does not offer ${model}; whoever runs this installation has to fix its upstream in models.yaml. Take another model meanwhile`,
       options,
     ),
   timeout: ({ model, options }) =>

@@ -264,6 +264,6 @@ function readRepository(text: string, hosts: GitHosts): Repository {
     return parseRepository(text, hosts);
   } catch (error) {
     if (!(error instanceof RepositoryError)) throw error;
-    throw invalid([{ in: 'body', field: 'repo', message: error.message, mend: error.mend }]);
+    throw invalid([{ in: 'body', field: 'repo', message: error.message, fix: error.fix }]);
   }
 }

@@ -37,7 +37,7 @@ function preferredHost(found: readonly App[], hosts: GitHosts): string | undefin
       in: 'query',
       field: 'host',
       message: `this name is hosted from several git hosts: ${[...having].join(', ')}`,
-      mend: `add ?host= with one of them, like ?host=${[...having][0] ?? ''}`,
+      fix: `add ?host= with one of them, like ?host=${[...having][0] ?? ''}`,
     },
   ]);
 }
@@ -49,7 +49,7 @@ function checked(hosts: GitHosts, { owner, name, host }: RepositoryName): { owne
         in: 'query',
         field: 'host',
         message: `git host ${host} is not one that is hosted from here`,
-        mend: `send one of: ${hosts.allowed.join(', ')}`,
+        fix: `send one of: ${hosts.allowed.join(', ')}`,
       },
     ]);
   }
@@ -57,6 +57,6 @@ function checked(hosts: GitHosts, { owner, name, host }: RepositoryName): { owne
     return parseRepository(`${owner}/${name}`, hosts);
   } catch (error) {
     if (!(error instanceof RepositoryError)) throw error;
-    throw invalid([{ in: 'path', field: 'owner, name', message: error.message, mend: error.mend }]);
+    throw invalid([{ in: 'path', field: 'owner, name', message: error.message, fix: error.fix }]);
   }
 }

@@ -12,7 +12,7 @@ const rejection = z.object({
   file: z.string().optional(),
   line: z.int().optional().describe('Line in that file, from 1.'),
   message: z.string().describe('What was found.'),
-  mend: z.string().describe('What to change.'),
+  fix: z.string().describe('What to change.'),
   log: z.string().optional().describe('Last lines of the log.'),
 });
 
@@ -53,7 +53,7 @@ export const statusView = z.looseObject({
     .optional()
     .describe('All stages and how far it has come, while in_pipeline.'),
   reason: z.string().optional().describe('Why it was rejected, in a sentence.'),
-  rejection: rejection.optional().describe('The same in parts: rule, file, line, message, mend, log.'),
+  rejection: rejection.optional().describe('The same in parts: rule, file, line, message, fix, log.'),
   update: progress.optional().describe('A newer commit on its way while the app is live.'),
   problem: rejection.optional().describe('Why a newer commit was not taken while the app is live.'),
   warning: z.string().optional().describe('What is amiss while the app is live, like errors on /.'),
@@ -95,12 +95,12 @@ export function viewStatus(app: App, places: Places): StatusView {
 
 /** How an app stands, in a sentence. */
 export function sentence(status: PublicStatus, url: string): string {
-  if (status.status === 'rejected') return `${reasonSentence(status.reason)} ${stopped(status.reason.mend)}`;
+  if (status.status === 'rejected') return `${reasonSentence(status.reason)} ${stopped(status.reason.fix)}`;
   if (status.status === 'in_pipeline') return `${progressSentence(status)} It will answer at ${url}.`;
   if (status.update !== undefined)
     return `It answers at ${url}. A newer commit is on its way: ${lowered(progressSentence(status.update))}`;
   if (status.problem !== undefined)
-    return `It answers at ${url}, by an older commit; the newer one was not taken: ${reasonSentence(status.problem)} ${stopped(status.problem.mend)}`;
+    return `It answers at ${url}, by an older commit; the newer one was not taken: ${reasonSentence(status.problem)} ${stopped(status.problem.fix)}`;
   return status.warning === undefined
     ? `It answers at ${url}.`
     : `It is live at ${url}, but ${stopped(status.warning)}`;

@@ -12,7 +12,7 @@ const reason = z.object({
   file: z.string().nullish(),
   line: z.number().nullish(),
   message: z.string(),
-  mend: z.string(),
+  fix: z.string(),
   log: z.string().nullish(),
 });
 export type Reason = z.output<typeof reason>;
@@ -23,7 +23,7 @@ const finding = z.object({
   file: z.string().nullish(),
   line: z.number().nullish(),
   message: z.string(),
-  mend: z.string(),
+  fix: z.string(),
 });
 export type Finding = z.output<typeof finding>;
 
@@ -51,7 +51,7 @@ export type SubmittedStatus = z.output<typeof submitted>;
 
 const problem = z.object({
   detail: z.string(),
-  errors: z.array(z.object({ field: z.string(), message: z.string(), mend: z.string() })).optional(),
+  errors: z.array(z.object({ field: z.string(), message: z.string(), fix: z.string() })).optional(),
 });
 
 /** An event of the log stream. */
@@ -97,7 +97,7 @@ export function createApiClient(installation: Installation): ApiClient {
   ): Promise<Awaited<ReturnType<typeof fetch>>> => {
     const response = await fetch(url, { ...init, dispatcher }).catch((error: unknown) => {
       throw new Fault(
-        `${installation.baseUrl} does not answer (${causeOf(error)}): is the cluster up? \`npm run status\` tells, \`npm run up\` mends`,
+        `${installation.baseUrl} does not answer (${causeOf(error)}): is the cluster up? \`npm run status\` tells, \`npm run up\` fixes`,
       );
     });
     if (response.ok) return response;
@@ -167,7 +167,7 @@ function refusal(code: number, text: string): string {
   const parsed = problem.safeParse(parseJson(text));
   if (!parsed.success) return `the API answered ${code}: ${text.slice(0, 300)}`;
   const { detail, errors = [] } = parsed.data;
-  return [detail, ...errors.map(({ field, message, mend }) => `  ${field}: ${message}; ${mend}`)].join('\n');
+  return [detail, ...errors.map(({ field, message, fix }) => `  ${field}: ${message}; ${fix}`)].join('\n');
 }
 
 function parseJson(text: string): unknown {

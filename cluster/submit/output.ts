@@ -59,7 +59,7 @@ function startsOver(before: string, now: string): boolean {
   return stages.indexOf(now) >= 0 && stages.indexOf(now) < stages.indexOf(before);
 }
 
-function reasonLines({ rule, file, line, message, mend, log }: Reason): string[] {
+function reasonLines({ rule, file, line, message, fix, log }: Reason): string[] {
   const tail = (log ?? '')
     .split(/[\r\n]+/)
     .filter((text) => text !== '')
@@ -69,7 +69,7 @@ function reasonLines({ rule, file, line, message, mend, log }: Reason): string[]
     `  rule   ${harmless(rule)}`,
     ...placeOf(file, line).map((place) => `  at     ${place}`),
     ...paragraphs('  why    ', message),
-    ...paragraphs('  mend   ', mend),
+    ...paragraphs('  fix   ', fix),
     ...(tail.length === 0 ? [] : ['  log', ...tail]),
   ];
 }
@@ -78,9 +78,9 @@ function otherFindings(findings: readonly Finding[], reason: Reason): string[] {
   const others = findings.filter(
     ({ rule, file, line }) => rule !== reason.rule || file !== reason.file || line !== reason.line,
   );
-  return others.map(({ severity, rule, file, line, message, mend }) =>
+  return others.map(({ severity, rule, file, line, message, fix }) =>
     harmless(
-      `  ${severity}  ${[rule, ...placeOf(file, line)].join(' at ')}: ${message} ${mend}`
+      `  ${severity}  ${[rule, ...placeOf(file, line)].join(' at ')}: ${message} ${fix}`
         .replaceAll(/\s+/g, ' ')
         .replace(/^ /, '  '),
     ),

@@ -80,7 +80,7 @@ export type PipelineRejection = z.infer<typeof rejection>;
 export const tooLargeSource = {
   rule: 'source/too-large',
   message: 'git needed more memory than a clone is given to take this commit in, and was killed.',
-  mend: 'Make the repository smaller: keep models, datasets, media and generated files out of it (download them when the app starts, or into a volume), and spread many files over more folders.',
+  fix: 'Make the repository smaller: keep models, datasets, media and generated files out of it (download them when the app starts, or into a volume), and spread many files over more folders.',
 };
 
 /**

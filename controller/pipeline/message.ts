@@ -69,7 +69,7 @@ function first(findings: readonly Finding[], count: number): Finding[] {
     rule: 'findings/more',
     severity: 'warning',
     message: `${left} more findings did not fit here.`,
-    mend: 'Mend the ones shown; all of them are in the log of this stage.',
+    fix: 'Fix the ones shown; all of them are in the log of this stage.',
   };
   return [...findings.slice(0, count), more];
 }
@@ -80,7 +80,7 @@ export function shorten(each: Finding, budget: number): Finding {
     rule: head(oneLine(each.rule), 60),
     severity: each.severity,
     message: head(clean(each.message).trim(), Math.min(budget, 2_000)),
-    mend: head(clean(each.mend).trim(), Math.min(budget, 600)),
+    fix: head(clean(each.fix).trim(), Math.min(budget, 600)),
   };
   if (each.file !== undefined) short.file = head(oneLine(each.file), Math.min(budget, 300));
   if (each.line !== undefined) short.line = each.line;

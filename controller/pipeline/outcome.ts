@@ -1,4 +1,4 @@
-// The ways in which a stage can end badly: a verdict on the repository, a fault that another try may mend, or another
+// The ways in which a stage can end badly: a verdict on the repository, a fault that another try may fix, or another
 // stage's bad end.
 import type { Finding } from '../../crds/hosted-app.ts';
 

@@ -38,7 +38,7 @@ export function waiting(reason: string, message: string, afterMs?: number): Outc
 }
 
 export function stalled(reason: string, rejection: Rejection, afterMs?: number): Extract<Outcome, { kind: 'stalled' }> {
-  return { kind: 'stalled', reason, message: `${rejection.message} ${rejection.mend}`, rejection, afterMs };
+  return { kind: 'stalled', reason, message: `${rejection.message} ${rejection.fix}`, rejection, afterMs };
 }
 
 export function failed(reason: string, message: string, afterMs?: number): Outcome {

@@ -146,7 +146,7 @@ export async function fileConnection(path: string, context?: string): Promise<Co
   const cluster = config.getCurrentCluster();
   if (cluster === null)
     throw new Error(
-      `${path}: context "${config.getCurrentContext()}" names no cluster. Name another context, or mend current-context.`,
+      `${path}: context "${config.getCurrentContext()}" names no cluster. Name another context, or fix current-context.`,
     );
   const holder = new AgentHolder();
   const load = async (): Promise<Credentials> => {

@@ -1,4 +1,4 @@
-// Keeps a store equal to what the API server has: list once, watch from there, mend every break.
+// Keeps a store equal to what the API server has: list once, watch from there, fix every break.
 import type { Client, Selection, WatchEvent } from './client.ts';
 import type { Clock } from './clock.ts';
 import { jitter, sleep, systemClock } from './clock.ts';

@@ -41,7 +41,7 @@ const cases: readonly Case[] = [
 after(() => deleteApps(...cases.map((one) => one.name)));
 
 for (const one of cases) {
-  test(`${one.name} is rejected with its rule and its mend [spec status.rejected events.polling]`, async (t) => {
+  test(`${one.name} is rejected with its rule and its fix [spec status.rejected events.polling]`, async (t) => {
     const ended = await one.submit(one.name);
     assert.equal(ended.exitCode, 1, ended.all);
     const answer = await get(new URL(`/api/submit-status/local/${one.name}`, baseUrl));
@@ -51,11 +51,11 @@ for (const one of cases) {
     assert.ok(rejection !== undefined);
     assert.match(rejection.rule, one.rule);
     if (one.file !== undefined) assert.equal(rejection.file, one.file);
-    assert.match(`${rejection.message} ${rejection.mend}`, one.says);
-    assert.ok(ended.all.includes(rejection.mend), 'the command prints the mend');
+    assert.match(`${rejection.message} ${rejection.fix}`, one.says);
+    assert.ok(ended.all.includes(rejection.fix), 'the command prints the fix');
     assert.doesNotMatch(JSON.stringify(rejection) + ended.all, /AKIA[A-Z0-9]{16}/, 'the secret itself is not repeated');
     t.diagnostic(
-      `${rejection.rule} ${rejection.file ?? ''}${rejection.line === undefined ? '' : `:${rejection.line}`} ${rejection.message} -> ${rejection.mend}`,
+      `${rejection.rule} ${rejection.file ?? ''}${rejection.line === undefined ? '' : `:${rejection.line}`} ${rejection.message} -> ${rejection.fix}`,
     );
   });
 }

@@ -31,7 +31,7 @@ export function requestOf({ inputSchema, name }: Operation, way: HttpWay, given:
         in: 'body',
         field: '',
         message: 'the address that these arguments make is too long',
-        mend: 'send shorter values',
+        fix: 'send shorter values',
       },
     ]);
   const { body, type } = bodyOf(way, given[bodyArgument], inputSchema);
@@ -51,7 +51,7 @@ export function requestOf({ inputSchema, name }: Operation, way: HttpWay, given:
 }
 
 function refuse(name: string, known: readonly string[], way: HttpWay, given: Arguments): void {
-  const wrong = (field: string, message: string, mend: string): FieldError => ({ in: 'body', field, message, mend });
+  const wrong = (field: string, message: string, fix: string): FieldError => ({ in: 'body', field, message, fix });
   const required = [
     ...way.arguments.filter(({ required: one }) => one).map(({ name: one }) => one),
     ...(way.body?.required === true ? [bodyArgument] : []),
@@ -125,7 +125,7 @@ function bodyOf({ body }: HttpWay, given: unknown, schema: Json): { body?: Made[
 function fieldsOf(given: unknown): [string, unknown][] {
   if (isJson(given)) return Object.entries(given);
   throw invalid([
-    { in: 'body', field: bodyArgument, message: 'must be an object', mend: 'send the fields of the form as an object' },
+    { in: 'body', field: bodyArgument, message: 'must be an object', fix: 'send the fields of the form as an object' },
   ]);
 }
 

@@ -18,7 +18,7 @@ export function idempotencyKey(headers: Headers): string | undefined {
         in: 'header',
         field: 'Idempotency-Key',
         message: 'is not 1 to 255 visible ASCII characters',
-        mend: 'send a UUID',
+        fix: 'send a UUID',
       },
     ]);
   return key;

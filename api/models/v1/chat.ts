@@ -111,7 +111,7 @@ function modelOf(id: string, catalog: Catalog): Model {
       in: 'body',
       field: 'model',
       message: `is not a model of this installation: ${catalog.ids.join(', ')}`,
-      mend: 'take one of GET /v1/models',
+      fix: 'take one of GET /v1/models',
     },
   ]);
 }
@@ -129,7 +129,7 @@ function refuseUnbounded(request: ChatRequest): void {
       in: 'body',
       field: 'messages',
       message: `has content of kind ${kinds.map((kind) => kind.slice(0, 40)).join(', ')}, whose cost has no bound`,
-      mend: 'send text and image_url only',
+      fix: 'send text and image_url only',
     },
   ]);
 }

@@ -55,7 +55,7 @@ function modelOf(id: string, catalog: Catalog): EmbeddingModel {
       in: 'body',
       field: 'model',
       message: `is not an embedding model of this installation: ${catalog.embeddings.map((one) => one.id).join(', ')}`,
-      mend: 'take one of GET /v1/models',
+      fix: 'take one of GET /v1/models',
     },
   ]);
 }

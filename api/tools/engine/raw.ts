@@ -12,7 +12,7 @@ const shown = /^(image\/|audio\/|text\/plain|application\/pdf|application\/json)
 export function refuseRaw({ name, artifacts }: Tool): void {
   if (artifacts !== undefined && artifacts.length > 0) return;
   throw new Problem(noArtifact, `${name} makes no file; leave raw out to get its answer as JSON`, {
-    errors: [{ in: 'query', field: 'raw', message: 'asks for a file, and this tool makes none', mend: 'leave it out' }],
+    errors: [{ in: 'query', field: 'raw', message: 'asks for a file, and this tool makes none', fix: 'leave it out' }],
   });
 }
 

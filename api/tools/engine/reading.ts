@@ -112,7 +112,7 @@ export class ToolReader {
           in: part,
           field: name,
           message: `says the same as ${other}, which is given too`,
-          mend: `send ${field} alone`,
+          fix: `send ${field} alone`,
         });
       named.set(field, name);
       return [field, value];

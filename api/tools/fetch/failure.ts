@@ -49,7 +49,7 @@ export function refusal(field: string, reason: string): Problem {
         in: 'query',
         field,
         message: reason,
-        mend: 'send the http or https address of something public, like https://example.org/page',
+        fix: 'send the http or https address of something public, like https://example.org/page',
       },
     ],
   });

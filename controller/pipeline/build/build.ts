@@ -30,7 +30,7 @@ export interface BuildTools {
   readonly signal?: AbortSignal;
 }
 
-/** @throws Rejected for what the author can mend, Fault for registry, network and daemon. */
+/** @throws Rejected for what the author can fix, Fault for registry, network and daemon. */
 export async function build(asked: PipelineInput, places: Places, tools: BuildTools): Promise<BuildResult> {
   // The review is still at work beside this; nothing of the author's is run, or read, before it has passed.
   await using daemon = await startDaemon(asked, places, tools.signal);

@@ -5,7 +5,7 @@ import { Fault, Rejected } from '../outcome.ts';
 import { images } from '../plan/recipe.ts';
 import { clean, head, oneLine, tail } from '../text.ts';
 import { excerptAt, type Excerpt } from './excerpt.ts';
-import { guessMend, registryHiccup } from './fixes.ts';
+import { suggestFix, registryHiccup } from './fixes.ts';
 
 export interface FailedBuild {
   /** The plain progress and the error that buildctl printed at its end. */
@@ -24,7 +24,7 @@ const platform =
 const unavailable =
   /dial tcp|i\/o timeout|no such host|connection re(?:fused|set)|TLS handshake|EOF|unexpected status[^\n]{0,200}: 5\d\d|too many ?requests|429/i;
 
-/** The verdict. @returns Rejected where the author can mend it, else Fault. */
+/** The verdict. @returns Rejected where the author can fix it, else Fault. */
 export function judgeFailure(build: FailedBuild): Rejected | Fault {
   const output = clean(build.output);
   const error = oneLine(tail(output.slice(output.lastIndexOf('\nerror: ') + 1), 1_500)).replace(/^error: /, '');
@@ -40,7 +40,7 @@ export function judgeFailure(build: FailedBuild): Rejected | Fault {
     : new Rejected([verdict], excerpt(said === '' ? error : `${said}\n${error}`));
 }
 
-/** Why this is nobody's fault here; undefined when the author can mend it. */
+/** Why this is nobody's fault here; undefined when the author can fix it. */
 function faultOf(error: string, said: string, output: string): string | undefined {
   if (!/failed to solve|dockerfile parse error/i.test(error))
     return `the builder failed: ${oneLine(tail(error === '' ? output : error, 500))}`;
@@ -96,7 +96,7 @@ function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | un
   return {
     ...rule,
     message: `The base image ${name} cannot be found${outOfReach ? ": this installation's mirror of Docker Hub does not have it, nor has Docker Hub as far as it can be reached from here" : ''}.`,
-    mend: `Check the name and tag in FROM: it must be public, and exist for this processor. ${otherwise}`,
+    fix: `Check the name and tag in FROM: it must be public, and exist for this processor. ${otherwise}`,
   };
 }
 
@@ -104,18 +104,18 @@ function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | un
  * Images that no other try brings: of other apps, or of a registry whose name has no address, which is misspelt or
  * closed off here for good.
  */
-function closedImage(name: string, why: string, error: string): Pick<Finding, 'message' | 'mend'> | undefined {
+function closedImage(name: string, why: string, error: string): Pick<Finding, 'message' | 'fix'> | undefined {
   if (/denied by policy|not allowed by policy|source "?docker-image.*denied/i.test(error)) {
     return {
       message: `The base image ${name} may not be used.`,
-      mend: 'Build on a public base image; images of other apps cannot be read.',
+      fix: 'Build on a public base image; images of other apps cannot be read.',
     };
   }
   const host = /^([^/]+[.:][^/]*)\//.exec(name)?.[1] ?? 'docker.io';
   if (host === 'docker.io' || !why.includes('no such host')) return undefined;
   return {
     message: `The base image ${name} cannot be fetched: no registry is found under the name ${host}.`,
-    mend: `Check the registry in FROM. If it is right, this installation does not reach it, which only whoever runs it can change. ${otherwise}`,
+    fix: `Check the registry in FROM. If it is right, this installation does not reach it, which only whoever runs it can change. ${otherwise}`,
   };
 }
 
@@ -139,7 +139,7 @@ function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefi
       severity: 'error',
       ...place(build, Number(parse[1])),
       message: `The Dockerfile cannot be read: ${parse[2] ?? ''}`,
-      mend: 'Mend this line; https://docs.docker.com/reference/dockerfile/ has every instruction.',
+      fix: 'Fix this line; https://docs.docker.com/reference/dockerfile/ has every instruction.',
     };
   }
   const missing = error.includes('did not complete') ? undefined : /"([^"]+)": not found/.exec(error)?.[1];
@@ -151,13 +151,13 @@ function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefi
         ...place(build, at?.line),
         ...plannedFile(build, at),
         message: `The build copies ${missing}, which does not exist.`,
-        mend: 'Commit the file, mend its path (relative to source.path, case-sensitive), or take it out of .dockerignore; what a stage makes is copied with --from.',
+        fix: 'Commit the file, fix its path (relative to source.path, case-sensitive), or take it out of .dockerignore; what a stage makes is copied with --from.',
       };
 }
 
 /** A step that ran and failed. */
 function judgeStep(error: string, said: string, build: FailedBuild, at: Excerpt | undefined): Finding {
-  const guess = guessMend(`${said}\n${error}`);
+  const guess = suggestFix(`${said}\n${error}`);
   const step = nameOfStep(build, at);
   const code = /exit code: (\d+)/.exec(error)?.[1];
   const how =
@@ -175,7 +175,7 @@ function judgeStep(error: string, said: string, build: FailedBuild, at: Excerpt 
     ...place(build, at?.line),
     ...plannedFile(build, at),
     message,
-    mend: guess.mend,
+    fix: guess.fix,
   };
 }
 

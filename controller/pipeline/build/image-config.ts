@@ -43,7 +43,7 @@ export function volumeWarning(config: unknown, file: string): Finding[] {
       severity: 'warning',
       file,
       message: `VOLUME (${shown}) has no effect: what is written there is temporary disk of the app, and a folder that the image lacks is not made.`,
-      mend: 'Make the folder in the Dockerfile (RUN mkdir -p …); for data that is to stay, ask for a volume (run.volumes in moorage.yaml).',
+      fix: 'Make the folder in the Dockerfile (RUN mkdir -p …); for data that is to stay, ask for a volume (run.volumes in moorage.yaml).',
     },
   ];
 }

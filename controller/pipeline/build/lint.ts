@@ -7,12 +7,12 @@ const mostFindings = 15;
 const manual = 'https://docs.docker.com/reference/build-checks/';
 
 /** What to change, for the checks that come up most. Others point to the manual. */
-const mends: Readonly<Record<string, string>> = {
+const fixes: Readonly<Record<string, string>> = {
   SecretsUsedInArgOrEnv:
     'Take it out of ARG and ENV, which everyone who has the image can read; give it to the app at run time through run.secrets.',
   JSONArgsRecommended:
     'Write the command as a JSON list, like CMD ["node", "server.js"], so that the app gets the stop signal.',
-  UndefinedVar: 'Declare the variable with ARG or ENV before it is used, or mend its spelling.',
+  UndefinedVar: 'Declare the variable with ARG or ENV before it is used, or fix its spelling.',
   UndefinedArgInFrom: 'Declare it with ARG above the first FROM, and give it a default.',
   InvalidDefaultArgInFrom: 'Give the ARG a default with which FROM names a valid image.',
   WorkdirRelativePath: 'Give WORKDIR an absolute path.',
@@ -51,7 +51,7 @@ function warning(block: string, file: string): Finding {
     file,
     ...(at === undefined ? {} : { line: at.line }),
     message: message === '' ? oneLine(title) : message,
-    mend: mends[rule] ?? `See ${manual}${slug}/.`,
+    fix: fixes[rule] ?? `See ${manual}${slug}/.`,
   };
 }
 
@@ -67,7 +67,7 @@ function invalid(block: string, file: string): Finding[] {
           file,
           ...(at === undefined ? {} : { line: at.line }),
           message,
-          mend: 'Mend this line; https://docs.docker.com/reference/dockerfile/ has every instruction.',
+          fix: 'Fix this line; https://docs.docker.com/reference/dockerfile/ has every instruction.',
         },
       ];
 }

@@ -12,7 +12,7 @@ import { normalise } from './normalise.ts';
 
 const latestTime = 4_102_444_800;
 
-/** Fetches, measures, checks out. @throws Rejected for limits and damage, Fault for what another try may mend. */
+/** Fetches, measures, checks out. @throws Rejected for limits and damage, Fault for what another try may fix. */
 export async function clone(
   input: PipelineInput,
   places: Places,

@@ -96,7 +96,7 @@ async function verdict(result: RunResult, folder: string, input: FetchInput): Pr
         rule: 'limits/repository-bytes',
         severity: 'error',
         message: `The repository is larger than ${size(input.limits.repositoryBytes)}; fetching it was cut off there.`,
-        mend: 'Keep models, datasets and media out of the repository; download them when the app starts, or into a volume.',
+        fix: 'Keep models, datasets and media out of the repository; download them when the app starts, or into a volume.',
       },
     ]);
   }
@@ -106,7 +106,7 @@ async function verdict(result: RunResult, folder: string, input: FetchInput): Pr
         rule: 'git/damaged',
         severity: 'error',
         message: `git refuses an object of this commit: ${said(result)}`,
-        mend: 'Run "git fsck --strict" in a fresh clone, remove what it complains about, and push a new commit.',
+        fix: 'Run "git fsck --strict" in a fresh clone, remove what it complains about, and push a new commit.',
       },
     ]);
   }

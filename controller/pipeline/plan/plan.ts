@@ -42,7 +42,7 @@ function choose(tree: Tree, input: PlanInput): Recipe {
   if (best !== undefined) return mention(best, recipes);
   const problem = answers.find((answer): answer is Problem => 'problem' in answer)?.problem;
   throw new Rejected([
-    problem === undefined ? unknown(tree, input) : { ...problem, mend: `${problem.mend}${hint(tree)}` },
+    problem === undefined ? unknown(tree, input) : { ...problem, fix: `${problem.fix}${hint(tree)}` },
   ]);
 }
 
@@ -67,7 +67,7 @@ function unknown(tree: Tree, input: PlanInput): Finding {
     rule: 'plan/unknown',
     severity: 'error',
     message: `${what} that can be built was found at the top of ${where}.`,
-    mend: `Add one of: ${understood}.${hint(tree)}`,
+    fix: `Add one of: ${understood}.${hint(tree)}`,
   };
 }
 

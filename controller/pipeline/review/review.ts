@@ -61,7 +61,7 @@ function noted(recipe: Recipe, asked: string, found: string): Recipe {
   return { ...recipe, plan: { ...recipe.plan, reason } };
 }
 
-/** Findings of all rules. Every rule is asked, so that an author sees all there is to mend at once. */
+/** Findings of all rules. Every rule is asked, so that an author sees all there is to fix at once. */
 export async function check(context: ReviewContext): Promise<Finding[]> {
   const found = await Promise.all(rules.map(async (rule) => rule.check(context)));
   return found.flat();
@@ -70,5 +70,5 @@ export async function check(context: ReviewContext): Promise<Finding[]> {
 /** A finding as a line of the log. */
 export function line(finding: Finding): string {
   const where = [finding.file, finding.line].filter((part) => part !== undefined).join(':');
-  return `${finding.severity}: ${finding.rule}${where === '' ? '' : ` at ${where}`}: ${finding.message} ${finding.mend}`;
+  return `${finding.severity}: ${finding.rule}${where === '' ? '' : ` at ${where}`}: ${finding.message} ${finding.fix}`;
 }

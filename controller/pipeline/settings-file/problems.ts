@@ -14,20 +14,20 @@ export function problemsOf(error: z.ZodError, document: Document.Parsed, lines: 
   return error.issues
     .flatMap(split)
     .slice(0, mostProblems)
-    .map(({ path, message, mend }) => ({
+    .map(({ path, message, fix }) => ({
       rule: 'settings/invalid',
       severity: 'error',
       file: settingsFile,
       line: lineOf(document, lines, path),
       message: head(oneLine(message), 400),
-      mend: head(oneLine(mend), 590),
+      fix: head(oneLine(fix), 590),
     }));
 }
 
 interface Told {
   readonly path: Path;
   readonly message: string;
-  readonly mend: string;
+  readonly fix: string;
 }
 
 function split(issue: Issue): Told[] {
@@ -45,7 +45,7 @@ function split(issue: Issue): Told[] {
     {
       path: issue.path,
       message: `${expected}.`.replace(/\.\.$/, '.'),
-      mend: `Correct ${field} in ${settingsFile}.${hint}`,
+      fix: `Correct ${field} in ${settingsFile}.${hint}`,
     },
   ];
 }
@@ -70,9 +70,9 @@ function unknownField(path: Path): Told {
     ? {
         path,
         message: `${field} cannot be set in ${settingsFile}.`,
-        mend: `Remove ${field}: only whoever runs this installation can set it.${field === 'run.secrets' ? ' Never put a secret into the repository.' : ''}`,
+        fix: `Remove ${field}: only whoever runs this installation can set it.${field === 'run.secrets' ? ' Never put a secret into the repository.' : ''}`,
       }
-    : { path, message: `There is no setting ${field}.`, mend: `Remove ${field} or correct its name.${choice}` };
+    : { path, message: `There is no setting ${field}.`, fix: `Remove ${field} or correct its name.${choice}` };
 }
 
 /** Fields of HostedApp. Those that authorSettings takes never come here. */

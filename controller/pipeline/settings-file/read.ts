@@ -35,7 +35,7 @@ function judged(document: Document.Parsed, lines: LineCounter): SettingsRead {
   const [wrong] = [...document.errors, ...document.warnings];
   if (wrong !== undefined) return notYaml(wrong.message.split('\n')[0] ?? '', lines.linePos(wrong.pos[0]).line);
   const odd = oddNode(document);
-  if (odd !== undefined) return refused(odd.what, odd.mend, lines.linePos(odd.at).line);
+  if (odd !== undefined) return refused(odd.what, odd.fix, lines.linePos(odd.at).line);
   const value: unknown = document.toJS({ maxAliasCount: 0 });
   const read = authorSettings.safeParse(value ?? {});
   if (!read.success) return { findings: problemsOf(read.error, document, lines) };
@@ -64,14 +64,14 @@ function parsed(text: string, lines: LineCounter): Document.Parsed | Error {
   }
 }
 
-function oddNode(document: Document.Parsed): { what: string; mend: string; at: number } | undefined {
-  let odd: { what: string; mend: string; at: number } | undefined;
+function oddNode(document: Document.Parsed): { what: string; fix: string; at: number } | undefined {
+  let odd: { what: string; fix: string; at: number } | undefined;
   visit(document, (_key, node, path) => {
     const at = isNode(node) ? (node.range?.[0] ?? 0) : 0;
     if (isAlias(node) || ((isScalar(node) || isCollection(node)) && node.anchor !== undefined))
-      odd = { what: 'Anchors and aliases (& and *) are not read.', mend: 'Write the value out where it is used.', at };
+      odd = { what: 'Anchors and aliases (& and *) are not read.', fix: 'Write the value out where it is used.', at };
     else if (path.length > 2 * deepest)
-      odd = { what: 'This is nested too deep.', mend: 'No setting is more than four levels deep; see the README.', at };
+      odd = { what: 'This is nested too deep.', fix: 'No setting is more than four levels deep; see the README.', at };
     return odd === undefined ? undefined : visit.BREAK;
   });
   return odd;
@@ -86,7 +86,7 @@ function misnamed(tree: Tree): Finding[] {
       severity: 'warning',
       file,
       message: 'This file is not read.',
-      mend: `Rename it to ${settingsFile} if it holds settings for this platform.`,
+      fix: `Rename it to ${settingsFile} if it holds settings for this platform.`,
     },
   ];
 }
@@ -99,7 +99,7 @@ function notYaml(message: string, line?: number): SettingsRead {
   );
 }
 
-function refused(message: string, mend: string, line?: number): SettingsRead {
+function refused(message: string, fix: string, line?: number): SettingsRead {
   return {
     findings: [
       {
@@ -107,7 +107,7 @@ function refused(message: string, mend: string, line?: number): SettingsRead {
         severity: 'error',
         file: settingsFile,
         message,
-        mend,
+        fix,
         ...(line === undefined ? {} : { line }),
       },
     ],

@@ -92,7 +92,7 @@ function withoutManagers(object: KubeObject): object {
   return { ...object.metadata, managedFields: undefined };
 }
 
-/** All of the spec, so that a change by someone else's hand is seen and mended. */
+/** All of the spec, so that a change by someone else's hand is seen and fixed. */
 function slimChild(object: KubeObject & { spec?: unknown; status?: unknown }): object {
   const { apiVersion, kind, spec, status } = object;
   return { apiVersion, kind, metadata: withoutManagers(object), spec, status };

@@ -245,7 +245,7 @@ function givenUp(faults: readonly HistoryEntry[]): Outcomes {
       0,
       1_500,
     ),
-    mend: `This is not your app's doing. Push a new commit, or submit the repository again.`,
+    fix: `This is not your app's doing. Push a new commit, or submit the repository again.`,
   };
   return { Built: stalled('PipelineFaulted', rejection) };
 }

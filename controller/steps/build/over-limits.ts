@@ -16,7 +16,7 @@ function overBuild(pods: readonly Pod[]): Rejection | undefined {
     return {
       rule: 'build/out-of-memory',
       message: 'The build needed more memory than build.resources.memory gives it and was killed.',
-      mend: `Raise build.resources.memory in moorage.yaml (at most ${authorLimits.build.memory}), or make the build need less (fewer parallel jobs, prebuilt packages).`,
+      fix: `Raise build.resources.memory in moorage.yaml (at most ${authorLimits.build.memory}), or make the build need less (fewer parallel jobs, prebuilt packages).`,
     };
   }
   const evicted = pods.find(isOutOfDisk);
@@ -24,7 +24,7 @@ function overBuild(pods: readonly Pod[]): Rejection | undefined {
   return {
     rule: 'build/out-of-disk',
     message: `The build filled more disk than build.resources.disk gives it and was stopped (${(evicted.status?.message ?? '').slice(0, 300)}).`,
-    mend: `Raise build.resources.disk in moorage.yaml (at most ${authorLimits.build.disk}), or make the image smaller (a slimmer base image, CPU-only wheels, no build leftovers).`,
+    fix: `Raise build.resources.disk in moorage.yaml (at most ${authorLimits.build.disk}), or make the image smaller (a slimmer base image, CPU-only wheels, no build leftovers).`,
   };
 }
 

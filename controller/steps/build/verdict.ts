@@ -136,7 +136,7 @@ function failed(job: Job, pods: readonly Pod[], newest: Pod | undefined): Failed
 const timedOut: Rejection = {
   rule: 'build/timeout',
   message: 'The build took longer than build.timeout allows and was stopped.',
-  mend: `Make the build shorter (fewer or prebuilt dependencies), or raise build.timeout in moorage.yaml (at most ${authorLimits.build.timeout}).`,
+  fix: `Make the build shorter (fewer or prebuilt dependencies), or raise build.timeout in moorage.yaml (at most ${authorLimits.build.timeout}).`,
 };
 
 function rejectedBy(status: ContainerStatus): Failed {
@@ -144,8 +144,8 @@ function rejectedBy(status: ContainerStatus): Failed {
   const first = firstError(said?.findings ?? []);
   if (said === undefined || first === undefined)
     return { kind: 'faulted', message: `The ${status.name} stage refused the app, but its reason is malformed.` };
-  const { rule, file, line, message, mend } = first;
-  const rejection = present({ rule, file, line, message, mend, log: said.log?.slice(-8_000) });
+  const { rule, file, line, message, fix } = first;
+  const rejection = present({ rule, file, line, message, fix, log: said.log?.slice(-8_000) });
   return {
     kind: 'rejected',
     stage: status.name === 'build' ? 'Build' : 'Review',

@@ -1,7 +1,7 @@
 // What an author can do about an app that crashes, guessed from its last lines.
 
 /** The first that matches counts, so the more telling ones come first. */
-const mends: readonly (readonly [RegExp, string])[] = [
+const fixes: readonly (readonly [RegExp, string])[] = [
   [
     /ModuleNotFoundError|ImportError: No module|Cannot find (?:module|package)|ERR_MODULE_NOT_FOUND/,
     'A package or file that the code imports is not in the image: add it to the list of packages, or commit the file; what the app needs when it runs must not be a development package.',
@@ -24,8 +24,8 @@ const otherwise =
   'Run the image with the same variables and look at the last lines of its log; missing configuration and missing packages are the usual causes.';
 const mostRead = 4_096;
 
-/** A guess at the mend. @param log last lines that the app wrote */
-export function guessCrashMend(log: string): string {
+/** A guess at the fix. @param log last lines that the app wrote */
+export function suggestCrashFix(log: string): string {
   const lines = log.slice(-mostRead).split('\n');
-  return mends.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1] ?? otherwise;
+  return fixes.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1] ?? otherwise;
 }

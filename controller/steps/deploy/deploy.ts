@@ -115,7 +115,7 @@ function takenBack(observed: Observed, wanted: Release, choice: Choice, now: Out
   const rejection = said ?? {
     rule: 'run/taken-back',
     message: `Commit ${short(wanted.commit)} did not come to serve.`,
-    mend: 'Look at its log, and push a commit that starts.',
+    fix: 'Look at its log, and push a commit that starts.',
   };
   const back = `Commit ${short(choice.release.commit)} was put back.`;
   return stalled('RolloutTakenBack', {

@@ -102,6 +102,6 @@ export function stoppedForDisk(commit: string, disk: string): Extract<Outcome, {
   return stalled('StoppedForDisk', {
     rule: 'run/out-of-disk',
     message: `Commit ${short(commit)} wrote more than its ${disk} of temporary disk ${mostEvictions} times. It is not started again until there is a new commit.`,
-    mend: `Write less (caches, logs, uploads), keep what must stay on a volume (run.volumes in moorage.yaml), or raise run.resources.disk there, up to ${authorLimits.run.disk}.`,
+    fix: `Write less (caches, logs, uploads), keep what must stay on a volume (run.volumes in moorage.yaml), or raise run.resources.disk there, up to ${authorLimits.run.disk}.`,
   });
 }

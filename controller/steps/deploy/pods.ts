@@ -13,7 +13,7 @@ import {
 import { clean } from '../../pipeline/text.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
-import { guessCrashMend } from './crash-fixes.ts';
+import { suggestCrashFix } from './crash-fixes.ts';
 
 /** What an app was given, for messages. */
 export interface Expectation {
@@ -72,7 +72,7 @@ function misconfigured(status: ContainerStatus): Rejection | undefined {
       return {
         rule: 'run/misconfigured',
         message: `The app cannot be started as it is configured: ${said}.`,
-        mend: 'Whoever runs this installation has to make the Secret and key that spec.run.secrets of the HostedApp names, or correct the name.',
+        fix: 'Whoever runs this installation has to make the Secret and key that spec.run.secrets of the HostedApp names, or correct the name.',
       };
     case 'CreateContainerError':
       // Much of this kind is the node's own trouble and passes.
@@ -82,7 +82,7 @@ function misconfigured(status: ContainerStatus): Rejection | undefined {
         ? {
             rule: 'run/no-such-user',
             message: `The image names a user or group that it does not have: ${said}.`,
-            mend: 'Make the user in the Dockerfile (RUN useradd …) before USER names it, or give USER a number.',
+            fix: 'Make the user in the Dockerfile (RUN useradd …) before USER names it, or give USER a number.',
           }
         : undefined;
     case 'ErrImagePull':
@@ -91,7 +91,7 @@ function misconfigured(status: ContainerStatus): Rejection | undefined {
       return {
         rule: 'run/image-pull',
         message: `The image cannot be fetched from the registry: ${said}.`,
-        mend: "This is not your app's doing. It is tried again by itself; if the image is gone, submit the repository again.",
+        fix: "This is not your app's doing. It is tried again by itself; if the image is gone, submit the repository again.",
       };
     default:
       return undefined;
@@ -110,7 +110,7 @@ function outOfDisk(pod: Pod, expected: Expectation): Rejection {
   return {
     rule: 'run/out-of-disk',
     message: `The app wrote more than its ${expected.disk} of temporary disk and was stopped (${cut(clean(pod.status?.message ?? 'no message').trim())}).`,
-    mend: `Raise run.resources.disk in moorage.yaml (at most ${authorLimits.run.disk}), write less (caches, logs, uploads), or keep what must stay on a volume (run.volumes in moorage.yaml).`,
+    fix: `Raise run.resources.disk in moorage.yaml (at most ${authorLimits.run.disk}), write less (caches, logs, uploads), or keep what must stay on a volume (run.volumes in moorage.yaml).`,
   };
 }
 
@@ -120,7 +120,7 @@ function outOfMemory(status: ContainerStatus, expected: Expectation): Rejection 
   return {
     rule: 'run/out-of-memory',
     message,
-    mend: `Raise run.resources.memory in moorage.yaml (at most ${authorLimits.run.memory}), or make the app need less (fewer workers, smaller models).`,
+    fix: `Raise run.resources.memory in moorage.yaml (at most ${authorLimits.run.memory}), or make the app need less (fewer workers, smaller models).`,
     ...logOf(status),
   };
 }
@@ -136,11 +136,11 @@ function neverListened(status: ContainerStatus, expected: Expectation, now: Date
     healthPath === undefined
       ? `accept connections on port ${port}`
       : `answer 200 to 399 at ${healthPath} on port ${port}`;
-  const mend = `Make it listen on 0.0.0.0 (not 127.0.0.1) and on $PORT, which is ${port}; or put run.port in moorage.yaml with the port it uses, or raise run.startupTime there if it is slow to start.`;
+  const fix = `Make it listen on 0.0.0.0 (not 127.0.0.1) and on $PORT, which is ${port}; or put run.port in moorage.yaml with the port it uses, or raise run.startupTime there if it is slow to start.`;
   return {
     rule: 'run/never-listened',
     message: `The app runs, but did not ${missing} within ${startupTime}.`,
-    mend,
+    fix,
     ...logOf(status),
   };
 }
@@ -158,17 +158,17 @@ function crashed(status: ContainerStatus): Rejection | undefined {
   return {
     rule: 'run/crashed',
     message: `The app ${how} (${status.restartCount} restarts).`,
-    mend: mendFor(ended),
+    fix: fixFor(ended),
     ...logOf(status),
   };
 }
 
-function mendFor(ended: Terminated): string {
+function fixFor(ended: Terminated): string {
   if (ended.exitCode === 127 || ended.reason === 'StartError')
     return 'The start command was not found in the image: correct the CMD of the Dockerfile, or run.command in moorage.yaml.';
   if (ended.exitCode === 126)
     return 'The start command is not executable: set its mode, or start it through its interpreter.';
-  return guessCrashMend(ended.message ?? '');
+  return suggestCrashFix(ended.message ?? '');
 }
 
 function lastEnd(status: ContainerStatus): Terminated | undefined {

@@ -19,7 +19,7 @@ export type SourceAnswer =
       readonly reason: string;
       readonly rule: string;
       readonly message: string;
-      readonly mend: string;
+      readonly fix: string;
     };
 
 const commitId = /^([0-9a-f]{40}|[0-9a-f]{64})$/;
@@ -32,7 +32,7 @@ export function isCommit(revision: string | undefined): revision is string {
   return revision !== undefined && commitId.test(revision);
 }
 
-/** Asks the repository. Never throws: whatever goes wrong is an answer with a reason and a mend. */
+/** Asks the repository. Never throws: whatever goes wrong is an answer with a reason and a fix. */
 export async function askRepository(question: SourceQuestion, hosts: GitHosts): Promise<SourceAnswer> {
   try {
     const repository = parseRepository(question.repo, hosts);
@@ -46,7 +46,7 @@ export async function askRepository(question: SourceQuestion, hosts: GitHosts): 
         'RepositoryRefused',
         'source/repository-refused',
         sentence(error.message),
-        sentence(error.mend),
+        sentence(error.fix),
       );
     }
     return explain(error instanceof Error ? error.message : String(error));
@@ -224,8 +224,8 @@ function lastLine(output: string): string {
     .slice(0, 300);
 }
 
-function refuse(final: boolean, reason: string, rule: string, message: string, mend: string): SourceAnswer {
-  return { ok: false, final, reason, rule, message, mend };
+function refuse(final: boolean, reason: string, rule: string, message: string, fix: string): SourceAnswer {
+  return { ok: false, final, reason, rule, message, fix };
 }
 
 function sentence(text: string): string {

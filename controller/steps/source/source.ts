@@ -45,10 +45,10 @@ function take(observed: Observed, draft: Draft, identity: string, answer: Source
 }
 
 function refused(answer: SourceAnswer & { ok: false }, served: boolean, afterMs: number): Outcome {
-  const { rule, message, mend, reason } = answer;
-  if (answer.final) return stalled(reason, { rule, message, mend }, afterMs);
+  const { rule, message, fix, reason } = answer;
+  if (answer.final) return stalled(reason, { rule, message, fix }, afterMs);
   // A git server that is down for an hour must not make every app on it look broken.
-  return { kind: 'failed', reason, message: `${message} ${mend}`, afterMs, blocking: !served };
+  return { kind: 'failed', reason, message: `${message} ${fix}`, afterMs, blocking: !served };
 }
 
 /** Between two polls: what the last one said still stands, a failure included. */

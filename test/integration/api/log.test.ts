@@ -159,7 +159,7 @@ test('the log of a pod that is gone is said to be gone', async () => {
     phase: 'Rejected',
     since,
     pipeline: { job: 'gone-1', pod: 'gone-1' },
-    rejection: { rule: 'build/failed', message: 'It failed', mend: 'Mend it' },
+    rejection: { rule: 'build/failed', message: 'It failed', fix: 'Fix it' },
   });
   // The status reaches the cache by the watch.
   for (;;)
@@ -173,6 +173,6 @@ test('the log of a pod that is gone is said to be gone', async () => {
   ).text();
   assert.equal(
     text,
-    '# It failed. Mend it.\n# The log of this build is not kept any more: its pod was removed.\n# rejected\n',
+    '# It failed. Fix it.\n# The log of this build is not kept any more: its pod was removed.\n# rejected\n',
   );
 });

@@ -141,7 +141,7 @@ test('a folder: live, live again after a change, unchanged, then rejected', asyn
         setStatus('my-app', {
           phase: 'Rejected',
           source: { commit: await head('my-app') },
-          rejection: { rule: 'secrets/aws', file: 'key', line: 1, message: 'A key', mend: 'Take it out' },
+          rejection: { rule: 'secrets/aws', file: 'key', line: 1, message: 'A key', fix: 'Take it out' },
         }),
     });
     assert.equal(third.code, 1);
@@ -152,7 +152,7 @@ test('a folder: live, live again after a change, unchanged, then rejected', asyn
         '  rule   secrets/aws',
         '  at     key:1',
         '  why    A key',
-        '  mend   Take it out',
+        '  fix   Take it out',
       ],
     );
   } finally {

@@ -112,7 +112,7 @@ after(async () => {
 /**
  * What a JSON Schema cannot say of a valid request: that a repository has to be one of an allowed host, that a prompt
  * may not be blank, that one field
- * excludes another. Such a request is refused with 400 and a mend (402: its caller has run out; 422: what it names
+ * excludes another. Such a request is refused with 400 and a fix (402: its caller has run out; 422: what it names
  * cannot be worked on), and never fails.
  * No pod stands behind the app that is live here (502).
  * Of tools, a made-up address is nobody's (502), and no service runs beside this API (503). A query is text that is

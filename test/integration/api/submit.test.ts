@@ -147,7 +147,7 @@ async function reject(name: string, attempt?: string): Promise<void> {
   const status = {
     phase: 'Rejected',
     source: { commit: 'a'.repeat(40) },
-    rejection: { rule: 'build/failed', message: 'It failed.', mend: 'Mend it.' },
+    rejection: { rule: 'build/failed', message: 'It failed.', fix: 'Fix it.' },
     ...(attempt === undefined ? {} : { attempt }),
   };
   await server.kubectl(

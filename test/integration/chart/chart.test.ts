@@ -201,7 +201,7 @@ const secretEnvironment = {
   env: [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'moorage-registry', key: '.dockerconfigjson' } } }],
 };
 
-const refused: readonly (readonly [what: string, namespace: Namespace, spec: () => Fields, mend: RegExp])[] = [
+const refused: readonly (readonly [what: string, namespace: Namespace, spec: () => Fields, fix: RegExp])[] = [
   [
     'a pod of an app without a user namespace',
     'moorage-apps',
@@ -340,9 +340,9 @@ const refused: readonly (readonly [what: string, namespace: Namespace, spec: () 
     /only the container build may be given a Secret/,
   ],
 ];
-for (const [what, namespace, spec, mend] of refused) {
+for (const [what, namespace, spec, fix] of refused) {
   test(`refuses ${what} in ${namespace}`, async () => {
-    assert.match((await refusal(namespace, spec())) ?? 'it was taken', mend);
+    assert.match((await refusal(namespace, spec())) ?? 'it was taken', fix);
   });
 }
 

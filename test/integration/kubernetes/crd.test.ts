@@ -57,11 +57,11 @@ test('fills in the same defaults as zod', async () => {
   assert.deepEqual((answer.taken as { spec: unknown }).spec, specSchema.parse({ source }));
 });
 
-for (const { what, given, mend } of refusals) {
-  test(`refuses ${what}, and says the mend`, async () => {
+for (const { what, given, fix } of refusals) {
+  test(`refuses ${what}, and says the fix`, async () => {
     const answer = await offer(given);
     assert.ok('refused' in answer, 'was taken');
-    assert.match(answer.refused, mend);
+    assert.match(answer.refused, fix);
   });
 }
 

@@ -148,8 +148,8 @@ describe('apply', () => {
     const cached = await client.get(deployments, object.metadata);
     assert.equal((await applyIfChanged(client, deployments, cached, manifest)).changed, false);
     await api.kubectl('-n', namespace, 'scale', 'deployment/a', '--replicas=3');
-    const mended = await applyIfChanged(client, deployments, await client.get(deployments, object.metadata), manifest);
-    assert.deepEqual([mended.changed, mended.object.spec?.replicas], [true, 0]);
+    const fixed = await applyIfChanged(client, deployments, await client.get(deployments, object.metadata), manifest);
+    assert.deepEqual([fixed.changed, fixed.object.spec?.replicas], [true, 0]);
   });
 
   test('of a status leaves the spec alone', async () => {

@@ -182,7 +182,7 @@ test('a rollout that never listens leaves the old commit serving and says so', a
   assert.equal(publicStatus(app).status, 'live');
 });
 
-test('a refused repository says rule, file, line and mend', async () => {
+test('a refused repository says rule, file, line and fix', async () => {
   await world.submit('refused');
   const job = await startedJob(world, 'refused');
   const finding = {
@@ -191,7 +191,7 @@ test('a refused repository says rule, file, line and mend', async () => {
     file: 'app.py',
     line: 7,
     message: 'An AWS key.',
-    mend: 'Remove it and revoke it.',
+    fix: 'Remove it and revoke it.',
   };
   await startJob(world.client, job);
   await writePod(

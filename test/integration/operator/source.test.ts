@@ -47,7 +47,7 @@ test('the default branch, a branch, a tag and a commit id', async () => {
 test('a revision that is not there', async () => {
   const answer = await ask('nowhere');
   assert.equal(reason(answer), 'final RevisionNotFound');
-  assert.ok(!answer.ok && answer.message.includes('nowhere') && answer.mend !== '');
+  assert.ok(!answer.ok && answer.message.includes('nowhere') && answer.fix !== '');
 });
 
 test('a branch whose name only ends like the one asked for is not taken for it', async () => {

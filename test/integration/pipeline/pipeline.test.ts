@@ -220,7 +220,7 @@ const failures: readonly {
 ];
 
 for (const [index, { name, content, rule, file, line, message, log }] of failures.entries()) {
-  test(`rejected with a mend: ${name}`, async () => {
+  test(`rejected with a fix: ${name}`, async () => {
     const ended = await through(`failure-${index}`, content);
     assert.equal(ended.code, 42, ended.log.slice(-2000));
     assert.ok('rejected' in ended.message);
@@ -229,7 +229,7 @@ for (const [index, { name, content, rule, file, line, message, log }] of failure
     assert.equal(first.file, file);
     if (line !== undefined) assert.equal(first.line, line);
     assert.match(first.message, message);
-    assert.ok(first.mend.length > 20);
+    assert.ok(first.fix.length > 20);
     if (log !== undefined) assert.match(ended.message.log ?? '', log);
   });
 }

@@ -43,7 +43,7 @@ async function inPod<Result>(
 function rejectedBy(ended: StageEnd): string[] {
   assert.equal(ended.code, 42, ended.log);
   assert.ok('rejected' in ended.message);
-  for (const each of ended.message.findings) assert.ok(each.mend.length > 20, JSON.stringify(each));
+  for (const each of ended.message.findings) assert.ok(each.fix.length > 20, JSON.stringify(each));
   return ended.message.findings
     .filter((each) => each.severity === 'error')
     .map(

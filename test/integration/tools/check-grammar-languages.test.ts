@@ -28,7 +28,7 @@ describe('check_grammar with LanguageTool', () => {
   });
   after(async () => server.stop());
 
-  it('finds misspellings and grammar in German, and mends them', async () => {
+  it('finds misspellings and grammar in German, and fixes them', async () => {
     const { language, matches, corrected } = await check('Das ist ein Feler. 😀 Er geht zu Schule.', 'de');
     assert.equal(language, 'de-DE', 'a variant, since LanguageTool checks no spelling without one');
     assert.deepEqual(

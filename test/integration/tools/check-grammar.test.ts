@@ -31,7 +31,7 @@ const check = async (input: Record<string, unknown>, languagetool?: string): Pro
     ).result,
   );
 
-test('finds faults in English, and mends them', async () => {
+test('finds faults in English, and fixes them', async () => {
   const {
     checker,
     offset_unit,

@@ -4,7 +4,7 @@ export interface Refusal {
   readonly what: string;
   readonly given: Readonly<Record<string, unknown>>;
   /** Must be found in the message. */
-  readonly mend: RegExp;
+  readonly fix: RegExp;
 }
 
 const source = { repo: 'https://github.com/owner/name' };
@@ -19,127 +19,127 @@ export const refusals: readonly Refusal[] = [
   {
     what: 'plain http',
     given: withSource({ repo: 'http://github.com/owner/name' }),
-    mend: /must start with https:\/\//,
+    fix: /must start with https:\/\//,
   },
   {
     what: 'http on a host that only looks local',
     given: withSource({ repo: 'http://notlocalhost/owner/name' }),
-    mend: /must start with https:\/\//,
+    fix: /must start with https:\/\//,
   },
   {
     what: 'http on a host below a local name',
     given: withSource({ repo: 'http://localhost.example.org/owner/name' }),
-    mend: /must start with https:\/\//,
+    fix: /must start with https:\/\//,
   },
-  { what: 'another protocol', given: withSource({ repo: 'ext::sh -c id' }), mend: /must be a URL like https:\/\// },
+  { what: 'another protocol', given: withSource({ repo: 'ext::sh -c id' }), fix: /must be a URL like https:\/\// },
   {
     what: 'credentials',
     given: withSource({ repo: 'https://me:secret@github.com/owner/name' }),
-    mend: /without credentials/,
+    fix: /without credentials/,
   },
   {
     what: 'a query',
     given: withSource({ repo: 'https://github.com/owner/name?x=1' }),
-    mend: /without credentials, query/,
+    fix: /without credentials, query/,
   },
   {
     what: 'a revision that is an option',
     given: withSource({ revision: '--upload-pack=x' }),
-    mend: /must be a branch, a tag or a full commit id/,
+    fix: /must be a branch, a tag or a full commit id/,
   },
-  { what: 'a revision range', given: withSource({ revision: 'a..b/../c' }), mend: /must not contain "\.\."/ },
-  { what: 'a path that goes up', given: withSource({ path: 'app/../../etc' }), mend: /must not contain "\.\."/ },
-  { what: 'an absolute path', given: withSource({ path: '/etc' }), mend: /must be relative/ },
-  { what: 'a path with a backslash', given: withSource({ path: 'a\\b' }), mend: /no backslash/ },
-  { what: 'a path with a line break', given: withSource({ path: 'a\nb' }), mend: /no control character/ },
-  { what: 'an interval below 30s', given: withSource({ interval: '29s' }), mend: /from 30s to 168h/ },
-  { what: 'an interval without a unit', given: withSource({ interval: '300' }), mend: /written like 90s, 5m or 1h30m/ },
-  { what: 'an empty interval', given: withSource({ interval: '' }), mend: /written like 90s/ },
-  { what: 'an interval that overflows', given: withSource({ interval: '9999999999999h' }), mend: /from 30s to 168h/ },
+  { what: 'a revision range', given: withSource({ revision: 'a..b/../c' }), fix: /must not contain "\.\."/ },
+  { what: 'a path that goes up', given: withSource({ path: 'app/../../etc' }), fix: /must not contain "\.\."/ },
+  { what: 'an absolute path', given: withSource({ path: '/etc' }), fix: /must be relative/ },
+  { what: 'a path with a backslash', given: withSource({ path: 'a\\b' }), fix: /no backslash/ },
+  { what: 'a path with a line break', given: withSource({ path: 'a\nb' }), fix: /no control character/ },
+  { what: 'an interval below 30s', given: withSource({ interval: '29s' }), fix: /from 30s to 168h/ },
+  { what: 'an interval without a unit', given: withSource({ interval: '300' }), fix: /written like 90s, 5m or 1h30m/ },
+  { what: 'an empty interval', given: withSource({ interval: '' }), fix: /written like 90s/ },
+  { what: 'an interval that overflows', given: withSource({ interval: '9999999999999h' }), fix: /from 30s to 168h/ },
   {
     what: 'a Dockerfile outside',
     given: withBuild({ dockerfile: '../Dockerfile' }),
-    mend: /dockerfile must not contain "\.\."/,
+    fix: /dockerfile must not contain "\.\."/,
   },
-  { what: 'a timeout below 1m', given: withBuild({ timeout: '30s' }), mend: /from 1m to 2h/ },
-  { what: 'a timeout above 2h', given: withBuild({ timeout: '2h1s' }), mend: /from 1m to 2h/ },
+  { what: 'a timeout below 1m', given: withBuild({ timeout: '30s' }), fix: /from 1m to 2h/ },
+  { what: 'a timeout above 2h', given: withBuild({ timeout: '2h1s' }), fix: /from 1m to 2h/ },
   {
     what: 'a build argument with a bad name',
     given: withBuild({ args: [{ name: '1X', value: '' }] }),
-    mend: /letters, digits and _ only/,
+    fix: /letters, digits and _ only/,
   },
   {
     what: 'more memory for a build than there can be',
     given: withBuild({ resources: { memory: '1Ti' } }),
-    mend: /from 128Mi to 256Gi/,
+    fix: /from 128Mi to 256Gi/,
   },
-  { what: 'no processor for a build', given: withBuild({ resources: { cpu: '0' } }), mend: /from 100m to 64/ },
-  { what: 'too many processors', given: withRun({ resources: { cpu: '65' } }), mend: /from 10m to 64/ },
+  { what: 'no processor for a build', given: withBuild({ resources: { cpu: '0' } }), fix: /from 100m to 64/ },
+  { what: 'too many processors', given: withRun({ resources: { cpu: '65' } }), fix: /from 10m to 64/ },
   {
     what: 'a quantity with an unknown suffix',
     given: withRun({ resources: { memory: '1GB' } }),
-    mend: /k, M, G, T, Ki, Mi, Gi or Ti/,
+    fix: /k, M, G, T, Ki, Mi, Gi or Ti/,
   },
-  { what: 'a startup time below 10s', given: withRun({ startupTime: '5s' }), mend: /from 10s to 30m/ },
-  { what: 'a startup time above 30m', given: withRun({ startupTime: '31m' }), mend: /from 10s to 30m/ },
-  { what: 'PORT in env', given: withRun({ env: [{ name: 'PORT', value: '80' }] }), mend: /set run\.port instead/ },
+  { what: 'a startup time below 10s', given: withRun({ startupTime: '5s' }), fix: /from 10s to 30m/ },
+  { what: 'a startup time above 30m', given: withRun({ startupTime: '31m' }), fix: /from 10s to 30m/ },
+  { what: 'PORT in env', given: withRun({ env: [{ name: 'PORT', value: '80' }] }), fix: /set run\.port instead/ },
   {
     what: 'PORT in secrets',
     given: withRun({ secrets: [{ ...secret, name: 'PORT' }] }),
-    mend: /set run\.port instead/,
+    fix: /set run\.port instead/,
   },
   {
     what: 'one name in env and secrets',
     given: withRun({ env: [{ ...variable, name: 'KEY' }], secrets: [secret] }),
-    mend: /keep it in one of them/,
+    fix: /keep it in one of them/,
   },
   {
     what: 'a volume with two replicas',
     given: withRun({ replicas: 2, volumes: [volume] }),
-    mend: /set replicas to 1 or remove volumes/,
+    fix: /set replicas to 1 or remove volumes/,
   },
   {
     what: 'two volumes at one path',
     given: withRun({ volumes: [volume, { ...volume, name: 'more' }] }),
-    mend: /give each its own/,
+    fix: /give each its own/,
   },
   ...['/proc', '/sys/fs', '/dev/shm', '/etc'].map((path) => ({
     what: `a volume at ${path}`,
     given: withRun({ volumes: [{ ...volume, path }] }),
-    mend: /use a folder like \/data/,
+    fix: /use a folder like \/data/,
   })),
   ...['/', 'data', '/data/', '/a//b', '/a:b'].map((path) => ({
     what: `a volume at ${path}`,
     given: withRun({ volumes: [{ ...volume, path }] }),
-    mend: /must be absolute and name a folder below \//,
+    fix: /must be absolute and name a folder below \//,
   })),
   {
     what: 'a volume path that goes up',
     given: withRun({ volumes: [{ ...volume, path: '/data/../etc' }] }),
-    mend: /must not contain "\.\."/,
+    fix: /must not contain "\.\."/,
   },
-  { what: 'a health path without a slash', given: withRun({ healthPath: 'healthz' }), mend: /must start with \// },
+  { what: 'a health path without a slash', given: withRun({ healthPath: 'healthz' }), fix: /must start with \// },
   {
     what: 'a Secret that cannot exist',
     given: withRun({ secrets: [{ ...secret, secret: 'My_Keys' }] }),
-    mend: /must be the name of a Secret/,
+    fix: /must be the name of a Secret/,
   },
   {
     what: 'an upstream that is no page',
     given: { source, listing: { upstream: 'javascript:alert(1)' } },
-    mend: /starts with https:\/\//,
+    fix: /starts with https:\/\//,
   },
-  { what: 'a share above 1', given: { source, author: { share: '1.5' } }, mend: /decimal from 0 to 1/ },
+  { what: 'a share above 1', given: { source, author: { share: '1.5' } }, fix: /decimal from 0 to 1/ },
   {
     what: 'a budget with a sign',
     given: { source, models: { enabled: true, dailyBudgetUsd: '-1' } },
-    mend: /decimal of USD/,
+    fix: /decimal of USD/,
   },
-  { what: 'a budget in another form', given: { source, models: { dailyBudgetUsd: '1e3' } }, mend: /decimal of USD/ },
+  { what: 'a budget in another form', given: { source, models: { dailyBudgetUsd: '1e3' } }, fix: /decimal of USD/ },
 ];
 
 /** Refused too, in the words of zod and of the API server. */
-export const structuralRefusals: readonly Omit<Refusal, 'mend'>[] = [
+export const structuralRefusals: readonly Omit<Refusal, 'fix'>[] = [
   { what: 'no source', given: {} },
   { what: 'a port above 65535', given: withRun({ port: 65_536 }) },
   { what: 'port 0', given: withRun({ port: 0 }) },

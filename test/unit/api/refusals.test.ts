@@ -13,7 +13,7 @@ const body = z.object({
   instance: z.string(),
   request_id: z.string(),
   errors: z
-    .array(z.object({ in: z.string(), field: z.string(), message: z.string().min(1), mend: z.string().min(1) }))
+    .array(z.object({ in: z.string(), field: z.string(), message: z.string().min(1), fix: z.string().min(1) }))
     .optional(),
 });
 
@@ -317,12 +317,12 @@ test('405 carries Allow, 415 carries Accept, and OPTIONS answers with Allow', as
   assert.equal(options.headers.get('allow'), 'POST, OPTIONS');
 });
 
-test('every mend says what to send', async () => {
+test('every fix says what to send', async () => {
   const { app } = sampleServer();
   const answer = await app.request('/api/submit', submit({ branch: 'main', contact: 'me' }));
   const { errors = [] } = body.parse(await answer.json());
   assert.deepEqual(
-    errors.map(({ mend }) => mend),
+    errors.map(({ fix }) => fix),
     [
       'send: Source repository as owner/name or a full URL',
       'send: Contact for launch and revenue notifications: an e-mail address or a URL',

@@ -39,7 +39,7 @@ for (const [args, message] of [
   [['up', '--values', 'a.yaml'], /--values goes with --context/],
   [['up', '--fast'], /--fast/],
 ] as const) {
-  test(`${args.join(' ') || '(nothing)'} is refused with the mend`, () => {
+  test(`${args.join(' ') || '(nothing)'} is refused with the fix`, () => {
     assert.throws(
       () => readArguments(args),
       (error) => error instanceof UsageError && message.test(error.message),

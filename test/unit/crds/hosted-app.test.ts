@@ -33,11 +33,11 @@ test('a repository alone is a complete app', () => {
   });
 });
 
-for (const { what, given, mend } of refusals) {
-  test(`refuses ${what}, and says the mend`, () => {
+for (const { what, given, fix } of refusals) {
+  test(`refuses ${what}, and says the fix`, () => {
     const parsed = spec.safeParse(given);
     assert.equal(parsed.success, false);
-    assert.match(parsed.error.issues.map((issue) => issue.message).join('\n'), mend);
+    assert.match(parsed.error.issues.map((issue) => issue.message).join('\n'), fix);
   });
 }
 

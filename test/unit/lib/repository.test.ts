@@ -44,7 +44,7 @@ for (const [text, message] of refused) {
   test(`refuses ${JSON.stringify(text)}`, () => {
     assert.throws(
       () => parseRepository(text, hosts),
-      (error: unknown) => error instanceof RepositoryError && message.test(error.message) && error.mend !== '',
+      (error: unknown) => error instanceof RepositoryError && message.test(error.message) && error.fix !== '',
     );
   });
 }

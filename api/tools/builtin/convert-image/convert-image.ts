@@ -93,7 +93,7 @@ async function bytesOf(
         in: 'query',
         field: 'url',
         message: url === undefined ? 'is missing, and so is data' : 'is given together with data',
-        mend: 'send either url or data',
+        fix: 'send either url or data',
       },
     ]);
   }
@@ -107,7 +107,7 @@ async function bytesOf(
     .replaceAll('_', '/');
   if (!/^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(text))
     throw invalid([
-      { in: 'query', field: 'data', message: 'is not base64', mend: 'send the bytes of the image in base64' },
+      { in: 'query', field: 'data', message: 'is not base64', fix: 'send the bytes of the image in base64' },
     ]);
   const bytes = Buffer.from(text, 'base64');
   if (bytes.length === 0) throw new Problem(unprocessable, 'data holds no bytes');

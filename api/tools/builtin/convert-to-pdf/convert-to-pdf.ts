@@ -131,7 +131,7 @@ async function plan(services: ToolServices, options: Options, signal: AbortSigna
         field: given[1] ?? 'html',
         message:
           given.length === 0 ? 'is missing, and so are markdown and url' : `is given together with ${given[0] ?? ''}`,
-        mend: 'send exactly one of html, markdown and url',
+        fix: 'send exactly one of html, markdown and url',
       },
     ]);
   }

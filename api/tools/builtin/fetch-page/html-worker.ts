@@ -22,7 +22,7 @@ export default async function run(task: HtmlTask): Promise<HtmlRead> {
     return await read(task);
   } catch (error) {
     if (error instanceof Problem) throw error;
-    // The libraries stumble over some of what is called HTML, and who wrote the page is the only one who can mend it.
+    // The libraries stumble over some of what is called HTML, and who wrote the page is the only one who can fix it.
     throw new Problem(
       unprocessable,
       `the page cannot be read as HTML: ${error instanceof Error ? error.message.slice(0, 200) : 'it is broken'}`,

@@ -63,7 +63,7 @@ export function lookupCitationTool({ fetcher }: ToolServices, sources: CitationS
             in: 'query',
             field: 'doi',
             message: 'exactly one of doi, arxiv and query is needed',
-            mend: 'send one of them and leave the others out',
+            fix: 'send one of them and leave the others out',
           },
         ]);
       const crossref: Source = { fetcher, base: sources.crossref, signal };
@@ -96,7 +96,7 @@ async function find(crossref: Source, archive: Source, { doi, arxiv, query, coun
 function doiOf(text: string): string {
   const doi = doiIn(text);
   if (doi === undefined)
-    throw invalid([{ in: 'query', field: 'doi', message: 'is not a DOI', mend: 'send a DOI like 10.1038/171737a0' }]);
+    throw invalid([{ in: 'query', field: 'doi', message: 'is not a DOI', fix: 'send a DOI like 10.1038/171737a0' }]);
   return doi;
 }
 
@@ -108,7 +108,7 @@ function arxivId(text: string): string {
         in: 'query',
         field: 'arxiv',
         message: 'is not an arXiv id',
-        mend: 'send an id like 1706.03762 or math/0309136',
+        fix: 'send an id like 1706.03762 or math/0309136',
       },
     ]);
   return id;

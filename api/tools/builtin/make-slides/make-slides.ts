@@ -105,7 +105,7 @@ async function contentOf(
         in: 'query',
         field: 'topic',
         message,
-        mend: 'send either topic, for a model to write about, or outline, which is laid out as it is',
+        fix: 'send either topic, for a model to write about, or outline, which is laid out as it is',
       },
     ]);
   }

@@ -1,4 +1,4 @@
-// Mends what pptxgenjs 4.0.1 writes: properties of a paragraph repeated inside it, which PowerPoint takes for damage,
+// Fixes what pptxgenjs 4.0.1 writes: properties of a paragraph repeated inside it, which PowerPoint takes for damage,
 // and bullets without a colour.
 import JSZip from 'jszip';
 

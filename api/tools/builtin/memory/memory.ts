@@ -132,13 +132,13 @@ function spaceOf({ owner, keyed, session }: ToolContext): Space {
   return { owner: `${keyed ? 'key' : 'address'}:${owner}`, session: session ?? '' };
 }
 
-function required(value: string | undefined, field: string, mend: string): string {
-  if (value === undefined) throw refuse(field, 'is missing', mend);
+function required(value: string | undefined, field: string, fix: string): string {
+  if (value === undefined) throw refuse(field, 'is missing', fix);
   return value;
 }
 
-function refuse(field: string, message: string, mend: string): Problem {
-  return invalid([{ in: 'query', field, message, mend } satisfies FieldError]);
+function refuse(field: string, message: string, fix: string): Problem {
+  return invalid([{ in: 'query', field, message, fix } satisfies FieldError]);
 }
 
 function tooMuch({ entries, bytes }: MemoryLimits): Problem {

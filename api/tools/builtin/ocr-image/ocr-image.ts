@@ -55,7 +55,7 @@ export function ocrImageTool(services: ToolServices): Tool {
             in: 'query',
             field: 'language',
             message: 'is not among the languages here',
-            mend: `send one of: ${ocrLanguages.map(({ code }) => code).join(', ')}`,
+            fix: `send one of: ${ocrLanguages.map(({ code }) => code).join(', ')}`,
           },
         ]);
       const file = await services.fetcher.get({ url, maxBytes: 15_000_000, headers: { accept: 'image/*' }, signal });

@@ -83,7 +83,7 @@ function hintOf(language: string): string {
       in: 'query',
       field: 'language',
       message: 'is not a language that can be heard',
-      mend: 'send a short code such as en, de or zh, or leave it out to have the language detected',
+      fix: 'send a short code such as en, de or zh, or leave it out to have the language detected',
     },
   ]);
 }

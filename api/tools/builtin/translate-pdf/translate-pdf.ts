@@ -89,7 +89,7 @@ export function translatePdfTool({ catalog, fetcher, workers, urls }: ToolServic
       refuseRightToLeft(target);
       if (to_page !== undefined && to_page < from_page)
         throw invalid([
-          { in: 'query', field: 'to_page', message: 'is before from_page', mend: 'send a page at or after from_page' },
+          { in: 'query', field: 'to_page', message: 'is before from_page', fix: 'send a page at or after from_page' },
         ]);
       report({ done: 0, message: 'reading the PDF' });
       const file = await fetcher.get({
@@ -143,7 +143,7 @@ function languageOf(field: 'to' | 'from', text: string): Language {
       in: 'query',
       field,
       message: 'is not a language',
-      mend: 'send a code such as de, pt-BR or zh-Hans, or a name such as German',
+      fix: 'send a code such as de, pt-BR or zh-Hans, or a name such as German',
     },
   ]);
 }
@@ -168,7 +168,7 @@ function refuseRightToLeft({ code, name }: Language): void {
       in: 'query',
       field: 'to',
       message: `${name} is written from right to left, which cannot be laid out`,
-      mend: 'take extract_pdf and translate_text for its text alone',
+      fix: 'take extract_pdf and translate_text for its text alone',
     },
   ]);
 }

@@ -102,7 +102,7 @@ function languageOf(field: 'to' | 'from', text: string): Language {
       in: 'query',
       field,
       message: 'is not a language',
-      mend: 'send a code such as de, pt-BR or zh-Hant, or a name such as German',
+      fix: 'send a code such as de, pt-BR or zh-Hant, or a name such as German',
     },
   ]);
 }

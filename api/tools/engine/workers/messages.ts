@@ -11,7 +11,7 @@ const problem = z.object({
       in: z.enum(['body', 'path', 'query', 'header']),
       field: z.string(),
       message: z.string(),
-      mend: z.string(),
+      fix: z.string(),
     }),
   ),
 });

@@ -17,7 +17,7 @@ export function findFramework(tree: Tree, project: NodeProject): NodeApp | undef
 export function foreignAdapter(tree: Tree, { dependencies, scripts }: NodeProject): Finding | undefined {
   const adapter = adapterOf(tree, dependencies);
   if (adapter?.target !== 'foreign' || ownServer(scripts['start'])) return undefined;
-  const mend = adapter.package.startsWith('@sveltejs')
+  const fix = adapter.package.startsWith('@sveltejs')
     ? 'Use @sveltejs/adapter-auto, @sveltejs/adapter-node or @sveltejs/adapter-static there, and commit the lock file.'
     : 'Use @astrojs/node with mode "standalone" there, or no adapter where every page can be made when building, and commit the lock file.';
   return {
@@ -25,7 +25,7 @@ export function foreignAdapter(tree: Tree, { dependencies, scripts }: NodeProjec
     severity: 'error',
     file: adapter.file,
     message: `${adapter.package} builds for another platform, and what it leaves cannot be run here.`,
-    mend,
+    fix,
   };
 }
 

@@ -55,7 +55,7 @@ function malformed(): Problem {
       severity: 'error',
       file: 'package.json',
       message: 'This file is not valid JSON.',
-      mend: 'Mend it; "npm pkg get name" shows where it breaks.',
+      fix: 'Fix it; "npm pkg get name" shows where it breaks.',
     },
   };
 }
@@ -67,7 +67,7 @@ function noStart(): Problem {
       severity: 'error',
       file: 'package.json',
       message: 'This is a Node project, but nothing tells how it is started.',
-      mend: 'Add a "start" script to package.json that listens on process.env.PORT, or a "build" script where it is a site, or put run.command in moorage.yaml.',
+      fix: 'Add a "start" script to package.json that listens on process.env.PORT, or a "build" script where it is a site, or put run.command in moorage.yaml.',
     },
   };
 }
@@ -80,7 +80,7 @@ function engineWarning({ engines }: NodeProject): Finding[] {
       severity: 'warning',
       file: 'package.json',
       message: `engines.node is "${engines ?? ''}"; Node ${nodeMajor} is used.`,
-      mend: `Widen engines.node if the app runs on Node ${nodeMajor}; else bring a Dockerfile with the version that it needs.`,
+      fix: `Widen engines.node if the app runs on Node ${nodeMajor}; else bring a Dockerfile with the version that it needs.`,
     },
   ];
 }

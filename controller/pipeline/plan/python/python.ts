@@ -62,7 +62,7 @@ function noPackages(framework: string): Problem {
       rule: 'plan/no-packages',
       severity: 'error',
       message: `This is a ${framework} app, but no file lists the packages that it needs, ${framework} among them.`,
-      mend: `Add requirements.txt with a line for each package that the code imports, like "${framework.toLowerCase()}" ("pip freeze" in a working environment shows them), or pyproject.toml with its dependencies.`,
+      fix: `Add requirements.txt with a line for each package that the code imports, like "${framework.toLowerCase()}" ("pip freeze" in a working environment shows them), or pyproject.toml with its dependencies.`,
     },
   };
 }
@@ -96,7 +96,7 @@ function noImage({ file, asked }: NoPython): Problem {
       severity: 'error',
       file,
       message: `Python ${asked} is asked for, and no image has it.`,
-      mend: 'Widen requires-python so that 3.11 or 3.13 fits, or bring a Dockerfile.',
+      fix: 'Widen requires-python so that 3.11 or 3.13 fits, or bring a Dockerfile.',
     },
   };
 }
@@ -108,7 +108,7 @@ function noStart(file = 'requirements.txt'): Problem {
       severity: 'error',
       file,
       message: 'These are Python files, but nothing tells how the app is started.',
-      mend: 'Add a Procfile with a line like "web: gunicorn --bind 0.0.0.0:$PORT app:app", or put run.command in moorage.yaml; FastAPI, Flask, Django, Streamlit and Gradio apps in main.py or app.py are found without.',
+      fix: 'Add a Procfile with a line like "web: gunicorn --bind 0.0.0.0:$PORT app:app", or put run.command in moorage.yaml; FastAPI, Flask, Django, Streamlit and Gradio apps in main.py or app.py are found without.',
     },
   };
 }

@@ -20,7 +20,7 @@ export const dockerfile: Rule = {
           severity: 'error',
           file,
           message: 'build.strategy is dockerfile, but the repository has no such file.',
-          mend: 'Add it, or put build.dockerfile (its path below source.path) in moorage.yaml, or build.strategy: auto.',
+          fix: 'Add it, or put build.dockerfile (its path below source.path) in moorage.yaml, or build.strategy: auto.',
         },
       ];
     }
@@ -32,7 +32,7 @@ export const dockerfile: Rule = {
           severity: 'error',
           file,
           message: 'This is not a plain file of at most 512 KiB.',
-          mend: 'Put the Dockerfile itself there, not a link or a folder.',
+          fix: 'Put the Dockerfile itself there, not a link or a folder.',
         },
       ];
     }
@@ -58,7 +58,7 @@ function syntax(file: string, text: string): Finding[] {
         file,
         line: index + 1,
         message: `The builder ${head(oneLine(image), 120)} is asked for; only docker/dockerfile is there.`,
-        mend: 'Write "# syntax=docker/dockerfile:1", or remove the line, and use what a Dockerfile offers itself.',
+        fix: 'Write "# syntax=docker/dockerfile:1", or remove the line, and use what a Dockerfile offers itself.',
       },
     ];
   }

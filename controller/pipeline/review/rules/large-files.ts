@@ -18,7 +18,7 @@ export const largeFiles: Rule = {
       severity: 'warning',
       file: first.path,
       message: `${pointers.length === 1 ? 'This file is' : `${pointers.length} files are`} kept in Git LFS and only there as a pointer; the content is not fetched.`,
-      mend: 'Commit small files directly; download models and datasets when the app starts, or into a volume.',
+      fix: 'Commit small files directly; download models and datasets when the app starts, or into a volume.',
     };
     return [finding];
   },

@@ -6,7 +6,7 @@ import type { Rule } from '../rule.ts';
 
 type Limits = PipelineInput['limits'];
 
-const mend =
+const fix =
   'Keep models, datasets and media out of the repository; download them when the app starts, or into a volume.';
 
 /** Adds up files one at a time, so that a hostile listing can be left at the first limit that it passes. */
@@ -29,7 +29,7 @@ export class LimitCounter {
         severity: 'error',
         file: path,
         message: `This file has ${size(bytes)}; at most ${size(this.#limits.fileBytes)} are allowed.`,
-        mend,
+        fix,
       };
     }
     if (this.files > this.#limits.files) {
@@ -37,7 +37,7 @@ export class LimitCounter {
         rule: 'limits/files',
         severity: 'error',
         message: `The repository has more than ${this.#limits.files} files.`,
-        mend: 'Leave dependencies (node_modules, .venv) and generated files out of the repository, by .gitignore and "git rm -r --cached".',
+        fix: 'Leave dependencies (node_modules, .venv) and generated files out of the repository, by .gitignore and "git rm -r --cached".',
       };
     }
     if (this.bytes <= this.#limits.repositoryBytes) return undefined;
@@ -45,7 +45,7 @@ export class LimitCounter {
       rule: 'limits/repository-bytes',
       severity: 'error',
       message: `The files of the repository have more than ${size(this.#limits.repositoryBytes)} together.`,
-      mend,
+      fix,
     };
   }
 }

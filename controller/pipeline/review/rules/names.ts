@@ -20,7 +20,7 @@ export const names: Rule = {
                 severity: 'error',
                 file: clean(entry.path).replace(/\n/g, '?'),
                 message: `The name of this file ${why}.`,
-                mend: 'Rename it (git mv) with letters, digits, spaces and . _ - only.',
+                fix: 'Rename it (git mv) with letters, digits, spaces and . _ - only.',
               },
             ];
       })

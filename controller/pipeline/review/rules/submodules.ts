@@ -3,7 +3,7 @@ import type { Finding } from '../../../../crds/hosted-app.ts';
 import { head, oneLine } from '../../text.ts';
 import type { Rule } from '../rule.ts';
 
-const mend =
+const fix =
   'Copy what is needed into the repository (git subtree), or install it as a package in the build; then remove the submodule (git rm) and push.';
 const odd = /^\s*(?:url|path|update|command)\s*=\s*["']?\s*(?:[a-z][a-z0-9+.-]*::|file:|-|!|\.{1,2}\/|\/)/i;
 
@@ -15,7 +15,7 @@ export const submodules: Rule = {
       severity: 'error',
       file: path,
       message: 'This is a submodule, a pointer into another repository; submodules are not fetched.',
-      mend,
+      fix,
     }));
     for (const file of ['.gitmodules', '.gitconfig']) findings.push(...oddLines(file, tree.text(file)));
     if (findings.length === 0 && tree.entry('.gitmodules') !== undefined) {
@@ -25,7 +25,7 @@ export const submodules: Rule = {
           severity: 'error',
           file: '.gitmodules',
           message: 'The repository declares submodules; they are not fetched.',
-          mend,
+          fix,
         },
       ];
     }
@@ -46,7 +46,7 @@ function oddLines(file: string, text: string | undefined): Finding[] {
               file,
               line: index + 1,
               message: `This points git at a command, an option or a local path: ${head(oneLine(line), 120)}`,
-              mend: `Remove the line, or ${file} as a whole.`,
+              fix: `Remove the line, or ${file} as a whole.`,
             },
           ]
         : [],

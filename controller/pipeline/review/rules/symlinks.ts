@@ -5,7 +5,7 @@ import { head, oneLine } from '../../text.ts';
 import type { TreeEntry } from '../../tree.ts';
 import type { Rule } from '../rule.ts';
 
-const mend = 'Replace the link by the file itself, or by a relative link to a file within the repository.';
+const fix = 'Replace the link by the file itself, or by a relative link to a file within the repository.';
 
 export const symlinks: Rule = {
   name: 'symlinks',
@@ -28,7 +28,7 @@ function judge(entry: TreeEntry): Finding[] {
         severity: 'error',
         file: entry.path,
         message: `This is a link to the absolute path ${shown}.`,
-        mend,
+        fix,
       },
     ];
   }
@@ -40,7 +40,7 @@ function judge(entry: TreeEntry): Finding[] {
       severity: 'error',
       file: entry.path,
       message: `This link leaves the repository: ${shown}.`,
-      mend,
+      fix,
     },
   ];
 }

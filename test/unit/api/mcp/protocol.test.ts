@@ -100,7 +100,7 @@ for (const era of ['auto', 'legacy'] as const) {
     await client.close();
   });
 
-  test(`${era}: a problem is a result that says what to mend; an unknown tool an error that names the nearest`, async () => {
+  test(`${era}: a problem is a result that says what to fix; an unknown tool an error that names the nearest`, async () => {
     const client = await connected(era);
     await client.listTools();
     for (const [name, fields, detail] of [

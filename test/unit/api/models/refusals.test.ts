@@ -38,7 +38,7 @@ const problem = z.looseObject({
   status: z.int(),
   detail: z.string(),
   request_id: z.string(),
-  errors: z.array(z.looseObject({ field: z.string(), message: z.string().min(1), mend: z.string().min(1) })).optional(),
+  errors: z.array(z.looseObject({ field: z.string(), message: z.string().min(1), fix: z.string().min(1) })).optional(),
 });
 const holds = {
   name: 'test-holds',
@@ -240,7 +240,7 @@ for (const [path, cases] of [
         );
       if (says !== undefined)
         assert.match(
-          [told.detail, ...(told.errors ?? []).map(({ message, mend }) => `${message} ${mend}`)].join('\n'),
+          [told.detail, ...(told.errors ?? []).map(({ message, fix }) => `${message} ${fix}`)].join('\n'),
           says,
         );
       assert.doesNotMatch(text, /sk-(demo|revoked)-12345678/);

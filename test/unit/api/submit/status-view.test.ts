@@ -78,7 +78,7 @@ const rejection = {
   file: 'app/keys.py',
   line: 7,
   message: 'An AWS access token is in the source',
-  mend: 'Revoke it and take it out of the history.',
+  fix: 'Revoke it and take it out of the history.',
   log: 'last line',
 };
 

@@ -34,7 +34,7 @@ const reason: Reason = {
   file: 'a/b.py',
   line: 3,
   message: 'A key is in it',
-  mend: 'Take it out.\nRevoke it.',
+  fix: 'Take it out.\nRevoke it.',
   log: 'one\n\u001b[31mtwo\u001b[0m\n',
 };
 
@@ -83,11 +83,11 @@ test('a commit that is sent back says why', () => {
   );
 });
 
-test('to rejected: rule, place, why, mend, log, and what else was found', () => {
+test('to rejected: rule, place, why, fix, log, and what else was found', () => {
   const { output, lines } = recorded();
   const others = [
     { severity: 'error', ...reason },
-    { severity: 'warning', rule: 'licence', message: 'No year', mend: 'Add one.' },
+    { severity: 'warning', rule: 'licence', message: 'No year', fix: 'Add one.' },
   ];
   output.verdict({ ...status, status: 'rejected', findings: others }, reason);
   assert.deepEqual(lines, [
@@ -95,7 +95,7 @@ test('to rejected: rule, place, why, mend, log, and what else was found', () => 
     '  rule   secrets/aws',
     '  at     a/b.py:3',
     '  why    A key is in it',
-    '  mend   Take it out.',
+    '  fix   Take it out.',
     '         Revoke it.',
     '  log',
     '    one',
@@ -106,6 +106,6 @@ test('to rejected: rule, place, why, mend, log, and what else was found', () => 
 
 test('to a newer commit that was refused while the app goes on', () => {
   const { output, lines } = recorded();
-  output.verdict(status, { rule: 'build/failed', message: 'No', mend: 'Yes' });
+  output.verdict(status, { rule: 'build/failed', message: 'No', fix: 'Yes' });
   assert.equal(lines[0], '     1.2 s  rejected; the last good commit goes on serving');
 });

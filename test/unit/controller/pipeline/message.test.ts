@@ -19,9 +19,9 @@ const anyFinding = fc.record(
     file: anyText,
     line: fc.nat(),
     message: anyText,
-    mend: anyText,
+    fix: anyText,
   },
-  { requiredKeys: ['rule', 'severity', 'message', 'mend'] },
+  { requiredKeys: ['rule', 'severity', 'message', 'fix'] },
 );
 const anyMessage: fc.Arbitrary<StageMessage> = fc.oneof(
   fc.record(
@@ -68,7 +68,7 @@ test('what is left out is counted, and the log keeps its end', () => {
     rule: `r/${index}`,
     severity: 'error' as const,
     message: 'm'.repeat(150),
-    mend: 'x'.repeat(150),
+    fix: 'x'.repeat(150),
   }));
   const parsed = stageMessage.parse(
     JSON.parse(termination({ rejected: true, findings, log: `start${'l\n'.repeat(5000)}the end` })),

@@ -58,7 +58,7 @@ const unreachable = {
   reason: 'RepositoryUnreachable',
   rule: 'source/repository-unreachable',
   message: 'No answer.',
-  mend: 'Wait.',
+  fix: 'Wait.',
 } as const;
 const missing = {
   ok: false,
@@ -66,7 +66,7 @@ const missing = {
   reason: 'RepositoryNotFound',
   rule: 'source/repository-not-found',
   message: 'None.',
-  mend: 'Correct it.',
+  fix: 'Correct it.',
 } as const;
 
 const finding = {
@@ -75,7 +75,7 @@ const finding = {
   file: 'app.py',
   line: 7,
   message: 'A key.',
-  mend: 'Remove it.',
+  fix: 'Remove it.',
 } as const;
 const refusal = { rejected: true, findings: [finding], log: 'tail' };
 const [one, two] = [job(first), job(second, { number: 2 })];

@@ -108,7 +108,7 @@ test('a requeue comes after its time, unless a change comes first', async (t) =>
 
 test('each error leads to what it says: stalled stops, waiting comes back in time, others back off', async (t) => {
   const cases: [Error, string, number | undefined][] = [
-    [new StallingError('SpecInvalid', 'mend it'), 'stalled', undefined],
+    [new StallingError('SpecInvalid', 'fix it'), 'stalled', undefined],
     [new WaitingError('NotYet', 'wait', 7000), 'waiting', 7000],
     [new Error('boom'), 'error', 5],
     [new ApiError(429, 'TooManyRequests', 'slow', 30), 'error', 30_000],

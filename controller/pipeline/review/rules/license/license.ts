@@ -11,9 +11,9 @@ const textExtension = /\.(?:md|markdown|txt|rst|adoc|html)$/i;
 const codeExtension = /\.[a-z0-9]{1,4}$/i;
 const mostFiles = 20;
 
-const mendAbsent =
+const fixAbsent =
   'Add a file LICENSE with the full text of an open-source licence (MIT, Apache-2.0, GPL-3.0, …; choosealicense.com), or its SPDX name in package.json or pyproject.toml.';
-const mendUnclear =
+const fixUnclear =
   'Use the unchanged text of an open-source licence (choosealicense.com); terms that restrict who may use it or for what are not open source.';
 
 export const license: Rule = {
@@ -33,7 +33,7 @@ export const license: Rule = {
         rule: 'license/missing',
         severity: 'error',
         message: 'No licence was found, so nobody but its author may run this code.',
-        mend: mendAbsent,
+        fix: fixAbsent,
       },
     ];
   },
@@ -50,7 +50,7 @@ function lookIn(tree: Tree, prefix: string): 'open' | Finding[] {
       severity: 'error',
       file: `${prefix}${path}`,
       message: verdict.reason,
-      mend: mendUnclear,
+      fix: fixUnclear,
     });
   }
   // A text that says otherwise weighs more than a name in a manifest.
@@ -62,7 +62,7 @@ function lookIn(tree: Tree, prefix: string): 'open' | Finding[] {
       severity: 'error',
       file: `${prefix}${path}`,
       message: `"${expression}" is not the SPDX name of an open-source licence.`,
-      mend: mendAbsent,
+      fix: fixAbsent,
     });
   }
   return against;

@@ -28,9 +28,9 @@ const uncertain: ReadonlySet<string> = new Set([
 const sampled: ReadonlySet<string> = new Set(['private-key', 'jwt', 'jwt-base64']);
 const samplePath = /(?:^|\/)(?:tests?|__tests__|specs?|fixtures?|testdata|examples?|samples?|docs?|mocks?)\//i;
 
-const mendError =
+const fixError =
   'Revoke this credential now: it is public. Then remove it from the files and from the history (git filter-repo), push, and give it to the app at run time through run.secrets.';
-const mendWarning =
+const fixWarning =
   'If this is a real credential, revoke it and give it to the app at run time through run.secrets; if it is not, nothing needs to change.';
 
 export const secrets: Rule = {
@@ -61,7 +61,7 @@ function describe(leak: Leak, file: string, { tree }: Pick<ReviewContext, 'tree'
     file,
     line: leak.StartLine,
     message: `${what}.`,
-    mend: unsure ? mendWarning : mendError,
+    fix: unsure ? fixWarning : fixError,
   };
 }
 

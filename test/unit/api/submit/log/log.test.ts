@@ -12,7 +12,7 @@ const since = '2026-01-01T00:00:05Z';
 const commit = 'a'.repeat(40);
 const path = '/api/submit-status/octo/chat/log';
 const pipeline = { job: 'chat-1', pod: 'chat-1-x' };
-const rejection = { rule: 'build/failed', message: 'The build failed', mend: 'Mend it.' };
+const rejection = { rule: 'build/failed', message: 'The build failed', fix: 'Fix it.' };
 const live: HostedAppStatus = {
   phase: 'Live',
   since,

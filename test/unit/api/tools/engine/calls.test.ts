@@ -11,7 +11,7 @@ const problem = z.looseObject({
   type: z.string(),
   status: z.int(),
   detail: z.string(),
-  errors: z.array(z.object({ in: z.string(), field: z.string(), message: z.string(), mend: z.string() })).optional(),
+  errors: z.array(z.object({ in: z.string(), field: z.string(), message: z.string(), fix: z.string() })).optional(),
 });
 const answer = z.looseObject({
   tool: z.string(),
@@ -220,7 +220,7 @@ for (const {
     assert.deepEqual([response.status, body.type.split('/').at(-1)], [status, slug], text);
     for (const error of errors)
       assert.ok(
-        body.errors?.some((one) => `${one.in} ${one.field} ${one.message}` === error && one.mend !== ''),
+        body.errors?.some((one) => `${one.in} ${one.field} ${one.message}` === error && one.fix !== ''),
         text,
       );
     assert.doesNotMatch(text, /hunter2/);

@@ -111,7 +111,7 @@ describe('the guarded fetch', () => {
     assert.equal(listener.connections(), 2);
   });
 
-  it('names the field, the reason and the mend', async () => {
+  it('names the field, the reason and the fix', async () => {
     await assert.rejects(fetcher.fetch({ url: 'http://10.0.0.1/', field: 'image', maxBytes: 1, signal }), (error) => {
       assert.ok(error instanceof Problem);
       assert.equal(error.type.status, 422);
@@ -119,7 +119,7 @@ describe('the guarded fetch', () => {
         error.errors.map(({ field, message }) => ({ field, message })),
         [{ field: 'image', message: 'its address is not public' }],
       );
-      assert.match(error.errors[0]?.mend ?? '', /https:\/\//);
+      assert.match(error.errors[0]?.fix ?? '', /https:\/\//);
       return true;
     });
   });

@@ -1,9 +1,9 @@
-// What a failed build is taken for: the author's to mend, or a fault of the platform.
+// What a failed build is taken for: the author's to fix, or a fault of the platform.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { judgeFailure, type FailedBuild } from '../../../../../controller/pipeline/build/failure.ts';
-import { guessMend, registryHiccup } from '../../../../../controller/pipeline/build/fixes.ts';
+import { suggestFix, registryHiccup } from '../../../../../controller/pipeline/build/fixes.ts';
 import { Fault, Rejected } from '../../../../../controller/pipeline/outcome.ts';
 
 const dockerfile = 'FROM python:3.11\nCOPY x /\nRUN make all\n';
@@ -29,7 +29,7 @@ const verdicts: readonly {
   rule: string;
   line?: number;
   message: RegExp;
-  mend?: RegExp;
+  fix?: RegExp;
 }[] = [
   {
     name: 'a step',
@@ -44,7 +44,7 @@ const verdicts: readonly {
     rule: 'build/memory',
     line: 3,
     message: /ran out of memory/,
-    mend: /build\.resources\.memory/,
+    fix: /build\.resources\.memory/,
   },
   {
     name: 'a step out of disk',
@@ -52,7 +52,7 @@ const verdicts: readonly {
     rule: 'build/disk',
     line: 3,
     message: /ran out of disk/,
-    mend: /build\.resources\.disk/,
+    fix: /build\.resources\.disk/,
   },
   {
     name: 'a compiler that is missing',
@@ -60,7 +60,7 @@ const verdicts: readonly {
     rule: 'build/failed',
     line: 3,
     message: /gcc/,
-    mend: /packages\.txt/,
+    fix: /packages\.txt/,
   },
   {
     name: 'conflicting packages',
@@ -68,7 +68,7 @@ const verdicts: readonly {
     rule: 'build/failed',
     line: 3,
     message: /ERESOLVE/,
-    mend: /legacy-peer-deps/,
+    fix: /legacy-peer-deps/,
   },
   {
     name: 'a missing script',
@@ -76,7 +76,7 @@ const verdicts: readonly {
     rule: 'build/failed',
     line: 3,
     message: /Missing script/,
-    mend: /"scripts"/,
+    fix: /"scripts"/,
   },
   {
     name: 'an address of the author that is not there',
@@ -91,7 +91,7 @@ const verdicts: readonly {
     rule: 'build/failed',
     line: 3,
     message: /OPENAI_API_KEY/,
-    mend: /build\.env/,
+    fix: /build\.env/,
   },
   {
     name: 'a variable that settings want',
@@ -99,7 +99,7 @@ const verdicts: readonly {
     rule: 'build/failed',
     line: 3,
     message: /DATABASE_URL/,
-    mend: /build\.env/,
+    fix: /build\.env/,
   },
   {
     name: 'a file to copy',
@@ -140,11 +140,11 @@ const verdicts: readonly {
     rule: 'build/base-image',
     line: 2,
     message: /under the name registry\.invalid/,
-    mend: /Always there/,
+    fix: /Always there/,
   },
 ];
 
-for (const { name, output, changes, rule, line, message, mend } of verdicts) {
+for (const { name, output, changes, rule, line, message, fix } of verdicts) {
   test(`rejected: ${name}`, () => {
     const verdict = judge(output, changes);
     assert.ok(verdict instanceof Rejected, verdict.message);
@@ -153,7 +153,7 @@ for (const { name, output, changes, rule, line, message, mend } of verdicts) {
     assert.equal(finding.file, 'web/Dockerfile');
     assert.equal(finding.line, line);
     assert.match(finding.message, message);
-    if (mend !== undefined) assert.match(finding.mend, mend);
+    if (fix !== undefined) assert.match(finding.fix, fix);
   });
 }
 
@@ -250,7 +250,7 @@ test('property: any output gets a verdict, quickly', () => {
 });
 
 test('a guess is always there, and only registries have hiccups', () => {
-  assert.match(guessMend('').mend, /docker build/);
+  assert.match(suggestFix('').fix, /docker build/);
   assert.equal(
     registryHiccup('npm error network request to https://registry.npmjs.org/x failed, reason: ECONNRESET'),
     true,

@@ -132,7 +132,7 @@ test('an author sets build arguments, but not those of Moorage', () => {
   assert.ok(!args.includes('--export-cache'));
 });
 
-test('checks are read with rule, line and mend', () => {
+test('checks are read with rule, line and fix', () => {
   const text =
     '\nWARNING: SecretsUsedInArgOrEnv - https://docs.docker.com/go/x\nDo not use ARG or ENV (ENV "TOKEN")\nDockerfile:2\n--------------------\n   1 |     FROM a\n   2 | >>> ENV TOKEN=b\n   3 |     \n--------------------\n\nWARNING: StageNameCasing\nStage name should be lowercase\n';
   assert.deepEqual(

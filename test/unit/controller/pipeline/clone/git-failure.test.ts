@@ -18,7 +18,7 @@ test('killed itself, killed in its helper, or refused memory: the source is too 
     const error = gitFailure('fetching', result);
     assert.ok(error instanceof Rejected, error.message);
     assert.equal(error.findings[0].rule, 'source/too-large');
-    assert.ok(error.findings[0].mend.length > 20);
+    assert.ok(error.findings[0].fix.length > 20);
   }
 });
 

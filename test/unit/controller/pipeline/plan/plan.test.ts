@@ -562,34 +562,34 @@ const refusals: readonly {
   changes?: Changes;
   rule: string;
   file?: string;
-  mend: RegExp;
+  fix: RegExp;
 }[] = [
-  { name: 'nothing known', files: { 'main.go': '' }, rule: 'plan/unknown', mend: /Add one of: a Dockerfile; Python/ },
+  { name: 'nothing known', files: { 'main.go': '' }, rule: 'plan/unknown', fix: /Add one of: a Dockerfile; Python/ },
   {
     name: 'something known below',
     files: { 'web/package.json': '{}', 'api/requirements.txt': '' },
     rule: 'plan/unknown',
-    mend: /something to build in api, web: put source\.path/,
+    fix: /something to build in api, web: put source\.path/,
   },
   {
     name: 'another strategy',
     files: { 'index.html': '' },
     changes: { strategy: 'python' },
     rule: 'plan/unknown',
-    mend: /./,
+    fix: /./,
   },
   {
     name: 'Python without a start',
     files: { 'requirements.txt': 'x', 'lib.py': '' },
     rule: 'plan/no-start',
     file: 'requirements.txt',
-    mend: /Procfile/,
+    fix: /Procfile/,
   },
   {
     name: 'a Python app without a list of packages',
     files: { 'main.py': fastapi },
     rule: 'plan/no-packages',
-    mend: /requirements\.txt.*fastapi/,
+    fix: /requirements\.txt.*fastapi/,
   },
   {
     name: 'an adapter for another platform',
@@ -599,7 +599,7 @@ const refusals: readonly {
     },
     rule: 'plan/adapter',
     file: 'svelte.config.js',
-    mend: /adapter-auto/,
+    fix: /adapter-auto/,
   },
   {
     name: 'a workspace with Next.js below',
@@ -609,32 +609,32 @@ const refusals: readonly {
     },
     rule: 'plan/no-start',
     file: 'package.json',
-    mend: /something to build in web/,
+    fix: /something to build in web/,
   },
   {
     name: 'Node without a start',
     files: { 'package.json': '{}' },
     rule: 'plan/no-start',
     file: 'package.json',
-    mend: /"start" script/,
+    fix: /"start" script/,
   },
   {
     name: 'a manifest that is no JSON',
     files: { 'package.json': '{' },
     rule: 'plan/manifest',
     file: 'package.json',
-    mend: /Mend it/,
+    fix: /Fix it/,
   },
   {
     name: 'a Python that no image has',
     files: { 'pyproject.toml': '[project]\nname="x"\nrequires-python="<3.10"\n', 'app.py': flask },
     rule: 'plan/python-version',
     file: 'pyproject.toml',
-    mend: /Widen requires-python/,
+    fix: /Widen requires-python/,
   },
 ];
 
-for (const { name, files, changes, rule, file, mend } of refusals) {
+for (const { name, files, changes, rule, file, fix } of refusals) {
   test(`refused: ${name}`, () => {
     assert.throws(
       () => plan(files, changes),
@@ -643,7 +643,7 @@ for (const { name, files, changes, rule, file, mend } of refusals) {
         const [first] = error.findings;
         assert.equal(first.rule, rule);
         assert.equal(first.file, file);
-        assert.match(first.mend, mend);
+        assert.match(first.fix, fix);
         return true;
       },
     );

@@ -18,7 +18,7 @@ type Expected = readonly string[];
 async function found(rule: Rule, context: ReviewContext): Promise<string[]> {
   const findings = await rule.check(context);
   for (const each of findings) {
-    assert.ok(each.message.length > 10 && each.mend.length > 10, JSON.stringify(each));
+    assert.ok(each.message.length > 10 && each.fix.length > 10, JSON.stringify(each));
     assert.ok(each.rule.startsWith(`${rule.name}/`), each.rule);
   }
   return findings.map(

@@ -1,4 +1,4 @@
-// moorage.yaml: what is taken from it, and how each wrong one is refused with field, line and mend.
+// moorage.yaml: what is taken from it, and how each wrong one is refused with field, line and fix.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -82,7 +82,7 @@ for (const [name, text, line, says] of wrong) {
     const [first] = findings;
     assert.ok(first !== undefined && settings === undefined);
     assert.deepEqual([first.rule, first.severity, first.file], ['settings/invalid', 'error', 'moorage.yaml']);
-    assert.match(`${first.message} ${first.mend}`, says);
+    assert.match(`${first.message} ${first.fix}`, says);
     // eslint-disable-next-line no-control-regex
     assert.doesNotMatch(first.message, /[\u0000-\u001f\u202e]/);
     if (line !== undefined) assert.equal(first.line, line);
@@ -152,7 +152,7 @@ test('the stages work with the file where the operator gives nothing, and with t
 test('the largest settings still fit into a termination message beside findings', () => {
   const { settings } = read(`run:\n  env: [{name: A, value: "${'x'.repeat(1_900)}"}]\n`);
   assert.ok(settings !== undefined);
-  const finding = { rule: 'r/r', severity: 'warning' as const, message: 'm'.repeat(900), mend: 'n'.repeat(500) };
+  const finding = { rule: 'r/r', severity: 'warning' as const, message: 'm'.repeat(900), fix: 'n'.repeat(500) };
   const text = termination({
     findings: Array.from({ length: 20 }, () => finding),
     plan: { strategy: 'node', reason: 'r'.repeat(390) },

@@ -21,7 +21,7 @@ import {
 
 const image = 'registry.test/apps/hello';
 const done = job(first, complete);
-const finding = { rule: 'licence/missing', severity: 'error', message: 'None.', mend: 'Add one.' };
+const finding = { rule: 'licence/missing', severity: 'error', message: 'None.', fix: 'Add one.' };
 
 function word(verdict: Verdict): string {
   if (verdict.kind === 'rejected') return `rejected ${verdict.rejection.rule}`;

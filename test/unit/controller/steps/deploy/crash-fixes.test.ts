@@ -1,7 +1,7 @@
 // What the last lines of a crashed app are taken for.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { guessCrashMend } from '../../../../../controller/steps/deploy/crash-fixes.ts';
+import { suggestCrashFix } from '../../../../../controller/steps/deploy/crash-fixes.ts';
 
 const cases: readonly (readonly [string, RegExp])[] = [
   [
@@ -22,9 +22,9 @@ const cases: readonly (readonly [string, RegExp])[] = [
 ];
 
 test('a crash is explained by the lines before it', () => {
-  for (const [log, mend] of cases) assert.match(guessCrashMend(log), mend, log);
+  for (const [log, fix] of cases) assert.match(suggestCrashFix(log), fix, log);
 });
 
 test('a long line takes no long time', () => {
-  assert.match(guessCrashMend('missing '.repeat(100_000)), /last lines of its log/);
+  assert.match(suggestCrashFix('missing '.repeat(100_000)), /last lines of its log/);
 });

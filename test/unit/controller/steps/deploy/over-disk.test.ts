@@ -40,7 +40,7 @@ function asks(observed: Observed): { deployment: Deployment; runs: string; rule:
 
 const only = live(first);
 
-test('one eviction is mended by another replica, two stop it, and it stays so when the evicted pods are gone', () => {
+test('one eviction is fixed by another replica, two stop it, and it stays so when the evicted pods are gone', () => {
   const of = app({}, only);
   assert.equal(asks(observe(of, evicted(of, 1, 60))).runs, '1 of a');
   const stopped = asks(observe(of, evicted(of, 2, 86_400)));

@@ -106,7 +106,7 @@ describe('transcribe_audio', () => {
     await assert.rejects(
       hear({ url: `${web.url}/a.wav`, language: 'Klingon' }),
       (error) =>
-        error instanceof Problem && error.errors[0]?.field === 'language' && /short code/.test(error.errors[0].mend),
+        error instanceof Problem && error.errors[0]?.field === 'language' && /short code/.test(error.errors[0].fix),
     );
     assert.deepEqual(forms, []);
   });
