@@ -1,8 +1,8 @@
 // Another agent runs tools by the desk that /t has: the same reading, the same answer, the same problems.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import type { HttpBindings } from '@hono/node-server';
 import { Registry } from 'prom-client';
+import { test } from 'vitest';
 import { z } from 'zod';
 import { createApp } from '../../../../api/http/application.ts';
 import { blockList } from '../../../../api/config.ts';

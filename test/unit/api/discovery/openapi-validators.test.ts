@@ -1,9 +1,9 @@
 // The OpenAPI document of all endpoints there are, looked at by two validators of other people.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { validate as validateByReadme } from '@readme/openapi-parser';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Registry } from 'prom-client';
+import { test } from 'vitest';
 import { openApi } from '../../../../api/discovery/openapi.ts';
 import type { Endpoint } from '../../../../api/http/endpoint.ts';
 import { readModelSettings } from '../../../../api/models/config.ts';
