@@ -11,6 +11,7 @@ import { askRegistry, dockerConfigFolder, registryAddress } from '../node/regist
 import { places } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import { run, succeeds } from '../shell.ts';
+import { noReport, type Report } from '../steps.ts';
 import { images, type ImageRecipe } from './catalog.ts';
 
 const socket = `unix://${join(paths.run, 'buildkit', 'buildkitd.sock')}`;
@@ -83,7 +84,8 @@ function archiveOf(build: Pick<Build, 'name' | 'key'>): string {
  */
 export async function ensureArchive(
   build: Build,
-  fill?: (context: string) => Promise<void>,
+  fill?: (context: string, report: Report) => Promise<void>,
+  report: Report = noReport,
 ): Promise<{ archive: string; cached: boolean }> {
   const archive = archiveOf(build);
   if (await succeeds('test', ['-e', archive])) return { archive, cached: true };
@@ -95,7 +97,7 @@ export async function ensureArchive(
     const context = scratch ?? build.context;
     if (scratch !== undefined) {
       await cp(build.context, scratch, { recursive: true });
-      await fill?.(scratch);
+      await fill?.(scratch, report);
     }
     const options = [
       ...Object.entries(build.arguments ?? {}).map(([name, value]) => `build-arg:${name}=${value}`),
@@ -109,7 +111,11 @@ export async function ensureArchive(
         ...options.flatMap((option) => ['--opt', option]),
         ...['--output', `type=oci,dest=${archive}.draft`],
       ],
-      { env: { DOCKER_CONFIG: await dockerConfigFolder() }, log: join(paths.logs, `image-${build.name}.log`) },
+      {
+        env: { DOCKER_CONFIG: await dockerConfigFolder() },
+        log: join(paths.logs, `image-${build.name}.log`),
+        onLine: buildProgress(report),
+      },
     );
   } finally {
     if (scratch !== undefined) await rm(scratch, { recursive: true, force: true });
@@ -117,6 +123,14 @@ export async function ensureArchive(
   await rename(`${archive}.draft`, archive);
   await removeOlder(build);
   return { archive, cached: false };
+}
+
+/** Names the instruction that BuildKit is at: `#8 [build 3/7] RUN npm ci` in its plain output. */
+export function buildProgress(report: Report): (line: string) => void {
+  return (line) => {
+    const instruction = /^#\d+ (\[[^\]]*\d\/\d+\] .+)$/.exec(line)?.[1];
+    if (instruction !== undefined) report(instruction);
+  };
 }
 
 async function removeOlder({ name, key }: Pick<Build, 'name' | 'key'>): Promise<void> {
@@ -183,14 +197,15 @@ export function imageOf(name: string): ImageRecipe {
 }
 
 /** Builds and pushes an image of the catalog as far as that is due. Returns what was done, for the progress line. */
-export async function ensureImage(image: ImageRecipe): Promise<string> {
+export async function ensureImage(image: ImageRecipe, report: Report = noReport): Promise<string> {
   const build: Build = {
     name: image.name,
     key: await imageKey(image),
     context: join(import.meta.dirname, image.folder),
     ...(image.arguments === undefined ? {} : { arguments: image.arguments }),
   };
-  const { archive, cached } = await ensureArchive(build, image.fill);
+  const { archive, cached } = await ensureArchive(build, image.fill, report);
+  report('pushing');
   const { pushed } = await pushArchive(archive, image.repository, image.tags);
   return `${image.repository.replace(/^library\//, '')}:${image.tags[0] ?? ''} ${cached ? 'cached' : 'built'}${pushed === 0 ? '' : ', pushed'}`;
 }

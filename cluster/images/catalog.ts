@@ -6,6 +6,7 @@ import { recipeOf, type Part } from '../binaries/recipes.ts';
 import { contentKey, folderKey } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
+import type { Report } from '../steps.ts';
 import { ensureRootfs, rootfsKey } from './rootfs.ts';
 import { unpackNpm } from './npm.ts';
 
@@ -24,7 +25,7 @@ export interface ImageRecipe {
   /** What else decides its content. */
   key?: () => Promise<string>;
   /** Puts what the Dockerfile copies beside it. */
-  fill: (context: string) => Promise<void>;
+  fill: (context: string, report?: Report) => Promise<void>;
 }
 
 const copyBinaries =
@@ -54,8 +55,8 @@ function debian(suite: string, ...tags: string[]): ImageRecipe {
     bases: [],
     parts: [],
     key: () => rootfsKey(suite),
-    fill: async (context) => {
-      await copyFile(await ensureRootfs(suite), join(context, 'rootfs.tar'));
+    fill: async (context, report) => {
+      await copyFile(await ensureRootfs(suite, report), join(context, 'rootfs.tar'));
     },
   };
 }

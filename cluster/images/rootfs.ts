@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { contentKey, filesUnder } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
+import { noReport, type Report } from '../steps.ts';
 
 const mirror = 'http://deb.debian.org/debian';
 const security = 'http://deb.debian.org/debian-security';
@@ -74,7 +75,7 @@ async function bakeAuthorities(root: string): Promise<void> {
 }
 
 /** The tar file of the root file system, made unless the cache has it. */
-export async function ensureRootfs(suite: string): Promise<string> {
+export async function ensureRootfs(suite: string, report: Report = noReport): Promise<string> {
   const folder = join(paths.cache, 'rootfs');
   const archive = join(folder, `${suite}-${await rootfsKey(suite)}.tar`);
   const present = await readFile(`${archive}.done`).then(
@@ -89,6 +90,9 @@ export async function ensureRootfs(suite: string): Promise<string> {
   await mkdir(join(paths.cache, 'log'), { recursive: true });
   await run('debootstrap', ['--variant=minbase', '--include=ca-certificates', suite, root, mirror], {
     log,
+    onLine: (line) => {
+      if (line.startsWith('I: ')) report(line.slice(3));
+    },
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
   });
   await rm(join(root, 'etc/apt/sources.list'), { force: true });

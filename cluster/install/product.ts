@@ -11,7 +11,7 @@ import { dockerConfig } from '../node/registry.ts';
 import { cleanRegistry } from '../node/registry-cleanup.ts';
 import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
-import type { Step } from '../steps.ts';
+import type { Report, Step } from '../steps.ts';
 import { installChart, waitForRelease } from './helm.ts';
 import { submitSample, writeAddresses } from './sample.ts';
 
@@ -36,9 +36,13 @@ async function productKey(target: Target): Promise<string> {
 }
 
 /** Builds and pushes one target of the root Dockerfile, and returns the image by digest. */
-async function ensureProductImage(target: Target): Promise<{ reference: string; detail: string }> {
+async function ensureProductImage(target: Target, report: Report): Promise<{ reference: string; detail: string }> {
   const key = await productKey(target);
-  const { archive, cached } = await ensureArchive({ name: target, key, context: paths.root, target });
+  const { archive, cached } = await ensureArchive(
+    { name: target, key, context: paths.root, target },
+    undefined,
+    report,
+  );
   const { digest } = await pushArchive(archive, `moorage/${target}`, [key]);
   return { reference: `${node.registryHost}/moorage/${target}@${digest}`, detail: cached ? 'unchanged' : 'built' };
 }
@@ -53,8 +57,8 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[
     name: `image ${target}`,
     lane: 'images',
     needs: [...bases[target].map((base) => `image ${base}`)],
-    run: async () => {
-      const { reference, detail } = await ensureProductImage(target);
+    run: async (report) => {
+      const { reference, detail } = await ensureProductImage(target, report);
       references.set(target, reference);
       return detail;
     },

@@ -3,6 +3,7 @@ import { access, chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { paths } from '../paths.ts';
 import { run, succeeds } from '../shell.ts';
+import { noReport, type Report } from '../steps.ts';
 
 /** Tools that `up` runs, and what compiling runc takes. None of them brings a daemon. */
 const tools = [
@@ -59,7 +60,7 @@ async function unpack(name: Unpacked): Promise<void> {
 }
 
 /** Installs the tools that are not there and unpacks the daemons. Needs root and a Debian or Ubuntu machine. */
-export async function ensurePackages(): Promise<string> {
+export async function ensurePackages(report: Report = noReport): Promise<string> {
   if (!(await succeeds('apt-get', ['--version'])))
     throw new Error(
       'the one-machine node is built from Debian packages, and this machine has no apt-get: use --context NAME with a cluster that you have',
@@ -68,9 +69,12 @@ export async function ensurePackages(): Promise<string> {
   const daemons: Unpacked[] = [];
   for (const name of Object.keys(unpacked) as Unpacked[]) if (!(await isUnpacked(name))) daemons.push(name);
   if (missing.length + daemons.length === 0) return 'all there';
-  await run('apt-get', ['update', '-q'], { env: noQuestions });
+  await run('apt-get', ['update', '-q'], { env: noQuestions, onLine: report });
   if (missing.length > 0)
-    await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...missing], { env: noQuestions });
+    await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...missing], {
+      env: noQuestions,
+      onLine: report,
+    });
   for (const name of daemons) await unpack(name);
   return `installed ${[...missing, ...daemons].join(' ')}`;
 }

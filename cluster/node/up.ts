@@ -87,7 +87,7 @@ function imageStep(image: ImageRecipe): Step {
       ...[...parts].map((part) => `compile ${part}`),
       ...image.bases.map((base) => `image ${base}`),
     ],
-    run: () => ensureImage(image),
+    run: (report) => ensureImage(image, report),
   };
 }
 
@@ -104,9 +104,9 @@ export function nodeSteps(ports: () => GatewayPorts): Step[] {
   return [
     {
       name: 'packages',
-      run: async () => {
+      run: async (report) => {
         await makeFolders();
-        return await ensurePackages();
+        return await ensurePackages(report);
       },
     },
     // Fetching waits for the network, compiling for the processor: side by side, neither waits for the other.
@@ -114,13 +114,13 @@ export function nodeSteps(ports: () => GatewayPorts): Step[] {
       name: `modules of ${part}`,
       lane: 'modules',
       needs: ['packages'],
-      run: () => fetchModules(part),
+      run: (report) => fetchModules(part, report),
     })),
     ...recipes.map(({ part }): Step => ({
       name: `compile ${part}`,
       lane: 'compiler',
       needs: [`modules of ${part}`],
-      run: () => buildPart(part),
+      run: (report) => buildPart(part, report),
     })),
     { name: 'network', needs: ['packages'], run: ensureNetwork },
     start('registry', ['packages', 'network'], registrySpec),
