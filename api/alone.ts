@@ -1,11 +1,10 @@
-// Starts the API alone, for a first look: embedded database, no cluster, this machine only. `--demo-router` answers
-// without a model router.
+// `npm start`: the API alone, for a first look, with an embedded database, without a cluster, on this machine only.
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { listenForShutdown } from '../controller/runtime/index.ts';
+import { readCommandLine, wholeNumber } from '../lib/command-line.ts';
 import { count, readConfig } from '../lib/config.ts';
 import { createLog } from '../lib/log.ts';
 import { createRegistry, httpMetrics } from '../lib/metrics.ts';
@@ -28,9 +27,22 @@ import { payersOf } from './tools/payers.ts';
 import { startTools } from './tools/start.ts';
 import { createWorkers } from './tools/workers/pool.ts';
 
-const { values: chosen } = parseArgs({ options: { 'demo-router': { type: 'boolean', default: false } } });
+const usage = `usage: npm start -- [--port N] [--demo-router]
+
+  --port N        port on this machine (default: MOORAGE_PORT, else 8080)
+  --demo-router   answer prompts without a model router
+
+All other configuration is read from the environment, as in a cluster.`;
+
+const chosen = readCommandLine(
+  { usage, options: { port: { type: 'string' }, 'demo-router': { type: 'boolean', default: false } } },
+  ({ values }) => ({
+    demoRouter: values['demo-router'],
+    port: values.port === undefined ? undefined : wholeNumber('--port', values.port, { maximum: 65_535 }),
+  }),
+);
 const {
-  MOORAGE_PORT: port,
+  MOORAGE_PORT: configuredPort,
   MOORAGE_HOST: host,
   MOORAGE_STATE: state,
   MOORAGE_TRUSTED_PROXIES: proxies,
@@ -43,6 +55,7 @@ const {
   }),
 );
 
+const port = chosen.port ?? configuredPort;
 const log = createLog('api');
 const registry = createRegistry();
 const shutdown = listenForShutdown({ log, limitMs: 15_000 });
@@ -50,7 +63,7 @@ const ending = new AbortController();
 mkdirSync(state, { recursive: true });
 
 const read = readModelSettings();
-const demo: DemoRouter | undefined = chosen['demo-router']
+const demo: DemoRouter | undefined = chosen.demoRouter
   ? await startDemoRouter(readCatalog(read.modelsFile))
   : undefined;
 const router: RouterSettings | undefined =
@@ -103,7 +116,7 @@ const app = createApp({
   metrics: httpMetrics(registry),
   ending: ending.signal,
 });
-const server = await startServer({ port, host, fetch: app.fetch, log, baseUrl });
+const server = await startServer({ port, host, fetch: app.fetch, log, baseUrl }).catch(refusePort);
 log.info(
   router === undefined
     ? { try: `curl ${baseUrl}/api/models`, router: 'none: see what POST /api/ask says, or start with --demo-router' }
@@ -138,6 +151,13 @@ async function stop(): Promise<void> {
   await workers.close();
   await models.stop();
   await demo?.close();
+}
+
+/** Ends the program with what to do where another program has the port. */
+function refusePort(error: unknown): never {
+  if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
+  process.stderr.write(`port ${port} is already in use: choose another one with --port N\n`);
+  process.exit(1);
 }
 
 /** Kept, so that a caller is the same one after a restart. */

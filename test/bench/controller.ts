@@ -20,11 +20,19 @@ import {
 import { sourceIdentity } from '../../controller/hosted-app/source.ts';
 import { applyStatus } from '../../controller/runtime/index.ts';
 import { hostedApp } from '../../crds/hosted-app.ts';
+import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
 import { labels } from '../../lib/names.ts';
 import { acceptRoute, buildWell, imageOf, rollOut } from '../integration/operator/stand-in.ts';
 import { all, startWorld, until, type Operator, type World } from '../integration/operator/world.ts';
 
-const apps = Number(process.env['BENCH_APPS'] ?? 1000);
+const usage = `usage: npm run bench:controller -- [--apps N]
+
+  --apps N   how many HostedApps to create (default: BENCH_APPS, else 1000)`;
+
+const apps = readCommandLine(
+  { usage, options: { apps: { type: 'string', default: process.env['BENCH_APPS'] ?? '1000' } } },
+  ({ values }) => wholeNumber('--apps', values.apps),
+);
 const changes = Math.min(apps, 300);
 const namespace = 'moorage-apps';
 const commit = 'c'.repeat(40);
