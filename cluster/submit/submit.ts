@@ -3,10 +3,10 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { toDnsLabel } from '../../lib/names.ts';
-import type { ApiClient, Reason, Status, SubmittedStatus } from './api-client.ts';
+import type { Status, SubmittedStatus } from './api-client.ts';
 import { Fault } from './fault.ts';
+import { follow, isOver, readStatus, reasonOf, type FollowTools } from './follow.ts';
 import type { Installation } from './installation.ts';
-import type { Output } from './output.ts';
 import { localOwner, pushSnapshot } from './push.ts';
 import { takeSnapshot } from './snapshot.ts';
 
@@ -19,17 +19,13 @@ export interface Request {
 }
 
 /** What it works with. */
-export interface Tools {
+export interface Tools extends FollowTools {
   readonly installation: Installation;
-  readonly api: ApiClient;
-  readonly output: Output;
-  /** Wait between two looks at the status; default 1000 ms. */
-  readonly lookMs?: number;
   /** How long the platform may take to notice a pushed commit; default 120 000 ms. */
   readonly noticeMs?: number;
 }
 
-/** Submits, follows, and tells the end. Resolves with the exit code: 0 live, 1 rejected. @throws Fault */
+/** Submits, follows, and reports the outcome. Resolves with the exit code: 0 live, 1 rejected. @throws Fault */
 export async function submit(request: Request, tools: Tools): Promise<0 | 1> {
   const { api, output } = tools;
   const { repo, commit } = isFolder(request.what)
@@ -97,7 +93,7 @@ async function awaitNotice(
     await delay(lookMs);
     // A repository is asked at most once in some seconds; what was pushed in between has to be asked for again.
     if (!polled) ({ polled } = await api.submit(repo));
-    status = await api.status(first.status_url);
+    status = await readStatus(first, { api, lookMs });
   }
   return status;
 }
@@ -111,35 +107,7 @@ async function awaitChange(first: SubmittedStatus, { api, lookMs = 1_000 }: Tool
     looks += 1
   ) {
     await delay(lookMs);
-    status = await api.status(first.status_url);
+    status = await readStatus(first, { api, lookMs });
   }
   return status;
-}
-
-/** Shows the log until the commit is live or rejected. */
-async function follow(
-  begun: Status,
-  commit: string | undefined,
-  { api, output, lookMs = 1_000 }: Tools,
-): Promise<Status> {
-  let status = begun;
-  while (!isOver(status)) {
-    for await (const event of api.log(status.log_url)) output.event(event);
-    status = await api.status(status.status_url);
-    if (!isOver(status)) await delay(lookMs);
-  }
-  if (commit !== undefined && status.status === 'live' && reasonOf(status) === undefined && status.commit !== commit) {
-    throw new Fault(
-      `${status.slug} serves commit ${(status.commit ?? 'unknown').slice(0, 7)}, a newer one than was pushed here; somebody else submits it too`,
-    );
-  }
-  return status;
-}
-
-function isOver(status: Status): boolean {
-  return status.status !== 'in_pipeline' && status.update === undefined;
-}
-
-function reasonOf(status: Status): Reason | undefined {
-  return status.rejection ?? status.problem;
 }
