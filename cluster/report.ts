@@ -1,4 +1,4 @@
-// Prints progress for a person: a line for each step that ended, and what goes on meanwhile.
+// Prints progress for a person: a line for each step that has ended, and the steps in progress.
 import { createLogUpdate } from 'log-update';
 import { formatLine, Progress } from './progress.ts';
 import type { Reporter, Step } from './steps.ts';
@@ -18,7 +18,7 @@ export interface Output {
 
 interface Screen {
   print: (text: string) => void;
-  /** Shows what goes on at this moment. */
+  /** Shows the steps in progress. */
   refresh: (progress: Progress, now: number) => void;
 }
 

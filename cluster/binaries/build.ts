@@ -42,7 +42,7 @@ async function moduleFolder(go: string, cwd: string, module: string): Promise<st
 
 async function graft(go: string, source: string, { module, version, into, folder, ours }: Graft): Promise<void> {
   const copy = join(source, into);
-  // Outside the module, whose replace line would hide the version; the checksum database vouches for it.
+  // Outside the module, whose replace directive would hide the version; the checksum database verifies it.
   await cp(await moduleFolder(go, '/', `${module}@${version}`), copy, { recursive: true });
   await run('chmod', ['-R', 'u+w', copy]);
   await rm(join(copy, folder), { recursive: true });
@@ -65,12 +65,12 @@ export async function fetchModules(part: Part, report: Report = noReport): Promi
   return 'fetched';
 }
 
-// The linker strips what a debugger would read (-s -w), so the compiler need not write it either: a sixth of its time.
+// The linker strips debug information (-s -w), so the compiler need not write it, which saves a sixth of its time.
 const compilerFlags = ['-trimpath', '-gcflags=all=-dwarf=false'];
 
 const goEnvironment = { GOFLAGS: '-mod=readonly -buildvcs=false', GOTOOLCHAIN: 'local' };
 
-/** A folder of its own with the module of a part, ready for the go command. */
+/** A copy of a part's module, ready for the go command. */
 async function prepareSource(go: string, recipe: Recipe, purpose: string): Promise<string> {
   const source = join(paths.cache, 'src', purpose, recipe.part);
   await rm(source, { recursive: true, force: true });
@@ -120,7 +120,7 @@ export async function buildPart(part: Part, report: Report = noReport): Promise<
   return `compiled ${recipe.version}`;
 }
 
-/** The folder of a pinned Go module whose files, rather than its code, are wanted. Fetches it when needed. */
+/** The folder of a pinned Go module of which the files, not the code, are used. Downloads it when needed. */
 export async function moduleFiles(folder: string, module: string): Promise<string> {
   return await moduleFolder(await findGo(), join(modules, folder), module);
 }

@@ -1,4 +1,4 @@
-// Builds images with BuildKit run on the node itself, keeps them in the cache as OCI archives, and pushes them to the
+// Builds images with BuildKit on the node itself, keeps them in the cache as OCI archives, and pushes them to the
 // registry.
 import { cp, mkdir, mkdtemp, readFile, readdir, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { binariesOf, binary } from '../binaries/build.ts';
 import { contentKey, folderKey, readText } from '../files.ts';
 import { configFile, ensureProcess, stopProcess } from '../node/processes.ts';
 import { askRegistry, dockerConfigFolder, registryAddress } from '../node/registry.ts';
-import { places } from '../node/settings.ts';
+import { processFolders } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import { run, succeeds } from '../shell.ts';
 import { noReport, type Report } from '../steps.ts';
@@ -30,7 +30,7 @@ export interface Build {
 
 let started: Promise<void> | undefined;
 
-/** Images that are made side by side share one daemon. */
+/** Images that are built in parallel share one daemon. */
 function startBuildkit(): Promise<void> {
   started ??= launchBuildkit();
   return started;
@@ -58,7 +58,7 @@ mirrors = ["${registryAddress}"]
 http = true
 `,
   );
-  await ensureProcess(places, {
+  await ensureProcess(processFolders, {
     name: 'buildkitd',
     command: binary('buildkit', 'buildkitd'),
     args: ['--config', config],
@@ -68,10 +68,10 @@ http = true
   });
 }
 
-/** BuildKit takes memory and is wanted while images are made, not after. */
+/** BuildKit uses memory and is needed only while images are built. */
 export async function stopBuildkit(): Promise<void> {
   started = undefined;
-  await stopProcess(places, 'buildkitd');
+  await stopProcess(processFolders, 'buildkitd');
 }
 
 function archiveOf(build: Pick<Build, 'name' | 'key'>): string {
@@ -80,7 +80,7 @@ function archiveOf(build: Pick<Build, 'name' | 'key'>): string {
 
 /**
  * Builds the image into the cache, unless one with this key is there. Returns the archive's path and whether it was
- * there.
+ * cached.
  */
 export async function ensureArchive(
   build: Build,
@@ -175,7 +175,7 @@ export async function pushArchive(
   return { digest, pushed };
 }
 
-/** The content key of an image of the catalog, which changes when one that it starts from does. */
+/** The content key of an image of the catalog, which changes with those of its base images. */
 export async function imageKey(image: ImageRecipe): Promise<string> {
   const parts = await Promise.all(image.parts.map((part) => readFile(join(binariesOf(part), '.key'))));
   const bases = await Promise.all(image.bases.map((name) => imageKey(imageOf(name))));
@@ -196,7 +196,7 @@ export function imageOf(name: string): ImageRecipe {
   return image;
 }
 
-/** Builds and pushes an image of the catalog as far as that is due. Returns what was done, for the progress line. */
+/** Builds and pushes an image of the catalog where needed. Returns what was done. */
 export async function ensureImage(image: ImageRecipe, report: Report = noReport): Promise<string> {
   const build: Build = {
     name: image.name,

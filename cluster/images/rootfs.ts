@@ -1,4 +1,4 @@
-// Debian root file systems from debootstrap, cut down as the slim images are, with this machine's certificate
+// Debian root file systems from debootstrap, reduced like the slim images, with this machine's certificate
 // authorities.
 import { cp, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ async function localAuthorities(): Promise<string[]> {
   return names.filter((name) => name.endsWith('.crt'));
 }
 
-/** Names the content of a root file system: the release, the recipe, and the authorities that go in. */
+/** The content key of a root file system: the release, the recipe, and the authorities in it. */
 export async function rootfsKey(suite: string): Promise<string> {
   const names = await localAuthorities();
   const certificates = await Promise.all(names.map((name) => readFile(join(authorities, name))));
@@ -74,7 +74,7 @@ async function bakeAuthorities(root: string): Promise<void> {
   await readFile(join(root, bundle));
 }
 
-/** The tar file of the root file system, made unless the cache has it. */
+/** The tar file of the root file system, built unless it is in the cache. */
 export async function ensureRootfs(suite: string, report: Report = noReport): Promise<string> {
   const folder = join(paths.cache, 'rootfs');
   const archive = join(folder, `${suite}-${await rootfsKey(suite)}.tar`);

@@ -18,7 +18,7 @@ import { submitSample, writeAddresses } from './sample.ts';
 const targets = ['moorage', 'moorage-pipeline'] as const;
 type Target = (typeof targets)[number];
 
-/** What the root Dockerfile copies, and the images that it starts from. */
+/** What the root Dockerfile copies, and its base images. */
 const sources = {
   folders: ['lib', 'crds', 'controller', 'api'],
   files: ['Dockerfile', '.dockerignore', '.npmrc', 'package.json', 'package-lock.json', 'LICENSE'],
@@ -35,7 +35,7 @@ async function productKey(target: Target): Promise<string> {
   return contentKey([target, ...folders, ...files, ...keys]);
 }
 
-/** Builds and pushes one target of the root Dockerfile, and returns the image by digest. */
+/** Builds and pushes one target of the root Dockerfile. Returns the image by digest. */
 async function ensureProductImage(target: Target, report: Report): Promise<{ reference: string; detail: string }> {
   const key = await productKey(target);
   const { archive, cached } = await ensureArchive(
@@ -47,10 +47,10 @@ async function ensureProductImage(target: Target, report: Report): Promise<{ ref
   return { reference: `${node.registryHost}/moorage/${target}@${digest}`, detail: cached ? 'unchanged' : 'built' };
 }
 
-/** Base images that the plans of the pipeline start from. */
+/** Base images of the pipeline's build plans. */
 const pipelineBases = ['node-24', 'python-3.11', 'nginx'];
 
-/** The steps from a cluster to Moorage serving on it. */
+/** The steps from an empty cluster to Moorage running on it. */
 export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[] {
   const references = new Map<Target, string>();
   const image = (target: Target): Step => ({

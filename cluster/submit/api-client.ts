@@ -96,7 +96,7 @@ export interface ReconnectOptions {
 /** Several times the interval at which the API keeps a silent stream alive. */
 const silenceMs = 60_000;
 
-/** Makes a client. Names below .localhost lead to this machine, whatever its resolver says. */
+/** Makes a client. Names below .localhost resolve to this machine, whatever its resolver answers. */
 export function createApiClient(
   installation: Installation,
   { maximumBreaks = 30, reconnectMs = 1_000 }: ReconnectOptions = {},

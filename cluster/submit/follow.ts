@@ -1,4 +1,4 @@
-// Follows a submission by its log, or by its status where the log cannot be had.
+// Follows a submission by its log, or by its status where the log is unavailable.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ApiClient, LogEvent, Reason, Status } from './api-client.ts';
 import { Fault, LogUnavailable, Unavailable } from './fault.ts';
@@ -30,13 +30,13 @@ export async function follow(begun: Status, commit: string | undefined, tools: F
   }
   if (commit !== undefined && status.status === 'live' && reasonOf(status) === undefined && status.commit !== commit) {
     throw new Fault(
-      `${status.slug} serves commit ${(status.commit ?? 'unknown').slice(0, 7)}, a newer one than was pushed here; somebody else submits it too`,
+      `${status.slug} serves commit ${(status.commit ?? 'unknown').slice(0, 7)}, which is newer than the one pushed here: somebody else submits to the same name`,
     );
   }
   return status;
 }
 
-/** Shows the log to its end. @returns false when it cannot be followed, and says so */
+/** Shows the log to its end. @returns false, after saying so, when it cannot be followed */
 async function showLog(url: string, { api, output }: FollowTools): Promise<boolean> {
   try {
     for await (const event of api.log(url)) output.event(event);

@@ -144,7 +144,7 @@ test('a reporter hears of the plan, of each step with its progress, and of the e
   ]);
 });
 
-test('a need that does not exist, a ring and a repeated name are refused before anything runs', () => {
+test('a need that does not exist, a circle and a repeated name are refused before anything runs', () => {
   const step = (name: string, ...needs: string[]): Step => ({ name, needs, run: () => Promise.resolve(undefined) });
   assert.throws(() => {
     checkSteps([step('a', 'b')]);

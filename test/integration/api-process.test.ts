@@ -148,11 +148,11 @@ test('a folder: live, live again after a change, unchanged, then rejected', asyn
     assert.deepEqual(
       third.lines.slice(-5).map((line) => line.replace(/^ *[\d.]+ s/, 'T')),
       [
-        'T  rejected; the last good commit goes on serving',
+        'T  rejected; the last good commit is still live',
         '  rule   secrets/aws',
         '  at     key:1',
         '  why    A key',
-        '  mend   Take it out',
+        '  fix    Take it out',
       ],
     );
   } finally {
@@ -160,7 +160,7 @@ test('a folder: live, live again after a change, unchanged, then rejected', asyn
   }
 });
 
-test('faults are told with what to do', async () => {
+test('faults say what to do', async () => {
   const refused = async (what: string, installation: Partial<Installation>, says: RegExp): Promise<void> => {
     const to = {
       baseUrl: 'http://127.0.0.1:1',

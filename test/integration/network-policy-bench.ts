@@ -4,7 +4,7 @@ import { after, before, beforeEach } from 'node:test';
 import { createApplier, nftRunner, type Applier } from '../../cluster/network-policy/apply.ts';
 import type { Pod } from '../../cluster/network-policy/endpoints.ts';
 import { removeScript } from '../../cluster/network-policy/script.ts';
-import { derive, type Observed } from '../../cluster/network-policy/state.ts';
+import { derive, type Snapshot } from '../../cluster/network-policy/state.ts';
 import type { WirePolicy, World } from '../cluster/network-policy/oracle.ts';
 import { podAddress } from '../cluster/network-policy/worlds.ts';
 import {
@@ -64,7 +64,7 @@ beforeEach(async () => {
   await lab.node.sysctl('net.bridge.bridge-nf-call-iptables=1');
 });
 
-export function observed(cluster: World): Observed {
+export function observed(cluster: World): Snapshot {
   const pods = cluster.pods.map(({ namespace, name, labels, address, ports }): Pod => ({
     metadata: { namespace, name, uid: name, labels, annotations: {} },
     spec: {

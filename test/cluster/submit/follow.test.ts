@@ -104,7 +104,7 @@ test('a refused log of a rejected commit still ends with 1 and the reason', asyn
     'rejected',
     '  rule   secrets/aws',
     '  why    A key is in it.',
-    '  mend   Remove it.',
+    '  fix    Remove it.',
   ]);
 });
 
