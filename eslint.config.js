@@ -1,6 +1,7 @@
 // Lint rules: strict, typed, no floating promises, small functions and small files.
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
+import { boundaries } from './eslint.boundaries.js';
 
 export default tseslint.config(
   { ignores: ['node_modules', '.moorage', 'test/fixtures', 'manifests'] },
@@ -21,5 +22,6 @@ export default tseslint.config(
     files: ['test/**/*.ts'],
     rules: { 'max-lines': ['error', { max: 500, skipBlankLines: true, skipComments: true }] },
   },
+  ...boundaries,
   { files: ['**/*.js'], extends: [tseslint.configs.disableTypeChecked] },
 );

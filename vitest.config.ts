@@ -16,6 +16,8 @@ export default defineConfig({
           ...common,
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
+          isolate: false,
+          maxWorkers: 2,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
