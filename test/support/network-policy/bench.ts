@@ -7,15 +7,7 @@ import { removeScript } from '../../../cluster/network-policy/script.ts';
 import { derive, type Snapshot } from '../../../cluster/network-policy/state.ts';
 import type { WirePolicy, World } from './oracle.ts';
 import { podAddress } from './worlds.ts';
-import {
-  installTools,
-  NODE_OUTSIDE,
-  NODE_PORTS,
-  openLab,
-  type Lab,
-  type Place,
-  type PodPlace,
-} from './lab.ts';
+import { installTools, NODE_OUTSIDE, NODE_PORTS, openLab, type Lab, type Place, type PodPlace } from './lab.ts';
 
 /** The tests need root on Linux. */
 export const skip = process.platform !== 'linux' || process.getuid?.() !== 0;
