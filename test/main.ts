@@ -1,6 +1,6 @@
 // Runs the checks in stages and closes with one line that counts them all: `N passed, N failed`.
 import { execa } from 'execa';
-import { runProject } from './project.ts';
+import { runProjects } from './projects.ts';
 import { stages, type Stage, type ToolStage } from './stages.ts';
 import { line, nothing, sum, type Tally } from './tally.ts';
 
@@ -28,7 +28,7 @@ async function runTools({ commands }: ToolStage): Promise<Tally> {
 async function runStage(stage: Stage): Promise<Tally> {
   const started = performance.now();
   process.stdout.write(`\n== ${stage.name}\n`);
-  const tally = stage.kind === 'tools' ? await runTools(stage) : await runProject({ ...stage, patterns });
+  const tally = stage.kind === 'tools' ? await runTools(stage) : await runProjects({ ...stage, patterns });
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   process.stdout.write(`== ${stage.name}: ${line(tally)} in ${seconds} s\n`);
   return tally;

@@ -1,11 +1,11 @@
 // Runs files of test/fixtures/runner in a process of its own, and says what was counted.
 import { join } from 'node:path';
-import { runProject } from '../project.ts';
+import { runProjects } from '../projects.ts';
 
 const [limitMs = '', ...patterns] = process.argv.slice(2);
 const root = join(import.meta.dirname, '../fixtures/runner');
-const tally = await runProject({
-  project: 'broken',
+const tally = await runProjects({
+  projects: ['broken'],
   patterns,
   limitMs: Number(limitMs),
   options: { root, config: join(root, 'vitest.config.ts') },
