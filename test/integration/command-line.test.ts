@@ -1,8 +1,8 @@
 // Every program ends in its usage where its command line is wrong, and prints it for --help.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { join } from 'node:path';
 import { execa } from 'execa';
+import { test } from 'vitest';
 
 const root = join(import.meta.dirname, '..', '..');
 /** Every program with a command line, as package.json and cluster/bootstrap.sh start it. */

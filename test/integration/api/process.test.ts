@@ -5,8 +5,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
 import { execa } from 'execa';
+import { afterAll, beforeAll, test } from 'vitest';
 import { createApiClient } from '../../../cluster/submit/api-client.ts';
 import { Fault } from '../../../cluster/submit/fault.ts';
 import { readInstallation, type Installation } from '../../../cluster/submit/installation.ts';
@@ -21,7 +21,7 @@ let folder: string;
 let stopGitServer = (): Promise<void> => Promise.resolve();
 let gitUrl: string;
 
-before(async () => {
+beforeAll(async () => {
   server = await startApiServer();
   await prepare(server);
   folder = await mkdtemp(join(tmpdir(), 'moorage-submit-test-'));
@@ -43,7 +43,7 @@ before(async () => {
   };
   await answering(`${gitUrl}/healthz`);
 });
-after(async () => {
+afterAll(async () => {
   await stopGitServer();
   await server.stop();
   await rm(folder, { recursive: true, force: true });

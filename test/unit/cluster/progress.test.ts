@@ -1,7 +1,7 @@
 // What a terminal and a log show of steps in progress.
-import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { test } from 'vitest';
 import { Progress } from '../../../cluster/progress.ts';
 import { formatElapsed, lineReporter } from '../../../cluster/report.ts';
 import type { Step } from '../../../cluster/steps.ts';

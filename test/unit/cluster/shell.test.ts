@@ -1,9 +1,9 @@
 // Programs that are run: their output, and their errors.
-import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { test } from 'vitest';
 import { CommandError, run } from '../../../cluster/shell.ts';
 
 test('lines are shown as they come, and still returned and logged', async () => {

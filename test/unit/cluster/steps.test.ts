@@ -1,8 +1,8 @@
 // Steps: order, lanes, failures.
-import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { setImmediate as tick } from 'node:timers/promises';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { checkSteps, runSteps, StepError, type Reporter, type Step } from '../../../cluster/steps.ts';
 
 const ignore = (): undefined => undefined;

@@ -1,6 +1,6 @@
 // Command lines: what is read, what is refused.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { parseCommandLine, UsageError, wholeNumber } from '../../../lib/command-line.ts';
 
 const commandLine = {

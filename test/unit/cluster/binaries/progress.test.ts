@@ -1,6 +1,6 @@
 // What the output of the go command shows of its progress.
-import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { test } from 'vitest';
 import { compileProgress, downloadProgress } from '../../../../cluster/binaries/progress.ts';
 
 function recorded(): { report: (text: string) => void; texts: string[] } {

@@ -1,6 +1,6 @@
 // What BuildKit's output shows of a build's progress.
-import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { test } from 'vitest';
 import { buildProgress } from '../../../../cluster/images/build.ts';
 
 test('instructions are named, and all else of the output is left out', () => {

@@ -1,6 +1,6 @@
 // Work is done again after each change, one run at a time, and none is lost.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { createLatest } from '../../../../cluster/network-policy/latest.ts';
 
 const unexpected = (error: unknown): void => {

@@ -1,9 +1,9 @@
 // Finding, keeping, replacing and ending real processes.
-import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterAll, test } from 'vitest';
 import {
   ensureProcess,
   findProcess,
@@ -16,7 +16,7 @@ import {
 
 const folder = await mkdtemp(join(tmpdir(), 'moorage-processes-'));
 const processFolders = { run: join(folder, 'run'), logs: join(folder, 'log') };
-after(async () => {
+afterAll(async () => {
   for (const name of await processNames(processFolders)) await stopProcess(processFolders, name, 0);
   await rm(folder, { recursive: true });
 });

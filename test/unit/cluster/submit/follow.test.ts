@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { createApiClient } from '../../../../cluster/submit/api-client.ts';
 import { Fault } from '../../../../cluster/submit/fault.ts';
 import { createOutput } from '../../../../cluster/submit/output.ts';

@@ -1,6 +1,6 @@
 // The whole terminal output of a submission.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { createOutput, type Output } from '../../../../cluster/submit/output.ts';
 import type { Reason, Status } from '../../../../cluster/submit/api-client.ts';
 
