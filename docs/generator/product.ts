@@ -1,0 +1,104 @@
+// The product's own definitions, as the reference reads them. The only file here that knows how the API is put
+// together: none of it is started, so nothing listens and nothing is asked.
+import { pino } from 'pino';
+import { Registry, type MetricObject } from 'prom-client';
+import { readAppSettings } from '../../api/apps/config.ts';
+import { directory } from '../../api/apps/directory.ts';
+import { appIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
+import { startApps } from '../../api/apps/start.ts';
+import { discoveryEndpoints } from '../../api/discovery/endpoints.ts';
+import type { Endpoint } from '../../api/http/endpoint.ts';
+import { readModelSettings } from '../../api/models/config.ts';
+import { payersOf } from '../../api/models/callers/payers.ts';
+import { modelMetrics } from '../../api/models/metrics.ts';
+import { startModels } from '../../api/models/start.ts';
+import { submitEndpoints } from '../../api/submit/endpoints.ts';
+import { submitMetrics } from '../../api/submit/metrics.ts';
+import { readToolSettings } from '../../api/tools/config.ts';
+import { startTools } from '../../api/tools/start.ts';
+import type { Tool } from '../../api/tools/tool.ts';
+import { createStore } from '../../lib/kubernetes/store.ts';
+import { httpMetrics } from '../../lib/metrics.ts';
+import { runtimeMetrics } from '../../lib/kubernetes/index.ts';
+
+export const baseUrl = 'https://moorage.localhost';
+
+export interface Product {
+  readonly endpoints: readonly Endpoint[];
+  readonly tools: readonly Tool[];
+  /** Paths that answer by a protocol of their own. */
+  readonly protocols: readonly string[];
+  /** Metrics by process. */
+  readonly metrics: Readonly<Record<'operator' | 'API', readonly MetricObject[]>>;
+}
+
+/** Stands for what is only used when something is called. */
+function absent<Part extends object>(): Part {
+  const refuse = (): never => {
+    throw new Error('the reference only describes the product');
+  };
+  return new Proxy({}, { get: refuse }) as Part;
+}
+
+/** Everything that is described. @throws Error when a part of it is really used */
+export function describeProduct(): Product {
+  const registry = new Registry();
+  const apps = appIndex(createStore<App>({ indexers: appIndexers }), 'none');
+  const modelSettings = readModelSettings({});
+  const settings = readToolSettings({});
+  const common = { baseUrl, registry, log: pino({ level: 'silent' }), workers: absent<never>() };
+  const models = startModels({ ...common, settings: modelSettings, callerSalt: 'none', findApp: () => undefined });
+  const calls = startApps({
+    ...common,
+    models,
+    directory: directory({ apps, baseUrl }),
+    settings: readAppSettings({}),
+    places: settings,
+    payerFor: payersOf(modelSettings, models.services),
+  });
+  const tools = startTools({
+    ...common,
+    settings,
+    modelSettings,
+    models,
+    fetcher: absent(),
+    apps: () => [],
+    more: calls.more,
+    operations: calls.operations,
+  });
+  const submit = submitEndpoints({
+    apps,
+    baseUrl,
+    hosts: { allowed: [], insecure: [] },
+    logStreams: 1,
+    submit: () => Promise.reject(new Error('not called')),
+    openLog: () => Promise.reject(new Error('not called')),
+    metrics: submitMetrics(registry),
+  });
+  httpMetrics(registry);
+  // Those of models are made once the database is there.
+  modelMetrics(registry, () => Promise.resolve({ open: 0, pending: 0, abandoned: 0 }));
+  const described = [...submit, ...models.endpoints, ...tools.endpoints, ...calls.endpoints];
+  return {
+    endpoints: [...described, ...discoveryEndpoints(described, baseUrl, tools.offered)],
+    tools: tools.offered.tools,
+    protocols: [tools.mcp.path, calls.byPath.path],
+    metrics: { operator: metricsOf(operatorRegistry()), API: metricsOf(apiRegistry(registry)) },
+  };
+}
+
+function operatorRegistry(): Registry {
+  const registry = new Registry();
+  runtimeMetrics(registry);
+  return registry;
+}
+
+/** The API watches HostedApps, by the same parts as the operator. */
+function apiRegistry(registry: Registry): Registry {
+  runtimeMetrics(registry);
+  return registry;
+}
+
+function metricsOf(registry: Registry): MetricObject[] {
+  return registry.getMetricsAsArray();
+}
