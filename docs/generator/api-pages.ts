@@ -201,7 +201,7 @@ export const metricsPage: Page = {
   body() {
     const { metrics } = describeProduct();
     return blocks(
-      'Both processes also have the usual metrics of a Node.js process (`process_*`, `nodejs_*`). The pipeline has none: its results are in the status of the HostedApp.',
+      'Both processes also have the usual metrics of a Node.js process (`process_*`, `nodejs_*`). The API has those of the operator as well, since it watches HostedApps by the same parts (only `moorage_lists_total`, `moorage_watch_restarts_total` and `moorage_cached_objects` move there). The pipeline has none: its results are in the status of the HostedApp.',
       ...Object.entries(metrics).map(([process, all]) =>
         blocks(
           `## ${process}`,

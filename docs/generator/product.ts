@@ -40,8 +40,14 @@ function absent<Part extends object>(): Part {
   return new Proxy({}, { get: refuse }) as Part;
 }
 
+let described: Product | undefined;
+
 /** Everything that is described. @throws Error when a part of it is really used */
 export function describeProduct(): Product {
+  return (described ??= assemble());
+}
+
+function assemble(): Product {
   const registry = new Registry();
   const apps = appIndex(createStore<App>({ indexers: appIndexers }), 'none');
   const modelSettings = readModelSettings({});
@@ -78,27 +84,18 @@ export function describeProduct(): Product {
   httpMetrics(registry);
   // Those of models are made once the database is there.
   modelMetrics(registry, () => Promise.resolve({ open: 0, pending: 0, abandoned: 0 }));
-  const described = [...submit, ...models.endpoints, ...tools.endpoints, ...calls.endpoints];
+  const own = [...submit, ...models.endpoints, ...tools.endpoints, ...calls.endpoints];
   return {
-    endpoints: [...described, ...discoveryEndpoints(described, baseUrl, tools.offered)],
+    endpoints: [...own, ...discoveryEndpoints(own, baseUrl, tools.offered)],
     tools: tools.offered.tools,
     protocols: [tools.mcp.path, calls.byPath.path],
-    metrics: { operator: metricsOf(operatorRegistry()), API: metricsOf(apiRegistry(registry)) },
+    metrics: { operator: runtimeRegistry().getMetricsAsArray(), API: registry.getMetricsAsArray() },
   };
 }
 
-function operatorRegistry(): Registry {
+/** What the operator has, and the API too, which watches HostedApps by the same parts. */
+function runtimeRegistry(): Registry {
   const registry = new Registry();
   runtimeMetrics(registry);
   return registry;
-}
-
-/** The API watches HostedApps, by the same parts as the operator. */
-function apiRegistry(registry: Registry): Registry {
-  runtimeMetrics(registry);
-  return registry;
-}
-
-function metricsOf(registry: Registry): MetricObject[] {
-  return registry.getMetricsAsArray();
 }

@@ -2,7 +2,7 @@
 // first argument of an outcome, a rule is a `rule:` of a finding.
 import { glob, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { stepConditions } from '../../controller/reconcile/outcome.ts';
+import { stepConditions, warnedReason } from '../../controller/reconcile/outcome.ts';
 import { blocks, code, list, table, type Page } from './markdown.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -28,26 +28,41 @@ async function sourcesOf(folder: string): Promise<string[]> {
   return Promise.all(files.sort().map(async (file) => readFile(`${root}${file}`, 'utf8')));
 }
 
+/** How a reason is written in a step, and how the condition then stands. */
+const patterns: readonly (readonly [RegExp, string])[] = [
+  [/\bdone\(\s*'([A-Z]\w+)'/g, kinds.done],
+  [/\b(?:waiting|inTurn)\(\s*'([A-Z]\w+)'/g, kinds.waiting],
+  [/\b(?:failed\(|refuse\(\s*false,)\s*'([A-Z]\w+)'/g, kinds.failed],
+  [/\b(?:stalled\(|refuse\(\s*true,)\s*'([A-Z]\w+)'/g, kinds.stalled],
+  [/'[a-z]+\/[a-z-]+'(?::| \?) '([A-Z]\w+)'/g, kinds.stalled],
+  [/ \? '[A-Z]\w+' : '([A-Z]\w+)';/g, kinds.stalled],
+];
+
 /** Reasons with how the step stands. */
 async function reasonsOf(folder: string): Promise<Map<string, Set<string>>> {
   const found = new Map<string, Set<string>>();
-  for (const text of await sourcesOf(`controller/steps/${folder}`)) {
-    for (const [, kind, reason = ''] of text.matchAll(/\b(done|waiting|stalled|failed)\(\s*'([A-Z][A-Za-z]+)'/g))
-      found.set(reason, (found.get(reason) ?? new Set()).add(kinds[kind as keyof typeof kinds]));
-    for (const [, reason = ''] of text.matchAll(/\breason: '([A-Z][A-Za-z]+)'/g))
-      if (!found.has(reason)) found.set(reason, new Set(['False']));
-  }
+  const add = (reason: string, status: string): void => {
+    found.set(reason, (found.get(reason) ?? new Set()).add(status));
+  };
+  const texts = await sourcesOf(`controller/steps/${folder}`);
+  for (const [pattern, status] of patterns)
+    for (const text of texts) for (const [, reason = ''] of text.matchAll(pattern)) add(reason, status);
+  if (folder === 'publish') add(warnedReason, kinds.done);
   return found;
 }
 
 async function rules(): Promise<string[]> {
   const texts = [...(await sourcesOf('controller/pipeline')), ...(await sourcesOf('controller/steps'))];
-  const found = texts.flatMap((text) =>
+  const named = texts.flatMap((text) =>
     [...text.matchAll(/\brule: (['`])([a-z-]+\/[^'`]+)\1/g)].map(([, , rule = '']) =>
       rule.replaceAll(/\$\{[^}]*\}/g, '*'),
     ),
   );
-  return [...new Set(found)].sort();
+  // Others are handed to a function as `source/not-found` or `build/failed`.
+  const passed = texts.flatMap((text) =>
+    [...text.matchAll(/(?<=[(,]\s*)'((?:source|run|build|plan)\/[a-z-]+)'(?=,)/g)].map(([, rule = '']) => rule),
+  );
+  return [...new Set([...named, ...passed])].sort();
 }
 
 async function section(step: string): Promise<string> {
