@@ -6,7 +6,7 @@ import { backingServices } from '../../api/tools/services/backing-services.ts';
 import type { Tool } from '../../api/tools/tool.ts';
 import { z } from 'zod';
 import { fieldsOf, limitsOf, typeOf, type Field, type Schema } from './fields.ts';
-import { blocks, code, list, table, type Page } from './markdown.ts';
+import { blocks, code, list, table, tableOr, type Page } from './markdown.ts';
 import { baseUrl, describeProduct, type Product } from './product.ts';
 
 interface Content {
@@ -29,37 +29,42 @@ interface Operation {
   readonly responses: Readonly<Record<string, Content & { readonly description: string }>>;
 }
 
+interface Described {
+  readonly path: string;
+  readonly method: string;
+  readonly operation: Operation;
+}
+
 type Paths = Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 
 const json = 'application/json';
 
-function operationText(path: string, method: string, operation: Operation): string {
-  const { summary, description, parameters, requestBody, responses } = operation;
+function operationText({ path, method, operation }: Described): string {
+  const { summary, description, responses } = operation;
   const answer = responses['200'];
   const types = Object.keys(answer?.content ?? {});
   return blocks(
     `### ${method.toUpperCase()} ${path}`,
     `**${summary}.** ${description}`,
-    table(
-      ['input', 'in', 'type', 'limits', 'meaning'],
-      [
-        ...parameters.map((one) => [
-          code(one.name) + (one.required ? ' (required)' : ''),
-          one.in,
-          typeOf(one.schema),
-          limitsOf(one.schema),
-          one.description ?? '',
-        ]),
-        ...fieldsOf(requestBody?.content?.[json]?.schema ?? {}).map((field) => inputRow(field, 'body')),
-      ],
-    ).replace(/^.*\n.*$/, 'No input.'),
+    tableOr('No input.', ['input', 'in', 'type', 'limits', 'meaning'], inputRows(operation)),
     `Answers 200 (${types.map(code).join(', ')}): ${answer?.description ?? ''}`,
-    answerTable(answer?.content?.[json]?.schema),
+    answerTable(schemaOf(answer)),
     problemLine(responses),
   );
 }
 
-function inputRow({ path, schema, required }: Field, place: string): string[] {
+function schemaOf(content: Content | undefined): Schema {
+  return content?.content?.[json]?.schema ?? {};
+}
+
+function inputRows({ parameters, requestBody }: Operation): string[][] {
+  const named = parameters.map(({ name, in: place, required, description = '', schema }) =>
+    inputRow({ path: name, required, schema: { ...schema, description } }, place),
+  );
+  return [...named, ...fieldsOf(schemaOf(requestBody)).map((field) => inputRow(field, 'body'))];
+}
+
+function inputRow({ path, schema, required }: Pick<Field, 'path' | 'schema' | 'required'>, place: string): string[] {
   return [
     code(path) + (required ? ' (required)' : ''),
     place,
@@ -69,20 +74,16 @@ function inputRow({ path, schema, required }: Field, place: string): string[] {
   ];
 }
 
-function answerTable(schema: Schema | undefined): string {
-  const items = schema?.type === 'array' ? schema.items : schema;
-  const fields = fieldsOf(items ?? {});
-  if (fields.length === 0) return '';
-  return table(
-    ['answer', 'type', 'meaning'],
-    fields.map(({ path, schema: one, required }) => [
-      code(schema?.type === 'array' ? `[].${path}` : path) + (required ? '' : ' (optional)'),
-      typeOf(one),
-      [one.description ?? '', limitsOf({ ...one, maximum: undefined, minimum: undefined } as Schema)]
-        .filter((text) => text !== '')
-        .join('; '),
-    ]),
-  );
+function answerTable(schema: Schema): string {
+  const [items, before] = schema.type === 'array' ? [schema.items ?? {}, '[].'] : [schema, ''];
+  const rows = fieldsOf(items).map(({ path, schema: { description = '', enum: choices }, required, schema: one }) => [
+    code(before + path) + (required ? '' : ' (optional)'),
+    typeOf(one),
+    choices === undefined
+      ? description
+      : `${description === '' ? '' : `${description} `}One of ${choices.map((choice) => code(String(choice))).join(', ')}.`,
+  ]);
+  return tableOr('', ['answer', 'type', 'meaning'], rows);
 }
 
 /** The slugs, which is what a caller acts on. */
@@ -113,44 +114,44 @@ export const httpApi: Page = {
     return blocks(
       'Authentication is optional: without a key, calls draw on the daily quota; `Authorization: Bearer sk-…` sends a key of the model router. Errors are [problems](problems.md). Each tool has a page of its own kind: see [tools](tools.md).',
       `Beside these, ${protocols.map(code).join(' and ')} answer by a protocol of their own (MCP; requests that are passed to an app as they are).`,
-      ...[...groups].map(([tag, group]) =>
-        blocks(`## ${tag}`, ...group.map(({ path, method, operation }) => operationText(path, method, operation))),
-      ),
+      ...[...groups].map(([tag, group]) => blocks(`## ${tag}`, ...group.map(operationText))),
     );
   },
 };
 
+function factsOf({ price, asksModels, needs, artifacts, long, aliases }: Tool): string[] {
+  const others = Object.entries(aliases).map(([alias, field]) => `${code(alias)} for ${code(field)}`);
+  return [
+    `Price: ${price} USD a call${asksModels === true ? ', and its model calls as billed' : ''}.`,
+    needs === undefined ? '' : `Needs ${backingServices[needs].title} (\`${backingServices[needs].value}\`).`,
+    artifacts === undefined ? '' : `Makes a file: ${artifacts.map(code).join(', ')}; \`raw=1\` answers with its bytes.`,
+    long === true ? 'Runs as a job: poll `poll_url`, or send `wait`.' : '',
+    others.length === 0 ? '' : `Other names of its fields: ${others.join(', ')}.`,
+  ].filter((fact) => fact !== '');
+}
+
 function toolText(tool: Tool): string {
   const input = z.toJSONSchema(tool.input, { io: 'input' }) as Schema;
   const result = z.toJSONSchema(tool.output, { io: 'output' }) as Schema;
-  const aliases = Object.entries(tool.aliases).map(([alias, field]) => `${code(alias)} for ${code(field)}`);
   return blocks(
     `## ${tool.name}`,
     `**${tool.title}.** ${tool.description}`,
-    list([
-      `Price: ${tool.price} USD a call${tool.asksModels === true ? ', and its model calls as billed' : ''}.`,
-      ...(tool.needs === undefined
-        ? []
-        : [`Needs ${backingServices[tool.needs].title} (\`${backingServices[tool.needs].value}\`).`]),
-      ...(tool.artifacts === undefined
-        ? []
-        : [`Makes a file: ${tool.artifacts.map(code).join(', ')}; \`raw=1\` answers with its bytes.`]),
-      ...(tool.long === true ? ['Runs as a job: poll `poll_url`, or send `wait`.'] : []),
-      ...(aliases.length === 0 ? [] : [`Other names of its fields: ${aliases.join(', ')}.`]),
-    ]),
+    list(factsOf(tool)),
     ['```sh', `curl '${exampleUrl(tool, baseUrl)}'`, '```'].join('\n'),
-    table(
+    tableOr(
+      'No input.',
       ['input', 'type', 'limits', 'meaning'],
       fieldsOf(input).map((field) => inputRow(field, '').filter((_, index) => index !== 1)),
-    ).replace(/^.*\n.*$/, 'No input.'),
-    table(
+    ),
+    tableOr(
+      '',
       ['result', 'type', 'meaning'],
       fieldsOf(result).map(({ path, schema, required }) => [
         code(path) + (required ? '' : ' (optional)'),
         typeOf(schema),
         schema.description ?? '',
       ]),
-    ).replace(/^.*\n.*$/, ''),
+    ),
   );
 }
 

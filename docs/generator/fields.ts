@@ -47,13 +47,13 @@ function itemsOf(items: Schema, path: string): Field[] {
 
 /** Its type in a word or two. */
 export function typeOf(schema: Schema): string {
-  const choices = schema.anyOf ?? schema.oneOf;
-  if (choices !== undefined) return [...new Set(choices.map(typeOf))].join(' or ');
-  if (schema.type === 'array') return `list of ${schema.items === undefined ? 'any' : typeOf(schema.items)}`;
-  if (schema.type === 'object' && typeof schema.additionalProperties === 'object' && !schema.properties)
-    return `map of ${typeOf(schema.additionalProperties)}`;
-  if (schema.type === undefined) return schema.enum === undefined && schema.const === undefined ? 'any' : 'string';
-  return typeof schema.type === 'string' ? schema.type : schema.type.join(' or ');
+  const { anyOf, oneOf = anyOf, type, items, properties, additionalProperties } = schema;
+  if (oneOf !== undefined) return [...new Set(oneOf.map(typeOf))].join(' or ');
+  if (type === 'array') return `list of ${typeOf(items ?? {})}`;
+  if (type === 'object' && properties === undefined && typeof additionalProperties === 'object')
+    return `map of ${typeOf(additionalProperties)}`;
+  if (type === undefined) return 'any';
+  return typeof type === 'string' ? type : type.join(' or ');
 }
 
 /** Its default as it is written in JSON; a dash for none, nothing for an object, whose fields have theirs. */
@@ -79,10 +79,9 @@ export function limitsOf(schema: Schema): string {
     .join('; ');
 }
 
-function between(least: number | undefined, most: number | undefined, unit: string): string {
-  if (least === undefined && most === undefined) return '';
-  if (least === undefined) return `at most ${most}${unit}`;
-  return most === undefined ? `at least ${least}${unit}` : `${least} to ${most}${unit}`;
+function between(minimum: number | undefined, maximum: number | undefined, unit: string): string {
+  if (minimum === undefined) return maximum === undefined ? '' : `up to ${maximum}${unit}`;
+  return maximum === undefined ? `${minimum}${unit} or more` : `${minimum} to ${maximum}${unit}`;
 }
 
 /** The messages of its rules: what the API server answers to a wrong value. */

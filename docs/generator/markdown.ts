@@ -28,6 +28,11 @@ export function table(header: readonly string[], rows: readonly (readonly string
   return [line(header), `|${' --- |'.repeat(header.length)}`, ...rows.map(line)].join('\n');
 }
 
+/** A table, or another text where it would have no row. */
+export function tableOr(none: string, header: readonly string[], rows: readonly (readonly string[])[]): string {
+  return rows.length === 0 ? none : table(header, rows);
+}
+
 /** Parts of a page, a blank line between them; empty ones are left out. */
 export function blocks(...parts: readonly string[]): string {
   return parts.filter((part) => part !== '').join('\n\n');

@@ -16,6 +16,8 @@ import { submitEndpoints } from '../../api/submit/endpoints.ts';
 import { submitMetrics } from '../../api/submit/metrics.ts';
 import { readToolSettings } from '../../api/tools/config.ts';
 import { startTools } from '../../api/tools/start.ts';
+import type { Workers } from '../../api/tools/engine/workers/workers.ts';
+import type { Fetcher } from '../../api/tools/fetch/fetcher.ts';
 import type { Tool } from '../../api/tools/tool.ts';
 import { createStore } from '../../lib/kubernetes/store.ts';
 import { httpMetrics } from '../../lib/metrics.ts';
@@ -33,12 +35,14 @@ export interface Product {
 }
 
 /** Stands for what is only used when something is called. */
-function absent<Part extends object>(): Part {
-  const refuse = (): never => {
-    throw new Error('the reference only describes the product');
-  };
-  return new Proxy({}, { get: refuse }) as Part;
-}
+const absent = new Proxy(
+  {},
+  {
+    get() {
+      throw new Error('the reference only describes the product');
+    },
+  },
+);
 
 let described: Product | undefined;
 
@@ -52,7 +56,7 @@ function assemble(): Product {
   const apps = appIndex(createStore<App>({ indexers: appIndexers }), 'none');
   const modelSettings = readModelSettings({});
   const settings = readToolSettings({});
-  const common = { baseUrl, registry, log: pino({ level: 'silent' }), workers: absent<never>() };
+  const common = { baseUrl, registry, log: pino({ level: 'silent' }), workers: absent as Workers };
   const models = startModels({ ...common, settings: modelSettings, callerSalt: 'none', findApp: () => undefined });
   const calls = startApps({
     ...common,
@@ -67,7 +71,7 @@ function assemble(): Product {
     settings,
     modelSettings,
     models,
-    fetcher: absent(),
+    fetcher: absent as Fetcher,
     apps: () => [],
     more: calls.more,
     operations: calls.operations,

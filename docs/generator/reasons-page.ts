@@ -1,6 +1,7 @@
 // Page of conditions, their reasons, and the rules of rejections. They are found in the source text: a reason is the
 // first argument of an outcome, a rule is a `rule:` of a finding.
-import { glob, readFile } from 'node:fs/promises';
+import { globSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { stepConditions, warnedReason } from '../../controller/reconcile/outcome.ts';
 import { blocks, code, list, table, type Page } from './markdown.ts';
@@ -24,8 +25,8 @@ const kinds = {
 } as const;
 
 async function sourcesOf(folder: string): Promise<string[]> {
-  const files = await Array.fromAsync(glob(`${folder}/**/*.ts`, { cwd: root }));
-  return Promise.all(files.sort().map(async (file) => readFile(`${root}${file}`, 'utf8')));
+  const files = globSync(`${folder}/**/*.ts`, { cwd: root }).sort();
+  return Promise.all(files.map(async (file) => readFile(`${root}${file}`, 'utf8')));
 }
 
 /** How a reason is written in a step, and how the condition then stands. */
