@@ -19,9 +19,8 @@ import { startTools } from '../../api/tools/start.ts';
 import type { Workers } from '../../api/tools/engine/workers/workers.ts';
 import type { Fetcher } from '../../api/tools/fetch/fetcher.ts';
 import type { Tool } from '../../api/tools/tool.ts';
-import { createStore } from '../../lib/kubernetes/store.ts';
 import { httpMetrics } from '../../lib/metrics.ts';
-import { runtimeMetrics } from '../../lib/kubernetes/index.ts';
+import { createStore, runtimeMetrics } from '../../lib/kubernetes/index.ts';
 
 export const baseUrl = 'https://moorage.localhost';
 
