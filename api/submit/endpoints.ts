@@ -18,7 +18,7 @@ import type { AppIndex } from '../apps/hosted-apps.ts';
 import type { SubmitMetrics } from './metrics.ts';
 import { byteStream, eventStream, eventWriter, plainText, textWriter } from './log/log-stream.ts';
 import type { OpenLog } from './log/pod-log.ts';
-import { statusView, viewStatus, type Places, type StatusView } from './status-view.ts';
+import { statusView, viewStatus, type Places, type StatusView } from '../apps/status-view.ts';
 import type { Submission, Submitted } from './submit-app.ts';
 
 /** What the endpoints work with. */

@@ -1,7 +1,7 @@
 // Pages of what the API answers: endpoints, tools, problems, metrics.
 import { openApi } from '../../api/discovery/openapi.ts';
-import { exampleUrl, version } from '../../api/discovery/site.ts';
-import { problemTypes } from '../../api/http/problems.ts';
+import { version } from '../../api/http/service.ts';
+import { exampleUrl } from '../../api/tools/example-url.ts';
 import { backingServices } from '../../api/tools/services/backing-services.ts';
 import type { Tool } from '../../api/tools/tool.ts';
 import { z } from 'zod';
@@ -181,9 +181,9 @@ export const problemsPage: Page = {
   file: 'problems.md',
   title: 'Problems',
   about: 'Every kind of error that the API answers with (RFC 9457); `type` is `<base URL>/problems/<slug>`.',
-  sources: ['api/http/problems.ts'],
+  sources: ['api/http/problems.ts', 'api'],
   body() {
-    const sorted = problemTypes.toSorted((one, other) => one.slug.localeCompare(other.slug, 'en'));
+    const sorted = describeProduct().problems.toSorted((one, other) => one.slug.localeCompare(other.slug, 'en'));
     return blocks(
       ...sorted.map(({ slug, status, title, description }) =>
         blocks(`## ${slug}`, `${status} **${title}**`, description),
