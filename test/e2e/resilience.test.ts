@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { z } from 'zod';
 import { prepareControlPlane } from '../../cluster/node/control-plane.ts';
 import { ensureProcess, stopProcess } from '../../cluster/node/processes.ts';
-import { controlPlaneOptions, places } from '../../cluster/node/settings.ts';
+import { controlPlaneOptions, processFolders } from '../../cluster/node/settings.ts';
 import {
   appUrl,
   buildsNamespace,
@@ -48,8 +48,8 @@ async function assertOnePipeline(app: string): Promise<void> {
 
 async function restartApiServer(): Promise<void> {
   const { apiServer } = await prepareControlPlane(controlPlaneOptions());
-  await stopProcess(places, apiServer.name, 0);
-  await ensureProcess(places, apiServer);
+  await stopProcess(processFolders, apiServer.name, 0);
+  await ensureProcess(processFolders, apiServer);
 }
 
 before(() =>

@@ -148,11 +148,11 @@ test('a folder: live, live again after a change, unchanged, then rejected', asyn
     assert.deepEqual(
       third.lines.slice(-5).map((line) => line.replace(/^ *[\d.]+ s/, 'T')),
       [
-        'T  rejected; the last good commit goes on serving',
+        'T  rejected; the last good commit is still live',
         '  rule   secrets/aws',
         '  at     key:1',
         '  why    A key',
-        '  fix   Take it out',
+        '  fix    Take it out',
       ],
     );
   } finally {
@@ -160,7 +160,7 @@ test('a folder: live, live again after a change, unchanged, then rejected', asyn
   }
 });
 
-test('faults are told with what to do', async () => {
+test('faults say what to do', async () => {
   const refused = async (what: string, installation: Partial<Installation>, says: RegExp): Promise<void> => {
     const to = {
       baseUrl: 'http://127.0.0.1:1',
@@ -186,7 +186,7 @@ test('faults are told with what to do', async () => {
   await api.stop();
 });
 
-test('the command: usage and exit code 2', async () => {
+test('the command: usage and exit code 64', async () => {
   const command = async (
     ...args: string[]
   ): Promise<{ exitCode: number | undefined; stderr: string; stdout: string }> => {
@@ -197,9 +197,9 @@ test('the command: usage and exit code 2', async () => {
     return { exitCode, stderr, stdout };
   };
   const none = await command();
-  assert.deepEqual([none.exitCode, none.stderr.includes('usage:')], [2, true]);
-  assert.equal((await command('a/b', 'c/d')).exitCode, 2);
-  assert.equal((await command('--nope')).exitCode, 2);
+  assert.deepEqual([none.exitCode, none.stderr.includes('usage:')], [64, true]);
+  assert.equal((await command('a/b', 'c/d')).exitCode, 64);
+  assert.equal((await command('--nope')).exitCode, 64);
   const help = await command('--help');
   assert.deepEqual([help.exitCode, help.stdout.includes('usage:')], [0, true]);
 });

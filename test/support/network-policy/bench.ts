@@ -4,10 +4,18 @@ import { after, before, beforeEach } from 'node:test';
 import { createApplier, nftRunner, type Applier } from '../../../cluster/network-policy/apply.ts';
 import type { Pod } from '../../../cluster/network-policy/endpoints.ts';
 import { removeScript } from '../../../cluster/network-policy/script.ts';
-import { derive, type Observed } from '../../../cluster/network-policy/state.ts';
+import { derive, type Snapshot } from '../../../cluster/network-policy/state.ts';
 import type { WirePolicy, World } from './oracle.ts';
 import { podAddress } from './worlds.ts';
-import { installTools, NODE_OUTSIDE, NODE_PORTS, openLab, type Lab, type Place, type PodPlace } from './lab.ts';
+import {
+  installTools,
+  NODE_OUTSIDE,
+  NODE_PORTS,
+  openLab,
+  type Lab,
+  type Place,
+  type PodPlace,
+} from './lab.ts';
 
 /** False where the tests can run. */
 export const skip = process.platform === 'linux' && process.getuid?.() === 0 ? false : 'needs root on Linux';
@@ -56,7 +64,7 @@ beforeEach(async () => {
   await lab.node.sysctl('net.bridge.bridge-nf-call-iptables=1');
 });
 
-export function observed(cluster: World): Observed {
+export function observed(cluster: World): Snapshot {
   const pods = cluster.pods.map(({ namespace, name, labels, address, ports }): Pod => ({
     metadata: { namespace, name, uid: name, labels, annotations: {} },
     spec: {

@@ -29,7 +29,7 @@ test('changes in quick succession are one run; a change during a run leads to an
   assert.equal(runs, 3);
 });
 
-test('a run that fails is told of and done again', async () => {
+test('a run that fails is reported and repeated', async () => {
   const errors: unknown[] = [];
   let runs = 0;
   const latest = createLatest(
