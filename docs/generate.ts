@@ -1,6 +1,7 @@
 // Writes docs/reference from the definitions in the code, and the index of docs/adr: `npm run generate`.
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
+import { readCommandLine } from '../lib/command-line.ts';
 import { httpApi, metricsPage, problemsPage, toolsPage } from './generator/api-pages.ts';
 import { configuration } from './generator/configuration-page.ts';
 import { blocks, renderPage, table, type Page } from './generator/markdown.ts';
@@ -71,6 +72,7 @@ export async function readDoc(file: string): Promise<string> {
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  readCommandLine({ usage: 'usage: npm run generate', options: {} }, () => undefined);
   const texts = await renderAll();
   await Promise.all([...texts].map(async ([file, text]) => writeFile(new URL(file, docs), text)));
 }
