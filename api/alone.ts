@@ -103,7 +103,7 @@ const app = createApp({
   metrics: httpMetrics(registry),
   ending: ending.signal,
 });
-const server = await startServer({ port, host, fetch: app.fetch, log, baseUrl });
+const server = await startServer({ port, host, listener: app, log, baseUrl });
 log.info(
   router === undefined
     ? { try: `curl ${baseUrl}/api/models`, router: 'none: see what POST /api/ask says, or start with --demo-router' }

@@ -144,8 +144,8 @@ const health = await startHealthServer({
 // Before the cache is filled, every app would be unknown.
 await reflector.store.whenSynced(shutdown.signal);
 calling.start();
-const server = await startServer({ port: config.port, fetch: app.fetch, log, baseUrl: config.baseUrl });
-const appServer = await startServer({ port: config.appsPort, fetch: forApps.fetch, log, baseUrl: config.baseUrl });
+const server = await startServer({ port: config.port, listener: app, log, baseUrl: config.baseUrl });
+const appServer = await startServer({ port: config.appsPort, listener: forApps, log, baseUrl: config.baseUrl });
 
 shutdown.signal.addEventListener('abort', () => {
   void stop()

@@ -30,7 +30,7 @@ const addressed = /^\/api\/projects\/([^/]+)\/call(\/.*)$/s;
 export function pathCalls({ directory, calls, payerFor, baseUrl }: PathCallsOptions): ProtocolMount {
   return {
     path: '/api/projects/{slug}/call/{path}',
-    pattern: '/api/projects/:slug/call/*',
+    pattern: '/api/projects/{slug}/call/*',
     // Without a path it is the JSON form.
     takes: (request) => addressed.test(new URL(request.url).pathname),
     async answer(request, context) {

@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import type { ProblemType } from '../../lib/problem.ts';
+import { BufferedResponse } from './buffered-response.ts';
 import type { Caller } from './caller.ts';
 import { readInput, type noFields, type RawInput } from './validation.ts';
 
@@ -110,7 +111,7 @@ export function defineEndpoint<
   const run = async (raw: RawInput, context: RequestContext): Promise<Response> => {
     const answer = await handler(read(raw), context);
     if (answer instanceof Response) return answer;
-    return Response.json(definition.output.parse(answer), { headers: { 'cache-control': 'no-store' } });
+    return BufferedResponse.json(definition.output.parse(answer), { headers: { 'cache-control': 'no-store' } });
   };
   return {
     ...rest,

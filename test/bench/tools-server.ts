@@ -14,7 +14,7 @@ if (process.argv[2] === 'ours') {
     tools: [echo],
     environment: { MOORAGE_TOOL_CALLS: '1000', MOORAGE_TOOL_CALLS_PER_CALLER: '1000' },
   });
-  const { port } = await startServer({ port: 0, host: '127.0.0.1', fetch: sample.app.fetch, log: silent });
+  const { port } = await startServer({ port: 0, host: '127.0.0.1', listener: sample.app, log: silent });
   process.stdout.write(`${port}\n`);
 } else {
   const handler = createMcpHandler(() => {

@@ -1,5 +1,4 @@
 // The application with hosted apps behind it that are real HTTP servers on loopback.
-import type { HttpBindings } from '@hono/node-server';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Registry } from 'prom-client';
 import { createApp } from '../../../api/http/application.ts';
@@ -22,6 +21,7 @@ import { httpMetrics } from '../../../lib/metrics.ts';
 import { baseUrl, sampleApp, sampleApps, silent } from '../api/sample.ts';
 import { liveAt } from '../discovery/sample.ts';
 import { sampleTools } from '../tools/sample-tools.ts';
+import { send } from '../api/send.ts';
 
 export interface AppsSample {
   /** Sends a request from this machine, so that X-Forwarded-For is believed. */
@@ -103,7 +103,6 @@ export async function sampleAppsServer({
     metrics: httpMetrics(registry),
     ending: new AbortController().signal,
   });
-  const bindings = { incoming: { socket: { remoteAddress: '127.0.0.1' } } } as unknown as HttpBindings;
   calling.start();
   return {
     app,
@@ -111,7 +110,7 @@ export async function sampleAppsServer({
     models,
     registry,
     store,
-    request: async (path, init = {}) => app.request(path, init, bindings),
+    request: async (path, init = {}) => send(app, path, init),
     async host(slug, listener, change = (one) => one) {
       const server = createServer(listener);
       await new Promise<void>((resolve) => {

@@ -1,5 +1,4 @@
 // The application with tools of the test's choice, over books and a router of its choice.
-import type { HttpBindings } from '@hono/node-server';
 import { Registry } from 'prom-client';
 import { createApp } from '../../../api/http/application.ts';
 import { blockList } from '../../../api/config.ts';
@@ -16,6 +15,7 @@ import type { Tool } from '../../../api/tools/tool.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
 import { baseUrl as usualBaseUrl, silent } from '../api/sample.ts';
 import { sampleTools } from './sample-tools.ts';
+import { send } from '../api/send.ts';
 
 export interface ToolSample {
   /** Sends a request from this machine, so that X-Forwarded-For is believed. */
@@ -82,13 +82,12 @@ export async function sampleToolApp({
     metrics: httpMetrics(registry),
     ending: new AbortController().signal,
   });
-  const bindings = { incoming: { socket: { remoteAddress: '127.0.0.1' } } } as unknown as HttpBindings;
   return {
     app,
     tools,
     models,
     registry,
-    request: async (path, init = {}) => app.request(path, init, bindings),
+    request: async (path, init = {}) => send(app, path, init),
     async stop() {
       await tools.mcp.close();
       await tools.stop();

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { z } from 'zod';
 import { problemMediaType } from '../../../lib/problem.ts';
 import { sampleServer } from '../../support/api/sample.ts';
+import { send } from '../../support/api/send.ts';
 
 const body = z.object({
   type: z.string(),
@@ -282,7 +283,7 @@ const cases: readonly Case[] = [
 for (const { name, path = '/api/submit', init, status, type, fields, says } of cases) {
   test(`refusal: ${name}`, async () => {
     const { app } = sampleServer();
-    const answer = await app.request(path, init);
+    const answer = await send(app, path, init);
     assert.equal(answer.status, status);
     assert.equal(answer.headers.get('content-type'), problemMediaType);
     const problem = body.parse(await answer.json());
@@ -300,26 +301,26 @@ for (const { name, path = '/api/submit', init, status, type, fields, says } of c
         new RegExp(says.source, 'm'),
       );
     // The type leads to a page about it.
-    const page = await app.request(new URL(problem.type).pathname);
+    const page = await send(app, new URL(problem.type).pathname);
     assert.equal(page.status, 200);
   });
 }
 
 test('405 carries Allow, 415 carries Accept, and OPTIONS answers with Allow', async () => {
   const { app } = sampleServer();
-  assert.equal((await app.request('/api/submit', { method: 'PUT' })).headers.get('allow'), 'POST, OPTIONS');
+  assert.equal((await send(app, '/api/submit', { method: 'PUT' })).headers.get('allow'), 'POST, OPTIONS');
   assert.equal(
-    (await app.request('/api/submit', post('x', { 'content-type': 'text/plain' }))).headers.get('accept'),
+    (await send(app, '/api/submit', post('x', { 'content-type': 'text/plain' }))).headers.get('accept'),
     'application/json',
   );
-  const options = await app.request('/api/submit', { method: 'OPTIONS' });
+  const options = await send(app, '/api/submit', { method: 'OPTIONS' });
   assert.equal(options.status, 204);
   assert.equal(options.headers.get('allow'), 'POST, OPTIONS');
 });
 
 test('every fix says what to send', async () => {
   const { app } = sampleServer();
-  const answer = await app.request('/api/submit', submit({ branch: 'main', contact: 'me' }));
+  const answer = await send(app, '/api/submit', submit({ branch: 'main', contact: 'me' }));
   const { errors = [] } = body.parse(await answer.json());
   assert.deepEqual(
     errors.map(({ fix }) => fix),

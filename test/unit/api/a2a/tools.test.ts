@@ -1,7 +1,6 @@
 // Another agent runs tools by the desk that /t has: the same reading, the same answer, the same problems.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { HttpBindings } from '@hono/node-server';
 import { Registry } from 'prom-client';
 import { z } from 'zod';
 import { createApp } from '../../../../api/http/application.ts';
@@ -16,6 +15,7 @@ import { defineTool } from '../../../../api/tools/tool.ts';
 import { httpMetrics } from '../../../../lib/metrics.ts';
 import { echoTool, silentTool } from '../../../support/discovery/sample.ts';
 import { baseUrl, silent } from '../../../support/api/sample.ts';
+import { send } from '../../../support/api/send.ts';
 
 const part = z.looseObject({
   data: z.unknown().optional(),
@@ -25,8 +25,6 @@ const part = z.looseObject({
   filename: z.string().optional(),
 });
 type Part = z.output<typeof part>;
-/** Whose requests these are. */
-const connection = { incoming: { socket: { remoteAddress: '192.0.2.1' } } } as unknown as HttpBindings;
 
 const drawTool = defineTool({
   name: 'draw',
@@ -87,14 +85,14 @@ function server(): (tool: string, given?: object) => Promise<{ parts: Part[]; st
   });
   return async (tool, given = {}) => {
     const message = { messageId: '1', role: 'ROLE_USER', parts: [{ data: { tool, arguments: given } }] };
-    const answer = await app.request(
+    const answer = await send(
+      app,
       '/a2a',
       {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }),
       },
-      connection,
     );
     const parts = z.array(part);
     const { result } = z

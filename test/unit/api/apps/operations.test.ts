@@ -19,7 +19,7 @@ let client: Client;
 
 before(async () => {
   sample = await sampleAppsServer();
-  server = await startServer({ port: 0, host: '127.0.0.1', fetch: sample.app.fetch, log: silent });
+  server = await startServer({ port: 0, host: '127.0.0.1', listener: sample.app, log: silent });
   client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } });
   await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${server.port}/mcp`)));
 });
