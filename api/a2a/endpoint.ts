@@ -14,6 +14,7 @@ import { defineEndpoint, type Endpoint, type RequestContext } from '../http/endp
 import { a2aPath, a2aVersion, agentCard, olderVersion } from '../discovery/agent-card.ts';
 import type { AgentOptions } from './calls.ts';
 import { executorFor } from './executor.ts';
+import { BufferedResponse } from '../http/buffered-response.ts';
 
 /** As of a call of /t/<tool>. */
 const bodyLimit = 1_500_000;
@@ -41,7 +42,7 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
     }),
     outputDescription: 'JSON-RPC 2.0 response, with a result or an error.',
     async handler({ body }, context) {
-      return Response.json(await answer(options, body, context), {
+      return BufferedResponse.json(await answer(options, body, context), {
         headers: { 'cache-control': 'no-store', 'a2a-version': versionOf(body, context) },
       });
     },

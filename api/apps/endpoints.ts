@@ -15,6 +15,7 @@ import type { Directory } from './directory.ts';
 import { headersOn, mayGoOn } from './headers.ts';
 import { mostRequestBytes, mostStreamedBytes } from './path-calls.ts';
 import { appProblems } from './problems.ts';
+import { BufferedResponse } from '../http/buffered-response.ts';
 
 export interface AppEndpointsOptions {
   readonly directory: Directory;
@@ -92,7 +93,7 @@ export function appEndpoints({ directory, calls, payerFor }: AppEndpointsOptions
         const call = { target, payer, via: 'json' as const, id: context.id, signal: context.signal };
         const { value, ...paid } = await calls.send(call, errand, (brought) => readWhole(target, brought));
         const told: z.output<typeof output> = { app: target.slug, ...toldAnswer(value), ...toldPaid(paid, context.id) };
-        return Response.json(told, {
+        return BufferedResponse.json(told, {
           headers: { 'cache-control': 'no-store', ...rateLimitHeaders(paid.quota, payer, Date.now()) },
         });
       },

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
 import { linkHeader } from './links.ts';
 import { answersAt, description, name, type Site } from './site.ts';
+import { BufferedResponse } from '../http/buffered-response.ts';
 
 const html = 'text/html';
 
@@ -38,8 +39,8 @@ export function frontEndpoint(site: Site): Endpoint {
       const headers = { link: linkHeader(site), vary: 'accept', 'cache-control': 'no-store' };
       return Promise.resolve(
         mediaType === html
-          ? new Response(page(site.baseUrl), { headers: { ...headers, ...pageHeaders } })
-          : Response.json(about(site), { headers }),
+          ? new BufferedResponse(page(site.baseUrl), { headers: { ...headers, ...pageHeaders } })
+          : BufferedResponse.json(about(site), { headers }),
       );
     },
   });

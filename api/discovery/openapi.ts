@@ -3,12 +3,12 @@ import { z } from 'zod';
 import { problemMediaType, type ProblemType } from '../../lib/problem.ts';
 import type { Endpoint } from '../http/endpoint.ts';
 import { eventStream } from '../http/event-stream.ts';
-import { keyInQuery } from '../models/problems.ts';
 import { callPath, type Site } from './site.ts';
 import {
   bodyTooLarge,
   internalFault,
   invalidRequest,
+  keyInQuery,
   notAcceptable,
   requestTooLong,
   unsupportedMediaType,
@@ -159,7 +159,7 @@ const problemSchema: Json = {
         type: 'object',
         required: ['in', 'field', 'message', 'fix'],
         properties: {
-          in: { enum: ['body', 'path', 'query', 'header'] },
+          in: { enum: ['body', 'path', 'query', 'header', 'argument'] },
           field: { type: 'string' },
           message: { type: 'string' },
           fix: { type: 'string' },

@@ -1,8 +1,8 @@
-// The express application: mounts endpoints and protocols, and answers whatever is thrown with a problem.
-import express, { type Express, type NextFunction, type Request, type Response as ExpressResponse } from 'express';
+// Routes requests with express to endpoints and protocols, and answers whatever is thrown with a problem.
+import type { RequestListener } from 'node:http';
+import express, { type Request, type Response as ExpressResponse, type Router } from 'express';
 import { ApiError } from '../../lib/kubernetes/errors.ts';
 import { Problem } from '../../lib/problem.ts';
-import { BufferedResponse } from './buffered-response.ts';
 import type { Endpoint, ProtocolMount, RequestContext } from './endpoint.ts';
 import { Exchange, type ExchangeOptions } from './exchange.ts';
 import { clusterUnavailable, internalFault, methodNotAllowed, notFound } from './problems.ts';
@@ -17,63 +17,64 @@ export interface AppOptions extends ExchangeOptions {
   readonly protocols?: readonly ProtocolMount[];
 }
 
-type Outgoing = ExpressResponse<unknown, { exchange: Exchange }>;
-
-export function createApp(options: AppOptions): Express {
-  const app = express();
-  app.disable('x-powered-by').enable('case sensitive routing');
-  app.use((request: Request, response: Outgoing, next) => {
-    response.locals.exchange = new Exchange(request, response, options);
-    next();
-  });
-  for (const protocol of options.protocols ?? []) mountProtocol(app, protocol);
-  app.use((request, _response, next) => {
+/**
+ * Answers every request. It is the router of express without its application, which would change the prototypes of
+ * each request and response (see docs/adr/0007).
+ */
+export function createApp(options: AppOptions): RequestListener {
+  const router = express.Router({ caseSensitive: true });
+  for (const protocol of options.protocols ?? []) mountProtocol(router, protocol);
+  router.use((request, _response, next) => {
     request.url = routingUrl(request.url);
     next();
   });
   const byPath = Map.groupBy(options.endpoints, ({ path }) => path);
-  for (const [path, endpoints] of byPath) mountEndpoints(app, path, endpoints);
-  app.use((_request: Request, { locals: { exchange } }: Outgoing) => {
-    throw new Problem(
-      notFound,
-      `There is nothing at ${exchange.path.slice(0, 200)}. ${options.baseUrl}/openapi.json lists all endpoints.`,
-    );
-  });
-  // Express knows by its four parameters that this one handles errors.
-  app.use(async (error: unknown, _request: Request, { locals: { exchange } }: Outgoing, _next: NextFunction) => {
-    await exchange.refuse(problemOf(error, exchange));
-  });
-  return app;
+  for (const [path, endpoints] of byPath) mountEndpoints(router, path, endpoints);
+  return (incoming, outgoing) => {
+    const exchange = new Exchange(incoming, outgoing, options);
+    const request = Object.assign(incoming, { exchange }) as unknown as Request;
+    router(request, outgoing as ExpressResponse, (error: unknown) => {
+      void exchange.refuse(problemOf(error ?? nothingAt(exchange, options), exchange));
+    });
+  };
 }
 
-function mountProtocol(app: Express, protocol: ProtocolMount): void {
-  app
-    .route(undecodedPath(protocol.pattern ?? protocol.path))
-    .all(async (_request: Request, { locals: { exchange } }: Outgoing, next) => {
-      if (protocol.takes?.(exchange.request) === false) {
-        next();
-        return;
-      }
-      exchange.route = protocol.path;
-      refuseKeys(exchange.query);
-      await exchange.answer(await protocol.answer(exchange.request, exchange));
-    });
+/** The exchange that a request of express belongs to. */
+function exchangeOf(request: object): Exchange {
+  return (request as { exchange: Exchange }).exchange;
+}
+
+function nothingAt({ path }: Exchange, { baseUrl }: AppOptions): Problem {
+  return new Problem(notFound, `There is nothing at ${path.slice(0, 200)}. ${baseUrl}/openapi.json lists all endpoints.`);
+}
+
+function mountProtocol(router: Router, protocol: ProtocolMount): void {
+  router.route(undecodedPath(protocol.pattern ?? protocol.path)).all(async (request, _response, next) => {
+    const exchange = exchangeOf(request);
+    if (protocol.takes?.(exchange.request) === false) {
+      next();
+      return;
+    }
+    exchange.route = protocol.path;
+    refuseKeys(exchange.query);
+    await exchange.answer(await protocol.answer(exchange.request, exchange));
+  });
 }
 
 /** The endpoints of one path. HEAD comes before GET, whose handler express would run for it. */
-function mountEndpoints(app: Express, path: string, endpoints: readonly Endpoint[]): void {
-  const route = app.route(expressPath(path));
+function mountEndpoints(router: Router, path: string, endpoints: readonly Endpoint[]): void {
+  const route = router.route(expressPath(path));
   const allow = allowedMethods(endpoints);
-  route.all((_request: Request, { locals: { exchange } }: Outgoing, next) => {
-    exchange.route = path;
+  route.all((request, _response, next) => {
+    exchangeOf(request).route = path;
     next();
   });
   for (const endpoint of endpoints) {
     if (endpoint.method === 'GET') route.head(handlerOf(endpoint, 'head'));
     route[lowerCase(endpoint.method)](handlerOf(endpoint, 'run'));
   }
-  route.options(async (_request: Request, { locals: { exchange } }: Outgoing) => {
-    await exchange.answer(new Response(null, { status: 204, headers: { allow } }));
+  route.options(async (request) => {
+    await exchangeOf(request).answer(new Response(null, { status: 204, headers: { allow } }));
   });
   route.all(({ method }) => {
     throw new Problem(methodNotAllowed, `${path} does not support ${method.slice(0, 20)}. Use ${allow}.`, {
@@ -85,8 +86,10 @@ function mountEndpoints(app: Express, path: string, endpoints: readonly Endpoint
 function handlerOf(
   endpoint: Endpoint,
   run: 'run' | 'head',
-): (request: Request<Record<string, string>>, response: Outgoing) => Promise<void> {
-  return async ({ params }, { locals: { exchange } }) => {
+): (request: Request<Record<string, string>>) => Promise<void> {
+  return async (request) => {
+    const exchange = exchangeOf(request);
+    const { params } = request;
     const { query } = exchange;
     refuseKeys(query);
     const body =

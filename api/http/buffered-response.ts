@@ -1,7 +1,5 @@
 // A web Response whose content is in memory, so that it is sent in one piece, with its length, and without a stream.
-
-/** Content in memory: text or bytes. */
-export type Content = string | Uint8Array<ArrayBuffer>;
+import { FastResponse } from 'srvx/node';
 
 /** What may be said beside the content; names of headers in lower case. */
 export interface BufferedResponseInit {
@@ -9,12 +7,10 @@ export interface BufferedResponseInit {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export class BufferedResponse extends Response {
-  readonly content: Content;
-
-  constructor(content: Content, init: BufferedResponseInit = {}) {
+/** Becomes a full Response only if something reads it as one. */
+export class BufferedResponse extends FastResponse {
+  constructor(content: string | Uint8Array<ArrayBuffer>, init: BufferedResponseInit = {}) {
     super(content, init);
-    this.content = content;
   }
 
   static override json(value: unknown, { headers, ...init }: BufferedResponseInit = {}): BufferedResponse {

@@ -106,10 +106,9 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
   /** Records the answer in the log and the metrics, and sends it. */
   async answer(response: Response): Promise<void> {
     this.#record(response.status);
-    this.#outgoing.setHeader('x-request-id', this.id);
-    this.#outgoing.setHeader('x-content-type-options', 'nosniff');
+    const added = ['x-request-id', this.id, 'x-content-type-options', 'nosniff'];
     try {
-      await sendResponse(response, this.incoming, this.#outgoing);
+      await sendResponse(response, this.incoming, this.#outgoing, added);
     } catch (error) {
       // Headers are sent, so there is no other answer to give: the connection is closed.
       this.log.debug({ err: error }, 'response was not sent to its end');

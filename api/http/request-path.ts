@@ -14,7 +14,7 @@ export function expressPath(path: string): string {
 export function undecodedPath(path: string): RegExp {
   const parts = path.split(/(\{[^}]+\}|\*)/).map((part) => {
     if (part === '*') return '.*';
-    return part.startsWith('{') ? '[^/]+' : RegExp.escape(part);
+    return part.startsWith('{') ? '[^/]+' : part.replaceAll(/[\\^$.|?*+()[\]{}]/g, String.raw`\$&`);
   });
   return new RegExp(`^${parts.join('')}/?$`, 's');
 }

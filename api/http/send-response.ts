@@ -4,35 +4,36 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { BufferedResponse } from './buffered-response.ts';
 
-/** Resolves when the content is sent. @throws Error when its source fails or the client leaves; the connection is closed then */
+/**
+ * Resolves when the content is sent. @param added names and values of headers, in turn
+ * @throws Error when the source fails or the client leaves; the connection is closed then
+ */
 export async function sendResponse(
   response: Response,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
+  added: readonly string[],
 ): Promise<void> {
-  if (!incoming.complete) outgoing.once('finish', () => discardRest(incoming));
-  const { body, status } = response;
-  const hasContent = body !== null && incoming.method !== 'HEAD' && !outgoing.destroyed;
+  if (!incoming.complete)
+    outgoing.once('finish', () => {
+      discardRest(incoming);
+    });
   if (response instanceof BufferedResponse) {
-    if (!response.headers.has('content-length'))
-      outgoing.setHeader('content-length', Buffer.byteLength(response.content));
-    outgoing.writeHead(status, flat(response.headers)).end(hasContent ? response.content : undefined);
+    const { status, headers, body } = response._toNodeResponse();
+    outgoing.writeHead(status, headers.concat(added)).end(incoming.method === 'HEAD' ? undefined : body);
     return;
   }
-  outgoing.writeHead(status, flat(response.headers));
-  if (hasContent) {
-    // The first byte may be a long time coming.
-    outgoing.flushHeaders();
-    await pipeline(Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]), outgoing);
+  const { body, status } = response;
+  // Several headers of one name, such as Set-Cookie, stay several.
+  outgoing.writeHead(status, [...response.headers].flat().concat(added));
+  if (body === null || incoming.method === 'HEAD' || outgoing.destroyed) {
+    outgoing.end();
+    await body?.cancel();
     return;
   }
-  outgoing.end();
-  await body?.cancel();
-}
-
-/** Headers as Node takes them; several of one name, such as Set-Cookie, stay several. */
-function flat(headers: Headers): string[] {
-  return [...headers].flat();
+  // The first byte may be a long time coming.
+  outgoing.flushHeaders();
+  await pipeline(Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]), outgoing);
 }
 
 const discardMs = 500;

@@ -11,6 +11,7 @@ import { lowQuotaHint, rateLimitHeaders } from '../billing/quota.ts';
 import { answerOf } from './refuse.ts';
 import { allowModels, bodyLimit, modelField, payerOf, promptField, systemField } from './request.ts';
 import type { ModelEndpointsOptions, ModelServices } from './services.ts';
+import { BufferedResponse } from '../http/buffered-response.ts';
 
 /** What is answered. */
 export const askAnswer = z.object({
@@ -65,9 +66,7 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
     output: askAnswer,
     outputDescription: 'The answer, with metered cost and latency.',
     produces: ['application/json', eventStream],
-    problems: problems.modelProblems.filter(
-      (type) => type !== problems.appTokenRefused && type !== problems.keyInQuery,
-    ),
+    problems: problems.modelProblems.filter((type) => type !== problems.appTokenRefused),
     async handler({ body }, context) {
       const services = options.services();
       const payer = await payerOf(services, context);
@@ -96,7 +95,7 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
       const headers = { ...value.headers, ...(replayed ? { 'idempotent-replayed': 'true' } : {}) };
       return streamed
         ? eventStreamResponse(atOnce(value.answer), { headers, abort: () => undefined })
-        : Response.json(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
+        : BufferedResponse.json(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
     },
   });
 }

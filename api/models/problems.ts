@@ -26,14 +26,6 @@ export const keyRefused: ProblemType = {
     'The Authorization header carries something that is not a valid key of the model router. Send `Authorization: Bearer sk-…`, or leave the header out to use the free quota.',
 };
 
-export const keyInQuery: ProblemType = {
-  slug: 'key-in-query',
-  status: 400,
-  title: 'A key does not belong in an address',
-  description:
-    'Addresses end up in logs, histories and caches. Send the key as `Authorization: Bearer sk-…`, and treat the one that you sent as known to others: revoke it.',
-};
-
 export const keyOutOfCredit: ProblemType = {
   slug: 'key-out-of-credit',
   status: 402,
@@ -125,7 +117,6 @@ export const modelProblems: readonly ProblemType[] = [
   quotaExhausted,
   keyRequired,
   keyRefused,
-  keyInQuery,
   keyOutOfCredit,
   modelsUnconfigured,
   routerUnavailable,

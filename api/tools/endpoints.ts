@@ -6,7 +6,7 @@ import { defineEndpoint, type Endpoint, type RequestContext } from '../http/endp
 import * as models from '../models/problems.ts';
 import { rateLimitHeaders } from '../billing/quota.ts';
 import type { Payer } from '../billing/payer.ts';
-import type { Answered, Desk } from './engine/tool-service.ts';
+import type { Answered, Delivery, Desk } from './engine/tool-service.ts';
 import { unknownFile } from './engine/artifacts/problems.ts';
 import { envelopeOf, envelopeSchema } from './engine/envelope.ts';
 import { fetchProblems } from './fetch/problems.ts';
@@ -22,6 +22,7 @@ import { limitOf } from './engine/runner.ts';
 import { formatMoney, parseMoney } from '../billing/ledger/money.ts';
 import type { Tool } from './tool.ts';
 import type { Toolbox } from './engine/tool-registry.ts';
+import { BufferedResponse } from '../http/buffered-response.ts';
 
 export interface ToolEndpointsOptions {
   readonly toolbox: Toolbox;
@@ -66,13 +67,9 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
       method: 'GET',
       operation: `call${name}`,
       query: reader.shown,
-      read: ({ query }) => ({
-        params: {},
-        query: reader.read('query', query) as unknown as Record<string, unknown>,
-        body: undefined,
-      }),
-      handler: ({ query }, context) => answer(tool, query as unknown as Reading, context, options),
-      head: ({ query }, context) => foretell(tool, query as unknown as Reading, context, options),
+      read: ({ query }) => reader.read('query', query),
+      handler: (reading, context) => answer(tool, reading, context, options),
+      head: (reading, context) => foretell(tool, reading, context, options),
     }),
     defineEndpoint({
       ...common,
@@ -81,12 +78,8 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
       query: reader.options,
       body: reader.shown,
       bodyLimit,
-      read: ({ query, body }) => ({
-        params: {},
-        query: {},
-        body: reader.readBoth(query, body) as unknown as Record<string, unknown>,
-      }),
-      handler: ({ body }, context) => answer(tool, body as unknown as Reading, context, options),
+      read: ({ query, body }) => reader.readBoth(query, body),
+      handler: (reading, context) => answer(tool, reading, context, options),
     }),
   ];
 }
@@ -110,8 +103,7 @@ async function answer(
       id: context.id,
       signal,
       log: context.log,
-      fileWanted,
-      linkWanted: !fileWanted || once,
+      delivery: deliveryOf(fileWanted, once),
       waitMs: 0,
     });
   if (!once) return respond(await ask(reading, () => context.signal), payer, fileWanted);
@@ -128,7 +120,12 @@ async function answer(
       fileWanted,
       headers,
     );
-  return fileWanted ? rawResponse(await replays.file(value), headers) : Response.json(value.envelope, { headers });
+  return fileWanted ? rawResponse(await replays.file(value), headers) : BufferedResponse.json(value.envelope, { headers });
+}
+
+function deliveryOf(fileWanted: boolean, once: boolean): Delivery {
+  if (!fileWanted) return 'json';
+  return once ? 'link' : 'file';
 }
 
 function headersOf({ ran }: Answered, payer: Payer): Record<string, string> {
@@ -149,7 +146,7 @@ function respond(
   const artifact = answered.ran?.artifact;
   return fileWanted && artifact !== undefined
     ? rawResponse(artifact, headers)
-    : Response.json(envelopeOf(answered, true), { headers });
+    : BufferedResponse.json(envelopeOf(answered, true), { headers });
 }
 
 function keptOf(answered: Answered, payer: Payer): Kept {

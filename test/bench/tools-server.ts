@@ -1,8 +1,8 @@
 // One server of the bench, in a process of its own: ours with a cheap tool, or the SDK's reference way of serving the
 // same tool.
-import { createServer } from 'node:http';
-import { getRequestListener } from '@hono/node-server';
+import { createServer, type RequestListener } from 'node:http';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
+import { toNodeHandler } from 'srvx/node';
 import { z } from 'zod';
 import { startServer } from '../../api/http/server.ts';
 import { silent } from '../support/api/sample.ts';
@@ -30,10 +30,7 @@ if (process.argv[2] === 'ours') {
     );
     return server;
   });
-  const listener = getRequestListener((request) => handler.fetch(request));
-  const server = createServer((request, response) => {
-    void listener(request, response);
-  });
+  const server = createServer(toNodeHandler((request) => handler.fetch(request)) as RequestListener);
   server.listen(0, '127.0.0.1', () => {
     const address = server.address();
     process.stdout.write(`${typeof address === 'object' && address !== null ? address.port : 0}\n`);

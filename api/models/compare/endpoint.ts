@@ -8,6 +8,7 @@ import { lowQuotaHint, rateLimitHeaders } from '../../billing/quota.ts';
 import { bodyLimit, modelField, payerOf, promptField, systemField } from '../request.ts';
 import type { ModelEndpointsOptions } from '../services.ts';
 import { spreadSize } from './spread.ts';
+import { BufferedResponse } from '../../http/buffered-response.ts';
 
 /** What is answered. */
 export const compareAnswer = comparisonResult.extend({
@@ -52,7 +53,6 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
       (type) =>
         ![
           problems.appTokenRefused,
-          problems.keyInQuery,
           problems.modelFailed,
           problems.modelTimeout,
           problems.modelRefused,
@@ -82,7 +82,7 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
           };
         },
       });
-      return Response.json(value.answer, {
+      return BufferedResponse.json(value.answer, {
         headers: {
           'cache-control': 'no-store',
           ...value.headers,

@@ -13,6 +13,7 @@ import type { ModelServices } from '../services.ts';
 import { completionBody, answerHeaders } from './bodies.ts';
 import { failureEvent } from './errors.ts';
 import { passOn, promptOf, unboundedParts, type ChatRequest } from './request.ts';
+import { BufferedResponse } from '../../http/buffered-response.ts';
 
 export interface AppCall<Request> {
   readonly services: ModelServices;
@@ -50,7 +51,7 @@ export async function answerChat(call: AppCall<ChatRequest>): Promise<Response> 
   if (request.stream === true) return streamed(call, model, reservation, routed, leaving);
   const called = await finish(meter, reservation, meter.router.chat(routed));
   if (called.failure !== undefined) throw callProblem(called.failure, called.booked, model.id, payer);
-  return Response.json(completionBody(called.answer.body, model.id, called.booked), {
+  return BufferedResponse.json(completionBody(called.answer.body, model.id, called.booked), {
     headers: answerHeaders(called.booked, payer),
   });
 }

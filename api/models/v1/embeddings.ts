@@ -7,6 +7,7 @@ import { callProblem } from '../refuse.ts';
 import { answerHeaders, completionBody } from './bodies.ts';
 import type { AppCall } from './chat.ts';
 import type { EmbeddingsRequest } from './request.ts';
+import { BufferedResponse } from '../../http/buffered-response.ts';
 
 /** @throws Problem */
 export async function answerEmbeddings({
@@ -42,7 +43,7 @@ export async function answerEmbeddings({
     }),
   );
   if (called.failure !== undefined) throw callProblem(called.failure, called.booked, model.id, payer);
-  return Response.json(completionBody(called.answer.body, model.id, called.booked), {
+  return BufferedResponse.json(completionBody(called.answer.body, model.id, called.booked), {
     headers: answerHeaders(called.booked, payer),
   });
 }

@@ -53,7 +53,7 @@ export class Replays {
     context: Pick<RequestContext, 'headers' | 'signal'>,
     {
       tool: { name },
-      reading,
+      reading: { options, input },
       payer,
       fileWanted,
     }: { readonly tool: Tool; readonly reading: Reading; readonly payer: Payer; readonly fileWanted: boolean },
@@ -64,7 +64,7 @@ export class Replays {
     // Of all tools together, so that what one caller keeps is bounded.
     const scope = `tools:${payer.kind}:${payer.owner}`;
     await keys.trim(scope, most);
-    return idempotently(keys, context, { scope, body: { tool: name, ...reading, fileWanted }, answer: kept, run });
+    return idempotently(keys, context, { scope, body: { tool: name, options, input, fileWanted }, answer: kept, run });
   }
 
   /** The file of an answer from before. @throws Problem (unknown-file) */

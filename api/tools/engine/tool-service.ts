@@ -4,13 +4,14 @@ import type { Logger } from '../../../lib/log.ts';
 import { Problem } from '../../../lib/problem.ts';
 import type { Money } from '../../billing/ledger/money.ts';
 import type { Payer } from '../../billing/payer.ts';
-import { problemTypes } from '../../http/problems.ts';
+import { httpProblems } from '../../http/problems.ts';
+import { modelProblems } from '../../models/problems.ts';
 import type { ArtifactStore } from './artifacts/artifact-store.ts';
 import { artifactUrl } from './artifacts/endpoint.ts';
 import { jobCost } from './cost.ts';
 import type { Told } from './envelope.ts';
 import type { Via } from './metrics.ts';
-import { noArtifact, toolFailed } from '../problems.ts';
+import { noArtifact, toolFailed, toolProblems } from '../problems.ts';
 import { refuseRaw } from './raw.ts';
 import type { Reading } from './reading.ts';
 import type { Ran, Runner } from './runner.ts';
@@ -68,6 +69,12 @@ export interface DeskOptions {
   readonly artifacts: Pick<ArtifactStore, 'keep'>;
 }
 
+/**
+ * How the caller gets the result. `json`: as JSON, with a link to the file if there is one. `file`: as the bytes of the
+ * file, which there has to be. `link`: as the file, which there has to be, and with a link to it.
+ */
+export type Delivery = 'json' | 'file' | 'link';
+
 /** A call that has been read. */
 export interface Asked {
   readonly tool: Tool;
@@ -77,9 +84,7 @@ export interface Asked {
   readonly id: string;
   readonly signal: () => AbortSignal;
   readonly log: Logger;
-  readonly fileWanted: boolean;
-  /** Whether the file is to be had by a link later. */
-  readonly linkWanted: boolean;
+  readonly delivery: Delivery;
   /** How long to wait for a job, where the caller has not said it. */
   readonly waitMs: number;
   readonly report?: (progress: Progress) => void;
@@ -104,8 +109,9 @@ export class Desk {
     const {
       tool,
       reading: { input, options },
-      fileWanted,
+      delivery,
     } = asked;
+    const fileWanted = delivery !== 'json';
     if (fileWanted) refuseRaw(tool);
     const { jobs } = this.#options;
     if (jobs !== undefined && options.job !== undefined) return this.#job(jobs, asked, options.job);
@@ -134,10 +140,10 @@ export class Desk {
 
   /** Has run and is paid for: that a file cannot be kept must not spoil the answer, which then carries it inside. */
   async #link(
-    { payer, linkWanted, log }: Asked,
+    { payer, delivery, log }: Asked,
     artifact: Artifact | undefined,
   ): Promise<Pick<Told, 'fileUrl' | 'fileUntil' | 'fileId'>> {
-    if (artifact === undefined || !linkWanted) return { fileUrl: undefined };
+    if (artifact === undefined || delivery === 'file') return { fileUrl: undefined };
     try {
       const kept = await this.#options.artifacts.keep(payer.owner, artifact);
       return kept === undefined
@@ -152,7 +158,7 @@ export class Desk {
 
   async #job(
     jobs: LongCalls,
-    { tool, payer, id: requestId, reading: { options }, fileWanted, waitMs, signal, report }: Asked,
+    { tool, payer, id: requestId, reading: { options }, delivery, waitMs, signal, report }: Asked,
     id: string,
   ): Promise<Answered> {
     const { baseUrl } = this.#options;
@@ -163,7 +169,7 @@ export class Desk {
     const pollUrl = `${baseUrl}/t/${tool.name}?job=${id}`;
     const told: Told = { tool, requestId, pollUrl, ...linkOf(job, baseUrl, pollUrl) };
     // Who begins a job gets its handle in any case.
-    if (fileWanted && options.job !== undefined) refuseMissing(job, tool);
+    if (delivery !== 'json' && options.job !== undefined) refuseMissing(job, tool);
     return { job, told, ran: job.state === 'done' ? await ranOf(jobs, name, job) : undefined };
   }
 }
@@ -197,6 +203,7 @@ function refuseMissing(job: JobStanding, { name }: Tool): void {
 
 /** The problem that ended a job, as it would have ended a call. */
 function failed({ id, problem }: JobStanding): Problem {
-  const type = problemTypes.find(({ slug }) => slug === problem?.slug) ?? toolFailed;
+  const types = [...httpProblems, ...modelProblems, ...toolProblems];
+  const type = types.find(({ slug }) => slug === problem?.slug) ?? toolFailed;
   return new Problem(type, problem?.detail ?? 'the job failed', { members: { ...problem?.members, job: id } });
 }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getRequestListener } from '@hono/node-server';
+import { toNodeHandler } from 'srvx/node';
 import { Client, StreamableHTTPClientTransport, type CallToolResult, type Tool } from '@modelcontextprotocol/client';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
@@ -298,10 +298,7 @@ function mcpApp(change: (server: McpServer) => void): RequestListener {
     change(made);
     return made;
   });
-  const listener = getRequestListener((request) => handler.fetch(request));
-  return (request, response) => {
-    void listener(request, response);
-  };
+  return toNodeHandler((request) => handler.fetch(request)) as RequestListener;
 }
 
 test('tools of an MCP endpoint are offered and forwarded', async () => {
