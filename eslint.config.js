@@ -1,6 +1,7 @@
 // Lint rules: strict, typed, no floating promises, small functions and small files.
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
+import { boundaries } from './eslint.boundaries.js';
 
 export default tseslint.config(
   { ignores: ['node_modules', '.moorage', 'test/fixtures', 'manifests'] },
@@ -25,5 +26,6 @@ export default tseslint.config(
       'no-console': 'error',
     },
   },
+  ...boundaries,
   { files: ['**/*.js'], extends: [tseslint.configs.disableTypeChecked] },
 );

@@ -8,25 +8,18 @@ import { z } from 'zod';
 import { listenForShutdown } from '../lib/kubernetes/index.ts';
 import { count, readConfig } from '../lib/config.ts';
 import { createLog } from '../lib/log.ts';
-import { createRegistry, httpMetrics } from '../lib/metrics.ts';
-import { createApp } from './http/application.ts';
+import { createRegistry } from '../lib/metrics.ts';
 import { readAppSettings } from './apps/config.ts';
-import { directory } from './apps/directory.ts';
-import { startApps } from './apps/start.ts';
-import { blockList, subnets } from './config.ts';
-import { discoveryEndpoints } from './discovery/endpoints.ts';
+import { createApi } from './create-api.ts';
+import { blockList, subnets } from '../lib/subnets.ts';
 import { readCatalog } from './models/catalog.ts';
 import { readModelSettings, type RouterSettings } from './models/config.ts';
 import { startDemoRouter, type DemoRouter } from './models/demo-router.ts';
-import { startModels } from './models/start.ts';
 import { startServer } from './http/server.ts';
 import { submitWithoutCluster } from './submit/without-cluster.ts';
 import { readToolSettings } from './tools/config.ts';
 import { readFetchConfig } from './tools/fetch/config.ts';
 import { GuardedFetcher } from './tools/fetch/guarded-fetcher.ts';
-import { payersOf } from './models/callers/payers.ts';
-import { startTools } from './tools/start.ts';
-import { createWorkers } from './tools/engine/workers/pool.ts';
 
 const { values: chosen } = parseArgs({ options: { 'demo-router': { type: 'boolean', default: false } } });
 const {
@@ -58,52 +51,22 @@ const router: RouterSettings | undefined =
 const baseUrl = `http://localhost:${port}`;
 const callerSalt = salt(join(state, 'caller-salt'));
 const modelSettings = { ...read, router, databaseUrl: read.databaseUrl ?? `pglite:${join(state, 'ledger')}` };
-const models = startModels({
-  settings: modelSettings,
-  callerSalt,
-  baseUrl,
-  registry,
-  log,
-  findApp: () => undefined,
-});
-await models.ready;
-const workers = createWorkers();
-const toolSettings = readToolSettings();
-const calling = startApps({
-  directory: directory({ apps: { get: () => undefined, all: () => [] }, baseUrl }),
-  settings: readAppSettings(),
-  places: toolSettings,
-  payerFor: payersOf(modelSettings, models.services),
-  models,
-  workers,
-  baseUrl,
-  registry,
-  log,
-});
-const tools = startTools({
-  settings: toolSettings,
-  modelSettings,
-  models,
-  baseUrl,
-  registry,
-  log,
-  workers,
-  fetcher: new GuardedFetcher(readFetchConfig()),
-  apps: () => [],
-  more: calling.more,
-  operations: calling.operations,
-});
-const endpoints = [...models.endpoints, ...tools.endpoints, ...calling.endpoints, ...submitWithoutCluster(baseUrl)];
-const app = createApp({
-  endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl, tools.offered)],
-  protocols: [tools.mcp, calling.byPath],
+const api = createApi({
   baseUrl,
   callers: { salt: callerSalt, trustedProxies: blockList(proxies) },
+  models: modelSettings,
+  tools: readToolSettings(),
+  appCalls: readAppSettings(),
+  apps: { apps: { get: () => undefined, all: () => [] } },
+  findModelApp: () => undefined,
+  submitting: submitWithoutCluster(baseUrl),
+  fetcher: new GuardedFetcher(readFetchConfig()),
+  registry,
   log,
-  metrics: httpMetrics(registry),
   ending: ending.signal,
 });
-const server = await startServer({ port, host, listener: app, log, baseUrl });
+await api.models.ready;
+const server = await startServer({ port, host, listener: api.app, log, baseUrl });
 log.info(
   router === undefined
     ? { try: `curl ${baseUrl}/api/models`, router: 'none: see what POST /api/ask says, or start with --demo-router' }
@@ -130,13 +93,10 @@ async function stop(): Promise<void> {
     limitMs: 5_000,
     endStreams: () => {
       ending.abort();
-      void tools.mcp.close();
+      api.closeStreams();
     },
   });
-  await tools.stop();
-  await calling.stop();
-  await workers.close();
-  await models.stop();
+  await api.stop();
   await demo?.close();
 }
 

@@ -1,7 +1,8 @@
 // The settings of the API, read from the environment.
-import { BlockList, isIP } from 'node:net';
+import type { BlockList } from 'node:net';
 import { z } from 'zod';
 import { count, list, readConfig } from '../lib/config.ts';
+import { blockList, subnets } from '../lib/subnets.ts';
 import type { GitHosts } from '../lib/repository.ts';
 
 /** Settings of the API. */
@@ -28,11 +29,6 @@ export interface ApiConfig {
 
 const port = count.max(65_535, 'must be a port, 1 to 65535');
 const lowerList = list.transform((items) => items.map((item) => item.toLowerCase()));
-
-/** Addresses with a prefix length, separated by commas. */
-export const subnets = list.pipe(
-  z.array(z.string().refine(isSubnet, 'must be addresses with a prefix length, like 10.0.0.0/8')),
-);
 
 const environment = z.object({
   MOORAGE_PORT: port.default(8080),
@@ -77,21 +73,4 @@ export function readApiConfig(variables: NodeJS.ProcessEnv = process.env): ApiCo
     logStreams: read.MOORAGE_LOG_STREAMS,
     drainSeconds: read.MOORAGE_DRAIN_SECONDS,
   };
-}
-
-/** A set of addresses from `address/length` entries. @throws Error for an entry that is none. */
-export function blockList(subnets: readonly string[]): BlockList {
-  const set = new BlockList();
-  for (const subnet of subnets) {
-    const [address, length] = subnet.split('/');
-    if (address === undefined || !isSubnet(subnet)) throw new Error(`not a subnet: ${subnet}`);
-    set.addSubnet(address, Number(length), isIP(address) === 6 ? 'ipv6' : 'ipv4');
-  }
-  return set;
-}
-
-function isSubnet(text: string): boolean {
-  const [address = '', length = '', ...rest] = text.split('/');
-  const most = { 4: 32, 6: 128 }[isIP(address)];
-  return rest.length === 0 && most !== undefined && /^\d{1,3}$/.test(length) && Number(length) <= most;
 }

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { problemMediaType, type ProblemType } from '../../lib/problem.ts';
 import type { Endpoint } from '../http/endpoint.ts';
 import { eventStream } from '../http/event-stream.ts';
-import { callPath, type Site } from './site.ts';
+import { callPath } from '../http/paths.ts';
+import type { Site } from '../apps/offer.ts';
 import {
   bodyTooLarge,
   internalFault,

@@ -53,6 +53,14 @@ export const requestTooLong: ProblemType = {
     'The address of the request, with its query, and its headers are longer together than is read. `limit_bytes` says how much that is. Send what is long in the body of a POST: tools take the same fields there, as JSON.',
 };
 
+export const keyInQuery: ProblemType = {
+  slug: 'key-in-query',
+  status: 400,
+  title: 'A key does not belong in an address',
+  description:
+    'Addresses end up in logs, histories and caches. Send the key as `Authorization: Bearer sk-…`, and treat the one that you sent as known to others: revoke it.',
+};
+
 export const malformedRequest: ProblemType = {
   slug: 'malformed-request',
   status: 400,
@@ -81,14 +89,6 @@ export const clusterUnavailable: ProblemType = {
   title: 'The cluster cannot be asked now',
   description:
     'The Kubernetes API that keeps all state did not answer. Hosted apps go on serving. Try again after the seconds in Retry-After.',
-};
-
-export const keyInQuery: ProblemType = {
-  slug: 'key-in-query',
-  status: 400,
-  title: 'A key does not belong in an address',
-  description:
-    'Addresses end up in logs, histories and caches. Send the key as `Authorization: Bearer sk-…`, and treat the one that you sent as known to others: revoke it.',
 };
 
 export const httpProblems: readonly ProblemType[] = [

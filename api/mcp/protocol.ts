@@ -12,7 +12,7 @@ import {
 import type { Logger } from '../../lib/log.ts';
 import type { ProtocolMount, RequestContext } from '../http/endpoint.ts';
 import { BufferedResponse } from '../http/buffered-response.ts';
-import { name, version } from '../discovery/site.ts';
+import { name, version } from '../http/service.ts';
 import { Calls, type CallsOptions } from './tool-calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools } from './listing.ts';

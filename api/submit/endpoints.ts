@@ -12,7 +12,7 @@ import type { AppIndex } from '../apps/hosted-apps.ts';
 import { byteStream, eventStream, eventWriter, plainText, textWriter, type Writer } from './log/log-stream.ts';
 import type { OpenLog } from './log/pod-log.ts';
 import { beingRemoved, notSubmitted, platformFull, tooManyStreams, tooManySubmissions } from './problems.ts';
-import { statusView, viewStatus, type Places, type StatusView } from './status-view.ts';
+import { statusView, viewStatus, type Places, type StatusView } from '../apps/status-view.ts';
 import type { Submission, Submitted } from './submit-app.ts';
 
 /** What the endpoints work with. */

@@ -1,7 +1,7 @@
 // The page that lists the tools for a person.
-import { html, raw, type Html } from '../http/html.ts';
-import type { ListedTool } from './list.ts';
 import { BufferedResponse } from '../http/buffered-response.ts';
+import { html, raw, type Html } from '../http/html.ts';
+import type { ListedTool } from './listed-tool.ts';
 
 const headers = {
   'content-type': 'text/html; charset=utf-8',

@@ -1,6 +1,6 @@
 // Settings of the guarded fetch, read from the environment.
 import { z } from 'zod';
-import { subnets } from '../../config.ts';
+import { subnets } from '../../../lib/subnets.ts';
 import { list, readConfig } from '../../../lib/config.ts';
 import type { GuardOptions } from './guard.ts';
 

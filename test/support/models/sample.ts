@@ -1,7 +1,7 @@
 // The whole application over a router and a database of the test's choice.
 import { Registry } from 'prom-client';
 import { createApp } from '../../../api/http/application.ts';
-import { blockList } from '../../../api/config.ts';
+import { blockList } from '../../../lib/subnets.ts';
 import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { a2aEndpoint } from '../../../../api/a2a/endpoint.ts';
 import type { AgentCall, AgentOptions } from '../../../../api/a2a/calls.ts';
 import { createApp } from '../../../../api/http/application.ts';
-import { blockList } from '../../../../api/config.ts';
+import { blockList } from '../../../../lib/subnets.ts';
 import { discoveryEndpoints } from '../../../../api/discovery/endpoints.ts';
 import { invalidRequest } from '../../../../api/http/problems.ts';
 import { startServer, type PublicServer } from '../../../../api/http/server.ts';

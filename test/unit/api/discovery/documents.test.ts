@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { createApp } from '../../../../api/http/application.ts';
-import { blockList } from '../../../../api/config.ts';
+import { blockList } from '../../../../lib/subnets.ts';
 import { capabilities } from '../../../../api/discovery/capabilities.ts';
 import { discoveryEndpoints } from '../../../../api/discovery/endpoints.ts';
 import { submitEndpoints } from '../../../../api/submit/endpoints.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { addressPrefix, clientAddress, identifyCaller } from '../../../../api/http/caller.ts';
-import { blockList } from '../../../../api/config.ts';
+import { blockList } from '../../../../lib/subnets.ts';
 
 const trusted = blockList(['10.0.0.0/8', 'fd00::/8']);
 const rules = { salt: 'salt', trustedProxies: trusted };

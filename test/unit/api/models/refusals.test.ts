@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { z } from 'zod';
 import { createApp } from '../../../../api/http/application.ts';
-import { blockList } from '../../../../api/config.ts';
+import { blockList } from '../../../../lib/subnets.ts';
 import { readModelSettings } from '../../../../api/models/config.ts';
 import { startModels } from '../../../../api/models/start.ts';
 import { startDemoRouter, type DemoRouter } from '../../../../api/models/demo-router.ts';

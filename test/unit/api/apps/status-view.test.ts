@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
-import { statusView, viewStatus, type StatusView } from '../../../../api/submit/status-view.ts';
+import { statusView, viewStatus, type StatusView } from '../../../../api/apps/status-view.ts';
 import { sampleApp, sampleServer, sampleServices, sampleApps } from '../../../support/api/sample.ts';
 import { send } from '../../../support/api/send.ts';
 
