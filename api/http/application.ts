@@ -45,7 +45,10 @@ function exchangeOf(request: object): Exchange {
 }
 
 function nothingAt({ path }: Exchange, { baseUrl }: AppOptions): Problem {
-  return new Problem(notFound, `There is nothing at ${path.slice(0, 200)}. ${baseUrl}/openapi.json lists all endpoints.`);
+  return new Problem(
+    notFound,
+    `There is nothing at ${path.slice(0, 200)}. ${baseUrl}/openapi.json lists all endpoints.`,
+  );
 }
 
 function mountProtocol(router: Router, protocol: ProtocolMount): void {
@@ -92,8 +95,7 @@ function handlerOf(
     const { params } = request;
     const { query } = exchange;
     refuseKeys(query);
-    const body =
-      endpoint.body === undefined ? undefined : await readJsonBody(exchange.incoming, endpoint.bodyLimit);
+    const body = endpoint.body === undefined ? undefined : await readJsonBody(exchange.incoming, endpoint.bodyLimit);
     const context = contextOf(exchange, exchange.mediaTypeOf(endpoint.produces));
     await exchange.answer(await endpoint[run]({ params, query, body }, context));
   };

@@ -66,7 +66,7 @@ export interface EndpointDefinition<
   readonly params?: Params;
   readonly query?: Query;
   readonly body?: Body;
-  /** Most bytes of a body that are read; default 64 KiB. */
+  /** Maximum size of a body in bytes; default 64 KiB. */
   readonly bodyLimit?: number;
   /**
    * Reads the input where its schemas alone do not say it; by default they validate each part as it came. @throws

@@ -48,7 +48,8 @@ export function unknownFieldError(part: Part, field: string, within: z.ZodType |
     in: part,
     field,
     message: 'is not known',
-    fix: known.length === 0 ? 'Remove it; no fields are accepted here.' : `Remove it. Known fields: ${known.join(', ')}.`,
+    fix:
+      known.length === 0 ? 'Remove it; no fields are accepted here.' : `Remove it. Known fields: ${known.join(', ')}.`,
   };
 }
 

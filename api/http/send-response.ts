@@ -14,10 +14,7 @@ export async function sendResponse(
   outgoing: ServerResponse,
   added: readonly string[],
 ): Promise<void> {
-  if (!incoming.complete)
-    outgoing.once('finish', () => {
-      discardRest(incoming);
-    });
+  if (!incoming.complete) discardRest(incoming, outgoing);
   if (response instanceof BufferedResponse) {
     const { status, headers, body } = response._toNodeResponse();
     outgoing.writeHead(status, headers.concat(added)).end(incoming.method === 'HEAD' ? undefined : body);
@@ -42,12 +39,18 @@ const discardMs = 500;
  * Reads and drops what a client still sends to a request that is answered: a connection that is closed at once would
  * take the answer with it, and one that is kept open would be read for ever.
  */
-function discardRest(incoming: IncomingMessage): void {
-  const timer = setTimeout(() => {
-    incoming.socket.destroySoon();
-  }, discardMs);
-  incoming.once('close', () => {
-    clearTimeout(timer);
+function discardRest(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  // Node takes the socket away from a request that is over.
+  const { socket } = incoming;
+  outgoing.once('finish', () => {
+    const timer = setTimeout(() => {
+      socket.destroySoon();
+    }, discardMs);
+    const done = (): void => {
+      clearTimeout(timer);
+    };
+    incoming.once('end', done).once('close', done);
+    socket.once('close', done);
+    incoming.resume();
   });
-  incoming.resume();
 }

@@ -1,4 +1,4 @@
-// Listens on the public port, and stops without failing a request: first the gateway is told, then the door is closed.
+// Listens on the public port, and stops without failing a request: first new connections go elsewhere, then the port is closed.
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../../lib/log.ts';
@@ -11,7 +11,7 @@ export interface ServerOptions {
   readonly host?: string;
   readonly listener: RequestListener;
   readonly log: Logger;
-  /** Where the pages of problems are; without it they are named by path. */
+  /** Where the pages of problems are; without it they are given as paths. */
   readonly baseUrl?: string;
 }
 
@@ -35,7 +35,7 @@ export async function startServer(options: ServerOptions): Promise<PublicServer>
   const server = createServer(
     { keepAliveTimeout: keepAliveMs, requestTimeout: 60_000, headersTimeout: 20_000, maxHeaderSize: headLimit },
     (request, response) => {
-      // Those who keep a connection open would never hear that it is time to go.
+      // A client that keeps its connection open would never learn that it has to leave.
       if (state.draining) response.setHeader('connection', 'close');
       options.listener(request, response);
     },

@@ -247,9 +247,7 @@ function logEndpoint(services: SubmitServices): Endpoint {
         },
         closed,
       });
-      return Promise.resolve(
-        new Response(body, { headers: { ...streamHeaders, 'content-type': writer.contentType } }),
-      );
+      return Promise.resolve(new Response(body, { headers: { ...streamHeaders, 'content-type': writer.contentType } }));
     },
   });
 }

@@ -122,7 +122,9 @@ async function answer(
       fileWanted,
       headers,
     );
-  return fileWanted ? rawResponse(await replays.file(value), headers) : BufferedResponse.json(value.envelope, { headers });
+  return fileWanted
+    ? rawResponse(await replays.file(value), headers)
+    : BufferedResponse.json(value.envelope, { headers });
 }
 
 function deliveryOf(fileWanted: boolean, once: boolean): Delivery {

@@ -38,7 +38,9 @@ function fileHeaders({ bytes, mediaType, fileName }: Artifact): Record<string, s
 }
 
 export function rawResponse(artifact: Artifact, headers: Readonly<Record<string, string>>): Response {
-  return new BufferedResponse(artifact.bytes as Uint8Array<ArrayBuffer>, { headers: { ...headers, ...fileHeaders(artifact) } });
+  return new BufferedResponse(artifact.bytes as Uint8Array<ArrayBuffer>, {
+    headers: { ...headers, ...fileHeaders(artifact) },
+  });
 }
 
 /** Where there is no envelope to say what the call cost. */

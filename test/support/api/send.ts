@@ -24,7 +24,10 @@ export async function send(app: RequestListener, path: string, init: RequestInit
   // An answer may come before the body is sent, and end the connection.
   sending.on('error', () => undefined);
   if (body === null) sending.end();
-  else if (isStream) Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]).on('error', () => undefined).pipe(sending);
+  else if (isStream)
+    Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0])
+      .on('error', () => undefined)
+      .pipe(sending);
   else sending.end(Buffer.from(await new Response(body).arrayBuffer()));
   const [answer] = await answered;
   return responseOf(answer, init.method);

@@ -163,12 +163,7 @@ const cases: readonly Case[] = [
   invalid('note escape', { repo, note: '\u001b[31m' }, ['note'], /more than one line/),
   invalid('note turned around', { repo, note: 'safe \u202eexe.fdp' }, ['note'], /more than one line/),
   invalid('unknown field', { repo, branch: 'main' }, ['branch'], /is not known/),
-  invalid(
-    'prototype field',
-    JSON.parse('{"repo": "octo/chat", "__proto__": {"x": 1}}'),
-    ['__proto__'],
-    /is not known/,
-  ),
+  invalid('prototype field', JSON.parse('{"repo": "octo/chat", "__proto__": {"x": 1}}'), ['__proto__'], /is not known/),
   invalid(
     'all at once [spec errors.shape]',
     { contact: 7, branch: 'main' },
@@ -277,7 +272,13 @@ const cases: readonly Case[] = [
     type: 'not-acceptable',
     says: /text\/plain/,
   },
-  { name: 'no such problem', path: '/problems/nope', status: 404, type: 'not-found', says: /no problem type with this name/ },
+  {
+    name: 'no such problem',
+    path: '/problems/nope',
+    status: 404,
+    type: 'not-found',
+    says: /no problem type with this name/,
+  },
 ];
 
 for (const { name, path = '/api/submit', init, status, type, fields, says } of cases) {
