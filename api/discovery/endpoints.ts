@@ -1,9 +1,10 @@
 // The endpoints by which a person or a program finds out what there is. Every document is derived; none is written by
 // hand.
 import { z } from 'zod';
-import { Problem, problemUrl, type ProblemType } from '../../lib/problem.ts';
+import { Problem, problemUrl } from '../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
-import { httpProblems, notFound } from '../http/problems.ts';
+import { problemTypesOf } from '../http/problem-types.ts';
+import { notFound } from '../http/problems.ts';
 import { a2aPath, cardJson } from '../a2a/agent-card.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { frontEndpoint } from './front.ts';
@@ -128,8 +129,7 @@ function capabilitiesEndpoint(site: Site): Endpoint {
 }
 
 function problemEndpoint({ baseUrl, endpoints }: Site): Endpoint {
-  const kinds = (): Map<string, ProblemType> =>
-    new Map([...httpProblems, ...endpoints.flatMap(({ problems }) => problems)].map((type) => [type.slug, type]));
+  const types = (): ReturnType<typeof problemTypesOf> => problemTypesOf(endpoints);
   return defineEndpoint({
     method: 'GET',
     path: '/problems/{slug}',
@@ -142,11 +142,11 @@ function problemEndpoint({ baseUrl, endpoints }: Site): Endpoint {
     outputDescription: 'What it means and how to get past it.',
     problems: [notFound],
     handler({ params }) {
-      const type = kinds().get(params.slug);
+      const type = types().get(params.slug);
       if (type === undefined)
         throw new Problem(
           notFound,
-          `There is no problem type with this name. The types are: ${[...kinds().keys()].join(', ')}.`,
+          `There is no problem type with this name. The types are: ${[...types().keys()].join(', ')}.`,
         );
       const { status, title, description } = type;
       return Promise.resolve({ type: problemUrl(type, baseUrl), status, title, description });

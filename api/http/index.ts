@@ -6,6 +6,7 @@ export * from './endpoint.ts';
 export * from './event-stream.ts';
 export * from './html.ts';
 export * from './paths.ts';
+export { problemTypesOf } from './problem-types.ts';
 export * from './problems.ts';
 export { startServer, type PublicServer, type ServerOptions } from './server.ts';
 export * from './service.ts';

@@ -93,6 +93,7 @@ export const clusterUnavailable: ProblemType = {
 
 export const httpProblems: readonly ProblemType[] = [
   invalidRequest,
+  keyInQuery,
   notFound,
   methodNotAllowed,
   notAcceptable,

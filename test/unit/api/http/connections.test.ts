@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { after, test } from 'node:test';
+import { afterAll, test } from 'vitest';
 import type { PublicServer } from '../../../../api/http/server.ts';
 import type { ProtocolMount } from '../../../../api/http/endpoint.ts';
 import { appOf, endpointAt, open, receive, serve, stop } from '../../../support/api/http-app.ts';
 
 const servers: PublicServer[] = [];
-after(async () => {
+afterAll(async () => {
   await Promise.all(servers.map(stop));
 });
 

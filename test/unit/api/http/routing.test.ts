@@ -1,6 +1,6 @@
 // Which handler a request reaches: methods, spelling of paths, queries, and what the answer does not say of the server.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../../api/http/endpoint.ts';
 import { sampleApp, sampleApps, sampleServer, sampleServices } from '../../../support/api/sample.ts';
