@@ -14,7 +14,7 @@ import { blockList, subnets } from '../lib/subnets.ts';
 import { readCatalog } from './models/catalog.ts';
 import { readModelSettings, type RouterSettings } from './models/config.ts';
 import { startDemoRouter, type DemoRouter } from './models/demo-router.ts';
-import { startServer } from './http/server.ts';
+import { startServer } from './http/index.ts';
 import { submitWithoutCluster } from './submit/without-cluster.ts';
 import { readToolSettings } from './tools/config.ts';
 import { readFetchConfig } from './tools/fetch/config.ts';

@@ -16,7 +16,7 @@ import { readApiConfig } from './config.ts';
 import { createApi } from './create-api.ts';
 import { readModelSettings } from './models/config.ts';
 import { modelAppOf } from './models/v1/apps.ts';
-import { startServer } from './http/server.ts';
+import { startServer } from './http/index.ts';
 import { submitEndpoints } from './submit/endpoints.ts';
 import { submitMetrics } from './submit/metrics.ts';
 import { appIndex, appIndexers, hostedApps } from './apps/hosted-apps.ts';

@@ -10,11 +10,10 @@ import {
   validateVersion,
 } from '@a2a-js/sdk/server';
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint, type RequestContext } from '../http/endpoint.ts';
+import { defineEndpoint, type Endpoint, type RequestContext, BufferedResponse } from '../http/index.ts';
 import { a2aPath, a2aVersion, agentCard, olderVersion } from './agent-card.ts';
 import type { AgentOptions } from './calls.ts';
 import { executorFor } from './executor.ts';
-import { BufferedResponse } from '../http/buffered-response.ts';
 
 /** As of a call of /t/<tool>. */
 const bodyLimit = 1_500_000;

@@ -2,11 +2,9 @@
 // ways.
 import { Readable } from 'node:stream';
 import { Problem } from '../../lib/problem.ts';
-import type { ProtocolMount } from '../http/endpoint.ts';
+import { type ProtocolMount, methodNotAllowed, notFound, invalid } from '../http/index.ts';
 import { formatMoney } from '../billing/ledger/money.ts';
 import { rateLimitHeaders } from '../billing/quota.ts';
-import { methodNotAllowed, notFound } from '../http/problems.ts';
-import { invalid } from '../http/validation.ts';
 import type { PayerFor } from '../models/callers/payers.ts';
 import { tooLarge } from './response.ts';
 import type { AppCalls, Paid } from './calls.ts';

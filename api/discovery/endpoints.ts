@@ -2,16 +2,13 @@
 // hand.
 import { z } from 'zod';
 import { Problem, problemUrl } from '../../lib/problem.ts';
-import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
-import { problemTypesOf } from '../http/problem-types.ts';
-import { notFound } from '../http/problems.ts';
+import { defineEndpoint, type Endpoint, problemTypesOf, notFound, BufferedResponse } from '../http/index.ts';
 import { a2aPath, cardJson } from '../a2a/agent-card.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { frontEndpoint } from './front.ts';
 import { linkHeader } from './links.ts';
 import { llmsText } from './llms-txt.ts';
 import { openApi, withApps } from './openapi.ts';
-import { BufferedResponse } from '../http/buffered-response.ts';
 import { answersAt, type Offer, type Site } from '../apps/offer.ts';
 
 /** What is to be found out beside the endpoints; what is left out, there is none of. */

@@ -1,10 +1,8 @@
 // The front page: HTML for a person, JSON for a program, and in its Link header the way to every document.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
-import { BufferedResponse } from '../http/buffered-response.ts';
+import { defineEndpoint, type Endpoint, BufferedResponse, description, name } from '../http/index.ts';
 import { linkHeader } from './links.ts';
 import { answersAt, type Site } from '../apps/offer.ts';
-import { description, name } from '../http/service.ts';
 
 const html = 'text/html';
 

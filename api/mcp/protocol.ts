@@ -10,9 +10,7 @@ import {
   type McpRequestContext,
 } from '@modelcontextprotocol/server';
 import type { Logger } from '../../lib/log.ts';
-import type { ProtocolMount, RequestContext } from '../http/endpoint.ts';
-import { BufferedResponse } from '../http/buffered-response.ts';
-import { name, version } from '../http/service.ts';
+import { type ProtocolMount, type RequestContext, BufferedResponse, name, version } from '../http/index.ts';
 import { Calls, type CallsOptions } from './tool-calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools } from './listing.ts';

@@ -7,8 +7,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { Problem } from '../../lib/problem.ts';
-import type { RequestContext } from '../http/endpoint.ts';
-import { internalFault } from '../http/problems.ts';
+import { type RequestContext, internalFault } from '../http/index.ts';
 import type { Desk } from '../tools/engine/tool-service.ts';
 import type { PayerFor } from '../models/callers/payers.ts';
 import { unknownTool } from '../tools/problems.ts';

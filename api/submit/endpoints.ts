@@ -2,9 +2,7 @@
 import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts, type Repository } from '../../lib/repository.ts';
-import { defineEndpoint, type Endpoint, type RequestContext } from '../http/endpoint.ts';
-import { clusterUnavailable } from '../http/problems.ts';
-import { invalid } from '../http/validation.ts';
+import { defineEndpoint, type Endpoint, type RequestContext, clusterUnavailable, invalid } from '../http/index.ts';
 import { findApp } from './find-app.ts';
 import { follow } from './log/follow.ts';
 import type { AppIndex } from '../apps/hosted-apps.ts';

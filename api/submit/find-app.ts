@@ -2,7 +2,7 @@
 import { Problem } from '../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts } from '../../lib/repository.ts';
 import { notSubmitted } from './problems.ts';
-import { invalid } from '../http/validation.ts';
+import { invalid } from '../http/index.ts';
 import { repositoryHost, type App, type AppIndex } from '../apps/hosted-apps.ts';
 
 /** Names a repository; `host` tells apart namesakes on several hosts. */

@@ -2,7 +2,7 @@
 import { Registry } from 'prom-client';
 import { createStore } from '../../lib/kubernetes/store.ts';
 import { Problem } from '../../lib/problem.ts';
-import type { Endpoint } from '../http/endpoint.ts';
+import type { Endpoint } from '../http/index.ts';
 import { noCluster } from './problems.ts';
 import { submitEndpoints } from './endpoints.ts';
 import { submitMetrics } from './metrics.ts';

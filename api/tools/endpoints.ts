@@ -2,7 +2,7 @@
 import Negotiator from 'negotiator';
 import { z } from 'zod';
 import type { ProblemType } from '../../lib/problem.ts';
-import { defineEndpoint, type Endpoint, type RequestContext } from '../http/endpoint.ts';
+import { defineEndpoint, type Endpoint, type RequestContext, BufferedResponse } from '../http/index.ts';
 import * as billing from '../billing/problems.ts';
 import * as models from '../models/problems.ts';
 import { rateLimitHeaders } from '../billing/quota.ts';
@@ -24,7 +24,6 @@ import { limitOf } from './engine/runner.ts';
 import { formatMoney, parseMoney } from '../billing/ledger/money.ts';
 import type { Tool } from './tool.ts';
 import type { Toolbox } from './engine/tool-registry.ts';
-import { BufferedResponse } from '../http/buffered-response.ts';
 
 export interface ToolEndpointsOptions {
   readonly toolbox: Toolbox;

@@ -1,6 +1,5 @@
 // The page that lists the tools for a person.
-import { BufferedResponse } from '../http/buffered-response.ts';
-import { html, raw, type Html } from '../http/html.ts';
+import { BufferedResponse, html, raw, type Html } from '../http/index.ts';
 import type { ListedTool } from './listed-tool.ts';
 
 const headers = {

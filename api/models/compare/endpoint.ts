@@ -1,6 +1,6 @@
 // POST /api/compare: one prompt to several models in parallel, each with its answer, its cost and its own error.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint } from '../../http/endpoint.ts';
+import { defineEndpoint, type Endpoint, BufferedResponse } from '../../http/index.ts';
 import { chooseModels, compareModels, comparisonResult, mostModels } from './comparison.ts';
 import { idempotently } from '../../billing/idempotency/request.ts';
 import { billingProblems, ledgerUnconfigured } from '../../billing/problems.ts';
@@ -9,7 +9,6 @@ import { lowQuotaHint, rateLimitHeaders } from '../../billing/quota.ts';
 import { bodyLimit, modelField, payerOf, promptField, systemField } from '../request.ts';
 import type { ModelEndpointsOptions } from '../services.ts';
 import { spreadSize } from './spread.ts';
-import { BufferedResponse } from '../../http/buffered-response.ts';
 
 /** What is answered. */
 export const compareAnswer = comparisonResult.extend({

@@ -1,7 +1,5 @@
 // Chat completions of hosted apps: passed on to the router within bounds, and booked to the app.
-import type { RequestContext } from '../../http/endpoint.ts';
-import { eventFrame, eventStreamResponse } from '../../http/event-stream.ts';
-import { invalid } from '../../http/validation.ts';
+import { type RequestContext, eventFrame, eventStreamResponse, invalid, BufferedResponse } from '../../http/index.ts';
 import type { Catalog, Model } from '../catalog.ts';
 import { bookedStream, finish, type Called } from '../chat.ts';
 import type { Reservation } from '../meter.ts';
@@ -13,7 +11,6 @@ import type { ModelServices } from '../services.ts';
 import { completionBody, answerHeaders } from './bodies.ts';
 import { failureEvent } from './errors.ts';
 import { passOn, promptOf, unboundedParts, type ChatRequest } from './request.ts';
-import { BufferedResponse } from '../../http/buffered-response.ts';
 
 export interface AppCall<Request> {
   readonly services: ModelServices;

@@ -1,5 +1,5 @@
 // Embeddings of hosted apps.
-import { invalid } from '../../http/validation.ts';
+import { invalid, BufferedResponse } from '../../http/index.ts';
 import type { Catalog, EmbeddingModel } from '../catalog.ts';
 import { finish } from '../chat.ts';
 import { mostItCosts } from '../../billing/price.ts';
@@ -7,7 +7,6 @@ import { callProblem } from '../refuse.ts';
 import { answerHeaders, completionBody } from './bodies.ts';
 import type { AppCall } from './chat.ts';
 import type { EmbeddingsRequest } from './request.ts';
-import { BufferedResponse } from '../../http/buffered-response.ts';
 
 /** @throws Problem */
 export async function answerEmbeddings({

@@ -4,7 +4,7 @@ import { formatMoney, zero } from '../../billing/ledger/money.ts';
 import type { Cost } from './cost.ts';
 import { noArtifact } from '../problems.ts';
 import type { Artifact, Tool } from '../tool.ts';
-import { BufferedResponse } from '../../http/buffered-response.ts';
+import { BufferedResponse } from '../../http/index.ts';
 
 /** What a browser may show by itself; all else is saved. */
 const shown = /^(image\/|audio\/|text\/plain|application\/pdf|application\/json)/;

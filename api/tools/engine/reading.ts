@@ -2,7 +2,7 @@
 // named at once.
 import { z } from 'zod';
 import type { FieldError } from '../../../lib/problem.ts';
-import { invalid, readPart, type Part } from '../../http/validation.ts';
+import { invalid, readPart, type Part } from '../../http/index.ts';
 import { coerceQuery } from './coerce.ts';
 import type { Tool } from '../tool.ts';
 

@@ -1,7 +1,7 @@
 // Calls with an Idempotency-Key: one run, one charge, and the same answer to whoever sends the call again.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import type { RequestContext } from '../../http/endpoint.ts';
+import type { RequestContext } from '../../http/index.ts';
 import type { Database } from '../../billing/database/database.ts';
 import { IdempotencyKeys } from '../../billing/idempotency/keys.ts';
 import { idempotencyKey, idempotently } from '../../billing/idempotency/request.ts';

@@ -1,7 +1,7 @@
 // Takes a call that has been read, and answers it: at once, or as a job where the tool takes long. For /t, /mcp and
 // whoever else.
 import { Problem } from '../../../lib/problem.ts';
-import { httpProblems } from '../../http/problems.ts';
+import { httpProblems } from '../../http/index.ts';
 import { billingProblems } from '../../billing/problems.ts';
 import { modelProblems } from '../../models/problems.ts';
 import type { ArtifactStore } from './artifacts/artifact-store.ts';
