@@ -16,7 +16,7 @@ import { readApiConfig } from './config.ts';
 import { createApi } from './create-api.ts';
 import { readModelSettings } from './models/config.ts';
 import { modelAppOf } from './models/v1/apps.ts';
-import { startServer } from './http/server.ts';
+import { startServer } from './http/index.ts';
 import { submitEndpoints } from './submit/endpoints.ts';
 import { submitMetrics } from './submit/metrics.ts';
 import { appIndex, appIndexers, hostedApps } from './apps/hosted-apps.ts';
@@ -89,8 +89,8 @@ const health = await startHealthServer({
 // Before the cache is filled, every app would be unknown.
 await reflector.store.whenSynced(shutdown.signal);
 api.start();
-const server = await startServer({ port: config.port, fetch: api.app.fetch, log, baseUrl: config.baseUrl });
-const appServer = await startServer({ port: config.appsPort, fetch: api.appsOnly.fetch, log, baseUrl: config.baseUrl });
+const server = await startServer({ port: config.port, listener: api.app, log, baseUrl: config.baseUrl });
+const appServer = await startServer({ port: config.appsPort, listener: api.appsOnly, log, baseUrl: config.baseUrl });
 
 shutdown.signal.addEventListener('abort', () => {
   void stop()

@@ -3,8 +3,7 @@
 import { AgentCard, type AgentSkill } from '@a2a-js/sdk';
 import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
 import type { Tool } from '../tools/tool.ts';
-import { authentication, description, name, version } from '../http/service.ts';
-import { callPath } from '../http/paths.ts';
+import { authentication, description, name, version, callPath } from '../http/index.ts';
 import { type Offer } from '../apps/offer.ts';
 
 export const a2aPath = '/a2a';

@@ -9,10 +9,8 @@ import {
   type RequestContext as A2aContext,
 } from '@a2a-js/sdk/server';
 import { problemBody, Problem } from '../../lib/problem.ts';
-import type { RequestContext } from '../http/endpoint.ts';
+import { type RequestContext, callPath, internalFault, notFound } from '../http/index.ts';
 import { a2aPath, appPrefix } from './agent-card.ts';
-import { callPath } from '../http/paths.ts';
-import { internalFault, notFound } from '../http/problems.ts';
 import type { AgentAnswer, AgentOptions } from './calls.ts';
 import { helpText } from './help.ts';
 import { readRequest } from './request.ts';

@@ -19,7 +19,7 @@ export function toolCalls({ toolbox, desk, payerFor }: ToolCallsOptions): AgentO
   const readers = new Map(toolbox.tools.map((tool) => [tool.name, new ToolReader(tool)]));
   return async ({ tool: name, arguments: given, context }): Promise<AgentAnswer> => {
     const tool = toolbox.get(name);
-    const reading = (readers.get(name) ?? new ToolReader(tool)).read('body', given);
+    const reading = (readers.get(name) ?? new ToolReader(tool)).read('argument', given);
     const payer = await payerFor(context);
     const fileWanted = reading.options.raw === true;
     const answered = await desk.answer({
@@ -29,8 +29,7 @@ export function toolCalls({ toolbox, desk, payerFor }: ToolCallsOptions): AgentO
       via: 'a2a',
       id: context.id,
       log: context.log,
-      fileWanted,
-      linkWanted: true,
+      delivery: fileWanted ? 'link' : 'json',
       signal: () => context.signal,
       waitMs: patienceMs,
     });

@@ -2,7 +2,7 @@
 import { pipeline, Transform, type Readable } from 'node:stream';
 import { Agent, type Dispatcher, type FormData } from 'undici';
 import { Problem } from '../../lib/problem.ts';
-import { bodyTooLarge } from '../http/problems.ts';
+import { bodyTooLarge } from '../http/index.ts';
 import type { Target } from './directory.ts';
 import { appTimeout, appUnreachable } from './problems.ts';
 

@@ -1,14 +1,12 @@
 // POST /api/projects/{slug}/call: a request to a hosted app as JSON, and its answer with what it cost.
 import { z } from 'zod';
-import { callPath } from '../http/paths.ts';
-import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
+import { callPath, defineEndpoint, type Endpoint, invalid, BufferedResponse } from '../http/index.ts';
 import { formatMoney } from '../billing/ledger/money.ts';
 import * as billing from '../billing/problems.ts';
 import * as models from '../models/problems.ts';
 import { rateLimitHeaders } from '../billing/quota.ts';
 import type { PayerFor } from '../models/callers/payers.ts';
 import { tooManyCalls, toolBusy } from '../tools/problems.ts';
-import { invalid } from '../http/validation.ts';
 import { answerFields, mostAnswerBytes, paidFields, readWhole, toldAnswer, toldPaid } from './response.ts';
 import type { AppCalls } from './calls.ts';
 import { appPath, methods, type Errand } from './app-client.ts';
@@ -93,7 +91,7 @@ export function appEndpoints({ directory, calls, payerFor }: AppEndpointsOptions
         const call = { target, payer, via: 'json' as const, id: context.id, signal: context.signal };
         const { value, ...paid } = await calls.send(call, errand, (brought) => readWhole(target, brought));
         const told: z.output<typeof output> = { app: target.slug, ...toldAnswer(value), ...toldPaid(paid, context.id) };
-        return Response.json(told, {
+        return BufferedResponse.json(told, {
           headers: { 'cache-control': 'no-store', ...rateLimitHeaders(paid.quota, payer, Date.now()) },
         });
       },

@@ -1,6 +1,5 @@
 // What this installation offers: its tools, its live apps with their operations, and the endpoints themselves.
-import type { Endpoint } from '../http/endpoint.ts';
-import { callPath } from '../http/paths.ts';
+import { type Endpoint, callPath } from '../http/index.ts';
 import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
 import type { Tool } from '../tools/tool.ts';
 

@@ -2,11 +2,9 @@
 // ways.
 import { Readable } from 'node:stream';
 import { Problem } from '../../lib/problem.ts';
-import type { ProtocolMount, RequestContext } from '../http/endpoint.ts';
+import { type ProtocolMount, methodNotAllowed, notFound, invalid } from '../http/index.ts';
 import { formatMoney } from '../billing/ledger/money.ts';
 import { rateLimitHeaders } from '../billing/quota.ts';
-import { methodNotAllowed, notFound } from '../http/problems.ts';
-import { invalid } from '../http/validation.ts';
 import type { PayerFor } from '../models/callers/payers.ts';
 import { tooLarge } from './response.ts';
 import type { AppCalls, Paid } from './calls.ts';
@@ -30,7 +28,7 @@ const addressed = /^\/api\/projects\/([^/]+)\/call(\/.*)$/s;
 export function pathCalls({ directory, calls, payerFor, baseUrl }: PathCallsOptions): ProtocolMount {
   return {
     path: '/api/projects/{slug}/call/{path}',
-    pattern: '/api/projects/:slug/call/*',
+    pattern: '/api/projects/{slug}/call/*',
     // Without a path it is the JSON form.
     takes: (request) => addressed.test(new URL(request.url).pathname),
     async answer(request, context) {
@@ -57,7 +55,7 @@ export function pathCalls({ directory, calls, payerFor, baseUrl }: PathCallsOpti
         headers: {
           ...headersBack(value.headers),
           ...locationBack(value, target, path, baseUrl),
-          ...ours(target, paid, context),
+          ...ours(target, paid),
           ...rateLimitHeaders(paid.quota, payer, Date.now()),
         },
       });
@@ -108,11 +106,10 @@ function streamed({ body }: Brought, target: Target): ReadableStream {
  * What is ours to say of an answer. What strangers wrote may be opened from here in a browser: it gets an origin of its
  * own.
  */
-function ours({ slug }: Target, { cost, latencyMs }: Paid, { id }: Pick<RequestContext, 'id'>): Record<string, string> {
+function ours({ slug }: Target, { cost, latencyMs }: Paid): Record<string, string> {
   return {
     'content-security-policy': 'sandbox',
     'cache-control': 'no-store',
-    'x-request-id': id,
     'x-app': slug,
     'x-cost-usd': formatMoney(cost.known),
     'x-cost-source': cost.source,

@@ -2,7 +2,7 @@
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import type { OfferedOperations } from './offer.ts';
-import type { Endpoint, ProtocolMount } from '../http/endpoint.ts';
+import type { Endpoint, ProtocolMount } from '../http/index.ts';
 import type { MoreTools } from '../tools/engine/external-tools.ts';
 import type { Models } from '../models/start.ts';
 import { Gate, type GateOptions } from '../tools/engine/slots.ts';

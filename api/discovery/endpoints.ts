@@ -2,8 +2,7 @@
 // hand.
 import { z } from 'zod';
 import { Problem, problemUrl } from '../../lib/problem.ts';
-import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
-import { notFound, problemTypes } from '../http/problems.ts';
+import { defineEndpoint, type Endpoint, problemTypesOf, notFound, BufferedResponse } from '../http/index.ts';
 import { a2aPath, cardJson } from '../a2a/agent-card.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { frontEndpoint } from './front.ts';
@@ -35,7 +34,7 @@ export function discoveryEndpoints(others: readonly Endpoint[], baseUrl: string,
     ...card,
     llmsEndpoint(site),
     capabilitiesEndpoint(site),
-    problemEndpoint(baseUrl),
+    problemEndpoint(site),
   ];
   endpoints.push(...own);
   return own;
@@ -54,7 +53,7 @@ function openApiEndpoint(site: Site): Endpoint {
     outputDescription: 'The document.',
     handler: () =>
       Promise.resolve(
-        Response.json(withApps((document ??= openApi(site.endpoints, site.baseUrl)), site), {
+        BufferedResponse.json(withApps((document ??= openApi(site.endpoints, site.baseUrl)), site), {
           headers: { link: linkHeader(site), 'cache-control': 'no-store' },
         }),
       ),
@@ -87,7 +86,7 @@ function cardEndpoint(site: Site): Endpoint {
     outputDescription: 'The card.',
     handler: () =>
       Promise.resolve(
-        Response.json(cardJson(site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } }),
+        BufferedResponse.json(cardJson(site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } }),
       ),
   });
 }
@@ -105,7 +104,7 @@ function llmsEndpoint(site: Site): Endpoint {
     produces: ['text/plain', 'text/markdown'],
     handler: (_input, { mediaType }) =>
       Promise.resolve(
-        new Response(llmsText(site), {
+        new BufferedResponse(llmsText(site), {
           headers: { 'content-type': `${mediaType}; charset=utf-8`, 'cache-control': 'no-store', vary: 'accept' },
         }),
       ),
@@ -126,7 +125,8 @@ function capabilitiesEndpoint(site: Site): Endpoint {
   });
 }
 
-function problemEndpoint(baseUrl: string): Endpoint {
+function problemEndpoint({ baseUrl, endpoints }: Site): Endpoint {
+  const types = (): ReturnType<typeof problemTypesOf> => problemTypesOf(endpoints);
   return defineEndpoint({
     method: 'GET',
     path: '/problems/{slug}',
@@ -139,11 +139,11 @@ function problemEndpoint(baseUrl: string): Endpoint {
     outputDescription: 'What it means and how to get past it.',
     problems: [notFound],
     handler({ params }) {
-      const type = problemTypes.find(({ slug }) => slug === params.slug);
+      const type = types().get(params.slug);
       if (type === undefined)
         throw new Problem(
           notFound,
-          `there is no such kind of problem; the kinds are: ${problemTypes.map(({ slug }) => slug).join(', ')}`,
+          `There is no problem type with this name. The types are: ${[...types().keys()].join(', ')}.`,
         );
       const { status, title, description } = type;
       return Promise.resolve({ type: problemUrl(type, baseUrl), status, title, description });

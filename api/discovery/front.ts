@@ -1,9 +1,8 @@
 // The front page: HTML for a person, JSON for a program, and in its Link header the way to every document.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
+import { defineEndpoint, type Endpoint, BufferedResponse, description, name } from '../http/index.ts';
 import { linkHeader } from './links.ts';
 import { answersAt, type Site } from '../apps/offer.ts';
-import { description, name } from '../http/service.ts';
 
 const html = 'text/html';
 
@@ -39,8 +38,8 @@ export function frontEndpoint(site: Site): Endpoint {
       const headers = { link: linkHeader(site), vary: 'accept', 'cache-control': 'no-store' };
       return Promise.resolve(
         mediaType === html
-          ? new Response(page(site.baseUrl), { headers: { ...headers, ...pageHeaders } })
-          : Response.json(about(site), { headers }),
+          ? new BufferedResponse(page(site.baseUrl), { headers: { ...headers, ...pageHeaders } })
+          : BufferedResponse.json(about(site), { headers }),
       );
     },
   });

@@ -1,9 +1,8 @@
 // /llms.txt: what can be done here, in Markdown that a language model reads at once (llmstxt.org).
-import type { Endpoint } from '../http/endpoint.ts';
+import { type Endpoint, authentication, description, name } from '../http/index.ts';
 import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
 import type { Tool } from '../tools/tool.ts';
 import { answersAt, callUrl, type Site } from '../apps/offer.ts';
-import { authentication, description, name } from '../http/service.ts';
 import { exampleUrl } from '../tools/example-url.ts';
 
 export function llmsText(site: Site): string {

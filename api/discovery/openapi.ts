@@ -1,11 +1,10 @@
 // Derives the OpenAPI 3.1 document from the endpoints' definitions.
 import { z } from 'zod';
 import { problemMediaType, type ProblemType } from '../../lib/problem.ts';
-import type { Endpoint } from '../http/endpoint.ts';
-import { eventStream } from '../http/event-stream.ts';
-import { callPath } from '../http/paths.ts';
-import type { Site } from '../apps/offer.ts';
 import {
+  type Endpoint,
+  eventStream,
+  callPath,
   bodyTooLarge,
   internalFault,
   invalidRequest,
@@ -13,7 +12,8 @@ import {
   notAcceptable,
   requestTooLong,
   unsupportedMediaType,
-} from '../http/problems.ts';
+} from '../http/index.ts';
+import type { Site } from '../apps/offer.ts';
 
 type Json = Record<string, unknown>;
 
@@ -160,7 +160,7 @@ const problemSchema: Json = {
         type: 'object',
         required: ['in', 'field', 'message', 'fix'],
         properties: {
-          in: { enum: ['body', 'path', 'query', 'header'] },
+          in: { enum: ['body', 'path', 'query', 'header', 'argument'] },
           field: { type: 'string' },
           message: { type: 'string' },
           fix: { type: 'string' },

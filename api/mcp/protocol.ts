@@ -10,8 +10,7 @@ import {
   type McpRequestContext,
 } from '@modelcontextprotocol/server';
 import type { Logger } from '../../lib/log.ts';
-import type { ProtocolMount, RequestContext } from '../http/endpoint.ts';
-import { name, version } from '../http/service.ts';
+import { type ProtocolMount, type RequestContext, BufferedResponse, name, version } from '../http/index.ts';
 import { Calls, type CallsOptions } from './tool-calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools } from './listing.ts';
@@ -64,7 +63,11 @@ export function mcpProtocol(options: McpOptions): Mcp {
       const refused = refuse(request);
       if (refused !== undefined) return refused;
       const { request: left = request, parsedBody } = await readAhead(request, bodyLimit);
-      return handler.fetch(left, { parsedBody, authInfo: { token: '', clientId: '', scopes: [], extra: { context } } });
+      const answer = await handler.fetch(left, {
+        parsedBody,
+        authInfo: { token: '', clientId: '', scopes: [], extra: { context } },
+      });
+      return buffered(answer);
     },
     close: () => handler.close(),
   };
@@ -84,6 +87,15 @@ export function mcpProtocol(options: McpOptions): Mcp {
     offerResources(made, options);
     return made;
   }
+}
+
+/** The library answers with a stream of events, or with JSON that it has in memory: that need not be streamed. */
+async function buffered(answer: Response): Promise<Response> {
+  if (answer.headers.get('content-type')?.startsWith('application/json') !== true) return answer;
+  return new BufferedResponse(await answer.text(), {
+    status: answer.status,
+    headers: Object.fromEntries(answer.headers),
+  });
 }
 
 /** Tools of one page: all of ours fit into the first. */

@@ -7,8 +7,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { Problem } from '../../lib/problem.ts';
-import type { RequestContext } from '../http/endpoint.ts';
-import { internalFault } from '../http/problems.ts';
+import { type RequestContext, internalFault } from '../http/index.ts';
 import type { Desk } from '../tools/engine/tool-service.ts';
 import type { PayerFor } from '../models/callers/payers.ts';
 import { unknownTool } from '../tools/problems.ts';
@@ -62,7 +61,7 @@ export class Calls {
   ): Promise<CallToolResult> {
     const { desk, payerFor } = this.#options;
     const reader = this.#readers.get(tool.name) ?? new ToolReader(tool);
-    const reading = reader.read('body', given);
+    const reading = reader.read('argument', given);
     const payer = await payerFor(context);
     const report = reporter(mcp);
     const raw = reading.options.raw === true;
@@ -73,8 +72,7 @@ export class Calls {
       via: 'mcp',
       id: context.id,
       log: context.log,
-      fileWanted: raw,
-      linkWanted: true,
+      delivery: raw ? 'link' : 'json',
       signal: () => AbortSignal.any([mcp.mcpReq.signal, context.signal]),
       waitMs: report === undefined ? 0 : patienceMs,
       ...(report === undefined ? {} : { report }),

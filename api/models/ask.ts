@@ -1,8 +1,15 @@
 // POST /api/ask: one prompt to one model, answered whole or streamed, with what it cost.
 import { z } from 'zod';
 import { problemBody, Problem } from '../../lib/problem.ts';
-import { defineEndpoint, type Endpoint, type RequestContext } from '../http/endpoint.ts';
-import { eventFrame, eventStream, eventStreamResponse } from '../http/event-stream.ts';
+import {
+  defineEndpoint,
+  type Endpoint,
+  type RequestContext,
+  eventFrame,
+  eventStream,
+  eventStreamResponse,
+  BufferedResponse,
+} from '../http/index.ts';
 import { ask, askStreaming, type Called, type Question } from './chat.ts';
 import { idempotencyKey, idempotently } from '../billing/idempotency/request.ts';
 import { measured } from './measured.ts';
@@ -97,7 +104,7 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
       const headers = { ...value.headers, ...(replayed ? { 'idempotent-replayed': 'true' } : {}) };
       return streamed
         ? eventStreamResponse(atOnce(value.answer), { headers, abort: () => undefined })
-        : Response.json(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
+        : BufferedResponse.json(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
     },
   });
 }

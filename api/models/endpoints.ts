@@ -1,5 +1,5 @@
 // All endpoints of models.
-import type { Endpoint } from '../http/endpoint.ts';
+import type { Endpoint } from '../http/index.ts';
 import { askEndpoint } from './ask.ts';
 import { compareEndpoint } from './compare/endpoint.ts';
 import { listEndpoint } from './list.ts';

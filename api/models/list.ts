@@ -1,6 +1,6 @@
 // GET /api/models: what can be asked, and what it costs.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
+import { defineEndpoint, type Endpoint } from '../http/index.ts';
 import { moneyToNumber } from '../billing/ledger/money.ts';
 import type { Catalog } from './catalog.ts';
 

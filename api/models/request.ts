@@ -1,7 +1,7 @@
 // What ask and compare have in common: fields, limits, who may ask what.
 import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
-import type { RequestContext } from '../http/endpoint.ts';
+import type { RequestContext } from '../http/index.ts';
 import type { Catalog, Model } from './catalog.ts';
 import { identifyPayer } from './callers/identify.ts';
 import type { Payer } from '../billing/payer.ts';

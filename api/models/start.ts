@@ -3,8 +3,7 @@
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
-import { keyedHash } from '../http/caller.ts';
-import type { Endpoint } from '../http/endpoint.ts';
+import { keyedHash, type Endpoint } from '../http/index.ts';
 import type { Database } from '../billing/database/database.ts';
 import { IdempotencyKeys } from '../billing/idempotency/keys.ts';
 import { reconcile } from '../billing/ledger/reconciler.ts';

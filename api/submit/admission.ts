@@ -1,7 +1,7 @@
 // Decides whether there is room for one more app: for this caller today, and on the platform.
 import { labels } from '../../crds/names.ts';
 import { Problem } from '../../lib/problem.ts';
-import { platformFull, tooManySubmissions } from '../http/problems.ts';
+import { platformFull, tooManySubmissions } from './problems.ts';
 import type { App, AppIndex } from '../apps/hosted-apps.ts';
 
 /** How much is admitted. */

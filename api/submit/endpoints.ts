@@ -2,22 +2,14 @@
 import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts, type Repository } from '../../lib/repository.ts';
-import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
-import {
-  beingRemoved,
-  clusterUnavailable,
-  notSubmitted,
-  platformFull,
-  tooManyStreams,
-  tooManySubmissions,
-} from '../http/problems.ts';
-import { invalid } from '../http/validation.ts';
+import { defineEndpoint, type Endpoint, type RequestContext, clusterUnavailable, invalid } from '../http/index.ts';
 import { findApp } from './find-app.ts';
 import { follow } from './log/follow.ts';
 import type { AppIndex } from '../apps/hosted-apps.ts';
 import type { SubmitMetrics } from './metrics.ts';
-import { byteStream, eventStream, eventWriter, plainText, textWriter } from './log/log-stream.ts';
+import { byteStream, eventStream, eventWriter, plainText, textWriter, type Writer } from './log/log-stream.ts';
 import type { OpenLog } from './log/pod-log.ts';
+import { beingRemoved, notSubmitted, platformFull, tooManyStreams, tooManySubmissions } from './problems.ts';
 import { statusView, viewStatus, type Places, type StatusView } from '../apps/status-view.ts';
 import type { Submission, Submitted } from './submit-app.ts';
 
@@ -182,6 +174,8 @@ function logEndpoint(services: SubmitServices): Endpoint {
     if (left === 0) openBy.delete(caller);
     else openBy.set(caller, left);
   };
+  const writerOf = ({ mediaType }: RequestContext): Writer =>
+    mediaType === plainText ? textWriter(places(services)) : eventWriter(places(services));
   return defineEndpoint({
     method: 'GET',
     path: '/api/submit-status/{owner}/{name}/log',
@@ -198,6 +192,12 @@ function logEndpoint(services: SubmitServices): Endpoint {
     outputDescription: 'The log, from its beginning to the end of the build.',
     produces: [eventStream, plainText],
     problems: [notSubmitted, tooManyStreams],
+    // Opens no log and takes no slot.
+    head({ params, query }, context) {
+      findApp(apps, hosts, { ...params, ...query });
+      const { contentType } = writerOf(context);
+      return Promise.resolve(new Response(null, { headers: { ...streamHeaders, 'content-type': contentType } }));
+    },
     handler({ params, query }, context) {
       const app = findApp(apps, hosts, { ...params, ...query });
       if (open >= logStreams)
@@ -213,7 +213,7 @@ function logEndpoint(services: SubmitServices): Endpoint {
           `you are following ${mostOfCaller} logs, which is all that one caller may; close one, or poll the submit-status`,
           { headers: { 'retry-after': '10' } },
         );
-      const writer = context.mediaType === plainText ? textWriter(places(services)) : eventWriter(places(services));
+      const writer = writerOf(context);
       const leaving = new AbortController();
       const events = follow(app.metadata.name, {
         apps,
@@ -239,15 +239,13 @@ function logEndpoint(services: SubmitServices): Endpoint {
         },
         closed,
       });
-      // X-Accel-Buffering: proxies of one widespread kind hold a stream back without it.
-      return Promise.resolve(
-        new Response(body, {
-          headers: { 'content-type': writer.contentType, 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
-        }),
-      );
+      return Promise.resolve(new Response(body, { headers: { ...streamHeaders, 'content-type': writer.contentType } }));
     },
   });
 }
+
+/** X-Accel-Buffering: proxies of one widespread kind hold a stream back without it. */
+const streamHeaders = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' } as const;
 
 function places({ baseUrl, hosts }: SubmitServices): Places {
   return { baseUrl, defaultHost: hosts.allowed[0] };
@@ -258,6 +256,6 @@ function readRepository(text: string, hosts: GitHosts): Repository {
     return parseRepository(text, hosts);
   } catch (error) {
     if (!(error instanceof RepositoryError)) throw error;
-    throw invalid([{ in: 'body', field: 'repo', message: error.message, fix: error.fix }]);
+    throw invalid([{ in: 'body', field: 'repo', message: `is not accepted: ${error.message}`, fix: error.fix }]);
   }
 }

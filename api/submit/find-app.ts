@@ -1,8 +1,8 @@
 // Finds the app of owner/name as named in a path, and refuses in words that help when there is none.
 import { Problem } from '../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts } from '../../lib/repository.ts';
-import { notSubmitted } from '../http/problems.ts';
-import { invalid } from '../http/validation.ts';
+import { notSubmitted } from './problems.ts';
+import { invalid } from '../http/index.ts';
 import { repositoryHost, type App, type AppIndex } from '../apps/hosted-apps.ts';
 
 /** Names a repository; `host` tells apart namesakes on several hosts. */
@@ -57,6 +57,6 @@ function checked(hosts: GitHosts, { owner, name, host }: RepositoryName): { owne
     return parseRepository(`${owner}/${name}`, hosts);
   } catch (error) {
     if (!(error instanceof RepositoryError)) throw error;
-    throw invalid([{ in: 'path', field: 'owner, name', message: error.message, fix: error.fix }]);
+    throw invalid([{ in: 'path', field: 'owner, name', message: `is not accepted: ${error.message}`, fix: error.fix }]);
   }
 }

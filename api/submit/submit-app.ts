@@ -6,7 +6,7 @@ import { annotations, group, kind, labels, version } from '../../crds/names.ts';
 import { publicStatus } from '../../crds/public-status.ts';
 import { Problem } from '../../lib/problem.ts';
 import { repositoryHash, type Repository } from '../../lib/repository.ts';
-import { beingRemoved, platformFull } from '../http/problems.ts';
+import { beingRemoved, platformFull } from './problems.ts';
 import { checkRoom, type Limits } from './admission.ts';
 import { hostedApps, oldestFirst, repositoryUrl, type App, type AppIndex } from '../apps/hosted-apps.ts';
 import { slugCandidates } from './slug.ts';

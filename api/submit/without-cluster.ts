@@ -2,8 +2,8 @@
 import { Registry } from 'prom-client';
 import { createStore } from '../../lib/kubernetes/store.ts';
 import { Problem } from '../../lib/problem.ts';
-import type { Endpoint } from '../http/endpoint.ts';
-import { noCluster } from '../http/problems.ts';
+import type { Endpoint } from '../http/index.ts';
+import { noCluster } from './problems.ts';
 import { submitEndpoints } from './endpoints.ts';
 import { submitMetrics } from './metrics.ts';
 import { appIndex, appIndexers, type App } from '../apps/hosted-apps.ts';

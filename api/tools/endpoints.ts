@@ -2,12 +2,12 @@
 import Negotiator from 'negotiator';
 import { z } from 'zod';
 import type { ProblemType } from '../../lib/problem.ts';
-import { defineEndpoint, type Endpoint, type RequestContext } from '../http/endpoint.ts';
+import { defineEndpoint, type Endpoint, type RequestContext, BufferedResponse } from '../http/index.ts';
 import * as billing from '../billing/problems.ts';
 import * as models from '../models/problems.ts';
 import { rateLimitHeaders } from '../billing/quota.ts';
 import type { Payer } from '../billing/payer.ts';
-import type { Answered } from './engine/tool-call.ts';
+import type { Answered, Delivery } from './engine/tool-call.ts';
 import type { Desk } from './engine/tool-service.ts';
 import { unknownFile } from './engine/artifacts/problems.ts';
 import { envelopeOf, envelopeSchema } from './engine/envelope.ts';
@@ -68,13 +68,9 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
       method: 'GET',
       operation: `call${name}`,
       query: reader.shown,
-      read: ({ query }) => ({
-        params: {},
-        query: reader.read('query', query) as unknown as Record<string, unknown>,
-        body: undefined,
-      }),
-      handler: ({ query }, context) => answer(tool, query as unknown as Reading, context, options),
-      head: ({ query }, context) => foretell(tool, query as unknown as Reading, context, options),
+      read: ({ query }) => reader.read('query', query),
+      handler: (reading, context) => answer(tool, reading, context, options),
+      head: (reading, context) => foretell(tool, reading, context, options),
     }),
     defineEndpoint({
       ...common,
@@ -83,12 +79,8 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
       query: reader.options,
       body: reader.shown,
       bodyLimit,
-      read: ({ query, body }) => ({
-        params: {},
-        query: {},
-        body: reader.readBoth(query, body) as unknown as Record<string, unknown>,
-      }),
-      handler: ({ body }, context) => answer(tool, body as unknown as Reading, context, options),
+      read: ({ query, body }) => reader.readBoth(query, body),
+      handler: (reading, context) => answer(tool, reading, context, options),
     }),
   ];
 }
@@ -112,8 +104,7 @@ async function answer(
       id: context.id,
       signal,
       log: context.log,
-      fileWanted,
-      linkWanted: !fileWanted || once,
+      delivery: deliveryOf(fileWanted, once),
       waitMs: 0,
     });
   if (!once) return respond(await ask(reading, () => context.signal), payer, fileWanted);
@@ -130,7 +121,14 @@ async function answer(
       fileWanted,
       headers,
     );
-  return fileWanted ? rawResponse(await replays.file(value), headers) : Response.json(value.envelope, { headers });
+  return fileWanted
+    ? rawResponse(await replays.file(value), headers)
+    : BufferedResponse.json(value.envelope, { headers });
+}
+
+function deliveryOf(fileWanted: boolean, once: boolean): Delivery {
+  if (!fileWanted) return 'json';
+  return once ? 'link' : 'file';
 }
 
 function headersOf({ ran }: Answered, payer: Payer): Record<string, string> {
@@ -151,7 +149,7 @@ function respond(
   const artifact = answered.ran?.artifact;
   return fileWanted && artifact !== undefined
     ? rawResponse(artifact, headers)
-    : Response.json(envelopeOf(answered, true), { headers });
+    : BufferedResponse.json(envelopeOf(answered, true), { headers });
 }
 
 function keptOf(answered: Answered, payer: Payer): Kept {

@@ -1,5 +1,5 @@
 // The page that lists the tools for a person.
-import { html, raw } from 'hono/html';
+import { BufferedResponse, html, raw, type Html } from '../http/index.ts';
 import type { ListedTool } from './listed-tool.ts';
 
 const headers = {
@@ -13,8 +13,8 @@ const style =
   'body{font:1rem/1.6 system-ui,sans-serif;max-width:46rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}' +
   'pre{overflow:auto;padding:.8rem 1rem;border:1px solid;border-radius:.4rem}h2{margin-top:2.5rem}.off{border-left:.3rem solid;padding-left:.8rem}dt{font-weight:600}';
 
-export async function listPage(tools: readonly ListedTool[], baseUrl: string): Promise<Response> {
-  const page = await html`<!doctype html>
+export function listPage(tools: readonly ListedTool[], baseUrl: string): Response {
+  const page = html`<!doctype html>
     <html lang="en">
       <meta charset="utf-8" />
       <meta name="viewport" content="width=device-width, initial-scale=1" />
@@ -32,10 +32,10 @@ export async function listPage(tools: readonly ListedTool[], baseUrl: string): P
       </ul>
       ${tools.map(section)}
     </html> `;
-  return new Response(page.toString(), { headers });
+  return new BufferedResponse(page.toString(), { headers });
 }
 
-function section(tool: ListedTool): ReturnType<typeof html> {
+function section(tool: ListedTool): Html {
   const { properties = {}, required = [] } = tool.input_schema as {
     properties?: Record<string, { description?: string }>;
     required?: string[];

@@ -1,6 +1,6 @@
 // GET /t: the tools, as a page for a person and as JSON for a program.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
+import { defineEndpoint, type Endpoint } from '../http/index.ts';
 import { listPage } from './list-page.ts';
 import { listTool, listedTool } from './listed-tool.ts';
 import type { Toolbox } from './engine/tool-registry.ts';

@@ -1,7 +1,7 @@
 // Makes the tools, what they work with, and their endpoints.
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
-import type { Endpoint } from '../http/endpoint.ts';
+import type { Endpoint } from '../http/index.ts';
 import type { ModelSettings } from '../models/config.ts';
 import { anonymousPayer, type Payer } from '../billing/payer.ts';
 import type { Models } from '../models/start.ts';

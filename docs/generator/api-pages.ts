@@ -1,6 +1,6 @@
 // Pages of what the API answers: endpoints, tools, problems, metrics.
 import { openApi } from '../../api/discovery/openapi.ts';
-import { version } from '../../api/http/service.ts';
+import { version } from '../../api/http/index.ts';
 import { exampleUrl } from '../../api/tools/example-url.ts';
 import { backingServices } from '../../api/tools/services/backing-services.ts';
 import type { Tool } from '../../api/tools/tool.ts';

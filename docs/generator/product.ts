@@ -7,12 +7,12 @@ import { readAppSettings } from '../../api/apps/config.ts';
 import { appIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
 import { billingMetrics } from '../../api/billing/metrics.ts';
 import { createApi } from '../../api/create-api.ts';
-import type { Endpoint } from '../../api/http/endpoint.ts';
-import { problemTypes } from '../../api/http/problems.ts';
+import { type Endpoint, problemTypesOf } from '../../api/http/index.ts';
 import { readModelSettings } from '../../api/models/config.ts';
 import { modelMetrics } from '../../api/models/metrics.ts';
 import { submitEndpoints } from '../../api/submit/endpoints.ts';
 import { submitMetrics } from '../../api/submit/metrics.ts';
+import { submitWithoutCluster } from '../../api/submit/without-cluster.ts';
 import { readToolSettings } from '../../api/tools/config.ts';
 import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
 import type { Tool } from '../../api/tools/tool.ts';
@@ -69,7 +69,7 @@ function assemble(): Product {
   return {
     endpoints: api.endpoints,
     tools: api.tools.toolbox.tools,
-    problems: problemTypes,
+    problems: [...problemTypesOf([...api.endpoints, ...submitWithoutCluster(baseUrl)]).values()],
     protocols: [api.mcp.path, api.apps.byPath.path],
     metrics: { operator: runtimeRegistry().getMetricsAsArray(), API: registry.getMetricsAsArray() },
   };

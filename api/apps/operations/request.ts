@@ -1,7 +1,7 @@
 // Makes of an agent's arguments the request that an app is asked by.
 import { FormData } from 'undici';
 import type { FieldError } from '../../../lib/problem.ts';
-import { invalid } from '../../http/validation.ts';
+import { invalid } from '../../http/index.ts';
 import { appPath, type Errand } from '../app-client.ts';
 import { headersOn } from '../headers.ts';
 import { bodyArgument, type Argument, type HttpWay, type Operation } from './operation.ts';

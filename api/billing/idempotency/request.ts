@@ -1,9 +1,8 @@
 // Requests with an Idempotency-Key: one effect, and the same answer to whoever sends it again.
 import type { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import type { RequestContext } from '../../http/endpoint.ts';
+import { type RequestContext, invalid } from '../../http/index.ts';
 import type { IdempotencyKeys } from './keys.ts';
-import { invalid } from '../../http/validation.ts';
 import { idempotencyInFlight, idempotencyMismatch } from '../problems.ts';
 
 const form = /^[\x21-\x7e]{1,255}$/;

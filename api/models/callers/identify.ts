@@ -1,6 +1,6 @@
 // Finds out who calls a model, and so who pays: by the key in the Authorization header, else by the address.
 import { Problem } from '../../../lib/problem.ts';
-import type { RequestContext } from '../../http/endpoint.ts';
+import type { RequestContext } from '../../http/index.ts';
 import { keyShape, type CallerKeys } from './keys.ts';
 import { anonymousPayer, keyPayer, type Limits, type Payer } from '../../billing/payer.ts';
 import { keyRefused, routerUnavailable } from '../problems.ts';

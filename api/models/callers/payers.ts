@@ -1,6 +1,6 @@
 // Who pays for a call of a tool. Works without a router as long as no key is sent.
 import { Problem } from '../../../lib/problem.ts';
-import type { RequestContext } from '../../http/endpoint.ts';
+import type { RequestContext } from '../../http/index.ts';
 import type { ModelSettings } from '../config.ts';
 import { identifyPayer } from './identify.ts';
 import { anonymousPayer, type Limits, type Payer } from '../../billing/payer.ts';

@@ -1,7 +1,5 @@
 // Chat completions of hosted apps: passed on to the router within bounds, and booked to the app.
-import type { RequestContext } from '../../http/endpoint.ts';
-import { eventFrame, eventStreamResponse } from '../../http/event-stream.ts';
-import { invalid } from '../../http/validation.ts';
+import { type RequestContext, eventFrame, eventStreamResponse, invalid, BufferedResponse } from '../../http/index.ts';
 import type { Catalog, Model } from '../catalog.ts';
 import { bookedStream, finish, type Called } from '../chat.ts';
 import type { Reservation } from '../meter.ts';
@@ -50,7 +48,7 @@ export async function answerChat(call: AppCall<ChatRequest>): Promise<Response> 
   if (request.stream === true) return streamed(call, model, reservation, routed, leaving);
   const called = await finish(meter, reservation, meter.router.chat(routed));
   if (called.failure !== undefined) throw callProblem(called.failure, called.booked, model.id, payer);
-  return Response.json(completionBody(called.answer.body, model.id, called.booked), {
+  return BufferedResponse.json(completionBody(called.answer.body, model.id, called.booked), {
     headers: answerHeaders(called.booked, payer),
   });
 }

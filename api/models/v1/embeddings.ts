@@ -1,5 +1,5 @@
 // Embeddings of hosted apps.
-import { invalid } from '../../http/validation.ts';
+import { invalid, BufferedResponse } from '../../http/index.ts';
 import type { Catalog, EmbeddingModel } from '../catalog.ts';
 import { finish } from '../chat.ts';
 import { mostItCosts } from '../../billing/price.ts';
@@ -42,7 +42,7 @@ export async function answerEmbeddings({
     }),
   );
   if (called.failure !== undefined) throw callProblem(called.failure, called.booked, model.id, payer);
-  return Response.json(completionBody(called.answer.body, model.id, called.booked), {
+  return BufferedResponse.json(completionBody(called.answer.body, model.id, called.booked), {
     headers: answerHeaders(called.booked, payer),
   });
 }

@@ -1,8 +1,7 @@
 // /v1 for hosted apps: chat completions, embeddings and models in the form that OpenAI clients speak, paid by the app's
 // daily budget.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint } from '../../http/endpoint.ts';
-import { eventStream } from '../../http/event-stream.ts';
+import { defineEndpoint, type Endpoint, eventStream } from '../../http/index.ts';
 import type { Catalog } from '../catalog.ts';
 import { ledgerUnavailable, quotaExhausted } from '../../billing/problems.ts';
 import * as problems from '../problems.ts';

@@ -1,5 +1,5 @@
 // Writes what a follower hears as server-sent events, or as plain text for a person at a terminal.
-import { readWithSilence } from '../../http/silence.ts';
+import { readWithSilence } from '../../http/index.ts';
 import type { FollowEvent } from './follow.ts';
 import { harmless } from './log-text.ts';
 import { viewStatus, type Places, type StatusView } from '../../apps/status-view.ts';

@@ -1,6 +1,6 @@
 // Tools beside those of the registry, which come and go while the process runs.
 import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/server';
-import type { RequestContext } from '../../http/endpoint.ts';
+import type { RequestContext } from '../../http/index.ts';
 
 export interface MoreCall {
   readonly given: Readonly<Record<string, unknown>>;

@@ -4,6 +4,7 @@ import { formatMoney, zero } from '../../billing/ledger/money.ts';
 import type { Cost } from './cost.ts';
 import { noArtifact } from '../problems.ts';
 import type { Artifact, Tool } from '../tool.ts';
+import { BufferedResponse } from '../../http/index.ts';
 
 /** What a browser may show by itself; all else is saved. */
 const shown = /^(image\/|audio\/|text\/plain|application\/pdf|application\/json)/;
@@ -37,7 +38,9 @@ function fileHeaders({ bytes, mediaType, fileName }: Artifact): Record<string, s
 }
 
 export function rawResponse(artifact: Artifact, headers: Readonly<Record<string, string>>): Response {
-  return new Response(artifact.bytes as Uint8Array<ArrayBuffer>, { headers: { ...headers, ...fileHeaders(artifact) } });
+  return new BufferedResponse(artifact.bytes as Uint8Array<ArrayBuffer>, {
+    headers: { ...headers, ...fileHeaders(artifact) },
+  });
 }
 
 /** Where there is no envelope to say what the call cost. */

@@ -2,12 +2,9 @@
 // named at once.
 import { z } from 'zod';
 import type { FieldError } from '../../../lib/problem.ts';
-import { invalid, readInput } from '../../http/validation.ts';
+import { invalid, readPart, type Part } from '../../http/index.ts';
 import { coerceQuery } from './coerce.ts';
 import type { Tool } from '../tool.ts';
-
-/** Where the fields of a call stand. */
-export type Part = 'query' | 'body';
 
 const commonFields = {
   s: z
@@ -43,6 +40,8 @@ export interface CallOptions {
 
 /** What was asked: a call with this input, or, with `job` among the options, how one stands. */
 export interface Reading {
+  /** Where its fields stand. */
+  readonly part: Part;
   readonly options: CallOptions;
   readonly input: Record<string, unknown>;
 }
@@ -75,7 +74,7 @@ export class ToolReader {
     const schema = this.#tool.long === true && typed['job'] !== undefined ? this.options : this.#fields;
     const read = readPart(part, schema, typed);
     const { left: input, taken } = split(read);
-    return { options: taken, input: schema === this.#fields ? this.#refined(part, typed, input) : {} };
+    return { part, options: taken, input: schema === this.#fields ? this.#refined(part, typed, input) : {} };
   }
 
   /**
@@ -90,7 +89,7 @@ export class ToolReader {
         ? { ...body, job: beside['job'] }
         : body,
     );
-    return { options: { ...beside, ...options }, input };
+    return { part: 'body', options: { ...beside, ...options }, input };
   }
 
   /** Fields of a tool may depend on each other; the rules for that are on its schema as a whole. */
@@ -120,12 +119,6 @@ export class ToolReader {
     if (errors.length > 0) throw invalid(errors);
     return Object.fromEntries(entries);
   }
-}
-
-function readPart(part: Part, schema: z.ZodObject, given: unknown): Record<string, unknown> {
-  if (part === 'query')
-    return readInput({ query: schema }, { params: {}, query: given as Record<string, string>, body: undefined }).query;
-  return readInput({ body: schema }, { params: {}, query: {}, body: given }).body;
 }
 
 function split(fields: Record<string, unknown>): { left: Record<string, unknown>; taken: Record<string, unknown> } {

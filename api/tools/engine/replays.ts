@@ -1,7 +1,7 @@
 // Calls with an Idempotency-Key: one run, one charge, and the same answer to whoever sends the call again.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import type { RequestContext } from '../../http/endpoint.ts';
+import type { RequestContext } from '../../http/index.ts';
 import type { Database } from '../../billing/database/database.ts';
 import { IdempotencyKeys } from '../../billing/idempotency/keys.ts';
 import { idempotencyKey, idempotently } from '../../billing/idempotency/request.ts';
@@ -53,7 +53,7 @@ export class Replays {
     context: Pick<RequestContext, 'headers' | 'signal'>,
     {
       tool: { name },
-      reading,
+      reading: { options, input },
       payer,
       fileWanted,
     }: { readonly tool: Tool; readonly reading: Reading; readonly payer: Payer; readonly fileWanted: boolean },
@@ -64,7 +64,7 @@ export class Replays {
     // Of all tools together, so that what one caller keeps is bounded.
     const scope = `tools:${payer.kind}:${payer.owner}`;
     await keys.trim(scope, most);
-    return idempotently(keys, context, { scope, body: { tool: name, ...reading, fileWanted }, answer: kept, run });
+    return idempotently(keys, context, { scope, body: { tool: name, options, input, fileWanted }, answer: kept, run });
   }
 
   /** The file of an answer from before. @throws Problem (unknown-file) */

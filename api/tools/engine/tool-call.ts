@@ -48,6 +48,12 @@ export interface LongCalls {
   artifact(name: JobName): Promise<Artifact | undefined>;
 }
 
+/**
+ * How the caller gets the result. `json`: as JSON, with a link to the file if there is one. `file`: as the bytes of the
+ * file, which there has to be. `link`: as the file, which there has to be, and with a link to it.
+ */
+export type Delivery = 'json' | 'file' | 'link';
+
 /** A call that has been read. */
 export interface Asked {
   readonly tool: Tool;
@@ -57,9 +63,7 @@ export interface Asked {
   readonly id: string;
   readonly signal: () => AbortSignal;
   readonly log: Logger;
-  readonly fileWanted: boolean;
-  /** Whether the file is to be had by a link later. */
-  readonly linkWanted: boolean;
+  readonly delivery: Delivery;
   /** How long to wait for a job, where the caller has not said it. */
   readonly waitMs: number;
   readonly report?: (progress: Progress) => void;

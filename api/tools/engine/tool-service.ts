@@ -1,12 +1,14 @@
 // Takes a call that has been read, and answers it: at once, or as a job where the tool takes long. For /t, /mcp and
 // whoever else.
 import { Problem } from '../../../lib/problem.ts';
-import { problemTypes } from '../../http/problems.ts';
+import { httpProblems } from '../../http/index.ts';
+import { billingProblems } from '../../billing/problems.ts';
+import { modelProblems } from '../../models/problems.ts';
 import type { ArtifactStore } from './artifacts/artifact-store.ts';
 import { artifactUrl } from './artifacts/endpoint.ts';
 import { jobCost } from './cost.ts';
 import type { Answered, Asked, JobName, JobStanding, LongCalls, Told } from './tool-call.ts';
-import { noArtifact, toolFailed } from '../problems.ts';
+import { noArtifact, toolFailed, toolProblems } from '../problems.ts';
 import { refuseRaw } from './raw.ts';
 import type { Ran, Runner } from './runner.ts';
 import type { Artifact, Tool } from '../tool.ts';
@@ -34,8 +36,9 @@ export class Desk {
     const {
       tool,
       reading: { input, options },
-      fileWanted,
+      delivery,
     } = asked;
+    const fileWanted = delivery !== 'json';
     if (fileWanted) refuseRaw(tool);
     const { jobs } = this.#options;
     if (jobs !== undefined && options.job !== undefined) return this.#job(jobs, asked, options.job);
@@ -64,10 +67,10 @@ export class Desk {
 
   /** Has run and is paid for: that a file cannot be kept must not spoil the answer, which then carries it inside. */
   async #link(
-    { payer, linkWanted, log }: Asked,
+    { payer, delivery, log }: Asked,
     artifact: Artifact | undefined,
   ): Promise<Pick<Told, 'fileUrl' | 'fileUntil' | 'fileId'>> {
-    if (artifact === undefined || !linkWanted) return { fileUrl: undefined };
+    if (artifact === undefined || delivery === 'file') return { fileUrl: undefined };
     try {
       const kept = await this.#options.artifacts.keep(payer.owner, artifact);
       return kept === undefined
@@ -82,7 +85,7 @@ export class Desk {
 
   async #job(
     jobs: LongCalls,
-    { tool, payer, id: requestId, reading: { options }, fileWanted, waitMs, signal, report }: Asked,
+    { tool, payer, id: requestId, reading: { options }, delivery, waitMs, signal, report }: Asked,
     id: string,
   ): Promise<Answered> {
     const { baseUrl } = this.#options;
@@ -93,7 +96,7 @@ export class Desk {
     const pollUrl = `${baseUrl}/t/${tool.name}?job=${id}`;
     const told: Told = { tool, requestId, pollUrl, ...linkOf(job, baseUrl, pollUrl) };
     // Who begins a job gets its handle in any case.
-    if (fileWanted && options.job !== undefined) refuseMissing(job, tool);
+    if (delivery !== 'json' && options.job !== undefined) refuseMissing(job, tool);
     return { job, told, ran: job.state === 'done' ? await ranOf(jobs, name, job) : undefined };
   }
 }
@@ -127,6 +130,7 @@ function refuseMissing(job: JobStanding, { name }: Tool): void {
 
 /** The problem that ended a job, as it would have ended a call. */
 function failed({ id, problem }: JobStanding): Problem {
-  const type = problemTypes.find(({ slug }) => slug === problem?.slug) ?? toolFailed;
+  const types = [...httpProblems, ...billingProblems, ...modelProblems, ...toolProblems];
+  const type = types.find(({ slug }) => slug === problem?.slug) ?? toolFailed;
   return new Problem(type, problem?.detail ?? 'the job failed', { members: { ...problem?.members, job: id } });
 }

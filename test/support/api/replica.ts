@@ -159,7 +159,11 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
     port: 0,
     host: '127.0.0.1',
     log: silent,
-    fetch: async (request, env) => (await app).fetch(request, env),
+    listener: (request, response) => {
+      void app.then((ready) => {
+        ready(request, response);
+      });
+    },
   });
   port.resolve(listening.port);
   const url = `http://127.0.0.1:${listening.port}`;

@@ -1,5 +1,4 @@
 // The application with hosted apps behind it that are real HTTP servers on loopback.
-import type { HttpBindings } from '@hono/node-server';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Registry } from 'prom-client';
 import { createApi, type Api } from '../../../api/create-api.ts';
@@ -14,6 +13,7 @@ import type { WritableStore } from '../../../lib/kubernetes/store.ts';
 import { baseUrl, sampleApp, sampleApps, silent } from '../api/sample.ts';
 import { liveAt } from '../discovery/sample.ts';
 import { sampleTools } from '../tools/sample-tools.ts';
+import { send } from '../api/send.ts';
 
 export interface AppsSample extends Pick<Api, 'app' | 'apps' | 'models'> {
   /** Sends a request from this machine, so that X-Forwarded-For is believed. */
@@ -57,13 +57,12 @@ export async function sampleAppsServer({
     asking,
   });
   await api.models.ready;
-  const bindings = { incoming: { socket: { remoteAddress: '127.0.0.1' } } } as unknown as HttpBindings;
   api.start();
   return {
     ...api,
     registry,
     store,
-    request: async (path, init = {}) => api.app.request(path, init, bindings),
+    request: async (path, init = {}) => send(api.app, path, init),
     async host(slug, listener, change = (one) => one) {
       const server = createServer(listener);
       await new Promise<void>((resolve) => {

@@ -1,5 +1,4 @@
 // The whole application over a router and a database of the test's choice.
-import type { HttpBindings } from '@hono/node-server';
 import { Registry } from 'prom-client';
 import { createApp } from '../../../api/http/application.ts';
 import { blockList } from '../../../lib/subnets.ts';
@@ -13,6 +12,7 @@ import type { ModelApp } from '../../../api/models/v1/apps.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { baseUrl, silent } from '../api/sample.ts';
+import { send } from '../api/send.ts';
 
 export const appTokenSecret = 'a-secret-of-the-tests-of-enough-length';
 
@@ -65,8 +65,7 @@ export async function sampleModels({
     metrics: httpMetrics(registry),
     ending: new AbortController().signal,
   });
-  const bindings = { incoming: { socket: { remoteAddress: '127.0.0.1' } } } as unknown as HttpBindings;
-  const request = async (path: string, init: RequestInit = {}): Promise<Response> => app.request(path, init, bindings);
+  const request = async (path: string, init: RequestInit = {}): Promise<Response> => send(app, path, init);
   return {
     request,
     catalog: readCatalog(settings.modelsFile),

@@ -1,7 +1,7 @@
 // convert_image: an image in another format, smaller or of another quality.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { invalid } from '../../../http/validation.ts';
+import { invalid } from '../../../http/index.ts';
 import { urlField } from '../../fetch/url-field.ts';
 import { imageFormats, type ImageTask } from './image-worker.ts';
 import { unprocessable } from '../../problems.ts';

@@ -1,7 +1,7 @@
 // convert_to_pdf: HTML, markdown, a web page or an office file as a PDF.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { invalid } from '../../../http/validation.ts';
+import { invalid } from '../../../http/index.ts';
 import { documentKind } from './document-kind.ts';
 import { markdownPage, tablePage } from './plain-page.ts';
 import { readPdf } from '../extract-pdf/read.ts';

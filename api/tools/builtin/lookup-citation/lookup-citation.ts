@@ -1,7 +1,7 @@
 // lookup_citation: a work by its DOI, its arXiv id or words about it, with BibTeX ready to paste.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { invalid } from '../../../http/validation.ts';
+import { invalid } from '../../../http/index.ts';
 import { arxivWorks } from './arxiv.ts';
 import { bibtex } from './bibtex.ts';
 import { crossrefWorks } from './crossref.ts';

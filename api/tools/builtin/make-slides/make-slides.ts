@@ -2,7 +2,7 @@
 // from a topic.
 import { z } from 'zod';
 import { modelField } from '../../../models/request.ts';
-import { invalid } from '../../../http/validation.ts';
+import { invalid } from '../../../http/index.ts';
 import { askJson } from '../../engine/ask-json.ts';
 import { deck, mostSlides, type Deck } from './deck.ts';
 import { outlineForm, readOutline } from './outline.ts';

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { FieldError } from '../../../../lib/problem.ts';
 import { Problem } from '../../../../lib/problem.ts';
-import { invalid } from '../../../http/validation.ts';
+import { invalid } from '../../../http/index.ts';
 import { MemoryStore, type MemoryLimits, type Space } from './store.ts';
 import { toolLimit } from '../../problems.ts';
 import type { ToolServices } from '../../engine/tool-dependencies.ts';

@@ -1,6 +1,6 @@
 // ocr_image: the text that can be seen in an image.
 import { z } from 'zod';
-import { invalid } from '../../../http/validation.ts';
+import { invalid } from '../../../http/index.ts';
 import { urlField } from '../../fetch/url-field.ts';
 import { ocrLanguages, type OcrTask } from './languages.ts';
 import type { ToolServices } from '../../engine/tool-dependencies.ts';

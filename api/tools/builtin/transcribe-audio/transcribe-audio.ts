@@ -1,7 +1,7 @@
 // transcribe_audio: what is said in a recording, as text, by a speech-to-text server of our own.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { invalid } from '../../../http/validation.ts';
+import { invalid } from '../../../http/index.ts';
 import { fetchTooLarge } from '../../fetch/problems.ts';
 import { urlField } from '../../fetch/url-field.ts';
 import { toolLimit } from '../../problems.ts';

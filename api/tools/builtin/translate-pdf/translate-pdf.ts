@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { modelField } from '../../../models/request.ts';
-import { invalid } from '../../../http/validation.ts';
+import { invalid } from '../../../http/index.ts';
 import { readPdf, type PdfRead } from '../extract-pdf/read.ts';
 import { urlField } from '../../fetch/url-field.ts';
 import { findLanguage, type Language } from '../languages.ts';

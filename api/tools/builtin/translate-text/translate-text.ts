@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { modelField } from '../../../models/request.ts';
-import { invalid } from '../../../http/validation.ts';
+import { invalid } from '../../../http/index.ts';
 import { findLanguage, type Language } from '../languages.ts';
 import { toolFailed } from '../../problems.ts';
 import type { ToolServices } from '../../engine/tool-dependencies.ts';

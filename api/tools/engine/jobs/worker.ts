@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../../../lib/log.ts';
 import { Problem } from '../../../../lib/problem.ts';
-import { internalFault } from '../../../http/problems.ts';
+import { internalFault } from '../../../http/index.ts';
 import type { Database } from '../../../billing/database/database.ts';
 import type { Payer } from '../../../billing/payer.ts';
 import { artifactId } from '../artifacts/artifact-store.ts';

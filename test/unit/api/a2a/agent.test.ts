@@ -74,7 +74,7 @@ beforeAll(async () => {
     metrics: httpMetrics(new Registry()),
     ending: new AbortController().signal,
   });
-  server = await startServer({ port, host: '127.0.0.1', fetch: app.fetch, log: silent });
+  server = await startServer({ port, host: '127.0.0.1', listener: app, log: silent });
   client = await new ClientFactory().createFromUrl(baseUrl);
 });
 afterAll(async () => server.drain({ graceMs: 0, limitMs: 100, endStreams: () => undefined }));

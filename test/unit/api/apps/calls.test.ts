@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
-import { getRequestListener } from '@hono/node-server';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { authorAccount, callerAccount, revenueAccount } from '../../../../api/billing/ledger/accounts.ts';
@@ -444,10 +443,7 @@ test('over a real connection: streams as it comes, and a caller who leaves ends 
       closed.resolve(undefined);
     });
   });
-  const listener = getRequestListener(sample.app.fetch);
-  const server = createServer((request, response) => {
-    void listener(request, response);
-  });
+  const server = createServer(sample.app);
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getRequestListener } from '@hono/node-server';
+import { toNodeHandler } from 'srvx/node';
 import { Client, StreamableHTTPClientTransport, type CallToolResult, type Tool } from '@modelcontextprotocol/client';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { afterAll, beforeAll, test } from 'vitest';
@@ -19,7 +19,7 @@ let client: Client;
 
 beforeAll(async () => {
   sample = await sampleAppsServer();
-  server = await startServer({ port: 0, host: '127.0.0.1', fetch: sample.app.fetch, log: silent });
+  server = await startServer({ port: 0, host: '127.0.0.1', listener: sample.app, log: silent });
   client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } });
   await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${server.port}/mcp`)));
 });
@@ -298,10 +298,7 @@ function mcpApp(change: (server: McpServer) => void): RequestListener {
     change(made);
     return made;
   });
-  const listener = getRequestListener((request) => handler.fetch(request));
-  return (request, response) => {
-    void listener(request, response);
-  };
+  return toNodeHandler((request) => handler.fetch(request)) as RequestListener;
 }
 
 test('tools of an MCP endpoint are offered and forwarded', async () => {

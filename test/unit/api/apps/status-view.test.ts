@@ -4,6 +4,7 @@ import { test } from 'vitest';
 import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
 import { statusView, viewStatus, type StatusView } from '../../../../api/apps/status-view.ts';
 import { sampleApp, sampleServer, sampleServices, sampleApps } from '../../../support/api/sample.ts';
+import { send } from '../../../support/api/send.ts';
 
 const places = { baseUrl: 'https://moorage.test:8443', defaultHost: 'git.test' };
 const since = '2026-01-01T00:00:05Z';
@@ -139,14 +140,14 @@ test('owner/name on several hosts: the first allowed host, else the only one, el
   ];
   const { app } = sampleServer(sampleServices({ apps: sampleApps(...apps).apps }));
   const slug = async (path: string): Promise<unknown> =>
-    ((await (await app.request(`/api/submit-status/${path}`)).json()) as { slug?: string; detail?: string }).slug;
+    ((await (await send(app, `/api/submit-status/${path}`)).json()) as { slug?: string; detail?: string }).slug;
   assert.equal(await slug('octo/a'), 'a');
   assert.equal(await slug('OCTO/A'), 'a');
   assert.equal(await slug('octo/a?host=other.test'), 'octo-a');
   assert.equal(await slug('octo/b'), 'b');
   assert.equal(await slug('octo/c?host=third.test'), 'octo-c');
-  const ambiguous = await app.request('/api/submit-status/octo/c');
+  const ambiguous = await send(app, '/api/submit-status/octo/c');
   assert.equal(ambiguous.status, 400);
   assert.match(await ambiguous.text(), /add \?host=/);
-  assert.equal((await app.request('/api/submit-status/octo/b?host=git.test')).status, 404);
+  assert.equal((await send(app, '/api/submit-status/octo/b?host=git.test')).status, 404);
 });

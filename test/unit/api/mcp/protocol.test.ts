@@ -13,7 +13,7 @@ let url: URL;
 
 beforeAll(async () => {
   sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' } });
-  server = await startServer({ port: 0, host: '127.0.0.1', fetch: sample.app.fetch, log: silent });
+  server = await startServer({ port: 0, host: '127.0.0.1', listener: sample.app, log: silent });
   url = new URL(`http://127.0.0.1:${server.port}/mcp`);
 });
 afterAll(async () => {

@@ -13,6 +13,7 @@ import { httpMetrics } from '../../../../lib/metrics.ts';
 import { problemMediaType } from '../../../../lib/problem.ts';
 import { baseUrl, silent } from '../../../support/api/sample.ts';
 import { json, sampleModels, type Sample } from '../../../support/models/sample.ts';
+import { send } from '../../../support/api/send.ts';
 
 let router: DemoRouter;
 let sample: Sample;
@@ -295,10 +296,10 @@ test('without a router or a database, a 503 tells which setting is missing', asy
       metrics: httpMetrics(new Registry()),
       ending: new AbortController().signal,
     });
-    const answer = await app.request('/api/ask', json({ prompt }));
+    const answer = await send(app, '/api/ask', json({ prompt }));
     assert.equal(answer.status, 503);
     assert.match(problem.parse(await answer.json()).detail, says);
-    assert.equal((await app.request('/api/models')).status, 200);
+    assert.equal((await send(app, '/api/models')).status, 200);
     await models.stop();
   }
 });
