@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context } from 'hono';
 import Negotiator from 'negotiator';
-import { ApiError } from '../../lib/kubernetes/errors.ts';
+import { ApiError } from '../../lib/kubernetes/index.ts';
 import type { Logger } from '../../lib/log.ts';
 import { methodLabel, type HttpMetrics } from '../../lib/metrics.ts';
 import { Problem, problemBody, problemMediaType } from '../../lib/problem.ts';

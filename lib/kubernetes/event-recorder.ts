@@ -1,15 +1,14 @@
 // Records Events about objects, for `kubectl describe`; repeats are counted, floods are cut, failures are only logged.
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { Client } from './client.ts';
+import type { Client } from './client/client.ts';
 import type { Clock, Timer } from './clock.ts';
 import { sleep, systemClock } from './clock.ts';
 import { ApiError, messageOf } from './errors.ts';
-import { microTime } from './lease.ts';
 import type { Logger } from './logger.ts';
 import { silentLogger } from './logger.ts';
 import type { KubeObject, Manifest } from './object.ts';
-import { defineResource, keyOf } from './object.ts';
+import { defineResource, keyOf, microTime } from './object.ts';
 
 /** What happened. */
 export interface EventNote {

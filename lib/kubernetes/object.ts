@@ -108,3 +108,8 @@ export function controllerReference(owner: KubeObject): OwnerReference {
   const { name, uid } = owner.metadata;
   return { apiVersion: owner.apiVersion, kind: owner.kind, name, uid, controller: true, blockOwnerDeletion: true };
 }
+
+/** The API's `MicroTime`, which must have six decimals. */
+export function microTime(date: Date): string {
+  return date.toISOString().replace('Z', '000Z');
+}

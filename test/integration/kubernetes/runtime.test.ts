@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Client, KubeObject, KubeType, LeaderElection } from '../../../lib/kubernetes/index.ts';
 import {
   apply,
   applyIfChanged,
@@ -25,6 +24,10 @@ import {
   fileConnection,
   keyOf,
   watches,
+  type Client,
+  type KubeObject,
+  type KubeType,
+  type LeaderElection,
 } from '../../../lib/kubernetes/index.ts';
 import type { ApiServer } from '../../support/kubernetes/api-server.ts';
 import { startApiServer } from '../../support/kubernetes/api-server.ts';

@@ -17,7 +17,7 @@ import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
 import { payersOf } from '../../../api/models/callers/payers.ts';
 import { startTools } from '../../../api/tools/start.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
-import type { WritableStore } from '../../../lib/kubernetes/store.ts';
+import type { WritableStore } from '../../../lib/kubernetes/index.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
 import { baseUrl, sampleApp, sampleApps, silent } from '../api/sample.ts';
 import { liveAt } from '../discovery/sample.ts';

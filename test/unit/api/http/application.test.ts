@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../../api/http/endpoint.ts';
-import { ApiError } from '../../../../lib/kubernetes/errors.ts';
+import { ApiError } from '../../../../lib/kubernetes/index.ts';
 import { sampleServer, sampleServices } from '../../../support/api/sample.ts';
 
 const faulty = (path: string, error: Error): ReturnType<typeof defineEndpoint> =>

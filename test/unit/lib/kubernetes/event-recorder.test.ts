@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { test } from 'node:test';
-import type { EventRecorder, KubeObject } from '../../../../lib/kubernetes/index.ts';
-import { createEventRecorder } from '../../../../lib/kubernetes/index.ts';
+import { createEventRecorder, type EventRecorder, type KubeObject } from '../../../../lib/kubernetes/index.ts';
 import type { Stored } from '../../../support/kubernetes/fake-api.ts';
 import { FakeApi, send, status } from '../../../support/kubernetes/fake-api.ts';
 import { FakeClock } from '../../../support/kubernetes/fake-clock.ts';

@@ -5,7 +5,7 @@ import { createParser } from 'eventsource-parser';
 import type { App } from '../../../../../api/apps/hosted-apps.ts';
 import type { OpenedLog, OpenLog } from '../../../../../api/submit/log/pod-log.ts';
 import type { HostedAppStatus } from '../../../../../crds/hosted-app.ts';
-import type { WritableStore } from '../../../../../lib/kubernetes/store.ts';
+import type { WritableStore } from '../../../../../lib/kubernetes/index.ts';
 import { sampleApp, sampleApps, sampleServer, sampleServices } from '../../../../support/api/sample.ts';
 
 const since = '2026-01-01T00:00:05Z';
