@@ -1,9 +1,10 @@
 // The Job that takes one commit of an app through clone, review and build.
+import type { V1Container, V1JobSpec, V1PodSpec, V1SecurityContext } from '@kubernetes/client-node';
 import { parseDuration } from '../../../lib/duration.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
-import type { Manifest } from '../../../lib/kubernetes/index.ts';
+import type { Manifest, Wire } from '../../../lib/kubernetes/index.ts';
 import { least, shareOf } from '../../objects/quantity.ts';
 import type { Settings } from '../../reconcile/settings.ts';
 import type { BuildInputs } from './inputs.ts';
@@ -59,7 +60,7 @@ export function pipelineJob(app: HostedApp, settings: Settings, identity: JobIde
       ),
       podFailurePolicy: { rules: failureRules },
       template: { metadata: { labels: marks }, spec: podSpec(app, settings, identity.commit) },
-    },
+    } satisfies Wire<V1JobSpec>,
   };
 }
 
@@ -73,7 +74,7 @@ const failureRules = [
   })),
 ];
 
-function podSpec(app: HostedApp, settings: Settings, commit: string): object {
+function podSpec(app: HostedApp, settings: Settings, commit: string): Wire<V1PodSpec> {
   const limits = buildLimits(app, settings);
   const common = {
     image: settings.pipeline.image,
@@ -83,7 +84,7 @@ function podSpec(app: HostedApp, settings: Settings, commit: string): object {
   };
   const command = ['node', 'controller/pipeline/main.ts'];
   const workspaceMount = { name: 'workspace', mountPath: workspace.root };
-  const confinedStage = (name: 'clone' | 'review', most: { memory: string; disk: string }): object => ({
+  const confinedStage = (name: 'clone' | 'review', most: { memory: string; disk: string }): Wire<V1Container> => ({
     name,
     ...common,
     command: [...command, name],
@@ -150,7 +151,7 @@ const cloneMemory = '2Gi';
 /** Beside what the build may have. The review writes notes only. */
 const reviewMost = { memory: '1Gi', disk: '256Mi' };
 
-const confined = {
+const confined: Wire<V1SecurityContext> = {
   runAsUser: 0,
   privileged: false,
   allowPrivilegeEscalation: false,

@@ -23,6 +23,7 @@ import {
   type Job,
   type Pod,
   type Terminated,
+  type Waiting,
 } from '../../objects/kinds.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
 import { present } from '../../objects/present.ts';
@@ -192,10 +193,7 @@ function running(
   return { kind: 'running', stage: 'Build', since, trouble: undefined };
 }
 
-function troubleOf(
-  pod: Pod | undefined,
-  waiting: { reason?: string; message?: string } | undefined,
-): string | undefined {
+function troubleOf(pod: Pod | undefined, waiting: Waiting | undefined): string | undefined {
   if (pod === undefined) return undefined;
   const held = unscheduled(pod) ?? heldBack(waiting);
   return held === undefined ? undefined : bounded(`It has to wait: ${held}.`);

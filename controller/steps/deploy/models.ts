@@ -1,8 +1,9 @@
 // What an app needs to ask models: a Secret with base URL and token of its own, its variables, and the way to the API.
+import type { V1EnvVar, V1NetworkPolicyEgressRule, V1NetworkPolicyPeer } from '@kubernetes/client-node';
 import { appToken } from '../../../lib/app-token.ts';
 import { labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { hashOf, type Manifest } from '../../../lib/kubernetes/index.ts';
+import { hashOf, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
 import type { Settings } from '../../reconcile/settings.ts';
 
 /** Variables that clients of the OpenAI form read by themselves. */
@@ -44,7 +45,7 @@ export function modelsSecret(app: HostedApp, settings: Settings): Manifest | und
 }
 
 /** The app's variables from that Secret; those that the author has set stay the author's. */
-export function modelVariables(app: HostedApp, settings: Settings): object[] {
+export function modelVariables(app: HostedApp, settings: Settings): Wire<V1EnvVar>[] {
   const secret = modelsSecret(app, settings);
   if (secret === undefined) return [];
   const taken = new Set([...app.spec.run.env, ...app.spec.run.secrets].map(({ name }) => name));
@@ -54,7 +55,7 @@ export function modelVariables(app: HostedApp, settings: Settings): object[] {
 }
 
 /** The pods of the API, as a policy names them. */
-export function apiPods({ systemNamespace }: Settings): object {
+export function apiPods({ systemNamespace }: Settings): Wire<V1NetworkPolicyPeer> {
   return {
     namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': systemNamespace } },
     podSelector: { matchLabels: { [labels.name]: 'moorage', [labels.component]: 'api' } },
@@ -62,7 +63,7 @@ export function apiPods({ systemNamespace }: Settings): object {
 }
 
 /** The opening in the app's NetworkPolicy towards the API; everything else inside the cluster stays closed. */
-export function modelEgress(app: HostedApp, settings: Settings): object[] {
+export function modelEgress(app: HostedApp, settings: Settings): Wire<V1NetworkPolicyEgressRule>[] {
   const { models } = settings.run;
   if (models === undefined || !app.spec.models.enabled) return [];
   return [

@@ -1,7 +1,15 @@
 // The objects beside the pod: Deployment, Service, NetworkPolicy, volume claims and HTTPRoute of an app.
+import type {
+  V1DeploymentSpec,
+  V1NetworkPolicyEgressRule,
+  V1NetworkPolicySpec,
+  V1PersistentVolumeClaimSpec,
+  V1PodTemplateSpec,
+  V1ServiceSpec,
+} from '@kubernetes/client-node';
 import { labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import type { KubeObject, Manifest } from '../../../lib/kubernetes/index.ts';
+import type { KubeObject, Manifest, Wire } from '../../../lib/kubernetes/index.ts';
 import { hostOf, type Settings } from '../../reconcile/settings.ts';
 import { apiPods, modelEgress } from './models.ts';
 import { claimName, labelsOf, selectorOf, startupMs } from './template.ts';
@@ -44,7 +52,7 @@ export function replicasOf(app: HostedApp): number {
 /** The Deployment of one pod template; `marks` are annotations by which the rollout is steered. */
 export function deploymentOf(
   app: HostedApp,
-  template: object,
+  template: Wire<V1PodTemplateSpec>,
   marks: Record<string, string>,
   replicas = replicasOf(app),
 ): Manifest {
@@ -60,7 +68,7 @@ export function deploymentOf(
         ? { type: 'Recreate' }
         : { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
       template,
-    },
+    } satisfies Wire<V1DeploymentSpec>,
   };
 }
 
@@ -76,7 +84,7 @@ export function serviceOf(app: HostedApp): Manifest {
     spec: {
       selector: selectorOf(app.metadata.name),
       ports: [{ name: 'http', port: 80, protocol: 'TCP', targetPort: 'http' }],
-    },
+    } satisfies Wire<V1ServiceSpec>,
   };
 }
 
@@ -95,7 +103,7 @@ const publicPorts = [
  */
 export function policyOf(app: HostedApp, settings: Settings, ports: readonly number[]): Manifest {
   const closed = (six: boolean): string[] => settings.run.closedCidrs.filter((cidr) => cidr.includes(':') === six);
-  const open = (cidr: string, except: string[]): object => ({
+  const open = (cidr: string, except: string[]): Wire<V1NetworkPolicyEgressRule> => ({
     to: [{ ipBlock: { cidr, ...(except.length === 0 ? {} : { except }) } }],
     ports: publicPorts,
   });
@@ -127,7 +135,7 @@ export function policyOf(app: HostedApp, settings: Settings, ports: readonly num
         open('0.0.0.0/0', closed(false)),
         open('::/0', closed(true)),
       ],
-    },
+    } satisfies Wire<V1NetworkPolicySpec>,
   };
 }
 
@@ -143,7 +151,7 @@ export function claimsOf(app: HostedApp, settings: Settings, claims: readonly Ku
       accessModes: ['ReadWriteOnce'],
       resources: { requests: { storage: size } },
       ...(storageClass === undefined ? {} : { storageClassName: storageClass }),
-    },
+    } satisfies Wire<V1PersistentVolumeClaimSpec>,
   }));
 }
 

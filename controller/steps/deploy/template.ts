@@ -1,8 +1,9 @@
 // The pod of a hosted app: what it may do, what it may use, and how it is asked whether it serves.
+import type { V1Container, V1EnvVar, V1PodSpec, V1PodTemplateSpec } from '@kubernetes/client-node';
 import { parseDuration } from '../../../lib/duration.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { hashOf, type KubeObject } from '../../../lib/kubernetes/index.ts';
+import { hashOf, type KubeObject, type Wire } from '../../../lib/kubernetes/index.ts';
 import { shareOf } from '../../objects/quantity.ts';
 import type { Settings } from '../../reconcile/settings.ts';
 import { modelVariables } from './models.ts';
@@ -51,7 +52,7 @@ export function podTemplate(
   settings: Settings,
   release: Release,
   claims: readonly KubeObject[],
-): { hash: string; template: object } {
+): { hash: string; template: Wire<V1PodTemplateSpec> } {
   const spec = podSpec(app, settings, release, claims);
   const hash = hashOf([spec, release.commit, ...(release.attempt === undefined ? [] : [release.attempt])]);
   const marks = {
@@ -75,7 +76,7 @@ export function podTemplate(
 // What ordinary images need to start: giving up root, taking over their own files, and listening below 1024.
 const capabilities = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE'];
 
-function podSpec(app: HostedApp, settings: Settings, release: Release, claims: readonly KubeObject[]): object {
+function podSpec(app: HostedApp, settings: Settings, release: Release, claims: readonly KubeObject[]): Wire<V1PodSpec> {
   const { run } = app.spec;
   const { runtimeClass, priorityClass } = settings.run;
   const { pullSecret } = settings.registry;
@@ -101,7 +102,7 @@ function podSpec(app: HostedApp, settings: Settings, release: Release, claims: r
   };
 }
 
-function container(app: HostedApp, settings: Settings, release: Release): object {
+function container(app: HostedApp, settings: Settings, release: Release): Wire<V1Container> {
   const { run } = app.spec;
   const limits = { cpu: run.resources.cpu, memory: run.resources.memory, 'ephemeral-storage': run.resources.disk };
   return {
@@ -126,7 +127,7 @@ function container(app: HostedApp, settings: Settings, release: Release): object
   };
 }
 
-function variables(app: HostedApp, port: number): object[] {
+function variables(app: HostedApp, port: number): Wire<V1EnvVar>[] {
   const { env, secrets } = app.spec.run;
   return [
     { name: 'PORT', value: String(port) },
@@ -137,7 +138,7 @@ function variables(app: HostedApp, port: number): object[] {
 }
 
 /** No liveness probe: an app that is merely busy must not be killed. One that exits is started again anyway. */
-function probes(app: HostedApp): object {
+function probes(app: HostedApp): Pick<Wire<V1Container>, 'startupProbe' | 'readinessProbe'> {
   const { healthPath } = app.spec.run;
   const check =
     healthPath === undefined

@@ -1,5 +1,5 @@
 // Step Route: the app's host name leads to its Service, and the Gateway has said so.
-import { conditionOf, routes, type HttpRoute, type ObjectCondition } from '../../objects/kinds.ts';
+import { conditionOf, routes, type HttpRoute, type RouteCondition } from '../../objects/kinds.ts';
 import { isApplied } from '../deploy/deploy.ts';
 import type { Observed } from '../../reconcile/snapshot.ts';
 import { done, failed, waiting, type Draft, type Outcome, type StepResult } from '../../reconcile/outcome.ts';
@@ -18,7 +18,7 @@ export function routeStep(observed: Observed, draft: Draft): StepResult {
   return { outcomes: { Routed: outcome }, actions: [{ kind: 'apply', resource: routes, manifest, cached: route }] };
 }
 
-function verdictsOf(route: HttpRoute, { gateway }: Settings): ObjectCondition[] {
+function verdictsOf(route: HttpRoute, { gateway }: Settings): RouteCondition[] {
   const isOurs = ({ name, namespace = gateway.namespace }: { name: string; namespace?: string }): boolean =>
     name === gateway.name && namespace === gateway.namespace;
   return route.status?.parents?.find(({ parentRef }) => isOurs(parentRef))?.conditions ?? [];
@@ -37,7 +37,7 @@ function judgeRoute(route: HttpRoute, settings: Settings, host: string): Outcome
   if (refused !== undefined)
     return failed(
       'RouteRefused',
-      `The gateway ${name} refuses the route of ${host}: ${refused.message ?? refused.reason ?? 'no message'}`,
+      `The gateway ${name} refuses the route of ${host}: ${refused.message === '' ? refused.reason : refused.message}`,
     );
   if (accepted.status !== 'True')
     return waiting('RoutePending', `The gateway ${name} has not accepted the route of ${host} yet.`);

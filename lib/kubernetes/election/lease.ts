@@ -1,23 +1,15 @@
 // The Lease behind an election: who holds it, since when we have seen no change of it, and how to take and give it
 // back.
+import type { V1Lease } from '@kubernetes/client-node';
 import { z } from 'zod';
 import type { Client } from '../client/client.ts';
 import type { Clock } from '../clock.ts';
 import { sleep } from '../clock.ts';
 import { ApiError, isApiStatus } from '../errors.ts';
-import type { KubeObject, Manifest } from '../object.ts';
+import type { KubeType, Manifest } from '../object.ts';
 import { defineResource, microTime } from '../object.ts';
 
-/** A `Lease` of coordination.k8s.io/v1. */
-export interface Lease extends KubeObject {
-  spec?: {
-    holderIdentity?: string | null;
-    leaseDurationSeconds?: number | null;
-    acquireTime?: string | null;
-    renewTime?: string | null;
-    leaseTransitions?: number | null;
-  };
-}
+type Lease = KubeType<V1Lease>;
 
 export const leases = defineResource<Lease>({
   group: 'coordination.k8s.io',
