@@ -1,6 +1,6 @@
 // Turns the outcomes of the steps into conditions, phase and the one status that is written.
 import type { Condition, HostedAppStatus } from '../../crds/hosted-app.ts';
-import type { Observed } from './snapshot.ts';
+import type { Snapshot } from './snapshot.ts';
 import {
   short,
   stepConditions,
@@ -25,13 +25,13 @@ interface Obstacle {
  * Makes the status. Pure: the same observation and outcomes give the same status, and equal conditions keep their
  * times.
  */
-export function makeStatus(observed: Observed, draft: Draft, outcomes: Outcomes): HostedAppStatus {
-  const { app, now } = observed;
+export function makeStatus(snapshot: Snapshot, draft: Draft, outcomes: Outcomes): HostedAppStatus {
+  const { app, now } = snapshot;
   const obstacle = firstObstacle(outcomes);
-  const phase = phaseOf(observed, draft, outcomes);
+  const phase = phaseOf(snapshot, draft, outcomes);
   const before = app.status;
   const isSame = before?.phase === phase && before.source?.commit === draft.source?.commit;
-  const rejection = isPaused(observed) ? undefined : rejectionOf(obstacle);
+  const rejection = isPaused(snapshot) ? undefined : rejectionOf(obstacle);
   return {
     ...draft,
     observedGeneration: app.metadata.generation,
@@ -39,7 +39,7 @@ export function makeStatus(observed: Observed, draft: Draft, outcomes: Outcomes)
     since: (isSame ? before.since : undefined) ?? timestamp(now),
     ...(draft.source === undefined ? {} : { shortCommit: short(draft.source.commit) }),
     ...(rejection === undefined ? {} : { rejection }),
-    conditions: conditionsOf(observed, draft, outcomes, obstacle),
+    conditions: conditionsOf(snapshot, draft, outcomes, obstacle),
   };
 }
 
@@ -72,31 +72,31 @@ function rejectionOf(obstacle: Obstacle | undefined): Rejection | undefined {
   return obstacle?.outcome.kind === 'stalled' ? obstacle.outcome.rejection : undefined;
 }
 
-function isPaused({ app }: Observed): boolean {
+function isPaused({ app }: Snapshot): boolean {
   return app.spec.suspend || app.spec.run.replicas === 0;
 }
 
 function conditionsOf(
-  observed: Observed,
+  snapshot: Snapshot,
   draft: Draft,
   outcomes: Outcomes,
   obstacle: Obstacle | undefined,
 ): Condition[] {
-  const said: [string, Said][] = [['Ready', ready(observed, draft, outcomes, obstacle)]];
-  if (!isPaused(observed) && obstacle !== undefined) {
+  const said: [string, Said][] = [['Ready', ready(snapshot, draft, outcomes, obstacle)]];
+  if (!isPaused(snapshot) && obstacle !== undefined) {
     const { kind, reason, message } = obstacle.outcome;
     said.push([kind === 'stalled' ? 'Stalled' : 'Reconciling', { status: 'True', reason, message }]);
   }
   for (const step of stepConditions) {
     if (step !== 'Published') said.push([step, sayStep(outcomes[step])]);
   }
-  return said.map(([type, condition]) => dated(observed, type, condition));
+  return said.map(([type, condition]) => dated(snapshot, type, condition));
 }
 
-function ready(observed: Observed, draft: Draft, outcomes: Outcomes, obstacle: Obstacle | undefined): Said {
-  if (observed.app.spec.suspend)
+function ready(snapshot: Snapshot, draft: Draft, outcomes: Outcomes, obstacle: Obstacle | undefined): Said {
+  if (snapshot.app.spec.suspend)
     return { status: 'False', reason: 'Suspended', message: 'The app is suspended (spec.suspend).' };
-  if (isPaused(observed))
+  if (isPaused(snapshot))
     return { status: 'False', reason: 'ScaledToZero', message: 'No replica is asked for (spec.run.replicas is 0).' };
   if (obstacle === undefined)
     return {
@@ -117,7 +117,7 @@ function sayStep(outcome: Outcome | undefined): Said {
   return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message };
 }
 
-function dated({ app, now }: Observed, type: string, said: Said): Condition {
+function dated({ app, now }: Snapshot, type: string, said: Said): Condition {
   const before = app.status?.conditions?.find((condition) => condition.type === type);
   const lastTransitionTime = before?.status === said.status ? before.lastTransitionTime : timestamp(now);
   return {
@@ -130,8 +130,8 @@ function dated({ app, now }: Observed, type: string, said: Said): Condition {
 }
 
 /** Where the newest revision stands. A repository that is gone says nothing about a commit that is known. */
-function phaseOf(observed: Observed, draft: Draft, outcomes: Outcomes): Phase {
-  if (isPaused(observed)) return 'Suspended';
+function phaseOf(snapshot: Snapshot, draft: Draft, outcomes: Outcomes): Phase {
+  if (isPaused(snapshot)) return 'Suspended';
   const obstacle = firstObstacle(outcomes, draft.source === undefined ? undefined : 'SourceResolved');
   if (obstacle === undefined) return 'Live';
   if (obstacle.outcome.kind === 'stalled') return 'Rejected';

@@ -8,7 +8,7 @@ import { makePlan } from '../plan/plan.ts';
 import type { Recipe } from '../plan/recipe.ts';
 import { writePlan } from '../plan/write.ts';
 import { settle, told } from '../settings-file/merge.ts';
-import type { Places } from '../settings.ts';
+import type { Places } from '../config.ts';
 import { head } from '../text.ts';
 import { diskTree } from '../tree.ts';
 import type { ReviewContext } from './rule.ts';

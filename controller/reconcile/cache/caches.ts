@@ -24,7 +24,7 @@ import { packer, unpacking, type Packed, type Unpacking } from './packed.ts';
 import { childSelector } from '../../steps/deploy/objects.ts';
 import { present } from '../../objects/present.ts';
 import { similarTexts } from './similar-texts.ts';
-import type { Settings } from '../settings.ts';
+import type { InstallationConfig } from '../installation-config.ts';
 
 /**
  * The caches that the operator reads; those of children have an index {@link byApp}, by the label of the app's name.
@@ -50,8 +50,8 @@ const pageSize = 100;
 const indexers = { [byApp]: byLabel(labels.app) };
 
 /** Starts mirroring all that the reconciler reads. */
-export function mirror(manager: Manager, settings: Settings): Caches {
-  const { appsNamespace: apps, buildsNamespace: builds } = settings;
+export function mirror(manager: Manager, config: InstallationConfig): Caches {
+  const { appsNamespace: apps, buildsNamespace: builds } = config;
   const packed = <T extends KubeObject>(
     resource: Resource<T>,
     namespace: string,

@@ -24,7 +24,7 @@ export function podApp(app: HostedApp, draft: Draft, commit: string): HostedApp 
   return { ...app, spec: withSettings(app.spec, wanted) };
 }
 
-/** Settings that the review of this very commit told. */
+/** InstallationConfig that the review of this very commit told. */
 export function settingsOf(draft: Draft, commit: string): string | undefined {
   return draft.settings?.commit === commit ? draft.settings.values : undefined;
 }

@@ -10,7 +10,7 @@ import type {
 import { labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import type { KubeObject, Manifest, Wire } from '../../../lib/kubernetes/index.ts';
-import { hostOf, type Settings } from '../../reconcile/settings.ts';
+import { hostOf, type InstallationConfig } from '../../reconcile/installation-config.ts';
 import { apiPods, modelEgress } from './models.ts';
 import { claimName, labelsOf, selectorOf, startupMs } from './template.ts';
 
@@ -101,8 +101,8 @@ const publicPorts = [
  * Only the gateway and the API, which passes calls of agents on, may come in; only DNS and public addresses may be
  * reached.
  */
-export function policyOf(app: HostedApp, settings: Settings, ports: readonly number[]): Manifest {
-  const closed = (six: boolean): string[] => settings.run.closedCidrs.filter((cidr) => cidr.includes(':') === six);
+export function policyOf(app: HostedApp, config: InstallationConfig, ports: readonly number[]): Manifest {
+  const closed = (six: boolean): string[] => config.run.closedCidrs.filter((cidr) => cidr.includes(':') === six);
   const open = (cidr: string, except: string[]): Wire<V1NetworkPolicyEgressRule> => ({
     to: [{ ipBlock: { cidr, ...(except.length === 0 ? {} : { except }) } }],
     ports: publicPorts,
@@ -114,7 +114,7 @@ export function policyOf(app: HostedApp, settings: Settings, ports: readonly num
       policyTypes: ['Ingress', 'Egress'],
       ingress: [
         {
-          from: [{ namespaceSelector: { matchLabels: settings.gateway.namespaceLabels } }, apiPods(settings)],
+          from: [{ namespaceSelector: { matchLabels: config.gateway.namespaceLabels } }, apiPods(config)],
           ports: ports.map((port) => ({ port, protocol: 'TCP' })),
         },
       ],
@@ -131,7 +131,7 @@ export function policyOf(app: HostedApp, settings: Settings, ports: readonly num
             { port: 53, protocol: 'TCP' },
           ],
         },
-        ...modelEgress(app, settings),
+        ...modelEgress(app, config),
         open('0.0.0.0/0', closed(false)),
         open('::/0', closed(true)),
       ],
@@ -143,8 +143,8 @@ export function policyOf(app: HostedApp, settings: Settings, ports: readonly num
  * The claims of the app's volumes; `claims` are those that it has. They go with the app, not with the volume's entry in
  * the spec: data is not deleted by an edit.
  */
-export function claimsOf(app: HostedApp, settings: Settings, claims: readonly KubeObject[]): Manifest[] {
-  const { storageClass } = settings.run;
+export function claimsOf(app: HostedApp, config: InstallationConfig, claims: readonly KubeObject[]): Manifest[] {
+  const { storageClass } = config.run;
   return app.spec.run.volumes.map(({ name, size }) => ({
     ...child(app, 'v1', 'PersistentVolumeClaim', claimName(app, name, claims)),
     spec: {
@@ -156,13 +156,13 @@ export function claimsOf(app: HostedApp, settings: Settings, claims: readonly Ku
 }
 
 /** The HTTPRoute. */
-export function routeOf(app: HostedApp, settings: Settings): Manifest {
-  const { name, namespace } = settings.gateway;
+export function routeOf(app: HostedApp, config: InstallationConfig): Manifest {
+  const { name, namespace } = config.gateway;
   return {
     ...child(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', app.metadata.name),
     spec: {
       parentRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name, namespace, sectionName: 'https' }],
-      hostnames: [hostOf(settings, app.metadata.name)],
+      hostnames: [hostOf(config, app.metadata.name)],
       rules: [
         {
           matches: [{ path: { type: 'PathPrefix', value: '/' } }],

@@ -27,8 +27,8 @@ const lookAgainMs: Readonly<Record<string, number>> = { 'run/out-of-disk': 60_00
 /** How the rollout of `target` stands. The Deployment must be the one that carries it. */
 export function judgeRollout(deployment: Deployment, pods: readonly Pod[], target: Target, now: Date): Outcome {
   const { commit, replicas, expected } = target;
-  const { observed, available, updated, all } = countsOf(deployment);
-  if (observed < (deployment.metadata.generation ?? 0))
+  const { observedGeneration, available, updated, all } = countsOf(deployment);
+  if (observedGeneration < (deployment.metadata.generation ?? 0))
     return waiting('RollingOut', `Commit ${short(commit)} is being rolled out.`);
   if (replicas === 0) return done('ScaledToZero', 'No replica is asked for.');
   const own = pods.filter((pod) => templateOf(pod) === target.hash && pod.metadata.deletionTimestamp === undefined);
@@ -38,14 +38,19 @@ export function judgeRollout(deployment: Deployment, pods: readonly Pod[], targe
   return trouble(deployment, own, expected, now) ?? onItsWay(own, target, now);
 }
 
-function countsOf({ status = {} }: Deployment): { observed: number; available: number; updated: number; all: number } {
+function countsOf({ status = {} }: Deployment): {
+  observedGeneration: number;
+  available: number;
+  updated: number;
+  all: number;
+} {
   const {
-    observedGeneration: observed = 0,
+    observedGeneration = 0,
     availableReplicas: available = 0,
     updatedReplicas: updated = 0,
     replicas: all = 0,
   } = status;
-  return { observed, available, updated, all };
+  return { observedGeneration, available, updated, all };
 }
 
 /** What stands in the way for good, of the pods or of the Deployment itself. */

@@ -9,7 +9,7 @@ import { startDaemon } from '../../../controller/pipeline/build/daemon.ts';
 import { pipelineInput, type PipelineContainer, type PipelineInput } from '../../../controller/pipeline/contract.ts';
 import { stageMessage, type StageMessage } from '../../../controller/pipeline/message.ts';
 import { run } from '../../../controller/pipeline/process.ts';
-import { placesBelow } from '../../../controller/pipeline/settings.ts';
+import { placesBelow } from '../../../controller/pipeline/config.ts';
 import { fillRegistry, programsOnPath, startRegistry, type TestRegistry } from './registry.ts';
 import { serveRepositories, type Repositories, type Repository } from './repositories.ts';
 

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import { Fault } from '../../../outcome.ts';
 import { run } from '../../../process.ts';
-import { childEnvironment } from '../../../settings.ts';
+import { childEnvironment } from '../../../../../lib/child-environment.ts';
 import { oneLine, tail } from '../../../text.ts';
 import { onlyPublicTokens } from './json-web-token.ts';
 import type { ReviewContext, Rule } from '../../rule.ts';

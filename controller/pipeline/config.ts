@@ -1,4 +1,4 @@
-// What a pipeline container is told by its environment.
+// The configuration of a pipeline container, from its environment.
 import { join, posix } from 'node:path';
 import { z } from 'zod';
 import { readConfig } from '../../lib/config.ts';
@@ -30,7 +30,7 @@ export interface Places {
   readonly builder: string;
 }
 
-export interface Settings {
+export interface PipelineConfig {
   readonly input: PipelineInput;
   readonly places: Places;
 }
@@ -46,8 +46,8 @@ export function placesBelow(root: string, builder: string): Places {
   return { root, source: moved(workspace.source), notes: moved(workspace.notes), builder };
 }
 
-/** Reads the settings. @throws Error that names each variable that is wrong. */
-export function readSettings(variables: NodeJS.ProcessEnv = process.env): Settings {
+/** Reads the configuration. @throws Error that names each variable that is wrong. */
+export function readPipelineConfig(variables: NodeJS.ProcessEnv = process.env): PipelineConfig {
   const read = readConfig(environment, variables);
   return {
     input: { ...read.MOORAGE_PIPELINE, path: plainPath(read.MOORAGE_PIPELINE.path) },
@@ -58,26 +58,4 @@ export function readSettings(variables: NodeJS.ProcessEnv = process.env): Settin
 /** One spelling of a folder: "./web/" is "web". */
 function plainPath(path: string): string {
   return posix.normalize(path).replace(/(?!^)\/$/, '');
-}
-
-const passedOn = [
-  'PATH',
-  'HTTP_PROXY',
-  'HTTPS_PROXY',
-  'NO_PROXY',
-  'http_proxy',
-  'https_proxy',
-  'no_proxy',
-  'SSL_CERT_FILE',
-  'SSL_CERT_DIR',
-  'GIT_SSL_CAINFO',
-  'TMPDIR',
-] as const;
-
-/**
- * The environment of the programs that a stage starts: an allow-list, so that nothing given to the pod leaks into them.
- */
-export function childEnvironment(variables: NodeJS.ProcessEnv = process.env): Record<string, string> {
-  const kept = passedOn.flatMap((name) => (variables[name] === undefined ? [] : [[name, variables[name]] as const]));
-  return { LC_ALL: 'C.UTF-8', HOME: '/nonexistent', ...Object.fromEntries(kept) };
 }

@@ -1,8 +1,8 @@
-// What the installation decides about every app: the reconciler's settings, made by config.ts.
+// What the installation decides about every app: configuration, made from the environment by config.ts.
 import type { PipelineInput } from '../pipeline/contract.ts';
 import type { GitHosts } from '../../lib/repository.ts';
 
-export interface Settings {
+export interface InstallationConfig {
   readonly baseDomain: string;
   /** Port in the addresses that people see. */
   readonly externalPort: number;
@@ -27,13 +27,13 @@ export interface Settings {
     readonly image: string;
     readonly limits: PipelineInput['limits'];
     readonly cache: boolean;
-    /** Most of each that a build gets, whatever its spec says; quantities. */
-    readonly most: { readonly cpu: string; readonly memory: string; readonly disk: string };
-    readonly longestMs: number;
+    /** Limits of every build, whatever its spec says; quantities. */
+    readonly maximum: { readonly cpu: string; readonly memory: string; readonly disk: string };
+    readonly maximumMs: number;
     /** Finished Jobs kept an app. */
     readonly historyLimit: number;
     readonly priorityClass?: string | undefined;
-    /** Faults of the platform in a row, on one commit, until a person is asked. */
+    /** Platform faults in a row, on one commit, after which it is not retried until a person asks for it. */
     readonly faultLimit: number;
   };
   readonly run: {
@@ -46,17 +46,17 @@ export interface Settings {
     /** Addresses that an app must not reach. */
     readonly closedCidrs: readonly string[];
   };
-  /** Base URL of the gateway from inside; absent: nothing is asked through it before an app is called live. */
+  /** Base URL of the gateway from inside; absent: apps are not probed before they are reported as live. */
   readonly probeUrl?: string | undefined;
 }
 
 /** Host name of an app. */
-export function hostOf(settings: Settings, app: string): string {
-  return `${app}.${settings.baseDomain}`;
+export function hostOf(config: InstallationConfig, app: string): string {
+  return `${app}.${config.baseDomain}`;
 }
 
 /** Address of an app, as people see it. */
-export function urlOf(settings: Settings, app: string): string {
-  const port = settings.externalPort === 443 ? '' : `:${settings.externalPort}`;
-  return `https://${hostOf(settings, app)}${port}/`;
+export function urlOf(config: InstallationConfig, app: string): string {
+  const port = config.externalPort === 443 ? '' : `:${config.externalPort}`;
+  return `https://${hostOf(config, app)}${port}/`;
 }
