@@ -134,9 +134,7 @@ export function isTrue(
 /** Why no node takes the pod, if none does. */
 export function unscheduled(pod: Pod): string | undefined {
   const scheduled = conditionOf(pod.status?.conditions, 'PodScheduled');
-  return scheduled?.status === 'False'
-    ? `no node has room for it (${scheduled.message ?? 'unschedulable'})`
-    : undefined;
+  return scheduled?.status === 'False' ? `no node can run it (${scheduled.message ?? 'unschedulable'})` : undefined;
 }
 
 /** Why a container has not started, if it is more than that its turn has not come. */

@@ -54,7 +54,7 @@ function ended(error: unknown): { message: StageMessage; code: number } {
     };
   }
   const fault = stop.signal.aborted
-    ? 'the stage was stopped before its end'
+    ? 'the stage was stopped before it completed'
     : oneLine(error instanceof Error ? error.message : String(error));
   process.stderr.write(
     `fault: ${error instanceof Error && !(error instanceof Fault) ? (error.stack ?? fault) : fault}\n`,

@@ -13,7 +13,7 @@ import {
 import { timestamp } from '../objects/timestamp.ts';
 
 type Phase = NonNullable<HostedAppStatus['phase']>;
-type Said = Pick<Condition, 'status' | 'reason' | 'message'>;
+type ConditionState = Pick<Condition, 'status' | 'reason' | 'message'>;
 
 /** The first step that does not hold, in the order of the steps. */
 interface Obstacle {
@@ -43,7 +43,7 @@ export function makeStatus(snapshot: Snapshot, draft: Draft, outcomes: Outcomes)
   };
 }
 
-const made: ReadonlySet<string> = new Set([
+const computed: ReadonlySet<string> = new Set([
   'conditions',
   'phase',
   'since',
@@ -54,7 +54,7 @@ const made: ReadonlySet<string> = new Set([
 
 /** Fields of the last status that a new one starts from. */
 export function draftOf(status: HostedAppStatus | undefined): Draft {
-  const kept = Object.entries(status ?? {}).filter(([name]) => !made.has(name));
+  const kept = Object.entries(status ?? {}).filter(([name]) => !computed.has(name));
   return structuredClone(Object.fromEntries(kept));
 }
 
@@ -82,48 +82,48 @@ function conditionsOf(
   outcomes: Outcomes,
   obstacle: Obstacle | undefined,
 ): Condition[] {
-  const said: [string, Said][] = [['Ready', ready(snapshot, draft, outcomes, obstacle)]];
+  const state: [string, ConditionState][] = [['Ready', ready(snapshot, draft, outcomes, obstacle)]];
   if (!isPaused(snapshot) && obstacle !== undefined) {
     const { kind, reason, message } = obstacle.outcome;
-    said.push([kind === 'stalled' ? 'Stalled' : 'Reconciling', { status: 'True', reason, message }]);
+    state.push([kind === 'stalled' ? 'Stalled' : 'Reconciling', { status: 'True', reason, message }]);
   }
   for (const step of stepConditions) {
-    if (step !== 'Published') said.push([step, sayStep(outcomes[step])]);
+    if (step !== 'Published') state.push([step, stepCondition(outcomes[step])]);
   }
-  return said.map(([type, condition]) => dated(snapshot, type, condition));
+  return state.map(([type, condition]) => dated(snapshot, type, condition));
 }
 
-function ready(snapshot: Snapshot, draft: Draft, outcomes: Outcomes, obstacle: Obstacle | undefined): Said {
+function ready(snapshot: Snapshot, draft: Draft, outcomes: Outcomes, obstacle: Obstacle | undefined): ConditionState {
   if (snapshot.app.spec.suspend)
-    return { status: 'False', reason: 'Suspended', message: 'The app is suspended (spec.suspend).' };
+    return { status: 'False', reason: 'Suspended', message: 'The app is suspended (spec.suspend is true).' };
   if (isPaused(snapshot))
-    return { status: 'False', reason: 'ScaledToZero', message: 'No replica is asked for (spec.run.replicas is 0).' };
+    return { status: 'False', reason: 'ScaledToZero', message: 'The app is scaled to zero (spec.run.replicas is 0).' };
   if (obstacle === undefined)
     return {
       status: 'True',
       reason: outcomes.Published?.reason ?? 'Live',
-      message: outcomes.Published?.message ?? 'The app answers.',
+      message: outcomes.Published?.message ?? 'The app is live.',
     };
   const { kind, reason, message } = obstacle.outcome;
-  const kept = draft.served === undefined ? '' : ` Commit ${short(draft.served.commit)} keeps serving.`;
+  const kept = draft.served === undefined ? '' : ` Commit ${short(draft.served.commit)} is still serving.`;
   return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message: `${message}${kept}` };
 }
 
-function sayStep(outcome: Outcome | undefined): Said {
+function stepCondition(outcome: Outcome | undefined): ConditionState {
   if (outcome === undefined)
-    return { status: 'Unknown', reason: 'NotReached', message: 'The steps before come first.' };
+    return { status: 'Unknown', reason: 'NotReached', message: 'Waiting for the previous steps.' };
   const { kind, reason, message } = outcome;
   if (kind === 'done') return { status: 'True', reason, message };
   return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message };
 }
 
-function dated({ app, now }: Snapshot, type: string, said: Said): Condition {
+function dated({ app, now }: Snapshot, type: string, state: ConditionState): Condition {
   const before = app.status?.conditions?.find((condition) => condition.type === type);
-  const lastTransitionTime = before?.status === said.status ? before.lastTransitionTime : timestamp(now);
+  const lastTransitionTime = before?.status === state.status ? before.lastTransitionTime : timestamp(now);
   return {
     type,
-    ...said,
-    message: said.message.slice(0, 4_000),
+    ...state,
+    message: state.message.slice(0, 4_000),
     observedGeneration: app.metadata.generation,
     lastTransitionTime,
   };

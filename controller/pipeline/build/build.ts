@@ -117,7 +117,7 @@ async function solveImage(solve: Solve, places: Places, tools: BuildTools): Prom
   const output = log.end();
   if (built.code === 0) return;
   if (built.code === null)
-    throw new Fault(`buildctl was ended by ${built.signal ?? 'a signal'}: ${oneLine(tail(output, 300))}`);
+    throw new Fault(`buildctl was terminated by ${built.signal ?? 'a signal'}: ${oneLine(tail(output, 300))}`);
   throw judgeFailure({
     output,
     dockerfile: (await readFile(solve.notes.dockerfile, 'utf8')).slice(0, dockerfileBytes),

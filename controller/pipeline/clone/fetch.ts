@@ -20,7 +20,7 @@ type FetchInput = Pick<PipelineInput, 'repo' | 'commit' | 'limits'>;
 export async function fetchCommit(git: Git, folder: string, input: FetchInput, signal?: AbortSignal): Promise<void> {
   const format = input.commit.length === 64 ? 'sha256' : 'sha1';
   const made = await git(['init', '--quiet', '--bare', '--template=', `--object-format=${format}`]);
-  if (made.code !== 0) throw new Fault(`git could not make an object store: ${said(made)}`);
+  if (made.code !== 0) throw new Fault(`git could not create an object store: ${said(made)}`);
   const fetch = (url: string, references: readonly string[], depth: readonly string[]): Promise<GitResult> =>
     git(
       [
@@ -52,9 +52,7 @@ export async function fetchCommit(git: Git, folder: string, input: FetchInput, s
   if (fetched.code !== 0) throw await verdict(fetched, folder, input);
   const found = await git(['rev-parse', '--verify', '--quiet', '--end-of-options', `${input.commit}^{commit}`]);
   if (found.stdout.trim() !== input.commit) {
-    throw new Fault(
-      `commit ${input.commit} is no longer in the repository; it may have been replaced by a forced push`,
-    );
+    throw new Fault(`commit ${input.commit} is no longer in the repository; a force push may have replaced it`);
   }
 }
 
@@ -94,8 +92,8 @@ async function verdict(result: GitResult, folder: string, input: FetchInput): Pr
       {
         rule: 'limits/repository-bytes',
         severity: 'error',
-        message: `The repository is larger than ${size(input.limits.repositoryBytes)}; fetching it was cut off there.`,
-        fix: 'Keep models, datasets and media out of the repository; download them when the app starts, or into a volume.',
+        message: `The repository is larger than ${size(input.limits.repositoryBytes)}, so the fetch was stopped.`,
+        fix: 'Keep models, datasets and media out of the repository; download them when the app starts, or store them on a volume.',
       },
     ]);
   }
@@ -104,8 +102,8 @@ async function verdict(result: GitResult, folder: string, input: FetchInput): Pr
       {
         rule: 'git/damaged',
         severity: 'error',
-        message: `git refuses an object of this commit: ${said(result)}`,
-        fix: 'Run "git fsck --strict" in a fresh clone, remove what it complains about, and push a new commit.',
+        message: `git rejected an object of this commit: ${said(result)}`,
+        fix: 'Run "git fsck --strict" in a fresh clone, fix what it reports, and push a new commit.',
       },
     ]);
   }

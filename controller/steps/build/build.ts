@@ -4,10 +4,10 @@ import { annotations } from '../../../crds/names.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
 import type { HistoryEntry } from '../../../crds/hosted-app.ts';
 import { faultDelayMs, faultsOf, isRecorded, nextNumber, numberOf, record } from './history.ts';
-import { podApp, settingsOf, tellSettings } from './author-settings.ts';
+import { podApp, settingsOf, recordSettings } from './author-settings.ts';
 import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './inputs.ts';
 import { imageName, pipelineJob } from './job.ts';
-import { isFinished, judge, newestOf, readReview, type Reviewed, type Verdict } from './verdict.ts';
+import { isFinished, judge, newestOf, readReview, type ReviewReport, type Verdict } from './verdict.ts';
 import { jobs as jobResource, type Job } from '../../objects/kinds.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { present } from '../../objects/present.ts';
@@ -33,14 +33,14 @@ interface Wanted {
 
 export function pipelineStep(snapshot: Snapshot, draft: Draft): StepResult {
   const { app } = snapshot;
-  tellAttempt(snapshot, draft);
+  recordAttempt(snapshot, draft);
   if (app.spec.suspend)
     return { outcomes: suspended(draft), afterStatus: supersede(snapshot, draft, undefined, 'the app was suspended') };
   if (draft.source === undefined) return { outcomes: {} };
   const { commit } = draft.source;
   const wanted = afterReview(snapshot, draft, wantedOf(snapshot, draft, commit));
   const { inputs } = wanted;
-  const superseded = supersede(snapshot, draft, wanted.name, `${short(commit)} took its place`);
+  const superseded = supersede(snapshot, draft, wanted.name, `superseded by commit ${short(commit)}`);
   if (draft.built?.commit === commit && draft.built.inputsHash === inputs.hash) {
     return { outcomes: standing(draft, commit), afterStatus: [...superseded, ...oldJobs(snapshot, wanted.name)] };
   }
@@ -48,8 +48,8 @@ export function pipelineStep(snapshot: Snapshot, draft: Draft): StepResult {
   return { ...result, afterStatus: [...superseded, ...(result.afterStatus ?? []), ...oldJobs(snapshot, wanted.name)] };
 }
 
-/** Which rebuild is spoken of from here on; whoever asked for it can tell an old verdict from a new one by that. */
-function tellAttempt({ app }: Snapshot, draft: Draft): void {
+/** The rebuild that the status reflects from here on, so that an old verdict is not taken for a new one. */
+function recordAttempt({ app }: Snapshot, draft: Draft): void {
   const attempt = app.metadata.annotations?.[annotations.rebuild];
   if (attempt === undefined) delete draft.attempt;
   else draft.attempt = attempt.slice(0, 100);
@@ -72,7 +72,7 @@ function afterReview(snapshot: Snapshot, draft: Draft, wanted: Wanted): Wanted {
   );
   const review = job === undefined ? undefined : readReview(newestOf(podsOf(snapshot, job)));
   if (review === undefined) return wanted;
-  tellSettings(snapshot.app, draft, wanted.commit, review);
+  recordSettings(snapshot.app, draft, wanted.commit, review);
   return wantedOf(snapshot, draft, wanted.commit);
 }
 
@@ -80,25 +80,25 @@ function pursue(snapshot: Snapshot, draft: Draft, wanted: Wanted): StepResult {
   const job = snapshot.jobs.find((candidate) => candidate.metadata.name === wanted.name);
   if (job === undefined) return start(snapshot, draft, wanted);
   if (job.metadata.deletionTimestamp !== undefined)
-    return { outcomes: inTurn('Starting', 'The last Job of this commit is being cleared away.') };
+    return { outcomes: beforeReview('Starting', 'The previous Job of this commit is being deleted.') };
   if (job.metadata.annotations?.[annotations.appUid] !== snapshot.app.metadata.uid) {
     return {
-      outcomes: inTurn('Starting', 'A Job of an earlier app of this name is being cleared away.'),
+      outcomes: beforeReview('Starting', 'A Job of an earlier app with this name is being deleted.'),
       afterStatus: [remove(job)],
     };
   }
   const verdict = judge(job, podsOf(snapshot, job), imageName(snapshot.config, snapshot.app.metadata.name));
-  tellPipeline(snapshot, draft, job, verdict);
+  recordPipeline(snapshot, draft, job, verdict);
   return conclude(snapshot, draft, wanted, job, verdict);
 }
 
 function start(snapshot: Snapshot, draft: Draft, wanted: Wanted): StepResult {
   const { repository } = snapshot;
   if (repository instanceof RepositoryError)
-    return { outcomes: inTurn('Resolving', 'The repository is refused; see the condition SourceResolved.') };
+    return { outcomes: beforeReview('Resolving', 'The repository is refused; see the condition SourceResolved.') };
   if (isSubmittedAgain(snapshot, draft))
     return {
-      outcomes: inTurn('Resolving', 'It was submitted again; the repository is asked for its newest commit first.'),
+      outcomes: beforeReview('Resolving', 'Submitted again; resolving the newest commit first.'),
     };
   const history = draft.history ?? [];
   const faults = faultsOf(history, wanted.name);
@@ -124,7 +124,7 @@ function start(snapshot: Snapshot, draft: Draft, wanted: Wanted): StepResult {
     queuedAt: snapshot.now,
   });
   return {
-    outcomes: inTurn('Queued', `Pipeline ${number} of commit ${short(wanted.commit)} is queued: ${reason}.`),
+    outcomes: beforeReview('Queued', `Pipeline ${number} of commit ${short(wanted.commit)} is queued: ${reason}.`),
     actions: [{ kind: 'create', resource: jobResource, manifest }],
   };
 }
@@ -138,9 +138,9 @@ function isSubmittedAgain({ app }: Snapshot, draft: Draft): boolean {
 /** The same number while the cache has not caught up with a Job that was made already. */
 function numberFor(snapshot: Snapshot, draft: Draft, name: string): number {
   const history = draft.history ?? [];
-  const told = draft.pipeline?.job === name ? draft.pipeline.number : undefined;
-  const pending = told !== undefined && !history.some((entry) => entry.number === told);
-  return pending ? told : nextNumber(history, snapshot.jobs, draft.pipeline?.number);
+  const reported = draft.pipeline?.job === name ? draft.pipeline.number : undefined;
+  const pending = reported !== undefined && !history.some((entry) => entry.number === reported);
+  return pending ? reported : nextNumber(history, snapshot.jobs, draft.pipeline?.number);
 }
 
 function previousOf(
@@ -158,13 +158,13 @@ function conclude(snapshot: Snapshot, draft: Draft, wanted: Wanted, job: Job, ve
   switch (verdict.kind) {
     case 'queued':
       return {
-        outcomes: inTurn(
+        outcomes: beforeReview(
           'Queued',
-          `Commit ${short(wanted.commit)} waits for its turn: place ${draft.pipeline?.position ?? '?'} in the queue of builds.`,
+          `Commit ${short(wanted.commit)} is queued at position ${draft.pipeline?.position ?? '?'}.`,
         ),
       };
     case 'running':
-      return { outcomes: underWay(verdict, wanted.commit) };
+      return { outcomes: inProgress(verdict, wanted.commit) };
     case 'succeeded':
       return succeeded(snapshot, draft, wanted, job, verdict);
     case 'rejected':
@@ -190,7 +190,7 @@ function succeeded(
     settings: settingsOf(draft, wanted.commit),
     attempt: draft.attempt,
   });
-  tellReview(draft, verdict.review);
+  recordReview(draft, verdict.review);
   draft.findings = [...(draft.findings ?? []), ...findings].slice(0, 50);
   draft.history = record(draft.history ?? [], job, snapshot.now, { result: 'Succeeded', image });
   return { outcomes: standing(draft, wanted.commit) };
@@ -208,7 +208,7 @@ function rejected(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict &
     return {
       outcomes: {
         Reviewed: stalled('ReviewRejected', rejection),
-        Built: waiting('NotReached', 'The review came to a refusal, so nothing is built.'),
+        Built: waiting('NotReached', 'The review rejected this commit, so it is not built.'),
       },
     };
   const reason = rejection.rule === 'build/timeout' ? 'BuildTimedOut' : 'BuildRejected';
@@ -227,13 +227,13 @@ function faulted(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict & 
   const dueIn = endedAt + faultDelayMs(faults.length) - snapshot.now.getTime();
   const outcome = failed(
     'PipelineFaulted',
-    `${message.replace(/[^.!?…]$/, '$&.')} It is tried again by itself.`,
+    `${message.replace(/[^.!?…]$/, '$&.')} It is retried automatically.`,
     Math.max(dueIn, 0),
   );
   return { outcomes: { ...review, Built: outcome }, afterStatus: dueIn <= 0 && wasRecorded ? [remove(job)] : [] };
 }
 
-/** How the review went: as its pod says, or as it was told before the pod was taken away. */
+/** How the review went: as its pod says, or as it was reported before the pod was removed. */
 function reviewOf(snapshot: Snapshot, job: Job, verdict: Verdict): Outcomes {
   if (verdict.review !== undefined) return { Reviewed: passed(verdict.review.findings.length) };
   const { pipeline, conditions = [], findings = [] } = snapshot.app.status ?? {};
@@ -246,11 +246,12 @@ function reviewOf(snapshot: Snapshot, job: Job, verdict: Verdict): Outcomes {
 function givenUp(faults: readonly HistoryEntry[]): Outcomes {
   const rejection = {
     rule: 'platform/fault',
-    message: `The platform failed ${faults.length} times at this commit: ${faults[0]?.message ?? 'no message'}`.slice(
-      0,
-      1_500,
-    ),
-    fix: `This is not your app's doing. Push a new commit, or submit the repository again.`,
+    message:
+      `The platform failed ${faults.length} times to build this commit: ${faults[0]?.message ?? 'no message'}`.slice(
+        0,
+        1_500,
+      ),
+    fix: `Your app did not cause this. Push a new commit, or submit the repository again.`,
   };
   return { Built: stalled('PipelineFaulted', rejection) };
 }
@@ -260,7 +261,7 @@ function standing(draft: Draft, commit: string): Outcomes {
   const warnings = (draft.findings ?? []).length;
   return {
     Reviewed: passed(warnings),
-    Built: done('Built', `Commit ${short(commit)} is built: ${draft.built?.image.split('/').at(-1) ?? ''}.`),
+    Built: done('Built', `Built commit ${short(commit)}: ${draft.built?.image.split('/').at(-1) ?? ''}.`),
   };
 }
 
@@ -268,19 +269,19 @@ function passed(warnings: number): ReturnType<typeof done> {
   return done(
     'ReviewPassed',
     warnings === 0
-      ? 'Nothing was found.'
+      ? 'The review found no problems.'
       : `Passed with ${warnings} warning${warnings === 1 ? '' : 's'}; see status.findings.`,
   );
 }
 
-function underWay(verdict: Verdict & { kind: 'running' }, commit: string): Outcomes {
+function inProgress(verdict: Verdict & { kind: 'running' }, commit: string): Outcomes {
   const trouble = verdict.trouble === undefined ? '' : ` ${verdict.trouble}`;
   if (verdict.stage !== 'Build') {
-    const told =
+    const reviewed =
       verdict.stage === 'Clone'
         ? waiting('Cloning', `Commit ${short(commit)} is being cloned.${trouble}`)
         : waiting('Reviewing', `Commit ${short(commit)} is being reviewed.${trouble}`);
-    return { Reviewed: told, Built: waiting('NotReached', 'The review comes first.') };
+    return { Reviewed: reviewed, Built: waiting('NotReached', 'Waiting for the review.') };
   }
   return {
     Reviewed: passed(verdict.review?.findings.length ?? 0),
@@ -288,8 +289,8 @@ function underWay(verdict: Verdict & { kind: 'running' }, commit: string): Outco
   };
 }
 
-function inTurn(reason: string, message: string): Outcomes {
-  return { Reviewed: waiting(reason, message), Built: waiting('NotReached', 'The review comes first.') };
+function beforeReview(reason: string, message: string): Outcomes {
+  return { Reviewed: waiting(reason, message), Built: waiting('NotReached', 'Waiting for the review.') };
 }
 
 function suspended(draft: Draft): Outcomes {
@@ -297,8 +298,8 @@ function suspended(draft: Draft): Outcomes {
   return draft.built === undefined ? {} : standing(draft, draft.built.commit);
 }
 
-function tellPipeline(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict): void {
-  const place = snapshot.queue.indexOf(job.metadata.name);
+function recordPipeline(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict): void {
+  const index = snapshot.queue.indexOf(job.metadata.name);
   const reason = job.metadata.annotations?.[annotations.reason];
   draft.pipeline = {
     job: job.metadata.name,
@@ -306,9 +307,9 @@ function tellPipeline(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdi
     ...(verdict.pod === undefined ? {} : { pod: verdict.pod }),
     ...(reason === undefined ? {} : { reason }),
     ...stageOf(job, verdict),
-    ...(verdict.kind === 'queued' && place >= 0 ? { position: place + 1 } : {}),
+    ...(verdict.kind === 'queued' && index >= 0 ? { position: index + 1 } : {}),
   };
-  if (verdict.kind === 'running') tellReview(draft, verdict.review);
+  if (verdict.kind === 'running') recordReview(draft, verdict.review);
 }
 
 function stageOf(job: Job, verdict: Verdict): { stage?: 'Queued' | 'Clone' | 'Review' | 'Build'; stageSince?: string } {
@@ -317,7 +318,7 @@ function stageOf(job: Job, verdict: Verdict): { stage?: 'Queued' | 'Clone' | 'Re
   return { stage: verdict.stage, ...(verdict.since === undefined ? {} : { stageSince: verdict.since }) };
 }
 
-function tellReview(draft: Draft, review: Reviewed | undefined): void {
+function recordReview(draft: Draft, review: ReviewReport | undefined): void {
   if (review === undefined) return;
   draft.findings = review.findings.slice(0, 50);
   draft.plan = review.plan;

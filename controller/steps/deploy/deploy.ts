@@ -20,7 +20,7 @@ import {
   type Outcome,
   type StepResult,
 } from '../../reconcile/outcome.ts';
-import { settledApp } from '../build/author-settings.ts';
+import { appWithSettings } from '../build/author-settings.ts';
 import { present } from '../../objects/present.ts';
 import { choose, type Choice } from './last-good.ts';
 import { modelsSecret } from './models.ts';
@@ -31,7 +31,7 @@ import { judgeRollout } from './rollout.ts';
 import { podTemplate, startupMs, type Release } from './template.ts';
 
 export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
-  tellServed(snapshot, draft);
+  recordServed(snapshot, draft);
   if (draft.built === undefined) return { outcomes: {} };
   const { config, deployment, pods, claims } = snapshot;
   const asked = settled(snapshot, draft.built.settings);
@@ -61,13 +61,15 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   const manifest = deploymentOf(running.app, chosen.template, course.marks, course.isStopped ? 0 : undefined);
   const actions = applies(running, manifest, course.release.port);
   return {
-    outcomes: { Deployed: told(asked, wanted, course, failing, outcomeOf(running, manifest, course, chosen.hash)) },
+    outcomes: {
+      Deployed: reportWanted(asked, wanted, course, failing, outcomeOf(running, manifest, course, chosen.hash)),
+    },
     actions,
   };
 }
 
 /** What is said of the wanted release, which may be another than the one that runs. */
-function told(
+function reportWanted(
   snapshot: Snapshot,
   wanted: Release,
   course: Course,
@@ -78,11 +80,11 @@ function told(
   if (replicasOf(app) === 0) return running;
   const overDisk = course.isOverDisk ? stoppedForDisk(wanted.commit, app.spec.run.resources.disk) : undefined;
   if (course.isStopped && overDisk !== undefined) return overDisk;
-  return course.isTakenBack ? takenBack(snapshot, wanted, course, overDisk ?? failing ?? running) : running;
+  return course.isRolledBack ? rolledBack(snapshot, wanted, course, overDisk ?? failing ?? running) : running;
 }
 
 function settled(snapshot: Snapshot, settings: string | undefined): Snapshot {
-  return settings === undefined ? snapshot : { ...snapshot, app: settledApp(snapshot.app, settings) };
+  return settings === undefined ? snapshot : { ...snapshot, app: appWithSettings(snapshot.app, settings) };
 }
 
 function outcomeOf(snapshot: Snapshot, manifest: Manifest, choice: Choice, hash: string): Outcome {
@@ -91,7 +93,7 @@ function outcomeOf(snapshot: Snapshot, manifest: Manifest, choice: Choice, hash:
   if (deployment === undefined || !isApplied(deployment, manifest))
     return waiting('RollingOut', `Commit ${short(commit)} is being rolled out.`);
   if (app.spec.suspend)
-    return done('Suspended', 'No replica runs while the app is suspended; its data and its address are kept.');
+    return done('Suspended', 'No replicas run while the app is suspended. Its data and address are kept.');
   return judgeRollout(
     deployment,
     snapshot.pods,
@@ -110,14 +112,14 @@ function failureOf(snapshot: Snapshot, hash: string, port: number): Outcome | un
 }
 
 /** The failing pods are gone once the last good release is back, so why they failed is read from what was said then. */
-function takenBack(snapshot: Snapshot, wanted: Release, choice: Choice, now: Outcome): Outcome {
+function rolledBack(snapshot: Snapshot, wanted: Release, choice: Choice, now: Outcome): Outcome {
   const said = now.kind === 'stalled' ? now.rejection : snapshot.app.status?.rejection;
   const rejection = said ?? {
     rule: 'run/taken-back',
-    message: `Commit ${short(wanted.commit)} did not come to serve.`,
-    fix: 'Look at its log, and push a commit that starts.',
+    message: `Commit ${short(wanted.commit)} never became ready.`,
+    fix: 'Check its log, and push a commit that starts.',
   };
-  const back = `Commit ${short(choice.release.commit)} was put back.`;
+  const back = `Rolled back to commit ${short(choice.release.commit)}.`;
   return stalled('RolloutTakenBack', {
     ...rejection,
     message: rejection.message.endsWith(back) ? rejection.message : `${rejection.message} ${back}`,
@@ -180,7 +182,7 @@ export function isApplied(cached: KubeObject, manifest: Manifest): boolean {
  * Says what really answers at the published address: the release that did so far as long as one pod of it is ready,
  * then the one that came after. Before the address is published, nothing does.
  */
-function tellServed(snapshot: Snapshot, draft: Draft): void {
+function recordServed(snapshot: Snapshot, draft: Draft): void {
   if (draft.url === undefined) return;
   const serving = snapshot.pods.filter(isReady).map(releaseOf);
   const { served } = draft;

@@ -41,7 +41,7 @@ export function probe(gateway: string, host: string): Promise<ProbeResult> {
       },
     );
     asked.on('timeout', () => {
-      asked.destroy(new Error(`no answer within ${timeoutMs / 1000} s`));
+      asked.destroy(new Error(`no response within ${timeoutMs / 1000} s`));
     });
     asked.on('error', (error) => {
       failed(error.message);

@@ -26,15 +26,15 @@ export function publishStep(snapshot: Snapshot, draft: Draft, before: Outcomes):
   if (draft.served === undefined) delete draft.warning;
   if (![before.Deployed, before.Routed].every((outcome) => outcome?.kind === 'done')) return { outcomes: {} };
   if (replicasOf(app) === 0)
-    return { outcomes: { Published: waiting('ScaledToZero', 'No replica is asked for, so nothing answers.') } };
+    return { outcomes: { Published: waiting('ScaledToZero', 'The app is scaled to zero, so nothing responds.') } };
   const url = urlOf(config, app.metadata.name);
   if (draft.url !== url && mustAsk(snapshot)) return probing(snapshot, url);
   const release = snapshot.pods.filter(isReady).map(releaseOf)[0];
   if (release === undefined)
-    return { outcomes: { Published: waiting('Confirming', 'Waiting to see a replica that is ready.') } };
+    return { outcomes: { Published: waiting('Confirming', 'Waiting for a replica to become ready.') } };
   draft.url = url;
   draft.served ??= { ...release, since: timestamp(snapshot.now) };
-  tellWarning(snapshot, draft);
+  recordWarning(snapshot, draft);
   // The answer to this question brings the next look, which then asks no more.
   const isAsked = config.probeUrl !== undefined && snapshot.probe === undefined;
   return {
@@ -45,7 +45,7 @@ export function publishStep(snapshot: Snapshot, draft: Draft, before: Outcomes):
 
 function live(url: string, warning: string | undefined): Outcome {
   return warning === undefined
-    ? done('Live', `${url} answers.`)
+    ? done('Live', `The app is live at ${url}.`)
     : done(warnedReason, `${url}: the app ${warning}.`, warnedMs);
 }
 
@@ -53,9 +53,9 @@ function live(url: string, warning: string | undefined): Outcome {
  * It listens, so it is live; that it fails whoever opens its address is worth a word. Without an answer nothing new is
  * known.
  */
-function tellWarning({ probe }: Snapshot, draft: Draft): void {
+function recordWarning({ probe }: Snapshot, draft: Draft): void {
   if (probe?.status === undefined) return;
-  if (probe.status >= 500) draft.warning = `answers ${probe.status} on /; see the app's log`;
+  if (probe.status >= 500) draft.warning = `responds with ${probe.status} at /; see the app's log`;
   else delete draft.warning;
 }
 
@@ -67,9 +67,9 @@ function mustAsk({ config, probe, app, now }: Snapshot): boolean {
 }
 
 function probing(snapshot: Snapshot, url: string): StepResult {
-  const detail = snapshot.probe === undefined ? '' : ` The last answer was ${snapshot.probe.detail}.`;
+  const detail = snapshot.probe === undefined ? '' : ` The last response was ${snapshot.probe.detail}.`;
   return {
-    outcomes: { Published: waiting('Confirming', `Asking ${url} through the gateway.${detail}`, retryMs) },
+    outcomes: { Published: waiting('Confirming', `Probing ${url} through the gateway.${detail}`, retryMs) },
     actions: [{ kind: 'probe', host: hostOf(snapshot.config, snapshot.app.metadata.name) }],
   };
 }

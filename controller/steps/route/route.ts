@@ -13,7 +13,7 @@ export function routeStep(snapshot: Snapshot, draft: Draft): StepResult {
   const host = hostOf(config, app.metadata.name);
   const outcome =
     route === undefined || !isApplied(route, manifest)
-      ? waiting('RoutePending', `The route of ${host} is being made.`)
+      ? waiting('RoutePending', `The route for ${host} is being created.`)
       : judgeRoute(route, config, host);
   return { outcomes: { Routed: outcome }, actions: [{ kind: 'apply', resource: routes, manifest, cached: route }] };
 }
@@ -33,13 +33,13 @@ function judgeRoute(route: HttpRoute, config: InstallationConfig, host: string):
     ({ type, status }) => status === 'False' && (type === 'Accepted' || type === 'ResolvedRefs'),
   );
   if (accepted === undefined || (accepted.observedGeneration ?? 0) < (route.metadata.generation ?? 0))
-    return waiting('RoutePending', `The gateway ${name} has not answered yet for ${host}.`);
+    return waiting('RoutePending', `Waiting for the gateway ${name} to accept the route for ${host}.`);
   if (refused !== undefined)
     return failed(
       'RouteRefused',
-      `The gateway ${name} refuses the route of ${host}: ${refused.message === '' ? refused.reason : refused.message}`,
+      `The gateway ${name} rejected the route for ${host}: ${refused.message === '' ? refused.reason : refused.message}`,
     );
   if (accepted.status !== 'True')
-    return waiting('RoutePending', `The gateway ${name} has not accepted the route of ${host} yet.`);
-  return done('Routed', `${host} leads to the app.`);
+    return waiting('RoutePending', `The gateway ${name} has not accepted the route for ${host} yet.`);
+  return done('Routed', `${host} is routed to the app.`);
 }

@@ -48,7 +48,7 @@ export interface StoreOptions<T> {
    */
   freeze?: boolean;
   /**
-   * Told when a subscriber throws; the others still hear of the change. Default: thrown outside, which ends the
+   * Called when a subscriber throws; the others still receive the change. Default: thrown outside, which ends the
    * process.
    */
   onError?: (error: unknown) => void;

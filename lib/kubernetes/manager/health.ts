@@ -78,7 +78,11 @@ async function answer(options: HealthServerOptions, path: string): Promise<Answe
     case '/metrics':
       return { status: 200, type: options.registry.contentType, body: await options.registry.metrics() };
     default:
-      return { status: 404, type: TEXT['content-type'], body: 'Here are /healthz, /readyz and /metrics.\n' };
+      return {
+        status: 404,
+        type: TEXT['content-type'],
+        body: 'Not found. Available: /healthz, /readyz and /metrics.\n',
+      };
   }
 }
 
@@ -106,7 +110,7 @@ export function reflectorAlive(reflector: ReflectorHealth, limitMs = 900_000): H
 
 /** Fails until the cache is filled. */
 export function reflectorSynced(reflector: ReflectorHealth): HealthCheck {
-  const check = (): string | undefined => (reflector.store.hasSynced ? undefined : 'the first list is not in yet');
+  const check = (): string | undefined => (reflector.store.hasSynced ? undefined : 'waiting for the first list');
   return { name: `cache-${reflector.resource.plural}`, check };
 }
 

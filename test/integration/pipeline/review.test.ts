@@ -369,7 +369,7 @@ test('a wrong input and a stop signal leave a fault', async () => {
     const [socket] = (await once(silent, 'connection')) as [Socket];
     held.kill('SIGTERM');
     assert.deepEqual(await once(held, 'close'), [143, null]);
-    assert.match(readFileSync(log, 'utf8'), /stopped before its end/);
+    assert.match(readFileSync(log, 'utf8'), /stopped before it completed/);
     socket.destroy();
     silent.close();
   });

@@ -771,7 +771,7 @@ test('errors of a live app are told with an event, asked about again, and forgot
   const errors = outcome(probed({ responds: true, status: 500, detail: 'HTTP 500' })).status;
   const look = (probe: ProbeResult | undefined, status: HostedAppStatus): ReturnType<typeof outcome> =>
     outcome({ ...probed(probe), app: app({}, status) });
-  assert.match(publicWarning(errors) ?? '', /^answers 500 on \//);
+  assert.match(publicWarning(errors) ?? '', /^responds with 500 at \//);
   assert.deepEqual(
     transitions(undefined, errors)
       .filter(({ type }) => type === 'Warning')

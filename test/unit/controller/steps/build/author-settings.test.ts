@@ -174,7 +174,7 @@ test('submitted again: in the pipeline at once, and one pipeline for the commit 
       ),
     );
     assert.deepEqual(asked(found.decision), ['create Job']);
-    assert.match(found.status.pipeline?.reason ?? '', /a rebuild was asked for/);
+    assert.match(found.status.pipeline?.reason ?? '', /rebuild requested/);
     assert.equal(found.status.attempt, again);
   }
 });

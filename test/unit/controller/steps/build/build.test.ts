@@ -50,7 +50,7 @@ test('a build says why it is made', () => {
   );
   assert.equal(
     reasonOf(observe(app({}, polled(first), { [annotations.rebuild]: '1' }), { jobs: before })),
-    'a rebuild was asked for',
+    'rebuild requested',
   );
   assert.equal(
     reasonOf(observe(app({ source: { path: 'web' } }, polled(second)), { jobs: before })),
@@ -82,7 +82,7 @@ test('a fault is tried again after a delay that doubles, by clearing the Job awa
   assert.deepEqual(asked(outcome(observe(app({}, recorded), { jobs: [failed], now: later })).decision), [
     `delete ${failed.metadata.name}`,
   ]);
-  assert.equal(reasonOf(observe(app({}, recorded))), 'again after a fault of the platform (try 2 of 5)');
+  assert.equal(reasonOf(observe(app({}, recorded))), 'retry after a platform fault (attempt 2 of 5)');
   assert.deepEqual([1, 2, 3, 10].map(faultDelayMs), [30_000, 60_000, 120_000, 1_800_000]);
 });
 

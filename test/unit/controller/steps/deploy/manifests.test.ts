@@ -176,7 +176,7 @@ test('an app with a volume is recreated, and put back when the new release fails
   assert.ok(JSON.stringify(back['spec']).includes(first) && !JSON.stringify(back['spec']).includes(second));
   const told = outcome(failing).status;
   assert.equal(told.rejection?.rule, 'run/crashed');
-  assert.match(told.rejection.message, /Commit aaaaaaa was put back\.$/);
+  assert.match(told.rejection.message, /Rolled back to commit aaaaaaa\.$/);
   const settled = outcome(observe({ ...next, status: told }, { deployment: asObject(back) })).status;
   assert.deepEqual(settled.rejection, told.rejection, 'the reason outlives the pods that it was read from');
 });

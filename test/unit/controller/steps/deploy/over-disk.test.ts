@@ -75,7 +75,7 @@ test('the release before serves again, and is not started a third time either if
   const filled = evicted(serving, 2, 60).pods ?? [];
   const back = asks(over(filled));
   assert.deepEqual([back.runs, back.rule], ['1 of a', 'run/out-of-disk']);
-  assert.match(back.message, /Commit bbbbbbb wrote more than its 1Gi .* Commit aaaaaaa was put back\.$/);
+  assert.match(back.message, /Commit bbbbbbb exceeded its 1Gi .* Rolled back to commit aaaaaaa\.$/);
   const again = asks(observe(serving, { deployment: back.deployment, pods: evicted(app({}, only), 2, 60).pods ?? [] }));
   assert.deepEqual([again.runs, again.rule], ['0 of b', 'run/out-of-disk']);
 });

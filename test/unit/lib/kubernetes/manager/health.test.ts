@@ -49,7 +49,7 @@ test('readiness waits for the caches and for nothing else', async (t) => {
   const get = await served(t, [], [reflectorSynced({ resource: { plural: 'things' }, store, lastTurnAgeMs: () => 0 })]);
   assert.deepEqual(await get('/readyz'), {
     status: 503,
-    text: 'failed cache-things: the first list is not in yet\nfailed\n',
+    text: 'failed cache-things: waiting for the first list\nfailed\n',
   });
   assert.equal((await get('/healthz')).status, 200);
   store.hasSynced = true;
