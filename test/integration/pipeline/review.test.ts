@@ -182,7 +182,7 @@ test('a huge pack is cut off while it comes', async () => {
   });
   assert.deepEqual(rejectedBy(ended), ['limits/repository-bytes']);
   assert.ok('rejected' in ended.message);
-  assert.match(ended.message.findings[0]?.message ?? '', /cut off/);
+  assert.match(ended.message.findings[0]?.message ?? '', /the fetch was stopped/);
 });
 
 test('an object that git itself refuses is named', async () => {
