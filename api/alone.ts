@@ -1,36 +1,41 @@
-// Starts the API alone, for a first look: embedded database, no cluster, this machine only. `--demo-router` answers
-// without a model router.
+// `npm start`: the API alone, for a first look, with an embedded database, without a cluster, on this machine only.
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { z } from 'zod';
+import { readCommandLine, wholeNumber } from '../lib/command-line.ts';
 import { listenForShutdown } from '../lib/kubernetes/index.ts';
 import { count, readConfig } from '../lib/config.ts';
 import { createLog } from '../lib/log.ts';
-import { createRegistry, httpMetrics } from '../lib/metrics.ts';
-import { createApp } from './http/application.ts';
+import { createRegistry } from '../lib/metrics.ts';
 import { readAppSettings } from './apps/config.ts';
-import { directory } from './apps/directory.ts';
-import { startApps } from './apps/start.ts';
-import { blockList, subnets } from './config.ts';
-import { discoveryEndpoints } from './discovery/endpoints.ts';
+import { createApi } from './create-api.ts';
+import { blockList, subnets } from '../lib/subnets.ts';
 import { readCatalog } from './models/catalog.ts';
 import { readModelSettings, type RouterSettings } from './models/config.ts';
 import { startDemoRouter, type DemoRouter } from './models/demo-router.ts';
-import { startModels } from './models/start.ts';
 import { startServer } from './http/server.ts';
 import { submitWithoutCluster } from './submit/without-cluster.ts';
 import { readToolSettings } from './tools/config.ts';
 import { readFetchConfig } from './tools/fetch/config.ts';
 import { GuardedFetcher } from './tools/fetch/guarded-fetcher.ts';
-import { payersOf } from './models/callers/payers.ts';
-import { startTools } from './tools/start.ts';
-import { createWorkers } from './tools/engine/workers/pool.ts';
 
-const { values: chosen } = parseArgs({ options: { 'demo-router': { type: 'boolean', default: false } } });
+const usage = `usage: npm start -- [--port N] [--demo-router]
+
+  --port N        port on this machine (default: MOORAGE_PORT, else 8080)
+  --demo-router   answer prompts without a model router
+
+All other configuration is read from the environment, as in a cluster.`;
+
+const chosen = readCommandLine(
+  { usage, options: { port: { type: 'string' }, 'demo-router': { type: 'boolean', default: false } } },
+  ({ values }) => ({
+    demoRouter: values['demo-router'],
+    port: values.port === undefined ? undefined : wholeNumber('--port', values.port, { maximum: 65_535 }),
+  }),
+);
 const {
-  MOORAGE_PORT: port,
+  MOORAGE_PORT: configuredPort,
   MOORAGE_HOST: host,
   MOORAGE_STATE: state,
   MOORAGE_TRUSTED_PROXIES: proxies,
@@ -43,6 +48,7 @@ const {
   }),
 );
 
+const port = chosen.port ?? configuredPort;
 const log = createLog('api');
 const registry = createRegistry();
 const shutdown = listenForShutdown({ log, limitMs: 15_000 });
@@ -50,7 +56,7 @@ const ending = new AbortController();
 mkdirSync(state, { recursive: true });
 
 const read = readModelSettings();
-const demo: DemoRouter | undefined = chosen['demo-router']
+const demo: DemoRouter | undefined = chosen.demoRouter
   ? await startDemoRouter(readCatalog(read.modelsFile))
   : undefined;
 const router: RouterSettings | undefined =
@@ -58,52 +64,22 @@ const router: RouterSettings | undefined =
 const baseUrl = `http://localhost:${port}`;
 const callerSalt = salt(join(state, 'caller-salt'));
 const modelSettings = { ...read, router, databaseUrl: read.databaseUrl ?? `pglite:${join(state, 'ledger')}` };
-const models = startModels({
-  settings: modelSettings,
-  callerSalt,
-  baseUrl,
-  registry,
-  log,
-  findApp: () => undefined,
-});
-await models.ready;
-const workers = createWorkers();
-const toolSettings = readToolSettings();
-const calling = startApps({
-  directory: directory({ apps: { get: () => undefined, all: () => [] }, baseUrl }),
-  settings: readAppSettings(),
-  places: toolSettings,
-  payerFor: payersOf(modelSettings, models.services),
-  models,
-  workers,
-  baseUrl,
-  registry,
-  log,
-});
-const tools = startTools({
-  settings: toolSettings,
-  modelSettings,
-  models,
-  baseUrl,
-  registry,
-  log,
-  workers,
-  fetcher: new GuardedFetcher(readFetchConfig()),
-  apps: () => [],
-  more: calling.more,
-  operations: calling.operations,
-});
-const endpoints = [...models.endpoints, ...tools.endpoints, ...calling.endpoints, ...submitWithoutCluster(baseUrl)];
-const app = createApp({
-  endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl, tools.offered)],
-  protocols: [tools.mcp, calling.byPath],
+const api = createApi({
   baseUrl,
   callers: { salt: callerSalt, trustedProxies: blockList(proxies) },
+  models: modelSettings,
+  tools: readToolSettings(),
+  appCalls: readAppSettings(),
+  apps: { apps: { get: () => undefined, all: () => [] } },
+  findModelApp: () => undefined,
+  submitting: submitWithoutCluster(baseUrl),
+  fetcher: new GuardedFetcher(readFetchConfig()),
+  registry,
   log,
-  metrics: httpMetrics(registry),
   ending: ending.signal,
 });
-const server = await startServer({ port, host, fetch: app.fetch, log, baseUrl });
+await api.models.ready;
+const server = await startServer({ port, host, fetch: api.app.fetch, log, baseUrl }).catch(refusePort);
 log.info(
   router === undefined
     ? { try: `curl ${baseUrl}/api/models`, router: 'none: see what POST /api/ask says, or start with --demo-router' }
@@ -130,14 +106,18 @@ async function stop(): Promise<void> {
     limitMs: 5_000,
     endStreams: () => {
       ending.abort();
-      void tools.mcp.close();
+      api.closeStreams();
     },
   });
-  await tools.stop();
-  await calling.stop();
-  await workers.close();
-  await models.stop();
+  await api.stop();
   await demo?.close();
+}
+
+/** Ends the program with what to do where another program has the port. */
+function refusePort(error: unknown): never {
+  if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
+  process.stderr.write(`port ${port} is already in use: choose another one with --port N\n`);
+  process.exit(1);
 }
 
 /** Kept, so that a caller is the same one after a restart. */

@@ -105,3 +105,7 @@ export function toDnsLabel(text: string): string {
     .slice(0, maximumSlugLength)
     .replace(/-+$/, '');
 }
+
+/** Containers of a pipeline pod, in order. */
+export const containers = ['clone', 'review', 'build'] as const;
+export type PipelineContainer = (typeof containers)[number];

@@ -1,6 +1,6 @@
 // What the A2A agent needs of the tools: to call one, and to describe them.
 import type { RequestContext } from '../http/endpoint.ts';
-import type { Offer } from '../discovery/site.ts';
+import type { Offer } from '../apps/offer.ts';
 
 /** A call of a tool, or of what is named like one. */
 export interface AgentCall {

@@ -11,7 +11,7 @@ import {
 } from '@a2a-js/sdk/server';
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint, type RequestContext } from '../http/endpoint.ts';
-import { a2aPath, a2aVersion, agentCard, olderVersion } from '../discovery/agent-card.ts';
+import { a2aPath, a2aVersion, agentCard, olderVersion } from './agent-card.ts';
 import type { AgentOptions } from './calls.ts';
 import { executorFor } from './executor.ts';
 

@@ -10,8 +10,8 @@ import {
 } from '@a2a-js/sdk/server';
 import { problemBody, Problem } from '../../lib/problem.ts';
 import type { RequestContext } from '../http/endpoint.ts';
-import { a2aPath, appPrefix } from '../discovery/agent-card.ts';
-import { callPath } from '../discovery/site.ts';
+import { a2aPath, appPrefix } from './agent-card.ts';
+import { callPath } from '../http/paths.ts';
 import { internalFault, notFound } from '../http/problems.ts';
 import type { AgentAnswer, AgentOptions } from './calls.ts';
 import { helpText } from './help.ts';

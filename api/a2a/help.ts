@@ -1,6 +1,6 @@
 // What the agent says to who has named no tool: what it can do, and how it is told to.
 import { z } from 'zod';
-import type { Offer } from '../discovery/site.ts';
+import type { Offer } from '../apps/offer.ts';
 import type { Tool } from '../tools/tool.ts';
 
 /** In full of the tools that the text names, of the others a line. */

@@ -4,7 +4,7 @@ import { Problem } from '../../lib/problem.ts';
 import { readSettings, withSettings } from '../../crds/effective-settings.ts';
 import { publicStatus } from '../../crds/public-status.ts';
 import { repositoryUrl, type App, type AppIndex } from './hosted-apps.ts';
-import { sentence } from '../submit/status-view.ts';
+import { sentence } from './status-view.ts';
 import { nearestNames } from '../tools/engine/tool-registry.ts';
 import { appNotLive, unknownApp } from './problems.ts';
 

@@ -1,8 +1,9 @@
 // POST /api/projects/{slug}/call: a request to a hosted app as JSON, and its answer with what it cost.
 import { z } from 'zod';
-import { callPath } from '../discovery/site.ts';
+import { callPath } from '../http/paths.ts';
 import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
 import { formatMoney } from '../billing/ledger/money.ts';
+import * as billing from '../billing/problems.ts';
 import * as models from '../models/problems.ts';
 import { rateLimitHeaders } from '../billing/quota.ts';
 import type { PayerFor } from '../models/callers/payers.ts';
@@ -76,12 +77,12 @@ export function appEndpoints({ directory, calls, payerFor }: AppEndpointsOptions
       outputDescription: 'What the app answered, and what the call cost.',
       problems: [
         ...appProblems,
-        models.quotaExhausted,
+        billing.quotaExhausted,
         models.keyRefused,
         models.modelsUnconfigured,
         models.routerUnavailable,
-        models.ledgerUnavailable,
-        models.ledgerUnconfigured,
+        billing.ledgerUnavailable,
+        billing.ledgerUnconfigured,
         tooManyCalls,
         toolBusy,
       ],

@@ -1,7 +1,7 @@
 // Makes the ways to call hosted apps, and keeps what their operations are.
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
-import type { OfferedOperations } from '../discovery/site.ts';
+import type { OfferedOperations } from './offer.ts';
 import type { Endpoint, ProtocolMount } from '../http/endpoint.ts';
 import type { MoreTools } from '../tools/engine/external-tools.ts';
 import type { Models } from '../models/start.ts';

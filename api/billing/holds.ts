@@ -10,7 +10,7 @@ import type { Money } from './ledger/money.ts';
 import type { HoldAnswer, SettleAnswer } from './ledger/shapes.ts';
 import type { Usage } from './ledger/usage.ts';
 import type { Payer } from './payer.ts';
-import { ledgerUnavailable } from '../models/problems.ts';
+import { ledgerUnavailable } from './problems.ts';
 import { quotaProblem, type Quota } from './quota.ts';
 
 export interface BookingsOptions {

@@ -9,8 +9,8 @@ import { Ledger } from './ledger/ledger.ts';
 import { openLedgerDatabase } from './database/open.ts';
 import { repeat, type Chore } from './chores.ts';
 import { Bookings } from './holds.ts';
-import { modelMetrics, type ModelMetrics } from '../models/metrics.ts';
-import { ledgerUnavailable, ledgerUnconfigured } from '../models/problems.ts';
+import { billingMetrics } from './metrics.ts';
+import { ledgerUnavailable, ledgerUnconfigured } from './problems.ts';
 
 export interface BooksOptions {
   /** undefined: there are no books here. */
@@ -26,7 +26,6 @@ export interface Books {
   readonly database: Database;
   readonly ledger: Ledger;
   readonly bookings: Bookings;
-  readonly metrics: ModelMetrics;
   /** Repeats a chore until the process ends. */
   chore(name: string, everyMs: number, run: () => Promise<number>): void;
 }
@@ -69,7 +68,7 @@ export function startBooks(options: BooksOptions): BooksHandle {
     const database = await openPatiently(() => (options.open ?? openLedgerDatabase)(url), log, ending.signal);
     if (database === undefined) return undefined;
     const ledger = new Ledger(database);
-    const metrics = modelMetrics(options.registry, () => ledger.counts());
+    const metrics = billingMetrics(options.registry, () => ledger.counts());
     const chore = (name: string, everyMs: number, run: () => Promise<number>): void => {
       const work: Chore = {
         everyMs,
@@ -84,7 +83,6 @@ export function startBooks(options: BooksOptions): BooksHandle {
     books = {
       database,
       ledger,
-      metrics,
       chore,
       bookings: new Bookings({
         ledger,

@@ -4,7 +4,7 @@ import { Problem } from '../../lib/problem.ts';
 import type { HoldAnswer } from './ledger/shapes.ts';
 import { formatMoney, type Money } from './ledger/money.ts';
 import type { Payer } from './payer.ts';
-import { quotaExhausted } from '../models/problems.ts';
+import { quotaExhausted } from './problems.ts';
 
 /** A daily quota as it stands. */
 export interface Quota {

@@ -1,6 +1,8 @@
 // /agent-capabilities.json: every endpoint, tool and live app with how to call it, in one document.
 import { z } from 'zod';
-import { answersAt, authentication, callUrl, description, exampleUrl, name, version, type Site } from './site.ts';
+import { answersAt, callUrl, type Site } from '../apps/offer.ts';
+import { authentication, description, name, version } from '../http/service.ts';
+import { exampleUrl } from '../tools/example-url.ts';
 
 const url = z.string();
 

@@ -4,13 +4,13 @@ import { z } from 'zod';
 import { Problem, problemUrl } from '../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
 import { notFound, problemTypes } from '../http/problems.ts';
-import { a2aPath, cardJson } from './agent-card.ts';
+import { a2aPath, cardJson } from '../a2a/agent-card.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { frontEndpoint } from './front.ts';
 import { linkHeader } from './links.ts';
 import { llmsText } from './llms-txt.ts';
 import { openApi, withApps } from './openapi.ts';
-import { answersAt, type Offer, type Site } from './site.ts';
+import { answersAt, type Offer, type Site } from '../apps/offer.ts';
 
 /** What is to be found out beside the endpoints; what is left out, there is none of. */
 export type Offered = Partial<Omit<Offer, 'baseUrl'>>;

@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
 import { linkHeader } from './links.ts';
-import { answersAt, description, name, type Site } from './site.ts';
+import { answersAt, type Site } from '../apps/offer.ts';
+import { description, name } from '../http/service.ts';
 
 const html = 'text/html';
 

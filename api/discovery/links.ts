@@ -1,5 +1,5 @@
 // The Link header (RFC 8288) by which a program finds the documents from any page that it knows.
-import { answersAt, type Site } from './site.ts';
+import { answersAt, type Site } from '../apps/offer.ts';
 
 interface Link {
   readonly path: string;

@@ -2,7 +2,9 @@
 import type { Endpoint } from '../http/endpoint.ts';
 import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
 import type { Tool } from '../tools/tool.ts';
-import { answersAt, authentication, callUrl, description, exampleUrl, name, type Site } from './site.ts';
+import { answersAt, callUrl, type Site } from '../apps/offer.ts';
+import { authentication, description, name } from '../http/service.ts';
+import { exampleUrl } from '../tools/example-url.ts';
 
 export function llmsText(site: Site): string {
   const { baseUrl, tools } = site;

@@ -3,12 +3,13 @@ import { z } from 'zod';
 import { problemMediaType, type ProblemType } from '../../lib/problem.ts';
 import type { Endpoint } from '../http/endpoint.ts';
 import { eventStream } from '../http/event-stream.ts';
-import { keyInQuery } from '../models/problems.ts';
-import { callPath, type Site } from './site.ts';
+import { callPath } from '../http/paths.ts';
+import type { Site } from '../apps/offer.ts';
 import {
   bodyTooLarge,
   internalFault,
   invalidRequest,
+  keyInQuery,
   notAcceptable,
   requestTooLong,
   unsupportedMediaType,

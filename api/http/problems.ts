@@ -1,6 +1,7 @@
 // The kinds of problems that the API answers with, each with the page that its type URI leads to.
 import type { ProblemType } from '../../lib/problem.ts';
 import { appProblems } from '../apps/problems.ts';
+import { billingProblems } from '../billing/problems.ts';
 import { modelProblems } from '../models/problems.ts';
 import { toolProblems } from '../tools/problems.ts';
 
@@ -54,6 +55,14 @@ export const requestTooLong: ProblemType = {
   title: 'Address and headers are too long',
   description:
     'The address of the request, with its query, and its headers are longer together than is read. `limit_bytes` says how much that is. Send what is long in the body of a POST: tools take the same fields there, as JSON.',
+};
+
+export const keyInQuery: ProblemType = {
+  slug: 'key-in-query',
+  status: 400,
+  title: 'A key does not belong in an address',
+  description:
+    'Addresses end up in logs, histories and caches. Send the key as `Authorization: Bearer sk-…`, and treat the one that you sent as known to others: revoke it.',
 };
 
 export const malformedRequest: ProblemType = {
@@ -135,6 +144,7 @@ export const noCluster: ProblemType = {
 
 export const problemTypes: readonly ProblemType[] = [
   invalidRequest,
+  keyInQuery,
   notFound,
   methodNotAllowed,
   notAcceptable,
@@ -151,6 +161,7 @@ export const problemTypes: readonly ProblemType[] = [
   beingRemoved,
   tooManyStreams,
   noCluster,
+  ...billingProblems,
   ...modelProblems,
   ...toolProblems,
   ...appProblems,

@@ -1,6 +1,6 @@
 // Refuses keys in addresses, which end up in logs and histories.
 import { Problem } from '../../lib/problem.ts';
-import { keyInQuery } from '../models/problems.ts';
+import { keyInQuery } from './problems.ts';
 
 const names = /^(api[-_]?key|access[-_]?token|authorization|bearer)$/i;
 const values = /^(bearer\s+)?(sk-|moorage-[a-z0-9-]+\.[\w-]{43}$)/i;

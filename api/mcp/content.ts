@@ -6,7 +6,7 @@ import type {
   TextResourceContents,
 } from '@modelcontextprotocol/server';
 import { problemBody, type Problem } from '../../lib/problem.ts';
-import type { Answered } from '../tools/engine/tool-service.ts';
+import type { Answered } from '../tools/engine/tool-call.ts';
 import { envelopeOf, goesAlong } from '../tools/engine/envelope.ts';
 import type { Artifact } from '../tools/tool.ts';
 

@@ -11,7 +11,7 @@ import {
 } from '@modelcontextprotocol/server';
 import type { Logger } from '../../lib/log.ts';
 import type { ProtocolMount, RequestContext } from '../http/endpoint.ts';
-import { name, version } from '../discovery/site.ts';
+import { name, version } from '../http/service.ts';
 import { Calls, type CallsOptions } from './tool-calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools } from './listing.ts';

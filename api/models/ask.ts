@@ -6,6 +6,7 @@ import { eventFrame, eventStream, eventStreamResponse } from '../http/event-stre
 import { ask, askStreaming, type Called, type Question } from './chat.ts';
 import { idempotencyKey, idempotently } from '../billing/idempotency/request.ts';
 import { measured } from './measured.ts';
+import { billingProblems, ledgerUnconfigured } from '../billing/problems.ts';
 import * as problems from './problems.ts';
 import { lowQuotaHint, rateLimitHeaders } from '../billing/quota.ts';
 import { answerOf } from './refuse.ts';
@@ -65,8 +66,8 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
     output: askAnswer,
     outputDescription: 'The answer, with metered cost and latency.',
     produces: ['application/json', eventStream],
-    problems: problems.modelProblems.filter(
-      (type) => type !== problems.appTokenRefused && type !== problems.keyInQuery,
+    problems: [...billingProblems, ...problems.modelProblems].filter(
+      (type) => type !== problems.appTokenRefused && type !== ledgerUnconfigured,
     ),
     async handler({ body }, context) {
       const services = options.services();

@@ -1,5 +1,5 @@
 // Metrics of model calls. Labels are ids from models.yaml, kinds and outcomes from here: sets that cannot grow.
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Histogram, type Registry } from 'prom-client';
 import type { Payer } from '../billing/payer.ts';
 
 type Kind = Payer['kind'];
@@ -10,14 +10,9 @@ export interface ModelMetrics {
   tokens(model: string, direction: 'in' | 'out', count: number): void;
   cost(model: string, kind: Kind, usd: number): void;
   pending(model: string): void;
-  refused(kind: Kind, by: 'caller' | 'everyone'): void;
 }
 
-/** Makes the metrics; `counts` is asked when they are read. */
-export function modelMetrics(
-  registry: Registry,
-  counts: () => Promise<{ open: number; pending: number; abandoned: number }>,
-): ModelMetrics {
+export function modelMetrics(registry: Registry): ModelMetrics {
   const registers = [registry];
   const calls = new Counter({
     name: 'moorage_model_calls_total',
@@ -50,24 +45,6 @@ export function modelMetrics(
     labelNames: ['model'],
     registers,
   });
-  const refusals = new Counter({
-    name: 'moorage_quota_refusals_total',
-    help: 'Calls that a quota did not cover.',
-    labelNames: ['caller', 'quota'],
-    registers,
-  });
-  new Gauge({
-    name: 'moorage_ledger_holds',
-    help: 'Holds by state: open ones, costs being looked for, costs given up.',
-    labelNames: ['state'],
-    registers,
-    async collect() {
-      // A scrape must not fail because the database is away.
-      const now = await counts().catch(() => undefined);
-      this.reset();
-      for (const [state, count] of Object.entries(now ?? {})) this.set({ state }, count);
-    },
-  });
   return {
     called(model, caller, outcome, took) {
       calls.inc({ model, caller, outcome });
@@ -81,9 +58,6 @@ export function modelMetrics(
     },
     pending(model) {
       pending.inc({ model });
-    },
-    refused(caller, quota) {
-      refusals.inc({ caller, quota });
     },
   };
 }

@@ -1,15 +1,6 @@
 // The kinds of problems that model calls answer with.
 import type { ProblemType } from '../../lib/problem.ts';
 
-export const quotaExhausted: ProblemType = {
-  slug: 'quota-exhausted',
-  status: 402,
-  title: 'The quota does not cover this call',
-  description:
-    'A call is made only when the quota covers the most that it can cost. `quota` says how much there is, how much is used and when it begins afresh; ' +
-    '`actions` lists how to go on: a key of your own, a shorter call, or waiting.',
-};
-
 export const keyRequired: ProblemType = {
   slug: 'key-required',
   status: 401,
@@ -24,14 +15,6 @@ export const keyRefused: ProblemType = {
   title: 'The key is not valid',
   description:
     'The Authorization header carries something that is not a valid key of the model router. Send `Authorization: Bearer sk-…`, or leave the header out to use the free quota.',
-};
-
-export const keyInQuery: ProblemType = {
-  slug: 'key-in-query',
-  status: 400,
-  title: 'A key does not belong in an address',
-  description:
-    'Addresses end up in logs, histories and caches. Send the key as `Authorization: Bearer sk-…`, and treat the one that you sent as known to others: revoke it.',
 };
 
 export const keyOutOfCredit: ProblemType = {
@@ -58,22 +41,6 @@ export const routerUnavailable: ProblemType = {
     'The router did not take the call: it is away, overloaded or out of credit. Nothing was booked. Try again after the seconds in Retry-After.',
 };
 
-export const ledgerUnavailable: ProblemType = {
-  slug: 'ledger-unavailable',
-  status: 503,
-  title: 'The books cannot be written now',
-  description:
-    'No call is made that could not be booked. Nothing was asked and nothing was charged. Try again after the seconds in Retry-After.',
-};
-
-export const ledgerUnconfigured: ProblemType = {
-  slug: 'ledger-unconfigured',
-  status: 503,
-  title: 'There are no books here',
-  description:
-    'What is charged for has to be booked, and this installation has no database for it. The detail names the setting that is missing. What costs nothing works without.',
-};
-
 export const modelFailed: ProblemType = {
   slug: 'model-failed',
   status: 502,
@@ -98,21 +65,6 @@ export const modelRefused: ProblemType = {
     'The model refused the request itself, for instance because the prompt is longer than it reads. Nothing was booked; the same request will be refused again.',
 };
 
-export const idempotencyInFlight: ProblemType = {
-  slug: 'idempotency-in-flight',
-  status: 409,
-  title: 'The same request is being answered',
-  description:
-    'A request with this Idempotency-Key is under way. Try again after the seconds in Retry-After to get its answer.',
-};
-
-export const idempotencyMismatch: ProblemType = {
-  slug: 'idempotency-mismatch',
-  status: 422,
-  title: 'The Idempotency-Key was used for another request',
-  description: 'An Idempotency-Key stands for one request. Use a new one for a new request.',
-};
-
 export const appTokenRefused: ProblemType = {
   slug: 'app-token-refused',
   status: 401,
@@ -122,18 +74,13 @@ export const appTokenRefused: ProblemType = {
 };
 
 export const modelProblems: readonly ProblemType[] = [
-  quotaExhausted,
   keyRequired,
   keyRefused,
-  keyInQuery,
   keyOutOfCredit,
   modelsUnconfigured,
   routerUnavailable,
-  ledgerUnavailable,
   modelFailed,
   modelTimeout,
   modelRefused,
-  idempotencyInFlight,
-  idempotencyMismatch,
   appTokenRefused,
 ];

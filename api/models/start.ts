@@ -14,7 +14,9 @@ import type { ModelSettings } from './config.ts';
 import { modelEndpoints } from './endpoints.ts';
 import { CallerKeys } from './callers/keys.ts';
 import { Meter } from './meter.ts';
-import { ledgerUnavailable, modelsUnconfigured } from './problems.ts';
+import { modelMetrics } from './metrics.ts';
+import { ledgerUnavailable } from '../billing/problems.ts';
+import { modelsUnconfigured } from './problems.ts';
 import { RouterClient } from './router/client.ts';
 import type { ModelServices } from './services.ts';
 import { reportUnknownUpstreams } from './upstreams.ts';
@@ -67,7 +69,7 @@ export function startModels(options: ModelsOptions): Models {
       idempotency,
       baseUrl,
       maxTokens: settings.maxTokens,
-      meter: new Meter({ ...opened, router, log, callMs: settings.callMs }),
+      meter: new Meter({ ...opened, router, metrics: modelMetrics(options.registry), log, callMs: settings.callMs }),
       keys: new CallerKeys({ router, hash: (key) => keyedHash(`key:${key}`, options.callerSalt) }),
       limits: { router: router.name, freeQuota: settings.freeQuota, dailyCap: settings.dailyCap },
     };

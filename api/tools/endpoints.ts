@@ -3,10 +3,12 @@ import Negotiator from 'negotiator';
 import { z } from 'zod';
 import type { ProblemType } from '../../lib/problem.ts';
 import { defineEndpoint, type Endpoint, type RequestContext } from '../http/endpoint.ts';
+import * as billing from '../billing/problems.ts';
 import * as models from '../models/problems.ts';
 import { rateLimitHeaders } from '../billing/quota.ts';
 import type { Payer } from '../billing/payer.ts';
-import type { Answered, Desk } from './engine/tool-service.ts';
+import type { Answered } from './engine/tool-call.ts';
+import type { Desk } from './engine/tool-service.ts';
 import { unknownFile } from './engine/artifacts/problems.ts';
 import { envelopeOf, envelopeSchema } from './engine/envelope.ts';
 import { fetchProblems } from './fetch/problems.ts';
@@ -235,23 +237,21 @@ export function describe(tool: Tool): string {
 }
 
 function problemsOf(tool: Tool): ProblemType[] {
-  const { quotaExhausted, keyRefused, modelsUnconfigured, routerUnavailable, ledgerUnavailable, ledgerUnconfigured } =
-    models;
   return [
-    quotaExhausted,
-    keyRefused,
-    modelsUnconfigured,
-    routerUnavailable,
-    ledgerUnavailable,
-    ledgerUnconfigured,
+    billing.quotaExhausted,
+    models.keyRefused,
+    models.modelsUnconfigured,
+    models.routerUnavailable,
+    billing.ledgerUnavailable,
+    billing.ledgerUnconfigured,
     problems.toolFailed,
     problems.toolLimit,
     problems.unprocessable,
     problems.noArtifact,
     problems.toolBusy,
     problems.tooManyCalls,
-    models.idempotencyInFlight,
-    models.idempotencyMismatch,
+    billing.idempotencyInFlight,
+    billing.idempotencyMismatch,
     unknownFile,
     ...(tool.needs === undefined ? [] : [serviceOff]),
     ...(tool.openWorld ? fetchProblems : []),

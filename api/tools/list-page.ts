@@ -1,6 +1,6 @@
 // The page that lists the tools for a person.
 import { html, raw } from 'hono/html';
-import type { ListedTool } from './list.ts';
+import type { ListedTool } from './listed-tool.ts';
 
 const headers = {
   'content-type': 'text/html; charset=utf-8',

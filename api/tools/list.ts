@@ -1,33 +1,11 @@
 // GET /t: the tools, as a page for a person and as JSON for a program.
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
-import { exampleUrl } from '../discovery/site.ts';
-import { moneyToNumber, parseMoney } from '../billing/ledger/money.ts';
 import { listPage } from './list-page.ts';
-import { ToolReader } from './engine/reading.ts';
-import type { Tool } from './tool.ts';
+import { listTool, listedTool } from './listed-tool.ts';
 import type { Toolbox } from './engine/tool-registry.ts';
 
 const html = 'text/html';
-
-const entry = z.object({
-  name: z.string(),
-  title: z.string(),
-  description: z.string(),
-  url: z.string().describe('Where it is called, by GET with query parameters or by POST with JSON'),
-  example: z.string().describe('A call that works'),
-  input_schema: z.record(z.string(), z.unknown()).describe('JSON Schema of its parameters'),
-  aliases: z
-    .record(z.string(), z.string())
-    .describe('Other names of parameters that are taken, and what they stand for'),
-  price_usd: z.number().describe('What a call costs, beside its model calls'),
-  asks_models: z.boolean().describe('Whether model calls come on top of the price, as they are billed'),
-  artifacts: z.array(z.string()).describe('Media types of the file that it makes; empty when it makes none'),
-  long: z.boolean().describe('Whether it runs as a job that is polled'),
-  on: z.boolean().describe('Whether it works on this installation'),
-  off_because: z.string().optional().describe('Why it does not, and which value to set'),
-});
-export type ListedTool = z.output<typeof entry>;
 
 export function listEndpoint(toolbox: Toolbox, baseUrl: string): Endpoint {
   const listed = { tools: toolbox.tools.map((tool) => listTool(tool, toolbox, baseUrl)), mcp: `${baseUrl}/mcp` };
@@ -39,7 +17,7 @@ export function listEndpoint(toolbox: Toolbox, baseUrl: string): Endpoint {
     summary: 'The tools that can be called',
     description: 'As a page for a person, as JSON for a program.',
     output: z.object({
-      tools: z.array(entry),
+      tools: z.array(listedTool),
       mcp: z.string().describe('The same tools by the Model Context Protocol'),
     }),
     outputDescription: 'The tools.',
@@ -47,25 +25,4 @@ export function listEndpoint(toolbox: Toolbox, baseUrl: string): Endpoint {
     handler: async (_input, { mediaType }) =>
       mediaType === html ? listPage(listed.tools, baseUrl) : Promise.resolve(listed),
   });
-}
-
-function listTool(tool: Tool, toolbox: Toolbox, baseUrl: string): ListedTool {
-  const off = toolbox.offBecause(tool);
-  const schema: Record<string, unknown> = z.toJSONSchema(new ToolReader(tool).shown, { io: 'input' });
-  delete schema['$schema'];
-  return {
-    name: tool.name,
-    title: tool.title,
-    description: tool.description,
-    url: `${baseUrl}/t/${tool.name}`,
-    example: exampleUrl(tool, baseUrl),
-    input_schema: schema,
-    aliases: { ...tool.aliases },
-    price_usd: moneyToNumber(parseMoney(tool.price)),
-    asks_models: tool.asksModels === true,
-    artifacts: [...(tool.artifacts ?? [])],
-    long: tool.long === true,
-    on: off === undefined,
-    ...(off === undefined ? {} : { off_because: off }),
-  };
 }

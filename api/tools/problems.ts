@@ -1,6 +1,6 @@
 // The kinds of problems that tools answer with, beside those of every endpoint and of model calls.
 import type { ProblemType } from '../../lib/problem.ts';
-import { ledgerUnconfigured } from '../models/problems.ts';
+import { ledgerUnconfigured } from '../billing/problems.ts';
 import { serviceOff } from './services/backing-services.ts';
 import { unknownFile } from './engine/artifacts/problems.ts';
 import { fetchProblems } from './fetch/problems.ts';

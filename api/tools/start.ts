@@ -1,12 +1,7 @@
-// Makes the tools, what they work with, and the ways in to them.
+// Makes the tools, what they work with, and their endpoints.
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
-import { a2aEndpoint } from '../a2a/endpoint.ts';
-import { toolCalls } from '../a2a/tool-calls.ts';
-import type { Offer } from '../discovery/site.ts';
 import type { Endpoint } from '../http/endpoint.ts';
-import type { MoreTools } from './engine/external-tools.ts';
-import { mcpProtocol, type Mcp } from '../mcp/protocol.ts';
 import type { ModelSettings } from '../models/config.ts';
 import { anonymousPayer, type Payer } from '../billing/payer.ts';
 import type { Models } from '../models/start.ts';
@@ -20,7 +15,7 @@ import { Gate } from './engine/slots.ts';
 import { toolMetrics } from './engine/metrics.ts';
 import { ModelSpender } from './engine/model-spender.ts';
 import { Jobs, type JobsOptions } from './engine/jobs/jobs.ts';
-import { limitsOf, payersOf, type PayerFor } from '../models/callers/payers.ts';
+import { limitsOf, type PayerFor } from '../models/callers/payers.ts';
 import { toolRegistry } from './builtin/all.ts';
 import { Replays } from './engine/replays.ts';
 import { limitOf, Runner } from './engine/runner.ts';
@@ -38,10 +33,8 @@ export interface ToolsOptions {
   readonly log: Logger;
   readonly fetcher: Fetcher;
   readonly workers: Workers;
+  readonly payerFor: PayerFor;
   readonly apps: () => readonly HostedAppSummary[];
-  /** Tools beside them on /mcp, and how it stands with those of an app. */
-  readonly more?: MoreTools | undefined;
-  readonly operations?: Offer['operations'] | undefined;
   /** Makes the tools; default all of the registry. */
   readonly make?: (services: ToolServices) => readonly Tool[];
   /** For tests: times of jobs, which are long. */
@@ -51,17 +44,14 @@ export interface ToolsOptions {
 export interface Tools {
   readonly toolbox: Toolbox;
   readonly desk: Desk;
-  readonly payerFor: PayerFor;
-  readonly mcp: Mcp;
+  readonly artifacts: ArtifactStore;
   /** Gives jobs under way back, for another process to go on with. */
   readonly stop: () => Promise<void>;
-  /** What discovery documents are to say of them. */
-  readonly offered: Offer;
   readonly endpoints: Endpoint[];
 }
 
 export function startTools(options: ToolsOptions): Tools {
-  const { settings, modelSettings, models, baseUrl, registry } = options;
+  const { settings, modelSettings, models, payerFor, baseUrl, registry } = options;
   const { catalog, services, books } = models;
   const { maxTokens } = modelSettings;
   const made = (options.make ?? toolRegistry)({
@@ -83,7 +73,6 @@ export function startTools(options: ToolsOptions): Tools {
     bookings: () => books.get().bookings,
     spenderFor: (payer, call) => new ModelSpender({ services, maxTokens, catalog, payer, ...call }),
   });
-  const payerFor = payersOf(modelSettings, services);
   const jobs = startJobs(options, {
     runner,
     toolbox,
@@ -96,24 +85,12 @@ export function startTools(options: ToolsOptions): Tools {
     database: () => books.get().database,
     leaseMs: Math.max(60_000, ...toolbox.tools.map(limitOf)) + 60_000,
   });
-  const mcp = mcpProtocol({ toolbox, desk, payerFor, baseUrl, artifacts, log: options.log, more: options.more });
-  const offered: Offer = {
-    baseUrl,
-    tools: toolbox.tools,
-    off: (tool) => toolbox.offBecause(tool),
-    apps: options.apps,
-    operations: options.operations ?? (() => undefined),
-    protocols: [mcp],
-  };
-  const agent = a2aEndpoint({ offer: offered, call: toolCalls({ toolbox, desk, payerFor }) });
   return {
     toolbox,
     desk,
-    payerFor,
-    mcp,
-    offered,
+    artifacts,
     stop: () => jobs.stop(),
-    endpoints: [...toolEndpoints({ toolbox, desk, payerFor, replays, baseUrl }), artifactEndpoint(artifacts), agent],
+    endpoints: [...toolEndpoints({ toolbox, desk, payerFor, replays, baseUrl }), artifactEndpoint(artifacts)],
   };
 }
 

@@ -9,10 +9,6 @@ export const rejectedExitCode = 42;
 /** Kubernetes keeps this much of a termination message, in bytes. */
 export const terminationMessageLimit = 4096;
 
-/** Containers of a pipeline pod, in order. */
-export const containers = ['clone', 'review', 'build'] as const;
-export type PipelineContainer = (typeof containers)[number];
-
 /** Where things stand inside the pod. */
 export const workspace = {
   root: '/workspace',

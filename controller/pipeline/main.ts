@@ -2,7 +2,8 @@
 import { writeFile } from 'node:fs/promises';
 import { build } from './build/build.ts';
 import { clone } from './clone/clone.ts';
-import { containers, rejectedExitCode, type PipelineContainer } from './contract.ts';
+import { containers, type PipelineContainer } from '../../crds/names.ts';
+import { rejectedExitCode } from './contract.ts';
 import { termination, type StageMessage } from './message.ts';
 import { Fault, NotReached, Rejected } from './outcome.ts';
 import { withGate } from './review/gate.ts';

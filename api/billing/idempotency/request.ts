@@ -4,7 +4,7 @@ import { Problem } from '../../../lib/problem.ts';
 import type { RequestContext } from '../../http/endpoint.ts';
 import type { IdempotencyKeys } from './keys.ts';
 import { invalid } from '../../http/validation.ts';
-import { idempotencyInFlight, idempotencyMismatch } from '../../models/problems.ts';
+import { idempotencyInFlight, idempotencyMismatch } from '../problems.ts';
 
 const form = /^[\x21-\x7e]{1,255}$/;
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../../http/endpoint.ts';
 import { chooseModels, compareModels, comparisonResult, mostModels } from './comparison.ts';
 import { idempotently } from '../../billing/idempotency/request.ts';
+import { billingProblems, ledgerUnconfigured } from '../../billing/problems.ts';
 import * as problems from '../problems.ts';
 import { lowQuotaHint, rateLimitHeaders } from '../../billing/quota.ts';
 import { bodyLimit, modelField, payerOf, promptField, systemField } from '../request.ts';
@@ -48,11 +49,11 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
       .describe('{"prompt": "..."}, and if you like "models", "system", "max_tokens"'),
     output: compareAnswer,
     outputDescription: 'The answers, with metered costs and latencies.',
-    problems: problems.modelProblems.filter(
+    problems: [...billingProblems, ...problems.modelProblems].filter(
       (type) =>
         ![
+          ledgerUnconfigured,
           problems.appTokenRefused,
-          problems.keyInQuery,
           problems.modelFailed,
           problems.modelTimeout,
           problems.modelRefused,

@@ -1,7 +1,7 @@
 // Which hosted app calls /v1, and what it may spend.
 import { Problem } from '../../../lib/problem.ts';
 import { appNameIn, isTokenOf } from '../../../lib/app-token.ts';
-import type { App } from '../../apps/hosted-apps.ts';
+import type { HostedAppSpec } from '../../../crds/hosted-app.ts';
 import { parseMoney, type Money } from '../../billing/ledger/money.ts';
 import { appPayer, type Limits, type Payer } from '../../billing/payer.ts';
 import { appTokenRefused } from '../problems.ts';
@@ -16,7 +16,14 @@ export interface ModelApp {
 }
 
 /** What of a hosted app matters here. */
-export function modelAppOf(app: App | undefined): ModelApp | undefined {
+export function modelAppOf(
+  app:
+    | {
+        readonly metadata: { readonly name: string; readonly uid: string };
+        readonly spec: Pick<HostedAppSpec, 'models' | 'suspend'>;
+      }
+    | undefined,
+): ModelApp | undefined {
   if (app === undefined) return undefined;
   const {
     metadata: { name, uid },

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../../http/endpoint.ts';
 import { eventStream } from '../../http/event-stream.ts';
 import type { Catalog } from '../catalog.ts';
+import { ledgerUnavailable, quotaExhausted } from '../../billing/problems.ts';
 import * as problems from '../problems.ts';
 import { bodyLimit } from '../request.ts';
 import type { ModelEndpointsOptions } from '../services.ts';
@@ -17,10 +18,10 @@ const ofApps =
   'For hosted apps with spec.models.enabled: base URL and token are in their environment as OPENAI_BASE_URL and OPENAI_API_KEY. Calls are booked to the app and stop when its daily budget is used up.';
 const modelCallProblems = [
   problems.appTokenRefused,
-  problems.quotaExhausted,
+  quotaExhausted,
   problems.modelsUnconfigured,
   problems.routerUnavailable,
-  problems.ledgerUnavailable,
+  ledgerUnavailable,
   problems.modelFailed,
   problems.modelTimeout,
   problems.modelRefused,

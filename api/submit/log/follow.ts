@@ -1,6 +1,6 @@
 // Follows an app through its pipeline: stages as they change, the lines of each container, and how it ended.
 import { setTimeout as delay } from 'node:timers/promises';
-import { containers, type PipelineContainer } from '../../../controller/pipeline/contract.ts';
+import { containers, type PipelineContainer } from '../../../crds/names.ts';
 import { publicStatus } from '../../../crds/public-status.ts';
 import { createChannel, type Channel } from './channel.ts';
 import type { App, AppIndex } from '../../apps/hosted-apps.ts';

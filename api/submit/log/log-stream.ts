@@ -2,7 +2,7 @@
 import { readWithSilence } from '../../http/silence.ts';
 import type { FollowEvent } from './follow.ts';
 import { harmless } from './log-text.ts';
-import { viewStatus, type Places, type StatusView } from '../status-view.ts';
+import { viewStatus, type Places, type StatusView } from '../../apps/status-view.ts';
 
 export const eventStream = 'text/event-stream';
 export const plainText = 'text/plain';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { leftOf, lowQuotaHint, type Quota } from '../../billing/quota.ts';
 import { formatMoney } from '../../billing/ledger/money.ts';
 import { costFields, jobCost, toldCost } from './cost.ts';
-import type { Answered, JobStanding } from './tool-service.ts';
+import type { Answered, JobStanding, Told } from './tool-call.ts';
 import type { Ran } from './runner.ts';
 import type { Artifact, Tool } from '../tool.ts';
 
@@ -60,18 +60,6 @@ export function envelopeSchema(tool: Tool): z.ZodObject {
     hint: z.string().optional().describe('What is worth knowing beside the result'),
     request_id: z.string().describe('Id of this request, in the log'),
   });
-}
-
-export interface Told {
-  readonly tool: Tool;
-  readonly requestId: string;
-  /** Where the bytes of the file are to be had, and until when; undefined where no address leads to them. */
-  readonly fileUrl: string | undefined;
-  readonly fileUntil?: Date | undefined;
-  /** By which it is kept. */
-  readonly fileId?: string | undefined;
-  /** Where a job is polled. */
-  readonly pollUrl?: string;
 }
 
 /** `inside`: whether small files are in it as base64. */

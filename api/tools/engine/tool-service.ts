@@ -1,62 +1,16 @@
 // Takes a call that has been read, and answers it: at once, or as a job where the tool takes long. For /t, /mcp and
 // whoever else.
-import type { Logger } from '../../../lib/log.ts';
 import { Problem } from '../../../lib/problem.ts';
-import type { Money } from '../../billing/ledger/money.ts';
-import type { Payer } from '../../billing/payer.ts';
 import { problemTypes } from '../../http/problems.ts';
 import type { ArtifactStore } from './artifacts/artifact-store.ts';
 import { artifactUrl } from './artifacts/endpoint.ts';
 import { jobCost } from './cost.ts';
-import type { Told } from './envelope.ts';
-import type { Via } from './metrics.ts';
+import type { Answered, Asked, JobName, JobStanding, LongCalls, Told } from './tool-call.ts';
 import { noArtifact, toolFailed } from '../problems.ts';
 import { refuseRaw } from './raw.ts';
-import type { Reading } from './reading.ts';
 import type { Ran, Runner } from './runner.ts';
-import type { Artifact, Progress, Tool } from '../tool.ts';
+import type { Artifact, Tool } from '../tool.ts';
 import type { Toolbox } from './tool-registry.ts';
-
-/** How a job stands. */
-export interface JobStanding {
-  readonly id: string;
-  readonly input: Record<string, unknown>;
-  readonly state: 'queued' | 'running' | 'done' | 'failed';
-  readonly progress: number;
-  readonly message: string;
-  readonly createdAt: Date;
-  readonly endedAt: Date | undefined;
-  readonly cost: Money;
-  readonly pending: number;
-  readonly result: Record<string, unknown> | undefined;
-  readonly expiresAt: Date;
-  readonly artifact:
-    | { readonly id: string | undefined; readonly mediaType: string; readonly fileName: string; readonly bytes: number }
-    | undefined;
-  readonly problem:
-    { readonly slug: string; readonly detail: string; readonly members: Readonly<Record<string, unknown>> } | undefined;
-}
-
-interface JobName {
-  readonly id: string;
-  readonly tool: string;
-  readonly owner: string;
-}
-
-/** Calls that outlast a request. */
-export interface LongCalls {
-  begin(call: {
-    readonly tool: string;
-    readonly input: Record<string, unknown>;
-    readonly payer: Payer;
-    readonly session: string | undefined;
-  }): Promise<string>;
-  wait(
-    name: JobName,
-    options: { readonly ms: number; readonly signal: AbortSignal; readonly report?: (progress: Progress) => void },
-  ): Promise<JobStanding>;
-  artifact(name: JobName): Promise<Artifact | undefined>;
-}
 
 export interface DeskOptions {
   readonly toolbox: Toolbox;
@@ -66,30 +20,6 @@ export interface DeskOptions {
   readonly jobs: LongCalls | undefined;
   /** Keeps files for those who want a link to them. */
   readonly artifacts: Pick<ArtifactStore, 'keep'>;
-}
-
-/** A call that has been read. */
-export interface Asked {
-  readonly tool: Tool;
-  readonly reading: Reading;
-  readonly payer: Payer;
-  readonly via: Via;
-  readonly id: string;
-  readonly signal: () => AbortSignal;
-  readonly log: Logger;
-  readonly fileWanted: boolean;
-  /** Whether the file is to be had by a link later. */
-  readonly linkWanted: boolean;
-  /** How long to wait for a job, where the caller has not said it. */
-  readonly waitMs: number;
-  readonly report?: (progress: Progress) => void;
-}
-
-/** What came of it: a result, or a job that is under way. */
-export interface Answered {
-  readonly ran: Ran | undefined;
-  readonly job: JobStanding | undefined;
-  readonly told: Told;
 }
 
 export class Desk {

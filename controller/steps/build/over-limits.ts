@@ -1,7 +1,8 @@
 // Tells a build that asked for more memory or disk than it may have from a fault of the platform.
 import { authorLimits } from '../../../crds/author-settings.ts';
 import type { Pod } from '../../objects/kinds.ts';
-import { tooLargeSource, type PipelineContainer } from '../../pipeline/contract.ts';
+import type { PipelineContainer } from '../../../crds/names.ts';
+import { tooLargeSource } from '../../pipeline/contract.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
 
 /** The limit that a pod ran into, if any did. */

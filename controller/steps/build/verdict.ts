@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { authorLimits, type AuthorSettings } from '../../../crds/author-settings.ts';
 import type { Finding, HostedAppStatus, Plan } from '../../../crds/hosted-app.ts';
-import { annotations } from '../../../crds/names.ts';
+import { annotations, type PipelineContainer } from '../../../crds/names.ts';
 import {
   buildResult,
   cloneResult,
@@ -12,7 +12,6 @@ import {
   reviewResult,
   terminationMessageLimit,
   type BuildResult,
-  type PipelineContainer,
 } from '../../pipeline/contract.ts';
 import {
   conditionOf,

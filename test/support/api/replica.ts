@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createServer as createTlsServer } from 'node:https';
 import type { ServerResponse } from 'node:http';
 import { Counter, Gauge, Registry } from 'prom-client';
-import { blockList } from '../../../api/config.ts';
+import { blockList } from '../../../lib/subnets.ts';
 import { createApp } from '../../../api/http/application.ts';
 import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
 import { startServer } from '../../../api/http/server.ts';

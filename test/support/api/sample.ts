@@ -2,7 +2,7 @@
 import { Counter, Gauge, Registry } from 'prom-client';
 import { pino } from 'pino';
 import { createApp } from '../../../api/http/application.ts';
-import { blockList } from '../../../api/config.ts';
+import { blockList } from '../../../lib/subnets.ts';
 import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
 import type { Endpoint } from '../../../api/http/endpoint.ts';
 import { submitEndpoints, type SubmitServices } from '../../../api/submit/endpoints.ts';

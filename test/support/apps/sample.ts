@@ -2,33 +2,22 @@
 import type { HttpBindings } from '@hono/node-server';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Registry } from 'prom-client';
-import { createApp } from '../../../api/http/application.ts';
+import { createApi, type Api } from '../../../api/create-api.ts';
 import { readAppSettings } from '../../../api/apps/config.ts';
-import { directory } from '../../../api/apps/directory.ts';
-import { startApps, type Apps, type AppsOptions } from '../../../api/apps/start.ts';
-import { blockList } from '../../../api/config.ts';
-import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
+import type { AppsOptions } from '../../../api/apps/start.ts';
+import { blockList } from '../../../lib/subnets.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
-import { startModels, type Models } from '../../../api/models/start.ts';
-import { liveApps } from '../../../api/apps/live-apps.ts';
 import type { App } from '../../../api/apps/hosted-apps.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
-import { payersOf } from '../../../api/models/callers/payers.ts';
-import { startTools } from '../../../api/tools/start.ts';
-import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import type { WritableStore } from '../../../lib/kubernetes/index.ts';
-import { httpMetrics } from '../../../lib/metrics.ts';
 import { baseUrl, sampleApp, sampleApps, silent } from '../api/sample.ts';
 import { liveAt } from '../discovery/sample.ts';
 import { sampleTools } from '../tools/sample-tools.ts';
 
-export interface AppsSample {
+export interface AppsSample extends Pick<Api, 'app' | 'apps' | 'models'> {
   /** Sends a request from this machine, so that X-Forwarded-For is believed. */
   readonly request: (path: string, init?: RequestInit) => Promise<Response>;
-  readonly app: ReturnType<typeof createApp>;
-  readonly apps: Apps;
-  readonly models: Models;
   readonly registry: Registry;
   readonly store: WritableStore<App>;
   /** Starts a server and makes it a live app. */
@@ -51,67 +40,30 @@ export async function sampleAppsServer({
   const origins = new Map<string, string>();
   const servers: Server[] = [];
   const { store, apps: index } = sampleApps();
-  const modelSettings = readModelSettings({ DATABASE_URL: 'pglite:', ...environment });
-  const models = startModels({
-    settings: modelSettings,
-    callerSalt: 'salt',
-    baseUrl,
-    registry,
-    log: silent,
-    findApp: () => undefined,
-  });
-  await models.ready;
-  const workers = createWorkers();
-  const settings = readToolSettings(environment);
-  const calling = startApps({
-    directory: directory({
-      apps: index,
-      baseUrl,
-      originOf: ({ metadata }) => origins.get(metadata.name) ?? 'http://127.0.0.1:1',
-    }),
-    settings: readAppSettings(environment),
-    places: settings,
-    payerFor: payersOf(modelSettings, models.services),
-    models,
-    workers,
-    baseUrl,
-    registry,
-    log: silent,
-    asking,
-  });
-  const tools = startTools({
-    settings,
-    modelSettings,
-    models,
-    baseUrl,
-    registry,
-    log: silent,
-    workers,
-    fetcher: new GuardedFetcher(),
-    apps: () => liveApps(index.all()),
-    make: () => sampleTools,
-    more: calling.more,
-    operations: calling.operations,
-  });
-  const endpoints = [...models.endpoints, ...tools.endpoints, ...calling.endpoints];
-  const app = createApp({
-    endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl, tools.offered)],
-    protocols: [tools.mcp, calling.byPath],
+  const api = createApi({
     baseUrl,
     callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
+    models: readModelSettings({ DATABASE_URL: 'pglite:', ...environment }),
+    tools: readToolSettings(environment),
+    appCalls: readAppSettings(environment),
+    apps: { apps: index, originOf: ({ metadata }) => origins.get(metadata.name) ?? 'http://127.0.0.1:1' },
+    findModelApp: () => undefined,
+    submitting: [],
+    fetcher: new GuardedFetcher(),
+    registry,
     log: silent,
-    metrics: httpMetrics(registry),
     ending: new AbortController().signal,
+    makeTools: () => sampleTools,
+    asking,
   });
+  await api.models.ready;
   const bindings = { incoming: { socket: { remoteAddress: '127.0.0.1' } } } as unknown as HttpBindings;
-  calling.start();
+  api.start();
   return {
-    app,
-    apps: calling,
-    models,
+    ...api,
     registry,
     store,
-    request: async (path, init = {}) => app.request(path, init, bindings),
+    request: async (path, init = {}) => api.app.request(path, init, bindings),
     async host(slug, listener, change = (one) => one) {
       const server = createServer(listener);
       await new Promise<void>((resolve) => {
@@ -128,11 +80,7 @@ export async function sampleAppsServer({
       store.set(sampleApp(slug, undefined, liveAt(`https://${slug}.moorage.test/`)));
     },
     async stop() {
-      await tools.mcp.close();
-      await tools.stop();
-      await calling.stop();
-      await workers.close();
-      await models.stop();
+      await api.stop();
       for (const server of servers) {
         server.closeAllConnections();
         server.close();

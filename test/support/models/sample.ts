@@ -2,7 +2,7 @@
 import type { HttpBindings } from '@hono/node-server';
 import { Registry } from 'prom-client';
 import { createApp } from '../../../api/http/application.ts';
-import { blockList } from '../../../api/config.ts';
+import { blockList } from '../../../lib/subnets.ts';
 import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';

@@ -48,7 +48,7 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
   const client = new RouterClient({ kind: 'openrouter', url: router.url, key: 'sk-platform-key' }, { callMs: 10_000 });
   const database = await openLedgerDatabase('pglite:');
   const ledger = new Ledger(database);
-  const metrics = modelMetrics(new Registry(), () => ledger.counts());
+  const metrics = modelMetrics(new Registry());
   const bookings = new Bookings({ ledger, log: silent, refused: () => undefined });
   const meter = new Meter({ ledger, bookings, router: client, metrics, log: silent, callMs: 10_000 });
   const keys = new CallerKeys({ router: client, hash: (key) => `hash-of-${key}` });

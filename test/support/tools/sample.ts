@@ -1,28 +1,22 @@
 // The application with tools of the test's choice, over books and a router of its choice.
 import type { HttpBindings } from '@hono/node-server';
 import { Registry } from 'prom-client';
-import { createApp } from '../../../api/http/application.ts';
-import { blockList } from '../../../api/config.ts';
-import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
+import { createApi, type Api } from '../../../api/create-api.ts';
+import { readAppSettings } from '../../../api/apps/config.ts';
+import { blockList } from '../../../lib/subnets.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
-import { startModels, type Models } from '../../../api/models/start.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
 import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
-import { startTools, type Tools, type ToolsOptions } from '../../../api/tools/start.ts';
-import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
+import type { ToolsOptions } from '../../../api/tools/start.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
-import { httpMetrics } from '../../../lib/metrics.ts';
 import { baseUrl as usualBaseUrl, silent } from '../api/sample.ts';
 import { sampleTools } from './sample-tools.ts';
 
-export interface ToolSample {
+export interface ToolSample extends Pick<Api, 'app' | 'tools' | 'models' | 'mcp'> {
   /** Sends a request from this machine, so that X-Forwarded-For is believed. */
   readonly request: (path: string, init?: RequestInit) => Promise<Response>;
-  readonly app: ReturnType<typeof createApp>;
-  readonly tools: Tools;
-  readonly models: Models;
   readonly registry: Registry;
   readonly stop: () => Promise<void>;
 }
@@ -48,52 +42,28 @@ export async function sampleToolApp({
   baseUrl = usualBaseUrl,
 }: ToolSampleOptions = {}): Promise<ToolSample> {
   const registry = new Registry();
-  const modelSettings = readModelSettings(environment);
-  const models = startModels({
-    settings: modelSettings,
-    callerSalt: 'salt',
-    baseUrl,
-    registry,
-    log: silent,
-    findApp: () => undefined,
-  });
-  await models.ready;
-  const workers = createWorkers();
-  const tools = startTools({
-    settings: readToolSettings(environment),
-    modelSettings,
-    models,
-    baseUrl,
-    registry,
-    log: silent,
-    workers,
-    fetcher,
-    apps: () => [],
-    make,
-    jobTimes,
-  });
-  const endpoints = [...models.endpoints, ...tools.endpoints];
-  const app = createApp({
-    endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl, tools.offered)],
-    protocols: [tools.mcp],
+  const api = createApi({
     baseUrl,
     callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
+    models: readModelSettings(environment),
+    tools: readToolSettings(environment),
+    appCalls: readAppSettings(environment),
+    apps: { apps: { get: () => undefined, all: () => [] } },
+    findModelApp: () => undefined,
+    submitting: [],
+    fetcher,
+    registry,
     log: silent,
-    metrics: httpMetrics(registry),
     ending: new AbortController().signal,
+    makeTools: make,
+    jobTimes,
   });
+  await api.models.ready;
   const bindings = { incoming: { socket: { remoteAddress: '127.0.0.1' } } } as unknown as HttpBindings;
   return {
-    app,
-    tools,
-    models,
+    ...api,
     registry,
-    request: async (path, init = {}) => app.request(path, init, bindings),
-    async stop() {
-      await tools.mcp.close();
-      await tools.stop();
-      await workers.close();
-      await models.stop();
-    },
+    request: async (path, init = {}) => api.app.request(path, init, bindings),
+    stop: () => api.stop(),
   };
 }

@@ -1,6 +1,6 @@
 // list_apps: the hosted apps that are live now.
 import { z } from 'zod';
-import { callPath } from '../../../discovery/site.ts';
+import { callPath } from '../../../http/paths.ts';
 import type { ToolServices } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../../../http/endpoint.ts';
-import { ledgerUnavailable, ledgerUnconfigured } from '../../../models/problems.ts';
+import { ledgerUnavailable, ledgerUnconfigured } from '../../../billing/problems.ts';
 import { rawResponse } from '../raw.ts';
 import type { ArtifactStore } from './artifact-store.ts';
 import { unknownFile } from './problems.ts';

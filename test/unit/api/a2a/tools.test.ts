@@ -1,21 +1,10 @@
 // Another agent runs tools by the desk that /t has: the same reading, the same answer, the same problems.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import type { HttpBindings } from '@hono/node-server';
-import { Registry } from 'prom-client';
+import { test } from 'vitest';
 import { z } from 'zod';
-import { createApp } from '../../../../api/http/application.ts';
-import { blockList } from '../../../../api/config.ts';
-import { discoveryEndpoints } from '../../../../api/discovery/endpoints.ts';
-import { readModelSettings } from '../../../../api/models/config.ts';
-import { startModels } from '../../../../api/models/start.ts';
-import { readToolSettings } from '../../../../api/tools/config.ts';
-import type { ToolServices } from '../../../../api/tools/engine/tool-dependencies.ts';
-import { startTools } from '../../../../api/tools/start.ts';
 import { defineTool } from '../../../../api/tools/tool.ts';
-import { httpMetrics } from '../../../../lib/metrics.ts';
 import { echoTool, silentTool } from '../../../support/discovery/sample.ts';
-import { baseUrl, silent } from '../../../support/api/sample.ts';
+import { sampleToolApp } from '../../../support/tools/sample.ts';
 
 const part = z.looseObject({
   data: z.unknown().optional(),
@@ -25,9 +14,6 @@ const part = z.looseObject({
   filename: z.string().optional(),
 });
 type Part = z.output<typeof part>;
-/** Whose requests these are. */
-const connection = { incoming: { socket: { remoteAddress: '192.0.2.1' } } } as unknown as HttpBindings;
-
 const drawTool = defineTool({
   name: 'draw',
   title: 'Draw',
@@ -46,56 +32,15 @@ const drawTool = defineTool({
 });
 
 function server(): (tool: string, given?: object) => Promise<{ parts: Part[]; state: string | undefined }> {
-  const registry = new Registry();
-  const modelSettings = readModelSettings({});
-  const models = startModels({
-    settings: modelSettings,
-    callerSalt: 'salt',
-    baseUrl,
-    registry,
-    log: silent,
-    findApp: () => undefined,
-  });
-  const absent = new Proxy(
-    {},
-    {
-      get: () => {
-        throw new Error('the test gives none');
-      },
-    },
-  );
-  const tools = startTools({
-    settings: readToolSettings({}),
-    modelSettings,
-    models,
-    baseUrl,
-    registry,
-    log: silent,
-    fetcher: absent as ToolServices['fetcher'],
-    workers: absent as ToolServices['workers'],
-    apps: () => [],
-    make: () => [echoTool, silentTool, drawTool],
-  });
-  const app = createApp({
-    endpoints: [...tools.endpoints, ...discoveryEndpoints(tools.endpoints, baseUrl, tools.offered)],
-    protocols: [tools.mcp],
-    baseUrl,
-    callers: { salt: 'salt', trustedProxies: blockList([]) },
-    log: silent,
-    metrics: httpMetrics(registry),
-    ending: new AbortController().signal,
-  });
+  const started = sampleToolApp({ tools: [echoTool, silentTool, drawTool] });
   return async (tool, given = {}) => {
     const message = { messageId: '1', role: 'ROLE_USER', parts: [{ data: { tool, arguments: given } }] };
-    const answer = await app.request(
-      '/a2a',
-      {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }),
-      },
-      connection,
-    );
+    const { request } = await started;
+    const answer = await request('/a2a', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }),
+    });
     const parts = z.array(part);
     const { result } = z
       .object({

@@ -1,53 +1,35 @@
 // The OpenAPI document of all endpoints there are, looked at by two validators of other people.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { BlockList } from 'node:net';
 import { validate as validateByReadme } from '@readme/openapi-parser';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Registry } from 'prom-client';
+import { test } from 'vitest';
+import { readAppSettings } from '../../../../api/apps/config.ts';
+import { createApi } from '../../../../api/create-api.ts';
 import { openApi } from '../../../../api/discovery/openapi.ts';
-import type { Endpoint } from '../../../../api/http/endpoint.ts';
 import { readModelSettings } from '../../../../api/models/config.ts';
-import { startModels } from '../../../../api/models/start.ts';
+import { submitEndpoints } from '../../../../api/submit/endpoints.ts';
+import { GuardedFetcher } from '../../../../api/tools/fetch/guarded-fetcher.ts';
 import { readToolSettings } from '../../../../api/tools/config.ts';
-import type { ToolServices } from '../../../../api/tools/engine/tool-dependencies.ts';
-import { startTools } from '../../../../api/tools/start.ts';
-import { baseUrl, sampleServer, sampleServices, silent } from '../../../support/api/sample.ts';
+import { baseUrl, sampleApps, sampleServices, silent } from '../../../support/api/sample.ts';
 
-/** Every tool of the registry and every model endpoint; none of them is called. */
-function everything(): Endpoint[] {
-  const modelSettings = readModelSettings({});
-  const registry = new Registry();
-  const absent = new Proxy(
-    {},
-    {
-      get: () => {
-        throw new Error('called');
-      },
-    },
-  );
-  const models = startModels({
-    settings: modelSettings,
-    callerSalt: 'salt',
-    baseUrl,
-    registry,
-    log: silent,
-    findApp: () => undefined,
-  });
-  const tools = startTools({
-    settings: readToolSettings({}),
-    modelSettings,
-    models,
-    baseUrl,
-    registry,
-    log: silent,
-    fetcher: absent as ToolServices['fetcher'],
-    workers: absent as ToolServices['workers'],
-    apps: () => [],
-  });
-  return [...models.endpoints, ...tools.endpoints];
-}
-const document = (): Record<string, unknown> =>
-  openApi(sampleServer(sampleServices(), everything()).endpoints, baseUrl);
+/** Everything that an installation answers: every tool and every model; none of them is called. */
+const { endpoints } = createApi({
+  baseUrl,
+  callers: { salt: 'salt', trustedProxies: new BlockList() },
+  models: readModelSettings({}),
+  tools: readToolSettings({}),
+  appCalls: readAppSettings({}),
+  apps: { apps: sampleApps().apps },
+  findModelApp: () => undefined,
+  submitting: submitEndpoints(sampleServices()),
+  fetcher: new GuardedFetcher(),
+  registry: new Registry(),
+  log: silent,
+  ending: new AbortController().signal,
+});
+const document = (): Record<string, unknown> => openApi(endpoints, baseUrl);
 
 test('valid to @seriousme/openapi-schema-validator', async () => {
   const validator = new Validator();

@@ -1,7 +1,7 @@
 // Querys to the outside run beside each other, once each, and a slow host holds up only itself.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
+import { test } from 'vitest';
 import {
   createBackgroundLookups,
   type BackgroundLookups,

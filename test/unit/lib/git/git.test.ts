@@ -3,18 +3,18 @@ import assert from 'node:assert/strict';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, test } from 'vitest';
 import { createGit, type Git } from '../../../../lib/git/index.ts';
 
 let folder = '';
 let git: Git;
 const path = process.env['PATH'] ?? '';
-before(async () => {
+beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'moorage-git-'));
   git = createGit({ folder, insecure: false, slowTransfer: { bytesPerSecond: 1024, seconds: 30 } });
 });
-after(async () => {
+afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 

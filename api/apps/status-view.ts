@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { finding, plan } from '../../crds/hosted-app.ts';
 import { publicStatus, type PublicProgress, type PublicReason, type PublicStatus } from '../../crds/public-status.ts';
-import { repositoryUrl, type App } from '../apps/hosted-apps.ts';
+import { repositoryUrl, type App } from './hosted-apps.ts';
 
 /** Stages of the pipeline in their order; an app that passed the last one is live. */
 export const stageOrder = ['pending', 'queued', 'cloning', 'reviewing', 'building', 'deploying', 'routing'] as const;

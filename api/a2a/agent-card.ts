@@ -3,7 +3,9 @@
 import { AgentCard, type AgentSkill } from '@a2a-js/sdk';
 import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
 import type { Tool } from '../tools/tool.ts';
-import { authentication, callPath, description, name, version, type Offer } from './site.ts';
+import { authentication, description, name, version } from '../http/service.ts';
+import { callPath } from '../http/paths.ts';
+import { type Offer } from '../apps/offer.ts';
 
 export const a2aPath = '/a2a';
 export const a2aVersion = '1.0';

@@ -1,5 +1,6 @@
-// What there is to find out: the endpoints, tools and live apps from which every discovery document is derived.
+// What this installation offers: its tools, its live apps with their operations, and the endpoints themselves.
 import type { Endpoint } from '../http/endpoint.ts';
+import { callPath } from '../http/paths.ts';
 import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
 import type { Tool } from '../tools/tool.ts';
 
@@ -24,9 +25,6 @@ export interface OfferedOperations {
   readonly fault: string | undefined;
 }
 
-/** The endpoint by which apps are called. */
-export const callPath = '/api/projects/{slug}/call';
-
 /** Where an app is called; undefined where apps cannot be called. */
 export function callUrl(site: Pick<Site, 'baseUrl' | 'endpoints' | 'protocols'>, slug: string): string | undefined {
   return answersAt(site, callPath) ? `${site.baseUrl}${callPath.replace('{slug}', slug)}` : undefined;
@@ -37,25 +35,7 @@ export interface Site extends Offer {
   readonly endpoints: readonly Endpoint[];
 }
 
-export const name = 'Moorage';
-export const version = '1.1.0';
-export const description =
-  'Hosts open-source AI applications from their git repositories, each on its own subdomain over HTTPS; asks and compares models with metered cost; and offers tools that any HTTP client can call.';
-export const authentication =
-  'Optional. Without a key, calls draw on a free quota per day. `Authorization: Bearer sk-…`, a key of the model router, lifts the quota and opens models of the tier premium.';
-
 /** Whether something answers at this path here. */
 export function answersAt({ endpoints, protocols }: Pick<Site, 'endpoints' | 'protocols'>, path: string): boolean {
   return [...endpoints, ...protocols].some((one) => one.path === path);
-}
-
-/** The call that a tool's author gives as an example, as an address. */
-export function exampleUrl(tool: Tool, baseUrl: string): string {
-  const query = new URLSearchParams();
-  for (const [field, value] of Object.entries(tool.example)) {
-    for (const one of Array.isArray(value) ? value : [value])
-      query.append(field, typeof one === 'object' ? JSON.stringify(one) : String(one));
-  }
-  const text = query.toString();
-  return `${baseUrl}/t/${tool.name}${text === '' ? '' : `?${text}`}`;
 }

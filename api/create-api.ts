@@ -1,0 +1,141 @@
+// Makes the API of its rooms, in their order: what both programs and the tests share.
+import type { BlockList } from 'node:net';
+import type { Registry } from 'prom-client';
+import type { Logger } from '../lib/log.ts';
+import { httpMetrics } from '../lib/metrics.ts';
+import { a2aEndpoint } from './a2a/endpoint.ts';
+import { toolCalls } from './a2a/tool-calls.ts';
+import type { AppSettings } from './apps/config.ts';
+import { directory, type DirectoryOptions } from './apps/directory.ts';
+import { liveApps } from './apps/live-apps.ts';
+import type { Offer } from './apps/offer.ts';
+import { startApps, type Apps, type AppsOptions } from './apps/start.ts';
+import { discoveryEndpoints } from './discovery/endpoints.ts';
+import { createApp } from './http/application.ts';
+import type { Endpoint } from './http/endpoint.ts';
+import { mcpProtocol, type Mcp } from './mcp/protocol.ts';
+import { payersOf } from './models/callers/payers.ts';
+import type { ModelSettings } from './models/config.ts';
+import { startModels, type Models, type ModelsOptions } from './models/start.ts';
+import type { ToolSettings } from './tools/config.ts';
+import { createWorkers } from './tools/engine/workers/pool.ts';
+import type { Fetcher } from './tools/fetch/fetcher.ts';
+import { startTools, type Tools, type ToolsOptions } from './tools/start.ts';
+
+export interface ApiOptions {
+  /** Like https://moorage.localhost, without a slash at the end. */
+  readonly baseUrl: string;
+  readonly callers: { readonly salt: string; readonly trustedProxies: BlockList };
+  readonly models: ModelSettings;
+  readonly tools: ToolSettings;
+  readonly appCalls: AppSettings;
+  /** Hosted apps: how they are found and where they answer inside the cluster. */
+  readonly apps: Omit<DirectoryOptions, 'baseUrl'>;
+  /** Which app may ask models on /v1. */
+  readonly findModelApp: ModelsOptions['findApp'];
+  /** Endpoints by which repositories are submitted. */
+  readonly submitting: readonly Endpoint[];
+  readonly fetcher: Fetcher;
+  readonly registry: Registry;
+  readonly log: Logger;
+  /** Aborted when the process is about to end: streams close. */
+  readonly ending: AbortSignal;
+  /** For tests: another database, other tools, shorter times. */
+  readonly open?: ModelsOptions['open'];
+  readonly makeTools?: ToolsOptions['make'];
+  readonly jobTimes?: ToolsOptions['jobTimes'];
+  readonly asking?: AppsOptions['asking'];
+}
+
+export interface Api {
+  /** Everything, as the gateway reaches it. */
+  readonly app: ReturnType<typeof createApp>;
+  /**
+   * Only /v1. Apps reach its port without the gateway, so nothing that trusts what the gateway says of a caller answers
+   * there.
+   */
+  readonly appsOnly: ReturnType<typeof createApp>;
+  /** Every endpoint of `app`, from which the documents are derived. */
+  readonly endpoints: readonly Endpoint[];
+  readonly models: Models;
+  readonly tools: Tools;
+  readonly apps: Apps;
+  readonly mcp: Mcp;
+  /** Begins to ask apps what they can do; once it is known which are live. */
+  start(): void;
+  /** Ends open MCP streams, so that a server can drain. */
+  closeStreams(): void;
+  /** Gives jobs in progress back, finishes what is being settled, and closes what was opened. */
+  stop(): Promise<void>;
+}
+
+export function createApi(options: ApiOptions): Api {
+  const { baseUrl, callers, registry, log, ending } = options;
+  const shared = { baseUrl, registry, log };
+  const models = startModels({
+    ...shared,
+    settings: options.models,
+    callerSalt: callers.salt,
+    findApp: options.findModelApp,
+    ...(options.open === undefined ? {} : { open: options.open }),
+  });
+  const workers = createWorkers();
+  const payerFor = payersOf(options.models, models.services);
+  const tools = startTools({
+    ...shared,
+    settings: options.tools,
+    modelSettings: options.models,
+    models,
+    payerFor,
+    workers,
+    fetcher: options.fetcher,
+    apps: () => liveApps(options.apps.apps.all()),
+    ...(options.makeTools === undefined ? {} : { make: options.makeTools }),
+    ...(options.jobTimes === undefined ? {} : { jobTimes: options.jobTimes }),
+  });
+  const apps = startApps({
+    ...shared,
+    directory: directory({ ...options.apps, baseUrl }),
+    settings: options.appCalls,
+    places: options.tools,
+    payerFor,
+    models,
+    workers,
+    ...(options.asking === undefined ? {} : { asking: options.asking }),
+  });
+  const mcp = mcpProtocol({ ...tools, payerFor, baseUrl, log, more: apps.more });
+  const offer: Offer = {
+    baseUrl,
+    tools: tools.toolbox.tools,
+    off: (tool) => tools.toolbox.offBecause(tool),
+    apps: () => liveApps(options.apps.apps.all()),
+    operations: apps.operations,
+    protocols: [mcp],
+  };
+  const agent = a2aEndpoint({ offer, call: toolCalls({ ...tools, payerFor }) });
+  const working = [...models.endpoints, ...tools.endpoints, agent, ...apps.endpoints, ...options.submitting];
+  const endpoints = [...working, ...discoveryEndpoints(working, baseUrl, offer)];
+  const serving = { baseUrl, callers, log, metrics: httpMetrics(registry), ending };
+  return {
+    models,
+    tools,
+    apps,
+    mcp,
+    endpoints,
+    app: createApp({ ...serving, endpoints, protocols: [mcp, apps.byPath] }),
+    appsOnly: createApp({ ...serving, endpoints: working.filter(({ path }) => path.startsWith('/v1/')) }),
+    start() {
+      apps.start();
+    },
+    closeStreams() {
+      void mcp.close();
+    },
+    async stop() {
+      await mcp.close();
+      await tools.stop();
+      await apps.stop();
+      await workers.close();
+      await models.stop();
+    },
+  };
+}

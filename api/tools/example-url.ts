@@ -1,0 +1,13 @@
+// The call that a tool gives as its example, as an address.
+import type { Tool } from './tool.ts';
+
+/** The call that a tool's author gives as an example, as an address. */
+export function exampleUrl(tool: Tool, baseUrl: string): string {
+  const query = new URLSearchParams();
+  for (const [field, value] of Object.entries(tool.example)) {
+    for (const one of Array.isArray(value) ? value : [value])
+      query.append(field, typeof one === 'object' ? JSON.stringify(one) : String(one));
+  }
+  const text = query.toString();
+  return `${baseUrl}/t/${tool.name}${text === '' ? '' : `?${text}`}`;
+}
