@@ -298,7 +298,9 @@ describe('leader election', () => {
         [join(import.meta.dirname, '../../support/kubernetes/leader.ts'), api.kubeconfig, namespace, identity],
         { stdio: ['ignore', 'pipe', 'inherit'] },
       );
-      t.onTestFinished(() => child.kill('SIGKILL'));
+      t.onTestFinished(() => {
+        child.kill('SIGKILL');
+      });
       let said = '';
       child.stdout.on('data', (chunk: Buffer) => {
         said += chunk.toString();
