@@ -61,7 +61,7 @@ export function publicStatus(app: Input): PublicStatus {
       status: 'in_pipeline',
       stage: 'pending',
       ...optional('commit', status.source?.commit),
-      message: 'It is being tried again.',
+      message: 'It is being retried.',
     };
   }
   if (status.rejection !== undefined) {
@@ -97,9 +97,8 @@ function live(status: HostedAppStatus, served: NonNullable<HostedAppStatus['serv
 function suspended(status: HostedAppStatus): PublicStatus {
   const reason = {
     rule: 'platform/suspended',
-    message:
-      'The app is switched off: no replica of it runs and no build of it starts. Its data and its address are kept.',
-    fix: 'Whoever runs this platform can switch it on again (spec.suspend: false).',
+    message: 'The app is suspended: no replicas run and no builds start. Its data and address are kept.',
+    fix: 'The operator of this installation can resume it (spec.suspend: false).',
   };
   return { status: 'rejected', reason, ...(status.phase === 'Suspended' ? optional('since', status.since) : {}) };
 }

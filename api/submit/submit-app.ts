@@ -1,7 +1,5 @@
 // Makes the HostedApp of a submitted repository, once, whoever submits it and however often.
-import { isApiStatus } from '../../lib/kubernetes/errors.ts';
-import type { Client } from '../../lib/kubernetes/client.ts';
-import type { Manifest } from '../../lib/kubernetes/object.ts';
+import { isApiStatus, type Client, type Manifest } from '../../lib/kubernetes/index.ts';
 import { annotations, group, kind, labels, version } from '../../crds/names.ts';
 import { publicStatus } from '../../crds/public-status.ts';
 import { Problem } from '../../lib/problem.ts';

@@ -1,6 +1,6 @@
 // The submit endpoints of an API that runs alone: described as ever, and refused with what to do about it.
 import { Registry } from 'prom-client';
-import { createStore } from '../../lib/kubernetes/store.ts';
+import { createStore } from '../../lib/kubernetes/index.ts';
 import { Problem } from '../../lib/problem.ts';
 import type { Endpoint } from '../http/index.ts';
 import { noCluster } from './problems.ts';

@@ -1,7 +1,5 @@
 // Follows the log of one container of a pipeline pod.
-import type { Connection } from '../../../lib/kubernetes/connection.ts';
-import { ApiError } from '../../../lib/kubernetes/errors.ts';
-import { exchange } from '../../../lib/kubernetes/transport.ts';
+import { ApiError, exchange, type Connection } from '../../../lib/kubernetes/index.ts';
 
 /** What opening a log came to. `waiting`: the container has not started; `gone`: there is no such pod any more. */
 export type OpenedLog =

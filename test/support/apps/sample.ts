@@ -9,7 +9,7 @@ import { readModelSettings } from '../../../api/models/config.ts';
 import type { App } from '../../../api/apps/hosted-apps.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
-import type { WritableStore } from '../../../lib/kubernetes/store.ts';
+import type { WritableStore } from '../../../lib/kubernetes/index.ts';
 import { baseUrl, sampleApp, sampleApps, silent } from '../api/sample.ts';
 import { liveAt } from '../discovery/sample.ts';
 import { sampleTools } from '../tools/sample-tools.ts';

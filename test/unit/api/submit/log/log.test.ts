@@ -6,7 +6,7 @@ import { test } from 'vitest';
 import type { App } from '../../../../../api/apps/hosted-apps.ts';
 import type { OpenedLog, OpenLog } from '../../../../../api/submit/log/pod-log.ts';
 import type { HostedAppStatus } from '../../../../../crds/hosted-app.ts';
-import type { WritableStore } from '../../../../../lib/kubernetes/store.ts';
+import type { WritableStore } from '../../../../../lib/kubernetes/index.ts';
 import { sampleApp, sampleApps, sampleServer, sampleServices } from '../../../../support/api/sample.ts';
 import { send } from '../../../../support/api/send.ts';
 
