@@ -8,16 +8,16 @@ import type { Models } from '../models/start.ts';
 import { Gate, type GateOptions } from '../tools/engine/slots.ts';
 import type { PayerFor } from '../models/callers/payers.ts';
 import type { Workers } from '../tools/engine/workers/workers.ts';
-import { AppCalls } from './calls.ts';
+import { AppCalls } from './calls/app-calls.ts';
 import type { AppSettings } from './config.ts';
-import { Courier } from './app-client.ts';
+import { Courier } from './calls/app-client.ts';
 import type { Directory } from './directory.ts';
-import { appEndpoints } from './endpoints.ts';
+import { appEndpoints } from './calls/endpoints.ts';
 import { appMetrics } from './metrics.ts';
 import { OperationBook, type OperationBookOptions } from './operations/operation-cache.ts';
 import { learner } from './operations/discover.ts';
 import { operationTools } from './operations/tools.ts';
-import { pathCalls } from './path-calls.ts';
+import { pathCalls } from './calls/path-calls.ts';
 
 export interface AppsOptions {
   readonly directory: Directory;

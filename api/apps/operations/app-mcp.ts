@@ -8,10 +8,10 @@ import {
 } from '@modelcontextprotocol/client';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { tooLarge } from '../response.ts';
-import { appPath, limited, methods, type Brought, type Courier } from '../app-client.ts';
+import { tooLarge } from '../calls/response.ts';
+import { appPath, limited, methods, type Brought, type Courier } from '../calls/app-client.ts';
 import type { Target } from '../directory.ts';
-import { headersOn } from '../headers.ts';
+import { headersOn } from '../calls/headers.ts';
 
 export interface McpVisit {
   readonly courier: Courier;

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import type { Workers } from '../../tools/engine/workers/workers.ts';
-import { readWhole, type Whole } from '../response.ts';
-import { appPath, type Courier } from '../app-client.ts';
+import { readWhole, type Whole } from '../calls/response.ts';
+import { appPath, type Courier } from '../calls/app-client.ts';
 import type { Described, Target } from '../directory.ts';
 import { listMcpTools } from './app-mcp.ts';
 import { learnt, type Learnt } from './operation.ts';

@@ -1,5 +1,5 @@
 // Reads the operations out of an OpenAPI 3.1 document that a stranger wrote.
-import { mayGoOn } from '../headers.ts';
+import { mayGoOn } from '../calls/headers.ts';
 import { bodyArgument, mostOperations, type Argument, type Operation } from './operation.ts';
 import { isJson, SchemaReader, SchemaTooLarge, type Json } from './schema.ts';
 import { Names, plainText } from './text.ts';

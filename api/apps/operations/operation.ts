@@ -1,6 +1,6 @@
 // What an app can do, as it is offered to agents: its name, what it takes, and how the app is asked for it.
 import { z } from 'zod';
-import { methods } from '../app-client.ts';
+import { methods } from '../calls/app-client.ts';
 
 const argument = z.object({
   /** As agents give it. */

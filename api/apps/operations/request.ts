@@ -2,8 +2,8 @@
 import { FormData } from 'undici';
 import type { FieldError } from '../../../lib/problem.ts';
 import { invalid } from '../../http/validation.ts';
-import { appPath, type Errand } from '../app-client.ts';
-import { headersOn } from '../headers.ts';
+import { appPath, type Errand } from '../calls/app-client.ts';
+import { headersOn } from '../calls/headers.ts';
 import { bodyArgument, type Argument, type HttpWay, type Operation } from './operation.ts';
 import { isJson, type Json } from './schema.ts';
 

@@ -1,14 +1,14 @@
 // An app's answer read whole, as JSON tells it: parsed where it is JSON, as text where it is text, else as base64.
 import { z } from 'zod';
-import { Problem } from '../../lib/problem.ts';
-import { formatMoney } from '../billing/ledger/money.ts';
-import { leftOf, lowQuotaHint, type Quota } from '../billing/quota.ts';
-import { costFields, toldCost } from '../tools/engine/cost.ts';
-import { BadEncoding, readBody, TooLarge } from '../tools/fetch/body.ts';
-import type { Paid } from './calls.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { formatMoney } from '../../billing/ledger/money.ts';
+import { leftOf, lowQuotaHint, type Quota } from '../../billing/quota.ts';
+import { costFields, toldCost } from '../../tools/engine/cost.ts';
+import { BadEncoding, readBody, TooLarge } from '../../tools/fetch/body.ts';
+import type { Paid } from './app-calls.ts';
 import type { Brought } from './app-client.ts';
-import type { Target } from './directory.ts';
-import { appAnswerTooLarge, appUnreachable } from './problems.ts';
+import type { Target } from '../directory.ts';
+import { appAnswerTooLarge, appUnreachable } from '../problems.ts';
 
 /** Longest answer that is read whole. */
 export const mostAnswerBytes = 2 * 1_048_576;

@@ -1,10 +1,10 @@
 // Carries one request to an app and brings back its answer, within limits of time and size.
 import { pipeline, Transform, type Readable } from 'node:stream';
 import { Agent, type Dispatcher, type FormData } from 'undici';
-import { Problem } from '../../lib/problem.ts';
-import { bodyTooLarge } from '../http/problems.ts';
-import type { Target } from './directory.ts';
-import { appTimeout, appUnreachable } from './problems.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { bodyTooLarge } from '../../http/problems.ts';
+import type { Target } from '../directory.ts';
+import { appTimeout, appUnreachable } from '../problems.ts';
 
 export const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export type Method = (typeof methods)[number];

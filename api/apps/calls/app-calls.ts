@@ -2,19 +2,19 @@
 // operations on /mcp.
 import { randomUUID } from 'node:crypto';
 import { finished } from 'node:stream/promises';
-import { Problem } from '../../lib/problem.ts';
-import { appLines } from '../billing/accrual.ts';
-import { revenueAccount } from '../billing/ledger/accounts.ts';
-import { zero, type Money } from '../billing/ledger/money.ts';
-import type { Bookings, Held } from '../billing/holds.ts';
-import type { Payer } from '../billing/payer.ts';
-import type { Quota } from '../billing/quota.ts';
-import type { Cost } from '../tools/engine/cost.ts';
-import type { Gate } from '../tools/engine/slots.ts';
-import { toolBusy } from '../tools/problems.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { appLines } from '../../billing/accrual.ts';
+import { revenueAccount } from '../../billing/ledger/accounts.ts';
+import { zero, type Money } from '../../billing/ledger/money.ts';
+import type { Bookings, Held } from '../../billing/holds.ts';
+import type { Payer } from '../../billing/payer.ts';
+import type { Quota } from '../../billing/quota.ts';
+import type { Cost } from '../../tools/engine/cost.ts';
+import type { Gate } from '../../tools/engine/slots.ts';
+import { toolBusy } from '../../tools/problems.ts';
 import type { Brought, Courier, Errand } from './app-client.ts';
-import type { Target } from './directory.ts';
-import { outcomeOf, type AppMetrics, type AppVia } from './metrics.ts';
+import type { Target } from '../directory.ts';
+import { outcomeOf, type AppMetrics, type AppVia } from '../metrics.ts';
 
 export interface AppCallsOptions {
   readonly courier: Courier;

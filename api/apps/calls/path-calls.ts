@@ -1,17 +1,17 @@
 // /api/projects/{slug}/call/{path}: a hosted app as it is, for any HTTP client, but metered. Bodies are streamed both
 // ways.
 import { Readable } from 'node:stream';
-import { Problem } from '../../lib/problem.ts';
-import type { ProtocolMount, RequestContext } from '../http/endpoint.ts';
-import { formatMoney } from '../billing/ledger/money.ts';
-import { rateLimitHeaders } from '../billing/quota.ts';
-import { methodNotAllowed, notFound } from '../http/problems.ts';
-import { invalid } from '../http/validation.ts';
-import type { PayerFor } from '../models/callers/payers.ts';
+import { Problem } from '../../../lib/problem.ts';
+import type { ProtocolMount, RequestContext } from '../../http/endpoint.ts';
+import { formatMoney } from '../../billing/ledger/money.ts';
+import { rateLimitHeaders } from '../../billing/quota.ts';
+import { methodNotAllowed, notFound } from '../../http/problems.ts';
+import { invalid } from '../../http/validation.ts';
+import type { PayerFor } from '../../models/callers/payers.ts';
 import { tooLarge } from './response.ts';
-import type { AppCalls, Paid } from './calls.ts';
+import type { AppCalls, Paid } from './app-calls.ts';
 import { appPath, limited, methods, tooLong, type Brought, type Method } from './app-client.ts';
-import type { Directory, Target } from './directory.ts';
+import type { Directory, Target } from '../directory.ts';
 import { headersBack, headersOn } from './headers.ts';
 
 export interface PathCallsOptions {

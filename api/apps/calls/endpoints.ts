@@ -1,21 +1,21 @@
 // POST /api/projects/{slug}/call: a request to a hosted app as JSON, and its answer with what it cost.
 import { z } from 'zod';
-import { callPath } from '../http/paths.ts';
-import { defineEndpoint, type Endpoint } from '../http/endpoint.ts';
-import { formatMoney } from '../billing/ledger/money.ts';
-import * as billing from '../billing/problems.ts';
-import * as models from '../models/problems.ts';
-import { rateLimitHeaders } from '../billing/quota.ts';
-import type { PayerFor } from '../models/callers/payers.ts';
-import { tooManyCalls, toolBusy } from '../tools/problems.ts';
-import { invalid } from '../http/validation.ts';
+import { callPath } from '../../http/paths.ts';
+import { defineEndpoint, type Endpoint } from '../../http/endpoint.ts';
+import { formatMoney } from '../../billing/ledger/money.ts';
+import * as billing from '../../billing/problems.ts';
+import * as models from '../../models/problems.ts';
+import { rateLimitHeaders } from '../../billing/quota.ts';
+import type { PayerFor } from '../../models/callers/payers.ts';
+import { tooManyCalls, toolBusy } from '../../tools/problems.ts';
+import { invalid } from '../../http/validation.ts';
 import { answerFields, mostAnswerBytes, paidFields, readWhole, toldAnswer, toldPaid } from './response.ts';
-import type { AppCalls } from './calls.ts';
+import type { AppCalls } from './app-calls.ts';
 import { appPath, methods, type Errand } from './app-client.ts';
-import type { Directory } from './directory.ts';
+import type { Directory } from '../directory.ts';
 import { headersOn, mayGoOn } from './headers.ts';
 import { mostRequestBytes, mostStreamedBytes } from './path-calls.ts';
-import { appProblems } from './problems.ts';
+import { appProblems } from '../problems.ts';
 
 export interface AppEndpointsOptions {
   readonly directory: Directory;
