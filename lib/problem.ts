@@ -11,7 +11,8 @@ export interface ProblemType {
 
 /** One thing wrong with a request. */
 export interface FieldError {
-  readonly in: 'body' | 'path' | 'query' | 'header';
+  /** Where the field stands; arguments are those of a tool that an agent calls. */
+  readonly in: 'body' | 'path' | 'query' | 'header' | 'argument';
   /** Dotted name of the field; empty for the whole part. */
   readonly field: string;
   readonly message: string;

@@ -1,20 +1,20 @@
-// An app's answer read whole, as JSON tells it: parsed where it is JSON, as text where it is text, else as base64.
+// The response of an app as JSON: its body parsed where it is JSON, as text where it is text, else as base64.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { formatMoney } from '../../billing/ledger/money.ts';
 import { leftOf, lowQuotaHint, type Quota } from '../../billing/quota.ts';
 import { costFields, toldCost } from '../../tools/engine/cost.ts';
 import { BadEncoding, readBody, TooLarge } from '../../tools/fetch/body.ts';
-import type { Paid } from './app-calls.ts';
-import type { Brought } from './app-client.ts';
+import type { CallReceipt } from './app-calls.ts';
+import type { AppResponse } from './app-client.ts';
 import type { Target } from '../directory.ts';
 import { appAnswerTooLarge, appUnreachable } from '../problems.ts';
 
-/** Longest answer that is read whole. */
-export const mostAnswerBytes = 2 * 1_048_576;
+/** Longest response that is read into memory. */
+export const maxBufferedBytes = 2 * 1_048_576;
 
-/** An answer that has been read. */
-export interface Whole {
+/** A response with its body in memory. */
+export interface ResponseContent {
   readonly status: number;
   readonly mediaType: string;
   readonly location: string | undefined;
@@ -22,11 +22,11 @@ export interface Whole {
 }
 
 /** @throws Problem (app-answer-too-large, app-unreachable) */
-export async function readWhole({ slug }: Target, { status, headers, body }: Brought): Promise<Whole> {
+export async function readContent({ slug }: Target, { status, headers, body }: AppResponse): Promise<ResponseContent> {
   const [type = ''] = first(headers['content-type']).split(';');
-  if (Number(first(headers['content-length'])) > mostAnswerBytes) throw tooLarge(slug, mostAnswerBytes);
+  if (Number(first(headers['content-length'])) > maxBufferedBytes) throw tooLarge(slug, maxBufferedBytes);
   try {
-    const bytes = await readBody(body, first(headers['content-encoding']), mostAnswerBytes);
+    const bytes = await readBody(body, first(headers['content-encoding']), maxBufferedBytes);
     const location = first(headers['location']);
     return {
       status,
@@ -35,37 +35,43 @@ export async function readWhole({ slug }: Target, { status, headers, body }: Bro
       location: location === '' ? undefined : location,
     };
   } catch (error) {
-    if (error instanceof TooLarge) throw tooLarge(slug, mostAnswerBytes);
+    if (error instanceof TooLarge) throw tooLarge(slug, maxBufferedBytes);
     if (error instanceof BadEncoding)
-      throw new Problem(appUnreachable, `the answer of ${slug} cannot be read: ${error.message}`, { cause: error });
+      throw new Problem(appUnreachable, `The response of ${slug} could not be decoded: ${error.message}.`, {
+        cause: error,
+      });
     throw error;
   }
 }
 
 export function tooLarge(slug: string, limit: number): Problem {
-  return new Problem(appAnswerTooLarge, `${slug} answered with more than ${limit} bytes; ask it for less`, {
-    members: { limit_bytes: limit },
-  });
+  return new Problem(
+    appAnswerTooLarge,
+    `The response of ${slug} is larger than the limit of ${limit} bytes. Request less data.`,
+    {
+      members: { limit_bytes: limit },
+    },
+  );
 }
 
-/** What is told of an answer. */
-export const answerFields = {
-  status: z.int().describe('Status of the answer of the app; 200 to 299 is what it calls a success'),
-  media_type: z.string().describe('Media type of its body'),
-  location: z.string().optional().describe('Where the app sends on to, as it wrote it'),
-  bytes: z.int().describe('Length of its body'),
-  body: z.unknown().optional().describe('Its body: parsed where it is JSON, else its text; absent where it is neither'),
-  base64: z.string().optional().describe('Its body as base64, where it is no text'),
+/** What is reported of a response. */
+export const contentFields = {
+  status: z.int().describe('HTTP status of the response of the app.'),
+  media_type: z.string().describe('Media type of its body.'),
+  location: z.string().optional().describe('Location header of a redirect, as the app wrote it.'),
+  bytes: z.int().describe('Size of its body in bytes.'),
+  body: z.unknown().optional().describe('Its body: parsed if it is JSON, a string if it is text, absent otherwise.'),
+  base64: z.string().optional().describe('Its body as base64, if it is neither JSON nor text.'),
 };
-type ToldAnswer = z.output<z.ZodObject<typeof answerFields>>;
+type ContentView = z.output<z.ZodObject<typeof contentFields>>;
 
-export function toldAnswer({ status, mediaType, location, bytes }: Whole): ToldAnswer {
+export function contentView({ status, mediaType, location, bytes }: ResponseContent): ContentView {
   return {
     status,
     media_type: mediaType,
     ...(location === undefined ? {} : { location: location.slice(0, 2_000) }),
     bytes: bytes.length,
-    ...toldBody(mediaType, bytes),
+    ...bodyView(mediaType, bytes),
   };
 }
 
@@ -73,7 +79,7 @@ const json = /^application\/(json|[a-z0-9.+-]+\+json)$/;
 const texts =
   /^(text\/|application\/(xml|javascript|x-ndjson|yaml|x-yaml|x-www-form-urlencoded)$|[a-z]+\/[a-z0-9.-]+\+xml$)/;
 
-function toldBody(mediaType: string, bytes: Uint8Array): { body?: unknown; base64?: string } {
+function bodyView(mediaType: string, bytes: Uint8Array): { body?: unknown; base64?: string } {
   if (bytes.length === 0) return {};
   if (!json.test(mediaType) && !texts.test(mediaType))
     return { base64: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64') };
@@ -81,7 +87,7 @@ function toldBody(mediaType: string, bytes: Uint8Array): { body?: unknown; base6
   return { body: json.test(mediaType) ? parsed(text) : text };
 }
 
-/** What only says that it is JSON is told as the text that it is; so is what is nested too deeply to be told at all. */
+/** A body that is not the JSON that it claims to be is returned as text; so is one nested too deeply to be written. */
 function parsed(text: string): unknown {
   try {
     const value = JSON.parse(text) as unknown;
@@ -92,10 +98,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** What a call cost, as every way of calling tells it. */
-export const paidFields = {
+/** What a call cost, as every way of calling reports it. */
+export const receiptFields = {
   ...costFields,
-  latency_ms: z.int().describe('Milliseconds until the app had answered'),
+  latency_ms: z.int().describe('Milliseconds until the app responded.'),
   quota: z
     .object({
       scope: z.literal('caller'),
@@ -106,23 +112,23 @@ export const paidFields = {
       resets_at: z.string(),
     })
     .optional()
-    .describe('The free quota of the day, told when it runs low'),
-  hint: z.string().optional().describe('How to go on, told when the quota runs low'),
-  request_id: z.string().describe('Id of this request, in the log; the app hears it as X-Request-Id'),
+    .describe('Your daily free quota; included when it runs low.'),
+  hint: z.string().optional().describe('How to continue; included when the quota runs low.'),
+  request_id: z.string().describe('Id of this request in the log; sent to the app as X-Request-Id.'),
 };
-type ToldPaid = z.output<z.ZodObject<typeof paidFields>>;
+type ReceiptView = z.output<z.ZodObject<typeof receiptFields>>;
 
-export function toldPaid({ cost, latencyMs, quota }: Paid, requestId: string): ToldPaid {
+export function receiptView({ cost, latencyMs, quota }: CallReceipt, requestId: string): ReceiptView {
   const hint = lowQuotaHint(quota);
   return {
     ...toldCost(cost),
     latency_ms: latencyMs,
-    ...(quota === undefined || hint === undefined ? {} : { quota: toldQuota(quota), hint }),
+    ...(quota === undefined || hint === undefined ? {} : { quota: quotaView(quota), hint }),
     request_id: requestId,
   };
 }
 
-function toldQuota(quota: Quota): NonNullable<ToldPaid['quota']> {
+function quotaView(quota: Quota): NonNullable<ReceiptView['quota']> {
   return {
     scope: 'caller',
     currency: 'USD',

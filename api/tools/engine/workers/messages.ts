@@ -8,7 +8,7 @@ const problem = z.object({
   members: z.record(z.string(), z.unknown()),
   errors: z.array(
     z.object({
-      in: z.enum(['body', 'path', 'query', 'header']),
+      in: z.enum(['body', 'path', 'query', 'header', 'argument']),
       field: z.string(),
       message: z.string(),
       fix: z.string(),
