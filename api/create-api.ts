@@ -43,7 +43,7 @@ export interface ApiOptions {
   readonly open?: ModelsOptions['open'];
   readonly makeTools?: ToolsOptions['make'];
   readonly jobTimes?: ToolsOptions['jobTimes'];
-  readonly asking?: AppsOptions['asking'];
+  readonly operationDiscovery?: AppsOptions['operationDiscovery'];
 }
 
 export interface Api {
@@ -100,7 +100,7 @@ export function createApi(options: ApiOptions): Api {
     payerFor,
     models,
     workers,
-    ...(options.asking === undefined ? {} : { asking: options.asking }),
+    ...(options.operationDiscovery === undefined ? {} : { operationDiscovery: options.operationDiscovery }),
   });
   const mcp = mcpProtocol({ ...tools, payerFor, baseUrl, log, more: apps.more });
   const offer: Offer = {

@@ -17,7 +17,7 @@ import type { Toolbox } from '../tools/engine/tool-registry.ts';
 import { problemResult, resultOf } from './content.ts';
 import type { MoreTools } from '../tools/engine/external-tools.ts';
 
-export interface CallsOptions {
+export interface McpToolCallsOptions {
   readonly toolbox: Toolbox;
   readonly desk: Desk;
   readonly payerFor: PayerFor;
@@ -25,14 +25,14 @@ export interface CallsOptions {
   readonly more: MoreTools;
 }
 
-/** Who hears of progress waits for the end; others get the handle of a job, and poll. */
+/** A client that asked for progress waits for the end; others get the handle of a job, and poll. */
 const patienceMs = 600_000;
 
-export class Calls {
-  readonly #options: CallsOptions;
+export class McpToolCalls {
+  readonly #options: McpToolCallsOptions;
   readonly #readers: ReadonlyMap<string, ToolReader>;
 
-  constructor(options: CallsOptions) {
+  constructor(options: McpToolCallsOptions) {
     this.#options = options;
     this.#readers = new Map(options.toolbox.tools.map((tool) => [tool.name, new ToolReader(tool)]));
   }
@@ -96,7 +96,7 @@ export class Calls {
   #problem(error: unknown, name: string, { log, id }: Omit<RequestContext, 'mediaType'>): Problem {
     if (error instanceof Problem) return error;
     log.error({ err: error, tool: name }, 'call failed');
-    return new Problem(internalFault, `this failed on our side; the log knows it as ${id}`, { cause: error });
+    return new Problem(internalFault, `Something went wrong on our side. It is logged as ${id}.`, { cause: error });
   }
 }
 

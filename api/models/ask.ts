@@ -1,15 +1,7 @@
 // POST /api/ask: one prompt to one model, answered whole or streamed, with what it cost.
 import { z } from 'zod';
 import { problemBody, Problem } from '../../lib/problem.ts';
-import {
-  defineEndpoint,
-  type Endpoint,
-  type RequestContext,
-  eventFrame,
-  eventStream,
-  eventStreamResponse,
-  BufferedResponse,
-} from '../http/index.ts';
+import { defineEndpoint, type Endpoint, type RequestContext, eventFrame, eventStream, eventStreamResponse, BufferedResponse } from '../http/index.ts';
 import { ask, askStreaming, type Called, type Question } from './chat.ts';
 import { idempotencyKey, idempotently } from '../billing/idempotency/request.ts';
 import { measured } from './measured.ts';

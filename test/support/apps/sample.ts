@@ -29,12 +29,12 @@ export interface AppsSample extends Pick<Api, 'app' | 'apps' | 'models'> {
 
 export interface AppsSampleOptions {
   readonly environment?: Readonly<Record<string, string>>;
-  readonly asking?: AppsOptions['asking'];
+  readonly operationDiscovery?: AppsOptions['operationDiscovery'];
 }
 
 export async function sampleAppsServer({
   environment = {},
-  asking = { everyMs: 20, staleMs: 60_000, limitMs: 5_000 },
+  operationDiscovery = { everyMs: 20, staleMs: 60_000, limitMs: 5_000 },
 }: AppsSampleOptions = {}): Promise<AppsSample> {
   const registry = new Registry();
   const origins = new Map<string, string>();
@@ -54,7 +54,7 @@ export async function sampleAppsServer({
     log: silent,
     ending: new AbortController().signal,
     makeTools: () => sampleTools,
-    asking,
+    operationDiscovery,
   });
   await api.models.ready;
   api.start();

@@ -46,7 +46,7 @@ test('llms.txt: a title, a summary, and a line for each tool with a call that wo
     document,
     /^- \[echo\]\(https:\/\/moorage\.test\/t\/echo\?text=ahoy\+%26\+welcome&times=2\): Repeats a text\. So often as is said\. Parameters: text, times\.$/m,
   );
-  assert.match(document, /^- \[listen\].* Off here: set tools\.speech\.enabled\.$/m);
+  assert.match(document, /^- \[listen\].* Not enabled on this installation: set tools\.speech\.enabled\.$/m);
   assert.match(document, /^- \[POST \/api\/submit\]/m);
   assert.match((await send(app, '/llms.txt')).headers.get('content-type') ?? '', /^text\/plain; charset=utf-8$/);
   assert.match(

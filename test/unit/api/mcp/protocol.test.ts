@@ -46,7 +46,7 @@ for (const era of ['auto', 'legacy'] as const) {
       openWorldHint: false,
     });
     assert.deepEqual(tools[0].inputSchema.required, ['text']);
-    assert.match(tools[4]?.description ?? '', /Off here: .*tools\.gotenberg\.enabled/);
+    assert.match(tools[4]?.description ?? '', /Not enabled on this installation: .*tools\.gotenberg\.enabled/);
     await client.close();
   });
 
@@ -96,7 +96,7 @@ for (const era of ['auto', 'legacy'] as const) {
       'file:///etc/passwd',
       'https://moorage.test/t/draw',
     ])
-      await assert.rejects(client.readResource({ uri }), /no longer/);
+      await assert.rejects(client.readResource({ uri }), /expired/);
     await client.close();
   });
 

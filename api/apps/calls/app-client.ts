@@ -1,58 +1,61 @@
-// Carries one request to an app and brings back its answer, within limits of time and size.
+// The HTTP client for hosted apps: sends one request, within limits of time and size.
 import { pipeline, Transform, type Readable } from 'node:stream';
 import { Agent, type Dispatcher, type FormData } from 'undici';
-import { Problem } from '../../lib/problem.ts';
-import { bodyTooLarge } from '../http/index.ts';
-import type { Target } from './directory.ts';
-import { appTimeout, appUnreachable } from './problems.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { bodyTooLarge } from '../../http/index.ts';
+import type { Target } from '../directory.ts';
+import { appTimeout, appUnreachable } from '../problems.ts';
 
 export const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export type Method = (typeof methods)[number];
 
-export interface Errand {
+export interface AppRequest {
   readonly method: Method;
   /** Path and query, as `appPath` gives it. */
   readonly path: string;
-  /** As `headersOn` gives them. */
+  /** As `forwardedHeaders` gives them. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | string | FormData | Readable | undefined;
   readonly id: string;
   readonly signal: AbortSignal;
 }
 
-export interface Brought {
+/** What a caller decides of a request. */
+export type AppRequestContent = Pick<AppRequest, 'method' | 'path' | 'headers' | 'body'>;
+
+export interface AppResponse {
   readonly status: number;
   readonly headers: Dispatcher.ResponseData['headers'];
-  /** Ends with an error when it takes too long. Closed or destroyed when the errand is over. */
+  /** Ends with an error when it takes too long. Closed or destroyed when the request is over. */
   readonly body: Readable;
 }
 
-export interface CourierOptions {
+export interface AppClientOptions {
   /** Until the last byte. Default 120 000. */
   readonly limitMs?: number;
 }
 
-const mostHeaderBytes = 16_384;
+const maxHeaderBytes = 16_384;
 
-export class Courier {
+export class AppClient {
   readonly limitMs: number;
   /** Connections are not kept: behind a Service, the pod at their other end may be gone at any time. */
   readonly #agent = new Agent({
     allowH2: false,
     pipelining: 0,
     connections: 64,
-    maxHeaderSize: mostHeaderBytes,
+    maxHeaderSize: maxHeaderBytes,
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: { timeout: 5_000 },
   });
 
-  constructor({ limitMs = 120_000 }: CourierOptions = {}) {
+  constructor({ limitMs = 120_000 }: AppClientOptions = {}) {
     this.limitMs = limitMs;
   }
 
   /** @throws Problem (app-unreachable, app-timeout, body-too-large), or the signal's reason */
-  async carry(target: Target, { method, path, headers, body, id, signal }: Errand): Promise<Brought> {
+  async send(target: Target, { method, path, headers, body, id, signal }: AppRequest): Promise<AppResponse> {
     const clock = AbortSignal.timeout(this.limitMs);
     const { host, protocol } = new URL(target.publicOrigin);
     try {
@@ -72,7 +75,7 @@ export class Courier {
         },
         signal: AbortSignal.any([signal, clock]),
       });
-      // What breaks it off is told by whoever reads it; alone it would end the process.
+      // An error is reported by the reader of the body; without a listener it would end the process.
       response.body.on('error', () => undefined);
       return { status: response.statusCode, headers: response.headers, body: response.body };
     } catch (error) {
@@ -80,7 +83,7 @@ export class Courier {
     }
   }
 
-  /** What a failure is told as, also one in the midst of an answer. */
+  /** The problem that a failure is reported as, also one in the middle of a response. */
   failure(
     error: unknown,
     { slug }: Target,
@@ -89,11 +92,11 @@ export class Courier {
   ): unknown {
     if (error instanceof Problem || signal.aborted) return error;
     if (late)
-      return new Problem(appTimeout, `${slug} did not answer within ${this.limitMs / 1000} s`, {
+      return new Problem(appTimeout, `${slug} did not respond within ${this.limitMs / 1000} seconds.`, {
         members: { limit_ms: this.limitMs },
         cause: error,
       });
-    return new Problem(appUnreachable, `${slug} did not answer: ${reasonOf(error)}; try again in 5 s`, {
+    return new Problem(appUnreachable, `${slug} could not be reached: ${reasonOf(error)}. Try again in 5 seconds.`, {
       headers: { 'retry-after': '5' },
       cause: error,
     });
@@ -105,24 +108,24 @@ export class Courier {
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens at its port',
-  ENOTFOUND: 'it has no address',
-  EAI_AGAIN: 'its address cannot be found now',
-  ECONNRESET: 'it broke the connection off',
-  UND_ERR_SOCKET: 'it broke the connection off',
-  UND_ERR_CONNECT_TIMEOUT: 'it does not take a connection',
-  UND_ERR_HEADERS_OVERFLOW: `its headers are longer than ${mostHeaderBytes} bytes`,
+  ECONNREFUSED: 'connection refused',
+  ENOTFOUND: 'host not found',
+  EAI_AGAIN: 'name resolution failed',
+  ECONNRESET: 'the connection was reset',
+  UND_ERR_SOCKET: 'the connection was closed',
+  UND_ERR_CONNECT_TIMEOUT: 'connecting timed out',
+  UND_ERR_HEADERS_OVERFLOW: `its response headers are larger than ${maxHeaderBytes} bytes`,
 };
 
-/** Without addresses of the inside, which the words of the errors have. */
+/** Without the internal addresses that messages of errors contain. */
 function reasonOf(error: unknown): string {
   const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
   if (Object.hasOwn(reasons, code)) return reasons[code] ?? '';
-  return code.startsWith('HPE_') ? 'what it sent is no answer in HTTP' : 'the connection failed';
+  return code.startsWith('HPE_') ? 'its response is not valid HTTP' : 'the connection failed';
 }
 
 /**
- * Path and query to ask an app for; undefined where the text is none. The app's origin is not part of it, so nothing
+ * Path and query of a request to an app; undefined where the text is none. The app's origin is not part of it, so nothing
  * can change that.
  */
 export function appPath(text: string): string | undefined {
@@ -137,7 +140,7 @@ export function appPath(text: string): string | undefined {
  * A body as it comes, up to so many bytes; `budget` may be shared by several. Who cancels what this gives ends the body
  * at once.
  */
-export function limited(body: Readable, budget: { left: number }, over: () => Problem): Readable {
+export function limitBytes(body: Readable, budget: { left: number }, over: () => Problem): Readable {
   const counter = new Transform({
     transform(chunk: Uint8Array, _encoding, callback) {
       budget.left -= chunk.length;
@@ -151,7 +154,7 @@ export function limited(body: Readable, budget: { left: number }, over: () => Pr
 
 /** Of the body of a request. */
 export function tooLong(limit: number): Problem {
-  return new Problem(bodyTooLarge, `the body is longer than ${limit} bytes; send a shorter one`, {
+  return new Problem(bodyTooLarge, `The body is larger than the limit of ${limit} bytes. Send a smaller body.`, {
     members: { limit_bytes: limit },
   });
 }

@@ -1,26 +1,26 @@
-// A metered call of an app: a place, the money, the errand. The one way for /api/projects/{slug}/call, its paths, and
-// operations on /mcp.
+// Metered calls of apps: a slot, the charge, the request. The one way for /api/projects/{slug}/call, the paths below it,
+// and operations on /mcp.
 import { randomUUID } from 'node:crypto';
 import { finished } from 'node:stream/promises';
-import { Problem } from '../../lib/problem.ts';
-import { appLines } from '../billing/accrual.ts';
-import { revenueAccount } from '../billing/ledger/accounts.ts';
-import { zero, type Money } from '../billing/ledger/money.ts';
-import type { Bookings, Held } from '../billing/holds.ts';
-import type { Payer } from '../billing/payer.ts';
-import type { Quota } from '../billing/quota.ts';
-import type { Cost } from '../tools/engine/cost.ts';
-import type { Gate } from '../tools/engine/slots.ts';
-import { toolBusy } from '../tools/problems.ts';
-import type { Brought, Courier, Errand } from './app-client.ts';
-import type { Target } from './directory.ts';
-import { outcomeOf, type AppMetrics, type AppVia } from './metrics.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { appLines } from '../../billing/accrual.ts';
+import { revenueAccount } from '../../billing/ledger/accounts.ts';
+import { zero, type Money } from '../../billing/ledger/money.ts';
+import type { Bookings, Held } from '../../billing/holds.ts';
+import type { Payer } from '../../billing/payer.ts';
+import type { Quota } from '../../billing/quota.ts';
+import type { Cost } from '../../tools/engine/cost.ts';
+import type { Gate } from '../../tools/engine/slots.ts';
+import { toolBusy } from '../../tools/problems.ts';
+import type { AppClient, AppRequestContent, AppResponse } from './app-client.ts';
+import type { Target } from '../directory.ts';
+import { outcomeOf, type AppMetrics, type AppVia } from '../metrics.ts';
 
 export interface AppCallsOptions {
-  readonly courier: Courier;
+  readonly appClient: AppClient;
   readonly gate: Gate;
-  /** Calls of one app at once, of all callers together. */
-  readonly placesPerApp: number;
+  /** Maximum concurrent calls of one app, of all callers together. */
+  readonly slotsPerApp: number;
   /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there are no books */
   readonly bookings: () => Bookings;
   readonly metrics: AppMetrics;
@@ -28,13 +28,13 @@ export interface AppCallsOptions {
   readonly price: Money;
 }
 
-export interface Paid {
+export interface CallReceipt {
   readonly cost: Cost;
   readonly quota: Quota | undefined;
   readonly latencyMs: number;
 }
 
-/** What a caller of an app wants, and who he is. */
+/** Which app is called, by whom and how. */
 export interface AppCall {
   readonly target: Target;
   readonly payer: Payer;
@@ -45,8 +45,8 @@ export interface AppCall {
 
 export class AppCalls {
   readonly #options: AppCallsOptions;
-  /** Calls under way, by app; which has none is not in it. */
-  readonly #underWay = new Map<string, number>();
+  /** Calls in progress, by app; an app without any is not in it. */
+  readonly #inProgress = new Map<string, number>();
 
   constructor(options: AppCallsOptions) {
     this.#options = options;
@@ -58,27 +58,26 @@ export class AppCalls {
   }
 
   /**
-   * One request, and what `take` makes of its answer. Charged then, unless the app answered with a fault of its own
-   * (5xx).
-   * The place that it takes is given back when the answer's body is read or destroyed.
+   * One request, and what `take` makes of its response. Charged then, unless the app responded with a server error (5xx).
+   * The slot that it takes is freed when the body of the response is read or destroyed.
    * @throws Problem (app-unreachable, app-timeout, quota-exhausted, too-many-calls, ...)
    */
   async send<Value>(
     call: AppCall,
-    errand: Pick<Errand, 'method' | 'path' | 'headers' | 'body'>,
-    take: (brought: Brought) => Promise<Value>,
-  ): Promise<Paid & { readonly value: Value }> {
-    const { courier } = this.#options;
+    request: AppRequestContent,
+    take: (response: AppResponse) => Promise<Value>,
+  ): Promise<CallReceipt & { readonly value: Value }> {
+    const { appClient } = this.#options;
     return this.charged(call, async (signal, leave) => {
-      const brought = await courier.carry(call.target, { ...errand, id: call.id, signal });
-      void finished(brought.body)
+      const response = await appClient.send(call.target, { ...request, id: call.id, signal });
+      void finished(response.body)
         .catch(() => undefined)
         .finally(leave);
       try {
-        return { value: await take(brought), due: brought.status < 500 };
+        return { value: await take(response), due: response.status < 500 };
       } catch (error) {
-        brought.body.destroy();
-        throw courier.failure(error, call.target, signal);
+        response.body.destroy();
+        throw appClient.failure(error, call.target, signal);
       }
     });
   }
@@ -89,7 +88,7 @@ export class AppCalls {
   async charged<Value>(
     call: AppCall,
     work: (signal: AbortSignal, leave: () => void) => Promise<{ readonly value: Value; readonly due: boolean }>,
-  ): Promise<Paid & { readonly value: Value }> {
+  ): Promise<CallReceipt & { readonly value: Value }> {
     const { target, payer, via } = call;
     const { gate, metrics, price } = this.#options;
     const since = performance.now();
@@ -121,35 +120,35 @@ export class AppCalls {
   }
 
   /**
-   * Takes a place at the app as well, so that one that is slow leaves some to the others. @throws Problem (tool-busy)
+   * Takes a slot of the app as well, so that a slow app leaves some to the others. @throws Problem (tool-busy)
    */
   #enter({ slug }: Target, leave: () => void): () => void {
-    const own = this.#underWay.get(slug) ?? 0;
-    if (own >= this.#options.placesPerApp) {
+    const own = this.#inProgress.get(slug) ?? 0;
+    if (own >= this.#options.slotsPerApp) {
       leave();
-      throw new Problem(toolBusy, `as many calls of ${slug} are under way as one app may have here; try again in 2 s`, {
+      throw new Problem(toolBusy, `${slug} has reached its limit of concurrent calls. Try again in 2 seconds.`, {
         headers: { 'retry-after': '2' },
       });
     }
-    this.#underWay.set(slug, own + 1);
+    this.#inProgress.set(slug, own + 1);
     let inside = true;
     return () => {
       leave();
       if (!inside) return;
       inside = false;
-      const left = (this.#underWay.get(slug) ?? 1) - 1;
-      if (left === 0) this.#underWay.delete(slug);
-      else this.#underWay.set(slug, left);
+      const left = (this.#inProgress.get(slug) ?? 1) - 1;
+      if (left === 0) this.#inProgress.delete(slug);
+      else this.#inProgress.set(slug, left);
     };
   }
 
   #hold({ target: { slug }, payer }: AppCall): Promise<Held> {
-    const { bookings, price, courier } = this.#options;
+    const { bookings, price, appClient } = this.#options;
     return bookings().hold({
       id: randomUUID(),
       payer,
       most: price,
-      ttlMs: courier.limitMs + 60_000,
+      ttlMs: appClient.limitMs + 60_000,
       credit: { account: revenueAccount(slug), limit: null },
     });
   }

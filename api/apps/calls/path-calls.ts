@@ -1,16 +1,16 @@
 // /api/projects/{slug}/call/{path}: a hosted app as it is, for any HTTP client, but metered. Bodies are streamed both
 // ways.
 import { Readable } from 'node:stream';
-import { Problem } from '../../lib/problem.ts';
-import { type ProtocolMount, methodNotAllowed, notFound, invalid } from '../http/index.ts';
-import { formatMoney } from '../billing/ledger/money.ts';
-import { rateLimitHeaders } from '../billing/quota.ts';
-import type { PayerFor } from '../models/callers/payers.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { type ProtocolMount, methodNotAllowed, notFound, invalid } from '../../http/index.ts';
+import { formatMoney } from '../../billing/ledger/money.ts';
+import { rateLimitHeaders } from '../../billing/quota.ts';
+import type { PayerFor } from '../../models/callers/payers.ts';
 import { tooLarge } from './response.ts';
-import type { AppCalls, Paid } from './calls.ts';
-import { appPath, limited, methods, tooLong, type Brought, type Method } from './app-client.ts';
-import type { Directory, Target } from './directory.ts';
-import { headersBack, headersOn } from './headers.ts';
+import type { AppCalls, CallReceipt } from './app-calls.ts';
+import { appPath, limitBytes, methods, tooLong, type AppResponse, type Method } from './app-client.ts';
+import type { Directory, Target } from '../directory.ts';
+import { forwardedHeaders, returnedHeaders } from './headers.ts';
 
 export interface PathCallsOptions {
   readonly directory: Directory;
@@ -19,8 +19,8 @@ export interface PathCallsOptions {
   readonly baseUrl: string;
 }
 
-export const mostRequestBytes = 16 * 1_048_576;
-export const mostStreamedBytes = 64 * 1_048_576;
+export const maxRequestBytes = 16 * 1_048_576;
+export const maxStreamedBytes = 64 * 1_048_576;
 
 /** Slug and path as they were sent, before anything decodes them. */
 const addressed = /^\/api\/projects\/([^/]+)\/call(\/.*)$/s;
@@ -40,23 +40,23 @@ export function pathCalls({ directory, calls, payerFor, baseUrl }: PathCallsOpti
       if (path === undefined)
         throw new Problem(
           notFound,
-          'the path after /call is longer than 8000 characters, or has some that stand in no address',
+          'The path after /call is longer than 8,000 characters, or contains characters that are not allowed in a URL.',
         );
       const body = bodyOf(request);
       const payer = await payerFor(context);
       const call = { target, payer, via: 'path' as const, id: context.id, signal: context.signal };
-      const { value, ...paid } = await calls.send(
+      const { value, ...receipt } = await calls.send(
         call,
-        { method, path, headers: headersOn(request.headers), body },
-        (brought) => Promise.resolve(sized(target, brought)),
+        { method, path, headers: forwardedHeaders(request.headers), body },
+        (response) => Promise.resolve(sized(target, response)),
       );
       return new Response(hasNoBody(method, value.status) ? drained(value) : streamed(value, target), {
         status: value.status,
         headers: {
-          ...headersBack(value.headers),
-          ...locationBack(value, target, path, baseUrl),
-          ...ours(target, paid),
-          ...rateLimitHeaders(paid.quota, payer, Date.now()),
+          ...returnedHeaders(value.headers),
+          ...returnedLocation(value, target, path, baseUrl),
+          ...ours(target, receipt),
+          ...rateLimitHeaders(receipt.quota, payer, Date.now()),
         },
       });
     },
@@ -66,47 +66,51 @@ export function pathCalls({ directory, calls, payerFor, baseUrl }: PathCallsOpti
 function methodOf({ method }: Request): Method {
   const known = methods.find((one) => one === method);
   if (known === undefined)
-    throw new Problem(methodNotAllowed, `an app is called with ${methods.join(', ')}, not ${method.slice(0, 20)}`, {
-      headers: { allow: methods.join(', ') },
-    });
+    throw new Problem(
+      methodNotAllowed,
+      `Calls of apps do not support ${method.slice(0, 20)}. Use ${methods.join(', ')}.`,
+      {
+        headers: { allow: methods.join(', ') },
+      },
+    );
   return known;
 }
 
 function bodyOf({ headers, body, method }: Request): Readable | undefined {
-  if (Number(headers.get('content-length') ?? 0) > mostRequestBytes) throw tooLong(mostRequestBytes);
+  if (Number(headers.get('content-length') ?? 0) > maxRequestBytes) throw tooLong(maxRequestBytes);
   if (body === null) return undefined;
   if (method === 'GET' || method === 'HEAD')
-    throw invalid([{ in: 'body', field: '', message: `${method} takes no body`, fix: 'leave it out, or use POST' }]);
-  return limited(Readable.fromWeb(body), { left: mostRequestBytes }, () => tooLong(mostRequestBytes));
+    throw invalid([
+      { in: 'body', field: '', message: `is not allowed with ${method}`, fix: 'Remove it, or use POST.' },
+    ]);
+  return limitBytes(Readable.fromWeb(body), { left: maxRequestBytes }, () => tooLong(maxRequestBytes));
 }
 
-function sized(target: Target, brought: Brought): Brought {
-  if (Number(brought.headers['content-length'] ?? 0) > mostStreamedBytes)
-    throw tooLarge(target.slug, mostStreamedBytes);
-  return brought;
+function sized(target: Target, response: AppResponse): AppResponse {
+  if (Number(response.headers['content-length'] ?? 0) > maxStreamedBytes) throw tooLarge(target.slug, maxStreamedBytes);
+  return response;
 }
 
 function hasNoBody(method: Method, status: number): boolean {
   return method === 'HEAD' || status === 204 || status === 205 || status === 304;
 }
 
-function drained({ body }: Brought): null {
+function drained({ body }: AppResponse): null {
   body.resume();
   return null;
 }
 
-/** Breaks off where there is more than may be: too late for a problem, as the answer has begun. */
-function streamed({ body }: Brought, target: Target): ReadableStream {
+/** Ends the stream at the limit: it is too late for a problem, as the response has begun. */
+function streamed({ body }: AppResponse, target: Target): ReadableStream {
   return Readable.toWeb(
-    limited(body, { left: mostStreamedBytes }, () => tooLarge(target.slug, mostStreamedBytes)),
+    limitBytes(body, { left: maxStreamedBytes }, () => tooLarge(target.slug, maxStreamedBytes)),
   ) as ReadableStream;
 }
 
 /**
- * What is ours to say of an answer. What strangers wrote may be opened from here in a browser: it gets an origin of its
- * own.
+ * Headers of our own. What a stranger wrote may be opened from here in a browser, so it gets an origin of its own.
  */
-function ours({ slug }: Target, { cost, latencyMs }: Paid): Record<string, string> {
+function ours({ slug }: Target, { cost, latencyMs }: CallReceipt): Record<string, string> {
   return {
     'content-security-policy': 'sandbox',
     'cache-control': 'no-store',
@@ -117,9 +121,9 @@ function ours({ slug }: Target, { cost, latencyMs }: Paid): Record<string, strin
   };
 }
 
-/** A redirect within the app goes on through here; any other is told as it is. */
-function locationBack(
-  { headers: { location } }: Brought,
+/** A redirect within the app leads through here; any other is returned as it is. */
+function returnedLocation(
+  { headers: { location } }: AppResponse,
   { slug, publicOrigin }: Target,
   path: string,
   baseUrl: string,

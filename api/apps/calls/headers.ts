@@ -1,22 +1,21 @@
-// Which headers go on to an app, and which come back from one.
+// Which headers are forwarded to an app, and which are returned from one.
 
 /**
- * Of one connection (RFC 9110), of the caller alone, or about the way that a request has come: never passed on, given
- * or not.
+ * Of one connection (RFC 9110), of the caller alone, or about the way that a request has come: never forwarded.
  */
-const kept =
+const withheld =
   /^(connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|host|content-length|accept-encoding|cookie2?|authorization|proxy-.*|forwarded|x-forwarded-.*|x-real-ip|x-original-.*|x-rewrite-url|x-client-ip|x-cluster-client-ip|true-client-ip|cf-.*|x-envoy-.*|via|origin|referer|sec-.*|x-request-id|x-moorage-.*)$/i;
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
 const text = /^[\t\x20-\x7e\x80-\xff]{0,4096}$/;
-const mostHeaders = 64;
+const maxHeaders = 64;
 
-/** Whether a header of a caller may go on to an app at all. */
-export function mayGoOn(name: string): boolean {
-  return token.test(name) && !kept.test(name);
+/** Whether a header of a caller is forwarded to an app at all. */
+export function isForwarded(name: string): boolean {
+  return token.test(name) && !withheld.test(name);
 }
 
-/** The caller's headers that an app hears. */
-export function headersOn(given: Iterable<readonly [string, string]>): Record<string, string> {
+/** The headers of a caller that an app receives. */
+export function forwardedHeaders(given: Iterable<readonly [string, string]>): Record<string, string> {
   const all = [...given];
   const ofConnection = new Set(
     all
@@ -31,13 +30,13 @@ export function headersOn(given: Iterable<readonly [string, string]>): Record<st
   return Object.fromEntries(
     all
       .map(([name, value]): [string, string] => [name.toLowerCase(), value])
-      .filter(([name, value]) => mayGoOn(name) && !ofConnection.has(name) && text.test(value))
-      .slice(0, mostHeaders),
+      .filter(([name, value]) => isForwarded(name) && !ofConnection.has(name) && text.test(value))
+      .slice(0, maxHeaders),
   );
 }
 
-/** What an answer may say here. Not cookies, nor anything else that a browser would take as said by this host of all of it. */
-const passed = [
+/** What a response may set. Not cookies, nor anything else that a browser would apply to this whole host. */
+const returned = [
   'content-type',
   'content-language',
   'content-disposition',
@@ -51,9 +50,11 @@ const passed = [
   'vary',
 ] as const;
 
-export function headersBack(given: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
+export function returnedHeaders(
+  given: Readonly<Record<string, string | string[] | undefined>>,
+): Record<string, string> {
   return Object.fromEntries(
-    passed.flatMap((name) => {
+    returned.flatMap((name) => {
       const value = given[name];
       const one = Array.isArray(value) ? value.join(', ') : value;
       return one === undefined || !text.test(one) ? [] : [[name, one]];
