@@ -7,7 +7,7 @@ import { Problem } from '../../lib/problem.ts';
 import type { Database } from './database/database.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { openLedgerDatabase } from './database/open.ts';
-import { repeat, type Chore } from './chores.ts';
+import { repeat, type Chore } from './periodic-task.ts';
 import { Bookings } from './holds.ts';
 import { billingMetrics } from './metrics.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from './problems.ts';

@@ -2,7 +2,7 @@
 import type { IdempotencyKeys } from '../billing/idempotency/keys.ts';
 import type { Catalog } from './catalog.ts';
 import type { CallerKeys } from './callers/keys.ts';
-import type { Meter } from './meter.ts';
+import type { Meter } from './metered/metered-router.ts';
 import type { Limits } from '../billing/payer.ts';
 
 export interface ModelServices {

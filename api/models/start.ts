@@ -13,13 +13,13 @@ import { readCatalog, type Catalog } from './catalog.ts';
 import type { ModelSettings } from './config.ts';
 import { modelEndpoints } from './endpoints.ts';
 import { CallerKeys } from './callers/keys.ts';
-import { Meter } from './meter.ts';
-import { modelMetrics } from './metrics.ts';
+import { Meter } from './metered/metered-router.ts';
+import { modelMetrics } from './metered/metrics.ts';
 import { ledgerUnavailable } from '../billing/problems.ts';
 import { modelsUnconfigured } from './problems.ts';
 import { RouterClient } from './router/client.ts';
 import type { ModelServices } from './services.ts';
-import { reportUnknownUpstreams } from './upstreams.ts';
+import { reportUnknownUpstreams } from './router/upstreams.ts';
 import type { ModelApp } from './v1/apps.ts';
 
 export interface ModelsOptions {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { z } from 'zod';
-import { demoNotice } from '../../api/models/demo-router.ts';
+import { demoNotice } from '../../api/models/router/demo-router.ts';
 import {
   appsNamespace,
   appUrl,

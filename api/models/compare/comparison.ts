@@ -2,14 +2,14 @@
 import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../lib/problem.ts';
 import type { Catalog, Model } from '../catalog.ts';
-import { ask, type Called, type Question } from '../chat.ts';
-import { measured } from '../measured.ts';
-import type { Booked } from '../meter.ts';
+import { ask, type Called, type Question } from '../metered/question.ts';
+import { measured } from '../metered/measurement.ts';
+import type { Booked } from '../metered/metered-router.ts';
 import type { Payer } from '../../billing/payer.ts';
 import { ledgerUnavailable, quotaExhausted } from '../../billing/problems.ts';
 import { keyRefused } from '../problems.ts';
 import { leftOf, type Quota } from '../../billing/quota.ts';
-import { answerOf } from '../refuse.ts';
+import { answerOf } from '../metered/call-problem.ts';
 import { allowModels } from '../request.ts';
 import type { ModelServices } from '../services.ts';
 import { pickSpread } from './spread.ts';

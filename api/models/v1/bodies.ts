@@ -1,7 +1,7 @@
 // The router's answer as an app gets it: under our name of the model, with the booked cost.
 import { z } from 'zod';
 import { moneyToNumber } from '../../billing/ledger/money.ts';
-import type { Booked } from '../meter.ts';
+import type { Booked } from '../metered/metered-router.ts';
 import type { Payer } from '../../billing/payer.ts';
 import { rateLimitHeaders } from '../../billing/quota.ts';
 

@@ -1,9 +1,9 @@
 // Embeddings of hosted apps.
 import { invalid } from '../../http/validation.ts';
 import type { Catalog, EmbeddingModel } from '../catalog.ts';
-import { finish } from '../chat.ts';
+import { finish } from '../metered/question.ts';
 import { mostItCosts } from '../../billing/price.ts';
-import { callProblem } from '../refuse.ts';
+import { callProblem } from '../metered/call-problem.ts';
 import { answerHeaders, completionBody } from './bodies.ts';
 import type { AppCall } from './chat.ts';
 import type { EmbeddingsRequest } from './request.ts';

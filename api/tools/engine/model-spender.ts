@@ -2,12 +2,12 @@
 import type { z } from 'zod';
 import { sumMoney, type Money } from '../../billing/ledger/money.ts';
 import type { Catalog, Model } from '../../models/catalog.ts';
-import { ask, mostOf, type Question } from '../../models/chat.ts';
+import { ask, mostOf, type Question } from '../../models/metered/question.ts';
 import { chooseModels, compareModels, type comparisonResult } from '../../models/compare/comparison.ts';
-import type { Booked } from '../../models/meter.ts';
+import type { Booked } from '../../models/metered/metered-router.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Quota } from '../../billing/quota.ts';
-import { answerOf } from '../../models/refuse.ts';
+import { answerOf } from '../../models/metered/call-problem.ts';
 import { allowModels } from '../../models/request.ts';
 import type { ModelServices } from '../../models/services.ts';
 import type { Comparing, Prompt, Reply, Spender } from './spender.ts';

@@ -7,7 +7,7 @@ import { createApp } from '../../../../api/http/application.ts';
 import { blockList } from '../../../../lib/subnets.ts';
 import { readModelSettings } from '../../../../api/models/config.ts';
 import { startModels } from '../../../../api/models/start.ts';
-import { startDemoRouter, type DemoRouter } from '../../../../api/models/demo-router.ts';
+import { startDemoRouter, type DemoRouter } from '../../../../api/models/router/demo-router.ts';
 import { readCatalog } from '../../../../api/models/catalog.ts';
 import { httpMetrics } from '../../../../lib/metrics.ts';
 import { problemMediaType } from '../../../../lib/problem.ts';

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { appAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { moneyToNumber } from '../../../../api/billing/ledger/money.ts';
 import { readCatalog } from '../../../../api/models/catalog.ts';
-import { demoNotice, startDemoRouter, type DemoRouter } from '../../../../api/models/demo-router.ts';
+import { demoNotice, startDemoRouter, type DemoRouter } from '../../../../api/models/router/demo-router.ts';
 import { appToken } from '../../../../lib/app-token.ts';
 import { appTokenSecret, json, sampleModels, type Sample } from '../../../support/models/sample.ts';
 

@@ -1,13 +1,13 @@
 // One metered question to one model: whole or streamed.
 import { randomUUID } from 'node:crypto';
-import type { Money } from '../billing/ledger/money.ts';
-import type { Model } from './catalog.ts';
-import type { Booked, Meter, Reservation, Use } from './meter.ts';
-import type { Payer } from '../billing/payer.ts';
-import { mostItCosts } from '../billing/price.ts';
-import type { RouterAnswer } from './router/answer.ts';
-import type { RouterCall, StreamPart } from './router/client.ts';
-import { RouterFailure } from './router/failure.ts';
+import type { Money } from '../../billing/ledger/money.ts';
+import type { Model } from '../catalog.ts';
+import type { Booked, Meter, Reservation, Use } from './metered-router.ts';
+import type { Payer } from '../../billing/payer.ts';
+import { mostItCosts } from '../../billing/price.ts';
+import type { RouterAnswer } from '../router/answer.ts';
+import type { RouterCall, StreamPart } from '../router/client.ts';
+import { RouterFailure } from '../router/failure.ts';
 
 export interface Question {
   readonly kind: Use['kind'];

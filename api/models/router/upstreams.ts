@@ -1,7 +1,7 @@
 // Says at the start which models of models.yaml the router does not offer, so that no caller has to find out.
-import type { Logger } from '../../lib/log.ts';
-import type { Catalog } from './catalog.ts';
-import type { RouterClient } from './router/client.ts';
+import type { Logger } from '../../../lib/log.ts';
+import type { Catalog } from '../catalog.ts';
+import type { RouterClient } from './client.ts';
 
 /** The models whose `upstream` is not in the router's list. @throws RouterFailure when it has none */
 export async function unknownUpstreams(

@@ -1,6 +1,6 @@
 // The measured fields of an answer: cost, latency and tokens, as ask and compare show them.
-import { moneyToNumber } from '../billing/ledger/money.ts';
-import type { Called } from './chat.ts';
+import { moneyToNumber } from '../../billing/ledger/money.ts';
+import type { Called } from './question.ts';
 
 export interface Measured {
   cost_usd?: number;

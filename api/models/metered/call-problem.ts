@@ -1,13 +1,13 @@
 // Turns a failed call into the problem that its caller sees.
-import { Problem, type ProblemOptions } from '../../lib/problem.ts';
-import type { Called, Question } from './chat.ts';
-import { refusedKey } from './callers/identify.ts';
-import type { Booked } from './meter.ts';
-import type { Payer } from '../billing/payer.ts';
-import { keyOutOfCredit, modelFailed, modelRefused, modelTimeout, routerUnavailable } from './problems.ts';
-import type { RouterAnswer } from './router/answer.ts';
-import type { FailureKind, RouterFailure } from './router/failure.ts';
-import type { ModelServices } from './services.ts';
+import { Problem, type ProblemOptions } from '../../../lib/problem.ts';
+import type { Called, Question } from './question.ts';
+import { refusedKey } from '../callers/identify.ts';
+import type { Booked } from './metered-router.ts';
+import type { Payer } from '../../billing/payer.ts';
+import { keyOutOfCredit, modelFailed, modelRefused, modelTimeout, routerUnavailable } from '../problems.ts';
+import type { RouterAnswer } from '../router/answer.ts';
+import type { FailureKind, RouterFailure } from '../router/failure.ts';
+import type { ModelServices } from '../services.ts';
 
 const creditActions = [
   { action: 'add-credit', description: 'Add credit, or raise the limit of the key, where you got it.' },

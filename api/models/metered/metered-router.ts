@@ -1,17 +1,17 @@
 // A call of a model and its money: hold, call, then settle, void or leave pending.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../../lib/log.ts';
-import type { CostSource, Ledger } from '../billing/ledger/ledger.ts';
-import { moneyToNumber, type Money } from '../billing/ledger/money.ts';
-import type { Usage } from '../billing/ledger/usage.ts';
-import type { Bookings, Held } from '../billing/holds.ts';
+import type { Logger } from '../../../lib/log.ts';
+import type { CostSource, Ledger } from '../../billing/ledger/ledger.ts';
+import { moneyToNumber, type Money } from '../../billing/ledger/money.ts';
+import type { Usage } from '../../billing/ledger/usage.ts';
+import type { Bookings, Held } from '../../billing/holds.ts';
 import type { ModelMetrics } from './metrics.ts';
-import type { Payer } from '../billing/payer.ts';
-import type { Quota } from '../billing/quota.ts';
-import type { RouterAnswer } from './router/answer.ts';
-import type { RouterClient } from './router/client.ts';
-import { RouterFailure } from './router/failure.ts';
+import type { Payer } from '../../billing/payer.ts';
+import type { Quota } from '../../billing/quota.ts';
+import type { RouterAnswer } from '../router/answer.ts';
+import type { RouterClient } from '../router/client.ts';
+import { RouterFailure } from '../router/failure.ts';
 
 /** What money is spent on. */
 export interface Use {

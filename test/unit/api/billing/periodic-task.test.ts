@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { isTransient } from '../../../../api/billing/database/failures.ts';
 import { readMigrations } from '../../../../api/billing/database/migrate.ts';
 import { openDatabase } from '../../../../api/billing/database/open.ts';
-import { repeat } from '../../../../api/billing/chores.ts';
+import { repeat } from '../../../../api/billing/periodic-task.ts';
 
 test('a chore with work left runs again at once, a failed one is told and tried later, and the signal ends it', async () => {
   const stop = new AbortController();

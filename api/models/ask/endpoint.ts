@@ -1,17 +1,17 @@
 // POST /api/ask: one prompt to one model, answered whole or streamed, with what it cost.
 import { z } from 'zod';
-import { problemBody, Problem } from '../../lib/problem.ts';
-import { defineEndpoint, type Endpoint, type RequestContext } from '../http/endpoint.ts';
-import { eventFrame, eventStream, eventStreamResponse } from '../http/event-stream.ts';
-import { ask, askStreaming, type Called, type Question } from './chat.ts';
-import { idempotencyKey, idempotently } from '../billing/idempotency/request.ts';
-import { measured } from './measured.ts';
-import { billingProblems, ledgerUnconfigured } from '../billing/problems.ts';
-import * as problems from './problems.ts';
-import { lowQuotaHint, rateLimitHeaders } from '../billing/quota.ts';
-import { answerOf } from './refuse.ts';
-import { allowModels, bodyLimit, modelField, payerOf, promptField, systemField } from './request.ts';
-import type { ModelEndpointsOptions, ModelServices } from './services.ts';
+import { problemBody, Problem } from '../../../lib/problem.ts';
+import { defineEndpoint, type Endpoint, type RequestContext } from '../../http/endpoint.ts';
+import { eventFrame, eventStream, eventStreamResponse } from '../../http/event-stream.ts';
+import { ask, askStreaming, type Called, type Question } from '../metered/question.ts';
+import { idempotencyKey, idempotently } from '../../billing/idempotency/request.ts';
+import { measured } from '../metered/measurement.ts';
+import { billingProblems, ledgerUnconfigured } from '../../billing/problems.ts';
+import * as problems from '../problems.ts';
+import { lowQuotaHint, rateLimitHeaders } from '../../billing/quota.ts';
+import { answerOf } from '../metered/call-problem.ts';
+import { allowModels, bodyLimit, modelField, payerOf, promptField, systemField } from '../request.ts';
+import type { ModelEndpointsOptions, ModelServices } from '../services.ts';
 
 /** What is answered. */
 export const askAnswer = z.object({

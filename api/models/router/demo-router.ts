@@ -2,8 +2,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { formatMoney, priceOf, sumMoney } from '../billing/ledger/money.ts';
-import type { Catalog } from './catalog.ts';
+import { formatMoney, priceOf, sumMoney } from '../../billing/ledger/money.ts';
+import type { Catalog } from '../catalog.ts';
 
 /** What it begins every answer with. */
 export const demoNotice =
