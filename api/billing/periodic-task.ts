@@ -1,7 +1,7 @@
-// Runs a chore now and then until told to stop: expiring holds, purging keys, reconciling.
+// Runs a task periodically until its signal: expiring holds, purging keys, reconciling.
 import { setTimeout as sleep } from 'node:timers/promises';
 
-export interface Chore {
+export interface PeriodicTask {
   readonly everyMs: number;
   /** @returns how much it did; when not 0 it runs again at once. */
   readonly run: () => Promise<number>;
@@ -9,16 +9,16 @@ export interface Chore {
 }
 
 /**
- * Repeats the chore, with a jitter so that replicas spread out. Ends soon after the signal, never in the middle of a
+ * Repeats the task, with a jitter so that replicas spread out. Ends soon after the signal, never in the middle of a
  * run.
  */
-export async function repeat(chore: Chore, signal: AbortSignal): Promise<void> {
+export async function repeat(task: PeriodicTask, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    const did = await chore.run().catch((error: unknown) => {
-      chore.failed(error);
+    const did = await task.run().catch((error: unknown) => {
+      task.failed(error);
       return 0;
     });
     if (did === 0)
-      await sleep(chore.everyMs * (0.75 + Math.random() / 2), undefined, { signal, ref: false }).catch(() => undefined);
+      await sleep(task.everyMs * (0.75 + Math.random() / 2), undefined, { signal, ref: false }).catch(() => undefined);
   }
 }

@@ -110,14 +110,14 @@ test('the models are those of models.yaml', async () => {
   );
 });
 
-test('without a database LiteLLM issues no keys: a call with one says so, and nothing is booked', async () => {
+test('without a database LiteLLM issues no keys: a call with one says so, and nothing is charged', async () => {
   const answer = await sample.request(
     '/api/ask',
     json({ prompt: 'Hello' }, { authorization: 'Bearer sk-invented-12345678' }),
   );
   const told = z.looseObject({ type: z.string(), detail: z.string() }).parse(await answer.json());
   assert.deepEqual([answer.status, told.type.replace(/.*\//, '')], [503, 'router-unavailable']);
-  assert.match(told.detail, /your key could not be checked: No connected db/);
+  assert.match(told.detail, /Your API key could not be checked: No connected db/);
   assert.deepEqual(await sample.ledger.counts(), { open: 0, pending: 0, abandoned: 0 });
 });
 
