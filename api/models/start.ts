@@ -14,7 +14,7 @@ import type { ModelSettings } from './config.ts';
 import { modelEndpoints } from './endpoints.ts';
 import { CallerKeys } from './callers/keys.ts';
 import { MeteredRouter } from './metered/metered-router.ts';
-import { modelMetrics } from './metered/metrics.ts';
+import { modelMetrics } from './metrics.ts';
 import { ledgerUnavailable } from '../billing/problems.ts';
 import { modelsUnconfigured } from './problems.ts';
 import { RouterClient } from './router/client.ts';

@@ -11,7 +11,7 @@ import type { Quota } from '../../billing/quota.ts';
 import type { RouterAnswer } from '../router/answer.ts';
 import type { RouterCall, RouterClient, StreamPart } from '../router/client.ts';
 import { RouterFailure } from '../router/failure.ts';
-import type { ModelMetrics } from './metrics.ts';
+import type { ModelMetrics } from '../metrics.ts';
 
 /** A call of a model: who pays for it, what it is for, and what the router gets. */
 export interface ModelCall extends Pick<RouterCall, 'body' | 'priced' | 'signal'> {

@@ -7,7 +7,7 @@ import { Holds } from '../../../api/billing/holds.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
 import { CallerKeys } from '../../../api/models/callers/keys.ts';
 import { MeteredRouter } from '../../../api/models/metered/metered-router.ts';
-import { modelMetrics } from '../../../api/models/metered/metrics.ts';
+import { modelMetrics } from '../../../api/models/metrics.ts';
 import { anonymousPayer, keyPayer, type Payer } from '../../../api/billing/payer.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
 import { ModelSpender, type ModelSpenderOptions } from '../../../api/tools/engine/model-spender.ts';
