@@ -1,6 +1,6 @@
 // The pages of docs/reference are the ones that the code gives, and they name what is there.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { existingReference, readDoc, renderAll } from '../../../docs/generate.ts';
 
 const pages = await renderAll();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { test } from 'node:test';
+import { test } from 'vitest';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 const pages = globSync(['*.md', 'docs/**/*.md'], { cwd: root }).sort();
