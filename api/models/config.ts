@@ -44,7 +44,10 @@ export const environment = z.object({
     .default('openrouter')
     .describe('How the router reports the cost of a call: openrouter or litellm.'),
   MOORAGE_ROUTER_URL: z
-    .url({ protocol: /^https?$/, error: 'must be the base URL of a model router, such as https://openrouter.ai/api/v1' })
+    .url({
+      protocol: /^https?$/,
+      error: 'must be the base URL of a model router, such as https://openrouter.ai/api/v1',
+    })
     .optional()
     .describe('Base URL of the model router. Without it, model calls are refused.'),
   MOORAGE_ROUTER_KEY: z.string().optional().describe('The platform key of the router, for callers without a key.'),
