@@ -23,7 +23,7 @@ export interface AppsOptions {
   readonly directory: Directory;
   readonly settings: AppSettings;
   readonly places: GateOptions;
-  readonly models: Pick<Models, 'books'>;
+  readonly models: Pick<Models, 'ledger'>;
   readonly payerFor: PayerFor;
   readonly workers: Workers;
   readonly baseUrl: string;
@@ -68,7 +68,7 @@ export function startApps({
     gate,
     slotsPerApp: Math.ceil(places.places / 2),
     price: settings.price,
-    bookings: () => models.books.get().bookings,
+    holds: () => models.ledger.get().holds,
     metrics: appMetrics(registry, () => ({ calls: gate.taken, operations: operationCache.count })),
   });
   return {

@@ -52,7 +52,7 @@ export interface Tools {
 
 export function startTools(options: ToolsOptions): Tools {
   const { settings, modelSettings, models, payerFor, baseUrl, registry } = options;
-  const { catalog, services, books } = models;
+  const { catalog, services, ledger } = models;
   const { maxTokens } = modelSettings;
   const made = (options.make ?? toolRegistry)({
     baseUrl,
@@ -63,14 +63,14 @@ export function startTools(options: ToolsOptions): Tools {
     fetcher: options.fetcher,
     workers: options.workers,
     apps: options.apps,
-    database: () => books.get().database,
+    database: () => ledger.get().database,
   });
   const toolbox = new Toolbox({ tools: made, urls: settings.urls, modelsMissing: missingSetting(modelSettings) });
   const gate = new Gate(settings);
   const runner = new Runner({
     gate,
     metrics: toolMetrics(registry, () => gate.taken),
-    bookings: () => books.get().bookings,
+    holds: () => ledger.get().holds,
     spenderFor: (payer, call) => new ModelSpender({ services, maxTokens, catalog, payer, ...call }),
   });
   const jobs = startJobs(options, {
@@ -82,7 +82,7 @@ export function startTools(options: ToolsOptions): Tools {
   const desk = new Desk({ toolbox, runner, baseUrl, jobs, artifacts });
   const replays = new Replays({
     artifacts,
-    database: () => books.get().database,
+    database: () => ledger.get().database,
     leaseMs: Math.max(60_000, ...toolbox.tools.map(limitOf)) + 60_000,
   });
   return {
@@ -94,10 +94,10 @@ export function startTools(options: ToolsOptions): Tools {
   };
 }
 
-function startArtifacts({ books }: Models): ArtifactStore {
-  const artifacts = new ArtifactStore({ database: () => books.get().database });
-  void books.opened.then((opened) => {
-    opened?.chore('forget files', 60_000, () => artifacts.sweep());
+function startArtifacts({ ledger }: Models): ArtifactStore {
+  const artifacts = new ArtifactStore({ database: () => ledger.get().database });
+  void ledger.opened.then((opened) => {
+    opened?.repeat('forget files', 60_000, () => artifacts.sweep());
   });
   return artifacts;
 }
@@ -108,15 +108,18 @@ interface JobParts {
   readonly anonymous: (owner: string) => Payer;
 }
 
-/** Works on jobs as soon as there are books, in which they are kept as well. */
-function startJobs({ models: { books }, log, jobTimes }: ToolsOptions, { runner, toolbox, anonymous }: JobParts): Jobs {
+/** Works on jobs as soon as the ledger is open, in which they are kept as well. */
+function startJobs(
+  { models: { ledger }, log, jobTimes }: ToolsOptions,
+  { runner, toolbox, anonymous }: JobParts,
+): Jobs {
   const tools = toolbox.tools.filter(({ long }) => long === true).map(({ name }) => name);
   const jobs = new Jobs({
     ...jobTimes,
     log,
     tools,
     anonymous,
-    database: () => books.get().database,
+    database: () => ledger.get().database,
     work: ({ id, tool, input, payer, session, signal, report, announce }) =>
       runner.run({
         tool: toolbox.get(tool),
@@ -131,10 +134,10 @@ function startJobs({ models: { books }, log, jobTimes }: ToolsOptions, { runner,
         announce,
       }),
   });
-  void books.opened.then((opened) => {
+  void ledger.opened.then((opened) => {
     if (opened === undefined || tools.length === 0) return;
     jobs.start();
-    opened.chore('purge jobs', 600_000, () => jobs.purge());
+    opened.repeat('purge jobs', 600_000, () => jobs.purge());
   });
   return jobs;
 }

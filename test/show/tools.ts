@@ -168,7 +168,7 @@ const sample = await sampleToolApp({
 try {
   process.stdout.write('| tool | status | answer | USD | ms | file | stands in |\n|---|---|---|---|---|---|---|\n');
   for (const call of shownCalls(web)) process.stdout.write(`${await show(sample, call)}\n`);
-  const { database } = sample.models.books.get();
+  const { database } = sample.models.ledger.get();
   const faults = await new Ledger(database).audit();
   const [booked] = await database.query(
     {

@@ -6,7 +6,7 @@ import { Problem } from '../../../lib/problem.ts';
 import { appLines } from '../../billing/accrual.ts';
 import { revenueAccount } from '../../billing/ledger/accounts.ts';
 import { zero, type Money } from '../../billing/ledger/money.ts';
-import type { Bookings, Held } from '../../billing/holds.ts';
+import type { Hold, Holds } from '../../billing/holds.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Quota } from '../../billing/quota.ts';
 import type { Cost } from '../../tools/engine/cost.ts';
@@ -21,8 +21,8 @@ export interface AppCallsOptions {
   readonly gate: Gate;
   /** Maximum concurrent calls of one app, of all callers together. */
   readonly slotsPerApp: number;
-  /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there are no books */
-  readonly bookings: () => Bookings;
+  /** @throws Problem (ledger-unconfigured, ledger-unavailable) while no ledger is open */
+  readonly holds: () => Holds;
   readonly metrics: AppMetrics;
   /** What a call is charged. */
   readonly price: Money;
@@ -94,14 +94,14 @@ export class AppCalls {
     const since = performance.now();
     const latency = (): number => Math.round(performance.now() - since);
     const leave = this.#enter(target, gate.enter(payer.owner));
-    let held: Held | undefined;
+    let held: Hold | undefined;
     try {
-      held = await this.#hold(call);
+      held = await this.#reserve(call);
       const { value, due } = await work(call.signal, leave);
       const latencyMs = latency();
       const quota = due
         ? await this.#settle(target, payer, held, latencyMs)
-        : await this.#options.bookings().void(held);
+        : await this.#options.holds().release(held);
       metrics.called(via, due ? 'answered' : 'failed', latencyMs / 1000);
       return {
         value,
@@ -114,7 +114,7 @@ export class AppCalls {
     } catch (error) {
       leave();
       metrics.called(via, outcomeOf(error), latency() / 1000);
-      if (held !== undefined) await this.#options.bookings().void(held);
+      if (held !== undefined) await this.#options.holds().release(held);
       throw error;
     }
   }
@@ -142,12 +142,12 @@ export class AppCalls {
     };
   }
 
-  #hold({ target: { slug }, payer }: AppCall): Promise<Held> {
-    const { bookings, price, appClient } = this.#options;
-    return bookings().hold({
+  #reserve({ target: { slug }, payer }: AppCall): Promise<Hold> {
+    const { holds, price, appClient } = this.#options;
+    return holds().reserve({
       id: randomUUID(),
       payer,
-      most: price,
+      maxCost: price,
       ttlMs: appClient.limitMs + 60_000,
       credit: { account: revenueAccount(slug), limit: null },
     });
@@ -156,11 +156,11 @@ export class AppCalls {
   #settle(
     { slug, author, authorShare }: Target,
     payer: Payer,
-    held: Held,
+    held: Hold,
     latencyMs: number,
   ): Promise<Quota | undefined> {
-    const { bookings, price } = this.#options;
-    return bookings().settle(held, {
+    const { holds, price } = this.#options;
+    return holds().settle(held, {
       cost: price,
       source: 'tariff',
       usage: { kind: 'app', caller: payer.owner, app: slug, latencyMs },

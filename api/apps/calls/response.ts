@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { formatMoney } from '../../billing/ledger/money.ts';
-import { leftOf, lowQuotaHint, type Quota } from '../../billing/quota.ts';
+import { lowQuotaHint, remaining, type Quota } from '../../billing/quota.ts';
 import { costFields, toldCost } from '../../tools/engine/cost.ts';
 import { BadEncoding, readBody, TooLarge } from '../../tools/fetch/body.ts';
 import type { CallReceipt } from './app-calls.ts';
@@ -134,7 +134,7 @@ function quotaView(quota: Quota): NonNullable<ReceiptView['quota']> {
     currency: 'USD',
     limit: formatMoney(quota.limit),
     used: formatMoney(quota.used),
-    left: formatMoney(leftOf(quota)),
+    left: formatMoney(remaining(quota)),
     resets_at: quota.resetsAt.toISOString(),
   };
 }

@@ -1,6 +1,6 @@
 // The JSON around a tool's result: what it cost, how long it took, its file, and what is left of the quota.
 import { z } from 'zod';
-import { leftOf, lowQuotaHint, type Quota } from '../../billing/quota.ts';
+import { lowQuotaHint, remaining, type Quota } from '../../billing/quota.ts';
 import { formatMoney } from '../../billing/ledger/money.ts';
 import { costFields, jobCost, toldCost } from './cost.ts';
 import type { Answered, JobStanding, Told } from './tool-call.ts';
@@ -133,7 +133,7 @@ function quotaOf(quota: Quota): z.output<typeof quotaField> {
     currency: 'USD',
     limit: formatMoney(limit),
     used: formatMoney(used),
-    left: formatMoney(leftOf(quota)),
+    left: formatMoney(remaining(quota)),
     resets_at: resetsAt.toISOString(),
   };
 }

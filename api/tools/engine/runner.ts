@@ -5,7 +5,7 @@ import type { Logger } from '../../../lib/log.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { toolAccount } from '../../billing/ledger/accounts.ts';
 import { moneyToNumber, parseMoney, zero, type Money } from '../../billing/ledger/money.ts';
-import type { Bookings, Held } from '../../billing/holds.ts';
+import type { Hold, Holds } from '../../billing/holds.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Quota } from '../../billing/quota.ts';
 import { costOf, withCost, type Cost, type Spent } from './cost.ts';
@@ -21,8 +21,8 @@ export interface CountingSpender extends Spender {
 }
 
 export interface RunnerOptions {
-  /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there are no books */
-  readonly bookings: () => Bookings;
+  /** @throws Problem (ledger-unconfigured, ledger-unavailable) while no ledger is open */
+  readonly holds: () => Holds;
   readonly spenderFor: (
     payer: Payer,
     call: Pick<ToolCall, 'announce'> & { readonly tool: string; readonly signal: AbortSignal },
@@ -100,7 +100,7 @@ export class Runner {
     const { tool, payer } = call;
     const tariff = parseMoney(tool.price);
     const leave = this.#options.gate.enter(payer.owner);
-    const held = await this.#hold(call, tariff).catch((error: unknown) => {
+    const held = await this.#reserve(call, tariff).catch((error: unknown) => {
       leave();
       throw error;
     });
@@ -120,20 +120,20 @@ export class Runner {
         quota: quota ?? work.spent.quota,
       };
     } catch (error) {
-      if (held !== undefined) await this.#options.bookings().void(held);
+      if (held !== undefined) await this.#options.holds().release(held);
       throw error instanceof Problem ? withCost(error, work.spent) : error;
     }
   }
 
-  async #hold({ tool, payer, announce }: ToolCall, tariff: Money): Promise<Held | undefined> {
+  async #reserve({ tool, payer, announce }: ToolCall, tariff: Money): Promise<Hold | undefined> {
     if (tariff === zero) return undefined;
-    const bookings = this.#options.bookings();
+    const holds = this.#options.holds();
     const id = randomUUID();
     await announce?.(id);
-    return bookings.hold({
+    return holds.reserve({
       id,
       payer,
-      most: tariff,
+      maxCost: tariff,
       ttlMs: limitOf(tool) + 60_000,
       credit: { account: toolAccount(tool.name), limit: null },
     });
@@ -141,12 +141,12 @@ export class Runner {
 
   async #settle(
     { tool, payer }: ToolCall,
-    held: Held | undefined,
+    held: Hold | undefined,
     tariff: Money,
     latencyMs: number,
   ): Promise<Quota | undefined> {
     if (held === undefined) return undefined;
-    return this.#options.bookings().settle(held, {
+    return this.#options.holds().settle(held, {
       cost: tariff,
       source: 'tariff',
       usage: { kind: 'tool', tool: tool.name, caller: payer.owner, latencyMs },

@@ -44,7 +44,7 @@ beforeAll(async () => {
     MOORAGE_TOOL_CALLS_PER_CALLER: '64',
   };
   sample = await sampleToolApp({ environment });
-  ({ ledger } = sample.models.books.get());
+  ({ ledger } = sample.models.ledger.get());
 });
 
 afterAll(async () => {
@@ -123,7 +123,7 @@ test('with a key of one’s own no quota applies [spec tools.key]', async () => 
 
 test('what a dead process held for a tool is given back', async () => {
   const debit = { account: callerAccount('dead'), limit: parseMoney('1') };
-  await ledger.hold({
+  await ledger.reserve({
     id: randomUUID(),
     amount: parseMoney('0.0001'),
     ttlMs: 1,
@@ -134,7 +134,7 @@ test('what a dead process held for a tool is given back', async () => {
     setTimeout(resolve, 20);
   });
   await ledger.expire();
-  await ledger.voidToolHolds();
+  await ledger.releaseToolHolds();
   const { used, held } = await ledger.budget(debit);
   assert.deepEqual([used, held], [0n, 0n]);
 });
@@ -146,7 +146,7 @@ test('the books are right to the last row', async () => {
 artifactSuite('PostgreSQL', async () => openLedgerDatabase(await postgres.createDatabase('files')));
 
 test('the record of a use names the tool, of its tariff and of the models that it asked', async () => {
-  const uses = await sample.models.books.get().database.query(
+  const uses = await sample.models.ledger.get().database.query(
     {
       name: 'uses',
       text: "select distinct tool, model is not null as asked from ledger.usage where kind = 'tool' order by tool, asked",

@@ -20,7 +20,7 @@ export function servicesWith(some: Partial<ToolServices>): ToolServices {
     urls: {},
     speechModel: 'whisper-test',
     apps: () => [],
-    maxTokens: { usual: 1_000, most: 8_000 },
+    maxTokens: { default: 1_000, max: 8_000 },
     fetcher: absent as ToolServices['fetcher'],
     workers: absent as ToolServices['workers'],
     catalog: absent as ToolServices['catalog'],

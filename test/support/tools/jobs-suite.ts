@@ -45,7 +45,7 @@ export async function spend(database: Database, { announce, payer }: JobRun, cos
   const ledger = new Ledger(database);
   const id = randomUUID();
   await announce(id);
-  await ledger.hold({ id, amount: parseMoney('0.01'), ttlMs: 60_000, debit: payer.debit, credit: payer.credit });
+  await ledger.reserve({ id, amount: parseMoney('0.01'), ttlMs: 60_000, debit: payer.debit, credit: payer.credit });
   await ledger.settle({ hold: id, cost: parseMoney(cost), source: 'billed' });
 }
 

@@ -20,7 +20,7 @@ export function urlServices(
     fetcher,
     workers: createWorkers(),
     catalog: readCatalog(fileURLToPath(new URL('../../../api/models/models.yaml', import.meta.url))),
-    maxTokens: { usual: 1_000, most: 8_000 },
+    maxTokens: { default: 1_000, max: 8_000 },
     apps: () => [],
     database: () => {
       throw new Error('not part of this test');

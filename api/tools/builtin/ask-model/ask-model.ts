@@ -22,9 +22,9 @@ export function askModelTool({ catalog, maxTokens }: ToolServices): Tool {
       max_tokens: z
         .int()
         .min(1)
-        .max(maxTokens.most)
+        .max(maxTokens.max)
         .optional()
-        .describe(`Most tokens of the answer, 1 to ${maxTokens.most}; default ${maxTokens.usual}`),
+        .describe(`Most tokens of the answer, 1 to ${maxTokens.max}; default ${maxTokens.default}`),
     }),
     aliases: { q: 'prompt', question: 'prompt', message: 'prompt', text: 'prompt', system_prompt: 'system' },
     output: z.object({

@@ -137,7 +137,7 @@ async function refused(answer: Response, status: number, slug: string): Promise<
 }
 
 async function earned(slug: string): Promise<[revenue: string, author: string]> {
-  const { ledger } = sample.models.books.get();
+  const { ledger } = sample.models.ledger.get();
   return [
     formatMoney(await ledger.balance(revenueAccount(slug))),
     formatMoney(await ledger.balance(authorAccount('git.test/octo'))),
@@ -290,7 +290,7 @@ test('an app that does not answer is a problem, and costs nothing', async () => 
     sample.request('/api/projects/moody/call/hang').then((answer) => refused(answer, 504, 'app-timeout')),
   ]);
   assert.deepEqual(await earned('moody'), before);
-  assert.equal((await sample.models.books.get().ledger.counts()).open, 0);
+  assert.equal((await sample.models.ledger.get().ledger.counts()).open, 0);
 });
 
 test('an answer without an end is broken off', async () => {
@@ -360,7 +360,7 @@ test('bodies: as they came, as JSON, as base64, and not with GET', async () => {
 test('each call is booked: to the caller, to the app, and its share to the author [spec service.share]', async () => {
   const address = '198.51.100.0/24';
   const spent = (): Promise<unknown> =>
-    sample.models.books
+    sample.models.ledger
       .get()
       .ledger.balance(callerAccount(keyedHash(`address:${address}`, 'salt')))
       .then(formatMoney);
@@ -383,8 +383,8 @@ test('each call is booked: to the caller, to the app, and its share to the autho
     [(revenueAfter - revenue).toFixed(6), (authorAfter - author).toFixed(6)],
     ['-0.000090', '-0.000210'],
   );
-  assert.deepEqual(await sample.models.books.get().ledger.audit(), []);
-  const uses = await sample.models.books.get().database.query(
+  assert.deepEqual(await sample.models.ledger.get().ledger.audit(), []);
+  const uses = await sample.models.ledger.get().database.query(
     {
       name: 'uses',
       text: "select app, kind, cost_source, count(*)::int as n from ledger.usage where kind = 'app' and caller = $1 group by 1, 2, 3",

@@ -73,7 +73,7 @@ for (const era of ['auto', 'legacy'] as const) {
 
   test(`${era}: what a link names can be read, as a resource or by any HTTP client, and is not charged for again`, async () => {
     const client = await connected(era);
-    const earned = (): Promise<unknown> => sample.models.books.get().ledger.balance(toolAccount('draw'));
+    const earned = (): Promise<unknown> => sample.models.ledger.get().ledger.balance(toolAccount('draw'));
     for (const [format, mimeType, field] of [
       ['png', 'image/png', 'blob'],
       ['svg', 'image/svg+xml', 'text'],

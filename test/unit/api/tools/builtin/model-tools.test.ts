@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { afterAll, beforeAll, test } from 'vitest';
-import { compareAnswer } from '../../../../../api/models/compare/endpoint.ts';
+import { comparisonAnswer } from '../../../../../api/models/compare/endpoint.ts';
 import { askModelTool } from '../../../../../api/tools/builtin/ask-model/ask-model.ts';
 import { compareModelsTool } from '../../../../../api/tools/builtin/compare-models/compare-models.ts';
 import { findLanguage } from '../../../../../api/tools/builtin/languages.ts';
@@ -88,7 +88,7 @@ test('compare_models answers what POST /api/compare does [spec tools.compare-mod
     { prompt: 'hello', models: ['beta-K3', 'alpha-v4-flash', 'epsilon-3.5-flash'] },
     toolContext({ models: lab.spender() }),
   );
-  const { results, summary } = compareAnswer.omit({ request_id: true, hint: true }).strict().parse(result);
+  const { results, summary } = comparisonAnswer.omit({ request_id: true, hint: true }).strict().parse(result);
   assert.deepEqual(
     results.map(({ model, answer, cost_usd }) => [model, answer, cost_usd]),
     [
@@ -102,7 +102,7 @@ test('compare_models answers what POST /api/compare does [spec tools.compare-mod
     [summary.cheapest, summary.total_cost_usd, summary.cost_spread],
     ['alpha-v4-flash', 0.000021, '20x between cheapest and priciest'],
   );
-  const spread = compareAnswer
+  const spread = comparisonAnswer
     .pick({ results: true })
     .parse((await runTool(tools.compare, { prompt: 'hello' }, toolContext({ models: lab.spender() }))).result).results;
   assert.equal(spread.length, 3);

@@ -270,7 +270,7 @@ test('HEAD says whether GET would be taken, and neither runs the tool nor charge
       (sum, { value }) => sum + value,
       0,
     ) ?? 0;
-  const earned = (): Promise<unknown> => sample.models.books.get().ledger.balance(toolAccount('draw'));
+  const earned = (): Promise<unknown> => sample.models.ledger.get().ledger.balance(toolAccount('draw'));
   const before = [await calls(), await earned()];
   const heads = await Promise.all(
     ['/t/draw', '/t/draw?raw=1', '/t/draw?bytes=-1', '/t/echo?text=a&raw=1', '/t/off', '/t/ecko'].map((path) =>

@@ -118,6 +118,6 @@ test('a comparison counts with every call, and says what one can cost before it 
   assert.ok(spender.mostOf({ prompt: 'Hello', maxTokens: 10 }) < spender.mostOf({ prompt: 'Hello' }));
   assert.equal(
     spender.mostOf({ prompt: 'Hello', maxTokens: 1e9 }),
-    spender.mostOf({ prompt: 'Hello', maxTokens: maxTokens.most }),
+    spender.mostOf({ prompt: 'Hello', maxTokens: maxTokens.max }),
   );
 });

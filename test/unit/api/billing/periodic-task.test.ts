@@ -7,9 +7,9 @@ import { test } from 'vitest';
 import { isTransient } from '../../../../api/billing/database/failures.ts';
 import { readMigrations } from '../../../../api/billing/database/migrate.ts';
 import { openDatabase } from '../../../../api/billing/database/open.ts';
-import { repeat } from '../../../../api/billing/chores.ts';
+import { repeat } from '../../../../api/billing/periodic-task.ts';
 
-test('a chore with work left runs again at once, a failed one is told and tried later, and the signal ends it', async () => {
+test('a task with work left runs again at once, a failed one is reported and retried later, and the signal ends it', async () => {
   const stop = new AbortController();
   const failures: unknown[] = [];
   const results = [3, 1, new Error('database is away'), 0];

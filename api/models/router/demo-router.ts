@@ -1,13 +1,13 @@
-// A stand-in for a model router, for a first look without one. It asks no model, and says so in every answer.
+// The demo router: stands in for a model router on a first look. It calls no model, and every answer says so.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { formatMoney, priceOf, sumMoney } from '../billing/ledger/money.ts';
-import type { Catalog } from './catalog.ts';
+import { formatMoney, priceOf, sumMoney } from '../../billing/ledger/money.ts';
+import type { Catalog } from '../catalog.ts';
 
-/** What it begins every answer with. */
+/** The beginning of every answer. */
 export const demoNotice =
-  'This is the demo router of Moorage: no model was asked, and the bill is made up from the list prices.';
+  'This is the demo router of Moorage: no model was called, and the cost is computed from the list prices.';
 
 export interface DemoRouter {
   /** For MOORAGE_ROUTER_URL, with MOORAGE_ROUTER_KIND=openrouter. */
@@ -61,7 +61,7 @@ export async function startDemoRouter(
 
 function portOf(server: Server): number {
   const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the demo router does not listen');
+  if (address === null || typeof address === 'string') throw new Error('the demo router is not listening');
   return address.port;
 }
 
@@ -74,7 +74,7 @@ async function answer(catalog: Catalog, request: IncomingMessage, response: Serv
   if (request.url === '/key') {
     reply(response, key?.startsWith('sk-demo-') === true ? 200 : 401, {
       data: { label: 'demo' },
-      error: { message: 'the demo router knows keys that begin with sk-demo- only' },
+      error: { message: 'the demo router accepts only keys that begin with sk-demo-' },
     });
     return;
   }
@@ -86,7 +86,7 @@ async function answer(catalog: Catalog, request: IncomingMessage, response: Serv
     return;
   }
   if (request.method !== 'POST') {
-    reply(response, 404, { error: { message: 'the demo router keeps no records: every answer carries its bill' } });
+    reply(response, 404, { error: { message: 'the demo router keeps no records: every response carries its cost' } });
     return;
   }
   const asked = question.parse(JSON.parse(await bodyOf(request)));

@@ -1,8 +1,8 @@
-// The measured fields of an answer: cost, latency and tokens, as ask and compare show them.
-import { moneyToNumber } from '../billing/ledger/money.ts';
-import type { Called } from './chat.ts';
+// What was measured of a call: cost, latency and tokens, as ask and compare show them.
+import { moneyToNumber } from '../../billing/ledger/money.ts';
+import type { ModelCallResult } from './metered-router.ts';
 
-export interface Measured {
+export interface Measurement {
   cost_usd?: number;
   latency_ms: number;
   tokens_in?: number;
@@ -10,8 +10,8 @@ export interface Measured {
 }
 
 /** Fields that are not known are left out; a cost of 0 is shown only where nothing was billed. */
-export function measured({ booked, answer }: Called): Measured {
-  const { cost, source, latencyMs } = booked;
+export function measurementOf({ settlement, answer }: ModelCallResult): Measurement {
+  const { cost, source, latencyMs } = settlement;
   const nothing = source === 'none' ? 0 : undefined;
   const cost_usd = cost === undefined ? nothing : moneyToNumber(cost);
   return {
