@@ -71,7 +71,7 @@ function toolSkill(tool: Tool, { off }: Offer): AgentSkill {
   return {
     id: tool.name,
     name: tool.title,
-    description: lacking === undefined ? tool.description : `${tool.description} Off here: ${lacking}.`,
+    description: lacking === undefined ? tool.description : `${tool.description} Not available here. ${lacking}`,
     tags: [
       'tool',
       ...(tool.asksModels === true ? ['models'] : []),

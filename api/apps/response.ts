@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import { formatMoney } from '../billing/ledger/money.ts';
 import { leftOf, lowQuotaHint, type Quota } from '../billing/quota.ts';
-import { costFields, toldCost } from '../tools/engine/cost.ts';
+import { costFields, reportedCost } from '../tools/engine/cost.ts';
 import { BadEncoding, readBody, TooLarge } from '../tools/fetch/body.ts';
 import type { Paid } from './calls.ts';
 import type { Brought } from './app-client.ts';
@@ -115,7 +115,7 @@ type ToldPaid = z.output<z.ZodObject<typeof paidFields>>;
 export function toldPaid({ cost, latencyMs, quota }: Paid, requestId: string): ToldPaid {
   const hint = lowQuotaHint(quota);
   return {
-    ...toldCost(cost),
+    ...reportedCost(cost),
     latency_ms: latencyMs,
     ...(quota === undefined || hint === undefined ? {} : { quota: toldQuota(quota), hint }),
     request_id: requestId,

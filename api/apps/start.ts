@@ -3,9 +3,9 @@ import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import type { OfferedOperations } from './offer.ts';
 import type { Endpoint, ProtocolMount } from '../http/endpoint.ts';
-import type { MoreTools } from '../tools/engine/external-tools.ts';
+import type { ExternalTools } from '../tools/engine/external-tools.ts';
 import type { Models } from '../models/start.ts';
-import { Gate, type GateOptions } from '../tools/engine/slots.ts';
+import { Slots, type SlotsOptions } from '../tools/engine/slots.ts';
 import type { PayerFor } from '../models/callers/payers.ts';
 import type { Workers } from '../tools/engine/workers/workers.ts';
 import { AppCalls } from './calls.ts';
@@ -22,7 +22,7 @@ import { pathCalls } from './path-calls.ts';
 export interface AppsOptions {
   readonly directory: Directory;
   readonly settings: AppSettings;
-  readonly places: GateOptions;
+  readonly concurrency: SlotsOptions;
   readonly models: Pick<Models, 'books'>;
   readonly payerFor: PayerFor;
   readonly workers: Workers;
@@ -36,7 +36,7 @@ export interface AppsOptions {
 export interface Apps {
   readonly endpoints: Endpoint[];
   readonly byPath: ProtocolMount;
-  readonly more: MoreTools;
+  readonly more: ExternalTools;
   readonly operations: (slug: string) => OfferedOperations | undefined;
   /** Begins to ask apps what they can do; once it is known which are live. */
   start(): void;
@@ -46,7 +46,7 @@ export interface Apps {
 export function startApps({
   directory,
   settings,
-  places,
+  concurrency,
   models,
   payerFor,
   workers,
@@ -56,15 +56,15 @@ export function startApps({
   asking = {},
 }: AppsOptions): Apps {
   const courier = new Courier({ limitMs: settings.limitMs });
-  const gate = new Gate(places);
+  const slots = new Slots(concurrency);
   const book = new OperationBook({ directory, learn: learner({ courier, workers }), log, ...asking });
   const calls = new AppCalls({
     courier,
-    gate,
-    placesPerApp: Math.ceil(places.places / 2),
+    slots,
+    placesPerApp: Math.ceil(concurrency.maxConcurrent / 2),
     price: settings.price,
     bookings: () => models.books.get().bookings,
-    metrics: appMetrics(registry, () => ({ calls: gate.taken, operations: book.count })),
+    metrics: appMetrics(registry, () => ({ calls: slots.taken, operations: book.count })),
   });
   return {
     endpoints: appEndpoints({ directory, calls, payerFor }),

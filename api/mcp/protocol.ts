@@ -15,12 +15,12 @@ import { name, version } from '../http/service.ts';
 import { Calls, type CallsOptions } from './tool-calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools } from './listing.ts';
-import { noMoreTools, type MoreTools } from '../tools/engine/external-tools.ts';
+import { noExternalTools, type ExternalTools } from '../tools/engine/external-tools.ts';
 import { readAhead } from './read-ahead.ts';
 import { offerResources, type ResourcesOptions } from './resources.ts';
 
 export interface McpOptions extends Omit<CallsOptions, 'more'>, ResourcesOptions {
-  readonly more?: MoreTools | undefined;
+  readonly more?: ExternalTools | undefined;
   readonly log: Logger;
 }
 
@@ -47,8 +47,8 @@ const instructions =
   'Send your own key of the model router as Authorization: Bearer sk-… to go on without it. Tools that take long answer with a job: call them again with its id as `job`.';
 
 export function mcpProtocol(options: McpOptions): Mcp {
-  const own = listTools(options.toolbox);
-  const more = options.more ?? noMoreTools;
+  const own = listTools(options.toolRegistry);
+  const more = options.more ?? noExternalTools;
   const calls = new Calls({ ...options, more });
   const refuse = originGuard(options.baseUrl);
   const handler = createMcpHandler((context) => serverFor(contextOf(context)), {

@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import sharp from 'sharp';
-import { toolRegistry } from '../../api/tools/builtin/all.ts';
+import { builtinTools } from '../../api/tools/builtin/all.ts';
 import { memoryBudgetMb } from '../../api/tools/engine/workers/memory-budget.ts';
 import { sampleToolApp } from '../support/tools/sample.ts';
 
@@ -111,7 +111,7 @@ function memoryOf(pid: number): number {
 }
 
 const sample = await sampleToolApp({
-  make: toolRegistry,
+  make: builtinTools,
   environment: { DATABASE_URL: 'pglite:', MOORAGE_FREE_QUOTA_USD: '100' },
 });
 

@@ -1,4 +1,4 @@
-// Calls of tools over HTTP: how input is read, what is refused and how, envelopes, files, places.
+// Calls of tools over HTTP: how input is read, what is refused and how, envelopes, files, slots.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
@@ -110,18 +110,18 @@ const refusals: readonly Refusal[] = [
   {
     name: 'alias and field',
     path: '/t/echo?text=a&q=b',
-    expected: [400, 'invalid-request', 'query q says the same as text, which is given too'],
+    expected: [400, 'invalid-request', 'query q duplicates text, which is also set'],
   },
   {
     name: 'two aliases',
     path: '/t/echo?q=a&query=b',
-    expected: [400, 'invalid-request', 'query query says the same as q, which is given too'],
+    expected: [400, 'invalid-request', 'query query duplicates q, which is also set'],
   },
   {
     name: 'alias and field in a body',
     path: '/t/echo',
     init: json({ text: 'a', q: 'b' }),
-    expected: [400, 'invalid-request', 'body q says the same as text, which is given too'],
+    expected: [400, 'invalid-request', 'body q duplicates text, which is also set'],
   },
   {
     name: 'session name with a blank',
@@ -323,7 +323,7 @@ test('every tool and method is an operation of the OpenAPI document', async () =
   );
 });
 
-test('one caller, and all together, have so many places; a place is given back when the work has really ended', async () => {
+test('slots are limited for one caller and for all; a slot is released when the work has really ended', async () => {
   const gate = Promise.withResolvers<undefined>();
   const busy = await sampleToolApp({
     tools: [waiting(() => gate.promise), echo],

@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { ServiceUrls } from '../../../../../../api/tools/services/backing-services.ts';
-import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import type { Prompt, Spender } from '../../../../../../api/tools/engine/spender.ts';
 import { translatePdfTool } from '../../../../../../api/tools/builtin/translate-pdf/translate-pdf.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
@@ -48,7 +48,7 @@ async function* linesAfter(request: IncomingMessage, orders: Record<string, unkn
 describe('translate_pdf', () => {
   let web: Web;
   let server: Server;
-  let services: ToolServices;
+  let services: ToolDependencies;
   let script: Script;
   const orders: Record<string, unknown>[] = [];
   const prompts: Prompt[] = [];
@@ -67,7 +67,7 @@ describe('translate_pdf', () => {
       });
     },
     compare: () => Promise.reject(new Error('not asked for')),
-    mostOf: () => {
+    maxCost: () => {
       throw new Error('not asked for');
     },
   };
@@ -267,7 +267,7 @@ describe('translate_pdf', () => {
     }
     await assert.rejects(
       translate({}, models, { pdftranslator: 'http://127.0.0.1:9' }),
-      isProblem('tool-failed', /could not be asked/),
+      isProblem('tool-failed', /cannot be reached/),
     );
   });
 
