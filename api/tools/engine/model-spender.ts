@@ -1,4 +1,5 @@
 // The spender of one tool call: asks models through the meter, and remembers what each call cost.
+import type { Spending } from './cost.ts';
 import type { z } from 'zod';
 import { sumMoney, type Money } from '../../billing/ledger/money.ts';
 import type { Catalog, Model } from '../../models/catalog.ts';
