@@ -1,6 +1,7 @@
 // Lint rules: strict, typed, no floating promises, small functions and small files.
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
+import { boundaries } from './eslint.boundaries.js';
 
 export default tseslint.config(
   { ignores: ['node_modules', '.moorage', 'test/fixtures', 'manifests'] },
@@ -12,18 +13,15 @@ export default tseslint.config(
       complexity: ['error', 10],
       'max-lines': ['error', { max: 300, skipBlankLines: true, skipComments: true }],
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
-      '@typescript-eslint/no-floating-promises': [
-        'error',
-        {
-          allowForKnownSafeCalls: [
-            { from: 'package', package: 'node:test', name: ['test', 'it', 'describe', 'suite'] },
-          ],
-        },
-      ],
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
       'no-console': 'error',
     },
+  },
+  ...boundaries,
+  {
+    files: ['test/**/*.ts'],
+    rules: { 'max-lines': ['error', { max: 500, skipBlankLines: true, skipComments: true }] },
   },
   { files: ['**/*.js'], extends: [tseslint.configs.disableTypeChecked] },
 );

@@ -1,10 +1,9 @@
-// Starts the API alone, for a first look: embedded database, no cluster, this machine only. `--demo-router` answers
-// without a model router.
+// `npm start`: the API alone, for a first look, with an embedded database, without a cluster, on this machine only.
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { z } from 'zod';
+import { readCommandLine, wholeNumber } from '../lib/command-line.ts';
 import { listenForShutdown } from '../lib/kubernetes/index.ts';
 import { count, readConfig } from '../lib/config.ts';
 import { createLog } from '../lib/log.ts';
@@ -21,9 +20,22 @@ import { readToolSettings } from './tools/config.ts';
 import { readFetchConfig } from './tools/fetch/config.ts';
 import { GuardedFetcher } from './tools/fetch/guarded-fetcher.ts';
 
-const { values: chosen } = parseArgs({ options: { 'demo-router': { type: 'boolean', default: false } } });
+const usage = `usage: npm start -- [--port N] [--demo-router]
+
+  --port N        port on this machine (default: MOORAGE_PORT, else 8080)
+  --demo-router   answer prompts without a model router
+
+All other configuration is read from the environment, as in a cluster.`;
+
+const chosen = readCommandLine(
+  { usage, options: { port: { type: 'string' }, 'demo-router': { type: 'boolean', default: false } } },
+  ({ values }) => ({
+    demoRouter: values['demo-router'],
+    port: values.port === undefined ? undefined : wholeNumber('--port', values.port, { maximum: 65_535 }),
+  }),
+);
 const {
-  MOORAGE_PORT: port,
+  MOORAGE_PORT: configuredPort,
   MOORAGE_HOST: host,
   MOORAGE_STATE: state,
   MOORAGE_TRUSTED_PROXIES: proxies,
@@ -36,6 +48,7 @@ const {
   }),
 );
 
+const port = chosen.port ?? configuredPort;
 const log = createLog('api');
 const registry = createRegistry();
 const shutdown = listenForShutdown({ log, limitMs: 15_000 });
@@ -43,7 +56,7 @@ const ending = new AbortController();
 mkdirSync(state, { recursive: true });
 
 const read = readModelSettings();
-const demo: DemoRouter | undefined = chosen['demo-router']
+const demo: DemoRouter | undefined = chosen.demoRouter
   ? await startDemoRouter(readCatalog(read.modelsFile))
   : undefined;
 const router: RouterSettings | undefined =
@@ -66,7 +79,7 @@ const api = createApi({
   ending: ending.signal,
 });
 await api.models.ready;
-const server = await startServer({ port, host, fetch: api.app.fetch, log, baseUrl });
+const server = await startServer({ port, host, fetch: api.app.fetch, log, baseUrl }).catch(refusePort);
 log.info(
   router === undefined
     ? { try: `curl ${baseUrl}/api/models`, router: 'none: see what POST /api/ask says, or start with --demo-router' }
@@ -98,6 +111,13 @@ async function stop(): Promise<void> {
   });
   await api.stop();
   await demo?.close();
+}
+
+/** Ends the program with what to do where another program has the port. */
+function refusePort(error: unknown): never {
+  if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
+  process.stderr.write(`port ${port} is already in use: choose another one with --port N\n`);
+  process.exit(1);
 }
 
 /** Kept, so that a caller is the same one after a restart. */

@@ -1,5 +1,4 @@
 // Starts the API: settings, cluster client, cache, endpoints, servers, shutdown. Wiring only.
-import { Counter, Gauge } from 'prom-client';
 import {
   createClient,
   createReflector,
@@ -19,6 +18,7 @@ import { readModelSettings } from './models/config.ts';
 import { modelAppOf } from './models/v1/apps.ts';
 import { startServer } from './http/server.ts';
 import { submitEndpoints } from './submit/endpoints.ts';
+import { submitMetrics } from './submit/metrics.ts';
 import { appIndex, appIndexers, hostedApps } from './apps/hosted-apps.ts';
 import { podLogs } from './submit/log/pod-log.ts';
 import { createSubmitter } from './submit/submit-app.ts';
@@ -29,7 +29,6 @@ import { GuardedFetcher } from './tools/fetch/guarded-fetcher.ts';
 const config = readApiConfig();
 const log = createLog('api');
 const registry = createRegistry();
-const registers = [registry];
 const shutdown = listenForShutdown({ log, limitMs: (config.drainSeconds + 15) * 1000 });
 const ending = new AbortController();
 
@@ -60,15 +59,7 @@ const submitting = submitEndpoints({
   baseUrl: config.baseUrl,
   logStreams: config.logStreams,
   openLog: podLogs(connection, config.buildsNamespace),
-  metrics: {
-    submissions: new Counter({
-      name: 'moorage_submissions_total',
-      help: 'Submissions by result.',
-      labelNames: ['result'],
-      registers,
-    }),
-    streams: new Gauge({ name: 'moorage_log_streams', help: 'Build logs being followed.', registers }),
-  },
+  metrics: submitMetrics(registry),
 });
 const api = createApi({
   baseUrl: config.baseUrl,

@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { Document, isMap, isScalar, type YAMLMap } from 'yaml';
 import { z } from 'zod';
+import { readCommandLine } from '../lib/command-line.ts';
 import { values } from './values.ts';
 
 interface Node {
@@ -60,5 +61,6 @@ export function renderValues(): string {
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  readCommandLine({ usage: 'usage: npm run generate', options: {} }, () => undefined);
   await Promise.all([writeFile(schemaFile, renderSchema()), writeFile(valuesFile, renderValues())]);
 }

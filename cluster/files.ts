@@ -13,7 +13,7 @@ export async function readText(path: string): Promise<string | undefined> {
   }
 }
 
-/** True for the errors of a path that is not there; a process that ends while its files in /proc are read is one. */
+/** True for the errors of a missing path, such as that of a process that ends while its files in /proc are read. */
 export function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR', 'ESRCH'].includes(String(error.code));
 }

@@ -14,16 +14,16 @@ export function kubectlFor(command: string, kubeconfig: string, context?: string
     run(command, [...scope, ...args], { env: { KUBECONFIG: kubeconfig }, ...(input === undefined ? {} : { input }) });
 }
 
-/** Replaces each `@NAME@` of a manifest. Throws when one is left that has no value. */
+/** Replaces each `@NAME@` of a manifest by its value. Throws when there is none. */
 export function fillIn(text: string, values: Readonly<Record<string, string>>): string {
   return text.replaceAll(/@([A-Z_]+(?::[a-z0-9-]+)?)@/g, (whole, name: string) => {
     const value = values[name];
-    if (value === undefined) throw new Error(`the manifest has ${whole}, for which there is no value`);
+    if (value === undefined) throw new Error(`the manifest contains ${whole}, but no value was given for it`);
     return value;
   });
 }
 
-/** Applies manifests server-side, so that a field taken out of them is taken out of the cluster too. */
+/** Applies manifests server-side, so that a field removed from them is removed from the cluster too. */
 export async function apply(kubectl: Kubectl, manifests: string): Promise<void> {
   await kubectl(['apply', '--server-side', '--force-conflicts', '--field-manager=moorage-up', '-f', '-'], manifests);
 }

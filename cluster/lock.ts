@@ -1,4 +1,4 @@
-// Only one `up` or `down` at a time. A lock whose holder has died is taken over.
+// A lock that lets one `up` or `down` run at a time. A lock whose holder has died is taken over.
 import { link, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { readText } from './files.ts';
@@ -9,7 +9,7 @@ async function identity(pid: number): Promise<string | undefined> {
   return line === undefined ? undefined : `${pid} ${startTimeOf(line) ?? ''}`;
 }
 
-/** Takes the lock, runs `body`, gives it back. Throws at once when a living process holds it. */
+/** Takes the lock, runs `body`, and releases the lock. Throws at once when a live process holds it. */
 export async function withLock<T>(path: string, body: () => Promise<T>): Promise<T> {
   await mkdir(dirname(path), { recursive: true });
   const own = (await identity(process.pid)) ?? String(process.pid);
@@ -17,7 +17,7 @@ export async function withLock<T>(path: string, body: () => Promise<T>): Promise
   await writeFile(draft, own);
   try {
     for (;;) {
-      // A link is made whole or not at all, so the lock never exists without its holder's name.
+      // A link is created atomically, so the lock never exists without the name of its holder.
       if (
         await link(draft, path).then(
           () => true,
@@ -28,7 +28,7 @@ export async function withLock<T>(path: string, body: () => Promise<T>): Promise
       const holder = await readText(path);
       const pid = Number.parseInt(holder ?? '', 10);
       if (holder !== undefined && (await identity(pid)) === holder)
-        throw new Error(`process ${pid} is at work on this cluster already: wait for it, or end it`);
+        throw new Error(`another \`up\` or \`down\` is in progress (process ${pid}): wait until it ends`);
       await rm(path, { force: true });
     }
     return await body().finally(() => rm(path, { force: true }));

@@ -15,7 +15,7 @@ async function main(args: Arguments): Promise<number> {
   if (args.command !== 'status') return 0;
   const problems = await target.status();
   for (const problem of problems) say(`  -> ${problem}`);
-  say(problems.length === 0 ? 'all is well' : 'something is down');
+  say(problems.length === 0 ? 'everything is running' : 'not everything is running');
   return problems.length === 0 ? 0 : 1;
 }
 
@@ -26,7 +26,7 @@ try {
   // A step that failed has been shown in full where it failed.
   const shown =
     error instanceof StepError
-      ? `step "${error.step}" failed; fix it and run this again, which goes on from there`
+      ? `step "${error.step}" failed: fix the cause and run the same command again; finished steps are skipped`
       : message;
   process.stderr.write(`\n${shown}\n${error instanceof UsageError ? `\n${usage}\n` : ''}`);
   process.exitCode = error instanceof UsageError ? 64 : 1;

@@ -1,4 +1,4 @@
-// Where the local cluster keeps things: state, sockets, cache and the few files meant for the person who ran `up`.
+// Paths of the local cluster: state, sockets, cache and the few files for the person who ran `up`.
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 
@@ -8,17 +8,17 @@ const state = '/var/lib/moorage';
 const run = '/run/moorage';
 const local = join(root, '.moorage');
 
-/** Every path in one place, so that `down` can be read beside it. */
+/** Every path that `up` writes to, so that `down` can be checked against this list. */
 export const paths = {
   root,
   /** Survives `down`: compiled binaries, root file systems, finished images, the local certificate authority. */
   cache,
-  /** Goes with `down`: etcd data, certificates of the cluster, registry blobs, volumes, logs. */
+  /** Removed by `down`: etcd data, certificates of the cluster, registry blobs, volumes, logs. */
   state,
   logs: join(state, 'log'),
   certificates: join(state, 'certificates'),
   volumes: join(state, 'volumes'),
-  /** Goes with `down` and with a reboot: pid files, sockets, container state. */
+  /** Removed by `down` and by a reboot: pid files, sockets, container state. */
   run,
   /** Beside the source and ignored by git: what a person needs to use the cluster. */
   local,

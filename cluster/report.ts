@@ -1,32 +1,94 @@
-// Prints progress for a person: one line a step, with the time that it took.
-import type { Reporter } from './steps.ts';
+// Prints progress for a person: a line for each step that has ended, and the steps in progress.
+import { createLogUpdate } from 'log-update';
+import { formatLine, Progress } from './progress.ts';
+import type { Reporter, Step } from './steps.ts';
+
+export { formatElapsed } from './progress.ts';
 
 export function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Such as `0.4 s`, `12 s` or `3 min 20 s`. */
-export function formatElapsed(milliseconds: number): string {
-  const seconds = milliseconds / 1000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.round(seconds)} s`;
-  const whole = Math.round(seconds);
-  return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+/** Where the lines go. */
+export interface Output {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  write: (text: string) => boolean;
 }
 
-export function lineReporter(): Reporter {
-  const begun = Date.now();
-  const stamp = (): string => formatElapsed(Date.now() - begun).padStart(12);
+interface Screen {
+  print: (text: string) => void;
+  /** Shows the steps in progress. */
+  refresh: (progress: Progress, now: number) => void;
+}
+
+/** Rewrites its last lines in place. */
+function terminal(output: NodeJS.WriteStream): Screen {
+  const log = createLogUpdate(output);
+  const fit = (line: string): string => line.slice(0, output.columns - 1);
   return {
-    slow: ({ name }) => {
-      say(`${stamp()}  …  ${name}`);
+    print: (text) => {
+      log.persist(text);
     },
-    done: ({ name }, detail, milliseconds) => {
-      say(`${stamp()}  ok ${name.padEnd(34)} ${formatElapsed(milliseconds).padStart(9)}  ${detail}`.trimEnd());
+    refresh: (progress, now) => {
+      const lines = progress.live(now);
+      if (lines.length > 0) log(lines.map(fit).join('\n'));
+      else {
+        log.clear();
+        log.done();
+      }
     },
-    failed: ({ name }, error, milliseconds) => {
-      say(`${stamp()}  !! ${name.padEnd(34)} ${formatElapsed(milliseconds).padStart(9)}`);
-      say(`   ${error instanceof Error ? error.message : String(error)}`);
+  };
+}
+
+function plain(output: Output): Screen {
+  return {
+    print: (text) => output.write(`${text}\n`),
+    refresh: (progress, now) => {
+      for (const line of progress.due(now)) output.write(`${line}\n`);
+    },
+  };
+}
+
+const isTerminal = (output: Output): output is NodeJS.WriteStream =>
+  output.isTTY === true && process.env['TERM'] !== 'dumb';
+
+/** Reports steps on a terminal, whose last lines are rewritten each second, or to a log, which gets whole lines. */
+export function lineReporter(output: Output = process.stdout, now: () => number = Date.now): Reporter {
+  const begun = now();
+  const progress = new Progress(begun);
+  const screen = isTerminal(output) ? terminal(output) : plain(output);
+  const refresh = (): void => {
+    screen.refresh(progress, now());
+  };
+  let timer: NodeJS.Timeout | undefined;
+  const end = (step: Step, milliseconds: number, mark: string, detail: string): void => {
+    progress.end(step);
+    screen.print(formatLine(now() - begun, mark, step.name, milliseconds, detail));
+  };
+  return {
+    begin: (steps) => {
+      progress.plan(steps.length);
+      timer = setInterval(refresh, 1_000).unref();
+    },
+    started: (step) => {
+      progress.start(step, now());
+    },
+    progress: (step, text) => {
+      progress.update(step, text);
+    },
+    done: (step, detail, milliseconds) => {
+      end(step, milliseconds, 'ok', detail);
+      refresh();
+    },
+    failed: (step, error, milliseconds) => {
+      end(step, milliseconds, '!!', '');
+      screen.print(`   ${error instanceof Error ? error.message : String(error)}`);
+      refresh();
+    },
+    end: () => {
+      clearInterval(timer);
+      refresh();
     },
   };
 }

@@ -1,12 +1,14 @@
-// Runs other programs, and turns a failure into an error that shows the command and the end of what it said.
+// Runs other programs, and turns a failure into an error that shows the command and the end of its output.
 import { execa } from 'execa';
 
 export interface RunOptions {
   cwd?: string;
   env?: Record<string, string>;
   input?: string;
-  /** A file to send both output streams to; nothing is returned then. */
+  /** A file that gets both output streams as well. */
   log?: string;
+  /** Gets each line of both output streams as it comes. */
+  onLine?: (line: string) => void;
   signal?: AbortSignal;
 }
 
@@ -15,9 +17,9 @@ export class CommandError extends Error {
   readonly exitCode: number | undefined;
   constructor(command: string, exitCode: number | undefined, output: string, log?: string) {
     const tail = output.trim().split('\n').slice(-15).join('\n  ');
-    const where = log === undefined ? '' : ` (whole output: ${log})`;
+    const where = log === undefined ? '' : ` (full output: ${log})`;
     super(
-      `\`${command}\` ended with ${exitCode === undefined ? 'no exit code' : `code ${exitCode}`}${where}\n  ${tail}`,
+      `\`${command}\` ${exitCode === undefined ? 'did not exit by itself' : `exited with code ${exitCode}`}${where}\n  ${tail}`,
     );
     this.exitCode = exitCode;
   }
@@ -25,8 +27,12 @@ export class CommandError extends Error {
 
 /** Runs a program to its end and returns its standard output, trimmed. Throws CommandError unless it exits with 0. */
 export async function run(file: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
-  const { log, input, cwd, env, signal } = options;
-  const output = log === undefined ? 'pipe' : ['pipe' as const, { file: log, append: true as const }];
+  const { log, input, cwd, env, signal, onLine } = options;
+  const output = [
+    'pipe' as const,
+    ...(log === undefined ? [] : [{ file: log, append: true as const }]),
+    ...(onLine === undefined ? [] : [watchLines(onLine)]),
+  ];
   const result = await execa(file, args, {
     reject: false,
     all: true,
@@ -39,13 +45,21 @@ export async function run(file: string, args: readonly string[], options: RunOpt
     maxBuffer: 64 * 1024 * 1024,
   });
   if (result.failed) {
-    const said = [result.all, result.message].find((text) => text !== undefined && text !== '') ?? '';
-    throw new CommandError([file, ...args].join(' ').slice(0, 300), result.exitCode, said, log);
+    const text = [result.all, result.message].find((each) => each !== undefined && each !== '') ?? '';
+    throw new CommandError([file, ...args].join(' ').slice(0, 300), result.exitCode, text, log);
   }
   return result.stdout.trim();
 }
 
-/** True when the program exits with 0, false when it exits with anything else or is not there. */
+/** Passes each line on unchanged, and shows it to `onLine`. */
+function watchLines(onLine: (line: string) => void) {
+  return function* (line: unknown): Generator<unknown, void, void> {
+    if (typeof line === 'string') onLine(line);
+    yield line;
+  };
+}
+
+/** True when the program exits with 0, false when it exits with anything else or does not exist. */
 export async function succeeds(file: string, args: readonly string[]): Promise<boolean> {
   const result = await execa(file, args, { reject: false, stdio: 'ignore' });
   return !result.failed;

@@ -1,4 +1,4 @@
-// Runs named steps in the order of what they need, side by side where they may, and shows how each went.
+// Runs named steps in the order of their needs, in parallel where they may, and reports how each went.
 
 export interface Step {
   name: string;
@@ -6,15 +6,25 @@ export interface Step {
   needs?: readonly string[];
   /** Steps of one lane never run at the same time; they go in the order of the list. */
   lane?: string;
-  /** Does the work unless it is done already; the text it returns stands on the progress line. */
-  run: () => Promise<string | undefined>;
+  /** Does the work unless it is done already; the text it returns stands on the step's last line. */
+  run: (report: Report) => Promise<string | undefined>;
 }
 
+/** Takes a few words on what a step is doing at this moment, such as `312 of 1204 packages`. */
+export type Report = (progress: string) => void;
+
+/** For work that nobody watches. */
+export const noReport: Report = () => undefined;
+
 export interface Reporter {
-  /** Called once a step has run for longer than a few seconds. */
-  slow: (step: Step) => void;
+  /** Called before the first step. */
+  begin: (steps: readonly Step[]) => void;
+  started: (step: Step) => void;
+  progress: (step: Step, text: string) => void;
   done: (step: Step, detail: string, milliseconds: number) => void;
   failed: (step: Step, error: unknown, milliseconds: number) => void;
+  /** Called after the last step, failed or not. */
+  end: () => void;
 }
 
 export class StepError extends Error {
@@ -26,9 +36,7 @@ export class StepError extends Error {
   }
 }
 
-const slowAfterMs = 3000;
-
-/** Throws when a step needs one that is not there, or when steps wait for each other in a ring. */
+/** Throws when a step needs one that does not exist, or when steps wait for each other in a circle. */
 export function checkSteps(steps: readonly Step[]): void {
   const names = new Set(steps.map(({ name }) => name));
   if (names.size !== steps.length) throw new Error('two steps have the same name');
@@ -36,29 +44,27 @@ export function checkSteps(steps: readonly Step[]): void {
     const missing = needs.find((need) => !names.has(need));
     if (missing !== undefined) throw new Error(`step "${name}" needs "${missing}", which does not exist`);
   }
-  const settled = new Set<string>();
+  const ordered = new Set<string>();
   let left = [...steps];
   while (left.length > 0) {
-    const next = left.filter(({ needs = [] }) => needs.every((need) => settled.has(need)));
+    const next = left.filter(({ needs = [] }) => needs.every((need) => ordered.has(need)));
     if (next.length === 0) throw new Error(`steps wait for each other: ${left.map(({ name }) => name).join(', ')}`);
-    for (const { name } of next) settled.add(name);
-    left = left.filter(({ name }) => !settled.has(name));
+    for (const { name } of next) ordered.add(name);
+    left = left.filter(({ name }) => !ordered.has(name));
   }
 }
 
 async function runOne(step: Step, reporter: Reporter): Promise<void> {
   const start = Date.now();
-  const timer = setTimeout(() => {
-    reporter.slow(step);
-  }, slowAfterMs);
+  reporter.started(step);
   try {
-    const detail = await step.run();
+    const detail = await step.run((text) => {
+      reporter.progress(step, text);
+    });
     reporter.done(step, detail ?? '', Date.now() - start);
   } catch (error) {
     reporter.failed(step, error, Date.now() - start);
     throw new StepError(step.name, error);
-  } finally {
-    clearTimeout(timer);
   }
 }
 
@@ -91,10 +97,12 @@ export async function runSteps(steps: readonly Step[], reporter: Reporter): Prom
       ended.finally(() => running.delete(step)),
     );
   };
+  reporter.begin(steps);
   for (;;) {
     for (const step of failures.length === 0 ? [...waiting] : []) if (isReady(step)) start(step);
     if (running.size === 0) break;
     await Promise.race(running.values());
   }
+  reporter.end();
   if (failures.length > 0) throw failures[0];
 }

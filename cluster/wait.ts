@@ -1,18 +1,17 @@
-// Waiting for a condition, with a limit and an error that names what was waited for.
+// Waits for a condition, with a time limit and an error that names what was awaited.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface WaitOptions {
-  /** Seconds until the wait is given up. */
+  /** Seconds after which to give up. */
   seconds: number;
-  /** Milliseconds between two looks; 250 unless told. */
+  /** Milliseconds between two checks; default 250. */
   every?: number;
-  /** Asked once at the end, for a hint on why it never came true. */
+  /** Called once after giving up, for a hint on the cause. */
   hint?: () => Promise<string>;
 }
 
 /**
- * Looks again and again until `look` gives a value other than false or undefined; an error thrown by it counts as "not
- * yet".
+ * Calls `look` until it returns a value other than false or undefined. An error that it throws counts as "not yet".
  */
 export async function waitFor<T>(
   what: string,
@@ -33,6 +32,6 @@ export async function waitFor<T>(
   }
   const hint = options.hint === undefined ? '' : await options.hint();
   throw new Error(
-    [`${what} did not come about within ${options.seconds} s`, last, hint].filter((line) => line !== '').join('\n  '),
+    [`timed out after ${options.seconds} s waiting for ${what}`, last, hint].filter((line) => line !== '').join('\n  '),
   );
 }

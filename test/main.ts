@@ -1,28 +1,16 @@
 // Runs the checks in stages and closes with one line that counts them all: `N passed, N failed`.
-import { globSync } from 'node:fs';
-import { run } from 'node:test';
-import { spec } from 'node:test/reporters';
 import { execa } from 'execa';
+import { createVitest } from 'vitest/node';
 import { stages, type Stage } from './stages.ts';
-
-interface Tally {
-  passed: number;
-  failed: number;
-  skipped: number;
-}
+import { line, nothing, sum, TallyReporter, tallyOf, type Tally } from './tally.ts';
 
 const [command = 'check', ...patterns] = process.argv.slice(2);
 
-/**
- * A file that hangs ends its stage, as a failure. Forcing files to exit would lose results that are not yet passed on.
- */
-const stageLimitMs = 30 * 60_000;
-
 /** What a command says is shown as it comes when it runs alone, and in one piece when it runs beside others. */
-async function runTools(stage: Extract<Stage, { kind: 'tools' }>): Promise<Tally> {
-  const alone = stage.commands.length === 1;
+async function runTools({ commands }: Extract<Stage, { kind: 'tools' }>): Promise<Tally> {
+  const alone = commands.length === 1;
   const ended = await Promise.all(
-    stage.commands.map(async ([file = '', ...rest]) => {
+    commands.map(async ([file = '', ...rest]) => {
       const result = await execa(file, rest, {
         reject: false,
         stdin: 'ignore',
@@ -34,42 +22,35 @@ async function runTools(stage: Extract<Stage, { kind: 'tools' }>): Promise<Tally
     }),
   );
   const passed = ended.filter(Boolean).length;
-  return { passed, failed: ended.length - passed, skipped: 0 };
+  return { ...nothing, passed, failed: ended.length - passed };
 }
 
-async function runTests(stage: Extract<Stage, { kind: 'tests' }>): Promise<Tally> {
-  const wanted = (file: string): boolean => patterns.length === 0 || patterns.some((pattern) => file.includes(pattern));
-  const files = globSync(stage.files, { exclude: stage.exclude }).filter(wanted).sort();
-  const tally: Tally = { passed: 0, failed: 0, skipped: 0 };
-  if (files.length === 0) return tally;
-  const signal = AbortSignal.timeout(stageLimitMs);
-  const summaries: unknown[] = [];
-  const stream = run({ files, concurrency: stage.concurrency, timeout: stage.timeoutMs, signal });
-  stream.on('test:summary', (summary) => {
-    if (summary.file !== undefined) return;
-    summaries.push(summary);
-    tally.passed += summary.counts.passed;
-    tally.failed += summary.counts.tests - summary.counts.passed - summary.counts.skipped - summary.counts.todo;
-    tally.skipped += summary.counts.skipped + summary.counts.todo;
-  });
-  for await (const text of stream.compose(new spec())) process.stdout.write(String(text));
-  if (summaries.length === 0 || signal.aborted) tally.failed += 1;
-  return tally;
+/** A stage that does not end within its limit has failed, and nothing can follow: its workers may still be at work. */
+async function runTests({ project, limitMs }: Extract<Stage, { kind: 'tests' }>): Promise<Tally> {
+  const reporter = new TallyReporter();
+  const vitest = await createVitest({ project, watch: false, passWithNoTests: true, reporters: ['default', reporter] });
+  const limit = Promise.withResolvers<'hung'>();
+  const timer = setTimeout(limit.resolve, limitMs, 'hung');
+  const ended = await Promise.race([vitest.start([...patterns]), limit.promise]);
+  clearTimeout(timer);
+  if (ended === 'hung') {
+    process.stdout.write(`${project} did not end within ${limitMs / 60_000} minutes\n`);
+    return sum(tallyOf(vitest.state.getTestModules()), { ...nothing, failed: 1 });
+  }
+  await vitest.close();
+  return reporter.tally;
 }
 
-const total: Tally = { passed: 0, failed: 0, skipped: 0 };
+let total = nothing;
 for (const stage of stages(command)) {
   if (patterns.length > 0 && stage.kind === 'tools') continue;
   const started = performance.now();
   process.stdout.write(`\n== ${stage.name}\n`);
   const tally = stage.kind === 'tools' ? await runTools(stage) : await runTests(stage);
-  total.passed += tally.passed;
-  total.failed += tally.failed;
-  total.skipped += tally.skipped;
+  total = sum(total, tally);
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  process.stdout.write(`== ${stage.name}: ${tally.passed} passed, ${tally.failed} failed in ${seconds} s\n`);
+  process.stdout.write(`== ${stage.name}: ${line(tally)} in ${seconds} s\n`);
   if (tally.failed > 0 && stage.gate) break;
 }
-const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : '';
-process.stdout.write(`\n${total.passed} passed, ${total.failed} failed${skipped}\n`);
-process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;
+process.stdout.write(`\n${line(total)}\n`);
+process.exit(total.failed > 0 || total.passed === 0 ? 1 : 0);

@@ -11,9 +11,13 @@ export interface AppSettings {
   readonly limitMs: number;
 }
 
-const environment = z.object({
-  MOORAGE_APP_CALL_USD: moneyField.prefault('0.0001'),
-  MOORAGE_APP_CALL_SECONDS: count.max(3_600).default(120),
+/** Every variable of calls of apps. */
+export const environment = z.object({
+  MOORAGE_APP_CALL_USD: moneyField.prefault('0.0001').describe('Price of a call of an app, USD.'),
+  MOORAGE_APP_CALL_SECONDS: count
+    .max(3_600)
+    .default(120)
+    .describe('Time limit of a call of an app, until the last byte of its answer.'),
 });
 
 /** Reads the settings. @throws Error that names every variable that is wrong */

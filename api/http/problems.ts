@@ -144,6 +144,7 @@ export const noCluster: ProblemType = {
 
 export const problemTypes: readonly ProblemType[] = [
   invalidRequest,
+  keyInQuery,
   notFound,
   methodNotAllowed,
   notAcceptable,

@@ -1,5 +1,4 @@
 // The endpoints by which a repository is submitted and followed.
-import type { Counter, Gauge } from 'prom-client';
 import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts, type Repository } from '../../lib/repository.ts';
@@ -16,6 +15,7 @@ import { invalid } from '../http/validation.ts';
 import { findApp } from './find-app.ts';
 import { follow } from './log/follow.ts';
 import type { AppIndex } from '../apps/hosted-apps.ts';
+import type { SubmitMetrics } from './metrics.ts';
 import { byteStream, eventStream, eventWriter, plainText, textWriter } from './log/log-stream.ts';
 import type { OpenLog } from './log/pod-log.ts';
 import { statusView, viewStatus, type Places, type StatusView } from '../apps/status-view.ts';
@@ -35,12 +35,6 @@ export interface SubmitServices {
   /** Wait before a log that is not there yet is asked for again; default 500 ms. */
   readonly logRetryMs?: number;
   readonly metrics: SubmitMetrics;
-}
-
-export interface SubmitMetrics {
-  /** Submissions by `result`: created, known, or the slug of the problem. */
-  readonly submissions: Counter<'result'>;
-  readonly streams: Gauge;
 }
 
 /**

@@ -17,14 +17,29 @@ const serviceField = z
   .url({ protocol: /^https?$/, error: 'must be the base URL of the service, such as http://gotenberg:3000' })
   .transform((url) => url.replace(/\/+$/, ''))
   .optional();
-const addresses = z.object(Object.fromEntries(names.map((name) => [backingServices[name].variable, serviceField])));
+const addresses = z.object(
+  Object.fromEntries(
+    names.map((name) => [
+      backingServices[name].variable,
+      serviceField.describe(`Base URL of ${backingServices[name].title}.`),
+    ]),
+  ),
+);
 const concurrency = z.object({
-  MOORAGE_TOOL_CALLS: count.default(64),
-  MOORAGE_TOOL_CALLS_PER_CALLER: count.default(16),
+  MOORAGE_TOOL_CALLS: count.default(64).describe('Maximum number of tool calls in progress in one process.'),
+  MOORAGE_TOOL_CALLS_PER_CALLER: count.default(16).describe('Maximum number of tool calls in progress of one caller.'),
 });
 /** As speaches names it: small enough for a CPU, and able to transcribe all of Whisper's languages. */
-const models = z.object({ MOORAGE_SPEECH_MODEL: z.string().min(1).max(200).default('Systran/faster-whisper-small') });
-const environment = z.intersection(addresses, z.intersection(concurrency, models));
+const models = z.object({
+  MOORAGE_SPEECH_MODEL: z
+    .string()
+    .min(1)
+    .max(200)
+    .default('Systran/faster-whisper-small')
+    .describe('Model that the speech server transcribes with.'),
+});
+/** Every variable of tools. */
+export const environment = z.intersection(addresses, z.intersection(concurrency, models));
 
 /** Reads the configuration. @throws Error that names every invalid variable */
 export function readToolSettings(variables: NodeJS.ProcessEnv = process.env): ToolSettings {

@@ -1,17 +1,21 @@
-// Compiles the parts into the cache, each only when its pinned module or recipe changed.
+// Compiles the parts into the cache, each only when its pinned module or its recipe has changed.
 import { chmod, cp, mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { contentKey, folderKey, readText, writeText } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
+import { noReport, type Report } from '../steps.ts';
+import { compileProgress, downloadProgress } from './progress.ts';
 import { recipeOf, type Graft, type Part, type Recipe } from './recipes.ts';
 import { findGo } from './toolchain.ts';
+
+type Build = Recipe['builds'][number];
 
 const modules = import.meta.dirname;
 const download = z.object({ Dir: z.string() });
 
-/** The folder in the cache where the binaries of a part lie. */
+/** The folder in the cache with the binaries of a part. */
 export function binariesOf(part: Part): string {
   return join(paths.cache, 'bin', `${part}-${recipeOf(part).version}`);
 }
@@ -38,31 +42,35 @@ async function moduleFolder(go: string, cwd: string, module: string): Promise<st
 
 async function graft(go: string, source: string, { module, version, into, folder, ours }: Graft): Promise<void> {
   const copy = join(source, into);
-  // Outside the module, whose replace line would hide the version; the checksum database vouches for it.
+  // Outside the module, whose replace directive would hide the version; the checksum database verifies it.
   await cp(await moduleFolder(go, '/', `${module}@${version}`), copy, { recursive: true });
   await run('chmod', ['-R', 'u+w', copy]);
   await rm(join(copy, folder), { recursive: true });
   await cp(join(source, ours), join(copy, folder), { recursive: true });
 }
 
-/** Fetches the modules that a part is made of, unless it is compiled. Compilers wait for nothing then. */
-export async function fetchModules(part: Part): Promise<string> {
+/** Fetches the modules of a part ahead of its compilation, unless it is compiled already. */
+export async function fetchModules(part: Part, report: Report = noReport): Promise<string> {
   if (await isBuilt(part)) return 'cached';
   const recipe = recipeOf(part);
-  const go = await findGo();
+  const go = await findGo(report);
   const source = await prepareSource(go, recipe, 'modules');
   const packages = recipe.builds.flatMap((build) => build.packages);
-  await run(go, ['list', '-deps', ...packages], { cwd: source, env: goEnvironment });
+  await run(go, ['list', '-deps', ...packages], {
+    cwd: source,
+    env: goEnvironment,
+    onLine: downloadProgress(report),
+  });
   await rm(source, { recursive: true, force: true });
   return 'fetched';
 }
 
-// The linker strips what a debugger would read (-s -w), so the compiler need not write it either: a sixth of its time.
+// The linker strips debug information (-s -w), so the compiler need not write it, which saves a sixth of its time.
 const compilerFlags = ['-trimpath', '-gcflags=all=-dwarf=false'];
 
 const goEnvironment = { GOFLAGS: '-mod=readonly -buildvcs=false', GOTOOLCHAIN: 'local' };
 
-/** A folder of its own with the module of a part, ready for the go command. */
+/** A copy of a part's module, ready for the go command. */
 async function prepareSource(go: string, recipe: Recipe, purpose: string): Promise<string> {
   const source = join(paths.cache, 'src', purpose, recipe.part);
   await rm(source, { recursive: true, force: true });
@@ -71,11 +79,23 @@ async function prepareSource(go: string, recipe: Recipe, purpose: string): Promi
   return source;
 }
 
-/**
- * Compiles a part, unless it is there. The compiler's words go to a log in the cache. Returns what was done, for the
- * progress line.
- */
-export async function buildPart(part: Part): Promise<string> {
+/** The arguments of one call of the compiler but for its output, and its environment. */
+function compilerCall({ packages, flags, cgo }: Build): { args: string[]; env: Record<string, string> } {
+  return {
+    args: [...compilerFlags, ...flags, ...packages],
+    env: { CGO_ENABLED: cgo === true ? '1' : '0', ...goEnvironment },
+  };
+}
+
+/** Import paths of the packages that a call will compile, since Go's own cache does not have them. */
+async function packagesToCompile(go: string, cwd: string, build: Build): Promise<string[]> {
+  const { args, env } = compilerCall(build);
+  const list = await run(go, ['list', '-deps', '-f', '{{if .Stale}}{{.ImportPath}}{{end}}', ...args], { cwd, env });
+  return list.split('\n').filter((line) => line !== '');
+}
+
+/** Compiles a part, unless the cache has it. The compiler's output goes to a log there. Returns what was done. */
+export async function buildPart(part: Part, report: Report = noReport): Promise<string> {
   if (await isBuilt(part)) return 'cached';
   const recipe = recipeOf(part);
   const go = await findGo();
@@ -85,13 +105,12 @@ export async function buildPart(part: Part): Promise<string> {
   await mkdir(draft, { recursive: true });
   const log = join(paths.cache, 'log', `go-${part}.log`);
   await mkdir(join(paths.cache, 'log'), { recursive: true });
-  for (const { output, packages, flags, cgo } of recipe.builds) {
-    const env = { CGO_ENABLED: cgo === true ? '1' : '0', ...goEnvironment };
-    await run(
-      go,
-      ['build', ...compilerFlags, ...flags, '-o', join(draft, output) + (output === '' ? '/' : ''), ...packages],
-      { cwd: source, env, log },
-    );
+  const planned = await Promise.all(recipe.builds.map((build) => packagesToCompile(go, source, build)));
+  const onLine = compileProgress(planned.flat(), report);
+  for (const build of recipe.builds) {
+    const { args, env } = compilerCall(build);
+    const target = join(draft, build.output) + (build.output === '' ? '/' : '');
+    await run(go, ['build', '-v', '-o', target, ...args], { cwd: source, env, log, onLine });
   }
   await chmod(draft, 0o755);
   await writeText(join(draft, '.key'), await keyOf(recipe));
@@ -101,7 +120,7 @@ export async function buildPart(part: Part): Promise<string> {
   return `compiled ${recipe.version}`;
 }
 
-/** The folder of a pinned Go module whose files, rather than its code, are wanted. Fetches it when needed. */
+/** The folder of a pinned Go module of which the files, not the code, are used. Downloads it when needed. */
 export async function moduleFiles(folder: string, module: string): Promise<string> {
   return await moduleFolder(await findGo(), join(modules, folder), module);
 }

@@ -1,4 +1,4 @@
-// What is compiled from Go modules, at which version and how. The modules beside this file pin every dependency.
+// Recipes of what is compiled from Go modules. The modules beside this file pin every dependency.
 
 export interface Recipe {
   /** Folder beside this file that holds go.mod and go.sum. */
@@ -7,14 +7,14 @@ export interface Recipe {
   version: string;
   /** One compiler call each; `output` is a file name, or a folder when it ends in '/'. */
   builds: readonly { output: string; packages: readonly string[]; flags: readonly string[]; cgo?: boolean }[];
-  /** Modules that are compiled from a copy, each with one of its folders replaced by a folder of ours. */
+  /** Modules that are compiled from a copy, each with one of its folders replaced by a folder here. */
   grafts?: readonly Graft[];
 }
 
 export interface Graft {
   module: string;
   version: string;
-  /** Where the copy goes; go.mod replaces the module by it. */
+  /** Folder of the copy, by which go.mod replaces the module. */
   into: string;
   folder: string;
   ours: string;
@@ -32,7 +32,7 @@ const kubernetesCommand = (name: string): string => `k8s.io/kubernetes/cmd/${nam
 
 const kubernetes = 'v1.35.4';
 
-/** In the order in which `up` needs them. */
+/** In the order in which `up` compiles them. */
 export const recipes = [
   {
     part: 'kubernetes',
@@ -89,7 +89,8 @@ export const recipes = [
   {
     part: 'traefik',
     version: 'v3.6.12',
-    // SDKs of clouds are most of the compile time, for ACME challenges and a provider that a local gateway never needs.
+    // Cloud SDKs would take up the greater part of the compile time, for ACME challenges and a provider that a local
+    // gateway never needs.
     grafts: [
       {
         module: 'github.com/go-acme/lego/v4',

@@ -1,11 +1,12 @@
-// Finds a Go toolchain that is new enough, or fetches the pinned one from the Go module proxy.
+// Finds a Go toolchain that is new enough, or downloads the pinned one from the Go module proxy.
 import { createHash } from 'node:crypto';
 import { access, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
+import { noReport, type Report } from '../steps.ts';
 
-/** The newest release line that a module here asks for; any Go since then will do. */
+/** The newest Go release that a module here requires; any later one works too. */
 const minimum: readonly [number, number] = [1, 26];
 
 /** The toolchain that Go itself would switch to, as a zip of the module proxy, by machine architecture. */
@@ -29,7 +30,7 @@ async function versionOf(go: string): Promise<string> {
   return await run(go, ['version'], { env: { GOTOOLCHAIN: 'local' } }).catch(() => '');
 }
 
-async function fetchPinned(): Promise<string> {
+async function fetchPinned(report: Report): Promise<string> {
   const folder = join(paths.cache, 'go', pinned.version);
   const go = join(folder, 'bin', 'go');
   if (isNewEnough(await versionOf(go))) return go;
@@ -37,14 +38,15 @@ async function fetchPinned(): Promise<string> {
   const sha256 = pinned.sha256[process.arch];
   if (sha256 === undefined)
     throw new Error(
-      `there is no pinned Go toolchain for ${process.arch}: install Go ${minimum.join('.')} or newer and run this again`,
+      `there is no pinned Go toolchain for ${process.arch}: install Go ${minimum.join('.')} or newer and try again`,
     );
   const proxy = (process.env['GOPROXY'] ?? 'https://proxy.golang.org').split(/[,|]/)[0] ?? '';
   const name = `v0.0.1-${pinned.version}.linux-${architecture}`;
+  report(`downloading ${pinned.version}`);
   const response = await fetch(`${proxy}/golang.org/toolchain/@v/${name}.zip`);
   if (!response.ok)
     throw new Error(
-      `the Go toolchain could not be fetched from ${response.url}: ${response.status} ${response.statusText}`,
+      `the Go toolchain could not be downloaded from ${response.url}: ${response.status} ${response.statusText}`,
     );
   const bytes = Buffer.from(await response.arrayBuffer());
   const actual = createHash('sha256').update(bytes).digest('hex');
@@ -76,6 +78,6 @@ async function onPath(): Promise<string | undefined> {
 }
 
 /** The path of a usable `go` command. */
-export async function findGo(): Promise<string> {
-  return (await onPath()) ?? (await fetchPinned());
+export async function findGo(report: Report = noReport): Promise<string> {
+  return (await onPath()) ?? (await fetchPinned(report));
 }

@@ -15,9 +15,9 @@ const maximumPushBytes = 512 * 1024 * 1024;
 const maximumFetchRequestBytes = 16 * 1024 * 1024;
 const requestMs = 10 * 60_000;
 const atOnce = 16;
-/** Requests that wait for a place. git does not try again after a 503, so a rush of builds must not get one. */
-const mostWaiting = 512;
-/** Most of an answer that is kept while its request is still coming. */
+/** Requests that wait for a slot. git does not retry after a 503, so a rush of builds must not get one. */
+const maximumWaiting = 512;
+/** Maximum size of a response that is kept while its request is still arriving. */
 const earlyBytes = 1024 * 1024;
 
 let running = 0;
@@ -85,7 +85,7 @@ async function create(folder: string): Promise<void> {
   await git('git', ['-C', draft, 'config', 'receive.fsckObjects', 'true']);
   await git('git', ['-C', draft, 'config', 'receive.maxInputSize', String(maximumPushBytes)]);
   await git('git', ['-C', draft, 'config', 'uploadpack.allowAnySHA1InWant', 'true']);
-  // Someone else's first push may have come in between; theirs stays.
+  // Another first push may have come in between; its repository stays.
   await rename(draft, folder).catch(() => rm(draft, { recursive: true, force: true }));
 }
 
@@ -159,7 +159,7 @@ function serve(request: IncomingMessage, response: ServerResponse, target: Targe
       if (received > limit) backend.kill('SIGKILL');
     });
     request.on('end', begin);
-    // A backend that ended early closes its input; its answer says why.
+    // A backend that exits early closes its input; its response contains the reason.
     backend.stdin.on('error', () => undefined);
     request.pipe(backend.stdin);
     backend.stdout.on('data', (chunk: Buffer) => {
@@ -179,13 +179,13 @@ function serve(request: IncomingMessage, response: ServerResponse, target: Targe
         refuse(
           response,
           received > limit ? 413 : 500,
-          received > limit ? `a push may have ${limit} bytes at most` : 'git gave no answer',
+          received > limit ? `a push is limited to ${limit} bytes` : 'git did not respond',
         );
       else response.end();
     };
     backend.on('close', () => {
       clearTimeout(timer);
-      // git may know enough before it has read everything; the rest is read to nobody.
+      // git may respond before it has read everything; the rest is read and discarded.
       request.unpipe(backend.stdin);
       if (request.complete || received > limit) end();
       else request.resume().on('end', end);
@@ -195,8 +195,8 @@ function serve(request: IncomingMessage, response: ServerResponse, target: Targe
 }
 
 /**
- * Waits for a place, first come first served. False when there is none to wait for or the caller has gone, and then
- * there is none to leave.
+ * Waits for a slot, first come first served. False when too many wait already or the caller has disconnected; there is
+ * no slot to release then.
  */
 function enter(response: ServerResponse): Promise<boolean> {
   return new Promise((done) => {
@@ -213,7 +213,7 @@ function enter(response: ServerResponse): Promise<boolean> {
       done(false);
       return;
     }
-    if (waiting.length >= mostWaiting) {
+    if (waiting.length >= maximumWaiting) {
       refuse(response, 503, 'too many git requests at once', { 'retry-after': '2' });
       done(false);
       return;
@@ -243,7 +243,7 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
     return;
   }
   if (target.push && !(await mayPush(request))) {
-    refuse(response, 401, 'pushing takes the password in .moorage/git-password, with any user name', {
+    refuse(response, 401, 'pushing requires the password in .moorage/git-password, with any user name', {
       'www-authenticate': 'Basic realm="moorage git"',
     });
     return;
@@ -251,7 +251,7 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
   const folder = join(repositories, target.owner, `${target.name}.git`);
   if (!(await exists(folder))) {
     if (!target.push) {
-      refuse(response, 404, `there is no repository ${target.owner}/${target.name}; a push makes it`);
+      refuse(response, 404, `there is no repository ${target.owner}/${target.name}; a push creates it`);
       return;
     }
     await create(folder);
@@ -263,7 +263,7 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
 const server = createServer((request, response) => {
   handle(request, response).catch((error: unknown) => {
     process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-    if (!response.headersSent) refuse(response, 500, 'the git server failed; its log says why');
+    if (!response.headersSent) refuse(response, 500, 'the git server failed; see its log');
     else response.destroy();
   });
 });

@@ -1,4 +1,4 @@
-// Builds images with BuildKit run on the node itself, keeps them in the cache as OCI archives, and pushes them to the
+// Builds images with BuildKit on the node itself, keeps them in the cache as OCI archives, and pushes them to the
 // registry.
 import { cp, mkdir, mkdtemp, readFile, readdir, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,9 +8,10 @@ import { binariesOf, binary } from '../binaries/build.ts';
 import { contentKey, folderKey, readText } from '../files.ts';
 import { configFile, ensureProcess, stopProcess } from '../node/processes.ts';
 import { askRegistry, dockerConfigFolder, registryAddress } from '../node/registry.ts';
-import { places } from '../node/settings.ts';
+import { processFolders } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import { run, succeeds } from '../shell.ts';
+import { noReport, type Report } from '../steps.ts';
 import { images, type ImageRecipe } from './catalog.ts';
 
 const socket = `unix://${join(paths.run, 'buildkit', 'buildkitd.sock')}`;
@@ -29,7 +30,7 @@ export interface Build {
 
 let started: Promise<void> | undefined;
 
-/** Images that are made side by side share one daemon. */
+/** Images that are built in parallel share one daemon. */
 function startBuildkit(): Promise<void> {
   started ??= launchBuildkit();
   return started;
@@ -57,7 +58,7 @@ mirrors = ["${registryAddress}"]
 http = true
 `,
   );
-  await ensureProcess(places, {
+  await ensureProcess(processFolders, {
     name: 'buildkitd',
     command: binary('buildkit', 'buildkitd'),
     args: ['--config', config],
@@ -67,10 +68,10 @@ http = true
   });
 }
 
-/** BuildKit takes memory and is wanted while images are made, not after. */
+/** BuildKit uses memory and is needed only while images are built. */
 export async function stopBuildkit(): Promise<void> {
   started = undefined;
-  await stopProcess(places, 'buildkitd');
+  await stopProcess(processFolders, 'buildkitd');
 }
 
 function archiveOf(build: Pick<Build, 'name' | 'key'>): string {
@@ -79,11 +80,12 @@ function archiveOf(build: Pick<Build, 'name' | 'key'>): string {
 
 /**
  * Builds the image into the cache, unless one with this key is there. Returns the archive's path and whether it was
- * there.
+ * cached.
  */
 export async function ensureArchive(
   build: Build,
-  fill?: (context: string) => Promise<void>,
+  fill?: (context: string, report: Report) => Promise<void>,
+  report: Report = noReport,
 ): Promise<{ archive: string; cached: boolean }> {
   const archive = archiveOf(build);
   if (await succeeds('test', ['-e', archive])) return { archive, cached: true };
@@ -95,7 +97,7 @@ export async function ensureArchive(
     const context = scratch ?? build.context;
     if (scratch !== undefined) {
       await cp(build.context, scratch, { recursive: true });
-      await fill?.(scratch);
+      await fill?.(scratch, report);
     }
     const options = [
       ...Object.entries(build.arguments ?? {}).map(([name, value]) => `build-arg:${name}=${value}`),
@@ -109,7 +111,11 @@ export async function ensureArchive(
         ...options.flatMap((option) => ['--opt', option]),
         ...['--output', `type=oci,dest=${archive}.draft`],
       ],
-      { env: { DOCKER_CONFIG: await dockerConfigFolder() }, log: join(paths.logs, `image-${build.name}.log`) },
+      {
+        env: { DOCKER_CONFIG: await dockerConfigFolder() },
+        log: join(paths.logs, `image-${build.name}.log`),
+        onLine: buildProgress(report),
+      },
     );
   } finally {
     if (scratch !== undefined) await rm(scratch, { recursive: true, force: true });
@@ -117,6 +123,14 @@ export async function ensureArchive(
   await rename(`${archive}.draft`, archive);
   await removeOlder(build);
   return { archive, cached: false };
+}
+
+/** Names the instruction that BuildKit is at: `#8 [build 3/7] RUN npm ci` in its plain output. */
+export function buildProgress(report: Report): (line: string) => void {
+  return (line) => {
+    const instruction = /^#\d+ (\[[^\]]*\d\/\d+\] .+)$/.exec(line)?.[1];
+    if (instruction !== undefined) report(instruction);
+  };
 }
 
 async function removeOlder({ name, key }: Pick<Build, 'name' | 'key'>): Promise<void> {
@@ -161,7 +175,7 @@ export async function pushArchive(
   return { digest, pushed };
 }
 
-/** The content key of an image of the catalog, which changes when one that it starts from does. */
+/** The content key of an image of the catalog, which changes with those of its base images. */
 export async function imageKey(image: ImageRecipe): Promise<string> {
   const parts = await Promise.all(image.parts.map((part) => readFile(join(binariesOf(part), '.key'))));
   const bases = await Promise.all(image.bases.map((name) => imageKey(imageOf(name))));
@@ -182,15 +196,16 @@ export function imageOf(name: string): ImageRecipe {
   return image;
 }
 
-/** Builds and pushes an image of the catalog as far as that is due. Returns what was done, for the progress line. */
-export async function ensureImage(image: ImageRecipe): Promise<string> {
+/** Builds and pushes an image of the catalog where needed. Returns what was done. */
+export async function ensureImage(image: ImageRecipe, report: Report = noReport): Promise<string> {
   const build: Build = {
     name: image.name,
     key: await imageKey(image),
     context: join(import.meta.dirname, image.folder),
     ...(image.arguments === undefined ? {} : { arguments: image.arguments }),
   };
-  const { archive, cached } = await ensureArchive(build, image.fill);
+  const { archive, cached } = await ensureArchive(build, image.fill, report);
+  report('pushing');
   const { pushed } = await pushArchive(archive, image.repository, image.tags);
   return `${image.repository.replace(/^library\//, '')}:${image.tags[0] ?? ''} ${cached ? 'cached' : 'built'}${pushed === 0 ? '' : ', pushed'}`;
 }

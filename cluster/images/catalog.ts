@@ -1,4 +1,4 @@
-// The images that the node makes for itself, under the names that they have on Docker Hub.
+// The images that the node builds for itself, under their names on Docker Hub.
 import { cp, copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { binary } from '../binaries/build.ts';
@@ -6,6 +6,7 @@ import { recipeOf, type Part } from '../binaries/recipes.ts';
 import { contentKey, folderKey } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
+import type { Report } from '../steps.ts';
 import { ensureRootfs, rootfsKey } from './rootfs.ts';
 import { unpackNpm } from './npm.ts';
 
@@ -17,14 +18,14 @@ export interface ImageRecipe {
   /** Folder here with the Dockerfile. */
   folder: string;
   arguments?: Record<string, string>;
-  /** Images that it starts from. */
+  /** Base images. */
   bases: readonly string[];
-  /** Parts whose binaries go into it. */
+  /** Parts whose binaries it contains. */
   parts: readonly Part[];
-  /** What else decides its content. */
+  /** What else its content depends on. */
   key?: () => Promise<string>;
-  /** Puts what the Dockerfile copies beside it. */
-  fill: (context: string) => Promise<void>;
+  /** Adds what the Dockerfile copies to the build context. */
+  fill: (context: string, report?: Report) => Promise<void>;
 }
 
 const copyBinaries =
@@ -54,8 +55,8 @@ function debian(suite: string, ...tags: string[]): ImageRecipe {
     bases: [],
     parts: [],
     key: () => rootfsKey(suite),
-    fill: async (context) => {
-      await copyFile(await ensureRootfs(suite), join(context, 'rootfs.tar'));
+    fill: async (context, report) => {
+      await copyFile(await ensureRootfs(suite, report), join(context, 'rootfs.tar'));
     },
   };
 }
@@ -91,7 +92,7 @@ function python(version: string, suite: string, ...tags: string[]): ImageRecipe 
   };
 }
 
-/** In an order in which each comes after those it starts from. */
+/** Each comes after its base images. */
 export const images: readonly ImageRecipe[] = [
   {
     name: 'pause',

@@ -1,10 +1,11 @@
-// Debian root file systems from debootstrap, cut down as the slim images are, with this machine's certificate
+// Debian root file systems from debootstrap, reduced like the slim images, with this machine's certificate
 // authorities.
 import { cp, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { contentKey, filesUnder } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
+import { noReport, type Report } from '../steps.ts';
 
 const mirror = 'http://deb.debian.org/debian';
 const security = 'http://deb.debian.org/debian-security';
@@ -18,7 +19,7 @@ async function localAuthorities(): Promise<string[]> {
   return names.filter((name) => name.endsWith('.crt'));
 }
 
-/** Names the content of a root file system: the release, the recipe, and the authorities that go in. */
+/** The content key of a root file system: the release, the recipe, and the authorities in it. */
 export async function rootfsKey(suite: string): Promise<string> {
   const names = await localAuthorities();
   const certificates = await Promise.all(names.map((name) => readFile(join(authorities, name))));
@@ -73,8 +74,8 @@ async function bakeAuthorities(root: string): Promise<void> {
   await readFile(join(root, bundle));
 }
 
-/** The tar file of the root file system, made unless the cache has it. */
-export async function ensureRootfs(suite: string): Promise<string> {
+/** The tar file of the root file system, built unless it is in the cache. */
+export async function ensureRootfs(suite: string, report: Report = noReport): Promise<string> {
   const folder = join(paths.cache, 'rootfs');
   const archive = join(folder, `${suite}-${await rootfsKey(suite)}.tar`);
   const present = await readFile(`${archive}.done`).then(
@@ -89,6 +90,9 @@ export async function ensureRootfs(suite: string): Promise<string> {
   await mkdir(join(paths.cache, 'log'), { recursive: true });
   await run('debootstrap', ['--variant=minbase', '--include=ca-certificates', suite, root, mirror], {
     log,
+    onLine: (line) => {
+      if (line.startsWith('I: ')) report(line.slice(3));
+    },
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
   });
   await rm(join(root, 'etc/apt/sources.list'), { force: true });

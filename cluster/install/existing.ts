@@ -1,4 +1,4 @@
-// A cluster that the person has: only the chart is installed there, with values of theirs.
+// An existing cluster: only the chart is installed there, with the user's own values.
 import { join } from 'node:path';
 import { kubectlFor } from '../kubectl.ts';
 import { lineReporter, say } from '../report.ts';
@@ -31,7 +31,7 @@ export function existingCluster(context: string, values: string | undefined): Ta
         ],
         lineReporter(),
       );
-      say(`\nMoorage is installed in ${context}. Try: kubectl --context ${context} get happ --all-namespaces`);
+      say(`\nMoorage is installed on ${context}. Try: kubectl --context ${context} get happ --all-namespaces`);
     },
     down: async () => {
       const helm = await findTool('helm', 'helm');
@@ -47,7 +47,7 @@ export function existingCluster(context: string, values: string | undefined): Ta
         '--ignore-not-found',
       ]);
       say(
-        `Moorage is uninstalled from ${context}. Its resource definition and the HostedApps stay: kubectl delete crd hostedapps.moorage.dev removes both`,
+        `Moorage was uninstalled from ${context}. The custom resource definition and the HostedApps remain; to delete both: kubectl delete crd hostedapps.moorage.dev`,
       );
     },
     status: async () => {

@@ -1,4 +1,4 @@
-// Installs Moorage's chart by Helm and waits until operator and API serve.
+// Installs Moorage's chart with Helm and waits until the operator and the API are ready.
 import { join } from 'node:path';
 import { waitForRollout, type Kubectl } from '../kubectl.ts';
 import { paths } from '../paths.ts';

@@ -11,14 +11,14 @@ import { dockerConfig } from '../node/registry.ts';
 import { cleanRegistry } from '../node/registry-cleanup.ts';
 import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
-import type { Step } from '../steps.ts';
+import type { Report, Step } from '../steps.ts';
 import { installChart, waitForRelease } from './helm.ts';
 import { submitSample, writeAddresses } from './sample.ts';
 
 const targets = ['moorage', 'moorage-pipeline'] as const;
 type Target = (typeof targets)[number];
 
-/** What the root Dockerfile copies, and the images that it starts from. */
+/** What the root Dockerfile copies, and its base images. */
 const sources = {
   folders: ['lib', 'crds', 'controller', 'api'],
   files: ['Dockerfile', '.dockerignore', '.npmrc', 'package.json', 'package-lock.json', 'LICENSE'],
@@ -35,26 +35,30 @@ async function productKey(target: Target): Promise<string> {
   return contentKey([target, ...folders, ...files, ...keys]);
 }
 
-/** Builds and pushes one target of the root Dockerfile, and returns the image by digest. */
-async function ensureProductImage(target: Target): Promise<{ reference: string; detail: string }> {
+/** Builds and pushes one target of the root Dockerfile. Returns the image by digest. */
+async function ensureProductImage(target: Target, report: Report): Promise<{ reference: string; detail: string }> {
   const key = await productKey(target);
-  const { archive, cached } = await ensureArchive({ name: target, key, context: paths.root, target });
+  const { archive, cached } = await ensureArchive(
+    { name: target, key, context: paths.root, target },
+    undefined,
+    report,
+  );
   const { digest } = await pushArchive(archive, `moorage/${target}`, [key]);
   return { reference: `${node.registryHost}/moorage/${target}@${digest}`, detail: cached ? 'unchanged' : 'built' };
 }
 
-/** Base images that the plans of the pipeline start from. */
+/** Base images of the pipeline's build plans. */
 const pipelineBases = ['node-24', 'python-3.11', 'nginx'];
 
-/** The steps from a cluster to Moorage serving on it. */
+/** The steps from an empty cluster to Moorage running on it. */
 export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[] {
   const references = new Map<Target, string>();
   const image = (target: Target): Step => ({
     name: `image ${target}`,
     lane: 'images',
     needs: [...bases[target].map((base) => `image ${base}`)],
-    run: async () => {
-      const { reference, detail } = await ensureProductImage(target);
+    run: async (report) => {
+      const { reference, detail } = await ensureProductImage(target, report);
       references.set(target, reference);
       return detail;
     },
@@ -96,7 +100,7 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[
     {
       name: 'sample app',
       needs: ['registry cleanup', 'addresses', ...pipelineBases.map((base) => `image ${base}`)],
-      run: () => submitSample(ports()),
+      run: (report) => submitSample(ports(), report),
     },
   ];
 }

@@ -1,4 +1,4 @@
-// The sample app, submitted as anyone would: proof that a folder becomes a site.
+// The sample app, submitted by `npm run submit`: proof that a folder becomes a site.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,9 +8,10 @@ import { answers } from '../node/probe.ts';
 import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import { CommandError, run } from '../shell.ts';
+import { noReport, type Report } from '../steps.ts';
 import { waitFor } from '../wait.ts';
 
-/** Writes down where the installation is reached, for `npm run submit`. */
+/** Writes the addresses of the installation to a file, for `npm run submit`. */
 export async function writeAddresses(ports: { https: number }): Promise<undefined> {
   const addresses = {
     baseUrl: httpsUrl(node.baseDomain, ports),
@@ -30,14 +31,19 @@ async function sampleAnswers(ports: { https: number }): Promise<boolean> {
 }
 
 /**
- * `submit` ends with 2 when it could not submit at all, as in the first minute of a new cluster, whose quotas do not
- * know the new resource yet; a rejection is final.
+ * `submit` exits with 2 when it could not submit at all, as in the first minute of a new cluster, whose quotas do not
+ * know the new resource yet. A rejection is final.
  */
-async function submitOnceServed(folder: string): Promise<void> {
+async function submitOnceServed(folder: string, report: Report): Promise<void> {
   const log = join(paths.logs, 'sample.log');
   for (let left = 30; ; left -= 1) {
     try {
-      await run(process.execPath, [join(paths.root, 'cluster', 'submit', 'main.ts'), folder], { log });
+      await run(process.execPath, [join(paths.root, 'cluster', 'submit', 'main.ts'), folder], {
+        log,
+        onLine: (line) => {
+          report(line.trim());
+        },
+      });
       return;
     } catch (error) {
       if (left === 0 || !(error instanceof CommandError) || error.exitCode !== 2) throw error;
@@ -46,14 +52,14 @@ async function submitOnceServed(folder: string): Promise<void> {
   }
 }
 
-/** Submits manifests/samples/hello as anyone would, unless this very content was submitted and answers. */
-export async function submitSample(ports: { https: number }): Promise<string> {
+/** Submits manifests/samples/hello, unless the same content was submitted before and answers. */
+export async function submitSample(ports: { https: number }, report: Report = noReport): Promise<string> {
   const folder = join(paths.root, 'manifests', 'samples', 'hello');
   const stamp = join(paths.state, 'sample');
   const key = await folderKey(folder);
   if ((await readText(stamp)) === key && (await sampleAnswers(ports))) return 'answers';
-  await submitOnceServed(folder);
-  await waitFor('an answer of the sample app', () => sampleAnswers(ports), { seconds: 30 });
+  await submitOnceServed(folder, report);
+  await waitFor('the sample app to answer', () => sampleAnswers(ports), { seconds: 30 });
   await writeText(stamp, key);
-  return 'submitted, built and answers';
+  return 'submitted, built, answers';
 }

@@ -1,10 +1,10 @@
-// helm and kubectl: the ones on the path, or those that the cache compiles.
+// helm and kubectl: those on the PATH, or else compiled into the cache.
 import { access, constants } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { binary, buildPart } from '../binaries/build.ts';
 import type { Part } from '../binaries/recipes.ts';
 
-/** Where the command is on the path, or undefined. */
+/** The command's path if it is on the PATH, or undefined. */
 export async function onPath(name: string): Promise<string | undefined> {
   for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
     const file = join(folder, name);

@@ -1,12 +1,12 @@
-// Brings tables into the kernel, each change as one transaction, and takes them out again.
+// Applies tables to the kernel, each change as one transaction, and removes them.
 import { execa } from 'execa';
 import { TABLE } from './scope.ts';
 import { changeScript, removeScript, replaceScript } from './script.ts';
 import type { NftTable } from './tables.ts';
 
 /**
- * Runs one nft script as a transaction. Rejects with nft's own words when the kernel refuses it; nothing is then
- * changed.
+ * Runs one nft script as a transaction. Rejects with nft's own message when the kernel refuses it; nothing is
+ * changed then.
  */
 export type RunNft = (script: string) => Promise<void>;
 
@@ -18,14 +18,14 @@ export function nftRunner(command: readonly [string, ...string[]] = ['nft', '-f'
   };
 }
 
-/** Holds the kernel's tables to a wanted state. Calls must not overlap. */
+/** Keeps the kernel's tables in a desired state. Calls must not overlap. */
 export interface Applier {
   /**
    * Applies the difference to what was applied last, or all of it the first time, after `distrust` and when the
    * difference is refused. True when there was a difference.
    */
   apply(tables: readonly NftTable[]): Promise<boolean>;
-  /** Makes the next `apply` put everything anew, whatever has become of it in the kernel. */
+  /** Makes the next `apply` replace everything, whatever state the kernel is in. */
   distrust(): void;
 }
 
@@ -67,7 +67,7 @@ export async function tableExists(): Promise<boolean> {
   return exitCode === 0;
 }
 
-/** Takes both tables out of the kernel: nothing is enforced any more. Does nothing when they are not there. */
+/** Removes both tables from the kernel, after which nothing is enforced. Does nothing when there are none. */
 export async function removeTable(run: RunNft = nftRunner()): Promise<void> {
   await run(removeScript({ family: 'inet', name: TABLE }) + removeScript({ family: 'bridge', name: TABLE }));
 }

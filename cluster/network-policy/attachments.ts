@@ -33,7 +33,7 @@ export interface AttachmentReading {
 }
 
 /**
- * Reads the records in the CNI library's cache directory. Those of other networks, and of pods whose cable is gone, are
+ * Reads the records in the CNI library's cache directory. Those of other networks, and of pods whose cable no longer exists, are
  * left out. `undefined` when there is no such directory.
  */
 export async function readAttachments(

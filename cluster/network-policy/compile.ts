@@ -124,7 +124,7 @@ function peerMatch(context: Context, policy: Policy, peer: Peer): PeerMatch {
 function inScope(cluster: Cluster, scope: Selector | string, namespace: string): boolean {
   if (typeof scope === 'string') return scope === namespace;
   const labels = cluster.namespaces.get(namespace);
-  // A namespace that is not in the cache yet is nobody's peer: `NotIn` and `DoesNotExist` must not match for want of
+  // A namespace that is not in the cache yet is nobody's peer: `NotIn` and `DoesNotExist` must not match for lack of
   // labels.
   return labels !== undefined && matches(scope, labels);
 }

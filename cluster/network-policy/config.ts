@@ -19,11 +19,11 @@ export const configSchema = z.object({
     .string()
     .refine((text) => readCidr(text)?.family === 4, 'must be an IPv4 CIDR such as 10.244.0.0/16')
     .default('10.244.0.0/16'),
-  /** Where the CNI library keeps what it set up for each pod. */
+  /** The CNI library's folder of records on each pod. */
   CNI_RESULTS: z.string().default('/var/lib/cni/results'),
   /** Bind every bridge port to its pod's MAC and address. Off only where the runtime does not keep CNI_RESULTS. */
   SOURCE_GUARD: flag.default(true),
-  /** Where to say what is enforced and what is refused, as JSON. */
+  /** The file that reports what is enforced and what is refused, as JSON. */
   STATUS_FILE: z.string().default('/run/moorage/network-policy.json'),
 });
 

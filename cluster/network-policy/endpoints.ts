@@ -74,7 +74,7 @@ export interface Endpoints {
 
 /**
  * Gives each pod its address: what the CNI plugin recorded, which is there before any container runs and which no pod
- * can write; else, for pods without a record, what their status says.
+ * can write; else, for pods without a record, the address in their status.
  */
 export function findEndpoints(pods: readonly Pod[], attachments: readonly Attachment[]): Endpoints {
   const attached = new Map(attachments.map((attachment) => [ownerKey(attachment), attachment.address]));
@@ -86,10 +86,10 @@ export function findEndpoints(pods: readonly Pod[], attachments: readonly Attach
     const claims = byAddress.get(address) ?? [];
     byAddress.set(address, [...claims, { recorded: recorded !== undefined, endpoint: toEndpoint(pod, address) }]);
   }
-  return settle(byAddress);
+  return withoutContested(byAddress);
 }
 
-function settle(byAddress: ReadonlyMap<string, { recorded: boolean; endpoint: Endpoint }[]>): Endpoints {
+function withoutContested(byAddress: ReadonlyMap<string, { recorded: boolean; endpoint: Endpoint }[]>): Endpoints {
   const endpoints: Endpoint[] = [];
   const contested: string[] = [];
   for (const [address, claims] of byAddress) {

@@ -6,7 +6,7 @@ import type { Endpoint } from './endpoints.ts';
 import { reassigned } from './flows.ts';
 import type { Scope } from './scope.ts';
 import { observe, type Sources } from './sources.ts';
-import { derive, type RefusedPolicy, type Wanted } from './state.ts';
+import { derive, type RefusedPolicy, type Desired } from './state.ts';
 import type { EnforcerStatus } from './status-file.ts';
 
 /** What the loop works with. */
@@ -35,27 +35,27 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
   const { scope, sources, applier, log } = options;
   let owners: ReadonlyMap<string, string> = new Map();
   let reported = new Map<string, string>();
-  let lastTold = '';
+  let lastReported = '';
 
   const apply = async (
-    wanted: Wanted,
+    desired: Desired,
     state: EnforcerStatus['state'],
     reading: AttachmentReading | undefined,
     started: number,
   ): Promise<void> => {
-    const changed = await applier.apply(wanted.tables);
+    const changed = await applier.apply(desired.tables);
     const facts = {
       state,
-      pods: wanted.endpoints.length,
+      pods: desired.endpoints.length,
       policies: sources.policies.store.size,
       sourceGuard: reading !== undefined,
-      refused: wanted.refused,
-      contestedAddresses: wanted.contested,
+      refused: desired.refused,
+      contestedAddresses: desired.contested,
       unreadableCniRecords: reading?.unreadable ?? [],
     };
-    const told = JSON.stringify(facts);
-    if (!changed && told === lastTold) return;
-    lastTold = told;
+    const reported = JSON.stringify(facts);
+    if (!changed && reported === lastReported) return;
+    lastReported = reported;
     const lastChangeMs = Math.round(performance.now() - started);
     log.info({ state, pods: facts.pods, policies: facts.policies, lastChangeMs }, 'rules applied');
     await options.writeStatus({ ...facts, appliedAt: new Date().toISOString(), lastChangeMs });
@@ -69,7 +69,7 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
       await options.forgetFlows(address).catch((error: unknown) => {
         log.warn(
           { address, problem: messageOf(error) },
-          'connections of a former pod stay open until they time out; install conntrack',
+          'connections of a deleted pod stay open until they time out: install conntrack',
         );
       });
     }
@@ -79,9 +79,9 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
     const now = new Map(refused.map((policy) => [keyOf(policy), policy.problems.join('; ')]));
     for (const [key, problems] of now) {
       if (reported.get(key) === problems) continue;
-      log.error({ policy: key, problems }, 'policy not understood: the pods that it selects are denied all traffic');
+      log.error({ policy: key, problems }, 'policy not understood: all traffic of the pods that it selects is denied');
       const object = sources.policies.store.get(key);
-      const message = `Not understood, so the pods that it selects are denied all traffic: ${problems}`;
+      const message = `Not understood, so all traffic of the pods that it selects is denied: ${problems}`;
       if (object !== undefined)
         options.recorder.record(object, { type: 'Warning', reason: 'PolicyNotUnderstood', message, action: 'Enforce' });
     }
@@ -98,13 +98,13 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
     async reconcile() {
       const started = performance.now();
       const reading = await options.readAttachments();
-      const observed = observe(sources, (pod, problem) => {
+      const snapshot = observe(sources, (pod, problem) => {
         log.error({ pod, problem }, 'pod not understood: it gets no network');
       });
-      const wanted = derive({ ...observed, attachments: reading?.attachments }, scope);
-      await apply(wanted, 'enforcing', reading, started);
-      report(wanted.refused);
-      await forgetReassigned(wanted.endpoints);
+      const desired = derive({ ...snapshot, attachments: reading?.attachments }, scope);
+      await apply(desired, 'enforcing', reading, started);
+      report(desired.refused);
+      await forgetReassigned(desired.endpoints);
     },
   };
 }

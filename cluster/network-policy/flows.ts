@@ -1,4 +1,4 @@
-// Forgets the kernel's tracked connections of an address that has changed hands, so that its next pod inherits none.
+// Forgets the kernel's tracked connections of an address that has a new owner, so that its next pod inherits none.
 import { execa } from 'execa';
 
 /** Addresses whose owner is another one, or nobody, in the later of two states. Owners by address. */

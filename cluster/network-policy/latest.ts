@@ -3,7 +3,7 @@
 /** Calls for a run; safe to call at any time, as often as one likes. */
 export interface Latest {
   request(): void;
-  /** Resolves when no run is going on or asked for. */
+  /** Resolves when no run is in progress or requested. */
   idle(): Promise<void>;
 }
 
@@ -11,7 +11,7 @@ export interface Latest {
 export interface LatestOptions {
   /** Milliseconds to wait for further changes before a run. */
   settleMs: number;
-  /** Told of a failed run; the run is then asked for again after `retryMs`. */
+  /** Called after a failed run; the next one is requested after `retryMs`. */
   onError: (error: unknown) => void;
   retryMs: number;
 }

@@ -17,7 +17,7 @@ import { writeStatus } from './status-file.ts';
 const log = createLog('network-policy');
 const config = readConfig(configSchema);
 const shutdown = listenForShutdown({ log });
-// What an earlier run said is not true of this one until it has heard the API server.
+// What an earlier run wrote does not hold for this one until the API server has answered.
 await rm(config.STATUS_FILE, { force: true });
 const client = createClient(await fileConnection(config.KUBECONFIG), { userAgent: 'moorage-network-policy' });
 const recorder = createEventRecorder({

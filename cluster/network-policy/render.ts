@@ -82,14 +82,14 @@ function forward({ bridge, podCidr }: Scope): NftChain {
       `iifname != "${bridge}" ip saddr ${podCidr} counter drop comment "pod address from outside"`,
       'ip saddr . ip daddr @itself accept',
       `iifname "${bridge}" jump egress`,
-      // Broadcast and multicast are no pod's address, whose rules could be asked: this drops them too.
+      // Broadcast and multicast addresses belong to no pod, so this drops them, too.
       `oifname "${bridge}" jump ingress`,
     ],
   };
 }
 
 function groupChains(direction: Direction, { groups }: DirectionRules): [string, NftChain][] {
-  // `return` from a chain reached by `goto` goes back to the base chain, which then asks the other direction.
+  // `return` from a chain reached by `goto` goes back to the base chain, which then checks the other direction.
   return Array.from(groups, ([name, allowances]) => [
     name,
     { rules: [...new Set(allowances.map((allowance) => allowanceText(direction, allowance))), 'counter drop'] },

@@ -1,4 +1,4 @@
-// Calls for the enforcer's work: at each change of a mirror or of the CNI records, and from time to time regardless.
+// Triggers the enforcer: at each change of a mirror or of the CNI records, and at intervals.
 import { watch } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { messageOf, type Logger } from '../../lib/kubernetes/index.ts';
@@ -19,7 +19,7 @@ export interface RunOptions {
   /** Sets the kernel's switches; called now and with each restore. */
   prepareKernel: () => Promise<void>;
   /**
-   * Milliseconds between putting everything anew, in case someone flushed the kernel's tables or reset its switches.
+   * Milliseconds between full replacements, in case someone flushed the kernel's tables or reset its switches.
    */
   restoreMs: number;
   log: Logger;
@@ -38,7 +38,7 @@ export async function runEnforcer(options: RunOptions, signal: AbortSignal): Pro
 
   const running = Promise.all(reflectors.map(async (reflector) => reflector.run(signal)));
   const onError = (error: unknown): void => {
-    log.error({ problem: messageOf(error) }, 'rules could not be applied; those in the kernel stay');
+    log.error({ problem: messageOf(error) }, 'rules could not be applied; those in the kernel stay in force');
   };
   const work = createLatest(async () => enforcer.reconcile(), { settleMs: 5, retryMs: 1000, onError }, signal);
   const restore = async (): Promise<void> => {

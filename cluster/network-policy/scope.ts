@@ -13,7 +13,7 @@ export interface Scope {
 /** Name of the tables on a node. */
 export const TABLE = 'moorage-policy';
 
-/** Set on a packet that the policy table has judged: a frame bridged to a pod without it has gone around the rules. */
+/** Set on a packet that the policy table has judged: a frame bridged to a pod without it has bypassed the rules. */
 export const SEEN = '0x10000000';
 
 /** Set on a packet whose source address is the one that its bridge port was given. */

@@ -1,7 +1,7 @@
 // Turns a table, or the difference between two states of one, into a script that nft applies in a single transaction.
 import type { NftChain, NftSet, NftTable } from './tables.ts';
 
-/** Replaces whatever is there. Packets see the old rules or the new ones, never none. */
+/** Replaces whatever is present. Packets see the old rules or the new ones, never none. */
 export function replaceScript(table: NftTable): string {
   const { family, name } = table;
   const empty: NftTable = { family, name, sets: new Map(), chains: new Map() };
@@ -13,7 +13,7 @@ export function replaceScript(table: NftTable): string {
   ].join('\n');
 }
 
-/** Removes a table, if it is there. */
+/** Removes a table, if it is present. */
 export function removeScript({ family, name }: Pick<NftTable, 'family' | 'name'>): string {
   return `add table ${family} ${name}\ndelete table ${family} ${name}\n`;
 }
@@ -22,24 +22,24 @@ export function removeScript({ family, name }: Pick<NftTable, 'family' | 'name'>
 export function changeScript(from: NftTable, to: NftTable): string {
   const at = `${to.family} ${to.name}`;
   const changed = [...to.chains].filter(([name, chain]) => !sameRules(from.chains.get(name), chain));
-  const gone = missing(from.chains, to.chains);
+  const removed = missing(from.chains, to.chains);
   // What refers to another object goes before it is deleted, and comes after it is added.
   const lines = [
     ...missing(to.chains, from.chains).map((name) => chainLine(at, name, to.chains.get(name))),
-    ...[...changed.map(([name]) => name).filter((name) => from.chains.has(name)), ...gone].map(
+    ...[...changed.map(([name]) => name).filter((name) => from.chains.has(name)), ...removed].map(
       (name) => `flush chain ${at} ${name}`,
     ),
     ...missing(to.sets, from.sets).map((name) => setLine(at, name, to.sets.get(name))),
     ...changed.flatMap(([name, chain]) => chain.rules.map((rule) => `add rule ${at} ${name} ${rule}`)),
     ...[...to.sets].flatMap(([name, set]) => elementLines(at, name, from.sets.get(name), set)),
     ...missing(from.sets, to.sets).map((name) => `delete ${kindOf(from.sets.get(name))} ${at} ${name}`),
-    ...gone.map((name) => `delete chain ${at} ${name}`),
+    ...removed.map((name) => `delete chain ${at} ${name}`),
   ];
   return lines.map((line) => `${line}\n`).join('');
 }
 
-function missing(wanted: ReadonlyMap<string, unknown>, there: ReadonlyMap<string, unknown>): string[] {
-  return [...wanted.keys()].filter((name) => !there.has(name));
+function missing(expected: ReadonlyMap<string, unknown>, present: ReadonlyMap<string, unknown>): string[] {
+  return [...expected.keys()].filter((name) => !present.has(name));
 }
 
 function sameRules(a: NftChain | undefined, b: NftChain): boolean {

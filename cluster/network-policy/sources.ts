@@ -9,7 +9,7 @@ import {
   type Reflector,
 } from '../../lib/kubernetes/index.ts';
 import { podSchema, type Pod } from './endpoints.ts';
-import type { Observed } from './state.ts';
+import type { Snapshot } from './state.ts';
 
 /** A NetworkPolicy as the API serves it. */
 export type PolicyObject = KubeType<V1NetworkPolicy>;
@@ -43,7 +43,7 @@ export interface Sources {
   policies: Reflector<PolicyObject>;
 }
 
-/** Makes the mirrors; nothing is asked of the server until they run. */
+/** Makes the mirrors; they request nothing from the server until they run. */
 export function createSources(client: Client, log: Logger): Sources {
   return {
     pods: createReflector({ client, log, resource: PODS }),
@@ -59,7 +59,7 @@ export function createSources(client: Client, log: Logger): Sources {
 export function observe(
   { pods, namespaces, policies }: Sources,
   onBadPod: (name: string, problem: string) => void,
-): Omit<Observed, 'attachments'> {
+): Omit<Snapshot, 'attachments'> {
   return {
     pods: pods.store.list().flatMap((object): Pod[] => {
       const parsed = podSchema.safeParse(object);

@@ -1,4 +1,4 @@
-// From what the API server and the CNI plugins say to the tables that enforce it. Pure.
+// Derives the tables to enforce from what the API server and the CNI plugins show. Pure.
 import { compile } from './compile.ts';
 import { findEndpoints, type Attachment, type Endpoint, type Pod } from './endpoints.ts';
 import { renderGuard } from './guard.ts';
@@ -8,8 +8,8 @@ import type { Scope } from './scope.ts';
 import type { Labels } from './selector.ts';
 import type { NftTable } from './tables.ts';
 
-/** What was observed. */
-export interface Observed {
+/** What the API server and the CNI plugins show at one moment. */
+export interface Snapshot {
   pods: readonly Pod[];
   namespaces: ReadonlyMap<string, Labels>;
   policies: readonly { namespace: string; name: string; spec: unknown }[];
@@ -17,7 +17,7 @@ export interface Observed {
   attachments: readonly Attachment[] | undefined;
 }
 
-/** A policy that is not understood, and so denies everything for the pods that it selects. */
+/** A policy that is not understood, and so denies all traffic of the pods that it selects. */
 export interface RefusedPolicy {
   namespace: string;
   name: string;
@@ -25,7 +25,7 @@ export interface RefusedPolicy {
 }
 
 /** What is to be enforced, and what should be known about it. */
-export interface Wanted {
+export interface Desired {
   tables: readonly NftTable[];
   endpoints: readonly Endpoint[];
   refused: readonly RefusedPolicy[];
@@ -33,18 +33,18 @@ export interface Wanted {
   contested: readonly string[];
 }
 
-/** Derives the wanted state. */
-export function derive(observed: Observed, scope: Scope): Wanted {
-  const { endpoints, contested } = findEndpoints(observed.pods, observed.attachments ?? []);
-  const readings = observed.policies.map(({ namespace, name, spec }) => readPolicy({ namespace, name }, spec));
-  const rules = compile({ endpoints, namespaces: observed.namespaces, policies: readings.map(({ policy }) => policy) });
+/** Derives the desired state. */
+export function derive(snapshot: Snapshot, scope: Scope): Desired {
+  const { endpoints, contested } = findEndpoints(snapshot.pods, snapshot.attachments ?? []);
+  const readings = snapshot.policies.map(({ namespace, name, spec }) => readPolicy({ namespace, name }, spec));
+  const rules = compile({ endpoints, namespaces: snapshot.namespaces, policies: readings.map(({ policy }) => policy) });
   const refused = readings
     .filter(({ problems }) => problems.length > 0)
     .map(({ policy, problems }) => ({ namespace: policy.namespace, name: policy.name, problems }));
   return {
     tables: [
-      renderPolicy(rules, scope, observed.attachments !== undefined),
-      renderGuard(observed.attachments ?? [], scope),
+      renderPolicy(rules, scope, snapshot.attachments !== undefined),
+      renderGuard(snapshot.attachments ?? [], scope),
     ],
     endpoints,
     refused,

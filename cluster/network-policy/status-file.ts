@@ -1,4 +1,4 @@
-// Says in a file what is enforced and what is refused, for `status` and for whoever looks for a denial's cause.
+// A file with what is enforced and what is refused, for `status` and for finding the cause of a denial.
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { RefusedPolicy } from './state.ts';
@@ -6,12 +6,12 @@ import type { RefusedPolicy } from './state.ts';
 /** What the file holds. */
 export interface EnforcerStatus {
   /**
-   * `closed`: nothing flows yet, since the API server was not heard; `enforcing`: the rules are those of the policies.
+   * `closed`: nothing flows yet, since the API server has not answered; `enforcing`: the rules are those of the policies.
    */
   state: 'closed' | 'enforcing';
   /** RFC 3339. */
   appliedAt: string;
-  /** Milliseconds that the last change took, from beginning to look to having it in the kernel. */
+  /** Milliseconds that the last change took, from reading the sources to having it in the kernel. */
   lastChangeMs: number;
   pods: number;
   policies: number;

@@ -1,4 +1,4 @@
-// What an nftables table holds, as data, so that two states can be compared before the kernel is told.
+// What an nftables table holds, as data, so that two states can be compared before the kernel is changed.
 
 /** A set, or a map from keys to verdicts. Elements by key; the value is the verdict, empty in a set. */
 export interface NftSet {

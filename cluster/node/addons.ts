@@ -1,5 +1,4 @@
-// What runs inside the node's cluster before Moorage does: DNS, storage, gateway, the registry's name and the git
-// server.
+// Add-ons of the node's cluster, installed before Moorage: DNS, storage, gateway, registry service and git server.
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -89,8 +88,8 @@ export async function installGateway(kubectl: Kubectl, { image, address, ports }
 }
 
 /**
- * The password for pushing to the git server, made once. The cluster's own counts, so that two checkouts can use one
- * cluster.
+ * The password for pushing to the git server, made once. The one in the cluster takes precedence, so that two checkouts
+ * can share one cluster.
  */
 async function gitPassword(kubectl: Kubectl): Promise<string> {
   const encoded = await kubectl([
@@ -117,14 +116,14 @@ export async function installGitServer(kubectl: Kubectl, image: string): Promise
   return undefined;
 }
 
-/** What answers instead of models, until a real router is set. `image` is that of the API. */
+/** The demo router, which answers until a real model router is configured. `image` is that of the API. */
 export async function installDemoRouter(kubectl: Kubectl, image: string): Promise<undefined> {
   await applyFile(kubectl, manifest('demo-router'), { 'IMAGE:moorage': image });
   await waitForRollout(kubectl, 'moorage-demo-router', 'demo-router', patienceSeconds);
   return undefined;
 }
 
-/** The password that builds push with, in the namespace that the chart makes for them. */
+/** The password with which builds push, in their namespace, which the chart creates. */
 export async function installPushSecret(kubectl: Kubectl, config: string): Promise<undefined> {
   await applySecret(kubectl, 'moorage-builds', 'moorage-registry', 'kubernetes.io/dockerconfigjson', {
     '.dockerconfigjson': config,
@@ -132,10 +131,10 @@ export async function installPushSecret(kubectl: Kubectl, config: string): Promi
   return undefined;
 }
 
-/** Waits until the node is Ready in the API server's eyes. */
+/** Waits until the node's Ready condition is true. */
 export async function waitForNode(kubectl: Kubectl): Promise<undefined> {
   await waitFor(
-    'the node being Ready',
+    'the node to become Ready',
     async () => {
       const state = await kubectl([
         'get',

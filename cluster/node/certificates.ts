@@ -1,4 +1,4 @@
-// Certificate authorities and the certificates that they sign, made with openssl and renewed well before they end.
+// Certificate authorities and the certificates that they sign, made with openssl and renewed well before they expire.
 import { X509Certificate } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -29,7 +29,7 @@ const authorityDays = 3650;
 const certificateDays = 397;
 const renewBeforeDays = 60;
 
-/** True when the certificate is missing, unreadable, or ends within the renewal window. */
+/** True when the certificate is missing, unreadable, or expires within the renewal window. */
 export function needsRenewal(pem: string | undefined, now: Date): boolean {
   if (pem === undefined) return true;
   try {
@@ -39,7 +39,7 @@ export function needsRenewal(pem: string | undefined, now: Date): boolean {
   }
 }
 
-/** Makes the authority `<folder>/<name>.{crt,key}` unless it is there already. */
+/** Makes the authority `<folder>/<name>.{crt,key}` unless it exists. */
 export async function ensureAuthority(folder: string, name: string, commonName: string): Promise<Authority> {
   const authority = { certificate: join(folder, `${name}.crt`), key: join(folder, `${name}.key`) };
   if (!needsRenewal(await readText(authority.certificate), new Date()) && (await readText(authority.key)) !== undefined)
@@ -82,8 +82,8 @@ export function extensions(spec: CertificateSpec): string {
 }
 
 /**
- * Makes `<folder>/<name>.{crt,key}`, signed by the authority, unless one for the same spec and authority is there and
- * lasts.
+ * Makes `<folder>/<name>.{crt,key}`, signed by the authority, unless one for the same spec and authority exists and is
+ * not about to expire.
  */
 export async function ensureCertificate(
   folder: string,

@@ -1,11 +1,11 @@
-// The cgroups that all pods of the node are in: one of our own in each hierarchy, so that another kubelet's are never
-// touched.
+// The cgroups of all pods of the node: one of the node's own in each hierarchy, so that those of another kubelet are
+// never touched.
 import { access, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const mount = '/sys/fs/cgroup';
 
-/** As the kubelet's cgroupRoot wants it. */
+/** In the form of the kubelet's cgroupRoot. */
 export const cgroupRoot = '/moorage';
 
 async function isThere(path: string): Promise<boolean> {
@@ -25,12 +25,12 @@ async function hierarchies(): Promise<string[]> {
   return entries.filter((entry) => entry.isDirectory()).map((entry) => join(mount, entry.name));
 }
 
-/** Makes our cgroup in each hierarchy; the kubelet refuses to start without. */
+/** Makes the node's cgroup in each hierarchy; the kubelet refuses to start without it. */
 export async function ensureCgroups(): Promise<void> {
   for (const hierarchy of await hierarchies()) await mkdir(join(hierarchy, cgroupRoot), { recursive: true });
 }
 
-/** Our cgroups that are there. */
+/** The node's cgroups that exist. */
 export async function nodeCgroups(): Promise<string[]> {
   const found: string[] = [];
   for (const hierarchy of await hierarchies())

@@ -95,7 +95,7 @@ function etcdSpec(options: ControlPlaneOptions, authority: Authority, server: Au
 }
 
 /**
- * Makes the certificates of etcd and the API server, and says how to start both. Changes nothing outside
+ * Makes the certificates of etcd and the API server, and returns how to start both. Changes nothing outside
  * `options.folder`.
  */
 export async function prepareControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
@@ -176,7 +176,7 @@ export async function prepareControlPlane(options: ControlPlaneOptions): Promise
       ],
       ...[`--kubelet-client-certificate=${kubeletClient.certificate}`, `--kubelet-client-key=${kubeletClient.key}`],
       ...[`--kubelet-certificate-authority=${authority.certificate}`, '--kubelet-preferred-address-types=InternalIP'],
-      // No API is served by another server here, but components complain without an authority for it.
+      // There are no aggregated APIs here, but components complain without an authority for them.
       ...[
         `--requestheader-client-ca-file=${frontAuthority.certificate}`,
         '--requestheader-allowed-names=front-proxy-client',
@@ -221,7 +221,7 @@ async function componentKubeconfig(
 
 export { componentKubeconfig };
 
-/** The controller manager, with every controller that a one-machine node has a use for. */
+/** The controller manager, with the controllers that a one-machine node needs. */
 export async function controllerManagerSpec(
   options: ControlPlaneOptions,
   plane: ControlPlane,
@@ -256,10 +256,11 @@ export async function controllerManagerSpec(
         `--service-account-private-key-file=${join(plane.certificates, 'service-account.key')}`,
       ],
       ...['--use-service-account-credentials=true', '--leader-elect=false', '--profiling=false'],
-      // A quota that counts a resource which is newer than itself is in doubt, and refuses, until it is looked at
-      // again: 5 minutes unless told.
+      // A quota on a resource type that is newer than the quota refuses everything until the next resync, which is
+      // after 5 minutes by default.
       '--resource-quota-sync-period=10s',
-      // An app that is evicted for its disk is replaced at once, and each time a pod is left behind: 12500 unless told.
+      // An app that is evicted for its disk use is replaced at once and leaves a pod behind each time; the default
+      // limit is 12500.
       '--terminated-pod-gc-threshold=200',
       ...[
         '--allocate-node-cidrs=true',

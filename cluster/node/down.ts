@@ -1,4 +1,4 @@
-// Takes the node away: processes, containers, mounts, network, cgroups and state, so that nothing of it is left.
+// Removes the node: processes, containers, mounts, network, cgroups and state, so that nothing of it is left.
 import { readFile, readdir, readlink, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { paths } from '../paths.ts';
@@ -9,9 +9,9 @@ import { waitFor } from '../wait.ts';
 import { nodeCgroups } from './cgroups.ts';
 import { newEmptyFolders, newFolders, readBefore, removeNetwork } from './network.ts';
 import { processNames, stopProcess } from './processes.ts';
-import { places } from './settings.ts';
+import { processFolders } from './settings.ts';
 
-/** Mount points under our folders, deepest first, from the text of /proc/self/mountinfo. */
+/** Mount points under the folders, deepest first, from the text of /proc/self/mountinfo. */
 export function mountsUnder(mountinfo: string, folders: readonly string[]): string[] {
   const points = mountinfo
     .split('\n')
@@ -50,8 +50,8 @@ async function membersOf(cgroups: readonly string[]): Promise<number[]> {
 }
 
 /**
- * Processes of ours that no pid file names: shims and whatever a crash of `up` left, all run from binaries in the cache
- * with our sockets. A shim may be of another cache that was used before.
+ * Processes of the node without a pid file: shims and what a crash of `up` left behind, all run from binaries in the
+ * cache with sockets of the node. A shim may belong to a cache that was used before.
  */
 async function strays(): Promise<number[]> {
   const found: number[] = [];
@@ -73,20 +73,20 @@ function kill(pids: readonly number[]): void {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
-      // It ended by itself in between.
+      // It exited in the meantime.
     }
   }
 }
 
 async function stopProcesses(): Promise<string> {
-  const names = await processNames(places);
+  const names = await processNames(processFolders);
   // The kubelet first, so that it starts nothing that is stopped here; containerd and what keeps state last.
   const last = ['containerd', 'kube-apiserver', 'etcd', 'registry'];
   const order = ['kubelet', ...names.filter((name) => name !== 'kubelet' && !last.includes(name))];
-  for (const name of order.filter((name) => names.includes(name))) await stopProcess(places, name);
+  for (const name of order.filter((name) => names.includes(name))) await stopProcess(processFolders, name);
   const cgroups = await nodeCgroups();
   await waitFor(
-    'the end of all containers',
+    'all containers to exit',
     async () => {
       const members = await membersOf(cgroups);
       kill(members);
@@ -94,9 +94,9 @@ async function stopProcesses(): Promise<string> {
     },
     { seconds: 20, every: 100 },
   );
-  for (const name of last.filter((name) => names.includes(name))) await stopProcess(places, name);
+  for (const name of last.filter((name) => names.includes(name))) await stopProcess(processFolders, name);
   await waitFor(
-    'the end of all stray processes',
+    'all stray processes to exit',
     async () => {
       const pids = await strays();
       kill(pids);
@@ -107,7 +107,7 @@ async function stopProcesses(): Promise<string> {
   return `${names.length} processes`;
 }
 
-/** BuildKit leaves its cgroup behind. Another one may be at work in it: then it is not empty and stays. */
+/** BuildKit leaves its cgroup behind. It stays where another BuildKit uses it, since it is not empty then. */
 async function removeEmptyBuildCgroups(): Promise<void> {
   for (const cgroup of await nodeCgroups()) {
     for (const folder of await foldersBelow(join(dirname(cgroup), 'buildkit')))
@@ -118,7 +118,7 @@ async function removeEmptyBuildCgroups(): Promise<void> {
 async function removeMounts(before: readonly string[]): Promise<string> {
   const folders = [paths.state, paths.run, ...before];
   let count = 0;
-  // A mount can hide another one at the same place, so this looks again until none is left.
+  // A mount can hide another one on the same path, so this repeats until none is left.
   for (let round = 0; round < 10; round += 1) {
     const mounts = mountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders);
     if (mounts.length === 0) return `${count} mounts`;
@@ -126,7 +126,7 @@ async function removeMounts(before: readonly string[]): Promise<string> {
       if ((await succeeds('umount', [mount])) || (await succeeds('umount', ['--lazy', mount]))) count += 1;
   }
   throw new Error(
-    `these mounts could not be taken away: ${mountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders).join(', ')}`,
+    `these mounts could not be removed: ${mountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders).join(', ')}`,
   );
 }
 
@@ -138,7 +138,7 @@ async function removeCgroups(): Promise<undefined> {
   return undefined;
 }
 
-/** The steps of `down`. Each can be done again after a crash. */
+/** The steps of `down`. Each can be repeated after a crash. */
 export function downSteps(purge: boolean): Step[] {
   return [
     { name: 'processes and containers', run: stopProcesses },
@@ -163,13 +163,12 @@ export function downSteps(purge: boolean): Step[] {
 async function removeState(purge: boolean): Promise<string> {
   const before = await readBefore();
   const foreign = before === undefined ? [] : newFolders(before);
-  // The kubelet marks some folders as unchangeable only on other systems; here a plain removal does.
   for (const folder of [...foreign, paths.run, paths.state])
     await rm(folder, { recursive: true, force: true, maxRetries: 3 });
   for (const folder of newEmptyFolders(before)) await rmdir(folder).catch(() => undefined);
   for (const file of [paths.kubeconfig, paths.gitPassword, paths.authority, paths.installation])
     await rm(file, { force: true });
-  if (!purge) return `the cache stays: ${paths.cache} (remove it with --purge)`;
+  if (!purge) return `kept the cache in ${paths.cache} (--purge removes it)`;
   await run('rm', ['-rf', paths.cache]);
-  return `removed ${paths.cache} as well`;
+  return `removed the cache in ${paths.cache}, too`;
 }

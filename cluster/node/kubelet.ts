@@ -16,7 +16,7 @@ export const kubeletRoot = join(paths.state, 'kubelet');
 
 const path = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' };
 
-/** The resolver file that pods may inherit: systemd-resolved's stub on loopback is of no use inside a pod. */
+/** The resolver file for pods to inherit: systemd-resolved's stub on loopback does not work inside a pod. */
 async function resolvers(): Promise<string> {
   const upstream = '/run/systemd/resolve/resolv.conf';
   return (await readText(upstream)) === undefined ? '/etc/resolv.conf' : upstream;
@@ -40,17 +40,16 @@ async function kubeletConfig(certificate: { certificate: string; key: string }, 
     containerRuntimeEndpoint: `unix://${containerdSocket}`,
     cgroupDriver: 'cgroupfs',
     cgroupRoot,
-    // Machines with cgroup v1 alone still do; Kubernetes warns and goes on.
+    // Some machines still have cgroup v1 alone; Kubernetes only warns.
     failCgroupV1: false,
     failSwapOn: false,
     makeIPTablesUtilChains: false,
     seccompDefault: true,
     maxPods: 200,
     podPidsLimit: 2048,
-    // Without a share of the process ids a dozen fork bombs would leave the node none, for the kernel gives out 32768
-    // in all.
+    // Without a limit, a dozen fork bombs would use up the kernel's 32768 process ids.
     systemReserved: { cpu: '200m', memory: '1Gi', pid: '4096' },
-    // Images that nothing uses go before the disk is full, and after a week in any case.
+    // Unused images are removed before the disk is full, and after a week in any case.
     imageGCHighThresholdPercent: 80,
     imageGCLowThresholdPercent: 70,
     imageMaximumGCAge: '168h',

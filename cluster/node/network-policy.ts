@@ -6,7 +6,7 @@ import { folderKey, readText } from '../files.ts';
 import { paths } from '../paths.ts';
 import { componentKubeconfig, type ControlPlane } from './control-plane.ts';
 import type { ProcessSpec } from './processes.ts';
-import { node, places } from './settings.ts';
+import { node, processFolders } from './settings.ts';
 
 const status = z.object({ state: z.string() });
 const statusFile = join(paths.run, 'network-policy.json');
@@ -39,8 +39,9 @@ export async function networkPolicySpec(plane: ControlPlane): Promise<ProcessSpe
       STATUS_FILE: statusFile,
     },
     inputs: [kubeconfig.text, ...(await Promise.all(sources.map((folder) => folderKey(join(paths.root, folder)))))],
-    // A file from before this start says nothing about this process.
+    // A file from before this start belongs to another process.
     ready: async () =>
-      (await modified(statusFile)) > (await modified(join(places.run, 'network-policy.pid'))) && (await isEnforcing()),
+      (await modified(statusFile)) > (await modified(join(processFolders.run, 'network-policy.pid'))) &&
+      (await isEnforcing()),
   };
 }

@@ -1,5 +1,4 @@
-// The node's network: the bridge, the route of the service range, and one nftables table that keeps pods in their
-// place.
+// The node's network: the bridge, the route of the service range, and one nftables table that confines pods.
 import { join } from 'node:path';
 import { z } from 'zod';
 import { readText, writeText } from '../files.ts';
@@ -20,7 +19,7 @@ export type Before = z.output<typeof beforeSchema>;
 const beforePath = join(paths.state, 'before.json');
 
 /**
- * Folders and files outside of ours that the node's programs write to; `down` removes those that were not there before.
+ * Folders and files outside the node's own that its programs write to; `down` removes those that did not exist before.
  */
 const foreignFolders = [
   '/var/lib/cni',
@@ -43,7 +42,7 @@ async function setSysctl(name: string, value: string): Promise<void> {
   if ((await sysctl(name)) !== value) await run('sysctl', ['-q', '-w', `${name}=${value}`]);
 }
 
-/** The same, where others may write too: these go only when they are empty. */
+/** The same for folders that others may write to: these are removed only when they are empty. */
 const sharedFolders = [
   '/run/runc',
   '/run/nri',
@@ -53,7 +52,7 @@ const sharedFolders = [
   '/run/buildkit',
 ];
 
-/** What the machine was like before the first `up`, or undefined when there was none. */
+/** The machine's state before the first `up`, or undefined when there was none. */
 export async function readBefore(): Promise<Before | undefined> {
   const text = await readText(beforePath);
   return text === undefined ? undefined : beforeSchema.parse(JSON.parse(text));
@@ -134,12 +133,12 @@ async function refuseTakenRange(): Promise<void> {
       .filter((line) => line !== '' && !line.includes(`dev ${node.bridge}`));
     if (routes.length > 0)
       throw new Error(
-        `the range ${cidr}, which pods or services need, is in use on this machine: ${routes.join('; ')}. Take that route away, or use --context NAME with another cluster`,
+        `the address range ${cidr} of pods or services is already in use on this machine: ${routes.join('; ')}. Remove that route, or choose an existing cluster with --context NAME`,
       );
   }
 }
 
-/** Sets up bridge, route, rules and kernel switches; all of it can be done again at any time. */
+/** Sets up bridge, route, rules and kernel switches. Can be repeated at any time. */
 export async function ensureNetwork(): Promise<undefined> {
   await rememberBefore();
   await refuseTakenRange();
@@ -153,15 +152,15 @@ export async function ensureNetwork(): Promise<undefined> {
 
 async function removeChains(table: string): Promise<void> {
   const rules = (await run('iptables', ['-t', table, '-S']).catch(() => '')).split('\n');
-  const ours = (rule: string): boolean => / -j (CNI|KUBE)-/.test(rule) || /^-A (CNI|KUBE)-/.test(rule);
-  for (const rule of rules.filter((line) => line.startsWith('-A') && ours(line))) {
+  const isOwn = (rule: string): boolean => / -j (CNI|KUBE)-/.test(rule) || /^-A (CNI|KUBE)-/.test(rule);
+  for (const rule of rules.filter((line) => line.startsWith('-A') && isOwn(line))) {
     await run('sh', ['-c', `iptables -t ${table} ${rule.replace(/^-A/, '-D')}`]);
   }
   for (const rule of rules.filter((line) => /^-N (CNI|KUBE)-/.test(line)))
     await succeeds('iptables', ['-t', table, '-X', rule.slice(3)]);
 }
 
-/** True when the listing of a table shows base chains at most, and no rule. */
+/** True when the listing of a table shows no rule, and no chains but base chains. */
 export function isEmptyTable(listing: string): boolean {
   return listing.split('\n').every((line) => /^(table .*|\tchain .*|\t\ttype .* hook .*|\t?\}|)$/.test(line));
 }
@@ -170,16 +169,16 @@ async function removeTables(before: Before | undefined): Promise<void> {
   const present = (await run('nft', ['list', 'tables'])).split('\n').filter((line) => line !== '');
   const known = new Set(before?.tables ?? present);
   for (const line of present) {
-    const ours = /^table \S+ (moorage\S*|kube-proxy)$/.test(line);
+    const isOwn = /^table \S+ (moorage\S*|kube-proxy)$/.test(line);
     const leftEmpty =
       !known.has(line) &&
       /^table ip6? (nat|filter|mangle|raw)$/.test(line) &&
       isEmptyTable(await run('nft', ['list', ...line.split(' ')]));
-    if (ours || leftEmpty) await succeeds('nft', ['delete', ...line.split(' ')]);
+    if (isOwn || leftEmpty) await succeeds('nft', ['delete', ...line.split(' ')]);
   }
 }
 
-/** Takes back all that the node changed in the network. */
+/** Reverts every change that the node made to the network. */
 export async function removeNetwork(before: Before | undefined): Promise<void> {
   for (const table of ['nat', 'filter', 'mangle']) await removeChains(table);
   await removeTables(before);

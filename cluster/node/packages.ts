@@ -1,10 +1,11 @@
-// Debian packages: tools are installed, daemons are only unpacked into the cache so that Debian never starts them.
+// Debian packages: tools are installed; daemons are only unpacked into the cache, so that Debian never starts them.
 import { access, chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { paths } from '../paths.ts';
 import { run, succeeds } from '../shell.ts';
+import { noReport, type Report } from '../steps.ts';
 
-/** Tools that `up` runs, and what compiling runc takes. None of them brings a daemon. */
+/** Tools that `up` runs, and what compiling runc requires. None of them comes with a daemon. */
 const tools = [
   ...['openssl', 'ca-certificates', 'iproute2', 'nftables', 'iptables', 'conntrack', 'kmod', 'procps', 'util-linux'],
   ...['debootstrap', 'skopeo', 'apache2-utils', 'unzip', 'git', 'gcc', 'libc6-dev', 'libseccomp-dev', 'pkg-config'],
@@ -19,7 +20,7 @@ type Unpacked = keyof typeof unpacked;
 
 const noQuestions = { DEBIAN_FRONTEND: 'noninteractive' };
 
-/** Where the files of an unpacked package lie. */
+/** The folder with the files of an unpacked package. */
 export function unpackedFolder(name: Unpacked): string {
   return join(paths.cache, 'debian', name);
 }
@@ -46,7 +47,7 @@ async function unpack(name: Unpacked): Promise<void> {
   const draft = `${unpackedFolder(name)}.draft`;
   await rm(draft, { recursive: true, force: true });
   await mkdir(draft, { recursive: true });
-  // apt drops its rights for downloads; its user must be able to write here.
+  // apt drops its privileges for downloads; its user must be able to write here.
   await chmod(draft, 0o777);
   await run('apt-get', ['download', name], { cwd: draft, env: noQuestions });
   const archive = (await readdir(draft)).find((file) => file.endsWith('.deb'));
@@ -58,19 +59,22 @@ async function unpack(name: Unpacked): Promise<void> {
   await rename(draft, unpackedFolder(name));
 }
 
-/** Installs the tools that are not there and unpacks the daemons. Needs root and a Debian or Ubuntu machine. */
-export async function ensurePackages(): Promise<string> {
+/** Installs missing tools and unpacks missing daemons. Requires root on Debian or Ubuntu. */
+export async function ensurePackages(report: Report = noReport): Promise<string> {
   if (!(await succeeds('apt-get', ['--version'])))
     throw new Error(
-      'the one-machine node is built from Debian packages, and this machine has no apt-get: use --context NAME with a cluster that you have',
+      'the one-machine node requires Debian or Ubuntu, and apt-get was not found: choose an existing cluster with --context NAME',
     );
   const missing = await missingTools();
   const daemons: Unpacked[] = [];
   for (const name of Object.keys(unpacked) as Unpacked[]) if (!(await isUnpacked(name))) daemons.push(name);
-  if (missing.length + daemons.length === 0) return 'all there';
-  await run('apt-get', ['update', '-q'], { env: noQuestions });
+  if (missing.length + daemons.length === 0) return 'installed already';
+  await run('apt-get', ['update', '-q'], { env: noQuestions, onLine: report });
   if (missing.length > 0)
-    await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...missing], { env: noQuestions });
+    await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...missing], {
+      env: noQuestions,
+      onLine: report,
+    });
   for (const name of daemons) await unpack(name);
   return `installed ${[...missing, ...daemons].join(' ')}`;
 }

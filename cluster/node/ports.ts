@@ -1,4 +1,4 @@
-// The gateway's two ports on this machine: remembered between runs, and refused when someone else has them.
+// The gateway's two ports on this machine: remembered between runs, and refused when another program uses them.
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -37,18 +37,20 @@ async function isTaken(port: number): Promise<boolean> {
  * Decides on the ports and remembers them. The cluster's own gateway does not listen on them: its ports are redirected
  * by the kernel.
  */
-export async function choosePorts(wanted: {
+export async function choosePorts(requested: {
   http: number | undefined;
   https: number | undefined;
 }): Promise<GatewayPorts> {
   const remembered = await rememberedPorts();
-  const ports = { http: wanted.http ?? remembered.http, https: wanted.https ?? remembered.https };
+  const ports = { http: requested.http ?? remembered.http, https: requested.https ?? remembered.https };
   if (ports.http === ports.https)
-    throw new Error(`http and https are both on port ${ports.http}: give --http-port or --https-port another number`);
+    throw new Error(
+      `HTTP and HTTPS cannot share port ${ports.http}: choose another one with --http-port or --https-port`,
+    );
   for (const name of ['https', 'http'] as const) {
     if (await isTaken(ports[name]))
       throw new Error(
-        `port ${ports[name]} of this machine is taken by another program: give a free one with --${name}-port N`,
+        `port ${ports[name]} is already in use by another program: choose a free one with --${name}-port N`,
       );
   }
   await writeText(file, JSON.stringify(ports));

@@ -1,4 +1,4 @@
-// One HTTP(S) request with a short limit: how readiness of a program is seen.
+// One HTTP(S) request with a short time limit, to check that a program is ready.
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
 
@@ -6,7 +6,7 @@ export interface Tls {
   ca: string;
   cert?: string;
   key?: string;
-  /** Name to ask for when it is not the one in the URL. */
+  /** Host name to request when it is not the one in the URL. */
   servername?: string;
 }
 
@@ -24,7 +24,7 @@ export interface ProbeAnswer {
   body: string;
 }
 
-/** Makes the request and reads the whole answer. Rejects when nothing answers within 3 s. */
+/** Makes the request and reads the whole response. Rejects when there is none within 3 s. */
 export async function probe(url: string, options: ProbeOptions = {}): Promise<ProbeAnswer> {
   const { protocol, hostname, port, pathname, search, host } = new URL(url);
   const secure = protocol === 'https:';

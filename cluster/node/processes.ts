@@ -13,13 +13,13 @@ export interface ProcessSpec {
   env?: Record<string, string>;
   /** Content of the files that it reads at start; a change restarts it. */
   inputs?: readonly string[];
-  /** True once it does its work. */
+  /** True once it serves. */
   ready: () => Promise<boolean>;
-  /** Seconds that it may take to get ready; 60 unless told. */
+  /** Seconds within which it must become ready; default 60. */
   patience?: number;
 }
 
-export interface ProcessPlaces {
+export interface ProcessFolders {
   /** Folder of the pid files. */
   run: string;
   logs: string;
@@ -27,7 +27,7 @@ export interface ProcessPlaces {
 
 export interface ProcessRecord {
   pid: number;
-  /** Clock ticks since boot at which it started: tells it from a later process with the same pid. */
+  /** Clock ticks since boot at which it started: distinguishes it from a later process with the same pid. */
   startTime: string;
   key: string;
 }
@@ -67,14 +67,14 @@ async function isAlive(record: ProcessRecord): Promise<boolean> {
 }
 
 /** The live process of that name, or undefined. */
-export async function findProcess(places: ProcessPlaces, name: string): Promise<ProcessRecord | undefined> {
-  const record = parseRecord((await readText(join(places.run, `${name}.pid`))) ?? '');
+export async function findProcess(processFolders: ProcessFolders, name: string): Promise<ProcessRecord | undefined> {
+  const record = parseRecord((await readText(join(processFolders.run, `${name}.pid`))) ?? '');
   return record !== undefined && (await isAlive(record)) ? record : undefined;
 }
 
 /** Names of all processes that have a pid file, alive or not. */
-export async function processNames(places: ProcessPlaces): Promise<string[]> {
-  const names = await readdir(places.run).catch(() => []);
+export async function processNames(processFolders: ProcessFolders): Promise<string[]> {
+  const names = await readdir(processFolders.run).catch(() => []);
   return names
     .filter((name) => name.endsWith('.pid'))
     .map((name) => name.slice(0, -'.pid'.length))
@@ -82,20 +82,20 @@ export async function processNames(places: ProcessPlaces): Promise<string[]> {
 }
 
 /**
- * The shell writes its own pid and start time and then becomes the program, so a crash of ours never leaves it
+ * The shell writes its own pid and start time and then becomes the program, so a crash of `up` never leaves it
  * unrecorded.
  */
 const launcher =
   'read -r stat < /proc/$$/stat; printf "%s\\n%s\\n" "$1" "$stat" > "$2.draft"; mv "$2.draft" "$2"; shift 2; exec "$@"';
 
-async function launch(places: ProcessPlaces, spec: ProcessSpec): Promise<void> {
-  await mkdir(places.run, { recursive: true, mode: 0o700 });
-  await mkdir(places.logs, { recursive: true, mode: 0o700 });
-  const log = join(places.logs, `${spec.name}.log`);
+async function launch(processFolders: ProcessFolders, spec: ProcessSpec): Promise<void> {
+  await mkdir(processFolders.run, { recursive: true, mode: 0o700 });
+  await mkdir(processFolders.logs, { recursive: true, mode: 0o700 });
+  const log = join(processFolders.logs, `${spec.name}.log`);
   if (((await stat(log).catch(() => undefined))?.size ?? 0) > logLimitBytes) await rename(log, `${log}.1`);
   const output = await open(log, 'a', 0o600);
   try {
-    const pidFile = join(places.run, `${spec.name}.pid`);
+    const pidFile = join(processFolders.run, `${spec.name}.pid`);
     await rm(pidFile, { force: true });
     const child = spawn('/bin/sh', ['-c', launcher, 'sh', specKey(spec), pidFile, spec.command, ...spec.args], {
       detached: true,
@@ -113,38 +113,38 @@ async function launch(places: ProcessPlaces, spec: ProcessSpec): Promise<void> {
   }
 }
 
-async function logTail(places: ProcessPlaces, name: string): Promise<string> {
-  const path = join(places.logs, `${name}.log`);
+async function logTail(processFolders: ProcessFolders, name: string): Promise<string> {
+  const path = join(processFolders.logs, `${name}.log`);
   const lines = ((await readText(path)) ?? '').trim().split('\n');
-  return [`the end of ${path}:`, ...lines.slice(-12)].join('\n  ');
+  return [`last lines of ${path}:`, ...lines.slice(-12)].join('\n  ');
 }
 
-async function waitUntilReady(places: ProcessPlaces, spec: ProcessSpec): Promise<void> {
+async function waitUntilReady(processFolders: ProcessFolders, spec: ProcessSpec): Promise<void> {
   const seconds = spec.patience ?? 60;
   const outcome = await waitFor(
-    `${spec.name} being ready`,
+    `${spec.name} to become ready`,
     async () => {
-      if ((await findProcess(places, spec.name)) === undefined) return 'ended';
+      if ((await findProcess(processFolders, spec.name)) === undefined) return 'ended';
       return (await spec.ready()) ? 'ready' : false;
     },
-    { seconds, hint: () => logTail(places, spec.name) },
+    { seconds, hint: () => logTail(processFolders, spec.name) },
   );
   if (outcome === 'ended')
-    throw new Error(`${spec.name} ended right after its start; ${await logTail(places, spec.name)}`);
+    throw new Error(`${spec.name} exited right after it started; ${await logTail(processFolders, spec.name)}`);
 }
 
 /**
- * Makes sure that one such process runs with exactly this command, and waits until it is ready. Returns true when it
+ * Makes sure that exactly one such process runs with this command, and waits until it is ready. Returns true when it
  * was (re)started.
  */
-export async function ensureProcess(places: ProcessPlaces, spec: ProcessSpec): Promise<boolean> {
-  const current = await findProcess(places, spec.name);
+export async function ensureProcess(processFolders: ProcessFolders, spec: ProcessSpec): Promise<boolean> {
+  const current = await findProcess(processFolders, spec.name);
   const keep = current?.key === specKey(spec);
   if (!keep) {
-    if (current !== undefined) await stopProcess(places, spec.name);
-    await launch(places, spec);
+    if (current !== undefined) await stopProcess(processFolders, spec.name);
+    await launch(processFolders, spec);
   }
-  await waitUntilReady(places, spec);
+  await waitUntilReady(processFolders, spec);
   return !keep;
 }
 
@@ -156,19 +156,19 @@ function signal(record: ProcessRecord, name: NodeJS.Signals): void {
   }
 }
 
-/** Asks the process to end, and ends it by force after `seconds` (at once when 0). */
-export async function stopProcess(places: ProcessPlaces, name: string, seconds = 10): Promise<void> {
-  const record = await findProcess(places, name);
+/** Sends SIGTERM to the process, and SIGKILL after `seconds` (at once when 0). */
+export async function stopProcess(processFolders: ProcessFolders, name: string, seconds = 10): Promise<void> {
+  const record = await findProcess(processFolders, name);
   if (record !== undefined) {
-    const gone = async (): Promise<boolean> => !(await isAlive(record));
+    const hasExited = async (): Promise<boolean> => !(await isAlive(record));
     signal(record, seconds === 0 ? 'SIGKILL' : 'SIGTERM');
-    const ended = await waitFor(`the end of ${name}`, gone, { seconds, every: 50 }).catch(() => false);
+    const ended = await waitFor(`${name} to exit`, hasExited, { seconds, every: 50 }).catch(() => false);
     if (!ended) {
       signal(record, 'SIGKILL');
-      await waitFor(`the forced end of ${name}`, gone, { seconds: 10, every: 50 });
+      await waitFor(`${name} to exit after SIGKILL`, hasExited, { seconds: 10, every: 50 });
     }
   }
-  await rm(join(places.run, `${name}.pid`), { force: true });
+  await rm(join(processFolders.run, `${name}.pid`), { force: true });
 }
 
 /** Writes a configuration file that a process reads at start, and returns its text for `inputs`. */

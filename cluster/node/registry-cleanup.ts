@@ -1,4 +1,4 @@
-// Frees the registry's disk of images that nothing in the cluster names any more.
+// Removes images from the registry that nothing in the cluster refers to any more.
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -8,15 +8,15 @@ import { run } from '../shell.ts';
 import { unpackedFolder } from './packages.ts';
 import { ensureProcess, stopProcess } from './processes.ts';
 import { registryConfig, registryFolder, registrySpec } from './registry.ts';
-import { places } from './settings.ts';
+import { processFolders } from './settings.ts';
 
-/** Below this many bytes nothing is removed: an older image may be wanted for going back. */
+/** Below this many bytes nothing is removed: an older image may be needed for a rollback. */
 const limitBytes = 5 * 1024 ** 3;
 
 const storage = join(registryFolder, 'blobs', 'docker', 'registry', 'v2');
 const manifest = z.object({ manifests: z.array(z.object({ digest: z.string() })).optional() });
 
-/** Every image digest that stands anywhere in a text. */
+/** Every image digest anywhere in a text. */
 export function digestsIn(text: string): Set<string> {
   return new Set(text.match(/sha256:[0-9a-f]{64}/g) ?? []);
 }
@@ -86,15 +86,15 @@ async function size(): Promise<number> {
 }
 
 /**
- * Removes images that neither a tag nor an object of the cluster names, when the registry takes more than the limit.
- * The registry is stopped meanwhile, since a push at the same time could lose its layers; builds push again.
+ * Removes images that neither a tag nor an object of the cluster refers to, when the registry exceeds the limit. The
+ * registry is stopped meanwhile, since a push at the same time could lose its layers; builds push again.
  */
 export async function cleanRegistry(kubectl: Kubectl, limit = limitBytes): Promise<string> {
   const before = await size();
   if (before < limit) return `${Math.round(before / 1024 ** 2)} MiB`;
   const objects = await kubectl(['get', 'pods,replicasets,deployments,jobs,happ', '--all-namespaces', '-o', 'json']);
   const used = digestsIn(objects);
-  await stopProcess(places, 'registry');
+  await stopProcess(processFolders, 'registry');
   let removed = 0;
   try {
     for (const repository of await repositories()) {
@@ -103,7 +103,7 @@ export async function cleanRegistry(kubectl: Kubectl, limit = limitBytes): Promi
     }
     await run(join(unpackedFolder('docker-registry'), 'usr/bin/docker-registry'), ['garbage-collect', registryConfig]);
   } finally {
-    await ensureProcess(places, await registrySpec());
+    await ensureProcess(processFolders, await registrySpec());
   }
   return `removed ${removed} images, ${Math.round((before - (await size())) / 1024 ** 2)} MiB`;
 }

@@ -1,4 +1,4 @@
-// The node's image registry: Debian's docker-registry behind a password, and how containerd and builds are told of it.
+// The node's image registry: Debian's docker-registry behind a password, and its configuration for clients.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
@@ -16,7 +16,7 @@ const folder = registryFolder;
 const user = 'moorage';
 
 export const registryUrl = `http://${node.address}:${node.registryPort}`;
-/** As skopeo and buildctl name it on the node itself. */
+/** Its address for skopeo and buildctl on the node itself. */
 export const registryAddress = `${node.address}:${node.registryPort}`;
 
 /** The registry's password, made once for each life of the cluster. */
@@ -98,7 +98,7 @@ Authorization = ["Basic ${credentials}"]
 `;
 }
 
-/** Writes containerd's registry configuration and returns its folder. It is read at each pull, so no restart is due. */
+/** Writes containerd's registry configuration and returns its folder. It is read at each pull, so no restart is needed. */
 export async function writeHosts(): Promise<string> {
   const certs = join(paths.state, 'containerd-hosts');
   const credentials = await basicCredentials();

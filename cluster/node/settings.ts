@@ -1,4 +1,4 @@
-// Addresses, ports and names of the one-machine node. What others must agree on stands here once.
+// Addresses, ports and names of the one-machine node that several components must agree on.
 import { join } from 'node:path';
 import { binariesOf } from '../binaries/build.ts';
 import { paths } from '../paths.ts';
@@ -11,7 +11,7 @@ export const node = {
   /** On the bridge, so that it stays the same whatever network the machine is in. */
   address: '10.244.0.1',
   podCidr: '10.244.0.0/16',
-  /** The part of it that this node hands out. */
+  /** The part of it for pods of this node. */
   nodePodCidr: '10.244.0.0/24',
   serviceCidr: '10.96.0.0/16',
   dnsAddress: '10.96.0.10',
@@ -24,7 +24,7 @@ export const node = {
   registryHost: 'registry.moorage-system.svc:5000',
 } as const;
 
-export const places = { run: join(paths.run, 'processes'), logs: paths.logs };
+export const processFolders = { run: join(paths.run, 'processes'), logs: paths.logs };
 
 export const containerdSocket = join(paths.run, 'containerd', 'containerd.sock');
 

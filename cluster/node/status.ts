@@ -1,4 +1,4 @@
-// Looks at the node as it is: processes, node, pods and addresses.
+// Status of the node: processes, node, pods and addresses.
 import { z } from 'zod';
 import { paths } from '../paths.ts';
 import { readFile } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { say } from '../report.ts';
 import { httpsUrl, rememberedPorts } from './ports.ts';
 import { probe } from './probe.ts';
 import { findProcess, processNames } from './processes.ts';
-import { node, places } from './settings.ts';
+import { node, processFolders } from './settings.ts';
 import { nodeKubectl } from './up.ts';
 
 export const expectedProcesses = [
@@ -33,7 +33,7 @@ const podList = z.object({
   ),
 });
 
-/** Pods that neither finished, nor are on their way out, nor serve, as `namespace/name (phase)`. */
+/** Pods that have not finished, are not being deleted, and are not ready, as `namespace/name (phase)`. */
 export function unreadyPods(list: z.output<typeof podList>): string[] {
   return list.items
     .filter(
@@ -50,9 +50,9 @@ export function unreadyPods(list: z.output<typeof podList>): string[] {
 async function checkProcesses(): Promise<string[]> {
   const problems: string[] = [];
   for (const name of expectedProcesses) {
-    const record = await findProcess(places, name);
+    const record = await findProcess(processFolders, name);
     say(
-      `  ${record === undefined ? '!!' : 'ok'} ${name.padEnd(26)} ${record === undefined ? `not running; its log: ${places.logs}/${name}.log` : `pid ${record.pid}`}`,
+      `  ${record === undefined ? '!!' : 'ok'} ${name.padEnd(26)} ${record === undefined ? `not running; see ${processFolders.logs}/${name}.log` : `pid ${record.pid}`}`,
     );
     if (record === undefined) problems.push(`${name} is not running`);
   }
@@ -101,14 +101,14 @@ async function checkUrls(): Promise<string[]> {
     );
     const fine = typeof outcome === 'number' && outcome < 500;
     say(`  ${fine ? 'ok' : '!!'} ${url.padEnd(40)} ${outcome}`);
-    if (!fine) problems.push(`${url} does not serve`);
+    if (!fine) problems.push(`${url} does not respond`);
   }
   return problems;
 }
 
-/** Prints what is there and returns what is wrong; nothing wrong is an empty list. */
+/** Prints the status and returns the problems, if any. */
 export async function nodeStatus(): Promise<string[]> {
-  if ((await processNames(places)).length === 0) return ['the node is not up: `npm run up` brings it up'];
+  if ((await processNames(processFolders)).length === 0) return ['the node is not running: start it with `npm run up`'];
   const problems = await checkProcesses();
   for (const check of [checkCluster, checkUrls]) {
     problems.push(

@@ -1,4 +1,4 @@
-// The one-machine node as a place to run: what `up`, `down` and `status` do there.
+// The one-machine node as a target: what `up`, `down` and `status` do there.
 import type { Arguments } from '../arguments.ts';
 import { productSteps } from '../install/product.ts';
 import { withLock } from '../lock.ts';

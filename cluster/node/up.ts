@@ -1,4 +1,4 @@
-// Brings the one-machine node up: the list of steps, and what each needs.
+// Brings up the one-machine node: the steps, and what each of them needs.
 import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
 import { binary, buildPart, fetchModules } from '../binaries/build.ts';
 import { recipes } from '../binaries/recipes.ts';
@@ -26,22 +26,22 @@ import { ensurePackages } from './packages.ts';
 import type { GatewayPorts } from './ports.ts';
 import { ensureProcess, type ProcessSpec } from './processes.ts';
 import { registrySpec } from './registry.ts';
-import { controlPlaneOptions, node, places } from './settings.ts';
+import { controlPlaneOptions, node, processFolders } from './settings.ts';
 
-/** Throws with what to do instead where the one-machine node cannot run. */
+/** Throws where the one-machine node cannot run, with what to do instead. */
 export function requireNodeMachine(): void {
   if (process.platform !== 'linux')
     throw new Error(
-      `the one-machine node runs on Linux, not on ${process.platform}: start Docker (kind is used then), or use --context NAME with a cluster that you have`,
+      `the one-machine node requires Linux, and this is ${process.platform}: start Docker, so that kind is used, or choose an existing cluster with --context NAME`,
     );
   if (process.getuid?.() !== 0)
     throw new Error(
-      'the one-machine node sets up network devices and containers, for which it must be root: run this with sudo, or use --context NAME with a cluster that you have',
+      'the one-machine node requires root to set up network devices and containers: run this with sudo, or choose an existing cluster with --context NAME',
     );
 }
 
 async function startOrKeep(spec: ProcessSpec): Promise<string> {
-  return (await ensureProcess(places, spec)) ? 'started' : 'runs';
+  return (await ensureProcess(processFolders, spec)) ? 'started' : 'running';
 }
 
 /** Certificates and the API server's settings are made once and used by several steps. */
@@ -68,8 +68,8 @@ async function writePersonalKubeconfig(plane: ControlPlane): Promise<undefined> 
 }
 
 async function makeFolders(): Promise<void> {
-  // Users of pods, who are nobody on the node, pass through these to what is mounted for them; what lies inside has
-  // rights of its own.
+  // Users of pods, who are nobody on the node, reach what is mounted for them through these folders; what is inside
+  // has permissions of its own.
   for (const folder of [paths.state, paths.run, paths.volumes]) {
     await mkdir(folder, { recursive: true });
     await chmod(folder, 0o711);
@@ -87,7 +87,7 @@ function imageStep(image: ImageRecipe): Step {
       ...[...parts].map((part) => `compile ${part}`),
       ...image.bases.map((base) => `image ${base}`),
     ],
-    run: () => ensureImage(image),
+    run: (report) => ensureImage(image, report),
   };
 }
 
@@ -104,23 +104,23 @@ export function nodeSteps(ports: () => GatewayPorts): Step[] {
   return [
     {
       name: 'packages',
-      run: async () => {
+      run: async (report) => {
         await makeFolders();
-        return await ensurePackages();
+        return await ensurePackages(report);
       },
     },
-    // Fetching waits for the network, compiling for the processor: side by side, neither waits for the other.
+    // Downloads are bound by the network and the compiler by the processor, so both run in parallel.
     ...recipes.map(({ part }): Step => ({
       name: `modules of ${part}`,
       lane: 'modules',
       needs: ['packages'],
-      run: () => fetchModules(part),
+      run: (report) => fetchModules(part, report),
     })),
     ...recipes.map(({ part }): Step => ({
       name: `compile ${part}`,
       lane: 'compiler',
       needs: [`modules of ${part}`],
-      run: () => buildPart(part),
+      run: (report) => buildPart(part, report),
     })),
     { name: 'network', needs: ['packages'], run: ensureNetwork },
     start('registry', ['packages', 'network'], registrySpec),

@@ -1,10 +1,11 @@
-// Speaks to the API: submits, asks for the status, follows the log.
+// Client of the submit API: submits, reads the status, follows the log.
 import { lookup as systemLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { Agent, fetch } from 'undici';
 import { z } from 'zod';
-import { Fault } from './fault.ts';
+import { Fault, LogUnavailable, Unavailable } from './fault.ts';
 import type { Installation } from './installation.ts';
 
 const reason = z.object({
@@ -79,29 +80,42 @@ const line = z.object({ stage: z.string(), line: z.string() });
 export interface ApiClient {
   submit(repo: string): Promise<SubmittedStatus>;
   status(url: string): Promise<Status>;
-  /** Events from the beginning to the `end`; connects again where it broke off. */
+  /** Events from the beginning to the `end`; reconnects after a break. @throws LogUnavailable */
   log(url: string): AsyncGenerator<LogEvent, void, undefined>;
   close(): Promise<void>;
 }
 
-/** Breaks in a row after which the log is given up. */
-const mostBreaks = 30;
+/** How a broken log stream is taken up again. */
+export interface ReconnectOptions {
+  /** Breaks in a row after which the log is given up; default 30. */
+  readonly maximumBreaks?: number;
+  /** Milliseconds before each new attempt; default 1000. */
+  readonly reconnectMs?: number;
+}
 
-/** Makes a client. Names below .localhost lead to this machine, whatever its resolver says. */
-export function createApiClient(installation: Installation): ApiClient {
+/** Several times the interval at which the API keeps a silent stream alive. */
+const silenceMs = 60_000;
+
+/** Makes a client. Names below .localhost resolve to this machine, whatever its resolver answers. */
+export function createApiClient(
+  installation: Installation,
+  { maximumBreaks = 30, reconnectMs = 1_000 }: ReconnectOptions = {},
+): ApiClient {
   const ca = installation.authority?.pem;
-  const dispatcher = new Agent({ bodyTimeout: 0, connect: { lookup, ...(ca === undefined ? {} : { ca }) } });
+  const dispatcher = new Agent({ bodyTimeout: silenceMs, connect: { lookup, ...(ca === undefined ? {} : { ca }) } });
   const ask = async (
     url: string,
     init: { method?: string; body?: string; headers?: Record<string, string> } = {},
   ): Promise<Awaited<ReturnType<typeof fetch>>> => {
     const response = await fetch(url, { ...init, dispatcher }).catch((error: unknown) => {
-      throw new Fault(
-        `${installation.baseUrl} does not answer (${causeOf(error)}): is the cluster up? \`npm run status\` tells, \`npm run up\` fixes`,
+      throw new Unavailable(
+        `${installation.baseUrl} does not answer (${causeOf(error)}): check the cluster with \`npm run status\`; \`npm run up\` starts it`,
       );
     });
     if (response.ok) return response;
-    throw new Fault(refusal(response.status, await response.text()));
+    const message = refusal(response.status, await response.text());
+    if (response.status !== 429 && response.status < 500) throw new Fault(message);
+    throw new Unavailable(message, milliseconds(response.headers.get('retry-after')));
   };
   return {
     submit: async (repo) =>
@@ -117,10 +131,16 @@ export function createApiClient(installation: Installation): ApiClient {
     status: async (url) => status.parse(await (await ask(url)).json()),
     async *log(url) {
       let last: string | undefined;
-      for (let breaks = 0; breaks < mostBreaks; breaks += 1) {
+      let opened = false;
+      for (let breaks = 0; breaks < maximumBreaks; breaks += 1) {
         const response = await ask(url, {
           headers: { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) },
+        }).catch((error: unknown) => {
+          // A replica that goes away may leave nobody to answer for some seconds.
+          if (opened && error instanceof Unavailable) return { body: null };
+          throw error instanceof Fault ? new LogUnavailable(error.message) : error;
         });
+        opened = true;
         for await (const { event, id, data } of messages(response.body)) {
           breaks = 0;
           last = id ?? last;
@@ -128,9 +148,9 @@ export function createApiClient(installation: Installation): ApiClient {
           if (read !== undefined) yield read;
           if (read?.type === 'end') return;
         }
-        await new Promise((resolve) => setTimeout(resolve, 1_000));
+        await delay(reconnectMs);
       }
-      throw new Fault('the log breaks off again and again; look at `kubectl -n moorage-system get pods`');
+      throw new LogUnavailable(`the log stream broke ${maximumBreaks} times in a row`);
     },
     close: () => dispatcher.close(),
   };
@@ -151,7 +171,7 @@ async function* messages(body: AsyncIterable<Uint8Array> | null): AsyncGenerator
       yield* ready.splice(0);
     }
   } catch {
-    // A replica that ends takes its streams along; another one goes on from the last event.
+    // A replica that stops ends its streams; another one continues after the last event.
   }
 }
 
@@ -168,6 +188,11 @@ function refusal(code: number, text: string): string {
   if (!parsed.success) return `the API answered ${code}: ${text.slice(0, 300)}`;
   const { detail, errors = [] } = parsed.data;
   return [detail, ...errors.map(({ field, message, fix }) => `  ${field}: ${message}; ${fix}`)].join('\n');
+}
+
+/** Of a Retry-After in seconds; the other form, a date, is not used by the API. */
+function milliseconds(retryAfter: string | null): number | undefined {
+  return retryAfter !== null && /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1_000 : undefined;
 }
 
 function parseJson(text: string): unknown {

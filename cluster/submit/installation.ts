@@ -1,4 +1,4 @@
-// Where the installation is that `npm run up` made: its addresses, its certificate authority, its git password.
+// The installation that `npm run up` made: its addresses, certificate authority and git password.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -18,18 +18,18 @@ const addresses = z.object({
 export interface Installation extends z.output<typeof addresses> {
   /** Certificate authority to trust beside the public ones; path and PEM. */
   readonly authority: { readonly path: string; readonly pem: string } | undefined;
-  /** Password of the git user `moorage`; undefined where no git server is ours. */
+  /** Password of the git user `moorage`; undefined where there is no git server. */
   readonly gitPassword: string | undefined;
 }
 
-/** Reads what `up` left. @throws Fault when there is no installation */
+/** Reads what `up` wrote. @throws Fault when there is no installation */
 export async function readInstallation(folder = paths.local): Promise<Installation> {
   const config = join(folder, 'config.json');
   const text = await readOptional(config);
-  if (text === undefined) throw new Fault('there is no cluster to submit to: run `npm run up` first');
+  if (text === undefined) throw new Fault('there is no cluster to submit to: start one with `npm run up`');
   const parsed = addresses.safeParse(parseJson(text));
   if (!parsed.success)
-    throw new Fault(`${config} is not what \`npm run up\` writes: run it again (${z.prettifyError(parsed.error)})`);
+    throw new Fault(`${config} is invalid: run \`npm run up\` to write it again (${z.prettifyError(parsed.error)})`);
   const authority = join(folder, 'ca.crt');
   const pem = await readOptional(authority);
   const gitPassword = (await readOptional(join(folder, 'git-password')))?.trim();

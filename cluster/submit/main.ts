@@ -1,7 +1,7 @@
-// `npm run submit -- ./folder [--name NAME]`: exit code 0 when live, 1 when rejected, 2 when it could not be submitted.
+// `npm run submit`: submits a folder or a repository, and follows it until it is live or rejected.
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readCommandLine, UsageError } from '../../lib/command-line.ts';
 import { createApiClient } from './api-client.ts';
 import { Fault } from './fault.ts';
 import { readInstallation } from './installation.ts';
@@ -10,21 +10,19 @@ import { submit, type Request } from './submit.ts';
 
 const usage = `usage: npm run submit -- FOLDER | OWNER/NAME | URL [--name NAME]
 
-  FOLDER        is pushed to the cluster's own git server as it is now, and submitted from there
-  OWNER/NAME    a repository on the first of the allowed git hosts
-  URL           a repository on any of them
-  --name NAME   name of the repository that a folder becomes (default: the folder's name)`;
+  FOLDER        push the folder as it is now to the cluster's own git server, and submit it from there
+  OWNER/NAME    submit a repository on the first of the allowed git hosts
+  URL           submit a repository on any of them
+  --name NAME   name of the repository that a folder is pushed to (default: the folder's name)
+
+exit codes: 0 live, 1 rejected, 2 not submitted, 64 wrong usage`;
 
 const write = (line: string): void => {
   process.stdout.write(`${line}\n`);
 };
 
 async function main(): Promise<number> {
-  const request = readArguments();
-  if (request === undefined) {
-    write(usage);
-    return 0;
-  }
+  const request = readRequest();
   const installation = await readInstallation();
   const api = createApiClient(installation);
   try {
@@ -34,24 +32,16 @@ async function main(): Promise<number> {
   }
 }
 
-function readArguments(): Request | undefined {
-  try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: { name: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
-    });
-    if (values.help === true) return undefined;
-    const [what, ...more] = positionals;
-    if (what === undefined || more.length > 0)
-      throw new Error(what === undefined ? 'nothing to submit was named' : `one thing at a time: ${more.join(' ')}`);
-    return { what: fromWhereItWasTyped(what), name: values.name };
-  } catch (error) {
-    throw new Fault(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`);
-  }
+function readRequest(): Request {
+  const options = { name: { type: 'string' } } as const;
+  return readCommandLine({ usage, options, positionals: 1 }, ({ values, positionals: [what] }) => {
+    if (what === undefined) throw new UsageError('a folder or a repository to submit is required');
+    return { what: fromCallersFolder(what), name: values.name };
+  });
 }
 
-/** npm runs scripts in the project's root; a folder is meant from where the person stands. */
-function fromWhereItWasTyped(what: string): string {
+/** npm runs scripts in the project's root; a relative path starts at the folder in which npm was called. */
+function fromCallersFolder(what: string): string {
   const path = resolve(process.env['INIT_CWD'] ?? '.', what);
   return existsSync(path) ? path : what;
 }

@@ -1,12 +1,12 @@
-// What a person sees of a submission: stages with the time they took to come, the log below them, and how it ended.
+// Terminal output of a submission: its stages with the time of each, the log below them, and the outcome.
 import { harmless } from '../../api/submit/log/log-text.ts';
 import type { Finding, LogEvent, Reason, Status } from './api-client.ts';
 
-/** Writes the course of a submission. */
+/** Shows a submission to a person. */
 export interface Output {
   say(text: string): void;
   event(event: LogEvent): void;
-  /** The end: the URL, or why not. */
+  /** The outcome: the URL, or the reason of the rejection. */
   verdict(status: Status, reason: Reason | undefined): void;
 }
 
@@ -15,7 +15,7 @@ const indent = ' '.repeat(12);
 /** Makes an output. @param write takes a whole line; @param now milliseconds of some clock */
 export function createOutput(write: (line: string) => void, now: () => number = () => performance.now()): Output {
   const start = now();
-  let told = '';
+  let shown = '';
   let logged = '';
   let reached = '';
   const at = (text: string): void => {
@@ -25,16 +25,16 @@ export function createOutput(write: (line: string) => void, now: () => number = 
     say: at,
     event(event) {
       if (event.type === 'gone') {
-        write(`${indent}(the log of this build is not kept any more)`);
+        write(`${indent}(the log of this build is no longer kept)`);
       } else if (event.type === 'log') {
         const heading = event.stage === logged ? '' : `${event.stage}:`;
         if (heading !== '') write(`${indent}${heading}`);
         logged = event.stage;
         write(`${indent}  ${harmless(event.line)}`);
       } else if (event.type === 'stage' && event.stage !== undefined) {
-        const text = `${event.stage}${event.position === undefined ? '' : `, place ${event.position}`}`;
-        if (text !== told) at(startsOver(reached, event.stage) ? `${text} again: ${event.message}` : text);
-        told = text;
+        const text = `${event.stage}${event.position === undefined ? '' : `, position ${event.position}`}`;
+        if (text !== shown) at(startsOver(reached, event.stage) ? `${text} again: ${event.message}` : text);
+        shown = text;
         reached = event.stage;
       }
     },
@@ -45,7 +45,7 @@ export function createOutput(write: (line: string) => void, now: () => number = 
         if (status.warning !== undefined) write(`  warning  the app ${harmless(status.warning)}`);
         return;
       }
-      at(status.status === 'live' ? 'rejected; the last good commit goes on serving' : 'rejected');
+      at(status.status === 'live' ? 'rejected; the last good commit is still live' : 'rejected');
       for (const line of reasonLines(reason)) write(line);
       for (const line of otherFindings(status.findings ?? [], reason)) write(line);
     },
@@ -54,7 +54,7 @@ export function createOutput(write: (line: string) => void, now: () => number = 
 
 const stages = ['queued', 'cloning', 'reviewing', 'building'];
 
-/** A fault of the platform sends a commit back to an earlier stage; then its reader should hear why. */
+/** A fault of the platform sends a commit back to an earlier stage; the output says why then. */
 function startsOver(before: string, now: string): boolean {
   return stages.indexOf(now) >= 0 && stages.indexOf(now) < stages.indexOf(before);
 }
@@ -67,9 +67,9 @@ function reasonLines({ rule, file, line, message, fix, log }: Reason): string[] 
     .map((text) => `    ${harmless(text)}`);
   return [
     `  rule   ${harmless(rule)}`,
-    ...placeOf(file, line).map((place) => `  at     ${place}`),
+    ...locationOf(file, line).map((location) => `  at     ${location}`),
     ...paragraphs('  why    ', message),
-    ...paragraphs('  fix   ', fix),
+    ...paragraphs('  fix    ', fix),
     ...(tail.length === 0 ? [] : ['  log', ...tail]),
   ];
 }
@@ -80,14 +80,14 @@ function otherFindings(findings: readonly Finding[], reason: Reason): string[] {
   );
   return others.map(({ severity, rule, file, line, message, fix }) =>
     harmless(
-      `  ${severity}  ${[rule, ...placeOf(file, line)].join(' at ')}: ${message} ${fix}`
+      `  ${severity}  ${[rule, ...locationOf(file, line)].join(' at ')}: ${message} ${fix}`
         .replaceAll(/\s+/g, ' ')
         .replace(/^ /, '  '),
     ),
   );
 }
 
-function placeOf(file: string | null | undefined, line: number | null | undefined): string[] {
+function locationOf(file: string | null | undefined, line: number | null | undefined): string[] {
   if (file === undefined || file === null) return [];
   return [harmless(line === undefined || line === null ? file : `${file}:${line}`)];
 }

@@ -4,14 +4,14 @@ import { Fault } from './fault.ts';
 import type { Installation } from './installation.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** Owner of what is pushed from this machine. */
+/** Owner of repositories that are pushed from this machine. */
 export const localOwner = 'local';
 
 /** Makes the snapshot the head of `main`. Returns the repository's address inside the cluster. @throws Fault */
 export async function pushSnapshot(snapshot: Snapshot, name: string, installation: Installation): Promise<string> {
   const { gitUrl, internalGitUrl, gitPassword } = installation;
   if (gitPassword === undefined)
-    throw new Fault('this installation has no git server for local folders: submit owner/name or a URL instead');
+    throw new Fault('this installation has no git server for local folders: submit OWNER/NAME or a URL instead');
   const pushed = await execa(
     'git',
     ['push', '--quiet', '--force', `${gitUrl}/${localOwner}/${name}.git`, `${snapshot.commit}:refs/heads/main`],
@@ -24,12 +24,12 @@ export async function pushSnapshot(snapshot: Snapshot, name: string, installatio
   );
   if (pushed.failed)
     throw new Fault(
-      `the push to ${gitUrl} failed; is the cluster up (npm run status)? git says: ${pushed.stderr.trim() || pushed.shortMessage}`,
+      `the push to ${gitUrl} failed: check the cluster with \`npm run status\`. Output of git: ${pushed.stderr.trim() || pushed.shortMessage}`,
     );
   return `${internalGitUrl}/${localOwner}/${name}`;
 }
 
-/** Settings by the environment, so that the password stands in no list of processes. */
+/** Configuration in the environment, so that the password is in no process list. */
 function gitEnvironment({ gitUrl, authority }: Installation, password: string): Record<string, string> {
   const { hostname, port, protocol } = new URL(gitUrl);
   const settings: [string, string][] = [

@@ -11,7 +11,7 @@ export interface Snapshot {
   readonly commit: string;
   /** Bare repository that has it. */
   readonly repository: string;
-  /** What it was made of, for a person. */
+  /** What it was made from. */
   readonly origin: 'commit' | 'commit and changes' | 'folder';
   /** Removes the repository. */
   remove(): Promise<void>;
@@ -22,7 +22,7 @@ interface WorkTree {
   readonly root: string;
   /** Folder below the root; empty for the root itself. */
   readonly below: string;
-  /** Commit that is checked out; undefined where there is none or its history is not whole. */
+  /** Commit that is checked out; undefined where there is none or its history is incomplete. */
   readonly head: string | undefined;
   readonly objects: string | undefined;
   readonly exclude: string | undefined;
@@ -38,7 +38,7 @@ const identity = {
   GIT_COMMITTER_DATE: '2000-01-01T00:00:00Z',
 };
 
-/** Commits the folder, as .gitignore files tell. @throws Fault when there is nothing to commit or git fails */
+/** Commits the folder without what .gitignore files exclude. @throws Fault when nothing is left, or git fails */
 export async function takeSnapshot(folder: string): Promise<Snapshot> {
   const tree = await workTreeOf(await realpath(folder));
   const repository = await mkdtemp(join(tmpdir(), 'moorage-submit-'));
@@ -66,7 +66,7 @@ async function commitIn(repository: string, tree: WorkTree): Promise<{ commit: s
     () => '',
   );
   if (written === '' || (await within(['ls-tree', written])) === '')
-    throw new Fault('the folder has no file that git would take: add some, or look into .gitignore');
+    throw new Fault('the folder has no file to commit: add one, or check .gitignore');
   if (tree.head === undefined || tree.below !== '')
     return { commit: await within(['commit-tree', '-m', 'Snapshot of a folder', written], identity), origin: 'folder' };
   if ((await within(['rev-parse', `${tree.head}^{tree}`])) === written) return { commit: tree.head, origin: 'commit' };
@@ -79,7 +79,7 @@ async function commitIn(repository: string, tree: WorkTree): Promise<{ commit: s
   };
 }
 
-/** Lets the repository read the objects and the excludes of the folder's own one. */
+/** Lets the repository use the objects and the excludes of the folder's own repository. */
 async function borrow(repository: string, { objects, exclude }: WorkTree): Promise<void> {
   if (objects !== undefined) await appendFile(join(repository, 'objects', 'info', 'alternates'), `${objects}\n`);
   if (exclude === undefined) return;
@@ -90,12 +90,12 @@ async function borrow(repository: string, { objects, exclude }: WorkTree): Promi
 async function workTreeOf(folder: string): Promise<WorkTree> {
   const alone: WorkTree = { root: folder, below: '', head: undefined, objects: undefined, exclude: undefined };
   const ask = async (...args: string[]): Promise<string | undefined> => {
-    const asked = await execa('git', ['-c', 'safe.directory=*', ...args], {
+    const result = await execa('git', ['-c', 'safe.directory=*', ...args], {
       cwd: folder,
       reject: false,
       stdin: 'ignore',
     });
-    return asked.exitCode === 0 ? asked.stdout : undefined;
+    return result.exitCode === 0 ? result.stdout : undefined;
   };
   const root = await ask('rev-parse', '--show-toplevel');
   if (root === undefined || root === '') return alone;

@@ -3,10 +3,10 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { toDnsLabel } from '../../crds/names.ts';
-import type { ApiClient, Reason, Status, SubmittedStatus } from './api-client.ts';
+import type { Status, SubmittedStatus } from './api-client.ts';
 import { Fault } from './fault.ts';
+import { follow, isOver, readStatus, reasonOf, type FollowTools } from './follow.ts';
 import type { Installation } from './installation.ts';
-import type { Output } from './output.ts';
 import { localOwner, pushSnapshot } from './push.ts';
 import { takeSnapshot } from './snapshot.ts';
 
@@ -19,17 +19,13 @@ export interface Request {
 }
 
 /** What it works with. */
-export interface Tools {
+export interface Tools extends FollowTools {
   readonly installation: Installation;
-  readonly api: ApiClient;
-  readonly output: Output;
-  /** Wait between two looks at the status; default 1000 ms. */
-  readonly lookMs?: number;
   /** How long the platform may take to notice a pushed commit; default 120 000 ms. */
   readonly noticeMs?: number;
 }
 
-/** Submits, follows, and tells the end. Resolves with the exit code: 0 live, 1 rejected. @throws Fault */
+/** Submits, follows, and reports the outcome. Resolves with the exit code: 0 live, 1 rejected. @throws Fault */
 export async function submit(request: Request, tools: Tools): Promise<0 | 1> {
   const { api, output } = tools;
   const { repo, commit } = isFolder(request.what)
@@ -37,7 +33,7 @@ export async function submit(request: Request, tools: Tools): Promise<0 | 1> {
     : { repo: request.what, commit: undefined };
   const first = await api.submit(repo);
   output.say(
-    `${first.created ? 'submitted' : 'submitted before'}: ${first.slug}${first.retried ? ', tried again' : ''}`,
+    `${first.created ? 'submitted' : 'submitted before'}: ${first.slug}${first.retried ? ', trying again' : ''}`,
   );
   const noticed =
     commit === undefined ? await awaitChange(first, tools) : await awaitNotice(repo, commit, first, tools);
@@ -47,13 +43,13 @@ export async function submit(request: Request, tools: Tools): Promise<0 | 1> {
   return status.status === 'live' && reason === undefined ? 0 : 1;
 }
 
-/** Whether the argument names a folder. @throws Fault when it looks like one and is none */
+/** Whether the argument names a folder. @throws Fault when it looks like one but is not */
 function isFolder(what: string): boolean {
   if (existsSync(what)) {
     if (statSync(what).isDirectory()) return true;
-    throw new Fault(`${what} is a file: give the folder that the app is in`);
+    throw new Fault(`${what} is a file: submit the folder that contains the app`);
   }
-  if (/^([.~/]|[^/]*$)/.test(what)) throw new Fault(`there is no folder ${what}: give a folder, owner/name or a URL`);
+  if (/^([.~/]|[^/]*$)/.test(what)) throw new Fault(`there is no folder ${what}: submit a folder, OWNER/NAME or a URL`);
   return false;
 }
 
@@ -62,12 +58,13 @@ async function pushFolder(
   { installation, output }: Tools,
 ): Promise<{ repo: string; commit: string }> {
   const label = toDnsLabel(name ?? basename(resolve(what)));
-  if (label === '') throw new Fault(`the folder's name makes no name for an app: give one with --name NAME`);
+  if (label === '')
+    throw new Fault("the folder's name cannot be used as the name of an app: choose one with --name NAME");
   const snapshot = await takeSnapshot(what);
   try {
     const made = {
       commit: '',
-      'commit and changes': ', with its uncommitted changes',
+      'commit and changes': ', with uncommitted changes',
       folder: ', a snapshot of the folder',
     }[snapshot.origin];
     const repo = await pushSnapshot(snapshot, label, installation);
@@ -78,7 +75,7 @@ async function pushFolder(
   }
 }
 
-/** Waits until the pushed commit is the newest that the platform has seen, and asks it to look again meanwhile. */
+/** Waits until the pushed commit is the newest that the platform knows, and requests further polls meanwhile. */
 async function awaitNotice(
   repo: string,
   commit: string,
@@ -91,55 +88,27 @@ async function awaitNotice(
   while (status.newest_commit !== commit && !(first.created && isOver(status))) {
     if (performance.now() > deadline) {
       throw new Fault(
-        `the platform has not noticed commit ${commit.slice(0, 7)} within ${Math.round(noticeMs / 1000)} s; it says: ${status.message} Look at \`kubectl -n moorage-system logs deploy/moorage-operator\``,
+        `the platform did not notice commit ${commit.slice(0, 7)} within ${Math.round(noticeMs / 1000)} s. Its status: ${status.message} See \`kubectl -n moorage-system logs deploy/moorage-operator\``,
       );
     }
     await delay(lookMs);
-    // A repository is asked at most once in some seconds; what was pushed in between has to be asked for again.
+    // A repository is polled only once in some seconds; a commit that was pushed in between needs another poll.
     if (!polled) ({ polled } = await api.submit(repo));
-    status = await api.status(first.status_url);
+    status = await readStatus(first, { api, lookMs });
   }
   return status;
 }
 
-/** Gives the platform a few looks' time to find a newer commit of a repository that was submitted before. */
+/** Gives the platform some time to find a newer commit of a repository that was submitted before. */
 async function awaitChange(first: SubmittedStatus, { api, lookMs = 1_000 }: Tools): Promise<Status> {
   let status: Status = first;
   for (
-    let looks = 0;
-    looks < 5 && !first.created && isOver(status) && status.newest_commit === first.newest_commit;
-    looks += 1
+    let reads = 0;
+    reads < 5 && !first.created && isOver(status) && status.newest_commit === first.newest_commit;
+    reads += 1
   ) {
     await delay(lookMs);
-    status = await api.status(first.status_url);
+    status = await readStatus(first, { api, lookMs });
   }
   return status;
-}
-
-/** Shows the log until the commit is live or rejected. */
-async function follow(
-  begun: Status,
-  commit: string | undefined,
-  { api, output, lookMs = 1_000 }: Tools,
-): Promise<Status> {
-  let status = begun;
-  while (!isOver(status)) {
-    for await (const event of api.log(status.log_url)) output.event(event);
-    status = await api.status(status.status_url);
-    if (!isOver(status)) await delay(lookMs);
-  }
-  if (commit !== undefined && status.status === 'live' && reasonOf(status) === undefined && status.commit !== commit) {
-    throw new Fault(
-      `${status.slug} serves commit ${(status.commit ?? 'unknown').slice(0, 7)}, a newer one than was pushed here; somebody else submits it too`,
-    );
-  }
-  return status;
-}
-
-function isOver(status: Status): boolean {
-  return status.status !== 'in_pipeline' && status.update === undefined;
-}
-
-function reasonOf(status: Status): Reason | undefined {
-  return status.rejection ?? status.problem;
 }

@@ -9,33 +9,46 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { Agent, request } from 'undici';
 import { platformAccount } from '../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, picoDollars } from '../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../api/billing/database/open.ts';
+import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
 import { freePort, startLiteLlm } from '../support/models/litellm.ts';
 import { startApi } from '../support/models/lab.ts';
 import { startPostgres } from '../support/ledger/postgres.ts';
 
-const { values } = parseArgs({
-  options: {
-    rate: { type: 'string', default: '40' },
-    seconds: { type: 'string', default: '10' },
-    width: { type: 'string', default: '32' },
-    delay: { type: 'string', default: '20' },
-    warm: { type: 'string', default: '400' },
-    paths: { type: 'string', default: 'direct,LiteLLM,ours' },
+const usage = `usage: npm run bench:ask -- [--rate N] [--seconds N] [--width N] [--delay N] [--warm N] [--paths LIST]
+
+  --rate N       calls a second (40)
+  --seconds N    seconds of each measurement (10)
+  --width N      callers without a pause (32)
+  --delay N      milliseconds until the upstream answers (20)
+  --warm N       calls before a measurement (400)
+  --paths LIST   what to measure, separated by commas (direct,LiteLLM,ours)`;
+
+const { rate, seconds, width, warm, delay, paths } = readCommandLine(
+  {
+    usage,
+    options: {
+      rate: { type: 'string', default: '40' },
+      seconds: { type: 'string', default: '10' },
+      width: { type: 'string', default: '32' },
+      delay: { type: 'string', default: '20' },
+      warm: { type: 'string', default: '400' },
+      paths: { type: 'string', default: 'direct,LiteLLM,ours' },
+    },
   },
-});
-const [rate, seconds, width, warm] = [
-  Number(values.rate),
-  Number(values.seconds),
-  Number(values.width),
-  Number(values.warm),
-];
-const paths: ReadonlySet<string> = new Set(values.paths.split(','));
+  ({ values }) => ({
+    rate: wholeNumber('--rate', values.rate),
+    seconds: wholeNumber('--seconds', values.seconds),
+    width: wholeNumber('--width', values.width),
+    delay: wholeNumber('--delay', values.delay, { minimum: 0 }),
+    warm: wholeNumber('--warm', values.warm, { minimum: 0 }),
+    paths: new Set(values.paths.split(',')),
+  }),
+);
 
 interface Target {
   readonly name: string;
@@ -122,7 +135,7 @@ function line(name: string, { latencies, failed, perSecond }: Measured): string 
 
 async function startUpstream(): Promise<{ url: string; process: ChildProcess }> {
   const port = await freePort();
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'mock-upstream.ts'), String(port), values.delay], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'mock-upstream.ts'), String(port), String(delay)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   await once(child.stdout, 'data');
@@ -177,7 +190,7 @@ const all: readonly Target[] = [
 ];
 const targets = all.filter(({ name }) => paths.has(name));
 process.stdout.write(
-  `${cpus().length} processors; upstream answers after ${values.delay} ms; one process each of LiteLLM and the API; the load comes from the same machine\n`,
+  `${cpus().length} processors; upstream answers after ${delay} ms; one process each of LiteLLM and the API; the load comes from the same machine\n`,
 );
 let calls = 0n;
 for (const [title, run] of [

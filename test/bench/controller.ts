@@ -20,11 +20,19 @@ import {
 import { sourceIdentity } from '../../controller/steps/source/source.ts';
 import { applyStatus } from '../../lib/kubernetes/index.ts';
 import { hostedApp } from '../../crds/hosted-app.ts';
+import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
 import { labels } from '../../crds/names.ts';
 import { acceptRoute, buildWell, imageOf, rollOut } from '../support/operator/stand-in.ts';
 import { all, startWorld, until, type Operator, type World } from '../support/operator/world.ts';
 
-const apps = Number(process.env['BENCH_APPS'] ?? 1000);
+const usage = `usage: npm run bench:controller -- [--apps N]
+
+  --apps N   how many HostedApps to create (default: BENCH_APPS, else 1000)`;
+
+const apps = readCommandLine(
+  { usage, options: { apps: { type: 'string', default: process.env['BENCH_APPS'] ?? '1000' } } },
+  ({ values }) => wholeNumber('--apps', values.apps),
+);
 const changes = Math.min(apps, 300);
 const namespace = 'moorage-apps';
 const commit = 'c'.repeat(40);

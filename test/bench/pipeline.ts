@@ -1,5 +1,6 @@
 // `npm run bench:pipeline`: submit to live, beside a bare buildctl and a bare pod start of the same image, in one run
 // on the running cluster.
+import { rounds } from './pipeline-options.ts';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +22,6 @@ import {
 } from '../support/cluster.ts';
 import { rawBuildPod, rawDeployment } from './raw-pods.ts';
 
-const rounds = Number(process.argv[2] ?? 5);
 const pipelineJob = z.looseObject({
   items: z
     .array(

@@ -4,16 +4,21 @@
 // Counts what is resident (PSS where the system tells it, so that shared pages count once) in the whole process tree,
 // and says the peak.
 import { readdirSync, readFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import sharp from 'sharp';
 import { builtinTools } from '../../api/tools/builtin/all.ts';
 import { memoryBudgetMb } from '../../api/tools/engine/workers/memory-budget.ts';
+import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
 import { sampleToolApp } from '../support/tools/sample.ts';
 
-const { values } = parseArgs({
-  options: { width: { type: 'string', default: '8' }, only: { type: 'string', default: '' } },
-});
-const width = Number(values.width);
+const usage = `usage: npm run bench:tool-memory -- [--width N] [--only TEXT]
+
+  --width N     calls at once (8)
+  --only TEXT   measure only the tools with this text in their name`;
+
+const { width, only } = readCommandLine(
+  { usage, options: { width: { type: 'string', default: '8' }, only: { type: 'string', default: '' } } },
+  ({ values }) => ({ width: wholeNumber('--width', values.width), only: values.only }),
+);
 
 const noise = await sharp({
   create: {
@@ -148,7 +153,7 @@ const [start] = resident();
 process.stdout.write(
   `${width} calls at once; before any, ${start.toFixed(0)} MB, the embedded database included; workers share ${memoryBudgetMb()} MB\n`,
 );
-const chosen = Object.entries(calls).filter(([name]) => name.includes(values.only));
+const chosen = Object.entries(calls).filter(([name]) => name.includes(only));
 for (const [name, call] of chosen) await measure(name, [call]);
 if (chosen.length > 1)
   await measure(

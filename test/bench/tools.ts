@@ -10,13 +10,21 @@ import { readFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { parseArgs } from 'node:util';
 import { Agent, request } from 'undici';
+import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
 
-const { values } = parseArgs({
-  options: { seconds: { type: 'string', default: '5' }, width: { type: 'string', default: '32' } },
-});
-const [seconds, width] = [Number(values.seconds), Number(values.width)];
+const usage = `usage: npm run bench:tools -- [--seconds N] [--width N]
+
+  --seconds N   seconds of each measurement (5)
+  --width N     connections (32)`;
+
+const { seconds, width } = readCommandLine(
+  { usage, options: { seconds: { type: 'string', default: '5' }, width: { type: 'string', default: '32' } } },
+  ({ values }) => ({
+    seconds: wholeNumber('--seconds', values.seconds),
+    width: wholeNumber('--width', values.width),
+  }),
+);
 const meta = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
   'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },

@@ -1,7 +1,7 @@
 // A hosted app called by agents on a real node: through the API by HTTP, and its operations as tools on /mcp, each call
 // metered.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import {
   appsNamespace,
@@ -18,7 +18,7 @@ import {
 } from '../support/cluster.ts';
 
 const name = 'e2e-callee';
-after(() => deleteApps(name));
+afterAll(() => deleteApps(name));
 
 /** FastAPI writes the OpenAPI document by itself. */
 const main = `from fastapi import FastAPI, Header, HTTPException, Request
@@ -51,7 +51,7 @@ const files = {
   'moorage.yaml': 'agents: {enabled: true}\nlisting: {title: Callee, description: Adds numbers}\n',
 };
 
-before(async () => {
+beforeAll(async () => {
   const ended = await withFiles(name, files, (folder) => submit(folder));
   assert.equal(ended.exitCode, 0, ended.all);
   await eventually('Ready', async () => ((await readApp(name)).status?.phase === 'Live' ? true : undefined));

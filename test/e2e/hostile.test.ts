@@ -1,6 +1,6 @@
 // Authors and callers who mean harm: what they try comes to nothing, ends, and is told to them in words.
 import assert from 'node:assert/strict';
-import { after, describe, test } from 'node:test';
+import { afterAll, describe, test } from 'vitest';
 import { appsNamespace, baseUrl, deleteApps, get, kubectl, readApp, submit, withFiles } from '../support/cluster.ts';
 
 const names = [
@@ -12,7 +12,7 @@ const names = [
   'e2e-hostile-b',
 ] as const;
 const [build, disk, user, words, spoofedOne, spoofedOther] = names;
-after(() => deleteApps(...names));
+afterAll(() => deleteApps(...names));
 
 /** Tries what a step must not be able to do; each line says `name refused`, or `name GAINED` with what was gained. */
 const attempts = `
@@ -66,7 +66,7 @@ except OSError:
 `;
 const attempted = [...attempts.matchAll(/^attempt\('([^']+)'/gm)].map((match) => match[1] ?? '').concat('fork-bomb');
 
-describe('hostile authors', { concurrency: true }, () => {
+describe('hostile authors', { concurrent: true }, () => {
   test('a build step gains nothing, floods only its own log, and its failure is told', async () => {
     const flood = "import sys\nfor i in range(2_000_000): sys.stdout.write('\\x1b]' * 10 + 'x' * 80 + '\\n')\n";
     const files = {

@@ -1,6 +1,6 @@
 // Repositories of five kinds go from submit to live.
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { afterAll, test } from 'vitest';
 import { appUrl, deleteApps, eventually, get, readApp, submit, withCopy } from '../support/cluster.ts';
 
 interface Kind {
@@ -18,7 +18,7 @@ const kinds: readonly Kind[] = [
 ];
 
 const nameOf = (kind: Kind): string => `e2e-${kind.fixture}`;
-after(() => deleteApps(...kinds.map(nameOf)));
+afterAll(() => deleteApps(...kinds.map(nameOf)));
 
 for (const kind of kinds) {
   test(`${kind.fixture} goes from submit to live [spec service.pipeline status.live]`, async (t) => {
@@ -36,6 +36,6 @@ for (const kind of kinds) {
     });
     assert.equal(app.status?.plan?.strategy, kind.strategy);
     assert.notEqual(app.status.plan.reason, '');
-    t.diagnostic(`live after ${((performance.now() - started) / 1000).toFixed(1)} s: ${app.status.plan.reason}`);
+    await t.annotate(`live after ${((performance.now() - started) / 1000).toFixed(1)} s: ${app.status.plan.reason}`);
   });
 }

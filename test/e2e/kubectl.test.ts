@@ -1,6 +1,6 @@
 // What an operator of the platform reads with kubectl.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { appsNamespace, kubectl } from '../support/cluster.ts';
 
 test('kubectl wait --for=condition=Ready', async () => {

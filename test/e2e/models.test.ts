@@ -1,6 +1,6 @@
 // Models on a real node: ask and compare from outside, and /v1 from inside an app that may use it.
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { afterAll, test } from 'vitest';
 import { z } from 'zod';
 import { demoNotice } from '../../api/models/demo-router.ts';
 import {
@@ -17,7 +17,7 @@ import {
 } from '../support/cluster.ts';
 
 const name = 'e2e-models';
-after(() => deleteApps(name));
+afterAll(() => deleteApps(name));
 
 const post = (path: string, body: object): Promise<Answer> =>
   get(new URL(path, baseUrl), {

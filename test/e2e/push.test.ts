@@ -6,8 +6,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:http2';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
 import { execa } from 'execa';
+import { afterAll, beforeAll, test } from 'vitest';
 import { baseUrl } from '../support/cluster.ts';
 
 const pushes = 20;
@@ -30,7 +30,7 @@ async function git(...args: string[]): Promise<Buffer> {
 }
 
 /** A repository of about 5 MB in files of many sizes. */
-before(async () => {
+beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'moorage-push-'));
   await git('init', '--quiet', '--initial-branch=main');
   for (const [index, size] of [700_000, 3_000, 150_000, 20_000, 700_000, 1_500_000, 40_000, 900_000].entries()) {
@@ -41,7 +41,7 @@ before(async () => {
   await git('-c', 'user.name=a', '-c', 'user.email=a@b.test', 'commit', '--quiet', '--message', 'content');
 });
 
-after(() => rm(folder, { recursive: true }));
+afterAll(() => rm(folder, { recursive: true }));
 
 const repository = (index: number): string => `/local-tests/push-${process.pid}-${index}.git`;
 

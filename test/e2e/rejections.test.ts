@@ -1,7 +1,7 @@
 // A repository that cannot be hosted ends as rejected, with a reason that its author can act on.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, test } from 'node:test';
+import { afterAll, test } from 'vitest';
 import { baseUrl, deleteApps, get, readApp, submit, withCopy, withFiles } from '../support/cluster.ts';
 
 /** Made up at run time, so that this repository carries nothing that looks like a key. */
@@ -38,7 +38,7 @@ const cases: readonly Case[] = [
   { name: 'e2e-never-listens', rule: /^run\/never-listened$/, says: /port 8080/i, submit: fixture('never-listens') },
 ];
 
-after(() => deleteApps(...cases.map((one) => one.name)));
+afterAll(() => deleteApps(...cases.map((one) => one.name)));
 
 for (const one of cases) {
   test(`${one.name} is rejected with its rule and its fix [spec status.rejected events.polling]`, async (t) => {
@@ -54,7 +54,7 @@ for (const one of cases) {
     assert.match(`${rejection.message} ${rejection.fix}`, one.says);
     assert.ok(ended.all.includes(rejection.fix), 'the command prints the fix');
     assert.doesNotMatch(JSON.stringify(rejection) + ended.all, /AKIA[A-Z0-9]{16}/, 'the secret itself is not repeated');
-    t.diagnostic(
+    await t.annotate(
       `${rejection.rule} ${rejection.file ?? ''}${rejection.line === undefined ? '' : `:${rejection.line}`} ${rejection.message} -> ${rejection.fix}`,
     );
   });

@@ -1,10 +1,10 @@
 // Any process may die at any line: the build goes on, as one Job, with one image.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { beforeAll, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { prepareControlPlane } from '../../cluster/node/control-plane.ts';
 import { ensureProcess, stopProcess } from '../../cluster/node/processes.ts';
-import { controlPlaneOptions, places } from '../../cluster/node/settings.ts';
+import { controlPlaneOptions, processFolders } from '../../cluster/node/settings.ts';
 import {
   appUrl,
   buildsNamespace,
@@ -48,17 +48,17 @@ async function assertOnePipeline(app: string): Promise<void> {
 
 async function restartApiServer(): Promise<void> {
   const { apiServer } = await prepareControlPlane(controlPlaneOptions());
-  await stopProcess(places, apiServer.name, 0);
-  await ensureProcess(places, apiServer);
+  await stopProcess(processFolders, apiServer.name, 0);
+  await ensureProcess(processFolders, apiServer);
 }
 
-before(() =>
+beforeAll(() =>
   kubectl('wait', '--for=condition=Available', `deploy/${operator}`, '-n', systemNamespace, '--timeout=120s'),
 );
 
 test('kill -9 of the operator in each phase', async (t) => {
   const app = 'e2e-killed';
-  after(() => deleteApps(app));
+  onTestFinished(() => deleteApps(app));
   const struck: string[] = [];
   // The kubelet waits 10 s and then 20 s before it starts what crashes again and again; the build must outlast that.
   await withFiles(app, files(35), async (folder) => {
@@ -76,7 +76,7 @@ test('kill -9 of the operator in each phase', async (t) => {
     const ended = await submitted;
     assert.equal(ended.exitCode, 0, ended.all);
   });
-  t.diagnostic(`killed while ${struck.join(', ')}`);
+  await t.annotate(`killed while ${struck.join(', ')}`);
   assert.ok(
     struck.includes('Building') && struck.length >= 3,
     `struck in ${struck.join(', ')} of ${phases.join(', ')}`,
@@ -86,7 +86,7 @@ test('kill -9 of the operator in each phase', async (t) => {
 
 test('the API server is killed in the middle of a build', async () => {
   const app = 'e2e-api-server';
-  after(() => deleteApps(app));
+  onTestFinished(() => deleteApps(app));
   await withFiles(app, files(8), async (folder) => {
     const submitted = submit(folder);
     await eventually(
@@ -124,7 +124,7 @@ test('of two operator replicas one leads, and when it is killed another takes ov
     const name = await holder();
     return name === leader || name === '' ? undefined : name;
   });
-  t.diagnostic(
+  await t.annotate(
     `taken over after ${((performance.now() - started) / 1000).toFixed(1)} s by ${next.startsWith(pod.metadata.name) ? 'the restarted process' : 'the other replica'}`,
   );
 });

@@ -1,11 +1,21 @@
 // A new commit, under load: the old one serves until the new one does, and a bad one never replaces a good one.
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { appUrl, deleteApps, edit, eventually, get, readApp, submit, withFiles } from '../support/cluster.ts';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import {
+  appUrl,
+  deleteApps,
+  edit,
+  eventually,
+  get,
+  readApp,
+  removeFiles,
+  submit,
+  writeFiles,
+} from '../support/cluster.ts';
 
 const name = 'e2e-rollout';
-after(() => deleteApps(name));
+afterAll(() => deleteApps(name));
 
 const files = {
   'app.py': `import http.server, os, signal, sys
@@ -61,37 +71,42 @@ async function load(rate: number, until: Promise<unknown>): Promise<Load> {
   return { sent, failures, bodies };
 }
 
-test('100 requests a second through a rollout: none fails; then a commit that never listens changes nothing', async (t) => {
-  await withFiles(name, files, async (folder) => {
+describe('100 requests a second through a rollout: none fails; then a commit that never listens changes nothing', () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = writeFiles(name, files);
     const first = await submit(folder);
     assert.equal(first.exitCode, 0, first.all);
     assert.equal((await get(appUrl(name))).body, 'version one');
+  });
+  afterAll(() => {
+    removeFiles(folder);
+  });
 
-    await t.test('rollout to a new commit', async (context) => {
-      edit(folder, 'app.py', (text) => text.replace('version one', 'version two'));
-      const rollout = submit(folder).then(async (ended) => {
-        assert.equal(ended.exitCode, 0, ended.all);
-        await sleep(8_000); // the old pod is still draining when the new one is live
-      });
-      const seen = await load(100, rollout);
-      context.diagnostic(`${seen.sent} requests, ${seen.failures.length} failed`);
-      assert.deepEqual(seen.failures, []);
-      assert.deepEqual([...seen.bodies].sort(), ['version one', 'version two']);
-      assert.equal((await get(appUrl(name))).body, 'version two');
+  test('rollout to a new commit', async (context) => {
+    edit(folder, 'app.py', (text) => text.replace('version one', 'version two'));
+    const rollout = submit(folder).then(async (ended) => {
+      assert.equal(ended.exitCode, 0, ended.all);
+      await sleep(8_000); // the old pod is still draining when the new one is live
     });
+    const seen = await load(100, rollout);
+    await context.annotate(`${seen.sent} requests, ${seen.failures.length} failed`);
+    assert.deepEqual(seen.failures, []);
+    assert.deepEqual([...seen.bodies].sort(), ['version one', 'version two']);
+    assert.equal((await get(appUrl(name))).body, 'version two');
+  });
 
-    await t.test('a commit that fails to start leaves the last good one serving, and says so', async () => {
-      const good = (await readApp(name)).status?.served?.commit;
-      edit(folder, 'app.py', () => 'import sys\nprint("no configuration found")\nsys.exit(3)\n');
-      const ended = await submit(folder);
-      assert.equal(ended.exitCode, 1, ended.all);
-      assert.match(ended.all, /no configuration found/);
-      const app = await eventually('status says which commit serves', async () => {
-        const read = await readApp(name);
-        return read.status?.rejection === undefined ? undefined : read;
-      });
-      assert.equal(app.status?.served?.commit, good);
-      assert.equal((await get(appUrl(name))).body, 'version two');
+  test('a commit that fails to start leaves the last good one serving, and says so', async () => {
+    const good = (await readApp(name)).status?.served?.commit;
+    edit(folder, 'app.py', () => 'import sys\nprint("no configuration found")\nsys.exit(3)\n');
+    const ended = await submit(folder);
+    assert.equal(ended.exitCode, 1, ended.all);
+    assert.match(ended.all, /no configuration found/);
+    const app = await eventually('status says which commit serves', async () => {
+      const read = await readApp(name);
+      return read.status?.rejection === undefined ? undefined : read;
     });
+    assert.equal(app.status?.served?.commit, good);
+    assert.equal((await get(appUrl(name))).body, 'version two');
   });
 });

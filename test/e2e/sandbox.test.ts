@@ -1,11 +1,11 @@
 // What strangers' code finds when it looks around: in a RUN step of its build, and in its running app.
 import assert from 'node:assert/strict';
 import { networkInterfaces } from 'node:os';
-import { after, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { appsNamespace, baseUrl, deleteApps, get, kubectl, submit, withFiles } from '../support/cluster.ts';
 
 const name = 'e2e-prober';
-after(() => deleteApps(name));
+afterAll(() => deleteApps(name));
 
 /** Addresses that must stay closed: API server by service and by node, kubelet, registry, metadata, another app. */
 async function closedAddresses(): Promise<readonly string[]> {
@@ -81,31 +81,34 @@ function assertCaged(report: string, addresses: readonly string[]): void {
     assert.ok(report.includes(line), line);
 }
 
-test('neither a build step nor an app gets a token, a capability on the node, or the internal network', async (t) => {
-  const addresses = await closedAddresses();
-  const files = {
-    'probe.py': prober(addresses),
-    'app.py':
-      "import http.server, os\nhttp.server.ThreadingHTTPServer(('', int(os.environ['PORT'])), http.server.SimpleHTTPRequestHandler).serve_forever()\n",
-    Dockerfile:
-      'FROM python:3.13-slim-trixie\nCOPY . /app\nWORKDIR /app\nRUN python probe.py\nEXPOSE 8080\nENV PORT=8080\nCMD ["python", "app.py"]\n',
-  };
-  const ended = await withFiles(name, files, (folder) => submit(folder));
-  assert.equal(ended.exitCode, 0, ended.all);
+describe('neither a build step nor an app gets a token, a capability on the node, or the internal network', () => {
+  let addresses: readonly string[];
+  beforeAll(async () => {
+    addresses = await closedAddresses();
+    const files = {
+      'probe.py': prober(addresses),
+      'app.py':
+        "import http.server, os\nhttp.server.ThreadingHTTPServer(('', int(os.environ['PORT'])), http.server.SimpleHTTPRequestHandler).serve_forever()\n",
+      Dockerfile:
+        'FROM python:3.13-slim-trixie\nCOPY . /app\nWORKDIR /app\nRUN python probe.py\nEXPOSE 8080\nENV PORT=8080\nCMD ["python", "app.py"]\n',
+    };
+    const ended = await withFiles(name, files, (folder) => submit(folder));
+    assert.equal(ended.exitCode, 0, ended.all);
+  });
 
-  await t.test('in a RUN step of its build', async () => {
+  test('in a RUN step of its build', async () => {
     const log = await get(new URL(`/api/submit-status/local/${name}/log`, baseUrl), {
       headers: { accept: 'text/plain' },
     });
     assertCaged(log.body, addresses);
   });
 
-  await t.test('in its running pod', async () => {
+  test('in its running pod', async () => {
     const report = await kubectl('exec', '-n', appsNamespace, `deploy/${name}`, '--', 'python', 'probe.py');
     assertCaged(report, addresses);
   });
 
-  await t.test('and its pods say so themselves', async () => {
+  test('and its pods say so themselves', async () => {
     const spec = await kubectl(
       'get',
       'deploy',

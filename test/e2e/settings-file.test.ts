@@ -1,6 +1,6 @@
 // What an author changes without kubectl: moorage.yaml in his repository, and submitting a rejected one again.
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { afterAll, test } from 'vitest';
 import { z } from 'zod';
 import {
   appUrl,
@@ -17,7 +17,7 @@ import {
 
 const names = { settings: 'e2e-settings', refused: 'e2e-bad-settings', again: 'e2e-again' };
 
-after(() => deleteApps(...Object.values(names)));
+afterAll(() => deleteApps(...Object.values(names)));
 
 test('an app that only moorage.yaml makes hostable is live, as the file says; a changed file is taken up', async () => {
   await withCopy('settings-file', names.settings, async (folder) => {

@@ -11,6 +11,7 @@ import { readCatalog } from '../../api/models/catalog.ts';
 import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
 import { lookupCitationTool } from '../../api/tools/builtin/lookup-citation/lookup-citation.ts';
 import { builtinTools } from '../../api/tools/builtin/all.ts';
+import { readCommandLine } from '../../lib/command-line.ts';
 import { reply, startScriptedRouter } from '../support/models/scripted-router.ts';
 import { page, startWeb, type Web } from '../support/tools/fetch/web.ts';
 import { lettersPng } from '../support/tools/letters.ts';
@@ -24,7 +25,14 @@ import { speak, speechModel, startSpeech } from '../support/services/speech.ts';
 import { shownCalls, type ShownCall } from './calls.ts';
 import { modelWords } from './words.ts';
 
-const folder = process.argv[2] ?? join(tmpdir(), 'moorage-tools');
+const usage = `usage: npm run show:tools -- [FOLDER]
+
+  FOLDER   where to leave the files that the tools make (default: moorage-tools in the temporary folder)`;
+
+const folder = readCommandLine(
+  { usage, options: {}, positionals: 1 },
+  ({ positionals: [named] }) => named ?? join(tmpdir(), 'moorage-tools'),
+);
 const answered = z.looseObject({
   result: z.looseObject({}).optional(),
   cost_usd: z.number().optional(),

@@ -75,26 +75,35 @@ export async function withCopy<T>(fixture: string, name: string, use: (folder: s
   try {
     return await use(folder);
   } finally {
-    rmSync(parent, { recursive: true, force: true });
+    removeFiles(folder);
   }
 }
 
-/** A folder made of the files given, named like the app; gone after `use`. */
+/** A folder made of the files given, named like the app; `removeFiles` removes it. */
+export function writeFiles(name: string, files: Readonly<Record<string, string>>): string {
+  const folder = join(mkdtempSync(join(tmpdir(), 'moorage-e2e-')), name);
+  for (const [file, text] of Object.entries({ LICENSE: readFileSync('LICENSE', 'utf8'), ...files })) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    writeFileSync(join(folder, file), text);
+  }
+  return folder;
+}
+
+export function removeFiles(folder: string): void {
+  rmSync(dirname(folder), { recursive: true, force: true });
+}
+
+/** The same, removed after `use`. */
 export async function withFiles<T>(
   name: string,
   files: Readonly<Record<string, string>>,
   use: (folder: string) => Promise<T>,
 ): Promise<T> {
-  const parent = mkdtempSync(join(tmpdir(), 'moorage-e2e-'));
-  const folder = join(parent, name);
-  for (const [file, text] of Object.entries({ LICENSE: readFileSync('LICENSE', 'utf8'), ...files })) {
-    mkdirSync(dirname(join(folder, file)), { recursive: true });
-    writeFileSync(join(folder, file), text);
-  }
+  const folder = writeFiles(name, files);
   try {
     return await use(folder);
   } finally {
-    rmSync(parent, { recursive: true, force: true });
+    removeFiles(folder);
   }
 }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { sampleServer } from '../support/api/sample.ts';
 import { citations, citedIn } from '../support/citations.ts';
 import { requirements } from '../requirements.ts';

@@ -1,4 +1,4 @@
-"""The PDF translator: runs BabelDOC, which keeps a PDF's layout, and has its passages translated by whoever called.
+"""The PDF translator: runs BabelDOC, which keeps a PDF's layout, and has its passages translated by the caller.
 
 BabelDOC is a program of its own under the AGPL; this one only starts it, as a process, and shares nothing with it but files and a
 loopback port. It needs no key, no model and no way out: one request carries everything, both ways, in lines of JSON.
@@ -7,9 +7,9 @@ loopback port. It needs no key, no model and no way out: one request carries eve
     > {"bytes": 4711, "lang_in": "en", "lang_out": "de", "pages": "1-3"}     then that many bytes of PDF (pages may be left out)
     < {"ask": {"id": 1, "system": "...", "prompt": "...", "max_tokens": 2048}}
     > {"id": 1, "text": "...", "finish_reason": "stop"}                      and so on, in any order
-    < {"pdf": "<base64>"}   or   {"failed": "<words>", "whose": "pdf" or "translator"}
+    < {"pdf": "<base64>"}   or   {"failed": "<message>", "whose": "pdf" or "translator"}
 
-When the caller goes away, the work ends. 503: all places are taken. GET /healthz: 200.
+The work ends when the caller disconnects. 503: all slots are in use. GET /healthz: 200.
 """
 import base64
 import glob
@@ -34,11 +34,11 @@ BABELDOC_ARGS = shlex.split(os.environ.get("BABELDOC_ARGS", ""))
 #: Where BabelDOC has put its models and fonts, whatever the home of this process is.
 ASSETS = os.environ.get("ASSETS", os.path.expanduser("~/.cache/babeldoc"))
 PASSAGES_AT_ONCE = "4"
-places = threading.BoundedSemaphore(int(os.environ.get("PLACES", "2")))
+slots = threading.BoundedSemaphore(int(os.environ.get("PLACES", "2")))
 
 LANGUAGE = re.compile(r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{2,8})*$")
 PAGES = re.compile(r"^\d{1,6}-\d{1,6}$")
-#: What BabelDOC says of a PDF that it cannot translate, and how that is told.
+#: What BabelDOC prints on a PDF that it cannot translate, and the message for it.
 COMPLAINTS = [
     (re.compile(r"scanned pages|scanned pdf|ScannedPDF", re.I), "its pages seem to be scans, or hold hardly any text"),
     (re.compile(r"contains no paragraphs", re.I), "no paragraphs are found in it"),
@@ -46,12 +46,12 @@ COMPLAINTS = [
 ]
 
 
-class Gone(Exception):
-    """The caller does not listen any more."""
+class Disconnected(Exception):
+    """The caller has disconnected."""
 
 
 class Job:
-    """A translation under way: the questions that wait for the caller's answers."""
+    """A translation in progress: the questions that wait for the caller's answers."""
 
     def __init__(self, say):
         self.token = secrets.token_urlsafe(24)
@@ -59,14 +59,14 @@ class Job:
         self.lock = threading.Lock()
         self.waiting = {}
         self.last = 0
-        self.gone = threading.Event()
+        self.disconnected = threading.Event()
         self.process = None
 
     def ask(self, body):
-        said = body["messages"]
+        messages = body["messages"]
         question = {
-            "system": "\n\n".join(str(m["content"]) for m in said if m["role"] == "system"),
-            "prompt": "\n\n".join(str(m["content"]) for m in said if m["role"] != "system"),
+            "system": "\n\n".join(str(m["content"]) for m in messages if m["role"] == "system"),
+            "prompt": "\n\n".join(str(m["content"]) for m in messages if m["role"] != "system"),
             "max_tokens": body.get("max_tokens") or 2048,
         }
         answered = threading.Event()
@@ -76,8 +76,8 @@ class Job:
             self.waiting[number] = slot = {"answered": answered}
         self.say({"ask": {"id": number, **question}})
         while not answered.wait(1):
-            if self.gone.is_set():
-                raise Gone
+            if self.disconnected.is_set():
+                raise Disconnected
         return slot["answer"]
 
     def answer(self, line):
@@ -88,7 +88,7 @@ class Job:
             slot["answered"].set()
 
     def leave(self):
-        self.gone.set()
+        self.disconnected.set()
         with self.lock:
             process = self.process
         if process is not None and process.poll() is None:
@@ -96,8 +96,8 @@ class Job:
 
     def start(self, command, folder, log):
         with self.lock:
-            if self.gone.is_set():
-                raise Gone
+            if self.disconnected.is_set():
+                raise Disconnected
             self.process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, "HOME": home_in(folder), "COLUMNS": "1000"})
         return self.process
 
@@ -117,9 +117,9 @@ class Models(http.server.BaseHTTPRequestHandler):
             return self.reply(401, {"error": {"message": "no such job"}})
         try:
             answer = job.ask(json.loads(body))
-        except (Gone, OSError):
-            # Not 5xx, which would be tried again.
-            return self.reply(400, {"error": {"message": "the caller has gone"}})
+        except (Disconnected, OSError):
+            # Not 5xx, which would be retried.
+            return self.reply(400, {"error": {"message": "the caller has disconnected"}})
         message = {"role": "assistant", "content": answer["text"]}
         choice = {"index": 0, "message": message, "finish_reason": answer.get("finish_reason") or "stop"}
         self.reply(200, {"id": f"answer-{answer['id']}", "object": "chat.completion", "created": 0, "model": "caller", "choices": [choice]})
@@ -140,8 +140,8 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        # Whoever has gone does not hear the answer, which is no fault.
-        if not isinstance(sys.exc_info()[1], (OSError, Gone)):
+        # A caller that has disconnected does not get the response, which is no error.
+        if not isinstance(sys.exc_info()[1], (OSError, Disconnected)):
             super().handle_error(request, client_address)
 
 
@@ -192,7 +192,7 @@ class Chunks:
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     begun = False
-    #: A caller that is silent for longer has gone.
+    #: A caller that is silent for longer has disconnected.
     timeout = SECONDS + 60
 
     def do_GET(self):
@@ -202,7 +202,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
         if self.path != "/translate" or self.headers.get("transfer-encoding", "").lower() != "chunked":
             return self.plain(404)
-        if not places.acquire(blocking=False):
+        if not slots.acquire(blocking=False):
             return self.plain(503)
         try:
             self.translate(Chunks(self.rfile))
@@ -210,10 +210,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             sys.stderr.write(f"refused: {error}\n")
             if not self.begun:
                 self.plain(400)
-        except (Gone, OSError):
+        except (Disconnected, OSError):
             pass
         finally:
-            places.release()
+            slots.release()
 
     def translate(self, chunks):
         order = chunks.line()
@@ -253,7 +253,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def listen(chunks, job):
-    """Takes the caller's answers until there are no more, which is when it has gone."""
+    """Takes the caller's answers until there are no more, which is when it has disconnected."""
     try:
         while (line := chunks.line()) is not None:
             job.answer(line)
@@ -289,18 +289,18 @@ def run(job, command, pdf):
                 process.wait(SECONDS)
             except subprocess.TimeoutExpired:
                 return {"failed": f"it took longer than {SECONDS:.0f} seconds", "whose": "pdf"}
-            if job.gone.is_set():
-                raise Gone
+            if job.disconnected.is_set():
+                raise Disconnected
             log.seek(0)
-            said = log.read()
+            output = log.read()
         made = glob.glob(os.path.join(folder, "out", "*.mono.pdf"))
         if made:
             with open(made[0], "rb") as file:
                 return {"pdf": base64.b64encode(file.read()).decode()}
-        for pattern, words in COMPLAINTS:
-            if pattern.search(said):
-                return {"failed": words, "whose": "pdf"}
-        sys.stderr.write(said[-4000:] + "\n")
+        for pattern, message in COMPLAINTS:
+            if pattern.search(output):
+                return {"failed": message, "whose": "pdf"}
+        sys.stderr.write(output[-4000:] + "\n")
         return {"failed": "BabelDOC made no PDF of it", "whose": "translator"}
 
 

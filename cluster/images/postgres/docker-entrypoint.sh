@@ -10,7 +10,7 @@ if [ "$1" = postgres ] && [ ! -s "$PGDATA/PG_VERSION" ]; then
     echo 'set POSTGRES_PASSWORD: it is the password of the user that is made with the data folder' >&2
     exit 1
   fi
-  # Made beside it and moved when it is whole, so that a start that was cut off is begun afresh. A volume itself cannot be moved to.
+  # Created beside it and moved when complete, so that an interrupted start begins again. The mount point itself cannot be replaced.
   draft=$PGDATA
   if [ ! -d "$PGDATA" ]; then
     draft=$PGDATA.draft

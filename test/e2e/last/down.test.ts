@@ -1,8 +1,8 @@
 // `npm run down` leaves nothing of the cluster on the machine.
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
-import { test } from 'node:test';
 import { execa } from 'execa';
+import { test } from 'vitest';
 import { binary } from '../../../cluster/binaries/build.ts';
 import { paths } from '../../../cluster/paths.ts';
 

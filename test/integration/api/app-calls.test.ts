@@ -2,7 +2,7 @@
 // given back when the process ends.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { keyedHash } from '../../../api/http/caller.ts';
 import { authorAccount, callerAccount, revenueAccount, type Account } from '../../../api/billing/ledger/accounts.ts';
@@ -15,7 +15,7 @@ let postgres: Postgres;
 let sample: AppsSample;
 let ledger: Ledger;
 
-before(async () => {
+beforeAll(async () => {
   postgres = await startPostgres({ durable: false });
   sample = await sampleAppsServer({
     environment: {
@@ -49,7 +49,7 @@ before(async () => {
   );
 });
 
-after(async () => {
+afterAll(async () => {
   await sample.stop();
   await postgres.stop();
 });

@@ -1,8 +1,8 @@
 // Logs through a real API server: attached to a running build, ended with it, gone with its pod; the upstream ends with
 // the reader.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
 import { createParser } from 'eventsource-parser';
+import { afterAll, beforeAll, test } from 'vitest';
 import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 import {
   applyText,
@@ -18,7 +18,7 @@ let server: ApiServer;
 let kubelet: ScriptedKubelet;
 let api: Replica;
 
-before(async () => {
+beforeAll(async () => {
   server = await startApiServer();
   await prepare(server);
   kubelet = await startKubelet(server);
@@ -40,7 +40,7 @@ before(async () => {
   );
   api = await startReplica(server);
 });
-after(async () => {
+afterAll(async () => {
   await api.stop();
   await kubelet.stop();
   await server.stop();

@@ -5,8 +5,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
 import { execa } from 'execa';
+import { afterAll, beforeAll, test } from 'vitest';
 import { createApiClient } from '../../../cluster/submit/api-client.ts';
 import { Fault } from '../../../cluster/submit/fault.ts';
 import { readInstallation, type Installation } from '../../../cluster/submit/installation.ts';
@@ -21,7 +21,7 @@ let folder: string;
 let stopGitServer = (): Promise<void> => Promise.resolve();
 let gitUrl: string;
 
-before(async () => {
+beforeAll(async () => {
   server = await startApiServer();
   await prepare(server);
   folder = await mkdtemp(join(tmpdir(), 'moorage-submit-test-'));
@@ -43,7 +43,7 @@ before(async () => {
   };
   await answering(`${gitUrl}/healthz`);
 });
-after(async () => {
+afterAll(async () => {
   await stopGitServer();
   await server.stop();
   await rm(folder, { recursive: true, force: true });
@@ -148,11 +148,11 @@ test('a folder: live, live again after a change, unchanged, then rejected', asyn
     assert.deepEqual(
       third.lines.slice(-5).map((line) => line.replace(/^ *[\d.]+ s/, 'T')),
       [
-        'T  rejected; the last good commit goes on serving',
+        'T  rejected; the last good commit is still live',
         '  rule   secrets/aws',
         '  at     key:1',
         '  why    A key',
-        '  fix   Take it out',
+        '  fix    Take it out',
       ],
     );
   } finally {
@@ -160,7 +160,7 @@ test('a folder: live, live again after a change, unchanged, then rejected', asyn
   }
 });
 
-test('faults are told with what to do', async () => {
+test('faults say what to do', async () => {
   const refused = async (what: string, installation: Partial<Installation>, says: RegExp): Promise<void> => {
     const to = {
       baseUrl: 'http://127.0.0.1:1',
@@ -186,7 +186,7 @@ test('faults are told with what to do', async () => {
   await api.stop();
 });
 
-test('the command: usage and exit code 2', async () => {
+test('the command: usage and exit code 64', async () => {
   const command = async (
     ...args: string[]
   ): Promise<{ exitCode: number | undefined; stderr: string; stdout: string }> => {
@@ -197,9 +197,9 @@ test('the command: usage and exit code 2', async () => {
     return { exitCode, stderr, stdout };
   };
   const none = await command();
-  assert.deepEqual([none.exitCode, none.stderr.includes('usage:')], [2, true]);
-  assert.equal((await command('a/b', 'c/d')).exitCode, 2);
-  assert.equal((await command('--nope')).exitCode, 2);
+  assert.deepEqual([none.exitCode, none.stderr.includes('usage:')], [64, true]);
+  assert.equal((await command('a/b', 'c/d')).exitCode, 64);
+  assert.equal((await command('--nope')).exitCode, 64);
   const help = await command('--help');
   assert.deepEqual([help.exitCode, help.stdout.includes('usage:')], [0, true]);
 });

@@ -2,8 +2,8 @@
 // and nothing that the document does not say.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
 import { execa } from 'execa';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { startDemoRouter, type DemoRouter } from '../../../api/models/demo-router.ts';
@@ -32,7 +32,7 @@ metadata: {name: chat, namespace: ${namespaces.apps}}
 spec: {source: {repo: "https://git.test/octo/chat"}, models: {enabled: true, dailyBudgetUsd: "1000"}}
 `;
 
-before(async () => {
+beforeAll(async () => {
   server = await startApiServer();
   await prepare(server);
   await applyText(server, liveApp);
@@ -102,7 +102,7 @@ before(async () => {
   );
 });
 
-after(async () => {
+afterAll(async () => {
   await stopApi();
   await router.close();
   await postgres.stop();
@@ -164,7 +164,7 @@ async function documentForAddresses(): Promise<z.output<typeof described>> {
 test('every operation: zero 5xx, zero breaks of its contract', async (context) => {
   const document = await documentForAddresses();
   const { operations, cases, failures } = await runSchemathesis({ url, document, examples: 15, config: config() });
-  context.diagnostic(`${cases} cases over ${operations} operations`);
+  await context.annotate(`${cases} cases over ${operations} operations`);
   assert.ok(failures === '', failures);
   assert.equal(operations, Object.values(document.paths).flatMap((methods) => Object.keys(methods)).length);
   assert.ok(cases > operations * 15, `${cases} cases`);

@@ -1,7 +1,7 @@
 // Submitting against a real API server: one app a repository however many ask at once, limits that hold, rights that
 // suffice.
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, test } from 'node:test';
+import { afterAll, afterEach, beforeAll, beforeEach, test } from 'vitest';
 import { z } from 'zod';
 import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 import { namespaces, prepare, startReplica, type Replica, type ReplicaOptions } from '../../support/api/replica.ts';
@@ -9,18 +9,17 @@ import { namespaces, prepare, startReplica, type Replica, type ReplicaOptions } 
 let server: ApiServer;
 const replicas: Replica[] = [];
 
-before(async () => {
+beforeAll(async () => {
   server = await startApiServer();
   await prepare(server);
 });
-after(() => server.stop());
+afterAll(() => server.stop());
 
-beforeEach(async (t) => {
+beforeEach(async () => {
   await server.kubectl('delete', 'hostedapps', '--all', '-n', namespaces.apps, '--timeout=30s');
-  if ('after' in t)
-    t.after(async () => {
-      await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
-    });
+});
+afterEach(async () => {
+  await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
 });
 
 async function replica(options?: ReplicaOptions): Promise<Replica> {

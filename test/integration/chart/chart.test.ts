@@ -1,8 +1,8 @@
 // The chart on a real API server: it installs and upgrades, its roles give what they say, its sandbox refuses what it
 // must.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { operatorConfig } from '../../../controller/config.ts';
 import { buildInputs, jobName } from '../../../controller/steps/build/inputs.ts';
@@ -33,13 +33,13 @@ import {
 
 let server: ApiServer;
 
-before(async () => {
+beforeAll(async () => {
   server = await startApiServer();
   await addGatewayTypes(server);
   await install(server, required);
   await admissionIsOn();
 });
-after(() => server.stop());
+afterAll(() => server.stop());
 
 const fields = z.record(z.string(), z.unknown());
 const podNamed = (namespace: Namespace, name: string, spec: Fields): object => ({

@@ -1,7 +1,7 @@
 // Facts about what the chart renders, whatever the values.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { before, test } from 'node:test';
+import { beforeAll, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { readApiConfig } from '../../../api/config.ts';
@@ -42,7 +42,7 @@ const local = {
 let plain: Rendered[] = [];
 let full: Rendered[] = [];
 
-before(async () => {
+beforeAll(async () => {
   [plain, full] = [await render(required), await render(local)];
 });
 

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { before, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import { beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { backingServices, type ServiceName } from '../../../api/tools/services/backing-services.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
@@ -30,7 +30,7 @@ const tools = {
 };
 let plain: Rendered[] = [];
 let full: Rendered[] = [];
-before(async () => {
+beforeAll(async () => {
   [plain, full] = [await render(required), await render({ ...required, network, tools })];
 });
 

@@ -1,8 +1,8 @@
 // The CRD on a real API server: what it refuses and in which words, what it fills in, and that it agrees with zod.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
 import { ApiException, CustomObjectsApi, KubeConfig } from '@kubernetes/client-node';
 import fc from 'fast-check';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { hostedApp, spec as specSchema } from '../../../crds/hosted-app.ts';
 import { reservedSlugs } from '../../../crds/names.ts';
@@ -16,7 +16,7 @@ const crd = new URL('../../../crds/hostedapps.yaml', import.meta.url).pathname;
 const source = { repo: 'https://github.com/owner/name' };
 const failure = z.object({ message: z.string(), reason: z.string() });
 
-before(async () => {
+beforeAll(async () => {
   server = await startApiServer();
   await server.kubectl('apply', '--server-side', '-f', crd);
   await established(server, 'hostedapps.moorage.dev');
@@ -24,7 +24,7 @@ before(async () => {
   config.loadFromFile(server.kubeconfig);
   api = config.makeApiClient(CustomObjectsApi);
 });
-after(() => server.stop());
+afterAll(() => server.stop());
 
 const resource = {
   group: 'moorage.dev',

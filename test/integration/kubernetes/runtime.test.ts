@@ -4,9 +4,8 @@ import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
-import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, test, type TestContext } from 'vitest';
 import type { Client, KubeObject, KubeType, LeaderElection } from '../../../lib/kubernetes/index.ts';
 import {
   apply,
@@ -65,12 +64,12 @@ let api: ApiServer;
 let client: Client;
 let count = 0;
 
-before(async () => {
+beforeAll(async () => {
   api = await startApiServer();
   client = createClient(await fileConnection(api.kubeconfig));
 });
 
-after(async () => {
+afterAll(async () => {
   client.close();
   await api.stop();
 });
@@ -102,7 +101,7 @@ function during(t: TestContext, run: (signal: AbortSignal) => Promise<void>): { 
     ending.abort();
     await running;
   };
-  t.after(end);
+  t.onTestFinished(end);
   return { end };
 }
 
@@ -296,7 +295,9 @@ describe('leader election', () => {
         [join(import.meta.dirname, '../../support/kubernetes/leader.ts'), api.kubeconfig, namespace, identity],
         { stdio: ['ignore', 'pipe', 'inherit'] },
       );
-      t.after(() => child.kill('SIGKILL'));
+      t.onTestFinished(() => {
+        child.kill('SIGKILL');
+      });
       let said = '';
       child.stdout.on('data', (chunk: Buffer) => {
         said += chunk.toString();
@@ -313,13 +314,13 @@ describe('leader election', () => {
     first.child.kill('SIGKILL');
     const killed = performance.now();
     await until(() => second.leads());
-    t.diagnostic(`taken over ${Math.round(performance.now() - killed)} ms after the kill`);
+    await t.annotate(`taken over ${Math.round(performance.now() - killed)} ms after the kill`);
     const third = await start('third');
     await delay(5000);
     second.child.kill('SIGTERM');
     const ended = performance.now();
     await until(() => third.leads());
-    t.diagnostic(`taken over ${Math.round(performance.now() - ended)} ms after an orderly end`);
+    await t.annotate(`taken over ${Math.round(performance.now() - ended)} ms after an orderly end`);
   });
 
   test('one of three leads, and another when it ends', { timeout: 120_000 }, async (t) => {

@@ -7,8 +7,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { callerAccount, platformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
@@ -19,10 +19,10 @@ import { ledgerSuite, someHold } from '../../support/ledger/suite.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 let postgres: Postgres;
-before(async () => {
+beforeAll(async () => {
   postgres = await startPostgres();
 });
-after(() => postgres.stop());
+afterAll(() => postgres.stop());
 
 ledgerSuite('PostgreSQL', async () => openLedgerDatabase(await postgres.createDatabase('suite')), {
   sequential: 60,

@@ -7,8 +7,8 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { startServer, type PublicServer } from '../../../api/http/server.ts';
 import { Problem } from '../../../lib/problem.ts';
@@ -83,11 +83,11 @@ const fixtures = [
 
 let sample: ToolSample;
 let server: PublicServer;
-before(async () => {
+beforeAll(async () => {
   sample = await sampleToolApp({ tools: fixtures, environment: { DATABASE_URL: 'pglite:' } });
   server = await startServer({ port: 0, host: '127.0.0.1', fetch: sample.app.fetch, log: silent });
 });
-after(async () => {
+afterAll(async () => {
   await server.drain({ graceMs: 0, limitMs: 1_000, endStreams: () => undefined });
   await sample.stop();
   rmSync(folder, { recursive: true, force: true });
@@ -116,7 +116,8 @@ for (const [revision, expected] of Object.entries(scenarios)) {
   });
 
   for (const [name, outcome] of Object.entries(expected)) {
-    test(`${revision}: ${name}`, { skip: typeof outcome === 'string' ? outcome : false }, async () => {
+    test(`${revision}: ${name}`, async (t) => {
+      if (typeof outcome === 'string') t.skip(outcome);
       const { failed, output } = await run(
         'server',
         '--url',

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
@@ -104,7 +104,7 @@ let postgres: Postgres;
 let router: ScriptedRouter;
 let sample: Sample;
 const folder = mkdtempSync(join(tmpdir(), 'moorage-failures-'));
-before(async () => {
+beforeAll(async () => {
   const models = Object.keys(scripts)
     .filter((name) => !name.startsWith('/'))
     .concat('unknown')
@@ -131,7 +131,7 @@ before(async () => {
     },
   });
 });
-after(async () => {
+afterAll(async () => {
   await sample.stop();
   await router.close();
   await postgres.stop();

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
@@ -38,10 +38,10 @@ import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 let postgres: Postgres;
 let router: LiteLlm;
 const folder = mkdtempSync(join(tmpdir(), 'moorage-models-'));
-before(async () => {
+beforeAll(async () => {
   [postgres, router] = await Promise.all([startPostgres(), startLiteLlm([...mocksOfCatalog(), exactMock])]);
 });
-after(async () => {
+afterAll(async () => {
   await endApis();
   await router.stop();
   await postgres.stop();

@@ -1,7 +1,7 @@
 // /v1 of hosted apps over a real LiteLLM: completions, streams, embeddings and models, booked to the app for what
 // LiteLLM's records say. And callers' own keys there.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { appAccount } from '../../../api/billing/ledger/accounts.ts';
 import { parseMoney, sumMoney } from '../../../api/billing/ledger/money.ts';
@@ -18,14 +18,14 @@ const messages = [{ role: 'user', content: 'Hello' }];
 
 let router: LiteLlm;
 let sample: Sample;
-before(async () => {
+beforeAll(async () => {
   router = await startLiteLlm(mocksOfCatalog());
   sample = await sampleModels({
     environment: { MOORAGE_ROUTER_KIND: 'litellm', MOORAGE_ROUTER_URL: router.url, MOORAGE_ROUTER_KEY: router.key },
     apps: [app],
   });
 });
-after(async () => {
+afterAll(async () => {
   await sample.stop();
   await router.stop();
 });

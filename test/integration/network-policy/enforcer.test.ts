@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
+import { afterAll, beforeAll, test } from 'vitest';
 import { createApplier, nftRunner } from '../../../cluster/network-policy/apply.ts';
 import { readAttachments } from '../../../cluster/network-policy/attachments.ts';
 import { createEnforcer } from '../../../cluster/network-policy/enforcer.ts';
@@ -16,7 +16,8 @@ import { createClient, createEventRecorder, fileConnection, silentLogger } from 
 import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 import { installTools, openLab, type Lab, type PodPlace } from '../../support/network-policy/lab.ts';
 
-const skip = process.platform === 'linux' && process.getuid?.() === 0 ? false : 'needs root on Linux';
+/** The test needs root on Linux. */
+const skip = process.platform !== 'linux' || process.getuid?.() !== 0;
 const SCOPE = { table: 'moorage-policy', bridge: 'moorage0', podCidr: '10.244.0.0/16' };
 
 let lab: Lab;
@@ -27,8 +28,8 @@ const statuses: EnforcerStatus[] = [];
 const forgotten: string[] = [];
 const pod = (index: number): PodPlace => lab.pods[index] ?? assert.fail(`no pod ${index}`);
 
-before(async () => {
-  if (skip !== false) return;
+beforeAll(async () => {
+  if (skip) return;
   await installTools();
   lab = await openLab(['10.244.0.2', '10.244.0.3']);
   await Promise.all(lab.pods.map(async (place) => place.ask({ op: 'listen', ports: [1] })));
@@ -66,8 +67,8 @@ before(async () => {
     return { close: async () => enforcer.close(), run };
   };
 });
-after(async () => {
-  if (skip !== false) return;
+afterAll(async () => {
+  if (skip) return;
   await api.stop();
   await lab.close();
   await rm(records, { recursive: true });

@@ -1,8 +1,8 @@
 // What a pod can forge with NET_ADMIN or a raw socket does not get it around the rules: addresses, frames, ARP, VLAN
 // tags.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { execa } from 'execa';
+import { test } from 'vitest';
 import { derive } from '../../../cluster/network-policy/state.ts';
 import { podAddress } from '../../support/network-policy/worlds.ts';
 import {

@@ -1,8 +1,8 @@
 // Compiled policies hold for real traffic: pods on one bridge, the node, the outside world, NAT, established flows.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { execa } from 'execa';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { derive } from '../../../cluster/network-policy/state.ts';
 import { oracleAllows, type Flow } from '../../support/network-policy/oracle.ts';
 import { podAddress, world } from '../../support/network-policy/worlds.ts';

@@ -1,7 +1,7 @@
 // The real operator against a real API server: from a submitted repository to a live app and on to the next commit.
 // Kubelet, controllers and gateway are stood in for by status written by the test.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { hostedApps } from '../../../controller/objects/kinds.ts';
 import { annotations, finalizer } from '../../../crds/names.ts';
 import { publicStatus } from '../../../crds/public-status.ts';
@@ -26,11 +26,11 @@ import {
 import { startWorld, until, type World } from '../../support/operator/world.ts';
 
 let world: World;
-before(async () => {
+beforeAll(async () => {
   world = await startWorld();
   world.startOperator();
 });
-after(() => world.stop());
+afterAll(() => world.stop());
 
 async function phase(name: string, wanted: string): Promise<void> {
   let last = 'none';

@@ -1,15 +1,15 @@
 // The build queue of the real operator: a cap on builds at once, oldest first, and places that are told.
 // The Jobs' ends are written by the test in place of the job controller.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { failJob, startedJob, startJob } from '../../support/operator/stand-in.ts';
 import { startWorld, until, type World } from '../../support/operator/world.ts';
 
 let world: World;
-before(async () => {
+beforeAll(async () => {
   world = await startWorld();
 });
-after(() => world.stop());
+afterAll(() => world.stop());
 
 async function place(name: string): Promise<number | undefined> {
   return (await world.app(name))?.status?.pipeline?.position;

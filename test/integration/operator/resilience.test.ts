@@ -1,7 +1,7 @@
 // The real operator is ended by SIGKILL at every stage, replaced, and finds its way: one Job, one image, one leader.
 // Kubelet, controllers and gateway are stood in for by status written by the test.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { annotations } from '../../../crds/names.ts';
 import type { Job } from '../../../controller/objects/kinds.ts';
 import {
@@ -21,10 +21,10 @@ import {
 import { startWorld, until, type Operator, type World } from '../../support/operator/world.ts';
 
 let world: World;
-before(async () => {
+beforeAll(async () => {
   world = await startWorld();
 });
-after(() => world.stop());
+afterAll(() => world.stop());
 
 const image = imageOf('survivor', 'a');
 
@@ -135,7 +135,7 @@ test('of two replicas one leads, and the other takes over from one that died', a
   const killedAt = performance.now();
   await world.submit('after-takeover');
   await startedJob(world, 'after-takeover');
-  t.diagnostic(`taken over and at work after ${((performance.now() - killedAt) / 1000).toFixed(1)} s`);
+  await t.annotate(`taken over and at work after ${((performance.now() - killedAt) / 1000).toFixed(1)} s`);
   assert.equal((await leader()).split('_')[0], other);
   assert.equal((await world.jobs('after-takeover')).length, 1);
   assert.equal(await replicas[other]?.end(), 0);

@@ -1,19 +1,19 @@
 // Asking real git servers on loopback: what a revision resolves to, and every way in which it cannot be told.
 import assert from 'node:assert/strict';
 import { createServer, type RequestListener } from 'node:http';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { askRepository, type SourceAnswer } from '../../../controller/steps/source/ls-remote.ts';
 import { startGitServer, type GitServer } from '../../support/operator/git-server.ts';
 
 let git: GitServer;
 let [main, feature] = ['', ''];
-before(async () => {
+beforeAll(async () => {
   git = await startGitServer();
   main = await git.commit('on main');
   await git.tag('v1');
   feature = await git.commit('on a branch', 'feature/one');
 });
-after(() => git.stop());
+afterAll(() => git.stop());
 
 function ask(revision?: string, repo = git.url, host = git.host): Promise<SourceAnswer> {
   return askRepository({ repo, revision }, { allowed: [host], insecure: [host] });

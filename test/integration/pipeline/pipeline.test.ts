@@ -1,16 +1,16 @@
 // Repositories of every kind go through clone, review and build for real, and the images that come out answer.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { buildResult } from '../../../controller/pipeline/contract.ts';
 import { answerOf, inspect } from '../../support/pipeline/images.ts';
 import { startLab, type Lab, type StageEnd } from '../../support/pipeline/lab.ts';
 import type { RepositoryContent } from '../../support/pipeline/repositories.ts';
 
 let lab: Lab;
-before(async () => {
+beforeAll(async () => {
   lab = await startLab();
 });
-after(() => lab.stop());
+afterAll(() => lab.stop());
 
 async function through(
   name: string,

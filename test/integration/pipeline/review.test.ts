@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { randomBytes } from 'node:crypto';
 import { createServer, type Socket } from 'node:net';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { cloneResult, reviewResult, type PipelineInput } from '../../../controller/pipeline/contract.ts';
 import { limits, makePod, type Pod, type StageEnd } from '../../support/pipeline/lab.ts';
 import { programsOnPath } from '../../support/pipeline/registry.ts';
@@ -20,11 +20,11 @@ import {
 } from '../../support/pipeline/repositories.ts';
 
 let repositories: Repositories;
-before(async () => {
+beforeAll(async () => {
   await programsOnPath();
   repositories = await serveRepositories();
 });
-after(() => repositories.stop());
+afterAll(() => repositories.stop());
 
 async function inPod<Result>(
   repository: Repository,

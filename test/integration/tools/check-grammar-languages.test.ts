@@ -1,6 +1,6 @@
 // check_grammar in German and French, by a real LanguageTool server.
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { checkGrammarTool } from '../../../api/tools/builtin/check-grammar/check-grammar.ts';
 import { match } from '../../../api/tools/builtin/check-grammar/match.ts';
@@ -23,10 +23,10 @@ describe('check_grammar with LanguageTool', () => {
       (await call(checkGrammarTool(servicesWith({ urls: { languagetool: server.url } })), { text, language })).result,
     );
 
-  before(async () => {
+  beforeAll(async () => {
     server = await startLanguageTool();
   });
-  after(async () => server.stop());
+  afterAll(async () => server.stop());
 
   it('finds misspellings and grammar in German, and fixes them', async () => {
     const { language, matches, corrected } = await check('Das ist ein Feler. 😀 Er geht zu Schule.', 'de');

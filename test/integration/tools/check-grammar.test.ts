@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { after, test } from 'node:test';
+import { afterAll, test } from 'vitest';
 import { z } from 'zod';
 import { checkGrammarTool } from '../../../api/tools/builtin/check-grammar/check-grammar.ts';
 import { corrected, match } from '../../../api/tools/builtin/check-grammar/match.ts';
@@ -12,7 +12,7 @@ import { Problem } from '../../../lib/problem.ts';
 import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
 
 const workers = createWorkers();
-after(() => workers.close());
+afterAll(() => workers.close());
 const shape = z.object({
   language: z.string(),
   checker: z.string(),

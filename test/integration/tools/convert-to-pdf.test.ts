@@ -2,8 +2,8 @@
 // nothing inside.
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
-import { after, before, describe, it } from 'node:test';
 import sharp from 'sharp';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { page, type Page } from '../../support/tools/fetch/web.ts';
 import { pdf as plainPdf } from '../../support/tools/pdf.ts';
 import { attackFiles, attackPage, controls, fileAttacks } from '../../support/tools/gotenberg-attacks.ts';
@@ -12,10 +12,10 @@ import { docx, odp, ods, odt, pptx, xlsx } from '../../support/tools/office-file
 
 const pages: Record<string, Page> = {};
 let lab: GotenbergLab;
-before(async () => {
+beforeAll(async () => {
   lab = await startGotenbergLab(pages);
 });
-after(async () => {
+afterAll(async () => {
   await lab.stop();
 });
 

@@ -1,7 +1,7 @@
 // extract_pdf reads text and metadata page by page, and says of what is no readable PDF why.
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
 import { deflateSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { extractPdfTool } from '../../../api/tools/builtin/extract-pdf/extract-pdf.ts';
 import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
@@ -44,7 +44,7 @@ describe('extract_pdf', () => {
       return true;
     });
 
-  before(async () => {
+  beforeAll(async () => {
     const bomb = deflateSync(Buffer.alloc(300_000_000, 'BT (a) Tj ET '));
     web = await startWeb({
       '/two.pdf': page('application/pdf', pdf(['First page\nits second line', 'Second page'], { trailer: info })),
@@ -78,7 +78,7 @@ describe('extract_pdf', () => {
     services = urlServices([web.host]);
     tool = extractPdfTool(services);
   });
-  after(async () => {
+  afterAll(async () => {
     await web.close();
     await services.workers.close();
   });

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, suite, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
@@ -18,10 +18,10 @@ let databases = 0;
 const processes = new Set<ChildProcess>();
 const folder = mkdtempSync(join(tmpdir(), 'moorage-jobs-'));
 
-before(async () => {
+beforeAll(async () => {
   postgres = await startPostgres({ durable: false });
 });
-after(async () => {
+afterAll(async () => {
   for (const child of processes) child.kill('SIGKILL');
   await postgres.stop();
   rmSync(folder, { recursive: true, force: true });
@@ -49,7 +49,7 @@ async function kill(child: ChildProcess, signal: NodeJS.Signals): Promise<void> 
   processes.delete(child);
 }
 
-suite('on PostgreSQL', () => {
+describe('on PostgreSQL', () => {
   jobSuite(
     async () => openLedgerDatabase(await databaseUrl()),
     (database) => database.close(),

@@ -6,8 +6,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { after, before, test } from 'node:test';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { moneyToNumber } from '../../../api/billing/ledger/money.ts';
@@ -44,7 +44,7 @@ const model: Script = async (response, asked, closed) => {
   await answers(response, asked, closed);
 };
 
-before(async () => {
+beforeAll(async () => {
   postgres = await startPostgres({ durable: false });
   const url = await postgres.createDatabase('long');
   database = await openLedgerDatabase(url);
@@ -69,7 +69,7 @@ before(async () => {
   start = () => startReplica(url, router.url, engineUrl);
   replicas = await Promise.all([start(), start()]);
 });
-after(async () => {
+afterAll(async () => {
   for (const { child } of replicas) child.kill('SIGKILL');
   engine.close();
   await router.close();

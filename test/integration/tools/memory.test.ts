@@ -1,13 +1,13 @@
 // Memory on a real PostgreSQL.
-import { after, before } from 'node:test';
+import { afterAll, beforeAll } from 'vitest';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { memorySuite } from '../../support/tools/memory-suite.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 let postgres: Postgres;
-before(async () => {
+beforeAll(async () => {
   postgres = await startPostgres({ durable: false });
 });
-after(() => postgres.stop());
+afterAll(() => postgres.stop());
 
 memorySuite('PostgreSQL', async () => openLedgerDatabase(await postgres.createDatabase('memory')));

@@ -1,7 +1,7 @@
 // ocr_image reads what can be seen, line by line, with what is installed and nothing from the net.
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
 import sharp from 'sharp';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { ocrImageTool } from '../../../api/tools/builtin/ocr-image/ocr-image.ts';
 import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
@@ -42,7 +42,7 @@ describe('ocr_image', () => {
       path,
     );
 
-  before(async () => {
+  beforeAll(async () => {
     const png = await lettersPng(['MOORINGS HOLD', 'A SHIP AT 1984']);
     web = await startWeb({
       '/text.png': page('image/png', png),
@@ -64,7 +64,7 @@ describe('ocr_image', () => {
     services = urlServices([web.host]);
     tool = ocrImageTool(services);
   });
-  after(async () => {
+  afterAll(async () => {
     await web.close();
     await services.workers.close();
   });

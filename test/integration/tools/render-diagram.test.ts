@@ -1,6 +1,6 @@
 // render_diagram draws three languages, tells faults with their line, and reads nothing outside the text.
 import assert from 'node:assert/strict';
-import { after, describe, test } from 'node:test';
+import { afterAll, describe, test } from 'vitest';
 import { renderDiagramTool } from '../../../api/tools/builtin/render-diagram/render-diagram.ts';
 import { languageOf } from '../../../api/tools/builtin/render-diagram/language.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
@@ -9,7 +9,7 @@ import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
 import { coloursOf } from '../../support/tools/colours.ts';
 
 const workers = createWorkers();
-after(() => workers.close());
+afterAll(() => workers.close());
 const tool = renderDiagramTool(servicesWith({ workers }));
 const svgOf = async (input: Record<string, unknown>): Promise<string> =>
   new TextDecoder().decode((await call(tool, input)).artifact?.bytes);

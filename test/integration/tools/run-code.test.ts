@@ -1,13 +1,13 @@
 // run_code runs code, tells of its errors, and gives it nothing but the language.
 import assert from 'node:assert/strict';
-import { after, describe, test } from 'node:test';
+import { afterAll, describe, test } from 'vitest';
 import { z } from 'zod';
 import { runCodeTool } from '../../../api/tools/builtin/run-code/run-code.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
 
 const workers = createWorkers();
-after(() => workers.close());
+afterAll(() => workers.close());
 const tool = runCodeTool(servicesWith({ workers }));
 const shape = z.object({
   ok: z.boolean(),

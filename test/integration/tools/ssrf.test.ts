@@ -1,7 +1,7 @@
 // Every field of every tool that takes an address is attacked with the whole corpus of inner addresses, in a test that
 // finds the fields by itself.
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { backingServices, type ServiceUrls } from '../../../api/tools/services/backing-services.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
@@ -57,7 +57,7 @@ describe('addresses in the input of tools', () => {
   let fields: Field[];
   let close = async (): Promise<void> => Promise.resolve();
 
-  before(async () => {
+  beforeAll(async () => {
     listener = await countConnections();
     web = await startWeb({
       '/to': (request, response) => {
@@ -78,7 +78,7 @@ describe('addresses in the input of tools', () => {
     fields = urlFields(tools);
     close = async () => services.workers.close();
   });
-  after(async () => {
+  afterAll(async () => {
     await close();
     await listener.close();
     await web.close();

@@ -2,7 +2,7 @@
 // quota overspent.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { callerAccount, toolAccount } from '../../../api/billing/ledger/accounts.ts';
 import { formatMoney, parseMoney } from '../../../api/billing/ledger/money.ts';
@@ -27,7 +27,7 @@ let router: ScriptedRouter;
 let sample: ToolSample;
 let ledger: Ledger;
 
-before(async () => {
+beforeAll(async () => {
   postgres = await startPostgres({ durable: false });
   router = await startScriptedRouter({
     [paid?.upstream ?? '']: reply(200, completion('{"prompt_tokens":3,"completion_tokens":1,"cost":0.000123}')),
@@ -47,7 +47,7 @@ before(async () => {
   ({ ledger } = sample.models.books.get());
 });
 
-after(async () => {
+afterAll(async () => {
   await sample.stop();
   await router.close();
   await postgres.stop();

@@ -1,6 +1,6 @@
 // transcribe_audio gives back the words that were spoken, from every format, through a real Whisper model.
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import { transcribeAudioTool } from '../../../api/tools/builtin/transcribe-audio/transcribe-audio.ts';
@@ -24,7 +24,7 @@ describe('transcribe_audio with a real model', () => {
   const hear = async (path: string, more: Record<string, unknown> = {}): Promise<z.output<typeof answer>> =>
     answer.parse((await runTool(tool, { url: `${web.url}${path}`, ...more })).result);
 
-  before(async () => {
+  beforeAll(async () => {
     speech = await startSpeech();
     const whole = speak(sentence, 'mp3');
     web = await startWeb({
@@ -41,7 +41,7 @@ describe('transcribe_audio with a real model', () => {
     services = { ...urlServices([web.host], { speech: speech.url }), speechModel };
     tool = transcribeAudioTool(services);
   });
-  after(async () => {
+  afterAll(async () => {
     await web.close();
     await speech.stop();
     await services.workers.close();

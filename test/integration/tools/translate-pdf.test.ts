@@ -1,7 +1,7 @@
 // translate_pdf with the real BabelDOC: the words change, the layout stays, and every call of the model is paid for.
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { moneyToNumber } from '../../../api/billing/ledger/money.ts';
 import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
@@ -74,7 +74,7 @@ describe('translate_pdf with BabelDOC', () => {
   let services: ToolDependencies;
   const systems: (string | undefined)[] = [];
 
-  before(async () => {
+  beforeAll(async () => {
     translator = await startPdfTranslator();
     web = await startWeb({ '/Two%20columns.pdf': page('application/pdf', columns()) });
     lab = await startModelLab({
@@ -90,7 +90,7 @@ describe('translate_pdf with BabelDOC', () => {
     });
     services = { ...urlServices([web.host], { pdftranslator: translator.url }), catalog: lab.catalog };
   });
-  after(async () => {
+  afterAll(async () => {
     await web.close();
     await translator.stop();
     await lab.stop();

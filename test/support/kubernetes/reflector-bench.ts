@@ -1,5 +1,5 @@
 // A reflector of things on a server made for it, for the reflector's tests.
-import type { TestContext } from 'node:test';
+import type { TestContext } from 'vitest';
 import type { Change, Client, KubeObject, Reflector, ReflectorOptions } from '../../../lib/kubernetes/index.ts';
 import { createReflector, defineResource } from '../../../lib/kubernetes/index.ts';
 import { FakeApi } from './fake-api.ts';
@@ -94,7 +94,7 @@ export async function started(
   options?: Partial<ReflectorOptions<KubeObject>>,
 ): Promise<Bench> {
   const made = await bench(prepare, options);
-  t.after(() => made.stop());
+  t.onTestFinished(() => made.stop());
   await made.reflector.store.whenSynced();
   await until(() => made.api.watching === 1);
   return made;

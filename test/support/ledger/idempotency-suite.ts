@@ -1,7 +1,7 @@
 // What idempotency keys promise, as tests that run on any database.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { IdempotencyKeys, type Begun } from '../../../api/billing/idempotency/keys.ts';
 

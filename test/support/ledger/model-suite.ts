@@ -2,8 +2,8 @@
 // side.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { callerAccount, platformAccount } from '../../../api/billing/ledger/accounts.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { Ledger, type LedgerOptions } from '../../../api/billing/ledger/ledger.ts';

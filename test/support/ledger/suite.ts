@@ -1,7 +1,7 @@
 // What the ledger promises, as tests that run on any database it supports.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, beforeEach, describe, test } from 'node:test';
+import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest';
 import { z } from 'zod';
 import { chargeLines } from '../../../api/billing/accrual.ts';
 import {
@@ -54,7 +54,7 @@ export function ledgerSuite(
   describe(`ledger on ${engine}`, () => {
     let database: Database;
     let ledger: Ledger;
-    before(async () => {
+    beforeAll(async () => {
       database = await open();
       ledger = new Ledger(database);
     });
@@ -63,7 +63,7 @@ export function ledgerSuite(
       const unfinished = await database.query(unfinishedHolds, []);
       await Promise.all(unfinished.map(({ id }) => ledger.void(id)));
     });
-    after(async () => {
+    afterAll(async () => {
       assert.deepEqual(await ledger.audit(), []);
       await database.close();
     });

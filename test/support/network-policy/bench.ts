@@ -1,16 +1,16 @@
 // A lab with rules: what the tests on real traffic share.
 import assert from 'node:assert/strict';
-import { after, before, beforeEach } from 'node:test';
+import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { createApplier, nftRunner, type Applier } from '../../../cluster/network-policy/apply.ts';
 import type { Pod } from '../../../cluster/network-policy/endpoints.ts';
 import { removeScript } from '../../../cluster/network-policy/script.ts';
-import { derive, type Observed } from '../../../cluster/network-policy/state.ts';
+import { derive, type Snapshot } from '../../../cluster/network-policy/state.ts';
 import type { WirePolicy, World } from './oracle.ts';
 import { podAddress } from './worlds.ts';
 import { installTools, NODE_OUTSIDE, NODE_PORTS, openLab, type Lab, type Place, type PodPlace } from './lab.ts';
 
-/** False where the tests can run. */
-export const skip = process.platform === 'linux' && process.getuid?.() === 0 ? false : 'needs root on Linux';
+/** The tests need root on Linux. */
+export const skip = process.platform !== 'linux' || process.getuid?.() !== 0;
 export const SCOPE = { table: 'moorage-policy', bridge: 'moorage0', podCidr: '10.244.0.0/16' };
 export const ADDRESSES = [0, 1, 2, 3].map(podAddress);
 const PORTS = [1, 2, 3, 4, 5, 6, 7];
@@ -37,18 +37,18 @@ export let lab: Lab;
 export let applier: Applier;
 export const pod = (index: number): PodPlace => lab.pods[index] ?? assert.fail(`no pod ${index}`);
 
-before(async () => {
-  if (skip !== false) return;
+beforeAll(async () => {
+  if (skip) return;
   await installTools();
   lab = await openLab(ADDRESSES);
   await nftRunner(lab.nft)(NAT);
   await Promise.all([...lab.pods, lab.outside].map(async (place) => place.ask({ op: 'listen', ports: PORTS })));
 });
-after(async () => {
-  if (skip === false) await lab.close();
+afterAll(async () => {
+  if (!skip) await lab.close();
 });
 beforeEach(async () => {
-  if (skip !== false) return;
+  if (skip) return;
   applier = createApplier(nftRunner(lab.nft));
   await nftRunner(lab.nft)(
     removeScript({ family: 'inet', name: SCOPE.table }) + removeScript({ family: 'bridge', name: SCOPE.table }),
@@ -56,7 +56,7 @@ beforeEach(async () => {
   await lab.node.sysctl('net.bridge.bridge-nf-call-iptables=1');
 });
 
-export function observed(cluster: World): Observed {
+export function observed(cluster: World): Snapshot {
   const pods = cluster.pods.map(({ namespace, name, labels, address, ports }): Pod => ({
     metadata: { namespace, name, uid: name, labels, annotations: {} },
     spec: {

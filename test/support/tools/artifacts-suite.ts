@@ -1,7 +1,7 @@
 // What is promised of files that tools have made, on whatever database: to be run on PGlite and on PostgreSQL.
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { ArtifactStore, type ArtifactStoreOptions } from '../../../api/tools/engine/artifacts/artifact-store.ts';
 
@@ -14,10 +14,10 @@ const png = (...bytes: number[]): { bytes: Uint8Array; mediaType: string; fileNa
 export function artifactSuite(engine: string, open: () => Promise<Database>): void {
   describe(`files on ${engine}`, () => {
     let database: Database;
-    before(async () => {
+    beforeAll(async () => {
       database = await open();
     });
-    after(() => database.close());
+    afterAll(() => database.close());
     const store = (options: Partial<ArtifactStoreOptions> = {}): ArtifactStore =>
       new ArtifactStore({ database: () => database, ...options });
     const keep = async (artifacts: ArtifactStore, owner: string, file = png(1)): Promise<string> =>

@@ -1,7 +1,7 @@
 // What jobs promise, on whatever database: to be run on PGlite and on PostgreSQL.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { z } from 'zod';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';

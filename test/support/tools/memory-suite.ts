@@ -1,8 +1,8 @@
 // What memory promises, on any database.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { memoryTool } from '../../../api/tools/builtin/memory/memory.ts';
 import { MemoryStore } from '../../../api/tools/builtin/memory/store.ts';
@@ -13,11 +13,11 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
   describe(`memory on ${engine}`, () => {
     let database: Database;
     let tool: Tool;
-    before(async () => {
+    beforeAll(async () => {
       database = await open();
       tool = memoryTool(servicesWith({ database: () => database }));
     });
-    after(() => database.close());
+    afterAll(() => database.close());
     const memory = async (
       who: Partial<ToolContext>,
       input: Record<string, unknown>,

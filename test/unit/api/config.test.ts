@@ -1,6 +1,6 @@
 // The settings of the API: what they become, and that all that is wrong is said at once.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { readApiConfig } from '../../../api/config.ts';
 
 const least = {

@@ -1,6 +1,6 @@
 // Bad requests of every kind: each is a problem that names what is wrong and what to send instead.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { z } from 'zod';
 import { problemMediaType } from '../../../lib/problem.ts';
 import { sampleServer } from '../../support/api/sample.ts';

@@ -1,7 +1,7 @@
 // The chart's generated files are the ones that charts/values.ts gives.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { parse } from 'yaml';
 import { renderSchema, renderValues, schemaFile, valuesFile } from '../../../charts/generate.ts';
 import { values } from '../../../charts/values.ts';

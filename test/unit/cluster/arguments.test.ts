@@ -1,6 +1,6 @@
 // The command line of up, down and status.
-import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { test } from 'vitest';
 import { readArguments, UsageError } from '../../../cluster/arguments.ts';
 
 test('commands and flags are read', () => {

@@ -1,11 +1,19 @@
 // Steps: order, lanes, failures.
-import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { setImmediate as tick } from 'node:timers/promises';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { checkSteps, runSteps, StepError, type Reporter, type Step } from '../../../cluster/steps.ts';
 
-const quiet: Reporter = { slow: () => undefined, done: () => undefined, failed: () => undefined };
+const ignore = (): undefined => undefined;
+const quiet: Reporter = {
+  begin: ignore,
+  started: ignore,
+  progress: ignore,
+  done: ignore,
+  failed: ignore,
+  end: ignore,
+};
 
 /** Lists in which each step needs some of those before it, shuffled. */
 const plans = fc
@@ -89,7 +97,54 @@ test('after a failure nothing new starts, what runs is waited for, and the error
   assert.deepEqual(events, ['long ended']);
 });
 
-test('a need that does not exist, a ring and a repeated name are refused before anything runs', () => {
+test('a reporter hears of the plan, of each step with its progress, and of the end', async () => {
+  const heard: string[] = [];
+  const hear = (event: string): void => {
+    heard.push(event);
+  };
+  const steps: Step[] = [
+    {
+      name: 'compile',
+      run: (report) => {
+        report('1 of 2 packages');
+        return Promise.resolve('compiled');
+      },
+    },
+    { name: 'push', needs: ['compile'], run: () => Promise.reject(new Error('no registry')) },
+  ];
+  const running = runSteps(steps, {
+    begin: ({ length }) => {
+      hear(`${length} steps`);
+    },
+    started: ({ name }) => {
+      hear(`${name} started`);
+    },
+    progress: ({ name }, text) => {
+      hear(`${name}: ${text}`);
+    },
+    done: ({ name }, detail) => {
+      hear(`${name} ${detail}`);
+    },
+    failed: ({ name }) => {
+      hear(`${name} failed`);
+    },
+    end: () => {
+      hear('end');
+    },
+  });
+  await assert.rejects(running, StepError);
+  assert.deepEqual(heard, [
+    '2 steps',
+    'compile started',
+    'compile: 1 of 2 packages',
+    'compile compiled',
+    'push started',
+    'push failed',
+    'end',
+  ]);
+});
+
+test('a need that does not exist, a circle and a repeated name are refused before anything runs', () => {
   const step = (name: string, ...needs: string[]): Step => ({ name, needs, run: () => Promise.resolve(undefined) });
   assert.throws(() => {
     checkSteps([step('a', 'b')]);

@@ -1,6 +1,6 @@
 // The HostedApp wins over moorage.yaml, and moorage.yaml over the defaults.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { authorSettings } from '../../../crds/author-settings.ts';
 import { spec as specSchema, type HostedAppSpec } from '../../../crds/hosted-app.ts';
 import { effectiveSettings, readSettings, withSettings } from '../../../crds/effective-settings.ts';

@@ -1,7 +1,7 @@
 // The checked-in CRD is the one that the zod schema gives, here and in the chart.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { definition } from '../../../crds/definition.ts';
 import { outputs, render } from '../../../crds/generate.ts';
 import { toStructural, type SchemaNode } from '../../../crds/structural.ts';

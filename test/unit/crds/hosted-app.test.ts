@@ -1,6 +1,6 @@
 // What zod lets through as a HostedApp spec, what it fills in, and what it says about the rest.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { spec } from '../../../crds/hosted-app.ts';
 import { quantityValue } from '../../../crds/values.ts';
 import { refusals, structuralRefusals } from '../../support/crds/refusals.ts';

@@ -1,7 +1,7 @@
 // Slugs are DNS labels, whatever the repository is called.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { parseDuration } from '../../../lib/duration.ts';
 import { toDnsLabel } from '../../../crds/names.ts';
 

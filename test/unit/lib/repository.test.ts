@@ -1,7 +1,7 @@
 // Which repositories are understood, and what the refused ones are told.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { parseRepository, RepositoryError, type GitHosts } from '../../../lib/repository.ts';
 
 const hosts: GitHosts = { allowed: ['github.com', 'git.local:8080'], insecure: ['git.local:8080'] };

@@ -1,10 +1,10 @@
 // The A2A client of the protocol's makers reads the card and calls the endpoint that it names.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
 import { Role, TaskState, type Message, type Part, type Task } from '@a2a-js/sdk';
 import { ClientFactory, type Client } from '@a2a-js/sdk/client';
 import { isLegacyAgentCard, LegacyJsonRpcTransport, parseLegacyAgentCard } from '@a2a-js/sdk/compat/v0_3/client';
 import { Registry } from 'prom-client';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { a2aEndpoint } from '../../../../api/a2a/endpoint.ts';
 import type { AgentCall, AgentOptions } from '../../../../api/a2a/calls.ts';
@@ -45,7 +45,7 @@ async function call(asked: AgentCall): Promise<Awaited<ReturnType<AgentOptions['
   );
 }
 
-before(async () => {
+beforeAll(async () => {
   const port = await freePort();
   baseUrl = `http://127.0.0.1:${port}`;
   const offer = {
@@ -77,7 +77,7 @@ before(async () => {
   server = await startServer({ port, host: '127.0.0.1', fetch: app.fetch, log: silent });
   client = await new ClientFactory().createFromUrl(baseUrl);
 });
-after(async () => server.drain({ graceMs: 0, limitMs: 100, endStreams: () => undefined }));
+afterAll(async () => server.drain({ graceMs: 0, limitMs: 100, endStreams: () => undefined }));
 
 const part = (content: NonNullable<Part['content']>): Part => ({
   content,

@@ -1,6 +1,6 @@
 // Another agent runs tools through the tool service that /t uses: the same reading, the same answer, the same problems.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { z } from 'zod';
 import { defineTool } from '../../../../api/tools/tool.ts';
 import { echoTool, silentTool } from '../../../support/discovery/sample.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
-import { after, before, test } from 'node:test';
 import { getRequestListener } from '@hono/node-server';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { authorAccount, callerAccount, revenueAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../api/billing/ledger/money.ts';
@@ -60,7 +60,7 @@ const moods: Readonly<Record<string, RequestListener>> = {
   },
 };
 
-before(async () => {
+beforeAll(async () => {
   sample = await sampleAppsServer({
     environment: { MOORAGE_APP_CALL_SECONDS: '2', MOORAGE_TOOL_CALLS_PER_CALLER: '4', MOORAGE_TOOL_CALLS: '12' },
   });
@@ -87,7 +87,7 @@ before(async () => {
   sample.hostNothing('silent');
   sample.store.set(sampleApp('young', undefined, { phase: 'Building' }));
 });
-after(() => sample.stop());
+afterAll(() => sample.stop());
 
 function pour(response: {
   write: (chunk: Buffer) => boolean;

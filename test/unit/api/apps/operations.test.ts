@@ -2,11 +2,11 @@
 // well-meant and hostile ones.
 import assert from 'node:assert/strict';
 import type { IncomingMessage, RequestListener } from 'node:http';
-import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getRequestListener } from '@hono/node-server';
 import { Client, StreamableHTTPClientTransport, type CallToolResult, type Tool } from '@modelcontextprotocol/client';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { capabilities } from '../../../../api/discovery/capabilities.ts';
 import { startServer, type PublicServer } from '../../../../api/http/server.ts';
@@ -17,13 +17,13 @@ let sample: AppsSample;
 let server: PublicServer;
 let client: Client;
 
-before(async () => {
+beforeAll(async () => {
   sample = await sampleAppsServer();
   server = await startServer({ port: 0, host: '127.0.0.1', fetch: sample.app.fetch, log: silent });
   client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } });
   await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${server.port}/mcp`)));
 });
-after(async () => {
+afterAll(async () => {
   await client.close();
   await server.drain({ graceMs: 0, limitMs: 1_000, endStreams: () => undefined });
   await sample.stop();

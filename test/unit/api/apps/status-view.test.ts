@@ -1,6 +1,6 @@
 // The answer of submit-status for each way that an app can stand.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
 import { statusView, viewStatus, type StatusView } from '../../../../api/apps/status-view.ts';
 import { sampleApp, sampleServer, sampleServices, sampleApps } from '../../../support/api/sample.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { isTransient } from '../../../../api/billing/database/failures.ts';
 import { readMigrations } from '../../../../api/billing/database/migrate.ts';
 import { openDatabase } from '../../../../api/billing/database/open.ts';

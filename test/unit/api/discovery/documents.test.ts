@@ -1,8 +1,8 @@
 // The documents for programs and models: derived from what there is, followed without a restart, and safe against what
 // authors write.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { Registry } from 'prom-client';
+import { test } from 'vitest';
 import { createApp } from '../../../../api/http/application.ts';
 import { blockList } from '../../../../lib/subnets.ts';
 import { capabilities } from '../../../../api/discovery/capabilities.ts';

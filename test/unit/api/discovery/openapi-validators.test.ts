@@ -1,10 +1,10 @@
 // The OpenAPI document of all endpoints there are, looked at by two validators of other people.
 import assert from 'node:assert/strict';
 import { BlockList } from 'node:net';
-import { test } from 'node:test';
 import { validate as validateByReadme } from '@readme/openapi-parser';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Registry } from 'prom-client';
+import { test } from 'vitest';
 import { readAppSettings } from '../../../../api/apps/config.ts';
 import { createApi } from '../../../../api/create-api.ts';
 import { openApi } from '../../../../api/discovery/openapi.ts';

@@ -1,6 +1,6 @@
 // What the application does for every endpoint: ids, metrics, faults, derived documents, the front page.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../../api/http/endpoint.ts';
 import { ApiError } from '../../../../lib/kubernetes/errors.ts';

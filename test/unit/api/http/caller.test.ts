@@ -1,7 +1,7 @@
 // Who calls: the right hop of X-Forwarded-For, one caller a network, and hashes that tell nothing.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { addressPrefix, clientAddress, identifyCaller } from '../../../../api/http/caller.ts';
 import { blockList } from '../../../../lib/subnets.ts';
 

@@ -1,7 +1,7 @@
 // What the HTTP parser cannot take is refused with a problem, over a real socket.
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { startServer, type PublicServer } from '../../../../api/http/server.ts';
 import { silent } from '../../../support/api/sample.ts';
@@ -9,7 +9,7 @@ import { sampleToolApp, type ToolSample } from '../../../support/tools/sample.ts
 
 let sample: ToolSample;
 let server: PublicServer;
-before(async () => {
+beforeAll(async () => {
   sample = await sampleToolApp();
   server = await startServer({
     port: 0,
@@ -19,7 +19,7 @@ before(async () => {
     baseUrl: 'https://moorage.test',
   });
 });
-after(async () => {
+afterAll(async () => {
   await server.drain({ graceMs: 0, limitMs: 100, endStreams: () => undefined });
   await sample.stop();
 });

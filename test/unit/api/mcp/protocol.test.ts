@@ -1,7 +1,7 @@
 // /mcp with the official client, in the current revision and in those of 2025.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { afterAll, beforeAll, test } from 'vitest';
 import { toolAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { startServer, type PublicServer } from '../../../../api/http/server.ts';
 import { silent } from '../../../support/api/sample.ts';
@@ -11,12 +11,12 @@ let sample: ToolSample;
 let server: PublicServer;
 let url: URL;
 
-before(async () => {
+beforeAll(async () => {
   sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' } });
   server = await startServer({ port: 0, host: '127.0.0.1', fetch: sample.app.fetch, log: silent });
   url = new URL(`http://127.0.0.1:${server.port}/mcp`);
 });
-after(async () => {
+afterAll(async () => {
   await server.drain({ graceMs: 0, limitMs: 1_000, endStreams: () => undefined });
   await sample.stop();
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { readCatalog } from '../../../../api/models/catalog.ts';
 import { parseMoney } from '../../../../api/billing/ledger/money.ts';
 import { pickSpread } from '../../../../api/models/compare/spread.ts';

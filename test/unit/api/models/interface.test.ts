@@ -1,7 +1,7 @@
 // What the interface says of ask, compare and the list of models, seen from both sides: what a caller gets, and what
 // the router is sent.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { readCatalog } from '../../../../api/models/catalog.ts';
 import { json, sampleModels, type Sample } from '../../../support/models/sample.ts';
@@ -25,7 +25,7 @@ async function answerTogether(): Promise<void> {
   await promise;
 }
 
-before(async () => {
+beforeAll(async () => {
   const { models } = readCatalog();
   router = await startScriptedRouter(
     Object.fromEntries(
@@ -42,7 +42,7 @@ before(async () => {
   );
   sample = await sampleModels({ environment: { MOORAGE_ROUTER_URL: router.url, MOORAGE_FREE_QUOTA_USD: '10' } });
 });
-after(async () => {
+afterAll(async () => {
   await sample.stop();
   await router.close();
 });

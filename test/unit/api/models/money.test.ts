@@ -1,7 +1,7 @@
 // Money on its way through: digits kept, costs told, the most a call can cost, and how a comparison is summed up.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { formatMoney, moneyToNumber, parseMoney, picoDollars } from '../../../../api/billing/ledger/money.ts';
 import { mostItCosts, mostTokensIn } from '../../../../api/billing/price.ts';
 import { parseExact } from '../../../../api/models/router/exact-json.ts';

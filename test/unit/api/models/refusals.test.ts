@@ -1,7 +1,7 @@
 // Bad requests for models, field by field: status, problem, and nothing booked.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
 import { Registry } from 'prom-client';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { createApp } from '../../../../api/http/application.ts';
 import { blockList } from '../../../../lib/subnets.ts';
@@ -16,7 +16,7 @@ import { json, sampleModels, type Sample } from '../../../support/models/sample.
 
 let router: DemoRouter;
 let sample: Sample;
-before(async () => {
+beforeAll(async () => {
   router = await startDemoRouter(readCatalog());
   sample = await sampleModels({
     environment: {
@@ -27,7 +27,7 @@ before(async () => {
     },
   });
 });
-after(async () => {
+afterAll(async () => {
   await sample.stop();
   await router.close();
 });

@@ -1,6 +1,6 @@
 // What a caller and a hosted app get when all goes well: answers, headers, keys, repeats, streams, /v1, metrics.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { appAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { moneyToNumber } from '../../../../api/billing/ledger/money.ts';
@@ -19,14 +19,14 @@ const ownKey = { authorization: 'Bearer sk-demo-12345678' };
 
 let router: DemoRouter;
 let sample: Sample;
-before(async () => {
+beforeAll(async () => {
   router = await startDemoRouter(readCatalog());
   sample = await sampleModels({
     environment: { MOORAGE_ROUTER_URL: router.url, MOORAGE_FREE_QUOTA_USD: '0.01' },
     apps: [app, poor, off],
   });
 });
-after(async () => {
+afterAll(async () => {
   await sample.stop();
   await router.close();
 });

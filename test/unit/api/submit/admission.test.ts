@@ -1,6 +1,6 @@
 // Room for one more app: per caller and day, and on the whole.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { checkRoom } from '../../../../api/submit/admission.ts';
 import type { App } from '../../../../api/apps/hosted-apps.ts';
 import { labels } from '../../../../crds/names.ts';

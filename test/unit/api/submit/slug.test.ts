@@ -1,7 +1,7 @@
 // Names for an app: the repository's own first, always fit for the cluster, never a reserved one.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { slugCandidates } from '../../../../api/submit/slug.ts';
 import { reservedSlugs } from '../../../../crds/names.ts';
 import { parseRepository, repositoryHash } from '../../../../lib/repository.ts';

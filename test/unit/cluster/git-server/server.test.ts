@@ -1,5 +1,4 @@
 // The git server against real git: who may read, who may push, what is refused.
-import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,6 +7,7 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, test } from 'vitest';
 import { CommandError, run } from '../../../../cluster/shell.ts';
 import { answers, probe } from '../../../../cluster/node/probe.ts';
 import { waitFor } from '../../../../cluster/wait.ts';
@@ -30,7 +30,7 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-before(async () => {
+beforeAll(async () => {
   const port = await freePort();
   await writeFile(join(folder, 'password'), 'secret\n');
   const env = {
@@ -51,7 +51,7 @@ before(async () => {
   await git('-C', work, 'commit', '--quiet', '-m', 'first');
 });
 
-after(async () => {
+afterAll(async () => {
   server.kill();
   await rm(folder, { recursive: true });
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test, type TestContext } from 'node:test';
+import { test, type TestContext } from 'vitest';
 import { readAttachments } from '../../../../cluster/network-policy/attachments.ts';
 
 const record = (veth: string, bridge: string, address: string): string =>
@@ -36,7 +36,7 @@ const record = (veth: string, bridge: string, address: string): string =>
 
 async function folder(context: TestContext, files: Record<string, string>): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'moorage-cni-'));
-  context.after(async () => rm(path, { recursive: true }));
+  context.onTestFinished(async () => rm(path, { recursive: true }));
   for (const [name, text] of Object.entries(files)) await writeFile(join(path, name), text);
   return path;
 }

@@ -1,7 +1,7 @@
 // The compiled rules allow exactly what the API's words allow, for any cluster and any flow.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { compile, type RuleSet } from '../../../../cluster/network-policy/compile.ts';
 import { readPolicy } from '../../../../cluster/network-policy/model.ts';
 import { oracleAllows, rulesAllow, type World } from '../../../support/network-policy/oracle.ts';

@@ -1,6 +1,6 @@
 // Pods get the address that the CNI plugin recorded, before and against what their status says.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { findEndpoints, podSchema, type Attachment, type Pod } from '../../../../cluster/network-policy/endpoints.ts';
 
 function pod(name: string, change: { spec?: object; status?: object; annotations?: Record<string, string> } = {}): Pod {

@@ -1,6 +1,6 @@
 // Connections are forgotten for addresses whose owner changed or went, and for no others.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { reassigned } from '../../../../cluster/network-policy/flows.ts';
 
 test('an address that changed hands or was given up is named; a new or unchanged one is not', () => {

@@ -1,6 +1,6 @@
 // Work is done again after each change, one run at a time, and none is lost.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { createLatest } from '../../../../cluster/network-policy/latest.ts';
 
 const unexpected = (error: unknown): void => {
@@ -29,7 +29,7 @@ test('changes in quick succession are one run; a change during a run leads to an
   assert.equal(runs, 3);
 });
 
-test('a run that fails is told of and done again', async () => {
+test('a run that fails is reported and repeated', async () => {
   const errors: unknown[] = [];
   let runs = 0;
   const latest = createLatest(

@@ -1,6 +1,6 @@
 // NetworkPolicy objects are read as the API defaults them; what is not understood is named and denies.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { readPolicy, type Policy } from '../../../../cluster/network-policy/model.ts';
 
 const NAME = { namespace: 'apps', name: 'p' };

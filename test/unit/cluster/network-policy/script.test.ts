@@ -1,7 +1,7 @@
 // The difference between two states touches what differs and nothing else, in an order that the kernel accepts.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { createApplier } from '../../../../cluster/network-policy/apply.ts';
 import { changeScript, replaceScript } from '../../../../cluster/network-policy/script.ts';
 import type { NftTable } from '../../../../cluster/network-policy/tables.ts';

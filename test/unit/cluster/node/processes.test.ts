@@ -1,9 +1,9 @@
 // Finding, keeping, replacing and ending real processes.
-import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterAll, test } from 'vitest';
 import {
   ensureProcess,
   findProcess,
@@ -15,9 +15,9 @@ import {
 } from '../../../../cluster/node/processes.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'moorage-processes-'));
-const places = { run: join(folder, 'run'), logs: join(folder, 'log') };
-after(async () => {
-  for (const name of await processNames(places)) await stopProcess(places, name, 0);
+const processFolders = { run: join(folder, 'run'), logs: join(folder, 'log') };
+afterAll(async () => {
+  for (const name of await processNames(processFolders)) await stopProcess(processFolders, name, 0);
   await rm(folder, { recursive: true });
 });
 
@@ -37,31 +37,31 @@ test('the start time is found behind any command name', () => {
 });
 
 test('a process is started once, kept while its command is the same, and replaced when it changes', async () => {
-  assert.equal(await ensureProcess(places, sleeper('one')), true);
-  const first = await findProcess(places, 'one');
-  assert.equal(await ensureProcess(places, sleeper('one')), false);
-  assert.deepEqual(await findProcess(places, 'one'), first);
-  assert.equal(await ensureProcess(places, sleeper('one', 'other')), true);
-  assert.notEqual((await findProcess(places, 'one'))?.pid, first?.pid);
+  assert.equal(await ensureProcess(processFolders, sleeper('one')), true);
+  const first = await findProcess(processFolders, 'one');
+  assert.equal(await ensureProcess(processFolders, sleeper('one')), false);
+  assert.deepEqual(await findProcess(processFolders, 'one'), first);
+  assert.equal(await ensureProcess(processFolders, sleeper('one', 'other')), true);
+  assert.notEqual((await findProcess(processFolders, 'one'))?.pid, first?.pid);
 });
 
 test('a killed process is missed and started again', async () => {
-  await ensureProcess(places, sleeper('two'));
-  const first = await findProcess(places, 'two');
+  await ensureProcess(processFolders, sleeper('two'));
+  const first = await findProcess(processFolders, 'two');
   process.kill(first?.pid ?? 0, 'SIGKILL');
-  while ((await findProcess(places, 'two')) !== undefined) await new Promise((done) => setImmediate(done));
-  assert.equal(await ensureProcess(places, sleeper('two')), true);
+  while ((await findProcess(processFolders, 'two')) !== undefined) await new Promise((done) => setImmediate(done));
+  assert.equal(await ensureProcess(processFolders, sleeper('two')), true);
 });
 
 test('a pid that another process has now is not taken for ours, nor ended', async () => {
-  await ensureProcess(places, sleeper('three'));
-  const file = join(places.run, 'three.pid');
+  await ensureProcess(processFolders, sleeper('three'));
+  const file = join(processFolders.run, 'three.pid');
   const text = await readFile(file, 'utf8');
   const victim = parseRecord(text);
   // The same pid, started at another time.
   await writeFile(file, text.replace(new RegExp(` ${victim?.startTime ?? ''} `), ' 1 '));
-  assert.equal(await findProcess(places, 'three'), undefined);
-  await stopProcess(places, 'three');
+  assert.equal(await findProcess(processFolders, 'three'), undefined);
+  await stopProcess(processFolders, 'three');
   assert.doesNotThrow(() => process.kill(victim?.pid ?? 0, 0));
   process.kill(victim?.pid ?? 0, 'SIGKILL');
 });
@@ -74,8 +74,8 @@ test('a process that ends at once is an error with the end of its log', async ()
     ready: () => Promise.resolve(false),
   };
   await assert.rejects(
-    ensureProcess(places, spec),
-    /four ended right after its start; the end of .*four\.log:\n {2}no such disk/,
+    ensureProcess(processFolders, spec),
+    /four exited right after it started; last lines of .*four\.log:\n {2}no such disk/,
   );
 });
 
@@ -87,7 +87,7 @@ test('a process that does not heed SIGTERM is ended by force', async () => {
     args: ['-c', `trap "" TERM; echo > ${ready}; while :; do sleep 0.05; done`],
     ready: async () => (await readFile(ready).catch(() => undefined)) !== undefined,
   };
-  await ensureProcess(places, spec);
-  await stopProcess(places, 'five', 0.1);
-  assert.equal(await findProcess(places, 'five'), undefined);
+  await ensureProcess(processFolders, spec);
+  await stopProcess(processFolders, 'five', 0.1);
+  assert.equal(await findProcess(processFolders, 'five'), undefined);
 });

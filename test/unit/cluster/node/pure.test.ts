@@ -1,8 +1,8 @@
 // Small decisions of the node: mounts, tables, renewal, capabilities, addresses.
-import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { test } from 'vitest';
 import { isNewEnough } from '../../../../cluster/binaries/toolchain.ts';
 import { recipes } from '../../../../cluster/binaries/recipes.ts';
 import { contentKey } from '../../../../cluster/files.ts';

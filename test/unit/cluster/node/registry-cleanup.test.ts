@@ -1,6 +1,6 @@
 // Which images are in use.
-import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { test } from 'vitest';
 import { digestsIn } from '../../../../cluster/node/registry-cleanup.ts';
 
 test('every digest anywhere in the objects counts as in use', () => {

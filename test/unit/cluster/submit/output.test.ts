@@ -1,6 +1,6 @@
-// What a person sees of a submission, whole.
+// The whole terminal output of a submission.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { createOutput, type Output } from '../../../../cluster/submit/output.ts';
 import type { Reason, Status } from '../../../../cluster/submit/api-client.ts';
 
@@ -48,7 +48,7 @@ test('to live', () => {
   output.event({ type: 'log', stage: 'build', line: 'step 1' });
   output.verdict(status, undefined);
   assert.deepEqual(lines, [
-    '     1.2 s  queued, place 2',
+    '     1.2 s  queued, position 2',
     '     2.4 s  cloning',
     '            clone:',
     '              fetching',
@@ -83,7 +83,7 @@ test('a commit that is sent back says why', () => {
   );
 });
 
-test('to rejected: rule, place, why, fix, log, and what else was found', () => {
+test('to rejected: rule, location, why, fix, log, and what else was found', () => {
   const { output, lines } = recorded();
   const others = [
     { severity: 'error', ...reason },
@@ -95,7 +95,7 @@ test('to rejected: rule, place, why, fix, log, and what else was found', () => {
     '  rule   secrets/aws',
     '  at     a/b.py:3',
     '  why    A key is in it',
-    '  fix   Take it out.',
+    '  fix    Take it out.',
     '         Revoke it.',
     '  log',
     '    one',
@@ -104,8 +104,8 @@ test('to rejected: rule, place, why, fix, log, and what else was found', () => {
   ]);
 });
 
-test('to a newer commit that was refused while the app goes on', () => {
+test('to a newer commit that was rejected while the app is live', () => {
   const { output, lines } = recorded();
   output.verdict(status, { rule: 'build/failed', message: 'No', fix: 'Yes' });
-  assert.equal(lines[0], '     1.2 s  rejected; the last good commit goes on serving');
+  assert.equal(lines[0], '     1.2 s  rejected; the last good commit is still live');
 });

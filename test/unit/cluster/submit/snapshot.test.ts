@@ -5,14 +5,14 @@ import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test, type TestContext } from 'node:test';
 import { execa } from 'execa';
+import { test, type TestContext } from 'vitest';
 import { Fault } from '../../../../cluster/submit/fault.ts';
 import { takeSnapshot, type Snapshot } from '../../../../cluster/submit/snapshot.ts';
 
 async function folderWith(t: TestContext, files: Record<string, string>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'moorage-snapshot-test-'));
-  t.after(() => rm(folder, { recursive: true, force: true }));
+  t.onTestFinished(() => rm(folder, { recursive: true, force: true }));
   for (const [name, text] of Object.entries(files)) {
     await mkdir(join(folder, name, '..'), { recursive: true });
     await writeFile(join(folder, name), text);
@@ -39,7 +39,7 @@ async function repositoryWith(t: TestContext, files: Record<string, string>): Pr
 
 async function snapshotOf(t: TestContext, folder: string): Promise<Snapshot & { files: string[] }> {
   const snapshot = await takeSnapshot(folder);
-  t.after(() => snapshot.remove());
+  t.onTestFinished(() => snapshot.remove());
   const files = (await git(snapshot.repository, 'ls-tree', '-r', '--name-only', snapshot.commit)).split('\n');
   return { ...snapshot, files };
 }

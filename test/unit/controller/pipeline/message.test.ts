@@ -1,7 +1,7 @@
 // A termination message always fits and always parses, whatever a repository or a tool put into it.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { terminationMessageLimit } from '../../../../controller/pipeline/contract.ts';
 import { stageMessage, termination, type StageMessage } from '../../../../controller/pipeline/message.ts';
 import { clean, head, tail } from '../../../../controller/pipeline/text.ts';

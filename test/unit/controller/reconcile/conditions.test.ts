@@ -1,6 +1,6 @@
 // What the reconciler says in each situation: the full list of conditions, the phase, and what it asks for.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { publicStatus } from '../../../../crds/public-status.ts';
 import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
 import type { Observed, ProbeAnswer } from '../../../../controller/reconcile/snapshot.ts';

@@ -1,7 +1,7 @@
 // Questions to the outside run beside each other, once each, and a slow host holds up only itself.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
+import { test } from 'vitest';
 import { createErrands, type Errands } from '../../../../controller/reconcile/errands.ts';
 
 interface Question {

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import type { TestContext } from 'node:test';
-import { test } from 'node:test';
+import { test, type TestContext } from 'vitest';
 import type { Client, KubeObject } from '../../../../lib/kubernetes/index.ts';
 import {
   apply,
@@ -38,7 +37,7 @@ const ref = { name: 'a', namespace: 'apps' };
 async function server(t: TestContext): Promise<{ api: FakeApi; client: Client }> {
   const api = new FakeApi();
   const client = await api.start();
-  t.after(() => api.stop());
+  t.onTestFinished(() => api.stop());
   return { api, client };
 }
 

@@ -1,8 +1,8 @@
 // Comparing what is wanted with what is: hashes, subsets, and the server's own ways of writing the same thing.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { hashOf, isSubset } from '../../../../lib/kubernetes/index.ts';
 
 function shuffled(value: unknown): unknown {

@@ -3,13 +3,12 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
-import { test } from 'node:test';
+import { test, type TestContext } from 'vitest';
 import { fileConnection, inClusterConnection } from '../../../../lib/kubernetes/index.ts';
 
 async function folder(t: TestContext): Promise<string> {
   const made = await mkdtemp(join(tmpdir(), 'connection-'));
-  t.after(() => rm(made, { recursive: true }));
+  t.onTestFinished(() => rm(made, { recursive: true }));
   return made;
 }
 
@@ -51,7 +50,7 @@ test('a pod uses its service account, and hears of it when there is none', async
   ] as const)
     await writeFile(join(place, name), text);
   const before = { ...process.env };
-  t.after(() => {
+  t.onTestFinished(() => {
     process.env = before;
   });
   delete process.env['KUBERNETES_SERVICE_HOST'];

@@ -1,8 +1,7 @@
 // The controller loop: what brings a key, what each outcome leads to, and how it ends.
 import assert from 'node:assert/strict';
-import type { TestContext } from 'node:test';
-import { test } from 'node:test';
 import { Registry } from 'prom-client';
+import { test, type TestContext } from 'vitest';
 import type {
   Controller,
   ControllerOptions,
@@ -70,7 +69,7 @@ function bench(t: TestContext, reconcile: Reconcile, options: Partial<Controller
     ending.abort(reason);
     await running;
   };
-  t.after(() => end());
+  t.onTestFinished(() => end());
   return { store, clock, registry, controller, seen, end };
 }
 

@@ -1,7 +1,6 @@
 // Events: shown as the API wants them, repeats counted, floods cut, and never an error for the reconciler.
 import assert from 'node:assert/strict';
-import type { TestContext } from 'node:test';
-import { test } from 'node:test';
+import { test, type TestContext } from 'vitest';
 import type { EventRecorder, KubeObject } from '../../../../lib/kubernetes/index.ts';
 import { createEventRecorder } from '../../../../lib/kubernetes/index.ts';
 import type { Stored } from '../../../support/kubernetes/fake-api.ts';
@@ -33,7 +32,7 @@ async function made(
 ): Promise<{ api: FakeApi; clock: FakeClock; recorder: EventRecorder; events: () => Event[] }> {
   const api = new FakeApi();
   const client = await api.start();
-  t.after(() => api.stop());
+  t.onTestFinished(() => api.stop());
   const clock = new FakeClock();
   const recorder = createEventRecorder({ client, clock, controller: 'example.dev/operator', instance: 'pod-1' });
   return { api, clock, recorder, events: () => api.objects(KIND) as Event[] };

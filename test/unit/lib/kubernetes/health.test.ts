@@ -1,8 +1,7 @@
 // Probes and metrics over HTTP: when they pass, when they fail, and what they say then.
 import assert from 'node:assert/strict';
-import type { TestContext } from 'node:test';
-import { test } from 'node:test';
 import { Gauge, Registry } from 'prom-client';
+import { test, type TestContext } from 'vitest';
 import type { HealthCheck } from '../../../../lib/kubernetes/index.ts';
 import { reflectorAlive, reflectorSynced, startHealthServer, workersAlive } from '../../../../lib/kubernetes/index.ts';
 
@@ -14,7 +13,7 @@ async function served(
   const registry = new Registry();
   new Gauge({ name: 'moorage_test', help: 'A test.', registers: [registry] }).set(7);
   const server = await startHealthServer({ port: 0, host: '127.0.0.1', registry, liveness, readiness });
-  t.after(() => server.close());
+  t.onTestFinished(() => server.close());
   return async (path) => {
     const response = await fetch(`http://127.0.0.1:${server.port}${path}`);
     return { status: response.status, text: await response.text() };
@@ -60,7 +59,7 @@ test('metrics are served in the text format; other paths are not found', async (
 test('a port that is taken is an error', async (t) => {
   const registry = new Registry();
   const first = await startHealthServer({ port: 0, host: '127.0.0.1', registry, liveness: [], readiness: [] });
-  t.after(() => first.close());
+  t.onTestFinished(() => first.close());
   await assert.rejects(
     startHealthServer({ port: first.port, host: '127.0.0.1', registry, liveness: [], readiness: [] }),
     { code: 'EADDRINUSE' },

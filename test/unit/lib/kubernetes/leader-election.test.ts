@@ -1,7 +1,6 @@
 // Leader election against a server with versions: one leader at a time, whatever clocks and connections do.
 import assert from 'node:assert/strict';
-import type { TestContext } from 'node:test';
-import { test } from 'node:test';
+import { test, type TestContext } from 'vitest';
 import type { Clock, LeaderElection, LeaderElectionOptions } from '../../../../lib/kubernetes/index.ts';
 import { createLeaderElection, systemClock } from '../../../../lib/kubernetes/index.ts';
 import type { Stored } from '../../../support/kubernetes/fake-api.ts';
@@ -46,7 +45,7 @@ const specOf = (api: FakeApi): Spec =>
 async function server(t: TestContext): Promise<FakeApi> {
   const api = new FakeApi();
   await api.start();
-  t.after(() => api.stop());
+  t.onTestFinished(() => api.stop());
   return api;
 }
 
@@ -75,7 +74,7 @@ function candidate(
     ending.abort();
     await running;
   };
-  t.after(end);
+  t.onTestFinished(end);
   return { election, lost, terms, end, running };
 }
 

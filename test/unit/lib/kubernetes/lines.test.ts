@@ -1,7 +1,7 @@
 // Lines of a stream: the same ones however the bytes are cut, and never a half one.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { splitLines } from '../../../../lib/kubernetes/lines.ts';
 
 async function* chunked(bytes: Buffer, sizes: readonly number[]): AsyncGenerator<Buffer> {

@@ -1,8 +1,7 @@
 // The whole process: caches, leadership, work and probes come up together, and end in the right order.
 import assert from 'node:assert/strict';
-import type { TestContext } from 'node:test';
-import { test } from 'node:test';
 import { Registry } from 'prom-client';
+import { test, type TestContext } from 'vitest';
 import type { KubeObject, Manager, Shutdown } from '../../../../lib/kubernetes/index.ts';
 import { createController, createManager, defineResource, done, watches } from '../../../../lib/kubernetes/index.ts';
 import type { Stored } from '../../../support/kubernetes/fake-api.ts';
@@ -76,7 +75,7 @@ function replica(
 async function server(t: TestContext): Promise<FakeApi> {
   const api = new FakeApi();
   await api.start();
-  t.after(() => api.stop());
+  t.onTestFinished(() => api.stop());
   return api;
 }
 

@@ -1,7 +1,7 @@
 // The queue: one worker a key, no key lost, backoff and bucket as specified, and an orderly end.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import type { WorkQueue } from '../../../../lib/kubernetes/index.ts';
 import { createQueue } from '../../../../lib/kubernetes/index.ts';
 import { FakeClock } from '../../../support/kubernetes/fake-clock.ts';

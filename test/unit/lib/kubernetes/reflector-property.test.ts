@@ -1,7 +1,7 @@
 // The reflector under any mixture of changes and faults: in the end the cache is what the server has.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { keyOf } from '../../../../lib/kubernetes/index.ts';
 import { send, status } from '../../../support/kubernetes/fake-api.ts';
 import type { Bench } from '../../../support/kubernetes/reflector-bench.ts';

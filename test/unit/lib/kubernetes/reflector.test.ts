@@ -1,8 +1,8 @@
 // The reflector against a real HTTP server that pages, forgets, cuts and lies in the ways that API servers do.
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
-import { test } from 'node:test';
 import { Registry } from 'prom-client';
+import { test } from 'vitest';
 import { runtimeMetrics } from '../../../../lib/kubernetes/index.ts';
 import type { FakeApi } from '../../../support/kubernetes/fake-api.ts';
 import { send, status } from '../../../support/kubernetes/fake-api.ts';
@@ -186,7 +186,7 @@ test('a server that forgets, or ends each watch, at once is not asked without pa
       },
       { metrics: runtimeMetrics(registry), clock, backoffMs: [1000, 30_000] },
     );
-    t.after(() => made.stop());
+    t.onTestFinished(() => made.stop());
     // To have lost its place once is in order; from then on, each turn waits.
     const free = fault === 'gone' ? 2 : 1;
     const waits: number[] = [];
@@ -216,7 +216,7 @@ test('a server that forgets, or ends each watch, at once is not asked without pa
 test('a watch that was quiet for long and then ends is taken up again at once', async (t) => {
   const clock = new FakeClock();
   const made = await bench(() => undefined, { clock, backoffMs: [1000, 30_000] });
-  t.after(() => made.stop());
+  t.onTestFinished(() => made.stop());
   for (let turn = 1; turn <= 5; turn += 1) {
     await until(() => made.api.watching === 1 && made.opened() === turn);
     clock.advance(60_000);
@@ -245,7 +245,7 @@ test('it waits as long as the server asks, and ends at once when aborted, even i
       return true;
     });
   });
-  t.after(() => made.api.stop());
+  t.onTestFinished(() => made.api.stop());
   await until(() => made.lists() === 1);
   await made.end();
   assert.equal(made.lists(), 1);

@@ -1,6 +1,6 @@
 // The end of the process: by signal, by fault, by force.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { listenForShutdown } from '../../../../lib/kubernetes/index.ts';
 import { until } from '../../../support/kubernetes/until.ts';
 

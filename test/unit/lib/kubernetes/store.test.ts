@@ -1,7 +1,7 @@
 // The cache: indexes, changes as they happened, and objects that cannot be changed behind its back.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import type { Change, KubeObject } from '../../../../lib/kubernetes/index.ts';
 import { byControllerUid, byLabel, createStore, keyOf, refOf } from '../../../../lib/kubernetes/index.ts';
 

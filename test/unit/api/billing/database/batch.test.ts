@@ -1,7 +1,7 @@
 // A batch answers each caller with its own answer, shares statements when busy, and isolates a bad item.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { Batch } from '../../../../../api/billing/database/batch.ts';
 
 test('each caller gets the answer to its own item, whatever the size and the number of flights', async () => {

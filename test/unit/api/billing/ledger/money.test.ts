@@ -1,7 +1,7 @@
 // Money is read, written and divided without losing a pico-dollar.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import {
   formatMoney,
   MoneyError,

@@ -1,6 +1,6 @@
 // Callers' keys: asked once, remembered as hashes, forgotten in time; tokens of apps.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { CallerKeys } from '../../../../../api/models/callers/keys.ts';
 import { RouterFailure } from '../../../../../api/models/router/failure.ts';
 import { appNameIn, appToken, isTokenOf } from '../../../../../lib/app-token.ts';

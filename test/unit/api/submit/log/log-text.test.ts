@@ -1,7 +1,7 @@
 // Lines of hostile logs: whatever a build prints, what leaves is short lines without controls.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { harmless, logLines } from '../../../../../api/submit/log/log-text.ts';
 
 async function* chunks(parts: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {

@@ -1,7 +1,7 @@
 // Following a build: stages, lines of each container in order, the end; resuming, leaving, and logs that are gone.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { createParser } from 'eventsource-parser';
+import { test } from 'vitest';
 import type { App } from '../../../../../api/apps/hosted-apps.ts';
 import type { OpenedLog, OpenLog } from '../../../../../api/submit/log/pod-log.ts';
 import type { HostedAppStatus } from '../../../../../crds/hosted-app.ts';

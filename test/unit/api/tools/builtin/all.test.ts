@@ -1,6 +1,6 @@
 // The tools that there are.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { builtinTools } from '../../../../../api/tools/builtin/all.ts';
 import { urlServices } from '../../../../support/tools/url-services.ts';
 

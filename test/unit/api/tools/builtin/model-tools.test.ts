@@ -1,7 +1,7 @@
 // ask_model, compare_models and translate_text over a scripted router: words in, words out, every call booked.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
 import fc from 'fast-check';
+import { afterAll, beforeAll, test } from 'vitest';
 import { compareAnswer } from '../../../../../api/models/compare/endpoint.ts';
 import { askModelTool } from '../../../../../api/tools/builtin/ask-model/ask-model.ts';
 import { compareModelsTool } from '../../../../../api/tools/builtin/compare-models/compare-models.ts';
@@ -24,7 +24,7 @@ import {
 
 let lab: ModelLab;
 let tools: Record<'ask' | 'compare' | 'translate', Tool>;
-before(async () => {
+beforeAll(async () => {
   lab = await startModelLab({
     models: {
       'alpha-v4-flash': says((said) => said.toUpperCase(), '0.000001'),
@@ -43,7 +43,7 @@ before(async () => {
   const services = { catalog: lab.catalog, maxTokens } as ToolDependencies;
   tools = { ask: askModelTool(services), compare: compareModelsTool(services), translate: translateTextTool(services) };
 });
-after(() => lab.stop());
+afterAll(() => lab.stop());
 
 const slug =
   (expected: string) =>

@@ -1,6 +1,6 @@
 // Calls of tools over HTTP: how input is read, what is refused and how, envelopes, files, slots.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { toolAccount } from '../../../../../api/billing/ledger/accounts.ts';
 import { json } from '../../../../support/models/sample.ts';
@@ -23,10 +23,10 @@ const answer = z.looseObject({
 });
 
 let sample: ToolSample;
-before(async () => {
+beforeAll(async () => {
   sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' } });
 });
-after(() => sample.stop());
+afterAll(() => sample.stop());
 
 async function call(path: string, init?: RequestInit): Promise<z.output<typeof answer>> {
   const response = await sample.request(path, init);

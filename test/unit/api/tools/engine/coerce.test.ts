@@ -1,7 +1,7 @@
 // Text from a query becomes what the fields of a tool want; what cannot is left for validation to name.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { z } from 'zod';
 import { coerceQuery } from '../../../../../api/tools/engine/coerce.ts';
 import { readToolSettings } from '../../../../../api/tools/config.ts';

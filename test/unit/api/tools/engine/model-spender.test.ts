@@ -1,6 +1,6 @@
 // What tools spend on models: booked to the caller call by call, summed exactly, and refused as ask refuses.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { callerAccount } from '../../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
@@ -9,7 +9,7 @@ import { completion, reply } from '../../../../support/models/scripted-router.ts
 import { maxTokens, says, startModelLab, type ModelLab } from '../../../../support/tools/model-lab.ts';
 
 let lab: ModelLab;
-before(async () => {
+beforeAll(async () => {
   lab = await startModelLab({
     models: {
       'alpha-v4-flash': says('Hi', '0.0000135'),
@@ -21,7 +21,7 @@ before(async () => {
     },
   });
 });
-after(() => lab.stop());
+afterAll(() => lab.stop());
 
 const uses = {
   name: 'test-uses',

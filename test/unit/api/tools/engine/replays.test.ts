@@ -1,6 +1,6 @@
 // Calls of tools with an Idempotency-Key: run once, charged once, answered alike.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { toolAccount } from '../../../../../api/billing/ledger/accounts.ts';
 import { IdempotencyKeys } from '../../../../../api/billing/idempotency/keys.ts';
@@ -56,10 +56,10 @@ const slow = defineTool({
 });
 
 let sample: ToolSample;
-before(async () => {
+beforeAll(async () => {
   sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' }, tools: [...sampleTools, counted, slow] });
 });
-after(() => sample.stop());
+afterAll(() => sample.stop());
 
 function post(
   tool: string,

@@ -1,8 +1,8 @@
 // The limits of a fetch: size, time, headers, redirects; and what is not sent along.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { after, before, describe, it } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { GuardedFetcher } from '../../../../../api/tools/fetch/guarded-fetcher.ts';
 import type { FetchRequest } from '../../../../../api/tools/fetch/fetcher.ts';
 import { Problem } from '../../../../../lib/problem.ts';
@@ -27,7 +27,7 @@ describe('limits of the guarded fetch', () => {
       return true;
     });
 
-  before(async () => {
+  beforeAll(async () => {
     other = await startWeb({
       '/echo': (request, response) => {
         response
@@ -101,7 +101,7 @@ describe('limits of the guarded fetch', () => {
     });
     fetcher = new GuardedFetcher({ allow: [web.host, other.host], userAgent: 'Moorage/test' });
   });
-  after(async () => {
+  afterAll(async () => {
     await web.close();
     await other.close();
   });

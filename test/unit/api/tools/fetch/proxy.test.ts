@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { connect } from 'node:net';
-import { after, before, describe, it } from 'node:test';
 import { ProxyAgent, fetch } from 'undici';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { Guard } from '../../../../../api/tools/fetch/guard.ts';
 import { startGuardProxy, type GuardProxy } from '../../../../../api/tools/fetch/proxy.ts';
 import { innerNames, innerUrls } from '../../../../support/tools/fetch/inner-urls.ts';
@@ -20,7 +20,7 @@ describe('the guarded proxy', () => {
     return addresses === undefined ? Promise.reject(new Error('no such name')) : Promise.resolve([...addresses]);
   };
 
-  before(async () => {
+  beforeAll(async () => {
     listener = await countConnections();
     web = await startWeb({
       '/page': page('text/plain', 'seen', { 'x-kept': '1' }),
@@ -44,7 +44,7 @@ describe('the guarded proxy', () => {
       idleMs: 1_000,
     });
   });
-  after(async () => {
+  afterAll(async () => {
     await proxy.close();
     await web.close();
     await listener.close();

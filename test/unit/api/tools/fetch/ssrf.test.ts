@@ -1,7 +1,7 @@
 // Nothing inside is reached, however it is written: neither at first, nor by a redirect, nor by a name.
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { GuardedFetcher } from '../../../../../api/tools/fetch/guarded-fetcher.ts';
 import { Guard, Refusal } from '../../../../../api/tools/fetch/guard.ts';
 import { Problem } from '../../../../../lib/problem.ts';
@@ -27,7 +27,7 @@ describe('the guarded fetch', () => {
   let web: Web;
   let fetcher: GuardedFetcher;
 
-  before(async () => {
+  beforeAll(async () => {
     listener = await countConnections();
     web = await startWeb({
       // In UTF-8, as careless servers send it.
@@ -41,7 +41,7 @@ describe('the guarded fetch', () => {
     });
     fetcher = new GuardedFetcher({ ports: [80, 443, listener.port], allow: [web.host], resolve });
   });
-  after(async () => {
+  afterAll(async () => {
     await listener.close();
     await web.close();
   });

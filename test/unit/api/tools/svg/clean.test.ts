@@ -1,6 +1,6 @@
 // SVG is cleaned of what could run or reach out, and keeps what it shows.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { cleanSvg } from '../../../../../api/tools/svg/clean.ts';
 
 const svg = (inner: string): string =>

@@ -1,7 +1,7 @@
 // What a failed build is taken for: the author's to fix, or a fault of the platform.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { judgeFailure, type FailedBuild } from '../../../../../controller/pipeline/build/failure.ts';
 import { suggestFix, registryHiccup } from '../../../../../controller/pipeline/build/fixes.ts';
 import { Fault, Rejected } from '../../../../../controller/pipeline/outcome.ts';

@@ -1,8 +1,8 @@
 // The small parts of the build stage: configuration, policy, checks, ports, log.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'smol-toml';
+import { test } from 'vitest';
 import { BuildLog } from '../../../../../controller/pipeline/build/build-log.ts';
 import {
   daemonConfig,

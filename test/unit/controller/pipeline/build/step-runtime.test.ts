@@ -3,16 +3,16 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
+import { afterAll, test } from 'vitest';
 
 const script = fileURLToPath(new URL('../../../../../controller/pipeline/build/step-runtime.sh', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'step-runtime-'));
 const runc = join(folder, 'buildkit-runc');
 writeFileSync(runc, '#!/bin/sh\nprintf \'%s\\n\' "$@"\nexit 7\n');
 chmodSync(runc, 0o755);
-after(() => {
+afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 

@@ -1,6 +1,6 @@
 // A git that the kernel ends for its memory refuses the commit; any other failure may pass and is a fault.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { gitFailure } from '../../../../../controller/pipeline/clone/fetch.ts';
 import { Fault, Rejected } from '../../../../../controller/pipeline/outcome.ts';
 import { run, type RunResult } from '../../../../../controller/pipeline/process.ts';

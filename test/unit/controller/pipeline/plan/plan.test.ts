@@ -1,7 +1,7 @@
 // What is planned for which files.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { plan as planSchema } from '../../../../../crds/hosted-app.ts';
 import { Rejected } from '../../../../../controller/pipeline/outcome.ts';
 import { appFolder } from '../../../../../controller/pipeline/plan/folder.ts';

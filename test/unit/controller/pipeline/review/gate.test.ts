@@ -5,13 +5,13 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test, type TestContext } from 'node:test';
+import { test, type TestContext } from 'vitest';
 import { reviewPassed, withGate } from '../../../../../controller/pipeline/review/gate.ts';
 import { placesBelow, type Places } from '../../../../../controller/pipeline/settings.ts';
 
 async function workspace(t: TestContext): Promise<Places> {
   const root = await mkdtemp(join(tmpdir(), 'moorage-gate-'));
-  t.after(() => rm(root, { recursive: true, force: true }));
+  t.onTestFinished(() => rm(root, { recursive: true, force: true }));
   return placesBelow(root, root);
 }
 

@@ -1,6 +1,6 @@
 // What each review rule finds, and what it leaves alone.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { dockerfile } from '../../../../../controller/pipeline/review/rules/dockerfile.ts';
 import { largeFiles } from '../../../../../controller/pipeline/review/rules/large-files.ts';
 import { license } from '../../../../../controller/pipeline/review/rules/license/license.ts';

@@ -1,7 +1,7 @@
 // moorage.yaml: what is taken from it, and how each wrong one is refused with field, line and fix.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { readSettingsFile } from '../../../../../controller/pipeline/settings-file/read.ts';
 import { settle } from '../../../../../controller/pipeline/settings-file/merge.ts';
 import { termination } from '../../../../../controller/pipeline/message.ts';

@@ -1,7 +1,7 @@
 // Texts come back as they were, whatever they hold, and alike ones take little.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { similarTexts } from '../../../../../controller/reconcile/cache/similar-texts.ts';
 
 test('property: each text comes back as it was, in any order', () => {

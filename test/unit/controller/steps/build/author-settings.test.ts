@@ -1,6 +1,6 @@
 // How the operator takes up what moorage.yaml says, and what a second try of a rejected commit does.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import type { Job } from '../../../../../controller/objects/kinds.ts';
 import { podTemplate } from '../../../../../controller/steps/deploy/template.ts';
 import type { HostedApp } from '../../../../../crds/hosted-app.ts';

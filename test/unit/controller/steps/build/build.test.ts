@@ -1,6 +1,6 @@
 // When a pipeline is started, why, in what order, how often it is tried, and what of it is kept.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { faultDelayMs } from '../../../../../controller/steps/build/history.ts';
 import { buildInputs, jobName } from '../../../../../controller/steps/build/inputs.ts';
 import { inOrder } from '../../../../../controller/build-queue/order.ts';

@@ -1,7 +1,7 @@
 // How a pipeline's Job and pods are read, hostile ones included.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { isImageOf, judge, type Verdict } from '../../../../../controller/steps/build/verdict.ts';
 import type { Pod } from '../../../../../controller/objects/kinds.ts';
 import {

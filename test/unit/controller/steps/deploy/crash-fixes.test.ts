@@ -1,6 +1,6 @@
 // What the last lines of a crashed app are taken for.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { suggestCrashFix } from '../../../../../controller/steps/deploy/crash-fixes.ts';
 
 const cases: readonly (readonly [string, RegExp])[] = [

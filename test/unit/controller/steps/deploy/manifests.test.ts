@@ -1,8 +1,8 @@
 // What is put into the cluster for an app: pods that may do little, policies that let little through, rollouts that
 // lose nothing.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { z } from 'zod';
 import { pipelineInput } from '../../../../../controller/pipeline/contract.ts';
 import { least, shareOf } from '../../../../../controller/objects/quantity.ts';

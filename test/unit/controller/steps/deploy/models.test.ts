@@ -1,6 +1,6 @@
 // Apps that may ask models: their Secret, variables and way out, and nothing of it for others.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { z } from 'zod';
 import { modelEgress, modelsSecret, modelVariables } from '../../../../../controller/steps/deploy/models.ts';
 import { isTokenOf } from '../../../../../lib/app-token.ts';

@@ -1,7 +1,7 @@
 // An app that fills its disk twice is not started a third time: the release before it serves, or nothing until
 // something changes.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { z } from 'zod';
 import type { HostedApp } from '../../../../../crds/hosted-app.ts';
 import type { Deployment } from '../../../../../controller/objects/kinds.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { askRepository, type SourceAnswer } from '../../../../../controller/steps/source/ls-remote.ts';
 
 const commit = 'a'.repeat(40);

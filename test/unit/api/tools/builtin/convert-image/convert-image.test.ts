@@ -1,8 +1,8 @@
 // convert_image converts and resizes pictures, and refuses what is none or too much of one.
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
 import { deflateSync } from 'node:zlib';
 import sharp from 'sharp';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { convertImageTool } from '../../../../../../api/tools/builtin/convert-image/convert-image.ts';
 import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
@@ -72,7 +72,7 @@ describe('convert_image', () => {
     });
   const red = sharp({ create: { width: 40, height: 20, channels: 4, background: { r: 255, g: 0, b: 0, alpha: 0.5 } } });
 
-  before(async () => {
+  beforeAll(async () => {
     listener = await countConnections();
     const svg = `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="9" height="9"><image xlink:href="http://127.0.0.1:${listener.port}/x.png" width="9" height="9"/><image xlink:href="file:///etc/passwd" width="9" height="9"/></svg>`;
     web = await startWeb({
@@ -109,7 +109,7 @@ describe('convert_image', () => {
     services = urlServices([web.host]);
     tool = convertImageTool(services);
   });
-  after(async () => {
+  afterAll(async () => {
     await web.close();
     await listener.close();
     await services.workers.close();

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { formatMoney, parseMoney } from '../../../../../../api/billing/ledger/money.ts';
 import { citedOnly } from '../../../../../../api/tools/builtin/deep-research/citations.ts';
@@ -34,7 +34,7 @@ const model = (answer: string) =>
     return answer;
   }, '0.0001');
 
-before(async () => {
+beforeAll(async () => {
   lab = await startModelLab({
     models: {
       'alpha-v4-flash': model(
@@ -61,7 +61,7 @@ before(async () => {
   engine.listen(0, '127.0.0.1');
   await once(engine, 'listening');
 });
-after(async () => {
+afterAll(async () => {
   engine.close();
   await lab.stop();
 });

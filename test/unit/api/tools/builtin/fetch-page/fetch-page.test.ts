@@ -1,6 +1,6 @@
 // fetch_page makes text of what the web sends: the article of a page, its links, its encoding; PDF, JSON and text.
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import type { z } from 'zod';
 import { fetchPageTool, pageOutput } from '../../../../../../api/tools/builtin/fetch-page/fetch-page.ts';
 import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
@@ -23,7 +23,7 @@ describe('fetch_page', () => {
   const read = async (path: string, more: Record<string, unknown> = {}): Promise<z.output<typeof pageOutput>> =>
     pageOutput.parse((await runTool(tool, { url: `${web.url}${path}`, ...more })).result);
 
-  before(async () => {
+  beforeAll(async () => {
     listener = await countConnections();
     const article = `<!doctype html><html lang="en"><head><title>Moorings — The Harbour</title><meta name="author" content="Ada Quay"><meta property="og:site_name" content="The Harbour"><meta name="description" content="On moorings."><script>document.title = 'changed'; fetch('http://127.0.0.1:${listener.port}/')</script></head>
       <body><nav><a href="/home">Home</a><a href="/shop">Shop</a></nav><article><h1>Moorings</h1><p>${paragraph.repeat(5)}</p><h2>Lines</h2><p>See <a href="lines.html">about lines</a>, <a href="https://other.example/x?a=1#top">elsewhere</a>, <a href="javascript:alert(1)">not this</a> and <a href="#lines">above</a>. ${paragraph.repeat(3)}</p><pre><code class="language-sh">tie --bowline</code></pre><table><thead><tr><th>Line</th><th>Use</th></tr></thead><tbody><tr><td>Spring</td><td>fore and aft</td></tr></tbody></table><img src="http://127.0.0.1:${listener.port}/pixel.png" alt="A quay"><iframe src="http://127.0.0.1:${listener.port}/"></iframe></article><footer>All rights reserved.</footer></body></html>`;
@@ -90,7 +90,7 @@ describe('fetch_page', () => {
     services = urlServices([web.host]);
     tool = fetchPageTool(services);
   });
-  after(async () => {
+  afterAll(async () => {
     await web.close();
     await listener.close();
     await services.workers.close();

@@ -1,6 +1,6 @@
 // list_apps tells the apps that are live.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { listAppsTool } from '../../../../../../api/tools/builtin/list-apps/list-apps.ts';
 import { call, servicesWith } from '../../../../../support/tools/call.ts';
 

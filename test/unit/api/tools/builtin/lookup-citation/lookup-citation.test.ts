@@ -1,6 +1,6 @@
 // lookup_citation against answers that are written by hand in the shapes of Crossref's REST API and arXiv's Atom feed.
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { lookupCitationTool } from '../../../../../../api/tools/builtin/lookup-citation/lookup-citation.ts';
 import { arxivIdIn, doiIn } from '../../../../../../api/tools/builtin/lookup-citation/identifiers.ts';
@@ -58,7 +58,7 @@ describe('lookup_citation', () => {
       return true;
     });
 
-  before(async () => {
+  beforeAll(async () => {
     const json = (value: unknown): ReturnType<typeof page> => page('application/json', JSON.stringify(value));
     web = await startWeb({
       '/works/10.1038%2F171737a0': json({ status: 'ok', 'message-type': 'work', message: dna }),
@@ -82,7 +82,7 @@ describe('lookup_citation', () => {
     });
     services = urlServices([web.host]);
   });
-  after(async () => {
+  afterAll(async () => {
     await web.close();
     await services.workers.close();
   });

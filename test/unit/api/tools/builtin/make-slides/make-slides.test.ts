@@ -1,8 +1,8 @@
 // make_slides: what is in the outline, or in a model's JSON, is in the file as text that can be edited; and the file is
 // sound.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
 import JSZip from 'jszip';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { sizeFor, pages, runsOf } from '../../../../../../api/tools/builtin/make-slides/text.ts';
 import { makeSlidesTool } from '../../../../../../api/tools/builtin/make-slides/make-slides.ts';
@@ -28,7 +28,7 @@ const written = JSON.stringify({
 
 let lab: ModelLab;
 let tool: Tool;
-before(async () => {
+beforeAll(async () => {
   let broken = 0;
   lab = await startModelLab({
     models: {
@@ -46,7 +46,7 @@ before(async () => {
   });
   tool = makeSlidesTool({ catalog: lab.catalog, maxTokens } as ToolDependencies);
 });
-after(() => lab.stop());
+afterAll(() => lab.stop());
 
 const slug =
   (expected: string) =>

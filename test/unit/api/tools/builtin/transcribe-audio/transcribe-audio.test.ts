@@ -1,7 +1,7 @@
 // transcribe_audio: what it takes, what it asks the speech server, and what it makes of its answers.
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import type { ServiceUrls } from '../../../../../../api/tools/services/backing-services.ts';
 import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import { transcribeAudioTool } from '../../../../../../api/tools/builtin/transcribe-audio/transcribe-audio.ts';
@@ -41,7 +41,7 @@ describe('transcribe_audio', () => {
     urls: ServiceUrls = { speech: speech.url },
   ): ReturnType<typeof call> => call(transcribeAudioTool({ ...services, urls }), input);
 
-  before(async () => {
+  beforeAll(async () => {
     web = await startWeb({
       '/a.wav': page('application/octet-stream', wav),
       '/page': page('text/html', '<!DOCTYPE html><title>A player</title>'),
@@ -60,7 +60,7 @@ describe('transcribe_audio', () => {
     });
     services = urlServices([web.host]);
   });
-  after(async () => {
+  afterAll(async () => {
     await web.close();
     await speech.close();
     await services.workers.close();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { afterAll, beforeAll, beforeEach, describe, it } from 'vitest';
 import type { ServiceUrls } from '../../../../../../api/tools/services/backing-services.ts';
 import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import type { Prompt, Spender } from '../../../../../../api/tools/engine/spender.ts';
@@ -82,7 +82,7 @@ describe('translate_pdf', () => {
       { models: spender },
     );
 
-  before(async () => {
+  beforeAll(async () => {
     server = createServer((request, response) => {
       const heard = linesAfter(request, orders);
       void (async () => {
@@ -106,7 +106,7 @@ describe('translate_pdf', () => {
     });
     services = urlServices([web.host], { pdftranslator: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
   });
-  after(async () => {
+  afterAll(async () => {
     server.closeAllConnections();
     server.close();
     await web.close();

@@ -1,12 +1,12 @@
 // validate_json checks by the draft that the schema names, and survives schemas meant to hurt.
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { afterAll, test } from 'vitest';
 import { validateJsonTool } from '../../../../../../api/tools/builtin/validate-json/validate-json.ts';
 import { createWorkers } from '../../../../../../api/tools/engine/workers/pool.ts';
 import { call, isProblem, servicesWith } from '../../../../../support/tools/call.ts';
 
 const workers = createWorkers();
-after(() => workers.close());
+afterAll(() => workers.close());
 const tool = validateJsonTool(servicesWith({ workers }));
 const check = async (schema: unknown, data: unknown): Promise<Record<string, unknown>> =>
   (await call(tool, { schema, data })).result;

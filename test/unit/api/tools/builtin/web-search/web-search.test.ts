@@ -1,6 +1,6 @@
 // web_search against a scripted SearXNG: what it makes of each kind of answer.
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { webSearchTool } from '../../../../../../api/tools/builtin/web-search/web-search.ts';
 import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
@@ -65,7 +65,7 @@ describe('web_search', () => {
       return true;
     });
 
-  before(async () => {
+  beforeAll(async () => {
     searxng = await startWeb({
       '/search': (request, response) => {
         const query = new URL(request.url ?? '', 'http://x').searchParams.get('q') ?? '';
@@ -79,7 +79,7 @@ describe('web_search', () => {
     });
     services = urlServices([], { searxng: searxng.url });
   });
-  after(async () => {
+  afterAll(async () => {
     await searxng.close();
     await services.workers.close();
   });

@@ -1,6 +1,6 @@
 // Files that tools have made, on PGlite; and their links, as callers of /t follow them.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { toolAccount } from '../../../../../../api/billing/ledger/accounts.ts';
 import { openLedgerDatabase } from '../../../../../../api/billing/database/open.ts';
@@ -24,10 +24,10 @@ const answer = z.looseObject({
 });
 
 let sample: ToolSample;
-before(async () => {
+beforeAll(async () => {
   sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' } });
 });
-after(() => sample.stop());
+afterAll(() => sample.stop());
 
 async function draw(query: string, init?: RequestInit, from = sample): Promise<z.output<typeof answer>> {
   return answer.parse(await (await from.request(`/t/draw${query}`, init)).json());

@@ -1,15 +1,15 @@
 // Jobs on PGlite: what `npm start` has.
-import { after, before } from 'node:test';
+import { afterAll, beforeAll } from 'vitest';
 import { z } from 'zod';
 import type { Database } from '../../../../../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../../../../../api/billing/database/open.ts';
 import { jobSuite } from '../../../../../support/tools/jobs-suite.ts';
 
 let database: Database;
-before(async () => {
+beforeAll(async () => {
   database = await openLedgerDatabase('pglite:');
 });
-after(() => database.close());
+afterAll(() => database.close());
 
 // It takes seconds to start, so all share one.
 jobSuite(

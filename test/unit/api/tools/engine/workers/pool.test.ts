@@ -1,7 +1,7 @@
 // Worker processes keep what hostile input does to them to its own call.
 import assert from 'node:assert/strict';
-import { after, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, describe, test } from 'vitest';
 import { z } from 'zod';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { memoryBudgetMb } from '../../../../../../api/tools/engine/workers/memory-budget.ts';
@@ -27,7 +27,7 @@ const problem =
 
 describe('a pool of workers', () => {
   const workers = createWorkers({ size: 2, waiting: 3 });
-  after(() => workers.close());
+  afterAll(() => workers.close());
   const run = (
     deed: string,
     value?: unknown,
