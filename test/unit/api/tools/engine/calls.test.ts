@@ -126,7 +126,7 @@ const refusals: readonly Refusal[] = [
   {
     name: 'session name with a blank',
     path: '/t/echo?text=a&s=a%20b',
-    expected: [400, 'invalid-request', 'query s is not 1 to 64 letters, digits, ".", "_" or "-"'],
+    expected: [400, 'invalid-request', 'query s must be 1 to 64 letters, digits, ".", "_" or "-", starting with a letter or digit'],
   },
   {
     name: 'raw that is no boolean',
@@ -141,7 +141,7 @@ const refusals: readonly Refusal[] = [
   {
     name: 'raw of a tool without a file',
     path: '/t/echo?text=a&raw=1',
-    expected: [422, 'no-artifact', 'query raw asks for a file, and this tool makes none'],
+    expected: [422, 'no-artifact', 'query raw is not supported: this tool does not create a file'],
   },
   { name: 'raw of a call without a file', path: '/t/draw?format=none&raw=1', expected: [422, 'no-artifact'] },
   {

@@ -158,7 +158,7 @@ describe('limits of the guarded fetch', () => {
   it('says that there is no TLS', async () => {
     await assert.rejects(
       fetcher.fetch({ url: `https://${web.host}/plain`, maxBytes: mib, signal }),
-      /does not offer TLS/,
+      /has no valid TLS certificate/,
     );
   });
   it('ends when its caller does, with the reason of the caller', async () => {

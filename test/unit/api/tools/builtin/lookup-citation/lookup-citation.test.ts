@@ -155,7 +155,7 @@ describe('lookup_citation', () => {
   });
 
   it('says what is unknown, wrong or broken', async () => {
-    await fails({ doi: '10.5555/none' }, 'unprocessable', /Crossref knows no work 10\.5555\/none/);
+    await fails({ doi: '10.5555/none' }, 'unprocessable', /Crossref has no work with the id 10\.5555\/none/);
     await fails({ arxiv: '9999.99999' }, 'unprocessable', /arXiv has no work/);
     await fails({ arxiv: '0000.00000' }, 'unprocessable', /arXiv has no work/);
     await fails({ arxiv: '2222.22222' }, 'fetch-failed', /something other than a feed/);
