@@ -126,7 +126,11 @@ const refusals: readonly Refusal[] = [
   {
     name: 'session name with a blank',
     path: '/t/echo?text=a&s=a%20b',
-    expected: [400, 'invalid-request', 'query s must be 1 to 64 letters, digits, ".", "_" or "-", starting with a letter or digit'],
+    expected: [
+      400,
+      'invalid-request',
+      'query s must be 1 to 64 letters, digits, ".", "_" or "-", starting with a letter or digit',
+    ],
   },
   {
     name: 'raw that is no boolean',

@@ -214,21 +214,21 @@ describe('translate_pdf', () => {
           say('what?\n');
         },
         'tool-failed',
-        /not understood/,
+        /invalid message/,
       ],
       [
         (say) => {
           say({ ask: { id: 1, prompt: 'x'.repeat(70_000), system: '', max_tokens: 5 } });
         },
         'tool-failed',
-        /not understood/,
+        /invalid message/,
       ],
       [
         (say) => {
           say({ pdf: Buffer.from('<html>').toString('base64') });
         },
         'tool-failed',
-        /no PDF/,
+        /other than a PDF/,
       ],
       [() => undefined, 'tool-failed', /middle of its work/],
       [
@@ -236,14 +236,14 @@ describe('translate_pdf', () => {
           response.destroy();
         },
         'tool-failed',
-        /could not be asked|middle/,
+        /cannot be reached|before it finished/,
       ],
       [
         (_say, _heard, response) => {
           response.writeHead(503).end();
         },
         'tool-busy',
-        /no place free/,
+        /no free slot/,
       ],
       [
         (_say, _heard, response) => {
@@ -258,7 +258,7 @@ describe('translate_pdf', () => {
           return new Promise(() => undefined);
         },
         'tool-failed',
-        /more than 100 passages a page/,
+        /more than 100 passages per page/,
       ],
     ];
     for (const [one, slug, words] of cases) {
