@@ -96,7 +96,7 @@ export function createApi(options: ApiOptions): Api {
     ...shared,
     directory: directory({ ...options.apps, baseUrl }),
     settings: options.appCalls,
-    places: options.tools,
+    concurrency: options.tools,
     payerFor,
     models,
     workers,
@@ -105,8 +105,8 @@ export function createApi(options: ApiOptions): Api {
   const mcp = mcpProtocol({ ...tools, payerFor, baseUrl, log, more: apps.more });
   const offer: Offer = {
     baseUrl,
-    tools: tools.toolbox.tools,
-    off: (tool) => tools.toolbox.offBecause(tool),
+    tools: tools.toolRegistry.tools,
+    off: (tool) => tools.toolRegistry.offBecause(tool),
     apps: () => liveApps(options.apps.apps.all()),
     operations: apps.operations,
     protocols: [mcp],

@@ -70,10 +70,7 @@ function toolSkill(tool: Tool, { off }: Offer): AgentSkill {
   return {
     id: tool.name,
     name: tool.title,
-    description:
-      unavailable === undefined
-        ? tool.description
-        : `${tool.description} Not enabled on this installation: ${unavailable}.`,
+    description: unavailable === undefined ? tool.description : `${tool.description} Not available here. ${unavailable}`,
     tags: [
       'tool',
       ...(tool.asksModels === true ? ['models'] : []),

@@ -3,9 +3,9 @@ import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import type { OfferedOperations } from './offer.ts';
 import type { Endpoint, ProtocolMount } from '../http/index.ts';
-import type { MoreTools } from '../tools/engine/external-tools.ts';
+import type { ExternalTools } from '../tools/engine/external-tools.ts';
 import type { Models } from '../models/start.ts';
-import { Gate, type GateOptions } from '../tools/engine/slots.ts';
+import { Slots, type SlotsOptions } from '../tools/engine/slots.ts';
 import type { PayerFor } from '../models/callers/payers.ts';
 import type { Workers } from '../tools/engine/workers/workers.ts';
 import { AppCalls } from './calls/app-calls.ts';
@@ -22,7 +22,7 @@ import { pathCalls } from './calls/path-calls.ts';
 export interface AppsOptions {
   readonly directory: Directory;
   readonly settings: AppSettings;
-  readonly places: GateOptions;
+  readonly concurrency: SlotsOptions;
   readonly models: Pick<Models, 'ledger'>;
   readonly payerFor: PayerFor;
   readonly workers: Workers;
@@ -36,7 +36,7 @@ export interface AppsOptions {
 export interface Apps {
   readonly endpoints: Endpoint[];
   readonly byPath: ProtocolMount;
-  readonly more: MoreTools;
+  readonly more: ExternalTools;
   readonly operations: (slug: string) => OfferedOperations | undefined;
   /** Starts the discovery of operations; once it is known which apps are live. */
   start(): void;
@@ -46,7 +46,7 @@ export interface Apps {
 export function startApps({
   directory,
   settings,
-  places,
+  concurrency,
   models,
   payerFor,
   workers,
@@ -56,7 +56,7 @@ export function startApps({
   operationDiscovery = {},
 }: AppsOptions): Apps {
   const appClient = new AppClient({ limitMs: settings.limitMs });
-  const gate = new Gate(places);
+  const slots = new Slots(concurrency);
   const operationCache = new OperationCache({
     directory,
     discover: operationDiscoverer({ appClient, workers }),
@@ -65,11 +65,11 @@ export function startApps({
   });
   const calls = new AppCalls({
     appClient,
-    gate,
-    slotsPerApp: Math.ceil(places.places / 2),
+    slots,
+    slotsPerApp: Math.ceil(concurrency.maxConcurrent / 2),
     price: settings.price,
     holds: () => models.ledger.get().holds,
-    metrics: appMetrics(registry, () => ({ calls: gate.taken, operations: operationCache.count })),
+    metrics: appMetrics(registry, () => ({ calls: slots.taken, operations: operationCache.count })),
   });
   return {
     endpoints: appEndpoints({ directory, calls, payerFor }),

@@ -50,7 +50,7 @@ function toolLine(tool: Tool, site: Site): string {
   const fields = Object.keys(tool.input.shape);
   const taken = fields.length === 0 ? '' : ` Parameters: ${fields.join(', ')}.`;
   const off = site.off(tool);
-  return `- [${tool.name}](${exampleUrl(tool, site.baseUrl)}): ${line(tool.description)}${taken}${off === undefined ? '' : ` Not enabled on this installation: ${line(off)}.`}`;
+  return `- [${tool.name}](${exampleUrl(tool, site.baseUrl)}): ${line(tool.description)}${taken}${off === undefined ? '' : ` Not available here. ${line(off)}`}`;
 }
 
 function howToCallApps(site: Site): string | undefined {

@@ -5,15 +5,15 @@ import { describe } from '../tools/endpoints.ts';
 import { envelopeSchema } from '../tools/engine/envelope.ts';
 import { ToolReader } from '../tools/engine/reading.ts';
 import type { Tool } from '../tools/tool.ts';
-import type { Toolbox } from '../tools/engine/tool-registry.ts';
+import type { ToolRegistry } from '../tools/engine/tool-registry.ts';
 
-export function listTools(toolbox: Toolbox): ListedTool[] {
-  return toolbox.tools.map((tool) => {
-    const off = toolbox.offBecause(tool);
+export function listTools(toolRegistry: ToolRegistry): ListedTool[] {
+  return toolRegistry.tools.map((tool) => {
+    const off = toolRegistry.offBecause(tool);
     return {
       name: tool.name,
       title: tool.title,
-      description: `${describe(tool)}${off === undefined ? '' : ` Not enabled on this installation: ${off}.`}`,
+      description: `${describe(tool)}${off === undefined ? '' : ` Not available here. ${off}`}`,
       inputSchema: schemaOf(new ToolReader(tool).shown, 'input'),
       outputSchema: outputSchema(tool),
       annotations: {

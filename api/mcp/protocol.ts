@@ -14,12 +14,12 @@ import { type ProtocolMount, type RequestContext, name, version } from '../http/
 import { McpToolCalls, type McpToolCallsOptions } from './tool-calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools } from './listing.ts';
-import { noMoreTools, type MoreTools } from '../tools/engine/external-tools.ts';
+import { noExternalTools, type ExternalTools } from '../tools/engine/external-tools.ts';
 import { readAhead } from './read-ahead.ts';
 import { offerResources, type ResourcesOptions } from './resources.ts';
 
 export interface McpOptions extends Omit<McpToolCallsOptions, 'more'>, ResourcesOptions {
-  readonly more?: MoreTools | undefined;
+  readonly more?: ExternalTools | undefined;
   readonly log: Logger;
 }
 
@@ -46,8 +46,8 @@ const instructions =
   'To continue without the quota, send your own key for the model router as Authorization: Bearer sk-…. Long-running tools return a job: call the tool again with its id as `job` to get the result.';
 
 export function mcpProtocol(options: McpOptions): Mcp {
-  const own = listTools(options.toolbox);
-  const more = options.more ?? noMoreTools;
+  const own = listTools(options.toolRegistry);
+  const more = options.more ?? noExternalTools;
   const calls = new McpToolCalls({ ...options, more });
   const refuse = originGuard(options.baseUrl);
   const handler = createMcpHandler((context) => serverFor(contextOf(context)), {

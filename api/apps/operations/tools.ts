@@ -3,7 +3,7 @@
 import type { CallToolResult, ContentBlock, Tool as ListedTool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { formatMoney, parseMoney } from '../../billing/ledger/money.ts';
-import type { MoreTools, MoreCall } from '../../tools/engine/external-tools.ts';
+import type { ExternalTools, ExternalToolCall } from '../../tools/engine/external-tools.ts';
 import type { PayerFor } from '../../models/callers/payers.ts';
 import {
   maxBufferedBytes,
@@ -49,7 +49,7 @@ const outputSchema = z.toJSONSchema(
 );
 delete outputSchema.$schema;
 
-export function operationTools({ operationCache, calls, appClient, payerFor }: OperationToolsOptions): MoreTools {
+export function operationTools({ operationCache, calls, appClient, payerFor }: OperationToolsOptions): ExternalTools {
   const price = formatMoney(calls.price);
   return {
     list: () => operationCache.all().map(({ target, operation }) => listed(target, operation, price)),
@@ -58,7 +58,7 @@ export function operationTools({ operationCache, calls, appClient, payerFor }: O
       if (found === undefined) return undefined;
       const { target, operation } = found;
       return {
-        async call({ given, context, signal }: MoreCall): Promise<CallToolResult> {
+        async call({ given, context, signal }: ExternalToolCall): Promise<CallToolResult> {
           const call: AppCall = { target, payer: await payerFor(context), via: 'mcp', id: context.id, signal };
           return operation.way.kind === 'http'
             ? overHttp(call, operation, operation.way, given)

@@ -1,4 +1,5 @@
-// The spender of one call of a tool: asks models through the metered router, and remembers what each call has cost.
+// The spender of one tool call: asks models through the metered router, and remembers what each call cost.
+import type { Spending } from './cost.ts';
 import type { z } from 'zod';
 import { sumMoney, type Money } from '../../billing/ledger/money.ts';
 import type { Catalog, Model } from '../../models/catalog.ts';
@@ -10,7 +11,7 @@ import type { Quota } from '../../billing/quota.ts';
 import { answerOrThrow } from '../../models/metered/call-problem.ts';
 import { allowModels } from '../../models/request.ts';
 import type { ModelServices } from '../../models/services.ts';
-import type { Comparing, Prompt, Reply, Spender } from './spender.ts';
+import type { ComparisonPrompt, Prompt, Reply, Spender } from './spender.ts';
 
 export interface ModelSpenderOptions {
   /** @throws Problem (models-unconfigured, ledger-unavailable) while no model can be asked */
@@ -26,15 +27,8 @@ export interface ModelSpenderOptions {
   readonly announce?: (hold: string) => Promise<void>;
 }
 
-/** What a spender has spent so far. */
-export interface Spent {
-  /** Sum of the costs that are known. */
-  readonly cost: Money;
-  /** Calls whose cost is not known yet, and not in the sum. */
-  readonly pending: number;
-  /** Calls that were made, also those that failed. */
-  readonly calls: number;
-  /** The quota after the last of them. */
+/** What a call has spent so far, and the quota after the last of its model calls. */
+export interface QuotaSpending extends Spending {
   readonly quota: Quota | undefined;
 }
 
@@ -47,7 +41,7 @@ export class ModelSpender implements Spender {
     this.#options = options;
   }
 
-  get spent(): Spent {
+  get spending(): QuotaSpending {
     return {
       cost: sumMoney(this.#settlements.flatMap(({ cost }) => cost ?? [])),
       pending: this.#settlements.filter(({ source }) => source === 'pending').length,
@@ -78,7 +72,7 @@ export class ModelSpender implements Spender {
     };
   }
 
-  async compare(prompt: Comparing): Promise<z.output<typeof comparisonResult>> {
+  async compare(prompt: ComparisonPrompt): Promise<z.output<typeof comparisonResult>> {
     const { catalog, payer } = this.#options;
     const services = this.#options.services();
     const { result, settlements, quota } = await compareModels(
@@ -90,7 +84,7 @@ export class ModelSpender implements Spender {
     return result;
   }
 
-  mostOf(prompt: Prompt): Money {
+  maxCost(prompt: Prompt): Money {
     return maxCost({ ...this.#question(prompt), model: this.#modelOf(prompt) });
   }
 

@@ -103,7 +103,7 @@ test('a call that fails after asking says what the asking cost, and charges no t
 test('what the router has not told yet is pending, left out, and said so', async () => {
   const { cost_usd, cost_source, hint } = await call(`/t/asks?model=${late?.id ?? ''}`);
   assert.deepEqual([cost_usd, cost_source], [0.0002, 'pending']);
-  assert.match(hint ?? '', /not told yet what one model call cost; it is not in cost_usd/);
+  assert.match(hint ?? '', /not reported the cost of one model call yet; cost_usd does not include it/);
 });
 
 test('a quota that runs low is told, and is never overspent by calls at once [spec tools.low-quota limits.quota]', async () => {

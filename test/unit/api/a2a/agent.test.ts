@@ -51,7 +51,7 @@ beforeAll(async () => {
   const offer = {
     baseUrl,
     tools: [echoTool, silentTool],
-    off: ({ needs }: typeof silentTool) => (needs === undefined ? undefined : 'set tools.speech.enabled'),
+    off: ({ needs }: typeof silentTool) => (needs === undefined ? undefined : 'Set tools.speech.enabled.'),
     protocols: [],
     operations: () => undefined,
     apps: () => [
@@ -140,7 +140,7 @@ test('the card has the form of A2A 1.0, with a skill for each tool and each live
     card.skills.map(({ id }) => id),
     ['echo', 'listen', 'app:chat'],
   );
-  assert.match(card.skills[1]?.description ?? '', /Not enabled on this installation: set tools\.speech\.enabled/);
+  assert.match(card.skills[1]?.description ?? '', /Not available here\. Set tools\.speech\.enabled/);
 });
 
 test('a data part runs a tool; so does the same as text', async () => {

@@ -250,7 +250,7 @@ test('what the app refuses, and what cannot be sent, is an error that says why',
     assert.equal(answer.isError, true);
     assert.match(JSON.stringify(answer.structuredContent), detail);
   }
-  await assert.rejects(client.callTool({ name: 'shop.get_itme', arguments: {} }), /did you mean shop\.get_item/);
+  await assert.rejects(client.callTool({ name: 'shop.get_itme', arguments: {} }), /Did you mean shop\.get_item/);
 });
 
 test('OpenAPI 3.0 and 2.0, as JSON or YAML, elsewhere than usual', async () => {
@@ -614,7 +614,7 @@ test('operations follow the commit, and go when the app does', async () => {
     spec: { ...next.spec, suspend: true },
   });
   assert.deepEqual(await toolsOf('moving'), []);
-  await assert.rejects(client.callTool({ name: 'moving.second', arguments: {} }), /there is no tool/);
+  await assert.rejects(client.callTool({ name: 'moving.second', arguments: {} }), /Unknown tool/);
 });
 
 test('discovery documents say how an app is called and what it offers, without a restart [spec service.capabilities service.openapi service.llms-txt]', async () => {

@@ -46,7 +46,7 @@ for (const era of ['auto', 'legacy'] as const) {
       openWorldHint: false,
     });
     assert.deepEqual(tools[0].inputSchema.required, ['text']);
-    assert.match(tools[4]?.description ?? '', /Not enabled on this installation: .*tools\.gotenberg\.enabled/);
+    assert.match(tools[4]?.description ?? '', /Not available here\. .*tools\.gotenberg\.enabled/);
     await client.close();
   });
 
@@ -114,7 +114,7 @@ for (const era of ['auto', 'legacy'] as const) {
       assert.match((answer.structuredContent as { problem: { detail: string } }).problem.detail, detail);
       assert.doesNotMatch(JSON.stringify(answer), /hunter2/);
     }
-    await assert.rejects(client.callTool({ name: 'ecko', arguments: {} }), /did you mean echo/);
+    await assert.rejects(client.callTool({ name: 'ecko', arguments: {} }), /Did you mean echo/);
     await client.close();
   });
 
