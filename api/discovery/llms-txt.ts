@@ -1,5 +1,5 @@
 // /llms.txt: an overview in Markdown for language models (llmstxt.org).
-import type { Endpoint } from '../http/index.ts';
+import { type Endpoint, authentication, description, name } from '../http/index.ts';
 import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
 import type { Tool } from '../tools/tool.ts';
 import { answersAt, callUrl, type Site } from '../apps/offer.ts';

@@ -10,7 +10,7 @@ import {
   type McpRequestContext,
 } from '@modelcontextprotocol/server';
 import type { Logger } from '../../lib/log.ts';
-import { type ProtocolMount, type RequestContext, name, version } from '../http/index.ts';
+import { BufferedResponse, type ProtocolMount, type RequestContext, name, version } from '../http/index.ts';
 import { McpToolCalls, type McpToolCallsOptions } from './tool-calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools } from './listing.ts';

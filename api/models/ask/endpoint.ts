@@ -1,6 +1,6 @@
 // POST /api/ask: one prompt to one model, answered whole or streamed, with what it cost.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint, eventStream, eventStreamResponse } from '../../http/index.ts';
+import { BufferedResponse, defineEndpoint, type Endpoint, eventStream, eventStreamResponse } from '../../http/index.ts';
 import { idempotencyKey, idempotently } from '../../billing/idempotency/request.ts';
 import { billingProblems, ledgerUnconfigured } from '../../billing/problems.ts';
 import { ask, type Question } from '../metered/question.ts';

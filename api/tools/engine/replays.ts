@@ -66,7 +66,7 @@ export class Replays {
     await keys.trim(scope, most);
     return idempotently(keys, context, {
       scope,
-      body: { tool: name, options: reading.options, input: reading.input, fileWanted },
+      body: { tool: name, options, input, fileWanted },
       answer: kept,
       run,
     });

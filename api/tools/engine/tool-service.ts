@@ -1,6 +1,6 @@
 // Takes a tool call and returns its result: at once, or as a job for a long tool. Used by /t, MCP and A2A.
 import { Problem } from '../../../lib/problem.ts';
-import { httpProblems, invalid, invalidRequest } from '../../http/index.ts';
+import { httpProblems, invalid, invalidRequest, type Part } from '../../http/index.ts';
 import { billingProblems } from '../../billing/problems.ts';
 import { modelProblems } from '../../models/problems.ts';
 import type { ArtifactStore } from './artifacts/artifact-store.ts';
@@ -9,7 +9,6 @@ import { jobCost } from './cost.ts';
 import type { ToolResult, ToolCall, JobName, JobStatus, LongCalls, ResultMeta } from './tool-call.ts';
 import { noArtifact, toolFailed, toolProblems } from '../problems.ts';
 import { refuseRaw } from './raw.ts';
-import type { Part } from './reading.ts';
 import type { ToolRun, Runner } from './runner.ts';
 import type { Artifact, Tool } from '../tool.ts';
 import type { ToolRegistry } from './tool-registry.ts';

@@ -149,5 +149,5 @@ test('owner/name on several hosts: the first allowed host, else the only one, el
   const ambiguous = await send(app, '/api/submit-status/octo/c');
   assert.equal(ambiguous.status, 400);
   assert.match(await ambiguous.text(), /Add \?host=/);
-  assert.equal((await app.request('/api/submit-status/octo/b?host=git.test')).status, 404);
+  assert.equal((await send(app, '/api/submit-status/octo/b?host=git.test')).status, 404);
 });
