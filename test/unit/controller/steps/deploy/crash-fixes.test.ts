@@ -8,7 +8,7 @@ const cases: readonly (readonly [string, RegExp])[] = [
     'Traceback (most recent call last):\n  File "main.py", line 1\nModuleNotFoundError: No module named \'yaml\'',
     /add it to your dependencies/,
   ],
-  ["Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'tsx'", /development package/],
+  ["Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'tsx'", /development dependencies/],
   ["Error: EACCES: permission denied, mkdir '/etc/items'", /ordinary user.*\/tmp/],
   ["PermissionError: [Errno 13] Permission denied: '/data'", /run\.volumes/],
   ['Error: listen EADDRINUSE: address already in use 0.0.0.0:8080', /one port/],
