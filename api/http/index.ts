@@ -11,4 +11,4 @@ export * from './problems.ts';
 export { startServer, type PublicServer, type ServerOptions } from './server.ts';
 export * from './service.ts';
 export { readWithSilence } from './silence.ts';
-export { invalid, readInput, readPart, type Part, type RawInput } from './validation.ts';
+export { invalid, invalidIn, readInput, readPart, type Part, type RawInput } from './validation.ts';

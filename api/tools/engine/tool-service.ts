@@ -1,7 +1,7 @@
 // Takes a call that has been read, and answers it: at once, or as a job where the tool takes long. For /t, /mcp and
 // whoever else.
 import { Problem } from '../../../lib/problem.ts';
-import { httpProblems } from '../../http/index.ts';
+import { httpProblems, invalidIn } from '../../http/index.ts';
 import { billingProblems } from '../../billing/problems.ts';
 import { modelProblems } from '../../models/problems.ts';
 import type { ArtifactStore } from './artifacts/artifact-store.ts';
@@ -50,18 +50,23 @@ export class Desk {
         await jobs.begin({ tool: tool.name, input, payer: asked.payer, session: options.s }),
       );
     const { payer, via, id, signal, log, report } = asked;
-    const ran = await this.#options.runner.run({
-      tool,
-      input,
-      payer,
-      via,
-      id,
-      signal,
-      log,
-      fileWanted,
-      session: options.s,
-      ...(report === undefined ? {} : { report }),
-    });
+    const ran = await this.#options.runner
+      .run({
+        tool,
+        input,
+        payer,
+        via,
+        id,
+        signal,
+        log,
+        fileWanted,
+        session: options.s,
+        ...(report === undefined ? {} : { report }),
+      })
+      .catch((error: unknown) => {
+        // A tool knows its fields, and not where they were sent.
+        throw invalidIn(asked.reading.part, error);
+      });
     return { ran, job: undefined, told: { tool, requestId: id, ...(await this.#link(asked, ran.artifact)) } };
   }
 
