@@ -12,9 +12,9 @@ export function messageOf(part: Part, issue: Issue): string {
     case 'invalid_type':
       return wrongType(part, issue.expected, issue.input);
     case 'too_big':
-      return `must be ${limit(issue.origin, 'at most', issue.maximum)}`;
+      return outOfRange(issue.origin, 'at most', issue.maximum);
     case 'too_small':
-      return `must be ${limit(issue.origin, 'at least', issue.minimum)}`;
+      return outOfRange(issue.origin, 'at least', issue.minimum);
     case 'invalid_value':
       return `must be ${list(issue.values)}`;
     case 'not_multiple_of':
@@ -78,12 +78,20 @@ const formats: Readonly<Record<string, string>> = {
   uuid: 'must be a UUID',
 };
 
-/** `at most 3 characters long`, `at most 3 items long`, `at most 3`. */
-function limit(origin: string, bound: 'at most' | 'at least', value: number | bigint): string {
-  const unit = { string: 'character', array: 'item', set: 'item', file: 'byte', object: 'field' }[origin];
-  return unit === undefined
-    ? `${bound} ${String(value)}`
-    : `${bound} ${String(value)} ${unit}${Number(value) === 1 ? '' : 's'} long`;
+const units: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  string: ['character', 'characters'],
+  array: ['item', 'items'],
+  set: ['item', 'items'],
+  object: ['field', 'fields'],
+};
+
+/** `must be at most 3 characters long`, `must have at most 3 items`, `must be at most 3`. */
+function outOfRange(origin: string, bound: 'at most' | 'at least', value: number | bigint): string {
+  const unit = units[origin]?.[Number(value) === 1 ? 0 : 1];
+  if (unit === undefined) return `must be ${bound} ${String(value)}`;
+  return origin === 'string'
+    ? `must be ${bound} ${String(value)} ${unit} long`
+    : `must have ${bound} ${String(value)} ${unit}`;
 }
 
 function list(values: readonly unknown[]): string {

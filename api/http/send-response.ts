@@ -40,8 +40,9 @@ const discardMs = 500;
  * take the answer with it, and one that is kept open would be read for ever.
  */
 function discardRest(incoming: IncomingMessage, outgoing: ServerResponse): void {
-  // Node takes the socket away from a request that is over.
-  const { socket } = incoming;
+  // A request whose body was given up has no socket any more.
+  const { socket } = outgoing;
+  if (socket === null) return;
   outgoing.once('finish', () => {
     const timer = setTimeout(() => {
       socket.destroySoon();

@@ -181,6 +181,29 @@ test('a body that is too long is refused while it is being sent, and is not read
   }
 });
 
+test('a body that a handler gives up half way does not keep its answer from the caller', async () => {
+  const server = await started(
+    [],
+    [
+      protocol(async (request) => {
+        const reader = request.body?.getReader();
+        await reader?.read();
+        await reader?.cancel();
+        return new Response('enough', { status: 413 });
+      }),
+    ],
+  );
+  const socket = await open(server, 'POST /stream HTTP/1.1\r\nhost: a\r\ncontent-length: 999999999\r\n\r\n');
+  socket.on('error', () => undefined);
+  const endless = setInterval(() => {
+    socket.write(kib);
+  }, 5);
+  assert.match(await receive(socket, /enough/), /^HTTP\/1\.1 413 /);
+  if (!socket.closed && !socket.readableEnded) await receive(socket).catch(() => '');
+  clearInterval(endless);
+  socket.destroy();
+});
+
 test('a connection is kept for the next request, and closed once the server drains', async () => {
   const server = await serve(appOf([endpointAt('GET', '/', () => 'here')]));
   const get = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n';

@@ -104,7 +104,7 @@ for (const era of ['auto', 'legacy'] as const) {
     const client = await connected(era);
     await client.listTools();
     for (const [name, fields, detail] of [
-      ['echo', {}, /text: is missing/],
+      ['echo', {}, /^Argument "text" is missing/],
       ['fail', { how: 'unprocessable' }, /line 3/],
       ['off', {}, /tools\.gotenberg/],
       ['fail', { how: 'throw' }, /on our side/],

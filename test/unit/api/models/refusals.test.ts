@@ -71,8 +71,8 @@ const bearer = (token: string): Record<string, string> => ({ authorization: toke
 
 /** Each field wrong in each way. */
 const common: readonly Case[] = [
-  bad('body not JSON', 'prompt=Hello', [''], /not JSON/),
-  bad('body cut off', '{"prompt": "He', [''], /not JSON/),
+  bad('body not JSON', 'prompt=Hello', [''], /not valid JSON/),
+  bad('body cut off', '{"prompt": "He', [''], /not valid JSON/),
   bad('body empty', '', [''], /empty/),
   bad('body an array', [], ['']),
   bad('body null', 'null', ['']),
@@ -89,9 +89,9 @@ const common: readonly Case[] = [
   bad('prompt a number', { prompt: 7 }, ['prompt'], /must be a string/),
   bad('prompt an array', { prompt: ['Hello'] }, ['prompt']),
   bad('prompt an object', { prompt: {} }, ['prompt']),
-  bad('prompt empty', { prompt: '' }, ['prompt', 'prompt'], /shorter than 1/),
+  bad('prompt empty', { prompt: '' }, ['prompt', 'prompt'], /at least 1 character long/),
   bad('prompt blank', { prompt: ' \n' }, ['prompt'], /blank/),
-  bad('prompt oversized', { prompt: 'x'.repeat(200_001) }, ['prompt'], /longer than 200000/),
+  bad('prompt oversized', { prompt: 'x'.repeat(200_001) }, ['prompt'], /at most 200000 characters/),
   { name: 'body oversized', body: { prompt: 'x'.repeat(1_600_000) }, status: 413, type: 'body-too-large' },
   bad('system a number', { prompt, system: 7 }, ['system']),
   bad('system null', { prompt, system: null }, ['system']),
@@ -102,8 +102,8 @@ const common: readonly Case[] = [
   bad('max_tokens text', { prompt, max_tokens: '10' }, ['max_tokens']),
   bad('max_tokens too many', { prompt, max_tokens: 4097 }, ['max_tokens']),
   bad('max_tokens null', { prompt, max_tokens: null }, ['max_tokens']),
-  bad('unknown field', { prompt, temperature: 1 }, ['temperature'], /no such field/),
-  bad('prototype field', '{"prompt": "Hello", "__proto__": {"model": "x"}}', ['__proto__'], /no such field/),
+  bad('unknown field', { prompt, temperature: 1 }, ['temperature'], /is not known/),
+  bad('prototype field', '{"prompt": "Hello", "__proto__": {"model": "x"}}', ['__proto__'], /is not known/),
   {
     name: 'key malformed',
     body: { prompt },
@@ -202,11 +202,11 @@ const ofCompare: readonly Case[] = [
     ['models'],
     /at most 5 models/,
   ),
-  bad('models text', { prompt, models: 'beta-K3' }, ['models', 'models'], /must be an array/),
+  bad('models text', { prompt, models: 'beta-K3' }, ['models', 'models'], /must be a list/),
   bad('models null', { prompt, models: null }, ['models']),
   bad('a model unknown', { prompt, models: ['beta-K3', 'gpt'] }, ['models.1']),
   bad('a model a number', { prompt, models: [7] }, ['models.0']),
-  bad('stream', { prompt, stream: true }, ['stream'], /no such field/),
+  bad('stream', { prompt, stream: true }, ['stream'], /is not known/),
   {
     name: 'premium without key',
     body: { prompt, models: ['beta-K3', 'zeta-fable-5', 'delta-5.5'] },
