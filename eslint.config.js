@@ -18,10 +18,10 @@ export default tseslint.config(
       'no-console': 'error',
     },
   },
+  ...boundaries,
   {
     files: ['test/**/*.ts'],
     rules: { 'max-lines': ['error', { max: 500, skipBlankLines: true, skipComments: true }] },
   },
-  ...boundaries,
   { files: ['**/*.js'], extends: [tseslint.configs.disableTypeChecked] },
 );

@@ -13,8 +13,8 @@ import { createApi } from './create-api.ts';
 import { blockList, subnets } from '../lib/subnets.ts';
 import { readCatalog } from './models/catalog.ts';
 import { readModelSettings, type RouterSettings } from './models/config.ts';
-import { startDemoRouter, type DemoRouter } from './models/demo-router.ts';
-import { startServer } from './http/server.ts';
+import { startDemoRouter, type DemoRouter } from './models/router/demo-router.ts';
+import { startServer } from './http/index.ts';
 import { submitWithoutCluster } from './submit/without-cluster.ts';
 import { readToolSettings } from './tools/config.ts';
 import { readFetchConfig } from './tools/fetch/config.ts';
@@ -79,7 +79,7 @@ const api = createApi({
   ending: ending.signal,
 });
 await api.models.ready;
-const server = await startServer({ port, host, fetch: api.app.fetch, log, baseUrl }).catch(refusePort);
+const server = await startServer({ port, host, listener: api.app, log, baseUrl }).catch(refusePort);
 log.info(
   router === undefined
     ? { try: `curl ${baseUrl}/api/models`, router: 'none: see what POST /api/ask says, or start with --demo-router' }

@@ -1,11 +1,11 @@
-// The settings of the API, read from the environment.
+// The configuration of the API, read from the environment.
 import type { BlockList } from 'node:net';
 import { z } from 'zod';
 import { count, list, readConfig } from '../lib/config.ts';
 import { blockList, subnets } from '../lib/subnets.ts';
 import type { GitHosts } from '../lib/repository.ts';
 
-/** Settings of the API. */
+/** Configuration of the API. */
 export interface ApiConfig {
   readonly port: number;
   /** Port on which only /v1 answers, for hosted apps inside the cluster. */
@@ -30,31 +30,40 @@ export interface ApiConfig {
 const port = count.max(65_535, 'must be a port, 1 to 65535');
 const lowerList = list.transform((items) => items.map((item) => item.toLowerCase()));
 
-const environment = z.object({
-  MOORAGE_PORT: port.default(8080),
-  MOORAGE_APPS_PORT: port.default(8081),
-  MOORAGE_INTERNAL_PORT: port.default(9090),
+/** Every variable that the API reads of itself. */
+export const environment = z.object({
+  MOORAGE_PORT: port.default(8080).describe('Port of the API.'),
+  MOORAGE_APPS_PORT: port.default(8081).describe('Port on which only /v1 answers, for hosted apps inside the cluster.'),
+  MOORAGE_INTERNAL_PORT: port.default(9090).describe('Port of /healthz, /readyz and /metrics.'),
   MOORAGE_BASE_DOMAIN: z
     .string()
-    .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, 'must be a domain in lower case, like apps.example.org'),
-  MOORAGE_EXTERNAL_PORT: port.default(443),
-  MOORAGE_APPS_NAMESPACE: z.string().default('moorage-apps'),
-  MOORAGE_BUILDS_NAMESPACE: z.string().default('moorage-builds'),
-  MOORAGE_GIT_ALLOWED_HOSTS: lowerList.refine(
-    (hosts) => hosts.length > 0,
-    'must name at least one git host, like github.com',
-  ),
-  MOORAGE_GIT_INSECURE_HOSTS: lowerList.default([]),
-  MOORAGE_CALLER_SALT: z.string().min(32, 'must be a secret of at least 32 characters'),
-  MOORAGE_TRUSTED_PROXIES: subnets.default([]),
-  MOORAGE_SUBMISSIONS_PER_DAY: count.default(20),
-  MOORAGE_MAX_APPS: count.default(500),
-  MOORAGE_POLL_SECONDS: count.default(10),
-  MOORAGE_LOG_STREAMS: count.default(200),
-  MOORAGE_DRAIN_SECONDS: count.default(10),
+    .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, 'must be a domain in lower case, like apps.example.org')
+    .describe('The API answers at https://<domain>, an app at https://<app>.<domain>.'),
+  MOORAGE_EXTERNAL_PORT: port.default(443).describe('Port in the addresses that people see.'),
+  MOORAGE_APPS_NAMESPACE: z
+    .string()
+    .default('moorage-apps')
+    .describe('Namespace of HostedApps and all that runs them.'),
+  MOORAGE_BUILDS_NAMESPACE: z.string().default('moorage-builds').describe('Namespace of pipeline Jobs.'),
+  MOORAGE_GIT_ALLOWED_HOSTS: lowerList
+    .refine((hosts) => hosts.length > 0, 'must name at least one git host, like github.com')
+    .describe('Git hosts that may be used, separated by commas; the first completes owner/name.'),
+  MOORAGE_GIT_INSECURE_HOSTS: lowerList.default([]).describe('Those among them that are reached over plain http.'),
+  MOORAGE_CALLER_SALT: z
+    .string()
+    .min(32, 'must be a secret of at least 32 characters')
+    .describe('Secret of at least 32 characters that hashes callers.'),
+  MOORAGE_TRUSTED_PROXIES: subnets.default([]).describe('Subnets whose X-Forwarded-For is believed.'),
+  MOORAGE_SUBMISSIONS_PER_DAY: count.default(20).describe('New apps that one caller may submit within 24 hours.'),
+  MOORAGE_MAX_APPS: count.default(500).describe('Maximum number of hosted apps.'),
+  MOORAGE_POLL_SECONDS: count
+    .default(10)
+    .describe('Minimum seconds between two polls of one repository that submissions ask for.'),
+  MOORAGE_LOG_STREAMS: count.default(200).describe('Maximum number of build logs that a replica streams at once.'),
+  MOORAGE_DRAIN_SECONDS: count.default(10).describe('Seconds after SIGTERM for which requests are still served.'),
 });
 
-/** Reads the settings. @throws Error that names every variable that is wrong. */
+/** Reads the configuration. @throws Error that names every variable that is wrong. */
 export function readApiConfig(variables: NodeJS.ProcessEnv = process.env): ApiConfig {
   const read = readConfig(environment, variables);
   return {

@@ -1,5 +1,4 @@
-// Starts the API: settings, cluster client, cache, endpoints, servers, shutdown. Wiring only.
-import { Counter, Gauge } from 'prom-client';
+// Starts the API: configuration, cluster client, cache, endpoints, servers, shutdown. Wiring only.
 import {
   createClient,
   createReflector,
@@ -17,8 +16,9 @@ import { readApiConfig } from './config.ts';
 import { createApi } from './create-api.ts';
 import { readModelSettings } from './models/config.ts';
 import { modelAppOf } from './models/v1/apps.ts';
-import { startServer } from './http/server.ts';
+import { startServer } from './http/index.ts';
 import { submitEndpoints } from './submit/endpoints.ts';
+import { submitMetrics } from './submit/metrics.ts';
 import { appIndex, appIndexers, hostedApps } from './apps/hosted-apps.ts';
 import { podLogs } from './submit/log/pod-log.ts';
 import { createSubmitter } from './submit/submit-app.ts';
@@ -29,7 +29,6 @@ import { GuardedFetcher } from './tools/fetch/guarded-fetcher.ts';
 const config = readApiConfig();
 const log = createLog('api');
 const registry = createRegistry();
-const registers = [registry];
 const shutdown = listenForShutdown({ log, limitMs: (config.drainSeconds + 15) * 1000 });
 const ending = new AbortController();
 
@@ -60,15 +59,7 @@ const submitting = submitEndpoints({
   baseUrl: config.baseUrl,
   logStreams: config.logStreams,
   openLog: podLogs(connection, config.buildsNamespace),
-  metrics: {
-    submissions: new Counter({
-      name: 'moorage_submissions_total',
-      help: 'Submissions by result.',
-      labelNames: ['result'],
-      registers,
-    }),
-    streams: new Gauge({ name: 'moorage_log_streams', help: 'Build logs being followed.', registers }),
-  },
+  metrics: submitMetrics(registry),
 });
 const api = createApi({
   baseUrl: config.baseUrl,
@@ -92,14 +83,14 @@ const health = await startHealthServer({
   liveness: [reflectorAlive(reflector)],
   readiness: [
     reflectorSynced(reflector),
-    { name: 'draining', check: () => (state.draining ? 'the process is about to end' : undefined) },
+    { name: 'draining', check: () => (state.draining ? 'the process is shutting down' : undefined) },
   ],
 });
-// Before the cache is filled, every app would be unknown.
+// Until the cache is filled, every app would be unknown.
 await reflector.store.whenSynced(shutdown.signal);
 api.start();
-const server = await startServer({ port: config.port, fetch: api.app.fetch, log, baseUrl: config.baseUrl });
-const appServer = await startServer({ port: config.appsPort, fetch: api.appsOnly.fetch, log, baseUrl: config.baseUrl });
+const server = await startServer({ port: config.port, listener: api.app, log, baseUrl: config.baseUrl });
+const appServer = await startServer({ port: config.appsPort, listener: api.appsOnly, log, baseUrl: config.baseUrl });
 
 shutdown.signal.addEventListener('abort', () => {
   void stop()

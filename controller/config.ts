@@ -1,9 +1,9 @@
-// The operator's configuration: environment in, settings out.
+// The operator's configuration, read from its environment.
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { count, flag, list, readConfig } from '../lib/config.ts';
 import { parseDuration } from '../lib/duration.ts';
-import type { Settings } from './reconcile/settings.ts';
+import type { InstallationConfig } from './reconcile/installation-config.ts';
 
 const pairs = list.transform((items, context) => {
   const entries = items.map((item) => item.split('='));
@@ -26,59 +26,92 @@ const quantity = z
 
 /** Every variable that the operator reads. */
 export const environment = z.object({
-  POD_NAME: z.string().default(hostname()),
-  POD_NAMESPACE: z.string().default('moorage-system'),
-  MOORAGE_BASE_DOMAIN: z.string().default('moorage.localhost'),
-  MOORAGE_EXTERNAL_PORT: count.default(443),
-  MOORAGE_INTERNAL_PORT: z.coerce.number().int().min(0).default(9090),
-  MOORAGE_APPS_NAMESPACE: z.string().default('moorage-apps'),
-  MOORAGE_BUILDS_NAMESPACE: z.string().default('moorage-builds'),
-  MOORAGE_GIT_ALLOWED_HOSTS: list.default(['github.com']),
-  MOORAGE_GIT_INSECURE_HOSTS: list.default([]),
-  MOORAGE_PIPELINE_IMAGE: z.string(),
-  MOORAGE_REGISTRY_HOST: z.string(),
-  MOORAGE_REGISTRY_INSECURE: flag.default(false),
-  MOORAGE_REGISTRY_PUSH_SECRET: z.string().default('moorage-registry'),
-  MOORAGE_REGISTRY_PULL_SECRET: z.string().optional(),
-  MOORAGE_REGISTRY_MIRROR: z.string().optional(),
-  MOORAGE_REGISTRY_CACHE: flag.default(true),
-  MOORAGE_GATEWAY_NAME: z.string().default('moorage'),
-  MOORAGE_GATEWAY_NAMESPACE: z.string().default('moorage-system'),
-  MOORAGE_GATEWAY_NAMESPACE_LABELS: pairs.default({ 'kubernetes.io/metadata.name': 'moorage-gateway' }),
-  MOORAGE_BUILDS_CONCURRENCY: count.default(2),
-  MOORAGE_BUILDS_HISTORY_LIMIT: count.default(3),
-  MOORAGE_BUILDS_PRIORITY_CLASS: z.string().optional(),
-  MOORAGE_BUILDS_FAULT_LIMIT: count.default(5),
-  MOORAGE_BUILDS_MAX_CPU: quantity.default('4'),
-  MOORAGE_BUILDS_MAX_MEMORY: quantity.default('8Gi'),
-  MOORAGE_BUILDS_MAX_DISK: quantity.default('20Gi'),
-  MOORAGE_BUILDS_MAX_TIMEOUT: duration.default(7_200_000),
-  MOORAGE_LIMIT_REPOSITORY_BYTES: count.default(1_073_741_824),
-  MOORAGE_LIMIT_FILES: count.default(50_000),
-  MOORAGE_LIMIT_FILE_BYTES: count.default(104_857_600),
-  MOORAGE_RUNTIME_CLASS: z.string().optional(),
-  MOORAGE_STORAGE_CLASS: z.string().optional(),
-  MOORAGE_APPS_PRIORITY_CLASS: z.string().optional(),
-  MOORAGE_CLOSED_CIDRS: list.default([
-    '10.0.0.0/8',
-    '172.16.0.0/12',
-    '192.168.0.0/16',
-    '100.64.0.0/10',
-    '169.254.0.0/16',
-    'fc00::/7',
-    'fe80::/10',
-  ]),
-  MOORAGE_MODELS_BASE_URL: z.url({ protocol: /^https?$/ }).optional(),
-  MOORAGE_APP_TOKEN_SECRET: z.string().min(32, 'must be a secret of at least 32 characters').optional(),
-  MOORAGE_PROBE_URL: z.url({ protocol: /^https?$/ }).optional(),
-  MOORAGE_LEASE_NAME: z.string().default('moorage-operator'),
-  MOORAGE_SERVICE_ACCOUNT: z.string().optional(),
-  MOORAGE_RESYNC: duration.default(600_000),
+  POD_NAME: z.string().default(hostname()).describe('Name of this replica in the leader election.'),
+  POD_NAMESPACE: z.string().default('moorage-system').describe('Namespace of the operator.'),
+  MOORAGE_BASE_DOMAIN: z.string().default('moorage.localhost').describe('An app answers at https://<app>.<domain>.'),
+  MOORAGE_EXTERNAL_PORT: count.default(443).describe('Port in the addresses that people see.'),
+  MOORAGE_INTERNAL_PORT: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(9090)
+    .describe('Port of /healthz, /readyz and /metrics.'),
+  MOORAGE_APPS_NAMESPACE: z
+    .string()
+    .default('moorage-apps')
+    .describe('Namespace of HostedApps and all that runs them.'),
+  MOORAGE_BUILDS_NAMESPACE: z.string().default('moorage-builds').describe('Namespace of pipeline Jobs.'),
+  MOORAGE_GIT_ALLOWED_HOSTS: list.default(['github.com']).describe('Git hosts that may be used, separated by commas.'),
+  MOORAGE_GIT_INSECURE_HOSTS: list.default([]).describe('Those among them that are reached over plain http.'),
+  MOORAGE_PIPELINE_IMAGE: z.string().describe('Image of the pipeline pods.'),
+  MOORAGE_REGISTRY_HOST: z.string().describe('Registry of app images: <host>/apps/<app>.'),
+  MOORAGE_REGISTRY_INSECURE: flag.default(false).describe('true: the registry is reached over plain http.'),
+  MOORAGE_REGISTRY_PUSH_SECRET: z
+    .string()
+    .default('moorage-registry')
+    .describe('dockerconfigjson Secret in the builds namespace that pushes images.'),
+  MOORAGE_REGISTRY_PULL_SECRET: z
+    .string()
+    .optional()
+    .describe('The same in the apps namespace, where pulling needs one.'),
+  MOORAGE_REGISTRY_MIRROR: z.string().optional().describe('Registry used instead of Docker Hub.'),
+  MOORAGE_REGISTRY_CACHE: flag.default(true).describe('true: layers of builds are cached in the registry.'),
+  MOORAGE_GATEWAY_NAME: z.string().default('moorage').describe('Name of the Gateway.'),
+  MOORAGE_GATEWAY_NAMESPACE: z.string().default('moorage-system').describe('Namespace of the Gateway.'),
+  MOORAGE_GATEWAY_NAMESPACE_LABELS: pairs
+    .default({ 'kubernetes.io/metadata.name': 'moorage-gateway' })
+    .describe('Labels of the namespace whose pods carry the traffic of the Gateway; only these may reach apps.'),
+  MOORAGE_BUILDS_CONCURRENCY: count.default(2).describe('Pipelines that run at once; the others wait in the queue.'),
+  MOORAGE_BUILDS_HISTORY_LIMIT: count.default(3).describe('Finished pipelines kept for each app, with their logs.'),
+  MOORAGE_BUILDS_PRIORITY_CLASS: z.string().optional().describe('PriorityClass of pipeline pods.'),
+  MOORAGE_BUILDS_FAULT_LIMIT: count
+    .default(5)
+    .describe('Pipelines of one commit that may end by a fault of the platform before the operator gives up.'),
+  MOORAGE_BUILDS_MAX_CPU: quantity.default('4').describe('Maximum CPU of a build, whatever its HostedApp asks for.'),
+  MOORAGE_BUILDS_MAX_MEMORY: quantity.default('8Gi').describe('Maximum memory of a build.'),
+  MOORAGE_BUILDS_MAX_DISK: quantity.default('20Gi').describe('Maximum disk of a build.'),
+  MOORAGE_BUILDS_MAX_TIMEOUT: duration.prefault('2h').describe('Maximum time of a build.'),
+  MOORAGE_LIMIT_REPOSITORY_BYTES: count.default(1_073_741_824).describe('Maximum size of a repository.'),
+  MOORAGE_LIMIT_FILES: count.default(50_000).describe('Maximum number of files in a repository.'),
+  MOORAGE_LIMIT_FILE_BYTES: count.default(104_857_600).describe('Maximum size of one file.'),
+  MOORAGE_RUNTIME_CLASS: z.string().optional().describe('RuntimeClass of app pods.'),
+  MOORAGE_STORAGE_CLASS: z.string().optional().describe('StorageClass of app volumes.'),
+  MOORAGE_APPS_PRIORITY_CLASS: z.string().optional().describe('PriorityClass of app pods.'),
+  MOORAGE_CLOSED_CIDRS: list
+    .default([
+      '10.0.0.0/8',
+      '172.16.0.0/12',
+      '192.168.0.0/16',
+      '100.64.0.0/10',
+      '169.254.0.0/16',
+      'fc00::/7',
+      'fe80::/10',
+    ])
+    .describe('Subnets that apps and builds cannot reach.'),
+  MOORAGE_MODELS_BASE_URL: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('Base URL of /v1 for apps that may ask models.'),
+  MOORAGE_APP_TOKEN_SECRET: z
+    .string()
+    .min(32, 'must be a secret of at least 32 characters')
+    .optional()
+    .describe('Secret of at least 32 characters that makes the tokens of apps.'),
+  MOORAGE_PROBE_URL: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('Base URL of the gateway from inside, through which an app is probed before it is called live.'),
+  MOORAGE_LEASE_NAME: z.string().default('moorage-operator').describe('Name of the Lease of the leader election.'),
+  MOORAGE_SERVICE_ACCOUNT: z
+    .string()
+    .optional()
+    .describe('Folder with the token and CA of a service account, where it is not the usual one.'),
+  MOORAGE_RESYNC: duration.prefault('10m').describe('How often every HostedApp is reconciled without a change.'),
 });
 
-/** What the process needs besides the settings of apps. */
 export interface OperatorConfig {
-  readonly settings: Settings;
+  /** What the installation decides about every app. */
+  readonly installation: InstallationConfig;
   readonly lease: { readonly namespace: string; readonly name: string; readonly identity: string };
   readonly internalPort: number;
   readonly buildsConcurrency: number;
@@ -91,7 +124,7 @@ export interface OperatorConfig {
 export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): OperatorConfig {
   const read = readConfig(environment, variables);
   return {
-    settings: settingsOf(read),
+    installation: installationOf(read),
     // A restarted container has the same pod name, but must not be taken for the process that died.
     lease: {
       namespace: read.POD_NAMESPACE,
@@ -105,7 +138,7 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
   };
 }
 
-function settingsOf(read: z.output<typeof environment>): Settings {
+function installationOf(read: z.output<typeof environment>): InstallationConfig {
   return {
     baseDomain: read.MOORAGE_BASE_DOMAIN,
     externalPort: read.MOORAGE_EXTERNAL_PORT,
@@ -133,12 +166,12 @@ function settingsOf(read: z.output<typeof environment>): Settings {
         fileBytes: read.MOORAGE_LIMIT_FILE_BYTES,
       },
       cache: read.MOORAGE_REGISTRY_CACHE,
-      most: {
+      maximum: {
         cpu: read.MOORAGE_BUILDS_MAX_CPU,
         memory: read.MOORAGE_BUILDS_MAX_MEMORY,
         disk: read.MOORAGE_BUILDS_MAX_DISK,
       },
-      longestMs: read.MOORAGE_BUILDS_MAX_TIMEOUT,
+      maximumMs: read.MOORAGE_BUILDS_MAX_TIMEOUT,
       historyLimit: read.MOORAGE_BUILDS_HISTORY_LIMIT,
       priorityClass: read.MOORAGE_BUILDS_PRIORITY_CLASS,
       faultLimit: read.MOORAGE_BUILDS_FAULT_LIMIT,
@@ -158,7 +191,7 @@ function settingsOf(read: z.output<typeof environment>): Settings {
 function modelsOf({
   MOORAGE_MODELS_BASE_URL: baseUrl,
   MOORAGE_APP_TOKEN_SECRET: tokenSecret,
-}: z.output<typeof environment>): Settings['run']['models'] {
+}: z.output<typeof environment>): InstallationConfig['run']['models'] {
   return baseUrl === undefined || tokenSecret === undefined ? undefined : { baseUrl, tokenSecret };
 }
 

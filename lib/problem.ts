@@ -11,9 +11,11 @@ export interface ProblemType {
 
 /** One thing wrong with a request. */
 export interface FieldError {
-  readonly in: 'body' | 'path' | 'query' | 'header';
+  /** Where the field stands; arguments are those of a tool that an agent calls. */
+  readonly in: 'body' | 'path' | 'query' | 'header' | 'argument';
   /** Dotted name of the field; empty for the whole part. */
   readonly field: string;
+  /** What is wrong, as a predicate: `is missing`. */
   readonly message: string;
   /** What to send instead. */
   readonly fix: string;

@@ -1,6 +1,5 @@
 // What this installation offers: its tools, its live apps with their operations, and the endpoints themselves.
-import type { Endpoint } from '../http/endpoint.ts';
-import { callPath } from '../http/paths.ts';
+import { type Endpoint, callPath } from '../http/index.ts';
 import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
 import type { Tool } from '../tools/tool.ts';
 
@@ -11,7 +10,7 @@ export interface Offer {
   readonly tools: readonly Tool[];
   /** Why a tool cannot be called here; undefined when it can. */
   readonly off: (tool: Tool) => string | undefined;
-  /** Apps that are live now: asked anew for each document. */
+  /** Apps that are live now: read again for each document. */
   readonly apps: () => readonly HostedAppSummary[];
   /** What an app offers as tools on /mcp; undefined for one that offers none. */
   readonly operations: (slug: string) => OfferedOperations | undefined;

@@ -18,7 +18,7 @@ export interface CallerClues {
   readonly authorization: string | undefined;
 }
 
-/** How callers are told apart. */
+/** How callers are distinguished. */
 export interface CallerRules {
   readonly salt: string;
   /** Proxies whose X-Forwarded-For is believed. */
@@ -30,7 +30,7 @@ export interface CallerRules {
   readonly isGenuineKey?: (key: string) => boolean;
 }
 
-/** Tells who calls: by the bearer key when it is genuine, else by the prefix of the client's address. */
+/** Identifies the caller: by the bearer key when it is genuine, else by the prefix of the client's address. */
 export function identifyCaller(clues: CallerClues, rules: CallerRules): Caller {
   const key = /^Bearer ([^\s]+)$/i.exec(clues.authorization ?? '')?.[1];
   if (key !== undefined && rules.isGenuineKey?.(key) === true)
@@ -61,17 +61,17 @@ export function addressPrefix(address: string): string {
   return `${[a, b, c, d & 0xff00].map((group) => group.toString(16)).join(':')}::/56`;
 }
 
-/** Hashes of addresses that called lately: the same ones call again and again. */
-const lately = new Map<string, string>();
-const mostLately = 4_096;
+/** Hashes of addresses that called recently: the same ones call again and again. */
+const recent = new Map<string, string>();
+const maxRecent = 4_096;
 
 function addressHash(prefix: string, salt: string): string {
   const named = `${salt} ${prefix}`;
-  const known = lately.get(named);
+  const known = recent.get(named);
   if (known !== undefined) return known;
   const hash = keyedHash(`address:${prefix}`, salt);
-  if (lately.size >= mostLately) lately.clear();
-  lately.set(named, hash);
+  if (recent.size >= maxRecent) recent.clear();
+  recent.set(named, hash);
   return hash;
 }
 
@@ -85,7 +85,7 @@ function isTrusted(address: string, trusted: BlockList): boolean {
   return version !== 0 && trusted.check(address, version === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** Takes off a port, brackets, a zone, and the IPv6 clothes of an IPv4 address. */
+/** Removes a port, brackets, a zone, and the IPv6 prefix of a mapped IPv4 address. */
 function plainAddress(text: string): string {
   const bare = /^\[(.*)\](?::\d+)?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text)?.[1] ?? text;
   const zoneless = bare.replace(/%.*$/, '');

@@ -2,7 +2,9 @@
 import type { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import type { ProblemType } from '../../lib/problem.ts';
+import { BufferedResponse } from './buffered-response.ts';
 import type { Caller } from './caller.ts';
+import { eventStream } from './event-stream.ts';
 import { readInput, type noFields, type RawInput } from './validation.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -50,6 +52,7 @@ export interface EndpointDefinition<
   Query extends Fields,
   Body extends z.ZodType,
   Output extends z.ZodType,
+  Reading = Input<Params, Query, Body>,
 > {
   readonly method: Method;
   /** Like `/api/submit-status/{owner}/{name}`. */
@@ -63,13 +66,13 @@ export interface EndpointDefinition<
   readonly params?: Params;
   readonly query?: Query;
   readonly body?: Body;
-  /** Most bytes of a body that are read; default 64 KiB. */
+  /** Maximum size of a body in bytes; default 64 KiB. */
   readonly bodyLimit?: number;
   /**
    * Reads the input where its schemas alone do not say it; by default they validate each part as it came. @throws
    * Problem (invalid-request)
    */
-  readonly read?: (raw: RawInput) => Input<Params, Query, Body>;
+  readonly read?: (raw: RawInput) => Reading;
   /** Schema of a JSON answer. Answers are parsed by it: what it does not name does not leave. */
   readonly output: Output;
   readonly outputDescription: string;
@@ -78,11 +81,11 @@ export interface EndpointDefinition<
   /** Problems that it answers beside those that any endpoint can. */
   readonly problems?: readonly ProblemType[];
   /** Answers with a value of `output`, or with a whole Response of one of `produces`. Refuses by throwing a Problem. */
-  readonly handler: (input: Input<Params, Query, Body>, context: RequestContext) => Promise<z.input<Output> | Response>;
+  readonly handler: (input: Reading, context: RequestContext) => Promise<z.input<Output> | Response>;
   /**
    * Answers HEAD where the handler does or charges something; by default the handler runs, and its content is left out.
    */
-  readonly head?: (input: Input<Params, Query, Body>, context: RequestContext) => Promise<Response>;
+  readonly head?: (input: Reading, context: RequestContext) => Promise<Response>;
 }
 
 /** An endpoint as the application mounts and describes it. */
@@ -105,12 +108,15 @@ export function defineEndpoint<
   Query extends Fields = Empty,
   Body extends z.ZodType = z.ZodUndefined,
   Output extends z.ZodType = z.ZodType,
->(definition: EndpointDefinition<Params, Query, Body, Output>): Endpoint {
-  const { handler, head, read = (raw: RawInput) => readInput(definition, raw), ...rest } = definition;
+  Reading = Input<Params, Query, Body>,
+>(definition: EndpointDefinition<Params, Query, Body, Output, Reading>): Endpoint {
+  const { handler, head, read = (raw: RawInput) => readInput(definition, raw) as Reading, ...rest } = definition;
+  if (head === undefined && definition.produces?.includes(eventStream) === true && definition.method === 'GET')
+    throw new TypeError(`${definition.path} streams events and needs \`head\`, so that HEAD opens no stream`);
   const run = async (raw: RawInput, context: RequestContext): Promise<Response> => {
     const answer = await handler(read(raw), context);
     if (answer instanceof Response) return answer;
-    return Response.json(definition.output.parse(answer), { headers: { 'cache-control': 'no-store' } });
+    return BufferedResponse.json(definition.output.parse(answer), { headers: { 'cache-control': 'no-store' } });
   };
   return {
     ...rest,

@@ -10,7 +10,7 @@ export function eventFrame(event: string | undefined, data: unknown): string {
 
 export interface EventStreamOptions {
   readonly headers?: Readonly<Record<string, string>>;
-  /** Silence after which a comment is sent, so that nobody on the way takes the stream for dead; default 15 000 ms. */
+  /** Silence after which a comment is sent, so that no proxy takes the stream for dead; default 15 000 ms. */
   readonly keepaliveMs?: number;
   /** Called when the reader goes away; has to make the frames end. */
   readonly abort: () => void;

@@ -1,8 +1,6 @@
-// Listens on the public port, and stops without failing a request: first the gateway is told, then the door is closed.
-import type { Server } from 'node:http';
-import { createServer } from 'node:http';
+// Listens on the public port, and stops without failing a request: first new connections go elsewhere, then the port is closed.
+import { createServer, type RequestListener, type Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { getRequestListener } from '@hono/node-server';
 import type { Logger } from '../../lib/log.ts';
 import { headLimit, refuseUnparsed } from './unparsed.ts';
 
@@ -11,9 +9,9 @@ export interface ServerOptions {
   readonly port: number;
   /** Default all addresses. */
   readonly host?: string;
-  readonly fetch: Parameters<typeof getRequestListener>[0];
+  readonly listener: RequestListener;
   readonly log: Logger;
-  /** Where the pages of problems are; without it they are named by path. */
+  /** Where the pages of problems are; without it they are given as paths. */
   readonly baseUrl?: string;
 }
 
@@ -34,13 +32,12 @@ const keepAliveMs = 120_000;
 /** Starts to listen. @throws Error when the port is taken */
 export async function startServer(options: ServerOptions): Promise<PublicServer> {
   const state = { draining: false };
-  const listener = getRequestListener(options.fetch);
   const server = createServer(
     { keepAliveTimeout: keepAliveMs, requestTimeout: 60_000, headersTimeout: 20_000, maxHeaderSize: headLimit },
     (request, response) => {
-      // Those who keep a connection open would never hear that it is time to go.
+      // A client that keeps its connection open would never learn that it has to leave.
       if (state.draining) response.setHeader('connection', 'close');
-      void listener(request, response);
+      options.listener(request, response);
     },
   );
   refuseUnparsed(server, { baseUrl: options.baseUrl ?? '', log: options.log });

@@ -1,5 +1,4 @@
-// Refuses requests that the HTTP parser could not take, such as one with an address that is too long: with a problem,
-// like every other refusal.
+// Refuses requests that the HTTP parser cannot read, such as one whose URL is too long, with a problem like any other.
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -7,7 +6,7 @@ import { Problem, problemBody, problemMediaType } from '../../lib/problem.ts';
 import type { Logger } from '../../lib/log.ts';
 import { malformedRequest, requestTimeout, requestTooLong } from './problems.ts';
 
-/** Address and headers of a request together, in bytes. Gateways and clients take about as much. */
+/** URL and headers of a request together, in bytes. Gateways and clients have about the same limit. */
 export const headLimit = 65_536;
 
 export interface UnparsedOptions {
@@ -16,7 +15,7 @@ export interface UnparsedOptions {
   readonly log: Logger;
 }
 
-/** Told on this server; a socket is answered once, and closed. */
+/** Listens on this server; a socket is answered once, and closed. */
 export function refuseUnparsed(server: Server, { baseUrl, log }: UnparsedOptions): void {
   const answered = new WeakSet<object>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
@@ -46,16 +45,13 @@ function problemOf({ code }: NodeJS.ErrnoException): Problem {
   if (code === 'HPE_HEADER_OVERFLOW') {
     return new Problem(
       requestTooLong,
-      `address and headers of the request are longer than ${headLimit} bytes; send what is long in the body of a POST: tools take the same fields there, as JSON`,
+      `The URL and headers are longer than ${headLimit} bytes together. Send long values in the body of a POST; tools accept the same fields there as JSON.`,
       { members: { limit_bytes: headLimit } },
     );
   }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return new Problem(requestTimeout, 'the request did not come whole in time; send it again');
-  return new Problem(
-    malformedRequest,
-    'this is not a request of HTTP/1.1 that can be read; send it with a client that keeps to RFC 9112',
-  );
+    return new Problem(requestTimeout, 'The request was not complete in time. Send it again.');
+  return new Problem(malformedRequest, 'This is not a valid HTTP/1.1 request. Use a client that follows RFC 9112.');
 }
 
 function text({ type: { status } }: Problem, body: Record<string, unknown>, id: string): string {

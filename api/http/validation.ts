@@ -1,9 +1,11 @@
 // Checks what came in against an endpoint's schemas, and names every field that is wrong together with its fix.
 import { z } from 'zod';
 import { Problem, type FieldError } from '../../lib/problem.ts';
+import { fixOf, messageOf, unknownFieldError } from './field-errors.ts';
 import { invalidRequest } from './problems.ts';
 
-type Part = FieldError['in'];
+/** Where a field stands. */
+export type Part = FieldError['in'];
 
 /** The parts of a request before validation. */
 export interface RawInput {
@@ -28,75 +30,69 @@ export function readInput<Params extends z.ZodObject, Query extends z.ZodObject,
   raw: RawInput,
 ): { params: z.output<Params>; query: z.output<Query>; body: z.output<Body> } {
   const errors: FieldError[] = [];
-  const take = (part: Part, schema: z.ZodType, value: unknown): unknown => {
-    const parsed = schema.safeParse(value, { reportInput: true });
-    if (parsed.success) return parsed.data;
-    errors.push(...parsed.error.issues.flatMap((issue) => fieldErrors(part, schema, issue)));
-    return undefined;
-  };
-  const params = take('path', schemas.params ?? noFields, raw.params);
-  const query = take('query', schemas.query ?? noFields, raw.query);
-  const body = schemas.body === undefined ? undefined : take('body', schemas.body, raw.body);
+  const params = check('path', schemas.params ?? noFields, raw.params, errors);
+  const query = check('query', schemas.query ?? noFields, raw.query, errors);
+  const body = schemas.body === undefined ? undefined : check('body', schemas.body, raw.body, errors);
   if (errors.length > 0) throw invalid(errors);
   return { params: params as z.output<Params>, query: query as z.output<Query>, body: body as z.output<Body> };
 }
 
-/** Errors that are told; a body of nothing but unknown fields must not be answered by ten times its length. */
-const mostErrors = 20;
+/** Validates one part. @throws Problem (invalid-request) */
+export function readPart<Schema extends z.ZodType>(part: Part, schema: Schema, value: unknown): z.output<Schema> {
+  const errors: FieldError[] = [];
+  const read = check(part, schema, value, errors);
+  if (errors.length > 0) throw invalid(errors);
+  return read as z.output<Schema>;
+}
+
+/** Errors that are reported; a body of nothing but unknown fields must not be answered by ten times its length. */
+const maxErrors = 20;
 
 /** A problem that names what is wrong. */
 export function invalid(errors: readonly FieldError[]): Problem {
   const [first] = errors;
-  const named = first === undefined || first.field === '' ? '' : `${first.field}: `;
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more, see errors)` : '';
-  return new Problem(invalidRequest, `${named}${first?.message ?? 'invalid'}${more}`, {
-    errors: errors.slice(0, mostErrors),
+  return new Problem(invalidRequest, first === undefined ? 'The request is not valid.' : `${sentence(first)}${more}.`, {
+    errors: errors.slice(0, maxErrors),
   });
+}
+
+const wholes: Readonly<Record<Part, string>> = {
+  body: 'The body',
+  query: 'The query',
+  path: 'The path',
+  header: 'The header',
+  argument: 'The arguments',
+};
+const fields: Readonly<Record<Part, string>> = {
+  body: 'Body field',
+  query: 'Query parameter',
+  path: 'Path parameter',
+  header: 'Header',
+  argument: 'Argument',
+};
+
+/** `Query parameter "q" is missing`, without a full stop. */
+function sentence({ in: part, field, message }: FieldError): string {
+  const subject = field === '' ? wholes[part] : `${fields[part]} "${field}"`;
+  return `${subject} ${message.replace(/\.$/, '')}`;
+}
+
+/** The value as its schema gives it; what is wrong with it is added to `errors`. */
+function check(part: Part, schema: z.ZodType, value: unknown, errors: FieldError[]): unknown {
+  // A message of its own stays with a rule; where there is none, it is left empty and found in plain words here.
+  const parsed = schema.safeParse(value, { reportInput: true, error: () => '' });
+  if (parsed.success) return parsed.data;
+  for (const issue of parsed.error.issues) errors.push(...fieldErrors(part, schema, issue));
+  return undefined;
 }
 
 function fieldErrors(part: Part, schema: z.ZodType, issue: z.core.$ZodIssue): FieldError[] {
   const field = issue.path.map(String).join('.');
   const within = at(schema, issue.path);
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({
-      in: part,
-      field: field === '' ? key : `${field}.${key}`,
-      message: `there is no such field in the ${part}`,
-      fix: unknownFix(within),
-    }));
-  }
-  return [{ in: part, field, message: messageOf(issue), fix: fixOf(part, issue, within) }];
-}
-
-function unknownFix(within: z.ZodType | undefined): string {
-  const known = within instanceof z.ZodObject ? Object.keys(within.shape) : [];
-  return known.length === 0
-    ? 'leave it out; nothing is taken here'
-    : `leave it out; the fields are: ${known.join(', ')}`;
-}
-
-function messageOf(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'invalid_type') {
-    if (issue.input === undefined) return 'is missing';
-    return `must be ${article(issue.expected)}`;
-  }
-  if (issue.code === 'too_big' && issue.origin === 'string')
-    return `is longer than ${String(issue.maximum)} characters`;
-  if (issue.code === 'too_small' && issue.origin === 'string')
-    return `is shorter than ${String(issue.minimum)} ${issue.minimum === 1 ? 'character' : 'characters'}`;
-  return issue.message;
-}
-
-function fixOf(part: Part, issue: z.core.$ZodIssue, within: z.ZodType | undefined): string {
-  const description = within?.description;
-  if (issue.path.length === 0) return `send a JSON object${description === undefined ? '' : `: ${description}`}`;
-  if (description !== undefined) return `send: ${description}`;
-  return part === 'query' ? 'give it once, in the form that /openapi.json describes' : 'see /openapi.json for its form';
-}
-
-function article(expected: string): string {
-  if (expected === 'int') return 'a whole number';
-  return `${/^[aeiou]/.test(expected) ? 'an' : 'a'} ${expected}`;
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.map((key) => unknownFieldError(part, field === '' ? key : `${field}.${key}`, within));
+  return [{ in: part, field, message: messageOf(part, issue), fix: fixOf(part, issue, within) }];
 }
 
 /** The schema of the field at a path, looked up through objects, arrays and optional wrappers. */

@@ -1,8 +1,8 @@
-// The settings of model calls, read from the environment. A router and a database are optional; without them no model
-// is asked.
+// The config of model calls, read from the environment. A router and a database are optional; without them no model
+// can be called.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
-import { parseMoney, type Money } from '../billing/ledger/money.ts';
+import type { Money } from '../billing/ledger/money.ts';
 import { moneyField } from '../billing/ledger/money-field.ts';
 import { modelsFile } from './catalog.ts';
 
@@ -24,32 +24,50 @@ export interface ModelSettings {
   readonly dailyCap: Money;
   /** Longest call. */
   readonly callMs: number;
-  /** Output tokens when a caller names no number, and the most that can be named. */
-  readonly maxTokens: { readonly usual: number; readonly most: number };
+  /** Output tokens when a caller sets no limit, and the maximum that can be set. */
+  readonly maxTokens: { readonly default: number; readonly max: number };
   /** How many days single uses and finished holds are kept; what they sum up to is kept for good. */
   readonly keepDays: number;
   /** Makes the tokens of hosted apps; without it /v1 is closed. */
   readonly appTokenSecret: string | undefined;
 }
 
-const environment = z.object({
+/** Every variable of model calls and of the ledger. */
+export const environment = z.object({
   DATABASE_URL: z
     .string()
     .regex(/^(postgres(ql)?:\/\/|pglite:)/, 'must begin with postgres:// or pglite:')
-    .optional(),
-  MOORAGE_ROUTER_KIND: z.enum(['openrouter', 'litellm'], 'must be openrouter or litellm').default('openrouter'),
+    .optional()
+    .describe('PostgreSQL 15 or newer, as postgres://user:password@host/database; pglite:FOLDER is the embedded one.'),
+  MOORAGE_ROUTER_KIND: z
+    .enum(['openrouter', 'litellm'], 'must be openrouter or litellm')
+    .default('openrouter')
+    .describe('How the router reports the cost of a call: openrouter or litellm.'),
   MOORAGE_ROUTER_URL: z
-    .url({ protocol: /^https?$/, error: 'must be the base URL of a model router, like https://openrouter.ai/api/v1' })
-    .optional(),
-  MOORAGE_ROUTER_KEY: z.string().optional(),
-  MOORAGE_MODELS_FILE: z.string().default(modelsFile),
-  MOORAGE_FREE_QUOTA_USD: moneyField.default(parseMoney('0.05')),
-  MOORAGE_DAILY_CAP_USD: moneyField.default(parseMoney('5')),
-  MOORAGE_CALL_SECONDS: count.max(900).default(120),
-  MOORAGE_USUAL_TOKENS: count.default(1024),
-  MOORAGE_MAX_TOKENS: count.default(16_384),
-  MOORAGE_KEEP_DAYS: count.min(7, 'must be at least 7').default(400),
-  MOORAGE_APP_TOKEN_SECRET: z.string().min(32, 'must be a secret of at least 32 characters').optional(),
+    .url({
+      protocol: /^https?$/,
+      error: 'must be the base URL of a model router, such as https://openrouter.ai/api/v1',
+    })
+    .optional()
+    .describe('Base URL of the model router. Without it, model calls are refused.'),
+  MOORAGE_ROUTER_KEY: z.string().optional().describe('The platform key of the router, for callers without a key.'),
+  MOORAGE_MODELS_FILE: z.string().default(modelsFile).describe('The list of models and their prices.'),
+  MOORAGE_FREE_QUOTA_USD: moneyField.prefault('0.05').describe('Daily quota of a caller without a key, USD.'),
+  MOORAGE_DAILY_CAP_USD: moneyField
+    .prefault('5')
+    .describe('Daily limit of all calls with the platform key together, USD.'),
+  MOORAGE_CALL_SECONDS: count.max(900).default(120).describe('Time limit of a model call.'),
+  MOORAGE_USUAL_TOKENS: count.default(1024).describe('Output tokens when a caller names no number.'),
+  MOORAGE_MAX_TOKENS: count.default(16_384).describe('Maximum number of output tokens that a caller can ask for.'),
+  MOORAGE_KEEP_DAYS: count
+    .min(7, 'must be at least 7')
+    .default(400)
+    .describe('Days for which single uses and finished holds are kept. Balances are kept for good.'),
+  MOORAGE_APP_TOKEN_SECRET: z
+    .string()
+    .min(32, 'must be a secret of at least 32 characters')
+    .optional()
+    .describe('Secret of at least 32 characters that makes the tokens of hosted apps. Without it, /v1 is closed.'),
 });
 
 /** Reads the settings. @throws Error that names every variable that is wrong. */
@@ -63,7 +81,7 @@ export function readModelSettings(variables: NodeJS.ProcessEnv = process.env): M
     freeQuota: read.MOORAGE_FREE_QUOTA_USD,
     dailyCap: read.MOORAGE_DAILY_CAP_USD,
     callMs: read.MOORAGE_CALL_SECONDS * 1000,
-    maxTokens: { usual: Math.min(read.MOORAGE_USUAL_TOKENS, read.MOORAGE_MAX_TOKENS), most: read.MOORAGE_MAX_TOKENS },
+    maxTokens: { default: Math.min(read.MOORAGE_USUAL_TOKENS, read.MOORAGE_MAX_TOKENS), max: read.MOORAGE_MAX_TOKENS },
     keepDays: read.MOORAGE_KEEP_DAYS,
     appTokenSecret: read.MOORAGE_APP_TOKEN_SECRET,
   };

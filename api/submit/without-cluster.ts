@@ -1,19 +1,19 @@
-// The submit endpoints of an API that runs alone: described as ever, and refused with what to do about it.
-import { Counter, Gauge, Registry } from 'prom-client';
-import { createStore } from '../../lib/kubernetes/store.ts';
+// The submit endpoints of an API without a cluster: documented as usual, and refused with what to do about it.
+import { Registry } from 'prom-client';
+import { createStore } from '../../lib/kubernetes/index.ts';
 import { Problem } from '../../lib/problem.ts';
-import type { Endpoint } from '../http/endpoint.ts';
-import { noCluster } from '../http/problems.ts';
+import type { Endpoint } from '../http/index.ts';
+import { noCluster } from './problems.ts';
 import { submitEndpoints } from './endpoints.ts';
+import { submitMetrics } from './metrics.ts';
 import { appIndex, appIndexers, type App } from '../apps/hosted-apps.ts';
 
 export function submitWithoutCluster(baseUrl: string): Endpoint[] {
-  const registers = [new Registry()];
   const absent = (): Promise<never> =>
     Promise.reject(
       new Problem(
         noCluster,
-        'this API runs alone, without a cluster to host apps in; `npm run up` starts one on this machine',
+        'This API runs without a cluster, so it cannot host apps. To start a cluster on this machine, run `npm run up`.',
       ),
     );
   const described = submitEndpoints({
@@ -23,10 +23,7 @@ export function submitWithoutCluster(baseUrl: string): Endpoint[] {
     logStreams: 1,
     submit: absent,
     openLog: absent,
-    metrics: {
-      submissions: new Counter({ name: 'submissions', help: '.', labelNames: ['result'], registers }),
-      streams: new Gauge({ name: 'streams', help: '.', registers }),
-    },
+    metrics: submitMetrics(new Registry()),
   });
   return described.map((endpoint) => ({ ...endpoint, problems: [noCluster], run: absent }));
 }

@@ -1,8 +1,8 @@
 // One server of the bench, in a process of its own: ours with a cheap tool, or the SDK's reference way of serving the
 // same tool.
-import { createServer } from 'node:http';
-import { getRequestListener } from '@hono/node-server';
+import { createServer, type RequestListener } from 'node:http';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
+import { toNodeHandler } from 'srvx/node';
 import { z } from 'zod';
 import { startServer } from '../../api/http/server.ts';
 import { silent } from '../support/api/sample.ts';
@@ -14,7 +14,7 @@ if (process.argv[2] === 'ours') {
     tools: [echo],
     environment: { MOORAGE_TOOL_CALLS: '1000', MOORAGE_TOOL_CALLS_PER_CALLER: '1000' },
   });
-  const { port } = await startServer({ port: 0, host: '127.0.0.1', fetch: sample.app.fetch, log: silent });
+  const { port } = await startServer({ port: 0, host: '127.0.0.1', listener: sample.app, log: silent });
   process.stdout.write(`${port}\n`);
 } else {
   const handler = createMcpHandler(() => {
@@ -30,10 +30,7 @@ if (process.argv[2] === 'ours') {
     );
     return server;
   });
-  const listener = getRequestListener((request) => handler.fetch(request));
-  const server = createServer((request, response) => {
-    void listener(request, response);
-  });
+  const server = createServer(toNodeHandler((request) => handler.fetch(request)) as RequestListener);
   server.listen(0, '127.0.0.1', () => {
     const address = server.address();
     process.stdout.write(`${typeof address === 'object' && address !== null ? address.port : 0}\n`);

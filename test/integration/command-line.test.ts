@@ -8,9 +8,14 @@ const root = join(import.meta.dirname, '..', '..');
 /** Every program with a command line, as package.json and cluster/bootstrap.sh start it. */
 const programs = [
   ...['up', 'down', 'status'].map((command) => ['cluster/main.ts', command]),
-  ...['cluster/submit/main.ts', 'api/alone.ts', 'crds/generate.ts', 'charts/generate.ts', 'test/show/tools.ts'].map(
-    (file) => [file],
-  ),
+  ...[
+    'cluster/submit/main.ts',
+    'api/alone.ts',
+    'crds/generate.ts',
+    'charts/generate.ts',
+    'docs/generate.ts',
+    'test/show/tools.ts',
+  ].map((file) => [file]),
   ...['controller', 'pipeline', 'ask', 'tools', 'tool-memory'].map((name) => [`test/bench/${name}.ts`]),
 ];
 

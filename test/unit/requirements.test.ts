@@ -6,6 +6,7 @@ import { test } from 'vitest';
 import { sampleServer } from '../support/api/sample.ts';
 import { citations, citedIn } from '../support/citations.ts';
 import { requirements } from '../requirements.ts';
+import { send } from '../support/api/send.ts';
 
 const cited = citations();
 const cite = (ids: string): string => `[spec ${ids}]`;
@@ -41,7 +42,7 @@ test('what is said to be not built is not answered, and nothing defines it', asy
   );
   const { app } = sampleServer();
   for (const absent of new Set(requirements.flatMap(({ planned }) => planned?.absent ?? []))) {
-    assert.equal((await app.request(absent)).status, 404, absent);
+    assert.equal((await send(app, absent)).status, 404, absent);
     assert.equal(
       sources.some((text) => text.split('\n').some((line) => line.trim().startsWith(`path: '${absent}'`))),
       false,

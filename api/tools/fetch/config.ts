@@ -6,11 +6,15 @@ import type { GuardOptions } from './guard.ts';
 
 const ports = list.transform((items) => items.map(Number)).pipe(z.array(z.int().min(1).max(65_535)).min(1));
 
-const environment = z.object({
-  MOORAGE_FETCH_PORTS: ports.optional(),
-  /** Subnets that are public by their number, yet inside: of nodes, pods and services. */
-  MOORAGE_CLOSED_CIDRS: subnets.default([]),
-  MOORAGE_FETCH_CLOSED_NAMES: list.default([]),
+/** Every variable of the guarded fetch. */
+export const environment = z.object({
+  MOORAGE_FETCH_PORTS: ports
+    .optional()
+    .describe('TCP ports that tools may fetch from. Default: 80, 443, 8080 and 8443.'),
+  MOORAGE_CLOSED_CIDRS: subnets
+    .default([])
+    .describe('Subnets with public numbers that are inside all the same: those of nodes, pods and services.'),
+  MOORAGE_FETCH_CLOSED_NAMES: list.default([]).describe('Host names that tools never fetch from.'),
 });
 
 /** Reads the settings. @throws Error that names every variable that is wrong. */

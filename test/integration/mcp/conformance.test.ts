@@ -86,7 +86,7 @@ let sample: ToolSample;
 let server: PublicServer;
 beforeAll(async () => {
   sample = await sampleToolApp({ tools: fixtures, environment: { DATABASE_URL: migratedDatabase } });
-  server = await startServer({ port: 0, host: '127.0.0.1', fetch: sample.app.fetch, log: silent });
+  server = await startServer({ port: 0, host: '127.0.0.1', listener: sample.app, log: silent });
 });
 afterAll(async () => {
   await server.drain({ graceMs: 0, limitMs: 1_000, endStreams: () => undefined });

@@ -13,9 +13,7 @@ import { appIndex, appIndexers, hostedApps } from '../../../api/apps/hosted-apps
 import { podLogs } from '../../../api/submit/log/pod-log.ts';
 import { createSubmitter } from '../../../api/submit/submit-app.ts';
 import { ensureCertificate } from '../../../cluster/node/certificates.ts';
-import { createClient } from '../../../lib/kubernetes/client.ts';
-import { fileConnection, type Connection } from '../../../lib/kubernetes/connection.ts';
-import { createReflector } from '../../../lib/kubernetes/reflector.ts';
+import { createClient, createReflector, fileConnection, type Connection } from '../../../lib/kubernetes/index.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
 import { silent } from './sample.ts';
 import { established, type ApiServer } from '../kubernetes/api-server.ts';
@@ -159,7 +157,11 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
     port: 0,
     host: '127.0.0.1',
     log: silent,
-    fetch: async (request, env) => (await app).fetch(request, env),
+    listener: (request, response) => {
+      void app.then((ready) => {
+        ready(request, response);
+      });
+    },
   });
   port.resolve(listening.port);
   const url = `http://127.0.0.1:${listening.port}`;

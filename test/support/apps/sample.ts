@@ -1,5 +1,4 @@
 // The application with hosted apps behind it that are real HTTP servers on loopback.
-import type { HttpBindings } from '@hono/node-server';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Registry } from 'prom-client';
 import { migratedDatabase } from '../ledger/snapshot.ts';
@@ -11,10 +10,11 @@ import { readModelSettings } from '../../../api/models/config.ts';
 import type { App } from '../../../api/apps/hosted-apps.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
-import type { WritableStore } from '../../../lib/kubernetes/store.ts';
+import type { WritableStore } from '../../../lib/kubernetes/index.ts';
 import { baseUrl, sampleApp, sampleApps, silent } from '../api/sample.ts';
 import { liveAt } from '../discovery/sample.ts';
 import { sampleTools } from '../tools/sample-tools.ts';
+import { send } from '../api/send.ts';
 
 export interface AppsSample extends Pick<Api, 'app' | 'apps' | 'models'> {
   /** Sends a request from this machine, so that X-Forwarded-For is believed. */
@@ -30,12 +30,12 @@ export interface AppsSample extends Pick<Api, 'app' | 'apps' | 'models'> {
 
 export interface AppsSampleOptions {
   readonly environment?: Readonly<Record<string, string>>;
-  readonly asking?: AppsOptions['asking'];
+  readonly operationDiscovery?: AppsOptions['operationDiscovery'];
 }
 
 export async function sampleAppsServer({
   environment = {},
-  asking = { everyMs: 20, staleMs: 60_000, limitMs: 5_000 },
+  operationDiscovery = { everyMs: 20, staleMs: 60_000, limitMs: 5_000 },
 }: AppsSampleOptions = {}): Promise<AppsSample> {
   const registry = new Registry();
   const origins = new Map<string, string>();
@@ -55,16 +55,15 @@ export async function sampleAppsServer({
     log: silent,
     ending: new AbortController().signal,
     makeTools: () => sampleTools,
-    asking,
+    operationDiscovery,
   });
   await api.models.ready;
-  const bindings = { incoming: { socket: { remoteAddress: '127.0.0.1' } } } as unknown as HttpBindings;
   api.start();
   return {
     ...api,
     registry,
     store,
-    request: async (path, init = {}) => api.app.request(path, init, bindings),
+    request: async (path, init = {}) => send(api.app, path, init),
     async host(slug, listener, change = (one) => one) {
       const server = createServer(listener);
       await new Promise<void>((resolve) => {

@@ -1,5 +1,4 @@
 // The whole application over a router and a database of the test's choice.
-import type { HttpBindings } from '@hono/node-server';
 import { Registry } from 'prom-client';
 import { migratedDatabase } from '../ledger/snapshot.ts';
 import { createApp } from '../../../api/http/application.ts';
@@ -14,6 +13,7 @@ import type { ModelApp } from '../../../api/models/v1/apps.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { baseUrl, silent } from '../api/sample.ts';
+import { send } from '../api/send.ts';
 
 export const appTokenSecret = 'a-secret-of-the-tests-of-enough-length';
 
@@ -23,7 +23,7 @@ export interface Sample {
   readonly catalog: Catalog;
   readonly registry: Registry;
   readonly database: Database;
-  /** The books, read beside the application. */
+  /** The ledger, read beside the application. */
   readonly ledger: Ledger;
   readonly stop: () => Promise<void>;
 }
@@ -66,8 +66,7 @@ export async function sampleModels({
     metrics: httpMetrics(registry),
     ending: new AbortController().signal,
   });
-  const bindings = { incoming: { socket: { remoteAddress: '127.0.0.1' } } } as unknown as HttpBindings;
-  const request = async (path: string, init: RequestInit = {}): Promise<Response> => app.request(path, init, bindings);
+  const request = async (path: string, init: RequestInit = {}): Promise<Response> => send(app, path, init);
   return {
     request,
     catalog: readCatalog(settings.modelsFile),

@@ -57,5 +57,5 @@ const sample = await sampleToolApp({
     MOORAGE_FREE_QUOTA_USD: '10',
   },
 });
-const server = await startServer({ port: 0, host: '127.0.0.1', fetch: sample.app.fetch, log: silent });
+const server = await startServer({ port: 0, host: '127.0.0.1', listener: sample.app, log: silent });
 process.stdout.write(`${server.port}\n`);

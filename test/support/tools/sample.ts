@@ -1,5 +1,4 @@
 // The application with tools of the test's choice, over books and a router of its choice.
-import type { HttpBindings } from '@hono/node-server';
 import { Registry } from 'prom-client';
 import { createApi, type Api } from '../../../api/create-api.ts';
 import { readAppSettings } from '../../../api/apps/config.ts';
@@ -8,11 +7,12 @@ import { readModelSettings } from '../../../api/models/config.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
-import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import type { ToolsOptions } from '../../../api/tools/start.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { baseUrl as usualBaseUrl, silent } from '../api/sample.ts';
 import { sampleTools } from './sample-tools.ts';
+import { send } from '../api/send.ts';
 
 export interface ToolSample extends Pick<Api, 'app' | 'tools' | 'models' | 'mcp'> {
   /** Sends a request from this machine, so that X-Forwarded-For is believed. */
@@ -25,7 +25,7 @@ export interface ToolSampleOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly tools?: readonly Tool[];
   /** Makes the tools, in place of `tools`. */
-  readonly make?: (services: ToolServices) => readonly Tool[];
+  readonly make?: (services: ToolDependencies) => readonly Tool[];
   readonly fetcher?: Fetcher;
   /** Times of jobs. */
   readonly jobTimes?: ToolsOptions['jobTimes'];
@@ -59,11 +59,10 @@ export async function sampleToolApp({
     jobTimes,
   });
   await api.models.ready;
-  const bindings = { incoming: { socket: { remoteAddress: '127.0.0.1' } } } as unknown as HttpBindings;
   return {
     ...api,
     registry,
-    request: async (path, init = {}) => api.app.request(path, init, bindings),
+    request: async (path, init = {}) => send(api.app, path, init),
     stop: () => api.stop(),
   };
 }

@@ -1,4 +1,4 @@
-// What a worker process says to the process that started it, as that one reads it.
+// The messages of a worker process to the process that started it.
 import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../../lib/problem.ts';
 
@@ -8,7 +8,7 @@ const problem = z.object({
   members: z.record(z.string(), z.unknown()),
   errors: z.array(
     z.object({
-      in: z.enum(['body', 'path', 'query', 'header']),
+      in: z.enum(['body', 'path', 'query', 'header', 'argument']),
       field: z.string(),
       message: z.string(),
       fix: z.string(),

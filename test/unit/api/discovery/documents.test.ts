@@ -12,13 +12,14 @@ import { liveApps } from '../../../../api/apps/live-apps.ts';
 import { httpMetrics } from '../../../../lib/metrics.ts';
 import { baseUrl, sampleApp, sampleApps, sampleServices, silent } from '../../../support/api/sample.ts';
 import { echoTool, liveAt, silentTool } from '../../../support/discovery/sample.ts';
+import { send } from '../../../support/api/send.ts';
 
 function server() {
   const { store, apps } = sampleApps();
   const others = submitEndpoints(sampleServices({ apps }));
   const own = discoveryEndpoints(others, baseUrl, {
     tools: [echoTool, silentTool],
-    off: (tool) => (tool.needs === undefined ? undefined : 'set tools.speech.enabled'),
+    off: (tool) => (tool.needs === undefined ? undefined : 'Set tools.speech.enabled.'),
     apps: () => liveApps(apps.all()),
   });
   const app = createApp({
@@ -30,7 +31,7 @@ function server() {
     ending: new AbortController().signal,
   });
   const text = async (path: string): Promise<string> => {
-    const answer = await app.request(path);
+    const answer = await send(app, path);
     assert.equal(answer.status, 200, path);
     return answer.text();
   };
@@ -45,11 +46,11 @@ test('llms.txt: a title, a summary, and a line for each tool with a call that wo
     document,
     /^- \[echo\]\(https:\/\/moorage\.test\/t\/echo\?text=ahoy\+%26\+welcome&times=2\): Repeats a text\. So often as is said\. Parameters: text, times\.$/m,
   );
-  assert.match(document, /^- \[listen\].* Off here: set tools\.speech\.enabled\.$/m);
+  assert.match(document, /^- \[listen\].* Not available here\. Set tools\.speech\.enabled\.$/m);
   assert.match(document, /^- \[POST \/api\/submit\]/m);
-  assert.match((await app.request('/llms.txt')).headers.get('content-type') ?? '', /^text\/plain; charset=utf-8$/);
+  assert.match((await send(app, '/llms.txt')).headers.get('content-type') ?? '', /^text\/plain; charset=utf-8$/);
   assert.match(
-    (await app.request('/llms.txt', { headers: { accept: 'text/markdown' } })).headers.get('content-type') ?? '',
+    (await send(app, '/llms.txt', { headers: { accept: 'text/markdown' } })).headers.get('content-type') ?? '',
     /^text\/markdown/,
   );
 });
@@ -64,7 +65,7 @@ test('agent-capabilities.json has the shape that it declares, and says what is o
       ['listen', false, '0.002', true],
     ],
   );
-  assert.equal(document.tools[1]?.unavailable_because, 'set tools.speech.enabled');
+  assert.equal(document.tools[1]?.unavailable_because, 'Set tools.speech.enabled.');
   assert.deepEqual(Object.keys(document.tools[0]?.input_schema['properties'] ?? {}), ['text', 'times']);
   assert.deepEqual(
     document.endpoints.map(({ method, path }) => `${method} ${path}`),
@@ -116,7 +117,7 @@ test('what an author writes stays on its line, as plain text', async () => {
 test('the Link header leads from the front page and the OpenAPI document to every document, and each of them answers', async () => {
   const { app } = server();
   const linked = async (path: string, accept: string): Promise<string[]> => {
-    const header = (await app.request(path, { headers: { accept } })).headers.get('link') ?? '';
+    const header = (await send(app, path, { headers: { accept } })).headers.get('link') ?? '';
     return [...header.matchAll(/<([^>]+)>; rel="([^"]+)"/g)].map(([, target = '', rel = '']) => `${rel} ${target}`);
   };
   const expected = ['service-desc /openapi.json', 'service-doc /llms.txt', 'service-meta /agent-capabilities.json'];
@@ -126,5 +127,5 @@ test('the Link header leads from the front page and the OpenAPI document to ever
     ['/openapi.json', 'application/json'],
   ] as const)
     assert.deepEqual(await linked(path, accept), expected);
-  for (const entry of expected) assert.equal((await app.request(entry.split(' ')[1] ?? '')).status, 200);
+  for (const entry of expected) assert.equal((await send(app, entry.split(' ')[1] ?? '')).status, 200);
 });

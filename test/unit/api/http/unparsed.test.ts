@@ -14,7 +14,7 @@ beforeAll(async () => {
   server = await startServer({
     port: 0,
     host: '127.0.0.1',
-    fetch: sample.app.fetch,
+    listener: sample.app,
     log: silent,
     baseUrl: 'https://moorage.test',
   });

@@ -7,12 +7,13 @@ import { createApp } from '../../../../api/http/application.ts';
 import { blockList } from '../../../../lib/subnets.ts';
 import { readModelSettings } from '../../../../api/models/config.ts';
 import { startModels } from '../../../../api/models/start.ts';
-import { startDemoRouter, type DemoRouter } from '../../../../api/models/demo-router.ts';
+import { startDemoRouter, type DemoRouter } from '../../../../api/models/router/demo-router.ts';
 import { readCatalog } from '../../../../api/models/catalog.ts';
 import { httpMetrics } from '../../../../lib/metrics.ts';
 import { problemMediaType } from '../../../../lib/problem.ts';
 import { baseUrl, silent } from '../../../support/api/sample.ts';
 import { json, sampleModels, type Sample } from '../../../support/models/sample.ts';
+import { send } from '../../../support/api/send.ts';
 
 let router: DemoRouter;
 let sample: Sample;
@@ -70,8 +71,8 @@ const bearer = (token: string): Record<string, string> => ({ authorization: toke
 
 /** Each field wrong in each way. */
 const common: readonly Case[] = [
-  bad('body not JSON', 'prompt=Hello', [''], /not JSON/),
-  bad('body cut off', '{"prompt": "He', [''], /not JSON/),
+  bad('body not JSON', 'prompt=Hello', [''], /not valid JSON/),
+  bad('body cut off', '{"prompt": "He', [''], /not valid JSON/),
   bad('body empty', '', [''], /empty/),
   bad('body an array', [], ['']),
   bad('body null', 'null', ['']),
@@ -88,9 +89,9 @@ const common: readonly Case[] = [
   bad('prompt a number', { prompt: 7 }, ['prompt'], /must be a string/),
   bad('prompt an array', { prompt: ['Hello'] }, ['prompt']),
   bad('prompt an object', { prompt: {} }, ['prompt']),
-  bad('prompt empty', { prompt: '' }, ['prompt', 'prompt'], /shorter than 1/),
+  bad('prompt empty', { prompt: '' }, ['prompt', 'prompt'], /at least 1 character long/),
   bad('prompt blank', { prompt: ' \n' }, ['prompt'], /blank/),
-  bad('prompt oversized', { prompt: 'x'.repeat(200_001) }, ['prompt'], /longer than 200000/),
+  bad('prompt oversized', { prompt: 'x'.repeat(200_001) }, ['prompt'], /at most 200000 characters/),
   { name: 'body oversized', body: { prompt: 'x'.repeat(1_600_000) }, status: 413, type: 'body-too-large' },
   bad('system a number', { prompt, system: 7 }, ['system']),
   bad('system null', { prompt, system: null }, ['system']),
@@ -101,8 +102,8 @@ const common: readonly Case[] = [
   bad('max_tokens text', { prompt, max_tokens: '10' }, ['max_tokens']),
   bad('max_tokens too many', { prompt, max_tokens: 4097 }, ['max_tokens']),
   bad('max_tokens null', { prompt, max_tokens: null }, ['max_tokens']),
-  bad('unknown field', { prompt, temperature: 1 }, ['temperature'], /no such field/),
-  bad('prototype field', '{"prompt": "Hello", "__proto__": {"model": "x"}}', ['__proto__'], /no such field/),
+  bad('unknown field', { prompt, temperature: 1 }, ['temperature'], /is not known/),
+  bad('prototype field', '{"prompt": "Hello", "__proto__": {"model": "x"}}', ['__proto__'], /is not known/),
   {
     name: 'key malformed',
     body: { prompt },
@@ -127,7 +128,7 @@ const common: readonly Case[] = [
     headers: bearer('Bearer sk-revoked-12345678'),
     status: 401,
     type: 'key-refused',
-    says: /does not know this key, or has revoked it/,
+    says: /does not know this API key, or has revoked it/,
   },
   {
     name: 'idempotency key oversized',
@@ -158,14 +159,14 @@ const ofAsk: readonly Case[] = [
     body: { prompt, model: 'zeta-opus-4-8' },
     status: 401,
     type: 'key-required',
-    says: /zeta-opus-4-8 is asked with a key of your own only/,
+    says: /zeta-opus-4-8 requires your own API key/,
   },
   {
     name: 'more than the quota',
     body: { prompt, max_tokens: 4096 },
     status: 402,
     type: 'quota-exhausted',
-    says: /can cost up to 0\.00115395 USD.*0\.001 USD/,
+    says: /can cost up to \$0\.00115395\. You have \$0\.001 of your \$0\.001 daily quota left; it resets at 00:00 UTC\. .*own API key.*Authorization: Bearer/,
   },
   {
     name: 'more than the quota, streamed',
@@ -199,19 +200,19 @@ const ofCompare: readonly Case[] = [
       models: ['alpha-v4-flash', 'beta-K3', 'beta-K3-codex', 'gamma5.2', 'delta-5.6-luna', 'epsilon-3.5-flash'],
     },
     ['models'],
-    /more than 5/,
+    /at most 5 models/,
   ),
-  bad('models text', { prompt, models: 'beta-K3' }, ['models', 'models'], /must be an array/),
+  bad('models text', { prompt, models: 'beta-K3' }, ['models', 'models'], /must be a list/),
   bad('models null', { prompt, models: null }, ['models']),
   bad('a model unknown', { prompt, models: ['beta-K3', 'gpt'] }, ['models.1']),
   bad('a model a number', { prompt, models: [7] }, ['models.0']),
-  bad('stream', { prompt, stream: true }, ['stream'], /no such field/),
+  bad('stream', { prompt, stream: true }, ['stream'], /is not known/),
   {
     name: 'premium without key',
     body: { prompt, models: ['beta-K3', 'zeta-fable-5', 'delta-5.5'] },
     status: 401,
     type: 'key-required',
-    says: /zeta-fable-5, delta-5\.5 are asked/,
+    says: /zeta-fable-5, delta-5\.5 require your own API key/,
   },
   {
     name: 'more than the quota [spec endpoint.compare]',
@@ -249,7 +250,7 @@ for (const [path, cases] of [
   }
 }
 
-test('402 says how much there is, how much is used, when it begins afresh, and how to go on [spec errors.402 service.free-quota auth.anonymous]', async () => {
+test('402 reports the limit, what is used, when it resets, and how to continue [spec errors.402 service.free-quota auth.anonymous]', async () => {
   const answer = await sample.request('/api/ask', json({ prompt, max_tokens: 4096 }));
   const shape = z.looseObject({
     quota: z.strictObject({
@@ -295,10 +296,10 @@ test('without a router or a database, a 503 tells which setting is missing', asy
       metrics: httpMetrics(new Registry()),
       ending: new AbortController().signal,
     });
-    const answer = await app.request('/api/ask', json({ prompt }));
+    const answer = await send(app, '/api/ask', json({ prompt }));
     assert.equal(answer.status, 503);
     assert.match(problem.parse(await answer.json()).detail, says);
-    assert.equal((await app.request('/api/models')).status, 200);
+    assert.equal((await send(app, '/api/models')).status, 200);
     await models.stop();
   }
 });

@@ -1,0 +1,148 @@
+// One request and its answer: the id, what a handler knows of the request, and the line in the access log.
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import Negotiator from 'negotiator';
+import { NodeRequest } from 'srvx/node';
+import type { Logger } from '../../lib/log.ts';
+import { methodLabel, type HttpMetrics } from '../../lib/metrics.ts';
+import { Problem, problemBody, problemMediaType } from '../../lib/problem.ts';
+import { BufferedResponse } from './buffered-response.ts';
+import { identifyCaller, type Caller, type CallerRules } from './caller.ts';
+import type { RequestContext } from './endpoint.ts';
+import { notAcceptable } from './problems.ts';
+import { sendResponse } from './send-response.ts';
+
+/** What every exchange needs. */
+export interface ExchangeOptions {
+  readonly baseUrl: string;
+  readonly callers: CallerRules;
+  readonly log: Logger;
+  readonly metrics: HttpMetrics;
+  /** Aborted when open streams have to end, because the process does. */
+  readonly ending: AbortSignal;
+}
+
+type Query = Record<string, string | string[]>;
+
+export class Exchange implements Omit<RequestContext, 'mediaType'> {
+  readonly id: string;
+  readonly incoming: IncomingMessage;
+  /** Path of the endpoint that answers, for metrics and the log. */
+  route = 'unmatched';
+  readonly #outgoing: ServerResponse;
+  readonly #options: ExchangeOptions;
+  /** As it was sent: the router changes that of the request. */
+  readonly #url: string;
+  readonly #start = performance.now();
+  #request: Request | undefined;
+
+  constructor(incoming: IncomingMessage, outgoing: ServerResponse, options: ExchangeOptions) {
+    const given = incoming.headers['x-request-id'];
+    this.id = typeof given === 'string' && /^[A-Za-z0-9._-]{8,64}$/.test(given) ? given : randomUUID();
+    this.incoming = incoming;
+    this.#outgoing = outgoing;
+    this.#options = options;
+    this.#url = incoming.url ?? '/';
+    options.metrics.open.inc();
+  }
+
+  /** The request as handlers of protocols take it. Its parts are made on demand. */
+  get request(): Request {
+    return (this.#request ??= new NodeRequest({ req: this.incoming, res: this.#outgoing }));
+  }
+
+  get headers(): Headers {
+    return this.request.headers;
+  }
+
+  get signal(): AbortSignal {
+    return AbortSignal.any([this.request.signal, this.#options.ending]);
+  }
+
+  get log(): Logger {
+    return this.#options.log.child({ request_id: this.id });
+  }
+
+  get path(): string {
+    return this.#url.split('?', 1)[0] ?? '';
+  }
+
+  /** Fields of the query; one that was given more than once has all its values. */
+  get query(): Query {
+    const start = this.#url.indexOf('?');
+    if (start === -1) return {};
+    const given = new URLSearchParams(this.#url.slice(start + 1));
+    const names = new Set(given.keys());
+    return Object.fromEntries([...names].map((name) => [name, oneOrAll(given.getAll(name))]));
+  }
+
+  caller(): Caller {
+    const { headers, socket } = this.incoming;
+    return identifyCaller(
+      {
+        peer: socket.remoteAddress,
+        forwardedFor: joined(headers['x-forwarded-for']),
+        authorization: headers.authorization,
+      },
+      this.#options.callers,
+    );
+  }
+
+  /** The one of these media types that the client prefers. @throws Problem (not-acceptable) */
+  mediaTypeOf(produces: readonly string[]): string {
+    const [preferred] = produces;
+    const { accept } = this.incoming.headers;
+    // An endpoint that answers with any type of file does so whatever is accepted, as RFC 9110 (12.5.1) allows.
+    if (preferred !== undefined && (accept === undefined || preferred === '*/*')) return preferred;
+    const [chosen] = new Negotiator({ headers: { accept } }).mediaTypes([...produces]);
+    if (chosen !== undefined) return chosen;
+    throw new Problem(
+      notAcceptable,
+      `This endpoint answers with ${produces.join(' or ')}, which the Accept header excludes.`,
+      { members: { offers: produces } },
+    );
+  }
+
+  /** Records the answer in the log and the metrics, and sends it. */
+  async answer(response: Response): Promise<void> {
+    this.#record(response.status);
+    const added = ['x-request-id', this.id, 'x-content-type-options', 'nosniff'];
+    try {
+      await sendResponse(response, this.incoming, this.#outgoing, added);
+    } catch (error) {
+      // Headers are sent, so there is no other answer to give: the connection is closed.
+      this.log.debug({ err: error }, 'response was not sent to its end');
+    }
+  }
+
+  async refuse(problem: Problem): Promise<void> {
+    const { baseUrl, metrics } = this.#options;
+    metrics.problems.inc({ type: problem.type.slug });
+    const body = problemBody(problem, baseUrl, this.path.slice(0, 300), this.id);
+    await this.answer(
+      BufferedResponse.json(body, {
+        status: problem.type.status,
+        headers: { ...problem.headers, 'content-type': problemMediaType, 'cache-control': 'no-store' },
+      }),
+    );
+  }
+
+  #record(status: number): void {
+    const { log, metrics } = this.#options;
+    const seconds = (performance.now() - this.#start) / 1000;
+    const labels = { method: methodLabel(this.incoming.method ?? ''), route: this.route };
+    metrics.open.dec();
+    metrics.seconds.observe({ ...labels, status: String(status) }, seconds);
+    log.info({ request_id: this.id, ...labels, status, ms: Math.round(seconds * 10_000) / 10 }, 'request');
+  }
+}
+
+function oneOrAll(values: string[]): string | string[] {
+  const [first] = values;
+  return values.length === 1 && first !== undefined ? first : values;
+}
+
+/** Node joins repeated headers itself; its types do not say for which. */
+function joined(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header.join(', ') : header;
+}

@@ -1,0 +1,39 @@
+// HTML from templates: whatever is put into one is escaped, unless it is HTML itself.
+
+/** Text that is HTML. */
+export class Html {
+  readonly #text: string;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  toString(): string {
+    return this.#text;
+  }
+}
+
+type Value = Html | string | number | readonly Value[];
+
+export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
+  return new Html(String.raw({ raw: strings }, ...values.map(escaped)));
+}
+
+/** Text that is trusted to be HTML, such as a constant. */
+export function raw(text: string): Html {
+  return new Html(text);
+}
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+function escaped(value: Value): string {
+  if (value instanceof Html) return value.toString();
+  if (typeof value === 'object') return value.map(escaped).join('');
+  return String(value).replaceAll(/[&<>"']/g, (character) => entities[character] ?? '');
+}

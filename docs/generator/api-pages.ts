@@ -1,0 +1,222 @@
+// Pages of what the API answers: endpoints, tools, problems, metrics.
+import { openApi } from '../../api/discovery/openapi.ts';
+import { version } from '../../api/http/index.ts';
+import { exampleUrl } from '../../api/tools/example-url.ts';
+import { backingServices } from '../../api/tools/services/backing-services.ts';
+import type { Tool } from '../../api/tools/tool.ts';
+import { z } from 'zod';
+import { fieldsOf, limitsOf, typeOf, type Field, type Schema } from './fields.ts';
+import { blocks, code, list, table, tableOr, type Page } from './markdown.ts';
+import { baseUrl, describeProduct, type Product } from './product.ts';
+
+interface Content {
+  readonly content?: Readonly<Record<string, { readonly schema?: Schema }>>;
+}
+
+interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly tags: readonly string[];
+  readonly parameters: readonly {
+    readonly name: string;
+    readonly in: string;
+    readonly required: boolean;
+    readonly description?: string;
+    readonly schema: Schema;
+  }[];
+  readonly requestBody?: Content;
+  readonly responses: Readonly<Record<string, Content & { readonly description: string }>>;
+}
+
+interface Described {
+  readonly path: string;
+  readonly method: string;
+  readonly operation: Operation;
+}
+
+type Paths = Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+
+const json = 'application/json';
+
+function operationText({ path, method, operation }: Described): string {
+  const { summary, description, responses } = operation;
+  const answer = responses['200'];
+  const types = Object.keys(answer?.content ?? {});
+  return blocks(
+    `### ${method.toUpperCase()} ${path}`,
+    `**${summary}.** ${description}`,
+    tableOr('No input.', ['input', 'in', 'type', 'limits', 'meaning'], inputRows(operation)),
+    `Answers 200 (${types.map(code).join(', ')}): ${answer?.description ?? ''}`,
+    answerTable(schemaOf(answer)),
+    problemLine(responses),
+  );
+}
+
+function schemaOf(content: Content | undefined): Schema {
+  return content?.content?.[json]?.schema ?? {};
+}
+
+function inputRows({ parameters, requestBody }: Operation): string[][] {
+  const named = parameters.map(({ name, in: place, required, description = '', schema }) =>
+    inputRow({ path: name, required, schema: { ...schema, description } }, place),
+  );
+  return [...named, ...fieldsOf(schemaOf(requestBody)).map((field) => inputRow(field, 'body'))];
+}
+
+function inputRow({ path, schema, required }: Pick<Field, 'path' | 'schema' | 'required'>, place: string): string[] {
+  return [
+    code(path) + (required ? ' (required)' : ''),
+    place,
+    typeOf(schema),
+    limitsOf(schema),
+    schema.description ?? '',
+  ];
+}
+
+function answerTable(schema: Schema): string {
+  const [items, before] = schema.type === 'array' ? [schema.items ?? {}, '[].'] : [schema, ''];
+  const rows = fieldsOf(items).map(({ path, schema: { description = '', enum: choices }, required, schema: one }) => [
+    code(before + path) + (required ? '' : ' (optional)'),
+    typeOf(one),
+    choices === undefined
+      ? description
+      : `${description === '' ? '' : `${description} `}One of ${choices.map((choice) => code(String(choice))).join(', ')}.`,
+  ]);
+  return tableOr('', ['answer', 'type', 'meaning'], rows);
+}
+
+/** The slugs, which is what a caller acts on. */
+function problemLine(responses: Operation['responses']): string {
+  const slugs = Object.entries(responses)
+    .filter(([status]) => status !== '200')
+    .flatMap(([status, { description }]) =>
+      [...description.matchAll(/\(`([a-z-]+)`\)/g)].map(([, slug = '']) => `[${slug}](problems.md#${slug}) ${status}`),
+    );
+  return slugs.length === 0 ? '' : `Problems: ${slugs.join(', ')}.`;
+}
+
+export const httpApi: Page = {
+  file: 'http-api.md',
+  title: 'HTTP API',
+  about: `Every endpoint of interface version ${version}; an installation serves the same as \`/openapi.json\`.`,
+  sources: ['api/discovery/openapi.ts'],
+  body() {
+    const { endpoints, protocols } = describeProduct();
+    const { paths } = openApi(endpoints, baseUrl) as { paths: Paths };
+    const operations = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+    );
+    const own = operations.filter(
+      ({ path, operation }) => !operation.tags.includes('tools') || !path.startsWith('/t/'),
+    );
+    const groups = Map.groupBy(own, ({ operation }) => operation.tags[0] ?? 'other');
+    return blocks(
+      'Authentication is optional: without a key, calls draw on the daily quota; `Authorization: Bearer sk-…` sends a key of the model router. Errors are [problems](problems.md). Each tool has a page of its own kind: see [tools](tools.md).',
+      `Beside these, ${protocols.map(code).join(' and ')} answer by a protocol of their own (MCP; requests that are passed to an app as they are).`,
+      ...[...groups].map(([tag, group]) => blocks(`## ${tag}`, ...group.map(operationText))),
+    );
+  },
+};
+
+function factsOf({ price, asksModels, needs, artifacts, long, aliases }: Tool): string[] {
+  const others = Object.entries(aliases).map(([alias, field]) => `${code(alias)} for ${code(field)}`);
+  return [
+    `Price: ${price} USD a call${asksModels === true ? ', and its model calls as billed' : ''}.`,
+    needs === undefined ? '' : `Needs ${backingServices[needs].title} (\`${backingServices[needs].value}\`).`,
+    artifacts === undefined ? '' : `Makes a file: ${artifacts.map(code).join(', ')}; \`raw=1\` answers with its bytes.`,
+    long === true ? 'Runs as a job: poll `poll_url`, or send `wait`.' : '',
+    others.length === 0 ? '' : `Other names of its fields: ${others.join(', ')}.`,
+  ].filter((fact) => fact !== '');
+}
+
+function toolText(tool: Tool): string {
+  const input = z.toJSONSchema(tool.input, { io: 'input' }) as Schema;
+  const result = z.toJSONSchema(tool.output, { io: 'output' }) as Schema;
+  return blocks(
+    `## ${tool.name}`,
+    `**${tool.title}.** ${tool.description}`,
+    list(factsOf(tool)),
+    ['```sh', `curl '${exampleUrl(tool, baseUrl)}'`, '```'].join('\n'),
+    tableOr(
+      'No input.',
+      ['input', 'type', 'limits', 'meaning'],
+      fieldsOf(input).map((field) => inputRow(field, '').filter((_, index) => index !== 1)),
+    ),
+    tableOr(
+      '',
+      ['result', 'type', 'meaning'],
+      fieldsOf(result).map(({ path, schema, required }) => [
+        code(path) + (required ? '' : ' (optional)'),
+        typeOf(schema),
+        schema.description ?? '',
+      ]),
+    ),
+  );
+}
+
+export const toolsPage: Page = {
+  file: 'tools.md',
+  title: 'Tools',
+  about: 'Every tool, as it is called at `/t/<tool>` (GET with a query, POST with JSON), on `/mcp` and through `/a2a`.',
+  sources: ['api/tools/builtin/all.ts'],
+  body() {
+    const { tools } = describeProduct();
+    return blocks(
+      'The answer of each is `{"tool", "result", "artifact"?, "cost_usd", "cost_source", "latency_ms", "request_id"}`.',
+      table(
+        ['tool', 'what it does', 'price, USD'],
+        tools.map(({ name, title, price, asksModels }) => [
+          `[${name}](#${name})`,
+          title,
+          `${price}${asksModels === true ? ' + models' : ''}`,
+        ]),
+      ),
+      ...tools.map(toolText),
+    );
+  },
+};
+
+export const problemsPage: Page = {
+  file: 'problems.md',
+  title: 'Problems',
+  about: 'Every kind of error that the API answers with (RFC 9457); `type` is `<base URL>/problems/<slug>`.',
+  sources: ['api/http/problems.ts', 'api'],
+  body() {
+    const sorted = describeProduct().problems.toSorted((one, other) => one.slug.localeCompare(other.slug, 'en'));
+    return blocks(
+      ...sorted.map(({ slug, status, title, description }) =>
+        blocks(`## ${slug}`, `${status} **${title}**`, description),
+      ),
+    );
+  },
+};
+
+type Metric = Product['metrics']['API'][number] & { readonly labelNames?: readonly string[] };
+
+export const metricsPage: Page = {
+  file: 'metrics.md',
+  title: 'Metrics',
+  about: 'Every metric of the operator and of the API, at `/metrics` of the internal port (9090).',
+  sources: ['lib/kubernetes/metrics.ts', 'lib/metrics.ts', 'api'],
+  body() {
+    const { metrics } = describeProduct();
+    return blocks(
+      'Both processes also have the usual metrics of a Node.js process (`process_*`, `nodejs_*`). The API has those of the operator as well, since it watches HostedApps by the same parts (only `moorage_lists_total`, `moorage_watch_restarts_total` and `moorage_cached_objects` move there). The pipeline has none: its results are in the status of the HostedApp.',
+      ...Object.entries(metrics).map(([process, all]) =>
+        blocks(
+          `## ${process}`,
+          table(
+            ['metric', 'type', 'labels', 'meaning'],
+            all.map((metric: Metric) => [
+              code(metric.name),
+              String(metric.type),
+              (metric.labelNames ?? []).map(code).join(', '),
+              metric.help,
+            ]),
+          ),
+        ),
+      ),
+    );
+  },
+};

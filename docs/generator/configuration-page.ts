@@ -1,0 +1,74 @@
+// Page of the environment variables that the processes read.
+import { hostname } from 'node:os';
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { z } from 'zod';
+import { environment as apps } from '../../api/apps/config.ts';
+import { environment as api } from '../../api/config.ts';
+import { environment as models } from '../../api/models/config.ts';
+import { environment as tools } from '../../api/tools/config.ts';
+import { environment as fetching } from '../../api/tools/fetch/config.ts';
+import { environment as operator } from '../../controller/config.ts';
+import { blocks, code, table, type Page } from './markdown.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** Fields of an environment, also of one that is put together from several. */
+function fieldsOf(schema: z.ZodType): [string, z.ZodType][] {
+  const { def } = schema as unknown as {
+    def: { type: string; left?: z.ZodType; right?: z.ZodType; shape?: Readonly<Record<string, z.ZodType>> };
+  };
+  if (def.left !== undefined && def.right !== undefined) return [...fieldsOf(def.left), ...fieldsOf(def.right)];
+  return Object.entries(def.shape ?? {});
+}
+
+/** The default, as it would be written in the environment. */
+function defaultOf(field: z.ZodType): string {
+  if (!field.safeParse(undefined).success) return 'required';
+  const { def } = field as unknown as { def: { defaultValue?: unknown } };
+  const value = def.defaultValue;
+  if (value === undefined || (Array.isArray(value) && value.length === 0)) return '';
+  if (value === hostname()) return 'the host name';
+  return code(written(value));
+}
+
+function written(value: unknown): string {
+  if (Array.isArray(value)) return value.join(',');
+  if (typeof value === 'object' && value !== null)
+    return Object.entries(value)
+      .map(([key, one]) => `${key}=${String(one)}`)
+      .join(',');
+  // A path of this checkout would be another one elsewhere.
+  return typeof value === 'string' && value.startsWith(root) ? relative(root, value) : String(value);
+}
+
+function section(title: string, about: string, schemas: readonly z.ZodType[]): string {
+  const rows = schemas
+    .flatMap(fieldsOf)
+    .map(([name, field]) => [code(name), defaultOf(field), field.description ?? '']);
+  return blocks(`## ${title}`, about, table(['variable', 'default', 'meaning'], rows));
+}
+
+export const configuration: Page = {
+  file: 'configuration.md',
+  title: 'Configuration',
+  about:
+    'Every environment variable of the operator and of the API. The Helm chart sets them from [its values](chart-values.md).',
+  sources: [
+    'controller/config.ts',
+    'api/config.ts',
+    'api/models/config.ts',
+    'api/tools/config.ts',
+    'api/tools/fetch/config.ts',
+    'api/apps/config.ts',
+  ],
+  body: () =>
+    blocks(
+      'An empty variable counts as absent. A wrong one stops the start, and the message names every wrong one. Lists are separated by commas; durations are written like `90s` or `20m`. `LOG_LEVEL` (`trace`, `debug`, `info`, `warn`, `error`) holds for both.',
+      section('Operator', 'Processes started from `controller/main.ts`.', [operator]),
+      section('API', 'Processes started from `api/main.ts`.', [api]),
+      section('Models and ledger', 'The API and `npm start`.', [models]),
+      section('Tools', 'The API and `npm start`.', [tools, fetching]),
+      section('Calls of hosted apps', 'The API and `npm start`.', [apps]),
+    ),
+};

@@ -1,0 +1,83 @@
+// The product's own definitions, as the reference reads them. The only file here that knows how the API is put
+// together: it is made, but not started, so nothing listens and nothing is asked.
+import { BlockList } from 'node:net';
+import { pino } from 'pino';
+import { Registry, type MetricObject } from 'prom-client';
+import { readAppSettings } from '../../api/apps/config.ts';
+import { appIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
+import { billingMetrics } from '../../api/billing/metrics.ts';
+import { createApi } from '../../api/create-api.ts';
+import { type Endpoint, problemTypesOf } from '../../api/http/index.ts';
+import { readModelSettings } from '../../api/models/config.ts';
+import { modelMetrics } from '../../api/models/metrics.ts';
+import { submitEndpoints } from '../../api/submit/endpoints.ts';
+import { submitMetrics } from '../../api/submit/metrics.ts';
+import { submitWithoutCluster } from '../../api/submit/without-cluster.ts';
+import { readToolSettings } from '../../api/tools/config.ts';
+import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
+import type { Tool } from '../../api/tools/tool.ts';
+import { createStore, runtimeMetrics } from '../../lib/kubernetes/index.ts';
+import type { ProblemType } from '../../lib/problem.ts';
+
+export const baseUrl = 'https://moorage.localhost';
+
+export interface Product {
+  readonly endpoints: readonly Endpoint[];
+  readonly tools: readonly Tool[];
+  readonly problems: readonly ProblemType[];
+  /** Paths that answer by a protocol of their own. */
+  readonly protocols: readonly string[];
+  /** Metrics by process. */
+  readonly metrics: Readonly<Record<'operator' | 'API', readonly MetricObject[]>>;
+}
+
+let described: Product | undefined;
+
+/** Everything that is described. */
+export function describeProduct(): Product {
+  return (described ??= assemble());
+}
+
+function assemble(): Product {
+  const registry = new Registry();
+  const apps = appIndex(createStore<App>({ indexers: appIndexers }), 'none');
+  const api = createApi({
+    baseUrl,
+    registry,
+    callers: { salt: 'none', trustedProxies: new BlockList() },
+    models: readModelSettings({}),
+    tools: readToolSettings({}),
+    appCalls: readAppSettings({}),
+    apps: { apps },
+    findModelApp: () => undefined,
+    submitting: submitEndpoints({
+      apps,
+      baseUrl,
+      hosts: { allowed: [], insecure: [] },
+      logStreams: 1,
+      submit: () => Promise.reject(new Error('not called')),
+      openLog: () => Promise.reject(new Error('not called')),
+      metrics: submitMetrics(registry),
+    }),
+    fetcher: new GuardedFetcher(),
+    log: pino({ level: 'silent' }),
+    ending: new AbortController().signal,
+  });
+  // These are made only once the database is there.
+  billingMetrics(registry, () => Promise.resolve({ open: 0, pending: 0, abandoned: 0 }));
+  modelMetrics(registry);
+  return {
+    endpoints: api.endpoints,
+    tools: api.tools.toolRegistry.tools,
+    problems: [...problemTypesOf([...api.endpoints, ...submitWithoutCluster(baseUrl)]).values()],
+    protocols: [api.mcp.path, api.apps.byPath.path],
+    metrics: { operator: runtimeRegistry().getMetricsAsArray(), API: registry.getMetricsAsArray() },
+  };
+}
+
+/** What the operator has, and the API too, which watches HostedApps by the same parts. */
+function runtimeRegistry(): Registry {
+  const registry = new Registry();
+  runtimeMetrics(registry);
+  return registry;
+}

@@ -1,0 +1,218 @@
+// What holds on a connection: streams in both directions, callers who leave, bodies that are too long, and keep-alive.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, test } from 'vitest';
+import type { PublicServer } from '../../../../api/http/server.ts';
+import type { ProtocolMount } from '../../../../api/http/endpoint.ts';
+import { appOf, endpointAt, open, receive, serve, stop } from '../../../support/api/http-app.ts';
+
+const servers: PublicServer[] = [];
+afterAll(async () => {
+  await Promise.all(servers.map(stop));
+});
+
+async function started(...[endpoints, protocols]: Parameters<typeof appOf>): Promise<PublicServer> {
+  const server = await serve(appOf(endpoints, protocols));
+  servers.push(server);
+  return server;
+}
+
+const protocol = (answer: ProtocolMount['answer']): ProtocolMount => ({ path: '/stream', answer });
+const kib = new Uint8Array(1_024).fill(97);
+
+test('a caller who leaves ends the signal and the stream', async () => {
+  const [aborted, cancelled] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()];
+  const server = await started(
+    [],
+    [
+      protocol((_request, { signal }) => {
+        signal.addEventListener('abort', () => {
+          aborted.resolve(undefined);
+        });
+        const body = new ReadableStream({
+          start(controller) {
+            controller.enqueue(kib);
+          },
+          cancel() {
+            cancelled.resolve(undefined);
+          },
+        });
+        return Promise.resolve(new Response(body));
+      }),
+    ],
+  );
+  const socket = await open(server, 'GET /stream HTTP/1.1\r\nhost: a\r\n\r\n');
+  await receive(socket, /aaa/);
+  socket.destroy();
+  await Promise.all([aborted.promise, cancelled.promise]);
+});
+
+test('a caller who leaves before the answer ends the signal too', async () => {
+  const aborted = Promise.withResolvers<undefined>();
+  const begun = Promise.withResolvers<undefined>();
+  const server = await started([
+    endpointAt('GET', '/slow', async (_given, { signal }) => {
+      signal.addEventListener('abort', () => {
+        aborted.resolve(undefined);
+      });
+      begun.resolve(undefined);
+      await aborted.promise;
+      return 'nobody reads this';
+    }),
+  ]);
+  const socket = await open(server, 'GET /slow HTTP/1.1\r\nhost: a\r\n\r\n');
+  await begun.promise;
+  socket.destroy();
+  await aborted.promise;
+});
+
+test('a caller who does not read holds the source back', async () => {
+  let pulled = 0;
+  const body = new ReadableStream({
+    pull(controller) {
+      pulled += 64;
+      controller.enqueue(new Uint8Array(65_536));
+    },
+  });
+  const server = await started([], [protocol(() => Promise.resolve(new Response(body)))]);
+  const socket = await open(server, 'GET /stream HTTP/1.1\r\nhost: a\r\n\r\n');
+  socket.pause();
+  let last = -1;
+  while (last !== pulled) {
+    last = pulled;
+    await sleep(200);
+  }
+  assert.ok(pulled > 0 && pulled < 32 * 1_024, `${pulled} KiB were read ahead`);
+  socket.destroy();
+});
+
+test('a handler that does not read holds the caller back, and gets the body as it comes', async () => {
+  const [first, go] = [Promise.withResolvers<number>(), Promise.withResolvers<undefined>()];
+  const server = await started(
+    [],
+    [
+      protocol(async (request) => {
+        assert.ok(request.body !== null);
+        const reader = request.body.getReader();
+        const { value } = (await reader.read()) as { value: Uint8Array };
+        let length = value.length;
+        first.resolve(length);
+        await go.promise;
+        for (;;) {
+          const { done, value: more } = (await reader.read()) as { done: boolean; value: Uint8Array };
+          if (done) return new Response(String(length));
+          length += more.length;
+        }
+      }),
+    ],
+  );
+  const total = 64 * 1_048_576;
+  const socket = await open(
+    server,
+    `POST /stream HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: ${total}\r\n\r\n`,
+  );
+  socket.write(kib);
+  assert.equal(await first.promise, 1_024);
+  let sent = 1_024;
+  const chunk = new Uint8Array(1_048_576);
+  while (socket.write(chunk)) sent += chunk.length;
+  sent += chunk.length;
+  await sleep(200);
+  assert.ok(socket.writableLength > 0, 'the caller waits');
+  go.resolve(undefined);
+  while (sent < total) {
+    const next = chunk.subarray(0, Math.min(chunk.length, total - sent));
+    sent += next.length;
+    if (!socket.write(next)) await once(socket, 'drain');
+  }
+  assert.match(await receive(socket), new RegExp(String(total)));
+});
+
+test('a source that fails cuts the answer off, so that nobody takes it for whole', async () => {
+  const body = new ReadableStream({
+    pull(controller) {
+      controller.enqueue(kib);
+      controller.error(new Error('broken'));
+    },
+  });
+  const server = await started([], [protocol(() => Promise.resolve(new Response(body)))]);
+  const socket = await open(server, 'GET /stream HTTP/1.1\r\nhost: a\r\n\r\n');
+  const text = await receive(socket).catch(() => 'reset');
+  assert.doesNotMatch(text, /\r\n0\r\n\r\n$/);
+});
+
+test('Expect: 100-continue is answered before the body is sent', async () => {
+  const server = await started([endpointAt('POST', '/json', () => 'done')]);
+  const socket = await open(
+    server,
+    'POST /json HTTP/1.1\r\nhost: a\r\nconnection: close\r\nexpect: 100-continue\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n',
+  );
+  assert.match(await receive(socket, /\r\n\r\n/), /^HTTP\/1\.1 100 Continue/);
+  socket.write('{}');
+  assert.match(await receive(socket), /^HTTP\/1\.1 200 OK[^]*"done"$/);
+});
+
+test('trailers of a body are read past, and a caller who has ended his half still gets the answer', async () => {
+  const server = await started([endpointAt('POST', '/json', () => 'done')]);
+  const socket = await open(
+    server,
+    'POST /json HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n2\r\n{}\r\n0\r\nx-sum: 1\r\n\r\n',
+  );
+  socket.end();
+  assert.match(await receive(socket), /^HTTP\/1\.1 200 OK[^]*"done"$/);
+});
+
+test('a body that is too long is refused while it is being sent, and is not read for ever', async () => {
+  const server = await started([endpointAt('POST', '/json', () => 'done')]);
+  for (const length of ['content-length: 999999999', 'transfer-encoding: chunked']) {
+    const socket = await open(
+      server,
+      `POST /json HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n${length}\r\n\r\n`,
+    );
+    socket.on('error', () => undefined);
+    const endless = setInterval(() => {
+      socket.write(length.startsWith('content') ? kib : `400\r\n${'a'.repeat(1_024)}\r\n`.repeat(64));
+    }, 5);
+    assert.match(await receive(socket, /\r\n\r\n.*\}/), /^HTTP\/1\.1 413 /);
+    if (!socket.closed && !socket.readableEnded) await receive(socket).catch(() => '');
+    clearInterval(endless);
+    socket.destroy();
+  }
+});
+
+test('a body that a handler gives up half way does not keep its answer from the caller', async () => {
+  const server = await started(
+    [],
+    [
+      protocol(async (request) => {
+        const reader = request.body?.getReader();
+        await reader?.read();
+        await reader?.cancel();
+        return new Response('enough', { status: 413 });
+      }),
+    ],
+  );
+  const socket = await open(server, 'POST /stream HTTP/1.1\r\nhost: a\r\ncontent-length: 999999999\r\n\r\n');
+  socket.on('error', () => undefined);
+  const endless = setInterval(() => {
+    socket.write(kib);
+  }, 5);
+  assert.match(await receive(socket, /enough/), /^HTTP\/1\.1 413 /);
+  if (!socket.closed && !socket.readableEnded) await receive(socket).catch(() => '');
+  clearInterval(endless);
+  socket.destroy();
+});
+
+test('a connection is kept for the next request, and closed once the server drains', async () => {
+  const server = await serve(appOf([endpointAt('GET', '/', () => 'here')]));
+  const get = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n';
+  const socket = await open(server, get);
+  assert.match(await receive(socket, /"here"/), /connection: keep-alive/i);
+  socket.write(get);
+  await receive(socket, /"here"/);
+  const drained = server.drain({ graceMs: 200, limitMs: 1_000, endStreams: () => undefined });
+  socket.write(get);
+  assert.match(await receive(socket), /connection: close[^]*"here"$/i);
+  await drained;
+});
