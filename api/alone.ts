@@ -13,7 +13,7 @@ import { createApi } from './create-api.ts';
 import { blockList, subnets } from '../lib/subnets.ts';
 import { readCatalog } from './models/catalog.ts';
 import { readModelSettings, type RouterSettings } from './models/config.ts';
-import { startDemoRouter, type DemoRouter } from './models/demo-router.ts';
+import { startDemoRouter, type DemoRouter } from './models/router/demo-router.ts';
 import { startServer } from './http/index.ts';
 import { submitWithoutCluster } from './submit/without-cluster.ts';
 import { readToolSettings } from './tools/config.ts';

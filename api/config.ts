@@ -1,11 +1,11 @@
-// The settings of the API, read from the environment.
+// The configuration of the API, read from the environment.
 import type { BlockList } from 'node:net';
 import { z } from 'zod';
 import { count, list, readConfig } from '../lib/config.ts';
 import { blockList, subnets } from '../lib/subnets.ts';
 import type { GitHosts } from '../lib/repository.ts';
 
-/** Settings of the API. */
+/** Configuration of the API. */
 export interface ApiConfig {
   readonly port: number;
   /** Port on which only /v1 answers, for hosted apps inside the cluster. */
@@ -63,7 +63,7 @@ export const environment = z.object({
   MOORAGE_DRAIN_SECONDS: count.default(10).describe('Seconds after SIGTERM for which requests are still served.'),
 });
 
-/** Reads the settings. @throws Error that names every variable that is wrong. */
+/** Reads the configuration. @throws Error that names every variable that is wrong. */
 export function readApiConfig(variables: NodeJS.ProcessEnv = process.env): ApiConfig {
   const read = readConfig(environment, variables);
   return {

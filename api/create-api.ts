@@ -43,7 +43,7 @@ export interface ApiOptions {
   readonly open?: ModelsOptions['open'];
   readonly makeTools?: ToolsOptions['make'];
   readonly jobTimes?: ToolsOptions['jobTimes'];
-  readonly asking?: AppsOptions['asking'];
+  readonly operationDiscovery?: AppsOptions['operationDiscovery'];
 }
 
 export interface Api {
@@ -96,17 +96,17 @@ export function createApi(options: ApiOptions): Api {
     ...shared,
     directory: directory({ ...options.apps, baseUrl }),
     settings: options.appCalls,
-    places: options.tools,
+    concurrency: options.tools,
     payerFor,
     models,
     workers,
-    ...(options.asking === undefined ? {} : { asking: options.asking }),
+    ...(options.operationDiscovery === undefined ? {} : { operationDiscovery: options.operationDiscovery }),
   });
   const mcp = mcpProtocol({ ...tools, payerFor, baseUrl, log, more: apps.more });
   const offer: Offer = {
     baseUrl,
-    tools: tools.toolbox.tools,
-    off: (tool) => tools.toolbox.offBecause(tool),
+    tools: tools.toolRegistry.tools,
+    off: (tool) => tools.toolRegistry.offBecause(tool),
     apps: () => liveApps(options.apps.apps.all()),
     operations: apps.operations,
     protocols: [mcp],

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { count, readConfig } from '../lib/config.ts';
 import { readCatalog } from './models/catalog.ts';
 import { readModelSettings } from './models/config.ts';
-import { startDemoRouter } from './models/demo-router.ts';
+import { startDemoRouter } from './models/router/demo-router.ts';
 
 const { MOORAGE_DEMO_ROUTER_PORT: port } = readConfig(
   z.object({ MOORAGE_DEMO_ROUTER_PORT: count.max(65_535).default(8080) }),

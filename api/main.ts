@@ -1,4 +1,4 @@
-// Starts the API: settings, cluster client, cache, endpoints, servers, shutdown. Wiring only.
+// Starts the API: configuration, cluster client, cache, endpoints, servers, shutdown. Wiring only.
 import {
   createClient,
   createReflector,
@@ -83,10 +83,10 @@ const health = await startHealthServer({
   liveness: [reflectorAlive(reflector)],
   readiness: [
     reflectorSynced(reflector),
-    { name: 'draining', check: () => (state.draining ? 'the process is about to end' : undefined) },
+    { name: 'draining', check: () => (state.draining ? 'the process is shutting down' : undefined) },
   ],
 });
-// Before the cache is filled, every app would be unknown.
+// Until the cache is filled, every app would be unknown.
 await reflector.store.whenSynced(shutdown.signal);
 api.start();
 const server = await startServer({ port: config.port, listener: api.app, log, baseUrl: config.baseUrl });

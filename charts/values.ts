@@ -6,12 +6,12 @@ const duration = z
   .string()
   .regex(/^([0-9]+h)?([0-9]+m)?([0-9]+s)?$/)
   .min(2)
-  .describe('Duration like 90s, 20m or 2h.');
+  .describe('Duration, such as 90s, 20m or 2h.');
 const cidr = z
   .string()
   .regex(/^[0-9a-fA-F:.]+\/[0-9]{1,3}$/)
-  .describe('Addresses with a prefix length, like 10.0.0.0/8.');
-const labels = z.record(z.string(), z.string()).describe('Labels that a namespace must have.');
+  .describe('CIDR, such as 10.0.0.0/8.');
+const labels = z.record(z.string(), z.string()).describe('Labels that select a namespace.');
 const port = z.int().min(1).max(65_535);
 const name = z
   .string()
@@ -20,7 +20,7 @@ const name = z
 const host = z
   .string()
   .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$/)
-  .describe('Host, or host:port, in lower case.');
+  .describe('host or host:port, in lower case.');
 const optional = <Schema extends z.ZodType>(schema: Schema): z.ZodUnion<readonly [Schema, z.ZodLiteral<''>]> =>
   z.union([schema, z.literal('')]);
 
@@ -30,8 +30,8 @@ const resources = z.strictObject({
 });
 
 const workload = {
-  replicas: z.int().min(0).max(20).describe('How many replicas run.'),
-  resources: resources.describe('Requests and limits of one replica.'),
+  replicas: z.int().min(0).max(20).describe('Number of replicas.'),
+  resources: resources.describe('Resource requests and limits of each replica.'),
 };
 
 const gateway = z.strictObject({
@@ -39,43 +39,45 @@ const gateway = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      'Make the Gateway. false: one of that name and namespace exists, with the listeners https, https-base and http.',
+      'Create the Gateway. If false, a Gateway with this name and namespace must exist, with the listeners https, https-base and http.',
     ),
   name: name.default('moorage').describe('Name of the Gateway.'),
-  namespace: optional(name).default('').describe('Its namespace; empty: that of the release.'),
-  className: name.describe('GatewayClass, like traefik, envoy-gateway or cilium.'),
+  namespace: optional(name).default('').describe('Namespace of the Gateway. Defaults to the namespace of the release.'),
+  className: name.describe('GatewayClass, such as traefik, envoy-gateway or cilium.'),
   tlsSecretName: name
     .default('moorage-wildcard')
     .describe('TLS Secret, in the namespace of the Gateway, for baseDomain and *.baseDomain.'),
   namespaceLabels: labels
     .meta({ minProperties: 1 })
     .describe(
-      'Labels of the namespace whose pods carry the traffic of the Gateway; only these may reach apps and API.',
+      'Labels of the namespace whose pods carry the traffic of the Gateway; only these pods can reach the apps and the API.',
     ),
   ports: z
     .strictObject({ http: port.default(80), https: port.default(443) })
     .prefault({})
-    .describe('Ports of the listeners. Traefik wants the ports of its entry points.'),
+    .describe('Ports of the listeners. Traefik requires the ports of its entry points.'),
   annotations: z
     .record(z.string(), z.string())
     .default({})
-    .describe('Annotations of the Gateway, for instance for cert-manager.'),
+    .describe('Annotations of the Gateway, for example for cert-manager.'),
   probeUrl: optional(z.string().regex(/^https?:\/\//))
     .default('')
     .describe(
-      'Base URL of the gateway from inside, through which an app is asked before it is called live; empty: it is not asked.',
+      'Base URL of the gateway inside the cluster, through which an app is probed before it is reported as live. If empty, apps are not probed.',
     ),
 });
 
 const registry = z.strictObject({
-  host: host.describe('Registry of app images: <host>/apps/<app>.'),
-  insecure: z.boolean().default(false).describe('Spoken to by plain http.'),
+  host: host.describe('Registry for app images, which are named <host>/apps/<app>.'),
+  insecure: z.boolean().default(false).describe('Use plain HTTP.'),
   pushSecret: name
     .default('moorage-registry')
-    .describe('Secret of type kubernetes.io/dockerconfigjson in the builds namespace.'),
-  pullSecret: optional(name).default('').describe('The same in the apps namespace, when pulling needs one.'),
-  mirror: optional(host).default('').describe('Registry asked instead of Docker Hub.'),
-  cidrs: z.array(cidr).default([]).describe('Addresses of the registry, where it is not on the public internet.'),
+    .describe('Secret of type kubernetes.io/dockerconfigjson in the builds namespace, for pushing images.'),
+  pullSecret: optional(name)
+    .default('')
+    .describe('Secret of the same type in the apps namespace, if pulling images requires credentials.'),
+  mirror: optional(host).default('').describe('Registry used in place of Docker Hub.'),
+  cidrs: z.array(cidr).default([]).describe('Addresses of the registry, if it is not on the public internet.'),
   port: port.default(443).describe('TCP port of the registry at these addresses.'),
 });
 
@@ -84,23 +86,33 @@ const git = z.strictObject({
     .array(host)
     .min(1)
     .default(['github.com', 'gitlab.com', 'codeberg.org'])
-    .describe('Git servers that may be used; the first completes owner/name.'),
+    .describe('Allowed git hosts. The first one is the default host of owner/name.'),
   insecureHosts: z
     .array(z.string().regex(/^([a-z0-9.-]+[.])?(localhost|svc[.]cluster[.]local)(:[0-9]{1,5})?$/))
     .default([])
-    .describe('Those among them that are spoken to by plain http; inside the cluster only.'),
+    .describe('Allowed git hosts that are reached over plain HTTP; only hosts inside the cluster.'),
   namespaceLabels: labels.default({}).describe('Labels of the namespace of a git server inside the cluster.'),
   port: port.default(8080).describe('TCP port of the pods of that git server.'),
 });
 
 const builds = z.strictObject({
-  concurrency: z.int().min(1).max(100).default(2).describe('Pipelines at once; the others wait in the queue.'),
+  concurrency: z
+    .int()
+    .min(1)
+    .max(100)
+    .default(2)
+    .describe('Maximum number of concurrent pipelines; the others are queued.'),
   maximum: z
     .strictObject({ cpu: quantity.default('4'), memory: quantity.default('8Gi'), disk: quantity.default('20Gi') })
     .prefault({})
-    .describe('Most that one build gets, whatever its HostedApp asks.'),
-  timeout: duration.default('2h').describe('Longest build, whatever its HostedApp asks.'),
-  historyLimit: z.int().min(1).max(20).default(3).describe('Finished pipelines kept an app, with their logs.'),
+    .describe('Resource limits of every build, whatever its HostedApp requests.'),
+  timeout: duration.default('2h').describe('Maximum duration of every build, whatever its HostedApp requests.'),
+  historyLimit: z
+    .int()
+    .min(1)
+    .max(20)
+    .default(3)
+    .describe('Number of finished pipelines that are kept for each app, with their logs.'),
   quota: z
     .record(z.string(), z.string())
     .default({
@@ -117,7 +129,7 @@ const builds = z.strictObject({
 const usd = z.string().regex(/^[0-9]{1,7}(\.[0-9]{1,12})?$/);
 
 const apps = z.strictObject({
-  max: z.int().min(1).max(100_000).default(500).describe('Hosted apps in all.'),
+  max: z.int().min(1).max(100_000).default(500).describe('Maximum number of hosted apps.'),
   quota: z
     .record(z.string(), z.string())
     .default({
@@ -130,16 +142,23 @@ const apps = z.strictObject({
       'services.loadbalancers': '0',
     })
     .describe('ResourceQuota of the apps namespace.'),
-  callUsd: usd.default('0.0001').describe('What a call of an app through the API is charged, USD.'),
-  callSeconds: z.int().min(1).max(3_600).default(120).describe('Longest such call, until the last byte of its answer.'),
-  runtimeClassName: optional(name).default('').describe('RuntimeClass of app pods, like gvisor.'),
-  storageClass: optional(name).default('').describe('StorageClass of app volumes; empty: the default of the cluster.'),
+  callUsd: usd.default('0.0001').describe('Price of a call to an app through the API, in USD.'),
+  callSeconds: z
+    .int()
+    .min(1)
+    .max(3_600)
+    .default(120)
+    .describe('Time limit in seconds of a call to an app, until the last byte of its response.'),
+  runtimeClassName: optional(name).default('').describe('RuntimeClass of app pods, such as gvisor.'),
+  storageClass: optional(name)
+    .default('')
+    .describe('StorageClass of app volumes. Defaults to the default StorageClass of the cluster.'),
 });
 
 const network = z.strictObject({
-  podCidrs: z.array(cidr).default([]).describe('Addresses of pods; closed to apps and builds.'),
-  serviceCidrs: z.array(cidr).default([]).describe('Addresses of Services; closed to apps and builds.'),
-  nodeCidrs: z.array(cidr).default([]).describe('Addresses of nodes; closed to apps and builds.'),
+  podCidrs: z.array(cidr).default([]).describe('Pod CIDRs, which apps and builds cannot reach.'),
+  serviceCidrs: z.array(cidr).default([]).describe('Service CIDRs, which apps and builds cannot reach.'),
+  nodeCidrs: z.array(cidr).default([]).describe('Node CIDRs, which apps and builds cannot reach.'),
   closedCidrs: z
     .array(cidr)
     .default([
@@ -156,12 +175,12 @@ const network = z.strictObject({
       'ff00::/8',
       '::1/128',
     ])
-    .describe('What else is closed to apps and builds: private, shared, link-local and metadata addresses.'),
+    .describe('Further CIDRs that apps and builds cannot reach: private, shared, link-local and metadata addresses.'),
   apiServer: z
     .strictObject({ cidrs: z.array(cidr).default([]), ports: z.array(port).min(1).default([443, 6443]) })
     .prefault({})
     .describe(
-      'Where the API server really listens. Without addresses, operator and API may reach these ports anywhere.',
+      'Endpoints of the Kubernetes API server. If no addresses are given, the operator and the API can reach these ports anywhere.',
     ),
   dns: z
     .strictObject({
@@ -170,10 +189,10 @@ const network = z.strictObject({
       ports: z.array(port).min(1).default([53]),
     })
     .prefault({})
-    .describe('Pods that answer DNS.'),
+    .describe('Pods that serve DNS.'),
   metricsNamespaceLabels: labels
     .default({})
-    .describe('Labels of the namespace that may read metrics; empty: none may.'),
+    .describe('Labels of the namespace that is allowed to scrape metrics. If empty, none is.'),
 });
 
 const models = z.strictObject({
@@ -182,34 +201,36 @@ const models = z.strictObject({
       baseUrl: optional(z.string().regex(/^https?:\/\//))
         .default('')
         .describe(
-          'Base URL of the model router, like https://openrouter.ai/api/v1 or http://litellm.llm.svc.cluster.local:4000. Empty: models are not asked, and say so.',
+          'Base URL of the model router, such as https://openrouter.ai/api/v1 or http://litellm.llm.svc.cluster.local:4000. If empty, models are not available.',
         ),
       kind: z
         .enum(['openrouter', 'litellm'])
         .default('openrouter')
-        .describe('How the router tells what a call has cost.'),
+        .describe('Kind of router, which decides how the cost of a call is read.'),
       keySecret: optional(name)
         .default('')
-        .describe('Secret in the namespace of the release with the key `key`: the platform key of the router.'),
+        .describe('Secret in the namespace of the release whose key `key` holds the API key for the router.'),
       namespaceLabels: labels
         .default({})
-        .describe('Labels of the namespace of a router inside the cluster. Empty: it is on the public internet.'),
-      port: port.default(443).describe('TCP port of the router; inside the cluster, that of its pods.'),
+        .describe(
+          'Labels of the namespace of a router inside the cluster. If empty, the router is on the public internet.',
+        ),
+      port: port.default(443).describe('TCP port of the router; inside the cluster, the port of its pods.'),
     })
     .prefault({})
     .describe('Model router.'),
-  freeQuotaUsd: usd.default('0.05').describe('What a caller without a key may spend in a day, USD.'),
-  dailyCapUsd: usd.default('5').describe('What all calls with the platform key may cost together in a day, USD.'),
-  callSeconds: z.int().min(1).max(900).default(120).describe('Longest call.'),
+  freeQuotaUsd: usd.default('0.05').describe('Daily quota in USD of a caller without an API key.'),
+  dailyCapUsd: usd.default('5').describe('Daily limit in USD of all calls that are paid with the platform key.'),
+  callSeconds: z.int().min(1).max(900).default(120).describe('Time limit of a call, in seconds.'),
   listConfigMap: optional(name)
     .default('')
     .describe(
-      'ConfigMap in the namespace of the release with the key `models.yaml`, instead of the list in the image.',
+      'ConfigMap in the namespace of the release whose key `models.yaml` replaces the list of models in the image.',
     ),
   appTokenSecret: optional(name)
     .default('')
     .describe(
-      'Secret with the key `secret` (32 characters or more) that makes the tokens of apps. Empty: one is made once and kept.',
+      'Secret whose key `secret` (at least 32 characters) signs the tokens of apps. If empty, one is created once and kept.',
     ),
 });
 
@@ -218,11 +239,13 @@ const postgres = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Run a single PostgreSQL with the release: for trying out, without backup or failover. In production, set database.urlSecret.',
+      'Run a single PostgreSQL with the release, without backup or failover: for evaluation only. In production, set database.urlSecret.',
     ),
-  image: z.string().min(1).default('postgres:17-bookworm').describe('Its image, 15 or newer.'),
-  storage: quantity.default('5Gi').describe('Size of its volume.'),
-  storageClass: optional(name).default('').describe('StorageClass of its volume; empty: the default of the cluster.'),
+  image: z.string().min(1).default('postgres:17-bookworm').describe('Image of PostgreSQL, version 15 or newer.'),
+  storage: quantity.default('5Gi').describe('Size of the volume.'),
+  storageClass: optional(name)
+    .default('')
+    .describe('StorageClass of the volume. Defaults to the default StorageClass of the cluster.'),
   resources: resources.default({ requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '512Mi' } }),
 });
 
@@ -230,94 +253,94 @@ const database = z.strictObject({
   urlSecret: optional(name)
     .default('')
     .describe(
-      'Secret in the namespace of the release with the key `url`: postgres://user:password@host/database, version 15 or newer. Empty and no postgres.enabled: models are not asked.',
+      'Secret in the namespace of the release whose key `url` is postgres://user:password@host/database, for version 15 or newer. If empty and postgres.enabled is false, models are not available.',
     ),
-  cidrs: z.array(cidr).default([]).describe('Addresses of the server; empty: any.'),
-  port: port.default(5432).describe('Its TCP port.'),
+  cidrs: z.array(cidr).default([]).describe('Addresses of the database server. If empty, any address is allowed.'),
+  port: port.default(5432).describe('TCP port of the database server.'),
   keepDays: z
     .int()
     .min(7)
     .default(400)
     .describe(
-      'Days for which single uses and finished reservations are kept. The books, and so every balance, are kept for good.',
+      'Days for which individual uses and finished reservations are kept. The ledger, and with it every balance, is kept forever.',
     ),
 });
 
-const place = {
-  enabled: z.boolean().default(false).describe('Run it with the release.'),
+const serviceAddress = {
+  enabled: z.boolean().default(false).describe('Run this service with the release.'),
   url: optional(z.string().regex(/^https?:\/\//))
     .default('')
-    .describe('Base URL of one that runs elsewhere, instead.'),
+    .describe('Base URL of a service that runs elsewhere, used if enabled is false.'),
   namespaceLabels: labels
     .default({})
     .describe(
-      'Labels of the namespace of that one, where it is inside the cluster. Empty: it is on the public internet, on port 80, 443, 8080 or 8443.',
+      'Labels of the namespace of that service, if it is inside the cluster. If empty, it is on the public internet, on port 80, 443, 8080 or 8443.',
     ),
-  port: port.default(80).describe('TCP port of its pods, where it is inside the cluster.'),
+  port: port.default(80).describe('TCP port of its pods, if it is inside the cluster.'),
 };
 
 /** Like 250m of CPU and 512Mi of memory. */
 type Share = readonly [cpu: string, memory: string];
 
 /** Fields of a service behind tools: an image that runs beside the API, or the address of one elsewhere. */
-const backing = (image: string, [cpu, memory]: Share, most: Share) => ({
-  ...place,
-  image: z.string().default(image).describe('Its image.'),
+const backingService = (image: string, [cpu, memory]: Share, maximum: Share) => ({
+  ...serviceAddress,
+  image: z.string().default(image).describe('Image of the service.'),
   replicas: workload.replicas.default(1),
-  resources: workload.resources.default({ requests: { cpu, memory }, limits: { cpu: most[0], memory: most[1] } }),
+  resources: workload.resources.default({ requests: { cpu, memory }, limits: { cpu: maximum[0], memory: maximum[1] } }),
 });
 
 const tools = z.strictObject({
   searxng: z
     .strictObject({
-      ...backing('docker.io/searxng/searxng:2026.11.2-cccbc9e15', ['100m', '256Mi'], ['1', '1Gi']),
+      ...backingService('docker.io/searxng/searxng:2026.11.2-cccbc9e15', ['100m', '256Mi'], ['1', '1Gi']),
       secretKeySecret: optional(name)
         .default('')
-        .describe('Secret with the key `secret` for it. Empty: one is made once and kept.'),
+        .describe('Secret whose key `secret` is the secret key of SearXNG. If empty, one is created once and kept.'),
     })
     .prefault({})
-    .describe('SearXNG, for web_search and deep_research. It reaches the public internet.'),
+    .describe('SearXNG, for web_search and deep_research. It can reach the public internet.'),
   gotenberg: z
     .strictObject({
-      ...backing('docker.io/gotenberg/gotenberg:8.36.0', ['250m', '512Mi'], ['2', '3Gi']),
+      ...backingService('docker.io/gotenberg/gotenberg:8.36.0', ['250m', '512Mi'], ['2', '3Gi']),
       proxy: z
         .strictObject(workload)
         .prefault({
           replicas: 1,
           resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { cpu: '1', memory: '512Mi' } },
         })
-        .describe('The guarded proxy, through which alone its Chromium reaches the web.'),
+        .describe('The guarded proxy, which is the only way for its Chromium to reach the web.'),
     })
     .prefault({})
-    .describe('Gotenberg, for convert_to_pdf and screenshot. It reaches its proxy only.'),
+    .describe('Gotenberg, for convert_to_pdf and screenshot. It can reach only its proxy.'),
   languagetool: z
     .strictObject({
-      ...backing('docker.io/erikvl87/languagetool:6.8', ['100m', '1Gi'], ['2', '2Gi']),
-      heap: quantity.default('1Gi').describe('Most memory of Java, below the limit.'),
+      ...backingService('docker.io/erikvl87/languagetool:6.8', ['100m', '1Gi'], ['2', '2Gi']),
+      heap: quantity.default('1Gi').describe('Maximum heap size of Java, below the memory limit.'),
     })
     .prefault({})
-    .describe('LanguageTool, for check_grammar in other languages than English. It reaches nothing.'),
+    .describe('LanguageTool, for check_grammar in languages other than English. It has no network access.'),
   speech: z
     .strictObject({
-      ...backing('ghcr.io/speaches-ai/speaches:0.9.0-rc.3-cpu', ['250m', '1Gi'], ['4', '4Gi']),
+      ...backingService('ghcr.io/speaches-ai/speaches:0.9.0-rc.3-cpu', ['250m', '1Gi'], ['4', '4Gi']),
       model: z
         .string()
         .min(1)
         .default('Systran/faster-whisper-small')
-        .describe('Model that it hears with, also where url is set.'),
+        .describe('Speech recognition model; also used if url is set.'),
       modelClaim: optional(name)
         .default('')
         .describe(
-          'PersistentVolumeClaim that holds the model as a Hugging Face cache does. Empty: each pod downloads it before it starts, and may reach the public internet on port 443.',
+          'PersistentVolumeClaim with the model, laid out as a Hugging Face cache. If empty, each pod downloads the model before it starts, and can reach the public internet on port 443.',
         ),
     })
     .prefault({})
-    .describe('A speech server, for transcribe_audio. It reaches nothing but the download of its model.'),
+    .describe('A speech server, for transcribe_audio. It can reach only the download of its model.'),
   pdftranslator: z
-    .strictObject(backing('', ['250m', '1Gi'], ['2', '4Gi']))
+    .strictObject(backingService('', ['250m', '1Gi'], ['2', '4Gi']))
     .prefault({})
     .describe(
-      'The PDF translator, for translate_pdf. Its image is built from cluster/images/pdf-translator. It reaches nothing.',
+      'The PDF translator, for translate_pdf. Its image is built from cluster/images/pdf-translator. It has no network access.',
     ),
 });
 
@@ -326,12 +349,15 @@ export const values = z.strictObject({
     .string()
     .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/)
     .max(200)
-    .describe('The API answers at https://<baseDomain>, an app at https://<app>.<baseDomain>.'),
-  externalPort: port.default(443).describe('Port in the addresses that people see.'),
-  image: z.string().min(1).describe('Image of operator and API.'),
+    .describe('Base domain. The API is served at https://<baseDomain>, and each app at https://<app>.<baseDomain>.'),
+  externalPort: port.default(443).describe('Port in the public URLs.'),
+  image: z.string().min(1).describe('Image of the operator and the API.'),
   pipelineImage: z.string().min(1).describe('Image of the pipeline pods.'),
   imagePullPolicy: z.enum(['Always', 'IfNotPresent', 'Never']).default('IfNotPresent'),
-  imagePullSecrets: z.array(name).default([]).describe('Secrets in the namespace of the release for pulling image.'),
+  imagePullSecrets: z
+    .array(name)
+    .default([])
+    .describe('Secrets in the namespace of the release for pulling this image.'),
   logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error']).default('info'),
   crd: z
     .strictObject({ install: z.boolean().default(true).describe('Install and upgrade the CRD with the chart.') })
@@ -341,9 +367,11 @@ export const values = z.strictObject({
       create: z
         .boolean()
         .default(true)
-        .describe('Make both. false: they exist, with the Pod Security labels that NOTES.txt names.'),
-      apps: name.default('moorage-apps').describe('HostedApps and all that runs them.'),
-      builds: name.default('moorage-builds').describe('Pipeline Jobs.'),
+        .describe(
+          'Create both namespaces. If false, they must exist, with the Pod Security labels that NOTES.txt lists.',
+        ),
+      apps: name.default('moorage-apps').describe('Namespace of the HostedApps and of the objects that run them.'),
+      builds: name.default('moorage-builds').describe('Namespace of the pipeline Jobs.'),
     })
     .prefault({}),
   gateway,
@@ -352,7 +380,9 @@ export const values = z.strictObject({
   builds: builds.prefault({}),
   apps: apps.prefault({}),
   submissions: z
-    .strictObject({ perDay: z.int().min(1).default(20).describe('New apps a caller may submit in 24 hours.') })
+    .strictObject({
+      perDay: z.int().min(1).default(20).describe('Maximum number of new apps that a caller can submit in 24 hours.'),
+    })
     .prefault({}),
   operator: z.strictObject(workload).prefault({
     replicas: 2,
@@ -364,18 +394,18 @@ export const values = z.strictObject({
       trustedProxies: z
         .array(cidr)
         .default([])
-        .describe('Addresses whose X-Forwarded-For is believed: those of the pods of the gateway.'),
+        .describe('Addresses whose X-Forwarded-For header is trusted: those of the pods of the gateway.'),
       callerSaltSecret: optional(name)
         .default('')
         .describe(
-          'Secret with the key salt (32 characters or more) that hashes callers. Empty: one is made once and kept. Set it where the chart is rendered without a cluster (GitOps).',
+          'Secret whose key `salt` (at least 32 characters) is used to hash callers. If empty, one is created once and kept. Set it if the chart is rendered without a cluster (GitOps).',
         ),
       drainSeconds: z
         .int()
         .min(0)
         .max(300)
         .default(10)
-        .describe('After SIGTERM, how long requests are still served while the endpoint is taken away.'),
+        .describe('How many seconds requests are still served after SIGTERM, while the endpoint is removed.'),
     })
     // Tools work in processes of their own beside it: they share what is left of the limit after 512 Mi.
     .prefault({
@@ -384,25 +414,27 @@ export const values = z.strictObject({
     }),
   tools: tools
     .prefault({})
-    .describe('Services behind tools. A tool whose service is neither enabled nor has a url says so.'),
-  models: models.prefault({}).describe('Asking models: ask, compare, and /v1 for hosted apps.'),
-  database: database.prefault({}).describe('Where the ledger is kept.'),
+    .describe('Backing services of the tools. A tool whose service is neither enabled nor has a url is not available.'),
+  models: models.prefault({}).describe('Models, for ask and compare, and for hosted apps at /v1.'),
+  database: database.prefault({}).describe('Database of the ledger.'),
   postgres: postgres.prefault({}),
   network: network.prefault({}),
   hostUsers: z
     .boolean()
     .default(false)
-    .describe('false: operator and API run in a user namespace too. true where nodes cannot.'),
+    .describe(
+      'If false, the operator and the API run in user namespaces. Set to true if the nodes do not support them.',
+    ),
   priorityClasses: z
     .strictObject({
       create: z
         .boolean()
         .default(true)
         .describe(
-          'Make the priority classes moorage-system (operator, API), moorage-apps (they wait for room) and moorage-builds (first to go when a node is short).',
+          'Create the priority classes moorage-system (operator and API), moorage-apps (never preempt) and moorage-builds (preempted first).',
         ),
     })
     .prefault({}),
-  global: z.record(z.string(), z.unknown()).default({}).describe('Helm hands this to every chart; not used.'),
+  global: z.record(z.string(), z.unknown()).default({}).describe('Passed by Helm to every chart; not used.'),
 });
 export type Values = z.input<typeof values>;

@@ -1,9 +1,9 @@
-// The operator's configuration: environment in, settings out.
+// The operator's configuration, read from its environment.
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { count, flag, list, readConfig } from '../lib/config.ts';
 import { parseDuration } from '../lib/duration.ts';
-import type { Settings } from './reconcile/settings.ts';
+import type { InstallationConfig } from './reconcile/installation-config.ts';
 
 const pairs = list.transform((items, context) => {
   const entries = items.map((item) => item.split('='));
@@ -109,9 +109,9 @@ export const environment = z.object({
   MOORAGE_RESYNC: duration.prefault('10m').describe('How often every HostedApp is reconciled without a change.'),
 });
 
-/** What the process needs besides the settings of apps. */
 export interface OperatorConfig {
-  readonly settings: Settings;
+  /** What the installation decides about every app. */
+  readonly installation: InstallationConfig;
   readonly lease: { readonly namespace: string; readonly name: string; readonly identity: string };
   readonly internalPort: number;
   readonly buildsConcurrency: number;
@@ -124,7 +124,7 @@ export interface OperatorConfig {
 export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): OperatorConfig {
   const read = readConfig(environment, variables);
   return {
-    settings: settingsOf(read),
+    installation: installationOf(read),
     // A restarted container has the same pod name, but must not be taken for the process that died.
     lease: {
       namespace: read.POD_NAMESPACE,
@@ -138,7 +138,7 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
   };
 }
 
-function settingsOf(read: z.output<typeof environment>): Settings {
+function installationOf(read: z.output<typeof environment>): InstallationConfig {
   return {
     baseDomain: read.MOORAGE_BASE_DOMAIN,
     externalPort: read.MOORAGE_EXTERNAL_PORT,
@@ -166,12 +166,12 @@ function settingsOf(read: z.output<typeof environment>): Settings {
         fileBytes: read.MOORAGE_LIMIT_FILE_BYTES,
       },
       cache: read.MOORAGE_REGISTRY_CACHE,
-      most: {
+      maximum: {
         cpu: read.MOORAGE_BUILDS_MAX_CPU,
         memory: read.MOORAGE_BUILDS_MAX_MEMORY,
         disk: read.MOORAGE_BUILDS_MAX_DISK,
       },
-      longestMs: read.MOORAGE_BUILDS_MAX_TIMEOUT,
+      maximumMs: read.MOORAGE_BUILDS_MAX_TIMEOUT,
       historyLimit: read.MOORAGE_BUILDS_HISTORY_LIMIT,
       priorityClass: read.MOORAGE_BUILDS_PRIORITY_CLASS,
       faultLimit: read.MOORAGE_BUILDS_FAULT_LIMIT,
@@ -191,7 +191,7 @@ function settingsOf(read: z.output<typeof environment>): Settings {
 function modelsOf({
   MOORAGE_MODELS_BASE_URL: baseUrl,
   MOORAGE_APP_TOKEN_SECRET: tokenSecret,
-}: z.output<typeof environment>): Settings['run']['models'] {
+}: z.output<typeof environment>): InstallationConfig['run']['models'] {
   return baseUrl === undefined || tokenSecret === undefined ? undefined : { baseUrl, tokenSecret };
 }
 

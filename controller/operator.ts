@@ -16,7 +16,7 @@ import {
 /** Runs until SIGTERM or the loss of leadership. */
 export async function runOperator(): Promise<void> {
   const log = createLog('operator');
-  const { settings, lease, internalPort, buildsConcurrency, resyncMs, serviceAccount } = operatorConfig();
+  const { installation: config, lease, internalPort, buildsConcurrency, resyncMs, serviceAccount } = operatorConfig();
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
 
@@ -24,14 +24,14 @@ export async function runOperator(): Promise<void> {
     serviceAccount === undefined ? await defaultConnection() : await inClusterConnection(serviceAccount);
   const client = createClient(connection, { userAgent: 'moorage-operator' });
   const manager = createManager({ client, log, registry, healthPort: internalPort, leaderElection: lease });
-  const caches = mirror(manager, settings);
+  const caches = mirror(manager, config);
   const recorder = createEventRecorder({ client, controller: 'moorage.dev/operator', instance: lease.identity, log });
 
-  manager.add(createHostedAppController({ client, caches, settings, recorder, resyncMs, log, registry }));
+  manager.add(createHostedAppController({ client, caches, config, recorder, resyncMs, log, registry }));
   manager.add(
     createBuildQueue({
       client,
-      namespace: settings.buildsNamespace,
+      namespace: config.buildsNamespace,
       concurrency: buildsConcurrency,
       jobs: caches.jobs,
       log,

@@ -1,39 +1,38 @@
-// What an author may set for his own app, in the file moorage.yaml of his repository: the fields of HostedApp, within
-// limits.
+// The settings of an app that its author can set in moorage.yaml in the repository: fields of HostedApp, within limits.
 import { z } from 'zod';
 import { parseDuration } from '../lib/duration.ts';
 import { agents, build, listing, run, source } from './hosted-app.ts';
 import { quantity, quantityValue } from './values.ts';
 
-/** Where the file stands: at the top of the repository, whatever source.path is. */
+/** The file is at the top level of the repository, whatever source.path is. */
 export const settingsFile = 'moorage.yaml';
 
-/** The most that an author can give himself; beyond it, whoever runs the installation sets the HostedApp. */
+/** Limits of what an author can set; beyond them, the operator of the installation edits the HostedApp. */
 export const authorLimits = {
   build: { cpu: '4', memory: '8Gi', disk: '20Gi', timeout: '1h' },
   run: { cpu: '2', memory: '2Gi', disk: '5Gi', startupTime: '10m' },
   volumes: { count: 2, size: '5Gi' },
 } as const;
 
-/** What the settings take as JSON, which is how the pipeline tells them to the operator. */
-export const mostSettingsBytes = 2_000;
+/** Maximum size of the settings as JSON, which is how the pipeline reports them to the operator. */
+export const maximumSettingsBytes = 2_000;
 
 /** A duration of the spec that an author may raise only so far. */
-function atMost(field: z.ZodDefault<z.ZodString>, what: string, most: string): z.ZodString {
-  return field
-    .unwrap()
-    .refine((text) => parseDuration(text) <= parseDuration(most), { error: `${what} can be at most ${most} here` });
+function atMost(field: z.ZodDefault<z.ZodString>, what: string, maximum: string): z.ZodString {
+  return field.unwrap().refine((text) => parseDuration(text) <= parseDuration(maximum), {
+    error: `${what} can be at most ${maximum} here`,
+  });
 }
 
 const volumes = run.shape.volumes
   .unwrap()
   .refine((list) => list.length <= authorLimits.volumes.count, {
-    error: `at most ${authorLimits.volumes.count} volumes can be asked for here`,
+    error: `at most ${authorLimits.volumes.count} volumes are allowed here`,
   })
   .refine(
     (list) =>
       list.every(({ size }) => (quantityValue(size) ?? Infinity) <= (quantityValue(authorLimits.volumes.size) ?? 0)),
-    { error: `a volume has at most ${authorLimits.volumes.size} here` },
+    { error: `a volume can have at most ${authorLimits.volumes.size} here` },
   )
   .refine((list) => new Set(list.map(({ path }) => path)).size === list.length, {
     error: 'two volumes have the same path; give each its own',

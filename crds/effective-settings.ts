@@ -1,5 +1,4 @@
-// Brings together what the HostedApp says and what the author's moorage.yaml says: the HostedApp wins, then the file,
-// then the default.
+// The effective settings of an app: the HostedApp wins, then the author's moorage.yaml, then the default.
 import { isDeepStrictEqual } from 'node:util';
 import { authorSettings, settingsFile, type AuthorSettings } from './author-settings.ts';
 import { spec as specSchema, type HostedAppSpec, type HostedAppStatus } from './hosted-app.ts';
@@ -10,7 +9,7 @@ type Effective = NonNullable<HostedAppStatus['effective']>[number];
 /** The API server fills in defaults, so a field counts as set in the HostedApp when it is not at its default. */
 const usual: Fields = specSchema.parse({ source: { repo: 'https://git.example/owner/name' } });
 
-/** Lists that are brought together by the names of their items; any other list is taken whole. */
+/** Lists that are merged by the names of their items; any other list is taken whole. */
 const byName: ReadonlySet<string> = new Set(['env', 'args']);
 
 function isFields(value: unknown): value is Fields {
@@ -51,7 +50,7 @@ export function withSettings<Spec extends { readonly run?: object }>(
   const merged = merge(spec, usual, settings);
   const { run } = merged as { run?: { env?: { name: string }[]; secrets?: { name: string }[] } };
   if (run?.env === undefined) return merged as Spec;
-  // A variable that the installation takes from a Secret is not the file's to replace.
+  // The file cannot replace a variable that the installation takes from a Secret.
   const env = run.env.filter(({ name }) => run.secrets?.some((secret) => secret.name === name) !== true);
   return { ...merged, run: { ...run, env } } as Spec;
 }
@@ -66,7 +65,7 @@ export function readSettings(text: string | undefined): AuthorSettings | undefin
   }
 }
 
-/** Each field that the file sets, what holds for it now, and whose word that is. */
+/** Each field that the file sets, its effective value, and where that comes from. */
 export function effectiveSettings(spec: HostedAppSpec, settings: AuthorSettings): Effective[] {
   const merged = withSettings(spec, settings);
   return leaves(settings)

@@ -11,7 +11,7 @@ import {
   timestamp,
 } from './values.ts';
 
-const value = z.string().max(32_768).describe('Value, as it is; nothing is expanded in it.');
+const value = z.string().max(32_768).describe('Value, used literally; references such as $(NAME) are not expanded.');
 
 const variable = z.strictObject({
   name: environmentName.describe('Name of the variable.'),
@@ -19,7 +19,7 @@ const variable = z.strictObject({
 });
 
 const appVariable = z.strictObject({
-  name: appVariableName.describe('Name of the variable. PORT is given by the platform.'),
+  name: appVariableName.describe('Name of the variable. PORT is set by the platform.'),
   value,
 });
 
@@ -36,68 +36,71 @@ const repository = withRules(
 );
 
 export const source = z.strictObject({
-  repo: immutable(
-    repository,
-    'repo is the identity of an app and cannot change; make a new HostedApp for the other repository',
-  ).describe('Address of the git repository, https, without credentials. It cannot change later.'),
+  repo: immutable(repository, 'repo is immutable; create a new HostedApp for another repository').describe(
+    'HTTPS address of the git repository, without credentials. Immutable.',
+  ),
   revision: withRules(
     z.string().max(200),
     matches(
       '^[A-Za-z0-9_][A-Za-z0-9._/-]*$',
-      'revision must be a branch, a tag or a full commit id: letters, digits, ".", "_", "-" and "/", not starting with "-", "." or "/"',
+      'revision must be a branch, a tag or a full commit ID: letters, digits, ".", "_", "-" and "/", not starting with "-", "." or "/"',
     ),
     noParentSegment('revision'),
   )
     .optional()
-    .describe('Branch, tag or full commit id. Absent: the default branch of the repository.'),
-  path: relativePath('path').default('.').describe('Folder of the app inside the repository, relative, without "..".'),
+    .describe('Branch, tag or full commit ID. Defaults to the default branch of the repository.'),
+  path: relativePath('path')
+    .default('.')
+    .describe('Folder of the app, relative to the root of the repository, without "..".'),
   interval: duration('interval', '30s', '168h')
     .default('5m')
-    .describe('How often the repository is asked for a new commit, like 90s, 5m, 1h; 30s to 168h.'),
+    .describe('How often the repository is polled for new commits, such as 90s, 5m or 1h; from 30s to 168h.'),
 });
 
 const buildResources = z.strictObject({
-  cpu: quantity('cpu', '100m', '64').default('2').describe('Most processors that a build may use; 100m to 64.'),
-  memory: quantity('memory', '128Mi', '256Gi')
-    .default('4Gi')
-    .describe('Most memory that a build may use; 128Mi to 256Gi.'),
+  cpu: quantity('cpu', '100m', '64').default('2').describe('CPU limit of a build, from 100m to 64.'),
+  memory: quantity('memory', '128Mi', '256Gi').default('4Gi').describe('Memory limit of a build, from 128Mi to 256Gi.'),
   disk: quantity('disk', '256Mi', '500Gi')
     .default('10Gi')
-    .describe('Most disk that source, layers and image may use during a build; 256Mi to 500Gi.'),
+    .describe('Disk limit for source, layers and image during a build, from 256Mi to 500Gi.'),
 });
 
 export const build = z.strictObject({
   strategy: z
     .enum(['auto', 'dockerfile', 'python', 'node', 'static'])
     .default('auto')
-    .describe('How the image is made. auto: Dockerfile if there is one, else by the files found.'),
-  dockerfile: relativePath('dockerfile').default('Dockerfile').describe('Path of the Dockerfile below source.path.'),
+    .describe(
+      'How the image is built. auto uses the Dockerfile if there is one, and otherwise detects the language from the files.',
+    ),
+  dockerfile: relativePath('dockerfile')
+    .default('Dockerfile')
+    .describe('Path of the Dockerfile, relative to source.path.'),
   args: listBy(z.array(variable).max(64), 'name')
     .default([])
-    .describe('Build arguments. They end in the image history, so never put a secret here.'),
+    .describe('Build arguments. They are recorded in the image history, so never put a secret here.'),
   env: listBy(z.array(variable).max(64), 'name')
     .default([])
     .describe(
-      'Variables set during a build that is planned by Moorage. A Dockerfile does not see them: use args and ARG there.',
+      'Environment variables of a build that is planned by Moorage. They are not visible in a Dockerfile: use args and ARG there.',
     ),
-  resources: buildResources.prefault({}).describe('Limits of the build pod.'),
+  resources: buildResources.prefault({}).describe('Resource limits of the build pod.'),
   timeout: duration('timeout', '1m', '2h')
     .default('20m')
-    .describe('A build that takes longer is stopped and the app rejected; 1m to 2h.'),
+    .describe('Time limit of a build, from 1m to 2h. A build that exceeds it is stopped, and the commit is rejected.'),
 });
 
 const runResources = z.strictObject({
-  cpu: quantity('cpu', '10m', '64').default('1').describe('Most processors for one replica; 10m to 64.'),
+  cpu: quantity('cpu', '10m', '64').default('1').describe('CPU limit of each replica, from 10m to 64.'),
   memory: quantity('memory', '16Mi', '256Gi')
     .default('512Mi')
-    .describe('Most memory for one replica, 16Mi to 256Gi; above it the replica is killed and started again.'),
+    .describe('Memory limit of each replica, from 16Mi to 256Gi. A replica that exceeds it is killed and restarted.'),
   disk: quantity('disk', '16Mi', '100Gi')
     .default('1Gi')
-    .describe('Most temporary disk for one replica; 16Mi to 100Gi.'),
+    .describe('Temporary disk limit of each replica, from 16Mi to 100Gi.'),
 });
 
 const secretReference = z.strictObject({
-  name: appVariableName.describe('Name of the variable that the app sees.'),
+  name: appVariableName.describe('Name of the environment variable in the app.'),
   secret: withRules(
     z.string().max(253),
     matches(
@@ -108,7 +111,7 @@ const secretReference = z.strictObject({
   key: withRules(
     z.string().max(253),
     matches('^[-._A-Za-z0-9]+$', 'key must be a key of that Secret: letters, digits, "-", "_" and "."'),
-  ).describe('Key within that Secret.'),
+  ).describe('Key in that Secret.'),
 });
 
 const mountPath = withRules(
@@ -121,7 +124,8 @@ const mountPath = withRules(
   {
     cel: `!self.matches('^/(proc|sys|dev|etc)(/.*)?$')`,
     holds: (path) => !/^\/(proc|sys|dev|etc)(\/|$)/.test(path),
-    message: 'path must not be in /proc, /sys, /dev or /etc, which the platform needs; use a folder like /data',
+    message:
+      'path must not be in /proc, /sys, /dev or /etc, which are reserved for the platform; use a folder like /data',
   },
 );
 
@@ -133,10 +137,10 @@ const volume = z.strictObject({
       'the name of a volume has lower-case letters, digits and inner hyphens, and starts with a letter',
     ),
   ).describe('Name of the volume, a DNS label of at most 30 characters.'),
-  path: mountPath.describe('Where it is mounted: absolute, and not /proc, /sys, /dev or /etc.'),
+  path: mountPath.describe('Absolute path at which the volume is mounted; not in /proc, /sys, /dev or /etc.'),
   size: quantity('size', '1Mi', '1Ti')
     .default('1Gi')
-    .describe('Size; it can grow later where the storage class allows it, never shrink.'),
+    .describe('Size of the volume. It can be increased later if the storage class allows it, but never decreased.'),
 });
 
 const runFields = z.strictObject({
@@ -146,40 +150,44 @@ const runFields = z.strictObject({
     .max(65_535)
     .optional()
     .describe(
-      'TCP port on which the app listens for HTTP, 1 to 65535, also given to it as $PORT. Absent: what the plan or the image says, else 8080.',
+      'TCP port on which the app listens for HTTP, from 1 to 65535; passed to the app as $PORT. Defaults to the port of the build plan or the image, or 8080.',
     ),
   command: z
     .array(z.string().min(1).max(4096))
     .max(64)
     .default([])
-    .describe('Command and arguments instead of those of the image, like [python, server.py]. Not run by a shell.'),
+    .describe(
+      'Command and arguments that replace those of the image, such as [python, server.py]. Not run in a shell.',
+    ),
   env: listBy(z.array(appVariable).max(128), 'name')
     .default([])
     .describe(
-      'Variables of the running app, each with name and value. They can be read by whoever can read the HostedApp: keep keys and passwords in secrets.',
+      'Environment variables of the running app. Anyone who can read the HostedApp can read them: keep keys and passwords in secrets.',
     ),
   secrets: listBy(z.array(secretReference).max(64), 'name')
     .default([])
-    .describe('Variables taken from Secrets: the variable name of the app has the value at key of secret.'),
-  resources: runResources.prefault({}).describe('Limits of one replica.'),
+    .describe('Environment variables whose values come from Secrets.'),
+  resources: runResources.prefault({}).describe('Resource limits of each replica.'),
   replicas: z
     .int()
     .min(0)
     .max(20)
     .default(1)
-    .describe('How many replicas run, 0 to 20. With 0 nothing answers at the URL.'),
+    .describe('Number of replicas, from 0 to 20. With 0, nothing responds at the URL.'),
   healthPath: withRules(
     z.string().max(200),
     matches(String.raw`^/[\x21-\x7e]*$`, 'healthPath must start with / and have no space, like /healthz'),
   )
     .optional()
-    .describe('Path that answers 200 to 399 when the app can serve. Absent: the port accepting connections is enough.'),
+    .describe(
+      'Path that responds with a status from 200 to 399 when the app is ready. If not set, the app is ready when its port accepts connections.',
+    ),
   volumes: listBy(z.array(volume).max(8), 'name')
     .default([])
-    .describe('Disks that outlive a replica and a new commit. With any, the app has at most one replica.'),
+    .describe('Persistent volumes, kept across replicas and commits. An app with volumes has at most one replica.'),
   startupTime: duration('startupTime', '10s', '30m')
     .default('2m')
-    .describe('How long the app may take until it serves; 10s to 30m.'),
+    .describe('How long the app may take to become ready, from 10s to 30m.'),
 });
 
 export const run = withRules(
@@ -188,12 +196,12 @@ export const run = withRules(
     cel: `!has(self.volumes) || self.volumes.size() == 0 || !has(self.replicas) || self.replicas <= 1`,
     holds: (fields) => fields.volumes.length === 0 || fields.replicas <= 1,
     message:
-      'an app with volumes has at most one replica, since a volume is mounted by one; set replicas to 1 or remove volumes',
+      'an app with volumes can have at most one replica, since a volume is mounted by one; set replicas to 1 or remove volumes',
   },
   {
     cel: `!has(self.env) || !has(self.secrets) || !self.env.exists(one, self.secrets.exists(other, one.name == other.name))`,
     holds: (fields) => !fields.env.some((one) => fields.secrets.some((other) => one.name === other.name)),
-    message: 'a variable stands in both env and secrets; keep it in one of them',
+    message: 'a variable is set in both env and secrets; keep it in one of them',
   },
   {
     cel: `!has(self.volumes) || self.volumes.all(one, self.volumes.exists_one(other, one.path == other.path))`,
@@ -203,22 +211,26 @@ export const run = withRules(
 );
 
 export const listing = z.strictObject({
-  title: z.string().min(1).max(80).optional().describe('Name shown to people. Absent: the name of the HostedApp.'),
-  description: z.string().max(500).optional().describe('One line on what the app does.'),
+  title: z.string().min(1).max(80).optional().describe('Display name. Defaults to the name of the HostedApp.'),
+  description: z.string().max(500).optional().describe('One line that describes what the app does.'),
   category: z
     .enum(['chat', 'document', 'research', 'writing', 'slides', 'image', 'audio', 'code', 'other'])
     .default('other')
-    .describe('Where the catalog lists it.'),
+    .describe('Category in the catalog.'),
   upstream: withRules(
     z.string().max(512),
     matches(String.raw`^https?://[\x21-\x7e]+$`, 'upstream must be a URL that starts with https:// or http://'),
   )
     .optional()
-    .describe('Page of the original project, where the repository is a fork.'),
+    .describe('URL of the original project, if the repository is a fork.'),
 });
 
 export const author = z.strictObject({
-  contact: z.string().max(200).optional().describe('Where launch and revenue news go: an e-mail address or URL.'),
+  contact: z
+    .string()
+    .max(200)
+    .optional()
+    .describe('Contact for launch and revenue notifications: an email address or URL.'),
   share: withRules(
     z.string().max(6),
     matches(
@@ -227,7 +239,7 @@ export const author = z.strictObject({
     ),
   )
     .default('0.7')
-    .describe('Share of the revenue that the author accrues, a decimal from 0 to 1.'),
+    .describe('Share of the revenue that accrues to the author, a decimal from 0 to 1.'),
 });
 
 export const models = z.strictObject({
@@ -235,7 +247,7 @@ export const models = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'true: the app can ask models: it gets OPENAI_BASE_URL and OPENAI_API_KEY, and its calls are booked to it.',
+      'Whether the app can call models. If true, OPENAI_BASE_URL and OPENAI_API_KEY are set in the app, and its calls are charged to its budget.',
     ),
   dailyBudgetUsd: withRules(
     z.string().max(10),
@@ -246,7 +258,7 @@ export const models = z.strictObject({
   )
     .default('1')
     .describe(
-      'What its calls of models may cost in a day (UTC), USD. A call that could cost more than is left is refused.',
+      'Maximum cost in USD of the calls that the app makes to models per day (UTC). A call that could exceed the remaining budget is refused.',
     ),
 });
 
@@ -266,62 +278,65 @@ export const agents = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'true: what the app can do is offered to agents as tools at /mcp, as <name>.<operation>. Without it the app can be called all the same.',
+      'Whether the operations of the app are offered to agents as tools at /mcp, named <name>.<operation>. The app can be called in either case.',
     ),
   openapi: pathAtApp('openapi')
     .default('/openapi.json')
-    .describe('Path at the app of its OpenAPI document (3.1, 3.0 or 2.0; JSON or YAML).'),
+    .describe('Path of the OpenAPI document of the app (3.1, 3.0 or 2.0; JSON or YAML).'),
   mcp: pathAtApp('mcp')
     .default('/mcp')
     .describe(
-      'Path at the app of its MCP endpoint (streamable HTTP). Where one answers there, its tools are taken, and not the OpenAPI document.',
+      'Path of the MCP endpoint of the app (streamable HTTP). If one responds there, its tools are used instead of the OpenAPI document.',
     ),
 });
 
 export const spec = z.strictObject({
-  source: source.describe('Where the code comes from.'),
-  build: build.prefault({}).describe('How the code becomes an image. A change here builds the same commit again.'),
+  source: source.describe('Where the code of the app comes from.'),
+  build: build.prefault({}).describe('How the image is built. A change rebuilds the current commit.'),
   run: run
     .prefault({})
     .describe(
-      'How the image is run. The app must listen for HTTP on all addresses (0.0.0.0) at $PORT; it runs without a Kubernetes token, with the limits of resources.',
+      'How the app is run. It must listen for HTTP on all addresses (0.0.0.0) at $PORT. It runs without a Kubernetes token, within the limits of resources.',
     ),
-  models: models.prefault({}).describe('Whether the app can ask models, and for how much.'),
-  agents: agents.prefault({}).describe('Whether agents find what the app can do as tools.'),
-  listing: listing.prefault({}).describe('How it is shown.'),
-  author: author.prefault({}).describe('Whose it is.'),
-  suspend: z.boolean().default(false).describe('true: no replica runs and no build starts; data and address are kept.'),
+  models: models.prefault({}).describe('Whether the app can call models, and its budget for that.'),
+  agents: agents.prefault({}).describe('How the app is offered to agents.'),
+  listing: listing.prefault({}).describe('How the app is shown in the catalog.'),
+  author: author.prefault({}).describe('The author of the app.'),
+  suspend: z
+    .boolean()
+    .default(false)
+    .describe('If true, no replicas run and no builds start. The data and the address of the app are kept.'),
 });
 
-/** One thing found wrong (or worth saying) in a repository. `fix` tells the author what to change. */
+/** A problem found in a repository, and how the author can fix it. */
 export const finding = z.object({
-  rule: z.string().max(60).describe('Name of the rule, like secrets/aws-access-token.'),
-  severity: z.enum(['error', 'warning']).describe('error rejects the app; warning does not.'),
-  file: z.string().max(300).optional().describe('Path in the repository.'),
-  line: z.int().optional().describe('Line in that file, from 1.'),
+  rule: z.string().max(60).describe('ID of the rule, such as secrets/aws-access-token.'),
+  severity: z.enum(['error', 'warning']).describe('An error rejects the commit; a warning does not.'),
+  file: z.string().max(300).optional().describe('Path of the file in the repository.'),
+  line: z.int().optional().describe('Line number in the file, starting at 1.'),
   message: z.string().max(2_000).describe('What was found.'),
   fix: z.string().max(600).describe('What to change.'),
 });
 
 export const plan = z.object({
-  strategy: z.enum(['dockerfile', 'python', 'node', 'static']).describe('How the image is made.'),
-  reason: z.string().max(400).describe('Why this strategy was taken.'),
-  framework: z.string().max(60).optional().describe('Framework that was recognised.'),
-  port: z.int().optional().describe('Port that the plan makes the app listen on.'),
+  strategy: z.enum(['dockerfile', 'python', 'node', 'static']).describe('How the image is built.'),
+  reason: z.string().max(400).describe('Why this strategy was chosen.'),
+  framework: z.string().max(60).optional().describe('Framework that was detected.'),
+  port: z.int().optional().describe('Port on which the plan makes the app listen.'),
 });
 
 export const stages = ['Queued', 'Clone', 'Review', 'Build'] as const;
 
 const historyEntry = z.object({
-  number: z.int().describe('Counts up with each pipeline of this app.'),
+  number: z.int().describe('Number of the pipeline; increases with each pipeline of the app.'),
   job: z.string().describe('Name of the pipeline Job.'),
   commit: z.string().describe('Commit that was built.'),
-  reason: z.string().describe('Why it was built: what changed since the last one.'),
+  reason: z.string().describe('Why it was built: what changed since the previous pipeline.'),
   result: z
     .enum(['Succeeded', 'Rejected', 'Faulted', 'Superseded'])
-    .describe('How it ended. Faulted: a fault of the platform, tried again.'),
-  message: z.string().max(1_000).optional().describe('In a word, why it ended so.'),
-  image: z.string().optional().describe('Image by digest, when one was made.'),
+    .describe('Result of the pipeline. Faulted means that the platform failed and the pipeline is retried.'),
+  message: z.string().max(1_000).optional().describe('Short explanation of the result.'),
+  image: z.string().optional().describe('Image by digest, if one was built.'),
   startedAt: timestamp.optional(),
   finishedAt: timestamp.optional(),
 });
@@ -336,7 +351,7 @@ export const condition = z.object({
 });
 
 export const status = z.object({
-  observedGeneration: z.int().optional().describe('Generation of the spec that this status speaks of.'),
+  observedGeneration: z.int().optional().describe('Generation of the spec that this status reflects.'),
   phase: z
     .enum([
       'Pending',
@@ -351,34 +366,40 @@ export const status = z.object({
       'Suspended',
     ])
     .optional()
-    .describe('Where the newest revision stands, in a word.'),
-  since: timestamp.optional().describe('Since when it has been in this phase.'),
-  url: z.string().optional().describe('Where the app answers.'),
-  warning: z.string().max(300).optional().describe('What is amiss with an app that answers, like errors on /.'),
-  shortCommit: z.string().max(12).optional().describe('First characters of source.commit, for the column COMMIT.'),
+    .describe('Phase of the newest commit.'),
+  since: timestamp.optional().describe('When it entered this phase.'),
+  url: z.string().optional().describe('URL of the app.'),
+  warning: z.string().max(300).optional().describe('Problem with an app that is live, such as errors at /.'),
+  shortCommit: z.string().max(12).optional().describe('Abbreviated source.commit, for the column COMMIT.'),
   source: z
     .object({
       commit: z.string().describe('Newest commit of the revision.'),
-      reference: z.string().optional().describe('Reference it was resolved from.'),
-      polledAt: timestamp.optional().describe('When the repository was last asked.'),
-      polledFor: z.string().optional().describe('Hash of the source settings that the commit was resolved from.'),
+      reference: z.string().optional().describe('Git reference that was resolved to the commit.'),
+      polledAt: timestamp.optional().describe('When the repository was last polled.'),
+      polledFor: z.string().optional().describe('Hash of the source fields that the commit was resolved from.'),
     })
     .optional()
-    .describe('What the repository says.'),
+    .describe('The source that was resolved from the repository.'),
   pipeline: z
     .object({
       job: z.string().describe('Name of the pipeline Job of the newest commit.'),
-      pod: z.string().optional().describe('Its newest pod; its containers clone, review and build hold the log.'),
+      pod: z
+        .string()
+        .optional()
+        .describe('Newest pod of the Job. Its containers clone, review and build have the log.'),
       number: z.int().optional(),
-      reason: z.string().optional().describe('Why it was started: what changed.'),
-      stage: z.enum(stages).optional().describe('Stage it is in.'),
+      reason: z.string().optional().describe('Why the pipeline was started: what changed.'),
+      stage: z.enum(stages).optional().describe('Current stage of the pipeline.'),
       stageSince: timestamp.optional(),
-      position: z.int().optional().describe('Place in the queue of builds, from 1, while it waits.'),
+      position: z
+        .int()
+        .optional()
+        .describe('Position in the build queue, starting at 1, while the pipeline is queued.'),
     })
     .optional()
     .describe('The newest pipeline.'),
-  plan: plan.optional().describe('How the image in service was made, and why so.'),
-  findings: z.array(finding).max(50).optional().describe('What the review found in the newest commit.'),
+  plan: plan.optional().describe('How the image is built, and why.'),
+  findings: z.array(finding).max(50).optional().describe('Findings of the review of the newest commit.'),
   rejection: z
     .object({
       rule: z.string(),
@@ -386,18 +407,18 @@ export const status = z.object({
       line: z.int().optional(),
       message: z.string(),
       fix: z.string(),
-      log: z.string().max(8_000).optional().describe('Last lines of the log, where there is one.'),
+      log: z.string().max(8_000).optional().describe('Last lines of the log, if there is one.'),
     })
     .optional()
-    .describe('Why the newest commit is not served; absent while all is well.'),
+    .describe('Why the newest commit was rejected. Not set if it was not.'),
   built: z
     .object({
       image: z.string().describe('Image by digest.'),
       commit: z.string(),
-      inputsHash: z.string().describe('Hash of all that went into it.'),
+      inputsHash: z.string().describe('Hash of the build inputs.'),
       port: z.int().optional(),
-      settings: z.string().max(4_000).optional().describe('What moorage.yaml of that commit says, JSON.'),
-      attempt: z.string().max(100).optional().describe('The rebuild that it was made by, where one was asked for.'),
+      settings: z.string().max(4_000).optional().describe('Contents of moorage.yaml of that commit, as JSON.'),
+      attempt: z.string().max(100).optional().describe('The rebuild that produced it, if one was requested.'),
     })
     .optional()
     .describe('Newest image that was built.'),
@@ -408,36 +429,36 @@ export const status = z.object({
       since: timestamp,
     })
     .optional()
-    .describe('What answers at the URL now.'),
+    .describe('The release that currently serves the URL.'),
   settings: z
     .object({
       commit: z.string(),
-      values: z.string().max(4_000).describe('What moorage.yaml of that commit says, JSON.'),
+      values: z.string().max(4_000).describe('Contents of moorage.yaml of that commit, as JSON.'),
     })
     .optional()
-    .describe('Settings of the newest commit that was reviewed; absent when it has no moorage.yaml.'),
+    .describe('Settings in moorage.yaml of the newest reviewed commit. Not set if it has no such file.'),
   effective: z
     .array(
       z.object({
-        field: z.string().describe('Field of the spec, like run.port.'),
-        value: z.string().describe('What holds for it, shortened.'),
+        field: z.string().describe('Field of the spec, such as run.port.'),
+        value: z.string().describe('Effective value, shortened.'),
         from: z
           .enum(['HostedApp', 'moorage.yaml'])
-          .describe('Who says so. What the HostedApp sets itself wins over the file.'),
+          .describe('Where the value comes from. A value in the HostedApp overrides moorage.yaml.'),
       }),
     )
     .max(64)
     .optional()
-    .describe('Each field that moorage.yaml of the newest reviewed commit sets, and what holds for it.'),
+    .describe('Effective value of each field that moorage.yaml of the newest reviewed commit sets.'),
   attempt: z
     .string()
     .max(100)
     .optional()
-    .describe('The rebuild that this status speaks of: value of the annotation moorage.dev/rebuild.'),
+    .describe('The rebuild that this status reflects: the value of the annotation moorage.dev/rebuild.'),
   history: z.array(historyEntry).max(20).optional().describe('Past pipelines, newest first.'),
   conditions: listBy(z.array(condition).max(32), 'type')
     .optional()
-    .describe('Ready, Reconciling, Stalled and one a step.'),
+    .describe('Conditions: Ready, Reconciling, Stalled, and one for each step.'),
 });
 
 export type HostedAppSpec = z.infer<typeof spec>;

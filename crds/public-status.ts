@@ -1,8 +1,8 @@
-// Says in three words how a HostedApp stands, for people who never see the cluster: live, in_pipeline or rejected.
+// The public status of a HostedApp, for people who never see the cluster: live, in_pipeline or rejected.
 import type { HostedApp, HostedAppStatus } from './hosted-app.ts';
 import { annotations } from './names.ts';
 
-/** Where a revision is on its way, in lower case. */
+/** The stage of a revision, in lower case. */
 export type PublicStage = 'pending' | 'queued' | 'cloning' | 'reviewing' | 'building' | 'deploying' | 'routing';
 
 /** Why something is not served, and what its author can do about it. */
@@ -21,18 +21,18 @@ export interface PublicReason {
 /** How far a revision has come. */
 export interface PublicProgress {
   readonly stage: PublicStage;
-  /** RFC 3339, since when it has been in this stage. */
+  /** Start of this stage, RFC 3339. */
   readonly since?: string;
   readonly commit?: string;
-  /** Place in the queue of builds, from 1, while queued. */
+  /** Position in the build queue, from 1, while queued. */
   readonly position?: number;
   /** What it is waiting for, in a sentence. */
   readonly message?: string;
 }
 
 /**
- * The public status. `live` means that something answers at `url`; a newer commit on its way is in `update`, one that
- * was refused in `problem`, and neither takes the `live` away.
+ * The public status. `live` means that something answers at `url`; a newer commit in progress is in `update`, one that
+ * was rejected in `problem`, and with either the app stays `live`.
  */
 export type PublicStatus =
   | {
@@ -61,7 +61,7 @@ export function publicStatus(app: Input): PublicStatus {
       status: 'in_pipeline',
       stage: 'pending',
       ...optional('commit', status.source?.commit),
-      message: 'It is being tried again.',
+      message: 'A retry was requested.',
     };
   }
   if (status.rejection !== undefined) {
@@ -75,7 +75,7 @@ export function publicStatus(app: Input): PublicStatus {
   return { status: 'in_pipeline', ...progress(status) };
 }
 
-/** A rebuild was asked for, and the status does not speak of it yet. */
+/** A rebuild was requested, and the status does not reflect it yet. */
 function isAwaited({ metadata, status }: Input): boolean {
   const asked = metadata?.annotations?.[annotations.rebuild];
   return asked !== undefined && asked.slice(0, 100) !== status?.attempt;
@@ -97,9 +97,8 @@ function live(status: HostedAppStatus, served: NonNullable<HostedAppStatus['serv
 function suspended(status: HostedAppStatus): PublicStatus {
   const reason = {
     rule: 'platform/suspended',
-    message:
-      'The app is switched off: no replica of it runs and no build of it starts. Its data and its address are kept.',
-    fix: 'Whoever runs this platform can switch it on again (spec.suspend: false).',
+    message: 'The app is suspended: no replicas run and no builds start. Its data and its URL are kept.',
+    fix: 'The operator of this installation can resume the app by setting spec.suspend to false.',
   };
   return { status: 'rejected', reason, ...(status.phase === 'Suspended' ? optional('since', status.since) : {}) };
 }

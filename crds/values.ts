@@ -67,7 +67,7 @@ export function noParentSegment(what: string): Rule<string> {
   return {
     cel: `!self.split('/').exists(part, part == '..')`,
     holds: (text) => !text.split('/').includes('..'),
-    message: `${what} must not contain ".."; name a place inside, without going up`,
+    message: `${what} must not contain ".."; use a path without parent folders`,
   };
 }
 
@@ -76,15 +76,15 @@ export const environmentName = withRules(
   z.string().max(128),
   matches(
     '^[A-Za-z_][A-Za-z0-9_]*$',
-    'the name of a variable has letters, digits and _ only, and does not start with a digit',
+    'the name of a variable must contain only letters, digits and _, and must not start with a digit',
   ),
 );
 
-/** Name of a variable of the running app. PORT is left out, since the platform gives it. */
+/** Name of a variable of the running app. PORT is not allowed, since the platform sets it. */
 export const appVariableName = withRules(environmentName, {
   cel: `self != 'PORT'`,
   holds: (name) => name !== 'PORT',
-  message: 'PORT is given to the app by the platform; set run.port instead',
+  message: 'PORT is set by the platform; set run.port instead',
 });
 
 /** An instant on the wire. */

@@ -20,7 +20,7 @@ export function appNameIn(token: string): string | undefined {
   return form.exec(token)?.[1];
 }
 
-/** Whether the token is that of the app, in a time that tells nothing. */
+/** Whether the token is that of the app, in constant time. */
 export function isTokenOf(token: string, app: AppIdentity, secret: string): boolean {
   const [given, right] = [Buffer.from(token), Buffer.from(appToken(app, secret))];
   return given.length === right.length && timingSafeEqual(given, right);

@@ -1,4 +1,4 @@
-// Reads configuration from the environment through a zod schema, and says all that is wrong at once.
+// Reads configuration from the environment by a zod schema, and reports all that is wrong at once.
 import { z } from 'zod';
 
 /** Parses the environment. @throws Error that names each variable that is wrong, what it must be, and what it was. */
@@ -12,7 +12,7 @@ export function readConfig<Schema extends z.ZodType>(
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
   const lines = parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`);
-  throw new Error(`configuration in the environment is wrong:\n${lines.join('\n')}`);
+  throw new Error(`invalid configuration in the environment:\n${lines.join('\n')}`);
 }
 
 /** A comma separated list. */

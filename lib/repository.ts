@@ -1,4 +1,4 @@
-// Reads what an author typed as a repository and makes one normalized address of it.
+// The address of a git repository: parsed once from what an author wrote, and passed on as one value.
 import { createHash } from 'node:crypto';
 
 /** A repository address in normal form. Two spellings of one repository give equal `url`s. */
@@ -8,6 +8,10 @@ export interface Repository {
   readonly host: string;
   readonly owner: string;
   readonly name: string;
+  /** The address for git: as it was written, since some servers know a repository by its `.git` only. */
+  readonly cloneUrl: string;
+  /** Its host is one that is spoken to by plain http. */
+  readonly insecure: boolean;
 }
 
 /** Which git servers may be used: configuration, never the caller's choice. */
@@ -43,15 +47,26 @@ export function parseRepository(text: string, hosts: GitHosts): Repository {
   const host = url.host.toLowerCase();
   if (!hosts.allowed.includes(host)) {
     throw new RepositoryError(
-      `git host ${host} is not one that is hosted from here`,
-      `use a repository on one of: ${hosts.allowed.join(', ')}`,
+      `the git host ${host} is not allowed here`,
+      `use a repository on one of the allowed hosts: ${hosts.allowed.join(', ')}`,
     );
   }
   return fromParts(
     host,
     url.pathname.split('/').filter((part) => part !== ''),
     hosts,
+    trimmed,
   );
+}
+
+/** The repository, or why it is refused. */
+export function readRepository(text: string, hosts: GitHosts): Repository | RepositoryError {
+  try {
+    return parseRepository(text, hosts);
+  } catch (error) {
+    if (error instanceof RepositoryError) return error;
+    throw error;
+  }
 }
 
 /** Short stable hash of a normalized repository url, fit for a label value. */
@@ -62,12 +77,13 @@ export function repositoryHash(url: string): string {
 function parseUrl(text: string, hosts: GitHosts): URL {
   const example = `write it as owner/name or https://${hosts.allowed[0] ?? 'host'}/owner/name`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined) throw new RepositoryError('this is neither owner/name nor a URL', example);
+  if (url === undefined) throw new RepositoryError('the repository is neither owner/name nor a URL', example);
   if (!protocolAllowed(url, hosts))
-    throw new RepositoryError(`protocol ${url.protocol.replace(':', '')} is not accepted`, example);
+    throw new RepositoryError(`the protocol ${url.protocol.replace(':', '')} is not supported`, example);
   if (url.username !== '' || url.password !== '')
-    throw new RepositoryError('the URL carries credentials', 'remove them; only public repositories are hosted');
-  if (url.search !== '' || url.hash !== '') throw new RepositoryError('the URL carries a query or fragment', example);
+    throw new RepositoryError('the URL contains credentials', 'remove them; only public repositories can be hosted');
+  if (url.search !== '' || url.hash !== '')
+    throw new RepositoryError('the URL contains a query or a fragment', example);
   return url;
 }
 
@@ -75,7 +91,7 @@ function protocolAllowed(url: URL, hosts: GitHosts): boolean {
   return url.protocol === 'https:' || (url.protocol === 'http:' && hosts.insecure.includes(url.host.toLowerCase()));
 }
 
-function fromParts(host: string, parts: readonly string[], hosts: GitHosts): Repository {
+function fromParts(host: string, parts: readonly string[], hosts: GitHosts, cloneUrl?: string): Repository {
   const [owner, rawName] = parts;
   const name = rawName?.replace(/(?:\.git)+$/i, '');
   if (parts.length !== 2 || owner === undefined || name === undefined || !segment.test(owner) || !segment.test(name)) {
@@ -84,6 +100,7 @@ function fromParts(host: string, parts: readonly string[], hosts: GitHosts): Rep
       `write it as owner/name or https://${host}/owner/name`,
     );
   }
-  const protocol = hosts.insecure.includes(host) ? 'http' : 'https';
-  return { url: `${protocol}://${host}/${owner}/${name}`, host, owner, name };
+  const insecure = hosts.insecure.includes(host);
+  const url = `${insecure ? 'http' : 'https'}://${host}/${owner}/${name}`;
+  return { url, host, owner, name, cloneUrl: cloneUrl ?? url, insecure };
 }

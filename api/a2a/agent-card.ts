@@ -1,5 +1,5 @@
-// The A2A agent card, of 1.0 with what clients of 0.3 look for: who this agent is, where it answers, and a skill for
-// each tool and each live app.
+// The A2A agent card, of 1.0 with what clients of 0.3 look for: name, endpoint, and a skill for each tool and each live
+// app.
 import { AgentCard, type AgentSkill } from '@a2a-js/sdk';
 import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
 import type { Tool } from '../tools/tool.ts';
@@ -39,7 +39,7 @@ export function agentCard(offer: Offer): AgentCard {
         },
       },
     },
-    // The first says that nothing is needed.
+    // The first means that no credentials are needed.
     securityRequirements: [{ schemes: {} }, { schemes: { key: { list: [] } } }],
     defaultInputModes: [json, 'text/plain'],
     defaultOutputModes: [json, 'text/plain'],
@@ -50,7 +50,7 @@ export function agentCard(offer: Offer): AgentCard {
 
 /**
  * The card as it is served. Clients of 0.3 find the endpoint and the key where their version has them; newer ones
- * overlook that.
+ * ignore them.
  */
 export function cardJson(offer: Offer): Record<string, unknown> {
   const card = agentCard(offer);
@@ -66,11 +66,12 @@ export function cardJson(offer: Offer): Record<string, unknown> {
 }
 
 function toolSkill(tool: Tool, { off }: Offer): AgentSkill {
-  const lacking = off(tool);
+  const unavailable = off(tool);
   return {
     id: tool.name,
     name: tool.title,
-    description: lacking === undefined ? tool.description : `${tool.description} Off here: ${lacking}.`,
+    description:
+      unavailable === undefined ? tool.description : `${tool.description} Not available here. ${unavailable}`,
     tags: [
       'tool',
       ...(tool.asksModels === true ? ['models'] : []),
@@ -88,7 +89,7 @@ function appSkill({ slug, title, description: about, category, url }: HostedAppS
   return {
     id: `${appPrefix}${slug}`,
     name: title,
-    description: `${about === '' ? 'A hosted app.' : about} It answers at ${url}, and metered at ${baseUrl}${callPath.replace('{slug}', slug)}.`,
+    description: `${about === '' ? 'A hosted app.' : about} Open it at ${url}; metered calls go to ${baseUrl}${callPath.replace('{slug}', slug)}.`,
     tags: ['hosted-app', ...(category === undefined ? [] : [category])],
     examples: [JSON.stringify({ tool: `${appPrefix}${slug}` })],
     inputModes: [json],

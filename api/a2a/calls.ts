@@ -1,17 +1,17 @@
-// What the A2A agent needs of the tools: to call one, and to describe them.
+// The interface between the A2A agent and the tools.
 import type { RequestContext } from '../http/index.ts';
 import type { Offer } from '../apps/offer.ts';
 
-/** A call of a tool, or of what is named like one. */
+/** A call of a tool by an agent. */
 export interface AgentCall {
   readonly tool: string;
   readonly arguments: Readonly<Record<string, unknown>>;
   readonly context: Omit<RequestContext, 'mediaType'>;
 }
 
-/** What a call gave. */
+/** The result of a call. */
 export interface AgentAnswer {
-  /** As /t/<tool> answers it. */
+  /** The same JSON as the response of /t/<tool>. */
   readonly answer: Readonly<Record<string, unknown>>;
   readonly file?:
     | {

@@ -10,12 +10,12 @@ import {
   validateVersion,
 } from '@a2a-js/sdk/server';
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint, type RequestContext, BufferedResponse } from '../http/index.ts';
+import { defineEndpoint, type Endpoint, type RequestContext, jsonResponse } from '../http/index.ts';
 import { a2aPath, a2aVersion, agentCard, olderVersion } from './agent-card.ts';
 import type { AgentOptions } from './calls.ts';
 import { executorFor } from './executor.ts';
 
-/** As of a call of /t/<tool>. */
+/** The same as for /t/<tool>. */
 const bodyLimit = 1_500_000;
 
 export function a2aEndpoint(options: AgentOptions): Endpoint {
@@ -26,13 +26,13 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
     tag: 'agents',
     summary: 'The Agent2Agent protocol (A2A 1.0 and 0.3, JSON-RPC)',
     description:
-      'SendMessage with a data part {"tool": name, "arguments": {…}} runs a tool: the answer is a message with its result as data, and its file beside it. ' +
-      'A text is answered with what can be done. A call that is refused or fails is a task in the state rejected or failed, with the problem in its message. ' +
-      'Keys, quota and costs are those of /t. Nothing is streamed. Clients of A2A 0.3 send message/send. The card is at /.well-known/agent-card.json.',
+      'To run a tool, call SendMessage with a data part {"tool": name, "arguments": {…}}. The response is a message with the result as a data part, and the file, if any, as another part. ' +
+      'A text message returns help. A call that is rejected or fails returns a task in the state rejected or failed, with the problem in its message. ' +
+      'Keys, quota and cost are the same as for /t. Streaming is not supported. Clients of A2A 0.3 call message/send. The agent card is at /.well-known/agent-card.json.',
     bodyLimit,
     body: z
       .record(z.string(), z.unknown())
-      .describe('JSON-RPC 2.0 request, like {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {…}}'),
+      .describe('JSON-RPC 2.0 request, such as {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {…}}'),
     output: z.object({
       jsonrpc: z.literal('2.0'),
       id: z.union([z.string(), z.number(), z.null()]),
@@ -41,7 +41,7 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
     }),
     outputDescription: 'JSON-RPC 2.0 response, with a result or an error.',
     async handler({ body }, context) {
-      return BufferedResponse.json(await answer(options, body, context), {
+      return jsonResponse(await answer(options, body, context), {
         headers: { 'cache-control': 'no-store', 'a2a-version': versionOf(body, context) },
       });
     },
@@ -68,15 +68,15 @@ async function answer(options: AgentOptions, body: Record<string, unknown>, cont
   }
 }
 
-/** Which version is spoken. Clients that do not say it are told apart by what they call. */
+/** The protocol version of the client. For clients that do not send it, the method decides. */
 function versionOf({ method }: Record<string, unknown>, { headers }: RequestContext): string {
-  const said = headers.get('a2a-version');
-  // 0.3.0 is 0.3: patches do not change what is spoken.
-  if (said !== null) return /^\d+\.\d+(?=\.\d+$)/.exec(said)?.[0] ?? said;
+  const header = headers.get('a2a-version');
+  // 0.3.0 is 0.3: patches do not change the protocol.
+  if (header !== null) return /^\d+\.\d+(?=\.\d+$)/.exec(header)?.[0] ?? header;
   return isLegacyJsonRpcMethod(method) ? olderVersion : a2aVersion;
 }
 
-/** Streams are not offered, so what is streamed is one error. */
+/** Streaming is not supported, so a stream holds a single error. */
 async function onlyOne<One extends object, Other extends object>(
   answer: One | AsyncGenerator<Other, void, undefined>,
 ): Promise<One | Other | undefined> {

@@ -1,5 +1,4 @@
-// The agent at work on one message. What it does it does within the request, so every answer is a message, and no task
-// is kept.
+// The executor of one A2A message. Work ends within the request, so every result is a message and no task is stored.
 import { randomUUID } from 'node:crypto';
 import { Role, TaskState, type Message, type Part, type Task } from '@a2a-js/sdk';
 import {
@@ -18,16 +17,15 @@ import { readRequest } from './request.ts';
 type Context = Omit<RequestContext, 'mediaType'>;
 
 /**
- * Executes for one request. A refusal is a task that ends as rejected, a fault one that ends as failed; both carry the
- * problem.
+ * Executes one request. A client error ends as a rejected task, a server error as a failed one; both carry the problem.
  */
 export function executorFor(options: AgentOptions, context: Context): AgentExecutor {
   return {
-    async execute(asked, bus) {
+    async execute(a2aContext, bus) {
       try {
-        publish(bus, asked, await answer(options, asked, context));
+        publish(bus, a2aContext, await answer(options, a2aContext, context));
       } catch (error) {
-        bus.publish(AgentEvent.task(refusal(toProblem(error, context), asked, options.offer.baseUrl, context.id)));
+        bus.publish(AgentEvent.task(refusal(toProblem(error, context), a2aContext, options.offer.baseUrl, context.id)));
       }
       bus.finished();
     },
@@ -42,13 +40,13 @@ async function answer({ offer, call }: AgentOptions, { userMessage }: A2aContext
   return partsOf(await call({ tool: request.tool, arguments: request.arguments, context }));
 }
 
-/** Apps are used where they answer; here is said where that is. */
+/** Apps are not called through the agent; it returns their URLs. */
 function aboutApp(slug: string, { apps, baseUrl }: AgentOptions['offer']): Record<string, unknown> {
   const app = apps().find((one) => one.slug === slug);
   if (app === undefined)
     throw new Problem(
       notFound,
-      `no app ${JSON.stringify(slug.slice(0, 60))} is live; ${baseUrl}/agent-capabilities.json lists those that are`,
+      `No live app is named ${JSON.stringify(slug.slice(0, 60))}. ${baseUrl}/agent-capabilities.json lists all live apps.`,
     );
   return { ...app, call_url: `${baseUrl}${callPath.replace('{slug}', slug)}` };
 }
@@ -61,8 +59,8 @@ function partsOf({ answer: given, file }: AgentAnswer): Part[] {
   return parts;
 }
 
-function publish(bus: ExecutionEventBus, asked: A2aContext, parts: Part[]): void {
-  bus.publish(AgentEvent.message(messageOf(asked, parts, '')));
+function publish(bus: ExecutionEventBus, a2aContext: A2aContext, parts: Part[]): void {
+  bus.publish(AgentEvent.message(messageOf(a2aContext, parts, '')));
 }
 
 function messageOf({ contextId }: A2aContext, parts: Part[], taskId: string): Message {
@@ -78,19 +76,19 @@ function messageOf({ contextId }: A2aContext, parts: Part[], taskId: string): Me
   };
 }
 
-function refusal(problem: Problem, asked: A2aContext, baseUrl: string, id: string): Task {
+function refusal(problem: Problem, a2aContext: A2aContext, baseUrl: string, id: string): Task {
   const body = problemBody(problem, baseUrl, a2aPath, id);
   const state = problem.type.status < 500 ? TaskState.TASK_STATE_REJECTED : TaskState.TASK_STATE_FAILED;
   return {
-    id: asked.taskId,
-    contextId: asked.contextId,
+    id: a2aContext.taskId,
+    contextId: a2aContext.contextId,
     artifacts: [],
-    history: [asked.userMessage],
+    history: [a2aContext.userMessage],
     metadata: undefined,
     status: {
       state,
       timestamp: new Date().toISOString(),
-      message: messageOf(asked, [textPart(problem.message), dataPart(body)], asked.taskId),
+      message: messageOf(a2aContext, [textPart(problem.message), dataPart(body)], a2aContext.taskId),
     },
   };
 }
@@ -98,7 +96,7 @@ function refusal(problem: Problem, asked: A2aContext, baseUrl: string, id: strin
 function toProblem(error: unknown, { log, id }: Context): Problem {
   if (error instanceof Problem) return error;
   log.error({ err: error }, 'call failed');
-  return new Problem(internalFault, `this failed on our side; the log knows it as ${id}`, { cause: error });
+  return new Problem(internalFault, `Something went wrong on our side. It is logged as ${id}.`, { cause: error });
 }
 
 const textPart = (text: string): Part => part({ $case: 'text', value: text }, 'text/plain', '');

@@ -1,28 +1,28 @@
-// Calls of tools for the A2A agent: read, paid, run and told by the desk that /t and /mcp have too.
-import type { Desk } from '../tools/engine/tool-service.ts';
-import { envelopeOf, goesAlong } from '../tools/engine/envelope.ts';
+// Tool calls of the A2A agent: read, paid for and run by the tool service that /t and /mcp use too.
+import type { ToolService } from '../tools/engine/tool-service.ts';
+import { envelopeOf, isEmbeddable } from '../tools/engine/envelope.ts';
 import type { PayerFor } from '../models/callers/payers.ts';
 import { ToolReader } from '../tools/engine/reading.ts';
-import type { Toolbox } from '../tools/engine/tool-registry.ts';
+import type { ToolRegistry } from '../tools/engine/tool-registry.ts';
 import type { AgentAnswer, AgentOptions } from './calls.ts';
 
 export interface ToolCallsOptions {
-  readonly toolbox: Toolbox;
-  readonly desk: Desk;
+  readonly toolRegistry: ToolRegistry;
+  readonly toolService: ToolService;
   readonly payerFor: PayerFor;
 }
 
-/** What takes longer is answered with the handle of a job, to be polled. */
+/** A call that takes longer is answered with the handle of a job to poll. */
 const patienceMs = 25_000;
 
-export function toolCalls({ toolbox, desk, payerFor }: ToolCallsOptions): AgentOptions['call'] {
-  const readers = new Map(toolbox.tools.map((tool) => [tool.name, new ToolReader(tool)]));
+export function toolCalls({ toolRegistry, toolService, payerFor }: ToolCallsOptions): AgentOptions['call'] {
+  const readers = new Map(toolRegistry.tools.map((tool) => [tool.name, new ToolReader(tool)]));
   return async ({ tool: name, arguments: given, context }): Promise<AgentAnswer> => {
-    const tool = toolbox.get(name);
+    const tool = toolRegistry.get(name);
     const reading = (readers.get(name) ?? new ToolReader(tool)).read('argument', given);
     const payer = await payerFor(context);
     const fileWanted = reading.options.raw === true;
-    const answered = await desk.answer({
+    const result = await toolService.call({
       tool,
       reading,
       payer,
@@ -33,16 +33,16 @@ export function toolCalls({ toolbox, desk, payerFor }: ToolCallsOptions): AgentO
       signal: () => context.signal,
       waitMs: patienceMs,
     });
-    const answer = envelopeOf(answered, false);
-    const artifact = answered.ran?.artifact;
+    const answer = envelopeOf(result, false);
+    const artifact = result.run?.artifact;
     if (artifact === undefined) return { answer };
-    const inside = fileWanted || goesAlong(artifact, answered.told);
+    const inside = fileWanted || isEmbeddable(artifact, result.meta);
     return {
       answer,
       file: {
         name: artifact.fileName,
         mediaType: artifact.mediaType,
-        url: answered.told.fileUrl,
+        url: result.meta.fileUrl,
         bytes: inside ? artifact.bytes : undefined,
       },
     };

@@ -1,4 +1,4 @@
-// The settings of calls of apps, read from the environment.
+// The configuration of calls of apps, read from the environment.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
 import { moneyField } from '../billing/ledger/money-field.ts';
@@ -20,7 +20,7 @@ export const environment = z.object({
     .describe('Time limit of a call of an app, until the last byte of its answer.'),
 });
 
-/** Reads the settings. @throws Error that names every variable that is wrong */
+/** Reads the configuration. @throws Error that names every variable that is wrong */
 export function readAppSettings(variables: NodeJS.ProcessEnv = process.env): AppSettings {
   const read = readConfig(environment, variables);
   return { price: read.MOORAGE_APP_CALL_USD, limitMs: read.MOORAGE_APP_CALL_SECONDS * 1_000 };

@@ -1,15 +1,14 @@
-// Finds the app that is to be called: where it answers inside the cluster, and whose it is. Never an address that a
-// caller gives.
+// The directory of live apps: where each answers inside the cluster, and whose it is. Never an address from a caller.
 import { Problem } from '../../lib/problem.ts';
 import { readSettings, withSettings } from '../../crds/effective-settings.ts';
 import { publicStatus } from '../../crds/public-status.ts';
 import { repositoryUrl, type App, type AppIndex } from './hosted-apps.ts';
-import { sentence } from './status-view.ts';
+import { appUrl, sentence } from './status-view.ts';
 import { nearestNames } from '../tools/engine/tool-registry.ts';
 import { appNotLive, unknownApp } from './problems.ts';
 
-/** Where the author says that the operations of an app are described; undefined: they are not offered as tools. */
-export interface Described {
+/** Where an app describes its operations, as its author set it. */
+export interface AgentPaths {
   readonly openapi: string;
   readonly mcp: string;
 }
@@ -22,13 +21,14 @@ export interface Target {
   readonly commit: string;
   /** Origin inside the cluster. */
   readonly origin: string;
-  /** Origin that people see; the app hears its host. */
+  /** Origin that people see; its host is sent to the app. */
   readonly publicOrigin: string;
   /** Git host and owner of its repository: who accrues. */
   readonly author: string;
   /** The author's share, in parts per million. */
   readonly authorShare: number;
-  readonly described: Described | undefined;
+  /** Undefined for an app whose operations are not offered as tools. */
+  readonly agentPaths: AgentPaths | undefined;
 }
 
 export interface Directory {
@@ -47,7 +47,7 @@ export interface DirectoryOptions {
 }
 
 export function directory({ apps, baseUrl, originOf = serviceOrigin }: DirectoryOptions): Directory {
-  /** What the cluster said of an app once is never changed, only replaced. */
+  /** An object of the cache is never changed, only replaced. */
   const known = new WeakMap<App, { readonly target: Target | undefined }>();
   const targetOf = (app: App): Target | undefined => {
     const found = known.get(app) ?? { target: readTarget(app, originOf) };
@@ -93,15 +93,15 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
     publicOrigin: new URL(status.url).origin,
     author: `${host}/${pathname.split('/')[1] ?? ''}`.toLowerCase(),
     authorShare: Math.round(Number(author.share) * 1_000_000),
-    described: agents.enabled ? { openapi: agents.openapi, mcp: agents.mcp } : undefined,
+    agentPaths: agents.enabled ? { openapi: agents.openapi, mcp: agents.mcp } : undefined,
   };
 }
 
 function unknown(slug: string, slugs: readonly string[]): Problem {
   const nearest = nearestNames(slug, slugs);
   const hint =
-    nearest.length === 0 ? '/agent-capabilities.json lists the apps' : `did you mean ${nearest.join(' or ')}?`;
-  return new Problem(unknownApp, `there is no app ${JSON.stringify(slug.slice(0, 60))}; ${hint}`, {
+    nearest.length === 0 ? '/agent-capabilities.json lists the live apps.' : `Did you mean ${nearest.join(' or ')}?`;
+  return new Problem(unknownApp, `Unknown app ${JSON.stringify(slug.slice(0, 60))}. ${hint}`, {
     members: { nearest },
   });
 }
@@ -110,8 +110,9 @@ function notLive(app: App, baseUrl: string): Problem {
   const status = publicStatus(app);
   const statusUrl = `${baseUrl}/api/submit-status${new URL(repositoryUrl(app)).pathname}`;
   const awaited = status.status === 'in_pipeline';
-  const how = awaited ? 'is on its way and not live yet' : 'is not live';
-  return new Problem(appNotLive, `${app.metadata.name} ${how}: ${sentence(status, statusUrl).slice(0, 400)}`, {
+  const standing = awaited ? 'is not live yet' : 'is not live';
+  const why = sentence(status, appUrl(app, baseUrl)).slice(0, 400);
+  return new Problem(appNotLive, `${app.metadata.name} ${standing}. ${why}`, {
     members: { status: status.status, status_url: statusUrl },
     ...(awaited ? { headers: { 'retry-after': '10' } } : {}),
   });

@@ -1,7 +1,6 @@
 // The HostedApps as the API reads them: the resource, and a cache found by repository, by owner/name and by caller.
 import type { HostedApp } from '../../crds/hosted-app.ts';
-import { defineResource, type KubeType } from '../../lib/kubernetes/object.ts';
-import { byLabel, type Indexer, type Store } from '../../lib/kubernetes/store.ts';
+import { byLabel, defineResource, type Indexer, type KubeType, type Store } from '../../lib/kubernetes/index.ts';
 import { group, kind, labels, plural, version } from '../../crds/names.ts';
 import { repositoryHash } from '../../lib/repository.ts';
 

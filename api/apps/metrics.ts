@@ -10,40 +10,40 @@ export interface AppMetrics {
   called(via: AppVia, outcome: string, seconds: number): void;
 }
 
-export interface Watched {
+export interface AppGauges {
   readonly calls: number;
   readonly operations: number;
 }
 
-export function appMetrics(registry: Registry, watched: () => Watched): AppMetrics {
+export function appMetrics(registry: Registry, gauges: () => AppGauges): AppMetrics {
   const registers = [registry];
   const calls = new Counter({
     name: 'moorage_app_calls_total',
-    help: 'Calls of hosted apps through the API by how they ended.',
+    help: 'Calls of hosted apps by outcome.',
     labelNames: ['via', 'outcome'],
     registers,
   });
   const seconds = new Histogram({
     name: 'moorage_app_call_duration_seconds',
-    help: 'Seconds until an app began to answer.',
+    help: 'Seconds until an app began to respond.',
     labelNames: ['via'],
     buckets: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
     registers,
   });
   new Gauge({
     name: 'moorage_app_calls_running',
-    help: 'Calls of hosted apps under way.',
+    help: 'Calls of hosted apps in progress.',
     registers,
     collect() {
-      this.set(watched().calls);
+      this.set(gauges().calls);
     },
   });
   new Gauge({
     name: 'moorage_app_operations',
-    help: 'Operations of hosted apps that are offered as tools.',
+    help: 'Operations of hosted apps offered as tools.',
     registers,
     collect() {
-      this.set(watched().operations);
+      this.set(gauges().operations);
     },
   });
   return {

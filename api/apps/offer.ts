@@ -10,7 +10,7 @@ export interface Offer {
   readonly tools: readonly Tool[];
   /** Why a tool cannot be called here; undefined when it can. */
   readonly off: (tool: Tool) => string | undefined;
-  /** Apps that are live now: asked anew for each document. */
+  /** Apps that are live now: read again for each document. */
   readonly apps: () => readonly HostedAppSummary[];
   /** What an app offers as tools on /mcp; undefined for one that offers none. */
   readonly operations: (slug: string) => OfferedOperations | undefined;

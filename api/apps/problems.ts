@@ -1,44 +1,44 @@
-// The kinds of problems that calls of hosted apps answer with, beside those of tools.
+// The problem types of calls of hosted apps, beside those of tools.
 import type { ProblemType } from '../../lib/problem.ts';
 
 export const unknownApp: ProblemType = {
   slug: 'unknown-app',
   status: 404,
-  title: 'There is no such app',
+  title: 'Unknown app',
   description:
-    'No hosted app has this slug. `nearest` names those that are written most like it; list_apps and /agent-capabilities.json list all that are live.',
+    'No hosted app has this slug. `nearest` lists similar slugs; list_apps and /agent-capabilities.json list all live apps.',
 };
 
 export const appNotLive: ProblemType = {
   slug: 'app-not-live',
   status: 409,
-  title: 'The app does not answer calls now',
+  title: 'The app is not live',
   description:
-    'The app is hosted here, but is not live: `status` says whether it is on its way (in_pipeline) or was rejected or switched off (rejected), and `status_url` why. Nothing was sent and nothing was charged.',
+    'The app is not live. `status` is in_pipeline while it is being built or deployed, and rejected if it was rejected or suspended; `status_url` has the reason. Nothing was sent to the app and nothing was charged.',
 };
 
 export const appUnreachable: ProblemType = {
   slug: 'app-unreachable',
   status: 502,
-  title: 'The app did not answer',
+  title: 'The app could not be reached',
   description:
-    'The app is live, but the connection to it failed, or what it sent is no answer in HTTP. Nothing was charged. Trying again may help; a call that changes something may have reached the app.',
+    'The connection to the app failed, or its response was not valid HTTP. Nothing was charged. Trying again may help, but note that the request may have reached the app.',
 };
 
 export const appTimeout: ProblemType = {
   slug: 'app-timeout',
   status: 504,
-  title: 'The app took too long',
+  title: 'The app timed out',
   description:
-    'The app did not answer within the time of a call, which `limit_ms` tells. Nothing was charged. What the app began because of the call may go on.',
+    'The app did not respond within the time limit of a call, `limit_ms`. Nothing was charged. The app may still be processing the request.',
 };
 
 export const appAnswerTooLarge: ProblemType = {
   slug: 'app-answer-too-large',
   status: 502,
-  title: 'The answer of the app is too large',
+  title: 'The response of the app is too large',
   description:
-    'The app answered with more bytes than this way of calling takes, which `limit_bytes` tells. Nothing was charged. Ask it for less, or call it at /api/projects/{slug}/call/{path}, where answers are streamed and may be longer.',
+    'The response of the app is larger than `limit_bytes`. Nothing was charged. Request less data, or call the app at /api/projects/{slug}/call/{path}, which streams larger responses.',
 };
 
 export const appProblems: readonly ProblemType[] = [

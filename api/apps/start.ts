@@ -1,44 +1,44 @@
-// Makes the ways to call hosted apps, and keeps what their operations are.
+// Wires the ways to call hosted apps and the cache of their operations.
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import type { OfferedOperations } from './offer.ts';
 import type { Endpoint, ProtocolMount } from '../http/index.ts';
-import type { MoreTools } from '../tools/engine/external-tools.ts';
+import type { ExternalTools } from '../tools/engine/external-tools.ts';
 import type { Models } from '../models/start.ts';
-import { Gate, type GateOptions } from '../tools/engine/slots.ts';
+import { Slots, type SlotsOptions } from '../tools/engine/slots.ts';
 import type { PayerFor } from '../models/callers/payers.ts';
 import type { Workers } from '../tools/engine/workers/workers.ts';
-import { AppCalls } from './calls.ts';
+import { AppCalls } from './calls/app-calls.ts';
 import type { AppSettings } from './config.ts';
-import { Courier } from './app-client.ts';
+import { AppClient } from './calls/app-client.ts';
 import type { Directory } from './directory.ts';
-import { appEndpoints } from './endpoints.ts';
+import { appEndpoints } from './calls/endpoints.ts';
 import { appMetrics } from './metrics.ts';
-import { OperationBook, type OperationBookOptions } from './operations/operation-cache.ts';
-import { learner } from './operations/discover.ts';
+import { OperationCache, type OperationCacheOptions } from './operations/operation-cache.ts';
+import { operationDiscoverer } from './operations/discover.ts';
 import { operationTools } from './operations/tools.ts';
-import { pathCalls } from './path-calls.ts';
+import { pathCalls } from './calls/path-calls.ts';
 
 export interface AppsOptions {
   readonly directory: Directory;
   readonly settings: AppSettings;
-  readonly places: GateOptions;
-  readonly models: Pick<Models, 'books'>;
+  readonly concurrency: SlotsOptions;
+  readonly models: Pick<Models, 'ledger'>;
   readonly payerFor: PayerFor;
   readonly workers: Workers;
   readonly baseUrl: string;
   readonly registry: Registry;
   readonly log: Logger;
-  /** For tests: how often apps are asked. */
-  readonly asking?: Pick<OperationBookOptions, 'everyMs' | 'staleMs' | 'limitMs'>;
+  /** For tests: how often operations are discovered. */
+  readonly operationDiscovery?: Pick<OperationCacheOptions, 'everyMs' | 'staleMs' | 'limitMs'>;
 }
 
 export interface Apps {
   readonly endpoints: Endpoint[];
   readonly byPath: ProtocolMount;
-  readonly more: MoreTools;
+  readonly more: ExternalTools;
   readonly operations: (slug: string) => OfferedOperations | undefined;
-  /** Begins to ask apps what they can do; once it is known which are live. */
+  /** Starts the discovery of operations; once it is known which apps are live. */
   start(): void;
   stop(): Promise<void>;
 }
@@ -46,43 +46,48 @@ export interface Apps {
 export function startApps({
   directory,
   settings,
-  places,
+  concurrency,
   models,
   payerFor,
   workers,
   baseUrl,
   registry,
   log,
-  asking = {},
+  operationDiscovery = {},
 }: AppsOptions): Apps {
-  const courier = new Courier({ limitMs: settings.limitMs });
-  const gate = new Gate(places);
-  const book = new OperationBook({ directory, learn: learner({ courier, workers }), log, ...asking });
+  const appClient = new AppClient({ limitMs: settings.limitMs });
+  const slots = new Slots(concurrency);
+  const operationCache = new OperationCache({
+    directory,
+    discover: operationDiscoverer({ appClient, workers }),
+    log,
+    ...operationDiscovery,
+  });
   const calls = new AppCalls({
-    courier,
-    gate,
-    placesPerApp: Math.ceil(places.places / 2),
+    appClient,
+    slots,
+    slotsPerApp: Math.ceil(concurrency.maxConcurrent / 2),
     price: settings.price,
-    bookings: () => models.books.get().bookings,
-    metrics: appMetrics(registry, () => ({ calls: gate.taken, operations: book.count })),
+    holds: () => models.ledger.get().holds,
+    metrics: appMetrics(registry, () => ({ calls: slots.taken, operations: operationCache.count })),
   });
   return {
     endpoints: appEndpoints({ directory, calls, payerFor }),
     byPath: pathCalls({ directory, calls, payerFor, baseUrl }),
-    more: operationTools({ book, calls, courier, payerFor }),
+    more: operationTools({ operationCache, calls, appClient, payerFor }),
     operations(slug) {
       const target = directory.find(slug);
-      const standing = target === undefined ? undefined : book.of(target);
-      return standing === undefined
+      const offered = target === undefined ? undefined : operationCache.of(target);
+      return offered === undefined
         ? undefined
-        : { names: standing.operations.map(({ name }) => name), fault: standing.fault };
+        : { names: offered.operations.map(({ name }) => name), fault: offered.fault };
     },
     start() {
-      book.start();
+      operationCache.start();
     },
     async stop() {
-      await book.stop();
-      await courier.close();
+      await operationCache.stop();
+      await appClient.close();
     },
   };
 }

@@ -1,4 +1,4 @@
-// Tells in JSON, and in a sentence, how a submitted repository stands.
+// The status of a submitted repository, as JSON and as a sentence.
 import { z } from 'zod';
 import { finding, plan } from '../../crds/hosted-app.ts';
 import { publicStatus, type PublicProgress, type PublicReason, type PublicStatus } from '../../crds/public-status.ts';
@@ -20,7 +20,7 @@ const progress = z.object({
   stage: z.enum(stageOrder),
   since: z.string().optional(),
   commit: z.string().optional(),
-  position: z.int().optional().describe('Place in the queue of builds, from 1.'),
+  position: z.int().optional().describe('Position in the build queue, from 1.'),
   message: z.string().optional(),
 });
 
@@ -34,56 +34,62 @@ const past = z.object({
   finished_at: z.string().optional(),
 });
 
-/** Answer of the submit-status, and with `created` and `polled` of the submission itself. */
+/** Response of submit-status, and with `created` and `polled` of a submission. */
 export const statusView = z.looseObject({
   status: z.enum(['live', 'in_pipeline', 'rejected']),
-  message: z.string().describe('How it stands and what comes next, in a sentence.'),
-  repo: z.string().describe('Address of the repository.'),
+  message: z.string().describe('Status and next step in a sentence.'),
+  repo: z.string().describe('URL of the repository.'),
   slug: z.string().describe('Name of the app.'),
-  url: z.string().describe('Where the app answers, or will once it is live.'),
+  url: z.string().describe('URL of the app, reachable once it is live.'),
   status_url: z.string(),
   log_url: z.string().describe('The build log as server-sent events, or as plain text with Accept: text/plain.'),
-  commit: z.string().optional().describe('live: the commit that serves; else the newest commit that was looked at.'),
-  newest_commit: z.string().optional().describe('Newest commit of the repository that was seen.'),
-  since: z.string().optional().describe('RFC 3339, since when it has been so.'),
-  stage: z.enum(stageOrder).optional().describe('Where it is, while in_pipeline.'),
-  position: z.int().optional().describe('Place in the queue of builds, from 1, while queued.'),
+  commit: z
+    .string()
+    .optional()
+    .describe('The commit that is served while live; otherwise the newest commit that was processed.'),
+  newest_commit: z.string().optional().describe('Newest known commit of the repository.'),
+  since: z.string().optional().describe('Start of this status, RFC 3339.'),
+  stage: z.enum(stageOrder).optional().describe('Current stage, while in_pipeline.'),
+  position: z.int().optional().describe('Position in the build queue, from 1, while queued.'),
   stages: z
     .array(z.object({ stage: z.enum(stageOrder), state: z.enum(['done', 'current', 'ahead']) }))
     .optional()
-    .describe('All stages and how far it has come, while in_pipeline.'),
+    .describe('All stages with their state, while in_pipeline.'),
   reason: z.string().optional().describe('Why it was rejected, in a sentence.'),
-  rejection: rejection.optional().describe('The same in parts: rule, file, line, message, fix, log.'),
-  update: progress.optional().describe('A newer commit on its way while the app is live.'),
-  problem: rejection.optional().describe('Why a newer commit was not taken while the app is live.'),
-  warning: z.string().optional().describe('What is amiss while the app is live, like errors on /.'),
-  plan: plan.optional().describe('How the image is made, and why so.'),
-  findings: z.array(finding).optional().describe('What the review found, warnings included.'),
+  rejection: rejection.optional().describe('The same as fields: rule, file, line, message, fix, log.'),
+  update: progress.optional().describe('A newer commit in the pipeline while the app is live.'),
+  problem: rejection.optional().describe('Why a newer commit was rejected while the app is live.'),
+  warning: z.string().optional().describe('A problem of the live app, such as errors on /.'),
+  plan: plan.optional().describe('How the image is built, and why.'),
+  findings: z.array(finding).optional().describe('Findings of the review, including warnings.'),
   settings: z
     .array(z.object({ field: z.string(), value: z.string(), from: z.string() }))
     .optional()
-    .describe('Each field that moorage.yaml of the repository sets, what holds for it, and whose word that is.'),
-  history: z.array(past).optional().describe('Past pipelines, newest first.'),
-  poll_after_seconds: z.int().optional().describe('Ask again after this; absent when nothing is under way.'),
+    .describe('Each field that moorage.yaml in the repository sets, its effective value and where that comes from.'),
+  history: z.array(past).optional().describe('Past pipeline runs, newest first.'),
+  poll_after_seconds: z
+    .int()
+    .optional()
+    .describe('Seconds to wait before polling again; absent when nothing is in progress.'),
 });
 export type StatusView = z.input<typeof statusView>;
 
-/** Where things are, as links are written. */
-export interface Places {
+/** What links to an app are built from. */
+export interface LinkBase {
   /** Like https://moorage.localhost */
   readonly baseUrl: string;
-  /** Git host that need not be named in a link. */
+  /** Git host that links leave out. */
   readonly defaultHost: string | undefined;
 }
 
 /** Makes the view of an app. */
-export function viewStatus(app: App, places: Places): StatusView {
+export function viewStatus(app: App, linkBase: LinkBase): StatusView {
   const status = publicStatus(app);
   const { plan: made, findings, history, effective } = app.status ?? {};
   return {
     status: status.status,
-    message: sentence(status, appUrl(app, places.baseUrl)),
-    ...addresses(app, places),
+    message: sentence(status, appUrl(app, linkBase.baseUrl)),
+    ...addresses(app, linkBase),
     ...details(status),
     newest_commit: app.status?.source?.commit,
     plan: made,
@@ -93,29 +99,29 @@ export function viewStatus(app: App, places: Places): StatusView {
   };
 }
 
-/** How an app stands, in a sentence. */
+/** The status in a sentence. */
 export function sentence(status: PublicStatus, url: string): string {
   if (status.status === 'rejected') return `${reasonSentence(status.reason)} ${stopped(status.reason.fix)}`;
-  if (status.status === 'in_pipeline') return `${progressSentence(status)} It will answer at ${url}.`;
+  if (status.status === 'in_pipeline') return `${progressSentence(status)} The app will be live at ${url}.`;
   if (status.update !== undefined)
-    return `It answers at ${url}. A newer commit is on its way: ${lowered(progressSentence(status.update))}`;
+    return `The app is live at ${url}. A newer commit is in the pipeline: ${lowered(progressSentence(status.update))}`;
   if (status.problem !== undefined)
-    return `It answers at ${url}, by an older commit; the newer one was not taken: ${reasonSentence(status.problem)} ${stopped(status.problem.fix)}`;
+    return `The app is live at ${url}, running an older commit. The newest commit was rejected: ${reasonSentence(status.problem)} ${stopped(status.problem.fix)}`;
   return status.warning === undefined
-    ? `It answers at ${url}.`
-    : `It is live at ${url}, but ${stopped(status.warning)}`;
+    ? `The app is live at ${url}.`
+    : `The app is live at ${url}, but it ${stopped(status.warning)}`;
 }
 
-/** A reason with its place, in a sentence. */
+/** A reason with its file and line, in a sentence. */
 export function reasonSentence(reason: PublicReason): string {
   const line = reason.line === undefined ? '' : `:${reason.line}`;
-  const place = reason.file === undefined ? '' : `${reason.file}${line}: `;
-  return stopped(`${place}${reason.message}`);
+  const position = reason.file === undefined ? '' : `${reason.file}${line}: `;
+  return stopped(`${position}${reason.message}`);
 }
 
 function addresses(
   app: App,
-  { baseUrl, defaultHost }: Places,
+  { baseUrl, defaultHost }: LinkBase,
 ): Pick<StatusView, 'repo' | 'slug' | 'url' | 'status_url' | 'log_url'> {
   const repo = repositoryUrl(app);
   const { host, pathname } = new URL(repo);
@@ -130,7 +136,8 @@ function addresses(
   };
 }
 
-function appUrl(app: App, baseUrl: string): string {
+/** Where the app answers, or will once it is live. */
+export function appUrl(app: App, baseUrl: string): string {
   if (app.status?.url !== undefined) return app.status.url;
   const url = new URL(baseUrl);
   url.hostname = `${app.metadata.name}.${url.hostname}`;
@@ -166,19 +173,19 @@ function stateOf(index: number, current: number): 'done' | 'current' | 'ahead' {
 }
 
 const doing: Readonly<Record<PublicProgress['stage'], string>> = {
-  pending: 'The repository is being asked for its newest commit.',
-  queued: 'It waits in the queue of builds.',
-  cloning: 'The source is being fetched.',
-  reviewing: 'The source is being reviewed.',
-  building: 'The image is being built.',
-  deploying: 'The app is being started.',
-  routing: 'Its address is being opened.',
+  pending: 'Checking the repository for its newest commit.',
+  queued: 'Waiting in the build queue.',
+  cloning: 'Cloning the repository.',
+  reviewing: 'Reviewing the source code.',
+  building: 'Building the image.',
+  deploying: 'Starting the app.',
+  routing: 'Setting up the URL of the app.',
 };
 
 function progressSentence(progress: PublicProgress): string {
-  const place = progress.position === undefined ? '' : ` Its place is ${progress.position}.`;
+  const position = progress.position === undefined ? '' : ` Position: ${progress.position}.`;
   const waiting = progress.message === undefined ? '' : ` ${stopped(progress.message)}`;
-  return `${doing[progress.stage]}${place}${waiting}`;
+  return `${doing[progress.stage]}${position}${waiting}`;
 }
 
 function stopped(text: string): string {

@@ -6,7 +6,7 @@ export interface BillingMetrics {
   refused(kind: Payer['kind'], by: 'caller' | 'everyone'): void;
 }
 
-/** Makes the metrics; `counts` is asked when they are read. */
+/** Makes the metrics; `counts` runs at each scrape. */
 export function billingMetrics(
   registry: Registry,
   counts: () => Promise<{ open: number; pending: number; abandoned: number }>,
@@ -14,13 +14,13 @@ export function billingMetrics(
   const registers = [registry];
   const refusals = new Counter({
     name: 'moorage_quota_refusals_total',
-    help: 'Calls that a quota did not cover.',
+    help: 'Calls refused because a quota did not cover them.',
     labelNames: ['caller', 'quota'],
     registers,
   });
   new Gauge({
     name: 'moorage_ledger_holds',
-    help: 'Holds by state: open ones, costs being looked for, costs given up.',
+    help: 'Holds by state: open, pending (cost being looked up) and abandoned (cost never found).',
     labelNames: ['state'],
     registers,
     async collect() {

@@ -1,5 +1,4 @@
-// Opens the database of the books and keeps them tidy. Works without a model router: tools book what they charge all
-// the same.
+// Opens the ledger and runs its periodic tasks. Works without a model router: tools charge their tariffs all the same.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
@@ -7,13 +6,13 @@ import { Problem } from '../../lib/problem.ts';
 import type { Database } from './database/database.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { openLedgerDatabase } from './database/open.ts';
-import { repeat, type Chore } from './chores.ts';
-import { Bookings } from './holds.ts';
+import { repeat, type PeriodicTask } from './periodic-task.ts';
+import { Holds } from './holds.ts';
 import { billingMetrics } from './metrics.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from './problems.ts';
 
-export interface BooksOptions {
-  /** undefined: there are no books here. */
+export interface OpenLedgerOptions {
+  /** undefined: no ledger is configured. */
   readonly databaseUrl: string | undefined;
   readonly registry: Registry;
   readonly log: Logger;
@@ -21,70 +20,70 @@ export interface BooksOptions {
   readonly open?: ((url: string) => Promise<Database>) | undefined;
 }
 
-/** The books, once the database is there. */
-export interface Books {
+/** The ledger, once its database is open. */
+export interface OpenLedger {
   readonly database: Database;
   readonly ledger: Ledger;
-  readonly bookings: Bookings;
-  /** Repeats a chore until the process ends. */
-  chore(name: string, everyMs: number, run: () => Promise<number>): void;
+  readonly holds: Holds;
+  /** Runs a task periodically until the process ends. */
+  repeat(name: string, everyMs: number, run: () => Promise<number>): void;
 }
 
-export interface BooksHandle {
-  /** The books, or undefined where no database is set or the process ended before it was there. */
-  readonly opened: Promise<Books | undefined>;
-  /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there are none */
-  get(): Books;
-  /** Ends the chores. The database stays open until `close`. */
+export interface LedgerHandle {
+  /** The ledger, or undefined where no database is configured or the process ended before it was open. */
+  readonly opened: Promise<OpenLedger | undefined>;
+  /** @throws Problem (ledger-unconfigured, ledger-unavailable) while it is not open */
+  get(): OpenLedger;
+  /** Ends the periodic tasks. The database stays open until `close`. */
   end(): void;
-  /** Finishes bookings and chores, closes the database. */
+  /** Finishes writes and periodic tasks, closes the database. */
   close(): Promise<void>;
 }
 
 /** Starts in the background, so that all else of the API serves while the database is away. */
-export function startBooks(options: BooksOptions): BooksHandle {
+export function openLedger(options: OpenLedgerOptions): LedgerHandle {
   const { databaseUrl, log } = options;
   const ending = new AbortController();
-  const chores: Promise<void>[] = [];
-  let books: Books | undefined;
+  const tasks: Promise<void>[] = [];
+  let open: OpenLedger | undefined;
   const opened = databaseUrl === undefined ? Promise.resolve(undefined) : begin(databaseUrl);
   return {
     opened,
-    get: () => books ?? absent(databaseUrl),
+    get: () => open ?? absent(databaseUrl),
     end() {
       ending.abort();
     },
     async close() {
       ending.abort();
-      const there = await opened;
-      if (there === undefined) return;
-      await there.bookings.drain(2_000);
-      await Promise.all(chores);
-      await there.database.close();
+      const ledger = await opened;
+      if (ledger === undefined) return;
+      await ledger.holds.drain(2_000);
+      await Promise.all(tasks);
+      await ledger.database.close();
     },
   };
 
-  async function begin(url: string): Promise<Books | undefined> {
+  async function begin(url: string): Promise<OpenLedger | undefined> {
     const database = await openPatiently(() => (options.open ?? openLedgerDatabase)(url), log, ending.signal);
     if (database === undefined) return undefined;
     const ledger = new Ledger(database);
     const metrics = billingMetrics(options.registry, () => ledger.counts());
-    const chore = (name: string, everyMs: number, run: () => Promise<number>): void => {
-      const work: Chore = {
+    const start = (name: string, everyMs: number, run: () => Promise<number>): void => {
+      const task: PeriodicTask = {
         everyMs,
         run,
         failed: (error) => {
-          log.error({ err: error, chore: name }, 'chore failed');
+          log.error({ err: error, task: name }, 'periodic task failed');
         },
       };
-      chores.push(repeat(work, ending.signal));
+      tasks.push(repeat(task, ending.signal));
     };
-    chore('expire', 10_000, async () => (await ledger.expire()) + (await ledger.voidToolHolds()));
-    books = {
+    start('expire', 10_000, async () => (await ledger.expire()) + (await ledger.releaseToolHolds()));
+    open = {
       database,
       ledger,
-      chore,
-      bookings: new Bookings({
+      repeat: start,
+      holds: new Holds({
         ledger,
         log,
         refused: (kind, by) => {
@@ -92,7 +91,7 @@ export function startBooks(options: BooksOptions): BooksHandle {
         },
       }),
     };
-    return books;
+    return open;
   }
 }
 
@@ -100,10 +99,10 @@ function absent(databaseUrl: string | undefined): never {
   if (databaseUrl === undefined) {
     throw new Problem(
       ledgerUnconfigured,
-      'this is charged for, and there are no books to write it into: whoever runs this installation sets DATABASE_URL to a PostgreSQL server, like postgres://user:password@host/database',
+      'This call is charged, and no ledger is configured. The operator of this installation can set DATABASE_URL to a PostgreSQL server, such as postgres://user:password@host/database.',
     );
   }
-  throw new Problem(ledgerUnavailable, 'the database is not there yet; try again in 5 s', {
+  throw new Problem(ledgerUnavailable, 'The database is not available yet. Try again in 5 seconds.', {
     headers: { 'retry-after': '5' },
   });
 }
@@ -118,7 +117,7 @@ async function openPatiently(
     try {
       return await open();
     } catch (error) {
-      log.error({ err: error }, 'the database cannot be opened, trying again');
+      log.error({ err: error }, 'cannot open the database, retrying');
     }
     await sleep(wait, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return undefined;

@@ -1,4 +1,4 @@
-// Who pays for a call: the free quota of a caller, a key of the caller's own, or the budget of a hosted app.
+// Who pays for a call: the caller's free quota, the caller's own API key, or the budget of a hosted app.
 import { appAccount, callerAccount, ownKeyAccount, ownKeyRouterAccount, platformAccount } from './ledger/accounts.ts';
 import type { LimitedAccount } from './ledger/ledger.ts';
 import type { Money } from './ledger/money.ts';
@@ -16,7 +16,7 @@ export interface Payer {
 
 /** What the platform pays for, and how far. */
 export interface Limits {
-  /** Name that the router's bills are booked under. */
+  /** Name of the router in the ledger. */
   readonly router: string;
   readonly freeQuota: Money;
   readonly dailyCap: Money;

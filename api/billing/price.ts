@@ -1,4 +1,4 @@
-// The most that a call can cost: what is reserved for it before it is made.
+// The maximum cost of a call, which is reserved before it is made.
 import { priceOf, sumMoney, type Money } from './ledger/money.ts';
 
 /** Prices in USD per million tokens. */
@@ -21,14 +21,14 @@ export interface Prompt {
 }
 
 /** No tokenizer makes more tokens of a text than it has bytes in UTF-8. */
-export function mostTokensIn({ texts, images = 0 }: Prompt): number {
+export function maxPromptTokens({ texts, images = 0 }: Prompt): number {
   return (
     texts.reduce((total, text) => total + Buffer.byteLength(text, 'utf8') + perMessage, perCall) + images * perImage
   );
 }
 
-/** The most that a call can cost at these prices. */
-export function mostItCosts(prices: Prices, prompt: Prompt, maxTokens: number): Money {
+/** The maximum cost of a call at these prices. */
+export function maxCallCost(prices: Prices, prompt: Prompt, maxTokens: number): Money {
   const out = prices.out_per_m === undefined ? [] : [priceOf(maxTokens, prices.out_per_m)];
-  return sumMoney([priceOf(mostTokensIn(prompt), prices.in_per_m), ...out]);
+  return sumMoney([priceOf(maxPromptTokens(prompt), prices.in_per_m), ...out]);
 }

@@ -4,41 +4,41 @@ import type { ProblemType } from '../../lib/problem.ts';
 export const quotaExhausted: ProblemType = {
   slug: 'quota-exhausted',
   status: 402,
-  title: 'The quota does not cover this call',
+  title: 'Quota exceeded',
   description:
-    'A call is made only when the quota covers the most that it can cost. `quota` says how much there is, how much is used and when it begins afresh; ' +
-    '`actions` lists how to go on: a key of your own, a shorter call, or waiting.',
+    'A call is made only if the quota covers its maximum cost. `quota` shows the limit, how much of it is used, and when it resets. ' +
+    '`actions` lists the ways to continue: with your own API key, with a smaller call, or after the reset.',
 };
 
 export const ledgerUnavailable: ProblemType = {
   slug: 'ledger-unavailable',
   status: 503,
-  title: 'The books cannot be written now',
+  title: 'Ledger unavailable',
   description:
-    'No call is made that could not be booked. Nothing was asked and nothing was charged. Try again after the seconds in Retry-After.',
+    'A call that cannot be recorded in the ledger is not made, so nothing was charged. Try again after the number of seconds in Retry-After.',
 };
 
 export const ledgerUnconfigured: ProblemType = {
   slug: 'ledger-unconfigured',
   status: 503,
-  title: 'There are no books here',
+  title: 'No ledger is configured',
   description:
-    'What is charged for has to be booked, and this installation has no database for it. The detail names the setting that is missing. What costs nothing works without.',
+    'Charged calls are recorded in a ledger, and this installation has no database for it. `detail` names the missing setting. Calls that are free of charge work without a ledger.',
 };
 
 export const idempotencyInFlight: ProblemType = {
   slug: 'idempotency-in-flight',
   status: 409,
-  title: 'The same request is being answered',
+  title: 'Request in progress',
   description:
-    'A request with this Idempotency-Key is under way. Try again after the seconds in Retry-After to get its answer.',
+    'A request with this Idempotency-Key is in progress. Try again after the number of seconds in Retry-After to get its response.',
 };
 
 export const idempotencyMismatch: ProblemType = {
   slug: 'idempotency-mismatch',
   status: 422,
-  title: 'The Idempotency-Key was used for another request',
-  description: 'An Idempotency-Key stands for one request. Use a new one for a new request.',
+  title: 'Idempotency key reused',
+  description: 'An Idempotency-Key identifies one request. Send a new key with each new request.',
 };
 
 export const billingProblems: readonly ProblemType[] = [

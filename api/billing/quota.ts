@@ -1,7 +1,7 @@
-// What a caller hears of a quota: headers with every answer, a hint when it runs low, a problem when it does not
-// suffice.
+// How quotas are reported to callers: headers in every response, a hint when one runs low, a problem when one is
+// exhausted.
 import { Problem } from '../../lib/problem.ts';
-import type { HoldAnswer } from './ledger/shapes.ts';
+import type { ReserveAnswer } from './ledger/shapes.ts';
 import { formatMoney, type Money } from './ledger/money.ts';
 import type { Payer } from './payer.ts';
 import { quotaExhausted } from './problems.ts';
@@ -10,13 +10,13 @@ import { quotaExhausted } from './problems.ts';
 export interface Quota {
   readonly limit: Money;
   readonly used: Money;
-  /** Reserved for calls under way. */
+  /** Reserved for calls in progress. */
   readonly held: Money;
   readonly resetsAt: Date;
 }
 
-/** What is left of it for new calls. */
-export function leftOf({ limit, used, held }: Quota): Money {
+/** What remains of it for new calls. */
+export function remaining({ limit, used, held }: Quota): Money {
   const left = limit - used - held;
   return (left > 0n ? left : 0n) as Money;
 }
@@ -24,27 +24,37 @@ export function leftOf({ limit, used, held }: Quota): Money {
 /** Quantities are counted in millionths of a dollar, since these headers take whole numbers only. */
 const microDollar = 1_000_000n;
 
-/** Headers of the IETF draft "RateLimit header fields for HTTP". `t`: seconds until the quota begins afresh. */
+/** Headers of the IETF draft "RateLimit header fields for HTTP". `t`: seconds until the quota resets. */
 export function rateLimitHeaders(quota: Quota | undefined, payer: Payer, now: number): Record<string, string> {
   if (quota === undefined) return {};
   const name = payer.kind === 'app' ? 'app-day' : 'free-day';
   const seconds = Math.max(0, Math.ceil((quota.resetsAt.getTime() - now) / 1000));
   return {
     'ratelimit-policy': `"${name}";q=${(quota.limit / microDollar).toString()};w=86400;qu="micro-usd"`,
-    ratelimit: `"${name}";r=${(leftOf(quota) / microDollar).toString()};t=${seconds}`,
+    ratelimit: `"${name}";r=${(remaining(quota) / microDollar).toString()};t=${seconds}`,
   };
 }
 
-/** Said when less than a fifth is left. */
+/** Sent when less than a fifth remains. */
 export function lowQuotaHint(quota: Quota | undefined): string | undefined {
-  if (quota === undefined || leftOf(quota) * 5n >= quota.limit) return undefined;
-  return (
-    `${formatMoney(leftOf(quota))} USD of today's free quota of ${formatMoney(quota.limit)} USD is left, until ${quota.resetsAt.toISOString()}. ` +
-    'To go on without a limit, send your own key of the model router: Authorization: Bearer sk-…'
-  );
+  if (quota === undefined || remaining(quota) * 5n >= quota.limit) return undefined;
+  return `You have ${balanceText(quota)} daily quota left; it resets at ${resetText(quota)}. To continue without a quota, ${ownKeyText}`;
 }
 
-/** One way to go on. */
+/** How to continue with a key that the model router bills directly. Ends a text, without a period that would join the key. */
+const ownKeyText = 'send your own API key for the model router: Authorization: Bearer sk-…';
+
+/** Like `$0.00089 of your $0.004`. */
+function balanceText(quota: Quota, whose = 'your'): string {
+  return `$${formatMoney(remaining(quota))} of ${whose} $${formatMoney(quota.limit)}`;
+}
+
+/** Like `00:00 UTC`: daily quotas reset at the next one. */
+function resetText({ resetsAt }: Quota): string {
+  return `${resetsAt.toISOString().slice(11, 16)} UTC`;
+}
+
+/** One way to continue. */
 export interface Action {
   readonly action: 'use-own-key' | 'shorten' | 'wait';
   readonly description: string;
@@ -52,7 +62,7 @@ export interface Action {
   readonly until?: string;
 }
 
-export function waysOn(quota: Quota, payer: Payer): Action[] {
+export function actionsFor(quota: Quota, payer: Payer): Action[] {
   const until = quota.resetsAt.toISOString();
   return [
     ...(payer.kind === 'app'
@@ -60,32 +70,31 @@ export function waysOn(quota: Quota, payer: Payer): Action[] {
       : [
           {
             action: 'use-own-key' as const,
-            description: 'Send your own key of the model router: the call is billed to it, and no quota applies.',
+            description:
+              'Send your own API key for the model router. The call is billed to that key, and no quota applies.',
             header: 'Authorization: Bearer sk-…',
           },
         ]),
-    ...(leftOf(quota) > 0n
+    ...(remaining(quota) > 0n
       ? [
           {
             action: 'shorten' as const,
             description:
-              'Ask for fewer tokens (max_tokens), a shorter prompt or a cheaper model: what is left covers a smaller call.',
+              'Set a lower max_tokens, shorten the prompt, or choose a cheaper model. The remaining quota covers a smaller call.',
           },
         ]
       : []),
-    { action: 'wait', description: 'Wait until the quota begins afresh.', until },
+    { action: 'wait', description: 'Wait until the quota resets.', until },
   ];
 }
 
-/** The refusal of a call that the quota does not cover. `most`: what it could have cost. */
-export function quotaProblem(answer: HoldAnswer, payer: Payer, most: Money, now: number): Problem {
+/** The refusal of a call that the quota does not cover. */
+export function quotaProblem(answer: ReserveAnswer, payer: Payer, maxCost: Money, now: number): Problem {
   const everyone = answer.refused_by === 'credit';
-  const quota = refusedQuota(answer, payer, most);
-  const whose = everyone ? 'all callers together' : { anonymous: 'you', key: 'you', app: 'this app' }[payer.kind];
-  const usd = (amount: Money): string => `${formatMoney(amount)} USD`;
+  const quota = refusedQuota(answer, payer, maxCost);
   return new Problem(
     quotaExhausted,
-    `this call can cost up to ${usd(most)}, and of the ${usd(quota.limit)} a day for ${whose} ${usd(leftOf(quota))} is left; it begins afresh at ${quota.resetsAt.toISOString()}`,
+    `This call can cost up to $${formatMoney(maxCost)}. ${shortage(quota, payer, everyone)}`,
     {
       headers: {
         ...rateLimitHeaders(quota, payer, now),
@@ -100,14 +109,33 @@ export function quotaProblem(answer: HoldAnswer, payer: Payer, most: Money, now:
           reserved: formatMoney(quota.held),
           resets_at: quota.resetsAt.toISOString(),
         },
-        actions: waysOn(quota, payer),
+        actions: actionsFor(quota, payer),
       },
     },
   );
 }
 
-function refusedQuota(answer: HoldAnswer, payer: Payer, most: Money): Quota {
+/** What is short, when it resets, and how to continue with an own key: each payer continues in another way. */
+function shortage(quota: Quota, payer: Payer, everyone: boolean): string {
+  const reset = `left; it resets at ${resetText(quota)}`;
+  const own =
+    payer.kind === 'app'
+      ? 'To continue now, call a model router directly with your own API key.'
+      : `To continue now, ${ownKeyText}`;
+  if (everyone)
+    return `This installation has ${balanceText(quota, 'its')} daily limit for all callers ${reset}. ${own}`;
+  if (payer.kind === 'app')
+    return `The app has ${balanceText(quota, 'its')} daily budget ${reset}. The operator of this installation can raise the budget. ${own}`;
+  return `You have ${balanceText(quota)} daily quota ${reset}. ${own}`;
+}
+
+function refusedQuota(answer: ReserveAnswer, payer: Payer, maxCost: Money): Quota {
   const side = answer.refused_by === 'credit' ? answer.credit : answer.debit;
   const { limit } = answer.refused_by === 'credit' ? payer.credit : payer.debit;
-  return { limit: limit ?? most, used: side?.used ?? most, held: side?.held ?? most, resetsAt: answer.day_ends_at };
+  return {
+    limit: limit ?? maxCost,
+    used: side?.used ?? maxCost,
+    held: side?.held ?? maxCost,
+    resetsAt: answer.day_ends_at,
+  };
 }

@@ -9,26 +9,32 @@ const url = z.string();
 export const capabilities = z.object({
   name: z.string(),
   description: z.string(),
-  version: z.string().describe('Version of the interface'),
+  version: z.string().describe('Version of the interface.'),
   base_url: url,
   authentication: z.object({ required: z.boolean(), scheme: z.string(), description: z.string() }),
-  documents: z.record(z.string(), url).describe('Other documents of this kind'),
+  documents: z.record(z.string(), url).describe('Other machine-readable documents.'),
   protocols: z
     .array(z.object({ name: z.string(), url, transport: z.string() }))
-    .describe('Protocols by which the tools can be called beside plain HTTP'),
+    .describe('Protocols other than plain HTTP for calling the tools.'),
   tools: z.array(
     z.object({
       name: z.string(),
       title: z.string(),
       description: z.string(),
-      url: url.describe('Takes GET with query parameters, and POST with JSON'),
-      input_schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the parameters'),
-      aliases: z.record(z.string(), z.string()).optional().describe('Other names of parameters'),
-      price_usd: z.string().describe('Cost of a call, beside what the models cost that it asks'),
-      artifacts: z.array(z.string()).optional().describe('Media types of what raw=1 answers with'),
-      long: z.boolean().describe('Whether a call is answered with the handle of a job'),
+      url: url.describe('Call with GET and query parameters, or with POST and JSON.'),
+      input_schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the parameters.'),
+      aliases: z
+        .record(z.string(), z.string())
+        .optional()
+        .describe('Alternative parameter names, mapped to the names in input_schema.'),
+      price_usd: z.string().describe('Price of a call in USD, in addition to the cost of model calls.'),
+      artifacts: z.array(z.string()).optional().describe('Media types of the files returned with raw=1.'),
+      long: z.boolean().describe('Whether a call runs as a job and returns its handle.'),
       available: z.boolean(),
-      unavailable_because: z.string().optional().describe('What it lacks here, and how that is switched on'),
+      unavailable_because: z
+        .string()
+        .optional()
+        .describe('What is missing, and how the operator of this installation enables it.'),
       example: url,
     }),
   ),
@@ -44,16 +50,18 @@ export const capabilities = z.object({
         call_url: url
           .optional()
           .describe(
-            'Takes POST with {"method", "path", "query", "headers", "body"}, and below it any request that the app itself takes',
+            'Call with POST and {"method", "path", "query", "headers", "body"}, or append a path to send any request to the app.',
           ),
         operations: z
           .array(z.string())
           .optional()
-          .describe('What the app can do, as tools on /mcp; absent where its author has not switched that on'),
-        operations_fault: z.string().optional().describe('Why there are none although that is on'),
+          .describe(
+            'Operations of the app, available as tools on /mcp; absent unless the author of the app enables them.',
+          ),
+        operations_fault: z.string().optional().describe('Why no operations were found although they are enabled.'),
       }),
     )
-    .describe('Hosted apps that are live now'),
+    .describe('Hosted apps that are live now.'),
   endpoints: z.array(z.object({ operation: z.string(), method: z.string(), path: z.string(), summary: z.string() })),
 });
 

@@ -1,8 +1,14 @@
-// The endpoints by which a person or a program finds out what there is. Every document is derived; none is written by
-// hand.
+// The endpoints that describe this service to people and programs. Every document is derived; none is written by hand.
 import { z } from 'zod';
 import { Problem, problemUrl } from '../../lib/problem.ts';
-import { defineEndpoint, type Endpoint, problemTypesOf, notFound, BufferedResponse } from '../http/index.ts';
+import {
+  defineEndpoint,
+  type Endpoint,
+  problemTypesOf,
+  notFound,
+  bufferedResponse,
+  jsonResponse,
+} from '../http/index.ts';
 import { a2aPath, cardJson } from '../a2a/agent-card.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { frontEndpoint } from './front.ts';
@@ -11,11 +17,11 @@ import { llmsText } from './llms-txt.ts';
 import { openApi, withApps } from './openapi.ts';
 import { answersAt, type Offer, type Site } from '../apps/offer.ts';
 
-/** What is to be found out beside the endpoints; what is left out, there is none of. */
-export type Offered = Partial<Omit<Offer, 'baseUrl'>>;
+/** What is described beside the endpoints; what is left out does not exist. */
+export type OfferOptions = Partial<Omit<Offer, 'baseUrl'>>;
 
 /** Endpoints that describe `others` and themselves. */
-export function discoveryEndpoints(others: readonly Endpoint[], baseUrl: string, offered: Offered = {}): Endpoint[] {
+export function discoveryEndpoints(others: readonly Endpoint[], baseUrl: string, offer: OfferOptions = {}): Endpoint[] {
   const endpoints = [...others];
   const site: Site = {
     baseUrl,
@@ -25,7 +31,7 @@ export function discoveryEndpoints(others: readonly Endpoint[], baseUrl: string,
     apps: () => [],
     operations: () => undefined,
     protocols: [],
-    ...offered,
+    ...offer,
   };
   const card = answersAt(site, a2aPath) ? [cardEndpoint(site)] : [];
   const own = [
@@ -48,12 +54,12 @@ function openApiEndpoint(site: Site): Endpoint {
     operation: 'getOpenApi',
     tag: 'discovery',
     summary: 'The OpenAPI document',
-    description: 'OpenAPI 3.1, derived from the definitions that also validate the requests.',
+    description: 'OpenAPI 3.1, generated from the definitions that also validate requests.',
     output: z.record(z.string(), z.unknown()),
     outputDescription: 'The document.',
     handler: () =>
       Promise.resolve(
-        BufferedResponse.json(withApps((document ??= openApi(site.endpoints, site.baseUrl)), site), {
+        jsonResponse(withApps((document ??= openApi(site.endpoints, site.baseUrl)), site), {
           headers: { link: linkHeader(site), 'cache-control': 'no-store' },
         }),
       ),
@@ -66,9 +72,8 @@ function cardEndpoint(site: Site): Endpoint {
     path: '/.well-known/agent-card.json',
     operation: 'getAgentCard',
     tag: 'discovery',
-    summary: 'The agent card (A2A 1.0, and 0.3)',
-    description:
-      'Names the endpoint that speaks the Agent2Agent protocol, and a skill for each tool and each live app.',
+    summary: 'The agent card (A2A 1.0 and 0.3)',
+    description: 'Describes the endpoint for the Agent2Agent protocol, with a skill for each tool and each live app.',
     output: z.looseObject({
       name: z.string(),
       description: z.string(),
@@ -86,7 +91,7 @@ function cardEndpoint(site: Site): Endpoint {
     outputDescription: 'The card.',
     handler: () =>
       Promise.resolve(
-        BufferedResponse.json(cardJson(site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } }),
+        jsonResponse(cardJson(site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } }),
       ),
   });
 }
@@ -97,14 +102,14 @@ function llmsEndpoint(site: Site): Endpoint {
     path: '/llms.txt',
     operation: 'getLlmsText',
     tag: 'discovery',
-    summary: 'What can be done here, for language models',
-    description: 'Markdown after llmstxt.org: the tools with a call of each, the live apps, the endpoints.',
+    summary: 'Overview for language models',
+    description: 'Markdown in the llms.txt format: tools with an example call each, live apps and endpoints.',
     output: z.string(),
     outputDescription: 'The text.',
     produces: ['text/plain', 'text/markdown'],
     handler: (_input, { mediaType }) =>
       Promise.resolve(
-        new BufferedResponse(llmsText(site), {
+        bufferedResponse(llmsText(site), {
           headers: { 'content-type': `${mediaType}; charset=utf-8`, 'cache-control': 'no-store', vary: 'accept' },
         }),
       ),
@@ -117,8 +122,8 @@ function capabilitiesEndpoint(site: Site): Endpoint {
     path: '/agent-capabilities.json',
     operation: 'getCapabilities',
     tag: 'discovery',
-    summary: 'Everything that an agent can do here',
-    description: 'Endpoints, tools with their JSON Schemas and prices, and the live apps, in one document.',
+    summary: 'All capabilities for agents',
+    description: 'Endpoints, tools with JSON Schemas and prices, and live apps, in one document.',
     output: capabilities,
     outputDescription: 'The capabilities.',
     handler: () => Promise.resolve(describeCapabilities(site)),
@@ -132,11 +137,11 @@ function problemEndpoint({ baseUrl, endpoints }: Site): Endpoint {
     path: '/problems/{slug}',
     operation: 'getProblemType',
     tag: 'discovery',
-    summary: 'What a kind of problem means',
-    description: 'The `type` of every problem leads here.',
-    params: z.strictObject({ slug: z.string().max(60).describe('Last part of the type of a problem') }),
+    summary: 'Explain a problem type',
+    description: 'The `type` of every problem is a URL of this endpoint.',
+    params: z.strictObject({ slug: z.string().max(60).describe('Last segment of the type of a problem.') }),
     output: z.object({ type: z.string(), status: z.int(), title: z.string(), description: z.string() }),
-    outputDescription: 'What it means and how to get past it.',
+    outputDescription: 'What the problem means and how to resolve it.',
     problems: [notFound],
     handler({ params }) {
       const type = types().get(params.slug);

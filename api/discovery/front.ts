@@ -1,12 +1,12 @@
-// The front page: HTML for a person, JSON for a program, and in its Link header the way to every document.
+// The front page: HTML for a person, JSON for a program, and a Link header to every document.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint, BufferedResponse, description, name } from '../http/index.ts';
+import { defineEndpoint, type Endpoint, bufferedResponse, jsonResponse, description, name } from '../http/index.ts';
 import { linkHeader } from './links.ts';
 import { answersAt, type Site } from '../apps/offer.ts';
 
 const html = 'text/html';
 
-const places: Readonly<Record<string, string>> = {
+const paths: Readonly<Record<string, string>> = {
   ask: '/api/ask',
   compare: '/api/compare',
   models: '/api/models',
@@ -28,25 +28,25 @@ export function frontEndpoint(site: Site): Endpoint {
     path: '/',
     operation: 'getFront',
     tag: 'discovery',
-    summary: 'What this is',
+    summary: 'The front page',
     description:
-      'As a page for a person, as JSON for a program. The Link header leads to the documents that describe the service.',
+      'HTML for people, JSON for programs. The Link header points to the documents that describe this service.',
     output: z.record(z.string(), z.string()),
-    outputDescription: 'What this is and where to go on.',
+    outputDescription: 'Name, description and URLs of this service.',
     produces: ['application/json', html],
     handler(_input, { mediaType }) {
       const headers = { link: linkHeader(site), vary: 'accept', 'cache-control': 'no-store' };
       return Promise.resolve(
         mediaType === html
-          ? new BufferedResponse(page(site.baseUrl), { headers: { ...headers, ...pageHeaders } })
-          : BufferedResponse.json(about(site), { headers }),
+          ? bufferedResponse(page(site.baseUrl), { headers: { ...headers, ...pageHeaders } })
+          : jsonResponse(about(site), { headers }),
       );
     },
   });
 }
 
 function about(site: Site): Record<string, string> {
-  const known = Object.entries(places).filter(([, path]) => answersAt(site, path));
+  const known = Object.entries(paths).filter(([, path]) => answersAt(site, path));
   return { name, description, ...Object.fromEntries(known.map(([key, path]) => [key, `${site.baseUrl}${path}`])) };
 }
 
@@ -69,10 +69,10 @@ function page(baseUrl: string): string {
 <p>Hosts open-source AI applications from their git repositories: each is reviewed, built in a sandbox, and served on its own subdomain over HTTPS.</p>
 <h2>Submit a repository</h2>
 <pre>curl ${baseUrl}/api/submit --json '{"repo": "owner/name"}'</pre>
-<h2>See how it stands</h2>
+<h2>Check its status</h2>
 <pre>curl ${baseUrl}/api/submit-status/owner/name
 curl -N -H 'Accept: text/plain' ${baseUrl}/api/submit-status/owner/name/log</pre>
-<p>Everything that answers here: <a href="/openapi.json">openapi.json</a>; for agents: <a href="/llms.txt">llms.txt</a>, <a href="/agent-capabilities.json">agent-capabilities.json</a>.</p>
+<p>All endpoints: <a href="/openapi.json">openapi.json</a>. For agents: <a href="/llms.txt">llms.txt</a>, <a href="/agent-capabilities.json">agent-capabilities.json</a>.</p>
 </html>
 `;
 }

@@ -1,4 +1,4 @@
-// The Link header (RFC 8288) by which a program finds the documents from any page that it knows.
+// The Link header (RFC 8288), which leads a program from any page to the documents.
 import { answersAt, type Site } from '../apps/offer.ts';
 
 interface Link {
@@ -10,7 +10,7 @@ interface Link {
 
 const links: readonly Link[] = [
   { path: '/openapi.json', rel: 'service-desc', type: 'application/json', title: 'OpenAPI document' },
-  { path: '/llms.txt', rel: 'service-doc', type: 'text/plain', title: 'What can be done here, for language models' },
+  { path: '/llms.txt', rel: 'service-doc', type: 'text/plain', title: 'Overview for language models' },
   { path: '/.well-known/agent-card.json', rel: 'service-meta', type: 'application/json', title: 'A2A agent card' },
   {
     path: '/agent-capabilities.json',
@@ -21,7 +21,7 @@ const links: readonly Link[] = [
   { path: '/mcp', rel: 'service', type: 'application/json', title: 'Model Context Protocol' },
 ];
 
-/** Links to whatever of these answers here. */
+/** Links to those of the documents that exist here. */
 export function linkHeader(site: Site): string {
   return links
     .filter(({ path }) => answersAt(site, path))

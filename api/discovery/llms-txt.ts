@@ -1,4 +1,4 @@
-// /llms.txt: what can be done here, in Markdown that a language model reads at once (llmstxt.org).
+// /llms.txt: an overview in Markdown for language models (llmstxt.org).
 import { type Endpoint, authentication, description, name } from '../http/index.ts';
 import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
 import type { Tool } from '../tools/tool.ts';
@@ -9,7 +9,7 @@ export function llmsText(site: Site): string {
   const { baseUrl, tools } = site;
   const sections = [
     `# ${name}\n\n> ${description}`,
-    `Authentication: ${authentication}\n\nErrors are problems (RFC 9457): \`detail\` says what is wrong, \`errors\` names each field and what to send instead, \`actions\` how to go on.`,
+    `Authentication: ${authentication}\n\nErrors are RFC 9457 problems: \`detail\` says what went wrong, \`errors\` lists each invalid field with a fix, and \`actions\` lists ways to continue.`,
     section(
       'Tools',
       tools.length === 0 ? undefined : howToCall(site),
@@ -42,29 +42,29 @@ function section(title: string, intro: string | undefined, lines: readonly strin
 }
 
 function howToCall(site: Site): string {
-  const mcp = answersAt(site, '/mcp') ? ` The same tools are offered over MCP at ${site.baseUrl}/mcp.` : '';
-  return `Each is called with GET ${site.baseUrl}/t/<tool> and query parameters, or with POST and the same fields as JSON. No client, signup or key is needed. Every answer says what it cost. raw=1 answers with the bytes of what was made; without it, artifact.url in the answer leads to them for an hour, without another charge.${mcp}`;
+  const mcp = answersAt(site, '/mcp') ? ` The same tools are available over MCP at ${site.baseUrl}/mcp.` : '';
+  return `Call a tool with GET ${site.baseUrl}/t/<tool> and query parameters, or with POST and the same fields as JSON. No client, signup or key is needed. Every response includes its cost. Add raw=1 to get the bytes of a created file; otherwise, download it from artifact.url in the response, free of charge, for one hour.${mcp}`;
 }
 
 function toolLine(tool: Tool, site: Site): string {
   const fields = Object.keys(tool.input.shape);
   const taken = fields.length === 0 ? '' : ` Parameters: ${fields.join(', ')}.`;
   const off = site.off(tool);
-  return `- [${tool.name}](${exampleUrl(tool, site.baseUrl)}): ${line(tool.description)}${taken}${off === undefined ? '' : ` Off here: ${line(off)}.`}`;
+  return `- [${tool.name}](${exampleUrl(tool, site.baseUrl)}): ${line(tool.description)}${taken}${off === undefined ? '' : ` Not available here. ${line(off)}`}`;
 }
 
 function howToCallApps(site: Site): string | undefined {
   const at = callUrl(site, '<slug>');
   return at === undefined
     ? undefined
-    : `Each answers at its own address. Metered, it is called with POST ${at} and {"method", "path", "query", "headers", "body"} as JSON, or as it is at ${at}/<path>.`;
+    : `Each app has its own URL. For metered calls, send POST ${at} with {"method", "path", "query", "headers", "body"} as JSON, or send any request to ${at}/<path>.`;
 }
 
 function appLine({ slug, title, url, description: about, category, repo }: HostedAppSummary, site: Site): string {
   const kind = category === undefined ? '' : `${category}; `;
   const names = site.operations(slug)?.names ?? [];
   const tools = names.length === 0 ? '' : ` Tools on /mcp: ${names.join(', ')}.`;
-  // What an author wrote stands in a document that models read: no markup of his, no line of his own.
+  // Models read this document: what an author wrote gets no markup and no line of its own.
   return `- [${plain(title)}](${url}): ${about === '' ? '' : `${plain(about)} `}(${kind}slug: ${slug}; source: ${repo})${tools}`;
 }
 
@@ -72,7 +72,7 @@ function endpointLine({ method, path, summary }: Endpoint, baseUrl: string): str
   return `- [${method} ${path}](${baseUrl}${path}): ${line(summary)}`;
 }
 
-/** Tools have lines of their own, and /v1 is for hosted apps alone. */
+/** Tools have lines of their own, and /v1 is only for hosted apps. */
 function isOfInterest({ path }: Endpoint): boolean {
   return path.startsWith('/api/') || path === '/mcp' || path === '/a2a';
 }

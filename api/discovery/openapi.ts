@@ -1,4 +1,4 @@
-// Derives the OpenAPI 3.1 document from the endpoints' definitions.
+// The OpenAPI 3.1 document, derived from the definitions of the endpoints.
 import { z } from 'zod';
 import { problemMediaType, type ProblemType } from '../../lib/problem.ts';
 import {
@@ -40,7 +40,7 @@ export function openApi(endpoints: readonly Endpoint[], baseUrl: string): Json {
         key: {
           type: 'http',
           scheme: 'bearer',
-          description: 'API key of a model router, beginning with sk-. Optional.',
+          description: 'Optional. Your own API key for the model router, which begins with sk-.',
         },
       },
       schemas: { Problem: problemSchema },
@@ -48,7 +48,7 @@ export function openApi(endpoints: readonly Endpoint[], baseUrl: string): Json {
   };
 }
 
-/** The document with a path for each app that is live now, which says what the app is. */
+/** The document with a path for each app that is live now, described as that app. */
 export function withApps(document: Json, { endpoints, apps }: Pick<Site, 'endpoints' | 'apps'>): Json {
   const call = endpoints.find(({ path }) => path === callPath);
   const live = apps();
@@ -88,13 +88,13 @@ function operation(endpoint: Endpoint): Json {
   };
 }
 
-function parameters(schema: z.ZodObject | undefined, place: 'path' | 'query'): Json[] {
+function parameters(schema: z.ZodObject | undefined, location: 'path' | 'query'): Json[] {
   return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
     const { description, ...form } = schemaOf(field as z.ZodType, 'input');
     return {
       name,
-      in: place,
-      required: place === 'path' || !(field as z.ZodType).safeParse(undefined).success,
+      in: location,
+      required: location === 'path' || !(field as z.ZodType).safeParse(undefined).success,
       description,
       schema: form,
     };
@@ -110,8 +110,7 @@ function success(endpoint: Endpoint): Json {
 }
 
 /**
- * The output schema is that of the JSON answer; of bytes and of events there is nothing more to say than their media
- * type.
+ * The output schema is that of the JSON response; bytes and events have only a media type.
  */
 function contentOf(type: string, json: Json): Json {
   if (/^application\/(.+\+)?json$/.test(type)) return { schema: json };
@@ -138,7 +137,7 @@ function problems(endpoint: Endpoint): Json {
 
 function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
   const described: Json = z.toJSONSchema(schema, { io, target: 'draft-2020-12' });
-  // Every schema would say its dialect, which is the document's own.
+  // The dialect of every schema is that of the document.
   delete described['$schema'];
   return described;
 }

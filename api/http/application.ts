@@ -1,7 +1,7 @@
 // Routes requests with express to endpoints and protocols, and answers whatever is thrown with a problem.
 import type { RequestListener } from 'node:http';
 import express, { type Request, type Response as ExpressResponse, type Router } from 'express';
-import { ApiError } from '../../lib/kubernetes/errors.ts';
+import { ApiError } from '../../lib/kubernetes/index.ts';
 import { Problem } from '../../lib/problem.ts';
 import type { Endpoint, ProtocolMount, RequestContext } from './endpoint.ts';
 import { Exchange, type ExchangeOptions } from './exchange.ts';

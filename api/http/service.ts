@@ -3,6 +3,6 @@
 export const name = 'Moorage';
 export const version = '1.1.0';
 export const description =
-  'Hosts open-source AI applications from their git repositories, each on its own subdomain over HTTPS; asks and compares models with metered cost; and offers tools that any HTTP client can call.';
+  'Hosts open-source AI applications from their git repositories, each on its own subdomain over HTTPS; runs prompts on one model or compares several, with metered cost; and offers tools that any HTTP client can call.';
 export const authentication =
-  'Optional. Without a key, calls draw on a free quota per day. `Authorization: Bearer sk-…`, a key of the model router, lifts the quota and opens models of the tier premium.';
+  'Optional. Calls without a key use a free daily quota. Send your own key for the model router as `Authorization: Bearer sk-…` to remove the quota and to use premium models.';

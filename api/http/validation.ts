@@ -57,12 +57,6 @@ export function invalid(errors: readonly FieldError[]): Problem {
   });
 }
 
-/** The same error; where it names fields, they stand in this part. */
-export function invalidIn(part: Part, error: unknown): unknown {
-  if (!(error instanceof Problem) || error.type.slug !== invalidRequest.slug) return error;
-  return invalid(error.errors.map((one) => ({ ...one, in: part })));
-}
-
 const wholes: Readonly<Record<Part, string>> = {
   body: 'The body',
   query: 'The query',

@@ -1,4 +1,4 @@
-// A tool's answer as MCP tells it: structured, the same as text, its file as a link and, when small, inside.
+// A tool's result as MCP content: structured, the same as text, its file as a link and, when small, embedded.
 import type {
   BlobResourceContents,
   CallToolResult,
@@ -6,8 +6,8 @@ import type {
   TextResourceContents,
 } from '@modelcontextprotocol/server';
 import { problemBody, type Problem } from '../../lib/problem.ts';
-import type { Answered } from '../tools/engine/tool-call.ts';
-import { envelopeOf, goesAlong } from '../tools/engine/envelope.ts';
+import type { ToolResult } from '../tools/engine/tool-call.ts';
+import { envelopeOf, isEmbeddable } from '../tools/engine/envelope.ts';
 import type { Artifact } from '../tools/tool.ts';
 
 /** What clients can show as an image. SVG is text to them. */
@@ -15,17 +15,17 @@ const images = /^image\/(png|jpeg|gif|webp)$/;
 const texts = /^(text\/|image\/svg\+xml|application\/(json|[a-z0-9.-]+\+(json|xml)|xml)$)/;
 
 /** `raw`: the file is wanted inside whatever its size. */
-export function resultOf(answered: Answered, raw: boolean): CallToolResult {
-  const structuredContent = envelopeOf(answered, false);
-  const { told, ran } = answered;
-  const artifact = ran?.artifact;
+export function resultOf(result: ToolResult, raw: boolean): CallToolResult {
+  const structuredContent = envelopeOf(result, false);
+  const { meta, run } = result;
+  const artifact = run?.artifact;
   return {
     structuredContent,
     content: [
       { type: 'text', text: JSON.stringify(structuredContent) },
-      ...(artifact === undefined || told.fileUrl === undefined ? [] : [linkOf(artifact, told.fileUrl)]),
-      ...(artifact !== undefined && (raw || goesAlong(artifact, told))
-        ? [embedded(artifact, told.fileUrl ?? `moorage:file/${told.requestId}/${artifact.fileName}`)]
+      ...(artifact === undefined || meta.fileUrl === undefined ? [] : [linkOf(artifact, meta.fileUrl)]),
+      ...(artifact !== undefined && (raw || isEmbeddable(artifact, meta))
+        ? [embedded(artifact, meta.fileUrl ?? `moorage:file/${meta.requestId}/${artifact.fileName}`)]
         : []),
     ],
   };

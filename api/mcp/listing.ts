@@ -5,15 +5,15 @@ import { describe } from '../tools/endpoints.ts';
 import { envelopeSchema } from '../tools/engine/envelope.ts';
 import { ToolReader } from '../tools/engine/reading.ts';
 import type { Tool } from '../tools/tool.ts';
-import type { Toolbox } from '../tools/engine/tool-registry.ts';
+import type { ToolRegistry } from '../tools/engine/tool-registry.ts';
 
-export function listTools(toolbox: Toolbox): ListedTool[] {
-  return toolbox.tools.map((tool) => {
-    const off = toolbox.offBecause(tool);
+export function listTools(toolRegistry: ToolRegistry): ListedTool[] {
+  return toolRegistry.tools.map((tool) => {
+    const off = toolRegistry.offBecause(tool);
     return {
       name: tool.name,
       title: tool.title,
-      description: `${describe(tool)}${off === undefined ? '' : ` Off here: ${off}.`}`,
+      description: `${describe(tool)}${off === undefined ? '' : ` Not available here. ${off}`}`,
       inputSchema: schemaOf(new ToolReader(tool).shown, 'input'),
       outputSchema: outputSchema(tool),
       annotations: {
@@ -27,13 +27,13 @@ export function listTools(toolbox: Toolbox): ListedTool[] {
   });
 }
 
-/** An answer, or a problem: clients check what a failed call says by the same schema. */
+/** A result or a problem: clients validate failed calls by the same schema. */
 function outputSchema(tool: Tool): ListedTool['outputSchema'] & object {
   const { properties, required, ...rest } = schemaOf(envelopeSchema(tool), 'output');
   const problem = {
     type: 'object',
     description:
-      'RFC 9457 problem, when the call failed: `detail` says what is wrong, and `errors` what to send instead',
+      'RFC 9457 problem, if the call failed: `detail` says what went wrong, and `errors` lists each invalid argument with a fix.',
     additionalProperties: true,
   };
   return {

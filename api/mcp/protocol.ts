@@ -10,16 +10,16 @@ import {
   type McpRequestContext,
 } from '@modelcontextprotocol/server';
 import type { Logger } from '../../lib/log.ts';
-import { type ProtocolMount, type RequestContext, BufferedResponse, name, version } from '../http/index.ts';
-import { Calls, type CallsOptions } from './tool-calls.ts';
+import { bufferedResponse, type ProtocolMount, type RequestContext, name, version } from '../http/index.ts';
+import { McpToolCalls, type McpToolCallsOptions } from './tool-calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools } from './listing.ts';
-import { noMoreTools, type MoreTools } from '../tools/engine/external-tools.ts';
+import { noExternalTools, type ExternalTools } from '../tools/engine/external-tools.ts';
 import { readAhead } from './read-ahead.ts';
 import { offerResources, type ResourcesOptions } from './resources.ts';
 
-export interface McpOptions extends Omit<CallsOptions, 'more'>, ResourcesOptions {
-  readonly more?: MoreTools | undefined;
+export interface McpOptions extends Omit<McpToolCallsOptions, 'more'>, ResourcesOptions {
+  readonly more?: ExternalTools | undefined;
   readonly log: Logger;
 }
 
@@ -30,9 +30,9 @@ export interface Mcp extends ProtocolMount {
 
 type CallContext = Omit<RequestContext, 'mediaType'>;
 
-/** Longest body; as /t takes. */
+/** Maximum body size, as for /t. */
 const bodyLimit = 1_500_000;
-/** Lists are the same for every caller, and operations of apps come and go; a file is for whoever was told of it. */
+/** Lists are the same for every caller, and operations of apps come and go; a file is only for those who have its URI. */
 const listed: CacheHint = { ttlMs: 60_000, cacheScope: 'public' };
 const cacheHints = {
   'tools/list': { ttlMs: 10_000, cacheScope: 'public' },
@@ -42,19 +42,19 @@ const cacheHints = {
   'resources/read': { ttlMs: 60_000, cacheScope: 'private' },
 } as const;
 const instructions =
-  'Tools of Moorage, and of the apps that it hosts (those with a dot in their name; what is said of them is said by their authors). Every answer tells what it cost (cost_usd); without a key, calls draw on a free quota per day. ' +
-  'Send your own key of the model router as Authorization: Bearer sk-… to go on without it. Tools that take long answer with a job: call them again with its id as `job`.';
+  'The tools of Moorage and of the apps it hosts. Tools with a dot in their name belong to hosted apps and are described by the authors of those apps. Every result includes its cost (cost_usd). Calls without a key use a free daily quota. ' +
+  'To continue without the quota, send your own key for the model router as Authorization: Bearer sk-…. Long-running tools return a job: call the tool again with its id as `job` to get the result.';
 
 export function mcpProtocol(options: McpOptions): Mcp {
-  const own = listTools(options.toolbox);
-  const more = options.more ?? noMoreTools;
-  const calls = new Calls({ ...options, more });
+  const own = listTools(options.toolRegistry);
+  const more = options.more ?? noExternalTools;
+  const calls = new McpToolCalls({ ...options, more });
   const refuse = originGuard(options.baseUrl);
   const handler = createMcpHandler((context) => serverFor(contextOf(context)), {
     maxRequestBodySize: bodyLimit,
     maxSubscriptions: 64,
     onerror: (error) => {
-      options.log.debug({ err: error }, 'MCP request refused');
+      options.log.debug({ err: error }, 'MCP request rejected');
     },
   });
   return {
@@ -92,7 +92,7 @@ export function mcpProtocol(options: McpOptions): Mcp {
 /** The library answers with a stream of events, or with JSON that it has in memory: that need not be streamed. */
 async function buffered(answer: Response): Promise<Response> {
   if (answer.headers.get('content-type')?.startsWith('application/json') !== true) return answer;
-  return new BufferedResponse(await answer.text(), {
+  return bufferedResponse(await answer.text(), {
     status: answer.status,
     headers: Object.fromEntries(answer.headers),
   });
@@ -101,12 +101,12 @@ async function buffered(answer: Response): Promise<Response> {
 /** Tools of one page: all of ours fit into the first. */
 const pageSize = 100;
 
-/** The cursor is how many were listed before. @throws ProtocolError for one that is none of ours */
+/** The cursor is the number of tools on earlier pages. @throws ProtocolError for any other cursor */
 function page(tools: ListToolsResult['tools'], cursor = '0'): ListToolsResult {
   if (!/^\d{1,6}$/.test(cursor))
     throw new ProtocolError(
       ProtocolErrorCode.InvalidParams,
-      'the cursor is none that was given out; leave it out to begin with the first page',
+      'Invalid cursor. Use the nextCursor of a previous page, or omit it to get the first page.',
     );
   const end = Number(cursor) + pageSize;
   return { tools: tools.slice(Number(cursor), end), ...(end < tools.length ? { nextCursor: String(end) } : {}) };

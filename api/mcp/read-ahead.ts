@@ -5,11 +5,11 @@ import { isJsonContentType } from '@modelcontextprotocol/server';
 export interface ReadAhead {
   /** In place of the request, when its body was read and is not JSON. */
   readonly request?: Request;
-  /** Parsed JSON; undefined leaves reading, and refusing, to the library. */
+  /** Parsed JSON; undefined leaves reading, and rejecting, to the library. */
   readonly parsedBody: unknown;
 }
 
-/** Only what says that it is JSON and short enough: HTTP/1.1 ends a body at the length that was told. */
+/** Only a body that is declared as JSON and short enough: HTTP/1.1 ends a body at its declared length. */
 export async function readAhead(request: Request, limit: number): Promise<ReadAhead> {
   const { headers, method } = request;
   const length = headers.get('content-length');

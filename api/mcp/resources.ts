@@ -1,4 +1,4 @@
-// Files that tools have made, as MCP resources: what a resource_link names can be read through the same connection.
+// Files that tools created, as MCP resources: a resource_link can be read through the same connection.
 import { ResourceNotFoundError, type McpServer, type ReadResourceResult } from '@modelcontextprotocol/server';
 import { artifactUrl } from '../tools/engine/artifacts/endpoint.ts';
 import type { ArtifactStore } from '../tools/engine/artifacts/artifact-store.ts';
@@ -10,7 +10,7 @@ export interface ResourcesOptions {
   readonly artifacts: Pick<ArtifactStore, 'get'>;
 }
 
-/** Nothing is listed: the address of a file is the permission to read it, and only its maker was told it. */
+/** Nothing is listed: the URI of a file is the permission to read it, and only its creator has it. */
 export function offerResources({ server }: McpServer, { baseUrl, artifacts }: ResourcesOptions): void {
   server.setRequestHandler('resources/list', () => ({ resources: [] }));
   server.setRequestHandler('resources/templates/list', () => ({
@@ -18,8 +18,9 @@ export function offerResources({ server }: McpServer, { baseUrl, artifacts }: Re
       {
         uriTemplate: artifactUrl(baseUrl, '{id}'),
         name: 'file',
-        title: 'A file that a tool has made',
-        description: 'As a resource_link in the answer of a tool names it. Kept for an hour, of a job for a day.',
+        title: 'File created by a tool',
+        description:
+          'The target of a resource_link in a tool result. Files are stored for one hour, files of jobs for 24 hours.',
       },
     ],
   }));
@@ -32,7 +33,7 @@ async function read(uri: string, { baseUrl, artifacts }: ResourcesOptions): Prom
   if (file === undefined)
     throw new ResourceNotFoundError(
       uri.slice(0, 500),
-      'no file is kept at this address, or no longer; call the tool again to have it made anew',
+      'There is no file at this URI, or it has expired. Call the tool again to create it again.',
     );
   return { contents: [contentsOf(file, uri)] };
 }

@@ -1,4 +1,4 @@
-// One tools/call: read, paid, run and told like a call of /t.
+// One tools/call: read, paid for and run by the tool service, like a call of /t.
 import {
   ProtocolError,
   ProtocolErrorCode,
@@ -8,33 +8,33 @@ import {
 } from '@modelcontextprotocol/server';
 import { Problem } from '../../lib/problem.ts';
 import { type RequestContext, internalFault } from '../http/index.ts';
-import type { Desk } from '../tools/engine/tool-service.ts';
+import type { ToolService } from '../tools/engine/tool-service.ts';
 import type { PayerFor } from '../models/callers/payers.ts';
 import { unknownTool } from '../tools/problems.ts';
 import { ToolReader } from '../tools/engine/reading.ts';
 import type { Progress, Tool } from '../tools/tool.ts';
-import type { Toolbox } from '../tools/engine/tool-registry.ts';
+import type { ToolRegistry } from '../tools/engine/tool-registry.ts';
 import { problemResult, resultOf } from './content.ts';
-import type { MoreTools } from '../tools/engine/external-tools.ts';
+import type { ExternalTools } from '../tools/engine/external-tools.ts';
 
-export interface CallsOptions {
-  readonly toolbox: Toolbox;
-  readonly desk: Desk;
+export interface McpToolCallsOptions {
+  readonly toolRegistry: ToolRegistry;
+  readonly toolService: ToolService;
   readonly payerFor: PayerFor;
   readonly baseUrl: string;
-  readonly more: MoreTools;
+  readonly more: ExternalTools;
 }
 
-/** Who hears of progress waits for the end; others get the handle of a job, and poll. */
+/** A client that asked for progress waits for the end; others get the handle of a job, and poll. */
 const patienceMs = 600_000;
 
-export class Calls {
-  readonly #options: CallsOptions;
+export class McpToolCalls {
+  readonly #options: McpToolCallsOptions;
   readonly #readers: ReadonlyMap<string, ToolReader>;
 
-  constructor(options: CallsOptions) {
+  constructor(options: McpToolCallsOptions) {
     this.#options = options;
-    this.#readers = new Map(options.toolbox.tools.map((tool) => [tool.name, new ToolReader(tool)]));
+    this.#readers = new Map(options.toolRegistry.tools.map((tool) => [tool.name, new ToolReader(tool)]));
   }
 
   /** @throws ProtocolError for a name that no tool has; all else that can go wrong is a result with `isError`. */
@@ -59,13 +59,13 @@ export class Calls {
     mcp: ServerContext,
     context: Omit<RequestContext, 'mediaType'>,
   ): Promise<CallToolResult> {
-    const { desk, payerFor } = this.#options;
+    const { toolService, payerFor } = this.#options;
     const reader = this.#readers.get(tool.name) ?? new ToolReader(tool);
     const reading = reader.read('argument', given);
     const payer = await payerFor(context);
     const report = reporter(mcp);
     const raw = reading.options.raw === true;
-    const answered = await desk.answer({
+    const result = await toolService.call({
       tool,
       reading,
       payer,
@@ -77,13 +77,13 @@ export class Calls {
       waitMs: report === undefined ? 0 : patienceMs,
       ...(report === undefined ? {} : { report }),
     });
-    return resultOf(answered, raw);
+    return resultOf(result, raw);
   }
 
   #find(name: string): Tool {
-    const { toolbox, more } = this.#options;
+    const { toolRegistry, more } = this.#options;
     try {
-      return toolbox.get(
+      return toolRegistry.get(
         name,
         more.list().map((tool) => tool.name),
       );
@@ -96,11 +96,11 @@ export class Calls {
   #problem(error: unknown, name: string, { log, id }: Omit<RequestContext, 'mediaType'>): Problem {
     if (error instanceof Problem) return error;
     log.error({ err: error, tool: name }, 'call failed');
-    return new Problem(internalFault, `this failed on our side; the log knows it as ${id}`, { cause: error });
+    return new Problem(internalFault, `Something went wrong on our side. It is logged as ${id}.`, { cause: error });
   }
 }
 
-/** Tells progress to who has asked for it; it only ever rises. */
+/** Reports progress to a client that asked for it; it only ever rises. */
 function reporter({ mcpReq }: ServerContext): ((progress: Progress) => void) | undefined {
   const progressToken = mcpReq._meta?.progressToken;
   if (progressToken === undefined) return undefined;

@@ -1,4 +1,4 @@
-// The models that can be asked: read from models.yaml, checked, and found by id.
+// The models of this installation: read from models.yaml, checked, and found by id.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
@@ -8,7 +8,7 @@ import { moneyField } from '../billing/ledger/money-field.ts';
 export const modelsFile = join(import.meta.dirname, 'models.yaml');
 
 const named = {
-  id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must have letters, digits, ".", "_" and "-"'),
+  id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must consist of letters, digits, ".", "_" and "-"'),
   label: z.string().min(1).max(100),
   /** USD per million input tokens. */
   in_per_m: moneyField,
@@ -35,7 +35,7 @@ const file = z.strictObject({ models: z.array(model).min(1), embeddings: z.array
 export interface Catalog {
   readonly models: readonly Model[];
   readonly embeddings: readonly EmbeddingModel[];
-  /** The model that is asked when none is named. */
+  /** The model for requests that name none. */
   readonly preferred: Model;
   /** Ids, as a schema of them needs it. */
   readonly ids: readonly [string, ...string[]];
@@ -49,17 +49,19 @@ export function readCatalog(path: string = modelsFile): Catalog {
   const parsed = file.safeParse(readYaml(path));
   if (!parsed.success)
     throw new Error(
-      `${path} is wrong:\n${parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`).join('\n')}`,
+      `${path} is not valid:\n${parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`).join('\n')}`,
     );
   const { models, embeddings } = parsed.data;
   const byId = new Map(models.map((entry) => [entry.id, entry]));
   const all = [...models, ...embeddings].map(({ id }) => id);
   const twice = all.find((id, index) => all.indexOf(id) !== index);
-  if (twice !== undefined) throw new Error(`${path} is wrong: ${twice} is listed twice`);
+  if (twice !== undefined) throw new Error(`${path} is not valid: ${twice} is listed twice`);
   const preferred = models.find(({ tier }) => tier === 'free');
   const [first, ...rest] = models.map(({ id }) => id);
   if (preferred === undefined || first === undefined)
-    throw new Error(`${path} is wrong: no model has the tier free, so nobody could ask without a key`);
+    throw new Error(
+      `${path} is not valid: at least one model must be in the free tier, for callers without an API key`,
+    );
   return { models, embeddings, preferred, ids: [first, ...rest], get: (id) => byId.get(id) };
 }
 
@@ -69,7 +71,7 @@ function readYaml(path: string): unknown {
     return parse(readFileSync(path, 'utf8'), { schema: 'failsafe' });
   } catch (error) {
     throw new Error(
-      `${path} cannot be read; set MOORAGE_MODELS_FILE to a file like api/models/models.yaml: ${error instanceof Error ? error.message : String(error)}`,
+      `cannot read ${path}; set MOORAGE_MODELS_FILE to a file like api/models/models.yaml: ${error instanceof Error ? error.message : String(error)}`,
       { cause: error },
     );
   }

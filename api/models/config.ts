@@ -1,5 +1,5 @@
-// The settings of model calls, read from the environment. A router and a database are optional; without them no model
-// is asked.
+// The config of model calls, read from the environment. A router and a database are optional; without them no model
+// can be called.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
 import type { Money } from '../billing/ledger/money.ts';
@@ -24,8 +24,8 @@ export interface ModelSettings {
   readonly dailyCap: Money;
   /** Longest call. */
   readonly callMs: number;
-  /** Output tokens when a caller names no number, and the most that can be named. */
-  readonly maxTokens: { readonly usual: number; readonly most: number };
+  /** Output tokens when a caller sets no limit, and the maximum that can be set. */
+  readonly maxTokens: { readonly default: number; readonly max: number };
   /** How many days single uses and finished holds are kept; what they sum up to is kept for good. */
   readonly keepDays: number;
   /** Makes the tokens of hosted apps; without it /v1 is closed. */
@@ -44,7 +44,10 @@ export const environment = z.object({
     .default('openrouter')
     .describe('How the router reports the cost of a call: openrouter or litellm.'),
   MOORAGE_ROUTER_URL: z
-    .url({ protocol: /^https?$/, error: 'must be the base URL of a model router, like https://openrouter.ai/api/v1' })
+    .url({
+      protocol: /^https?$/,
+      error: 'must be the base URL of a model router, such as https://openrouter.ai/api/v1',
+    })
     .optional()
     .describe('Base URL of the model router. Without it, model calls are refused.'),
   MOORAGE_ROUTER_KEY: z.string().optional().describe('The platform key of the router, for callers without a key.'),
@@ -78,7 +81,7 @@ export function readModelSettings(variables: NodeJS.ProcessEnv = process.env): M
     freeQuota: read.MOORAGE_FREE_QUOTA_USD,
     dailyCap: read.MOORAGE_DAILY_CAP_USD,
     callMs: read.MOORAGE_CALL_SECONDS * 1000,
-    maxTokens: { usual: Math.min(read.MOORAGE_USUAL_TOKENS, read.MOORAGE_MAX_TOKENS), most: read.MOORAGE_MAX_TOKENS },
+    maxTokens: { default: Math.min(read.MOORAGE_USUAL_TOKENS, read.MOORAGE_MAX_TOKENS), max: read.MOORAGE_MAX_TOKENS },
     keepDays: read.MOORAGE_KEEP_DAYS,
     appTokenSecret: read.MOORAGE_APP_TOKEN_SECRET,
   };

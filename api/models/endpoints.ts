@@ -1,6 +1,6 @@
 // All endpoints of models.
 import type { Endpoint } from '../http/index.ts';
-import { askEndpoint } from './ask.ts';
+import { askEndpoint } from './ask/endpoint.ts';
 import { compareEndpoint } from './compare/endpoint.ts';
 import { listEndpoint } from './list.ts';
 import type { ModelEndpointsOptions } from './services.ts';

@@ -1,4 +1,4 @@
-// GET /api/models: what can be asked, and what it costs.
+// GET /api/models: the models and their prices.
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../http/index.ts';
 import { moneyToNumber } from '../billing/ledger/money.ts';
@@ -8,7 +8,7 @@ export function listEndpoint(catalog: Catalog): Endpoint {
   const entry = z.object({
     id: z.enum(catalog.ids).describe('Model identifier'),
     label: z.string().describe('Display label'),
-    tier: z.enum(['free', 'premium']).describe("premium requires the caller's own key"),
+    tier: z.enum(['free', 'premium']).describe("premium requires the caller's own API key"),
     in_per_m: z.number().describe('USD per million input tokens'),
     out_per_m: z.number().describe('USD per million output tokens'),
   });
@@ -24,8 +24,8 @@ export function listEndpoint(catalog: Catalog): Endpoint {
     path: '/api/models',
     operation: 'listModels',
     tag: 'models',
-    summary: 'The models that can be asked',
-    description: 'Prices are list prices. What a call cost is in its answer, as the router billed it.',
+    summary: 'List the models',
+    description: 'Prices are list prices. Each answer carries the actual cost of its call, as billed by the router.',
     output: z.array(entry),
     outputDescription: 'The models.',
     handler: () => Promise.resolve(listed),

@@ -16,32 +16,32 @@ export function modelMetrics(registry: Registry): ModelMetrics {
   const registers = [registry];
   const calls = new Counter({
     name: 'moorage_model_calls_total',
-    help: 'Calls of models by how they ended.',
+    help: 'Model calls by outcome.',
     labelNames: ['model', 'caller', 'outcome'],
     registers,
   });
   const seconds = new Histogram({
     name: 'moorage_model_call_duration_seconds',
-    help: 'Seconds until the router had answered in full.',
+    help: 'Time until the model router completed its response.',
     labelNames: ['model'],
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160],
     registers,
   });
   const tokens = new Counter({
     name: 'moorage_model_tokens_total',
-    help: 'Tokens as the router counted them.',
+    help: 'Tokens as counted by the model router.',
     labelNames: ['model', 'direction'],
     registers,
   });
   const cost = new Counter({
     name: 'moorage_model_cost_usd_total',
-    help: 'Billed cost. The ledger has it exactly.',
+    help: 'Cost billed by the model router, in USD. The ledger has the exact amounts.',
     labelNames: ['model', 'caller'],
     registers,
   });
   const pending = new Counter({
     name: 'moorage_model_costs_pending_total',
-    help: 'Calls whose cost was not known when they ended.',
+    help: 'Model calls whose cost was not known when they ended.',
     labelNames: ['model'],
     registers,
   });

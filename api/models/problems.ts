@@ -4,73 +4,73 @@ import type { ProblemType } from '../../lib/problem.ts';
 export const keyRequired: ProblemType = {
   slug: 'key-required',
   status: 401,
-  title: 'This model needs a key of your own',
+  title: 'Your own API key is required',
   description:
-    'Models of the tier premium are asked with your own key of the model router: send it as `Authorization: Bearer sk-…`. Models of the tier free need none; GET /api/models lists both.',
+    'Models in the premium tier require your own API key for the model router. Send it as `Authorization: Bearer sk-…`. Models in the free tier require no key. GET /api/models lists both.',
 };
 
 export const keyRefused: ProblemType = {
   slug: 'key-refused',
   status: 401,
-  title: 'The key is not valid',
+  title: 'Invalid API key',
   description:
-    'The Authorization header carries something that is not a valid key of the model router. Send `Authorization: Bearer sk-…`, or leave the header out to use the free quota.',
+    'The Authorization header does not contain a valid API key for the model router. Send `Authorization: Bearer sk-…`, or omit the header to use the free quota.',
 };
 
 export const keyOutOfCredit: ProblemType = {
   slug: 'key-out-of-credit',
   status: 402,
-  title: 'Your key has no credit left',
+  title: 'API key out of credit',
   description:
-    'The model router refuses to bill this call to your key. Add credit there, or raise the limit of the key; `actions` says what else there is.',
+    'The model router declined to bill this call to your API key. To continue, add credit at the router, raise the limit of the key, or send another key of your own. `actions` lists all options.',
 };
 
 export const modelsUnconfigured: ProblemType = {
   slug: 'models-unconfigured',
   status: 503,
-  title: 'No model router is set up here',
+  title: 'No model router is configured',
   description:
-    'Whoever runs this installation has not connected it to a model router and a database yet. The detail names the settings that are missing.',
+    'The operator of this installation has not connected it to a model router and a database yet. `detail` names the missing settings.',
 };
 
 export const routerUnavailable: ProblemType = {
   slug: 'router-unavailable',
   status: 503,
-  title: 'The model router cannot take this call now',
+  title: 'Model router unavailable',
   description:
-    'The router did not take the call: it is away, overloaded or out of credit. Nothing was booked. Try again after the seconds in Retry-After.',
+    'The router did not accept the call: it is unreachable, overloaded or out of credit. Nothing was charged. Try again after the number of seconds in Retry-After.',
 };
 
 export const modelFailed: ProblemType = {
   slug: 'model-failed',
   status: 502,
-  title: 'The model gave no answer',
+  title: 'Model call failed',
   description:
-    'The router or the model behind it failed in the middle of the call. `cost_source` says what is booked: none, or pending until the router says what it billed.',
+    'The router or the model behind it failed during the call. `cost_source` is `none` if nothing was charged, or `pending` until the router reports what it billed.',
 };
 
 export const modelTimeout: ProblemType = {
   slug: 'model-timeout',
   status: 504,
-  title: 'The model took too long',
+  title: 'Model call timed out',
   description:
-    'The model did not finish within the time that a call may take. Ask for fewer tokens (max_tokens), stream the answer, or take a faster model.',
+    'The model did not finish within the time limit of a call. Set a lower max_tokens, stream the answer, or choose a faster model.',
 };
 
 export const modelRefused: ProblemType = {
   slug: 'model-refused',
   status: 422,
-  title: 'The model does not take this request',
+  title: 'Request rejected by the model',
   description:
-    'The model refused the request itself, for instance because the prompt is longer than it reads. Nothing was booked; the same request will be refused again.',
+    'The model rejected the request, for example because the prompt exceeds its context length. Nothing was charged. Sending the same request again has the same result.',
 };
 
 export const appTokenRefused: ProblemType = {
   slug: 'app-token-refused',
   status: 401,
-  title: 'The token of the app is not valid',
+  title: 'Invalid app token',
   description:
-    '/v1 is for hosted apps with spec.models.enabled: they find base URL and token in OPENAI_BASE_URL and OPENAI_API_KEY.',
+    '/v1 serves hosted apps with spec.models.enabled. They find the base URL and their token in OPENAI_BASE_URL and OPENAI_API_KEY.',
 };
 
 export const modelProblems: readonly ProblemType[] = [

@@ -1,4 +1,4 @@
-// What ask and compare have in common: fields, limits, who may ask what.
+// What ask, compare and the tools have in common: fields, limits, and which models a caller may use.
 import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import type { RequestContext } from '../http/index.ts';
@@ -8,24 +8,24 @@ import type { Payer } from '../billing/payer.ts';
 import { keyRequired } from './problems.ts';
 import type { ModelServices } from './services.ts';
 
-/** Longest prompt and system prompt, in characters. A prompt at this limit still fits into the body. */
-export const longestPrompt = 200_000;
+/** Limit of the prompt and of the system prompt, in characters. A prompt at this limit still fits into the body. */
+export const maxPromptLength = 200_000;
 export const bodyLimit = 1_500_000;
 
 /** Fields of both requests. */
 export const promptField = z
   .string()
   .min(1)
-  .max(longestPrompt)
-  .refine((text) => text.trim() !== '', 'is blank');
-export const systemField = z.string().max(longestPrompt);
+  .max(maxPromptLength)
+  .refine((text) => text.trim() !== '', 'must not be blank');
+export const systemField = z.string().max(maxPromptLength);
 
 /** Names a model. */
 export function modelField(catalog: Catalog): z.ZodEnum<Record<string, string>> {
-  return z.enum(catalog.ids, { error: () => `is not a model that can be asked: ${catalog.ids.join(', ')}` });
+  return z.enum(catalog.ids, { error: () => `must be one of: ${catalog.ids.join(', ')}` });
 }
 
-/** Who pays. The router is asked about a key at most once a minute. */
+/** Who pays. A key is checked with the router at most once a minute. */
 export async function payerOf(services: ModelServices, context: RequestContext): Promise<Payer> {
   return identifyPayer(context, services.keys, services.limits);
 }
@@ -37,7 +37,7 @@ export function allowModels(models: readonly Model[], payer: Payer, catalog: Cat
   const free = catalog.models.filter(({ tier }) => tier === 'free').map(({ id }) => id);
   throw new Problem(
     keyRequired,
-    `${premium.join(', ')} ${premium.length === 1 ? 'is' : 'are'} asked with a key of your own only: send Authorization: Bearer sk-…, or ask one of ${free.join(', ')}`,
+    `${premium.join(', ')} ${premium.length === 1 ? 'requires' : 'require'} your own API key. Send Authorization: Bearer sk-…, or choose one of: ${free.join(', ')}.`,
     {
       headers: { 'www-authenticate': 'Bearer realm="moorage"' },
       members: {
@@ -45,10 +45,10 @@ export function allowModels(models: readonly Model[], payer: Payer, catalog: Cat
         actions: [
           {
             action: 'use-own-key',
-            description: 'Send your own key of the model router.',
+            description: 'Send your own API key for the model router.',
             header: 'Authorization: Bearer sk-…',
           },
-          { action: 'use-free-model', description: 'Ask a model of the tier free.', models: free },
+          { action: 'use-free-model', description: 'Choose a model in the free tier.', models: free },
         ],
       },
     },

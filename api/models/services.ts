@@ -1,18 +1,18 @@
-// What the model endpoints work with.
+// What the model endpoints depend on.
 import type { IdempotencyKeys } from '../billing/idempotency/keys.ts';
 import type { Catalog } from './catalog.ts';
 import type { CallerKeys } from './callers/keys.ts';
-import type { Meter } from './meter.ts';
+import type { MeteredRouter } from './metered/metered-router.ts';
 import type { Limits } from '../billing/payer.ts';
 
 export interface ModelServices {
-  readonly meter: Meter;
+  readonly router: MeteredRouter;
   readonly keys: CallerKeys;
   readonly limits: Limits;
   /** Where the pages of problems are. */
   readonly baseUrl: string;
   readonly idempotency: IdempotencyKeys;
-  readonly maxTokens: { readonly usual: number; readonly most: number };
+  readonly maxTokens: { readonly default: number; readonly max: number };
 }
 
 export interface ModelEndpointsOptions {

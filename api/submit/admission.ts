@@ -1,10 +1,10 @@
-// Decides whether there is room for one more app: for this caller today, and on the platform.
+// The limits on new apps: per caller and day, and for the whole installation.
 import { labels } from '../../crds/names.ts';
 import { Problem } from '../../lib/problem.ts';
 import { platformFull, tooManySubmissions } from './problems.ts';
 import type { App, AppIndex } from '../apps/hosted-apps.ts';
 
-/** How much is admitted. */
+/** Limits on apps. */
 export interface Limits {
   /** New apps of one caller within 24 hours. */
   readonly perCallerAndDay: number;
@@ -23,7 +23,7 @@ export function checkRoom(apps: AppIndex, unseen: readonly App[], caller: string
   if (apps.size + unseen.length >= limits.apps) {
     throw new Problem(
       platformFull,
-      `${limits.apps} apps are hosted, and there is room for no more; ask whoever runs this platform`,
+      `This installation hosts ${limits.apps} apps, which is its limit. Ask its operator to raise the limit.`,
       { headers: { 'retry-after': '3600' } },
     );
   }
@@ -37,7 +37,7 @@ export function checkRoom(apps: AppIndex, unseen: readonly App[], caller: string
   const seconds = Math.max(1, Math.ceil((blocking + dayMs - now) / 1000));
   throw new Problem(
     tooManySubmissions,
-    `you have submitted ${times.length} new repositories within 24 hours, and ${limits.perCallerAndDay} are admitted; submit this one in ${inWords(seconds)}`,
+    `You have submitted ${times.length} new repositories within 24 hours; the limit is ${limits.perCallerAndDay}. Submit this one in ${inWords(seconds)}.`,
     {
       headers: { 'retry-after': String(seconds) },
       members: {
@@ -50,6 +50,6 @@ export function checkRoom(apps: AppIndex, unseen: readonly App[], caller: string
 }
 
 function inWords(seconds: number): string {
-  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 120) return seconds === 1 ? '1 second' : `${seconds} seconds`;
   return seconds < 7200 ? `${Math.ceil(seconds / 60)} minutes` : `${Math.ceil(seconds / 3600)} hours`;
 }

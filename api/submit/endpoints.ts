@@ -1,4 +1,4 @@
-// The endpoints by which a repository is submitted and followed.
+// The endpoints that submit a repository, report its status and stream its build log.
 import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts, type Repository } from '../../lib/repository.ts';
@@ -7,24 +7,24 @@ import { findApp } from './find-app.ts';
 import { follow } from './log/follow.ts';
 import type { AppIndex } from '../apps/hosted-apps.ts';
 import type { SubmitMetrics } from './metrics.ts';
+import { beingRemoved, notSubmitted, platformFull, tooManyStreams, tooManySubmissions } from './problems.ts';
 import { byteStream, eventStream, eventWriter, plainText, textWriter, type Writer } from './log/log-stream.ts';
 import type { OpenLog } from './log/pod-log.ts';
-import { beingRemoved, notSubmitted, platformFull, tooManyStreams, tooManySubmissions } from './problems.ts';
-import { statusView, viewStatus, type Places, type StatusView } from '../apps/status-view.ts';
-import type { Submission, Submitted } from './submit-app.ts';
+import { statusView, viewStatus, type LinkBase, type StatusView } from '../apps/status-view.ts';
+import type { Submission, SubmissionResult } from './submit-app.ts';
 
-/** What the endpoints work with. */
+/** What the endpoints depend on. */
 export interface SubmitServices {
   readonly apps: AppIndex;
   readonly hosts: GitHosts;
   readonly baseUrl: string;
-  readonly submit: (submission: Submission) => Promise<Submitted>;
+  readonly submit: (submission: Submission) => Promise<SubmissionResult>;
   readonly openLog: OpenLog;
-  /** Most log streams at once. */
+  /** Maximum concurrent log streams. */
   readonly logStreams: number;
   /** Silence after which a stream sends a keepalive; default 15 000 ms. */
   readonly keepaliveMs?: number;
-  /** Wait before a log that is not there yet is asked for again; default 500 ms. */
+  /** Wait before a log that is not available yet is requested again; default 500 ms. */
   readonly logRetryMs?: number;
   readonly metrics: SubmitMetrics;
 }
@@ -47,18 +47,18 @@ const submission = z
     contact: z
       .string()
       .max(200, { abort: true })
-      .regex(oneLine, 'holds control characters')
-      .regex(contactForm, 'is neither an e-mail address nor a URL')
+      .regex(oneLine, 'must not contain control characters')
+      .regex(contactForm, 'must be an e-mail address or a URL')
       .optional()
       .describe('Contact for launch and revenue notifications: an e-mail address or a URL'),
     note: z
       .string()
       .max(500, { abort: true })
-      .regex(oneLine, 'is more than one line, or holds characters that nobody sees')
+      .regex(oneLine, 'must not have more than one line or contain invisible characters')
       .optional()
       .describe('One-line description of the app, up to 500 characters'),
   })
-  .describe('{"repo": "owner/name"}, and if you like "contact" and "note"');
+  .describe('{"repo": "owner/name"}, optionally with "contact" and "note"');
 
 const segment = z.string().min(1).max(100);
 const path = z.strictObject({
@@ -70,7 +70,7 @@ const which = z.strictObject({
     .string()
     .max(255)
     .optional()
-    .describe('Git host, where owner/name exists on several; default: the first that is allowed'),
+    .describe('Git host, required if owner/name exists on several; default: the first allowed host.'),
 });
 
 /** Makes the endpoints. */
@@ -87,21 +87,23 @@ function submitEndpoint(services: SubmitServices): Endpoint {
     tag: 'submit',
     summary: 'Submit a repository for hosting',
     description:
-      'The repository is reviewed, made into an image, and deployed on its own subdomain over HTTPS. Submitting is free. ' +
-      'The same repository submitted again is the same app: the answer says where it stands, and the repository is asked for a new commit at once. ' +
-      'Where it was rejected, it is tried again by that, with the same commit if there is no newer one; at most once a minute. ' +
-      'Sending an Idempotency-Key does no harm and is not needed.',
+      'The repository is reviewed, built into an image and deployed on its own subdomain over HTTPS. Submission is free. ' +
+      'Submitting the same repository again does not create a second app: the response has its current status, and the repository is checked for a new commit at once. ' +
+      'If the app was rejected, submitting it again also retries it, with the same commit if there is no newer one, at most once a minute. ' +
+      'An Idempotency-Key is not needed.',
     body: submission,
     output: statusView.extend({
-      created: z.boolean().describe('true: a new app; false: the repository was submitted before.'),
-      polled: z.boolean().describe('Whether the repository is asked for a new commit now.'),
-      retried: z.boolean().describe('true: it was rejected, and a new pipeline is started for its newest commit.'),
+      created: z.boolean().describe('true for a new app; false if the repository was submitted before.'),
+      polled: z.boolean().describe('Whether the repository is checked for a new commit now.'),
+      retried: z
+        .boolean()
+        .describe('true if the app was rejected and a new pipeline run was started for its newest commit.'),
       retry_at: z
         .string()
         .optional()
-        .describe('RFC 3339: it was rejected and tried again just before; from then on it can be tried again.'),
+        .describe('When a rejected app that was retried recently can be retried again, RFC 3339.'),
     }),
-    outputDescription: 'The repository is in the pipeline, or was already; the outcome is polled at status_url.',
+    outputDescription: 'The app and its status. Poll status_url for the outcome.',
     problems: [tooManySubmissions, platformFull, beingRemoved, clusterUnavailable],
     async handler({ body }, context) {
       const repository = readRepository(body.repo, services.hosts);
@@ -115,7 +117,7 @@ function submitEndpoint(services: SubmitServices): Endpoint {
         const { app, created, polled, retried, retryAt } = submitted;
         metrics.submissions.inc({ result: created ? 'created' : 'known' });
         context.log.info({ app: app.metadata.name, created, polled, retried }, 'submitted');
-        const view = viewStatus(app, places(services));
+        const view = viewStatus(app, linkBase(services));
         return {
           ...view,
           message: submittedMessage(submitted, view),
@@ -132,11 +134,14 @@ function submitEndpoint(services: SubmitServices): Endpoint {
   });
 }
 
-function submittedMessage({ created, retried, retryAt }: Submitted, { message, status_url }: StatusView): string {
-  if (created) return `Submitted. ${message} Follow it at ${status_url}.`;
+function submittedMessage(
+  { created, retried, retryAt }: SubmissionResult,
+  { message, status_url }: StatusView,
+): string {
+  if (created) return `Submitted. ${message} Follow its progress at ${status_url}.`;
   if (retried)
-    return `Submitted again, and tried again: a new pipeline is started for its newest commit. Follow it at ${status_url}.`;
-  return `Submitted before. ${message}${retryAt === undefined ? '' : ` It was tried again just before; submit it from ${retryAt.toISOString()} on to try the same commit once more.`}`;
+    return `Submitted again. A new pipeline run was started for the newest commit. Follow its progress at ${status_url}.`;
+  return `Already submitted. ${message}${retryAt === undefined ? '' : ` It was retried less than a minute ago. To retry the same commit, submit it again after ${retryAt.toISOString()}.`}`;
 }
 
 function statusEndpoint(services: SubmitServices): Endpoint {
@@ -145,17 +150,17 @@ function statusEndpoint(services: SubmitServices): Endpoint {
     path: '/api/submit-status/{owner}/{name}',
     operation: 'getSubmitStatus',
     tag: 'submit',
-    summary: 'How a submitted repository stands',
+    summary: 'Get the status of a submitted repository',
     description:
-      'live: it answers at url. in_pipeline: the stage, since when, and the place in the queue. rejected: the reason, with rule, file, line and what to change.',
+      'live: the app is reachable at url. in_pipeline: the current stage, its start and the position in the build queue. rejected: the reason, with rule, file, line and fix.',
     params: path,
     query: which,
     output: statusView,
-    outputDescription: 'How it stands.',
+    outputDescription: 'The status.',
     problems: [notSubmitted],
     handler({ params, query }) {
       return Promise.resolve(
-        viewStatus(findApp(services.apps, services.hosts, { ...params, ...query }), places(services)),
+        viewStatus(findApp(services.apps, services.hosts, { ...params, ...query }), linkBase(services)),
       );
     },
   });
@@ -165,8 +170,8 @@ function logEndpoint(services: SubmitServices): Endpoint {
   const { apps, hosts, openLog, logStreams, metrics, keepaliveMs = 15_000, logRetryMs: retryMs = 500 } = services;
   let open = 0;
   const openBy = new Map<string, number>();
-  // Nobody's streams leave none for the others.
-  const mostOfCaller = Math.ceil(logStreams / 4);
+  // The streams of one caller leave some for the others.
+  const maxPerCaller = Math.ceil(logStreams / 4);
   const count = (caller: string, change: 1 | -1): void => {
     open += change;
     metrics.streams.set(open);
@@ -175,21 +180,21 @@ function logEndpoint(services: SubmitServices): Endpoint {
     else openBy.set(caller, left);
   };
   const writerOf = ({ mediaType }: RequestContext): Writer =>
-    mediaType === plainText ? textWriter(places(services)) : eventWriter(places(services));
+    mediaType === plainText ? textWriter(linkBase(services)) : eventWriter(linkBase(services));
   return defineEndpoint({
     method: 'GET',
     path: '/api/submit-status/{owner}/{name}/log',
     operation: 'followSubmitLog',
     tag: 'submit',
-    summary: 'Follow the log of the newest build',
+    summary: 'Stream the log of the newest build',
     description:
-      'Server-sent events: `stage` and `end` (a view of the status), `log` ({"stage", "line"}), `gone` when the log is not kept any more. ' +
-      'It attaches to a running build, replays the log of a finished one for as long as that is kept, and resumes after Last-Event-ID. ' +
-      'With Accept: text/plain the log comes as text.',
+      'Server-sent events: `stage` and `end` (the status), `log` ({"stage", "line"}), and `gone` if the log is no longer available. ' +
+      'Attaches to a running build, replays the log of a finished build while it is available, and resumes after Last-Event-ID. ' +
+      'Send Accept: text/plain to get the log as text.',
     params: path,
     query: which,
     output: z.string(),
-    outputDescription: 'The log, from its beginning to the end of the build.',
+    outputDescription: 'The log, from its beginning until the build ends.',
     produces: [eventStream, plainText],
     problems: [notSubmitted, tooManyStreams],
     // Opens no log and takes no slot.
@@ -203,14 +208,14 @@ function logEndpoint(services: SubmitServices): Endpoint {
       if (open >= logStreams)
         throw new Problem(
           tooManyStreams,
-          `${logStreams} logs are being followed; try again in 10 s, or poll the submit-status`,
+          `This replica has reached its limit of ${logStreams} log streams. Try again in 10 seconds, or poll /api/submit-status.`,
           { headers: { 'retry-after': '10' } },
         );
       const caller = context.caller().hash;
-      if ((openBy.get(caller) ?? 0) >= mostOfCaller)
+      if ((openBy.get(caller) ?? 0) >= maxPerCaller)
         throw new Problem(
           tooManyStreams,
-          `you are following ${mostOfCaller} logs, which is all that one caller may; close one, or poll the submit-status`,
+          `You are following ${maxPerCaller} logs, which is the limit for one caller. Close one, or poll /api/submit-status.`,
           { headers: { 'retry-after': '10' } },
         );
       const writer = writerOf(context);
@@ -247,7 +252,7 @@ function logEndpoint(services: SubmitServices): Endpoint {
 /** X-Accel-Buffering: proxies of one widespread kind hold a stream back without it. */
 const streamHeaders = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' } as const;
 
-function places({ baseUrl, hosts }: SubmitServices): Places {
+function linkBase({ baseUrl, hosts }: SubmitServices): LinkBase {
   return { baseUrl, defaultHost: hosts.allowed[0] };
 }
 

@@ -1,4 +1,4 @@
-// Finds the app of owner/name as named in a path, and refuses in words that help when there is none.
+// The app of a repository that a path names as owner/name, or a problem that says what to do.
 import { Problem } from '../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts } from '../../lib/repository.ts';
 import { notSubmitted } from './problems.ts';
@@ -22,7 +22,7 @@ export function findApp(apps: AppIndex, hosts: GitHosts, wanted: RepositoryName)
   const where = host === undefined ? '' : ` on ${host}`;
   throw new Problem(
     notSubmitted,
-    `${owner}/${name}${where} was never submitted; POST /api/submit with {"repo": "${owner}/${name}"} first`,
+    `${owner}/${name}${where} has not been submitted. To submit it, send POST /api/submit with {"repo": "${owner}/${name}"}.`,
   );
 }
 
@@ -36,8 +36,8 @@ function preferredHost(found: readonly App[], hosts: GitHosts): string | undefin
     {
       in: 'query',
       field: 'host',
-      message: `this name is hosted from several git hosts: ${[...having].join(', ')}`,
-      fix: `add ?host= with one of them, like ?host=${[...having][0] ?? ''}`,
+      message: `is required, because repositories with this name are hosted from several git hosts: ${[...having].join(', ')}`,
+      fix: `Add ?host= with one of them, such as ?host=${[...having][0] ?? ''}.`,
     },
   ]);
 }
@@ -48,8 +48,8 @@ function checked(hosts: GitHosts, { owner, name, host }: RepositoryName): { owne
       {
         in: 'query',
         field: 'host',
-        message: `git host ${host} is not one that is hosted from here`,
-        fix: `send one of: ${hosts.allowed.join(', ')}`,
+        message: `must be an allowed git host; ${host} is not`,
+        fix: `Use one of: ${hosts.allowed.join(', ')}.`,
       },
     ]);
   }

@@ -1,4 +1,4 @@
-// Chooses the names that an app of a repository may have, the best one first.
+// Candidates for the name of the app of a repository, the best one first.
 import { reservedSlugs, toDnsLabel } from '../../crds/names.ts';
 import { repositoryHash, type Repository } from '../../lib/repository.ts';
 

@@ -1,7 +1,7 @@
-// Makes the HostedApp of a submitted repository, once, whoever submits it and however often.
-import { isApiStatus } from '../../lib/kubernetes/errors.ts';
-import type { Client } from '../../lib/kubernetes/client.ts';
-import type { Manifest } from '../../lib/kubernetes/object.ts';
+// The submission of a repository: creates its HostedApp once, whoever submits it and however often.
+import { isApiStatus } from '../../lib/kubernetes/index.ts';
+import type { Client } from '../../lib/kubernetes/index.ts';
+import type { Manifest } from '../../lib/kubernetes/index.ts';
 import { annotations, group, kind, labels, version } from '../../crds/names.ts';
 import { publicStatus } from '../../crds/public-status.ts';
 import { Problem } from '../../lib/problem.ts';
@@ -21,27 +21,27 @@ export interface Submission {
 }
 
 /**
- * What came of it. `polled`: the repository is asked for a new commit now; `retried`: and its newest commit is tried
- * again, even if it is the rejected one.
+ * The result of a submission. `polled`: the repository is checked for a new commit now; `retried`: and its newest commit
+ * is built again, even if it is the rejected one.
  */
-export interface Submitted {
+export interface SubmissionResult {
   readonly app: App;
   readonly created: boolean;
   readonly polled: boolean;
   readonly retried: boolean;
-  /** A rejected app that was tried again too short a while ago: when it can be. */
+  /** When a rejected app that was retried too recently can be retried. */
   readonly retryAt?: Date;
 }
 
-/** What a submitter works with. */
+/** What a submitter depends on. */
 export interface SubmitterOptions {
   readonly client: Client;
   readonly apps: AppIndex;
   readonly namespace: string;
   readonly limits: Limits;
-  /** Least milliseconds between two polls of one repository asked for here. */
+  /** Minimum milliseconds between two polls of one repository requested here. */
   readonly pollMs: number;
-  /** Least milliseconds between two tries of a rejected app. */
+  /** Minimum milliseconds between two retries of a rejected app. */
   readonly retryMs?: number;
   readonly now?: () => number;
 }
@@ -50,7 +50,7 @@ const fieldManager = 'moorage-api';
 const seenWithinMs = 2_000;
 
 /** Submits repositories. @throws Problem (too-many-submissions, platform-full, being-removed) */
-export function createSubmitter(options: SubmitterOptions): (submission: Submission) => Promise<Submitted> {
+export function createSubmitter(options: SubmitterOptions): (submission: Submission) => Promise<SubmissionResult> {
   const { client, apps, namespace, now = Date.now, retryMs = 60_000 } = options;
   const unseen = new Map<string, App>();
   let tail: Promise<unknown> = Promise.resolve();
@@ -99,7 +99,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
       if (isApiStatus(error, 403) && error.message.includes('exceeded quota'))
         throw new Problem(
           platformFull,
-          'the quota of the apps namespace is used up; ask whoever runs this platform for room',
+          'The resource quota of the apps namespace is used up. Ask the operator of this installation to raise it.',
           { cause: error },
         );
       if (!isApiStatus(error, 409)) throw error;
@@ -122,7 +122,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
   }
 
   /** Starts a new pipeline of the commit that was rejected, or of a newer one if there is one. */
-  async function retry(cached: App): Promise<Submitted> {
+  async function retry(cached: App): Promise<SubmissionResult> {
     const app = (await client.get(hostedApps, { namespace, name: cached.metadata.name })) ?? cached;
     if (!isRetriable(app)) return { app, created: false, polled: await poll(app), retried: false };
     const due = Date.parse(app.metadata.annotations?.[annotations.rebuild] ?? '') + retryMs;
@@ -142,8 +142,8 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
       await apps.whenSeen(patched, seenWithinMs);
       return { app: patched, created: false, polled: true, retried: true };
     } catch (error) {
-      // Someone else's try, or the operator's own write, came between: what stands now is told, and nothing is lost by
-      // asking again.
+      // Another retry, or a write of the operator, came in between: report the current status; nothing is lost by
+      // submitting again.
       if (!isApiStatus(error, 409)) throw error;
       const current = (await client.get(hostedApps, { namespace, name: app.metadata.name })) ?? app;
       return { app: current, created: false, polled: await poll(current), retried: false };
@@ -156,18 +156,18 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
     const { app, created } =
       cached === undefined ? await exclusively(() => createOrFind(submission, hash)) : { app: cached, created: false };
     if (app.metadata.deletionTimestamp !== undefined) {
-      throw new Problem(beingRemoved, `${app.metadata.name} is being taken down; submit it again in a minute`, {
+      throw new Problem(beingRemoved, `${app.metadata.name} is being deleted. Submit it again in a minute.`, {
         headers: { 'retry-after': '60' },
       });
     }
     if (!created) return isRetriable(app) ? retry(app) : { app, created, polled: await poll(app), retried: false };
-    // Whoever asks for the status next must not hear that there is no such app.
+    // A request for the status right after this must find the app.
     await apps.whenSeen(app, seenWithinMs);
     return { app, created, polled: true, retried: false };
   };
 }
 
-/** Rejected for its commit; a repository that cannot be read at all is only asked again. */
+/** Rejected for its commit; a repository that cannot be read at all is only polled again. */
 function isRetriable(app: App): boolean {
   const isFound = app.status?.conditions?.find(({ type }) => type === 'SourceResolved')?.status !== 'False';
   return !app.spec.suspend && isFound && publicStatus(app).status === 'rejected';

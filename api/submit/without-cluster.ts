@@ -1,6 +1,6 @@
-// The submit endpoints of an API that runs alone: described as ever, and refused with what to do about it.
+// The submit endpoints of an API without a cluster: documented as usual, and refused with what to do about it.
 import { Registry } from 'prom-client';
-import { createStore } from '../../lib/kubernetes/store.ts';
+import { createStore } from '../../lib/kubernetes/index.ts';
 import { Problem } from '../../lib/problem.ts';
 import type { Endpoint } from '../http/index.ts';
 import { noCluster } from './problems.ts';
@@ -13,7 +13,7 @@ export function submitWithoutCluster(baseUrl: string): Endpoint[] {
     Promise.reject(
       new Problem(
         noCluster,
-        'this API runs alone, without a cluster to host apps in; `npm run up` starts one on this machine',
+        'This API runs without a cluster, so it cannot host apps. To start a cluster on this machine, run `npm run up`.',
       ),
     );
   const described = submitEndpoints({

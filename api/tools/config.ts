@@ -1,20 +1,20 @@
-// The settings of tools, read from the environment: where the services behind them answer.
+// The configuration of tools, read from the environment: URLs of backing services and limits on concurrent calls.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
 import { backingServices, type ServiceName, type ServiceUrls } from './services/backing-services.ts';
 
 export interface ToolSettings {
   readonly urls: ServiceUrls;
-  /** Name of the model that the speech server is to hear with. */
+  /** Model that the speech server transcribes with. */
   readonly speechModel: string;
-  /** Calls under way at once: in this process, and of one caller. */
-  readonly places: number;
-  readonly placesPerCaller: number;
+  /** Calls in progress at once: in this process, and per caller. */
+  readonly maxConcurrent: number;
+  readonly maxConcurrentPerCaller: number;
 }
 
 const names = Object.keys(backingServices) as ServiceName[];
 const serviceField = z
-  .url({ protocol: /^https?$/, error: 'must be the base URL of the service, like http://gotenberg:3000' })
+  .url({ protocol: /^https?$/, error: 'must be the base URL of the service, such as http://gotenberg:3000' })
   .transform((url) => url.replace(/\/+$/, ''))
   .optional();
 const addresses = z.object(
@@ -25,11 +25,11 @@ const addresses = z.object(
     ]),
   ),
 );
-const places = z.object({
+const concurrency = z.object({
   MOORAGE_TOOL_CALLS: count.default(64).describe('Maximum number of tool calls in progress in one process.'),
   MOORAGE_TOOL_CALLS_PER_CALLER: count.default(16).describe('Maximum number of tool calls in progress of one caller.'),
 });
-/** As speaches names it: small enough for a CPU, and heard in all of Whisper's languages. */
+/** As speaches names it: small enough for a CPU, and able to transcribe all of Whisper's languages. */
 const models = z.object({
   MOORAGE_SPEECH_MODEL: z
     .string()
@@ -39,9 +39,9 @@ const models = z.object({
     .describe('Model that the speech server transcribes with.'),
 });
 /** Every variable of tools. */
-export const environment = z.intersection(addresses, z.intersection(places, models));
+export const environment = z.intersection(addresses, z.intersection(concurrency, models));
 
-/** Reads the settings. @throws Error that names every variable that is wrong */
+/** Reads the configuration. @throws Error that names every invalid variable */
 export function readToolSettings(variables: NodeJS.ProcessEnv = process.env): ToolSettings {
   const read = readConfig(environment, variables);
   const given: Readonly<Record<string, unknown>> = read;
@@ -53,7 +53,7 @@ export function readToolSettings(variables: NodeJS.ProcessEnv = process.env): To
       }),
     ),
     speechModel: read.MOORAGE_SPEECH_MODEL,
-    places: read.MOORAGE_TOOL_CALLS,
-    placesPerCaller: read.MOORAGE_TOOL_CALLS_PER_CALLER,
+    maxConcurrent: read.MOORAGE_TOOL_CALLS,
+    maxConcurrentPerCaller: read.MOORAGE_TOOL_CALLS_PER_CALLER,
   };
 }

@@ -1,14 +1,14 @@
-// GET and POST /t/<tool> of every tool, GET /t, and what is said of a tool that there is not.
+// GET and POST /t/<tool> for every tool, GET /t, and the answer to an unknown tool name.
 import Negotiator from 'negotiator';
 import { z } from 'zod';
 import type { ProblemType } from '../../lib/problem.ts';
-import { defineEndpoint, type Endpoint, type RequestContext, BufferedResponse } from '../http/index.ts';
+import { defineEndpoint, type Endpoint, type RequestContext, jsonResponse } from '../http/index.ts';
 import * as billing from '../billing/problems.ts';
 import * as models from '../models/problems.ts';
 import { rateLimitHeaders } from '../billing/quota.ts';
 import type { Payer } from '../billing/payer.ts';
-import type { Answered, Delivery } from './engine/tool-call.ts';
-import type { Desk } from './engine/tool-service.ts';
+import type { Delivery, ToolResult } from './engine/tool-call.ts';
+import type { ToolService } from './engine/tool-service.ts';
 import { unknownFile } from './engine/artifacts/problems.ts';
 import { envelopeOf, envelopeSchema } from './engine/envelope.ts';
 import { fetchProblems } from './fetch/problems.ts';
@@ -19,30 +19,30 @@ import * as problems from './problems.ts';
 import { serviceOff } from './services/backing-services.ts';
 import { costHeaders, rawResponse, refuseRaw } from './engine/raw.ts';
 import { ToolReader, type Reading } from './engine/reading.ts';
-import type { Kept, Replays } from './engine/replays.ts';
+import type { StoredResponse, Replays } from './engine/replays.ts';
 import { limitOf } from './engine/runner.ts';
 import { formatMoney, parseMoney } from '../billing/ledger/money.ts';
 import type { Tool } from './tool.ts';
-import type { Toolbox } from './engine/tool-registry.ts';
+import type { ToolRegistry } from './engine/tool-registry.ts';
 
 export interface ToolEndpointsOptions {
-  readonly toolbox: Toolbox;
-  readonly desk: Desk;
+  readonly toolRegistry: ToolRegistry;
+  readonly toolService: ToolService;
   readonly payerFor: PayerFor;
   readonly replays: Replays;
   readonly baseUrl: string;
 }
 
-/** Longest JSON body of a call. */
+/** Maximum bytes of a JSON body. */
 const bodyLimit = 1_500_000;
 const json = 'application/json';
 
 export function toolEndpoints(options: ToolEndpointsOptions): Endpoint[] {
-  const { toolbox, baseUrl } = options;
+  const { toolRegistry, baseUrl } = options;
   return [
-    listEndpoint(toolbox, baseUrl),
-    ...toolbox.tools.flatMap((tool) => endpointsOf(tool, options)),
-    ...unknownEndpoints(toolbox),
+    listEndpoint(toolRegistry, baseUrl),
+    ...toolRegistry.tools.flatMap((tool) => endpointsOf(tool, options)),
+    ...unknownEndpoints(toolRegistry),
   ];
 }
 
@@ -53,12 +53,12 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
     path: `/t/${tool.name}`,
     tag: 'tools',
     summary: tool.title,
-    description: `${describe(tool)} With an Idempotency-Key (header), the same call sent again within a day is answered as before, and is run and charged once.`,
+    description: `${describe(tool)} Send an Idempotency-Key header to make retries safe: the same call sent again within 24 hours returns the stored response and is charged once.`,
     output: envelopeSchema(tool),
     outputDescription:
       tool.artifacts === undefined
-        ? 'The result, with what it cost.'
-        : 'The result, with what it cost; with raw=1, the bytes of its file.',
+        ? 'The result and its cost.'
+        : 'The result and its cost; with raw=1, the bytes of the file.',
     produces: [json, ...(tool.artifacts ?? [])],
     problems: problemsOf(tool),
   };
@@ -89,14 +89,14 @@ async function answer(
   tool: Tool,
   reading: Reading,
   context: RequestContext,
-  { desk, payerFor, replays }: ToolEndpointsOptions,
+  { toolService, payerFor, replays }: ToolEndpointsOptions,
 ): Promise<Response> {
-  // Who accepts no JSON wants the file.
+  // A caller that does not accept JSON wants the file.
   const fileWanted = reading.options.raw ?? !acceptsJson(context);
   const payer = await payerFor(context);
   const once = replays.wanted(context, reading);
-  const ask = (given: Reading, signal: () => AbortSignal): Promise<Answered> =>
-    desk.answer({
+  const ask = (given: Reading, signal: () => AbortSignal): Promise<ToolResult> =>
+    toolService.call({
       tool,
       reading: given,
       payer,
@@ -108,7 +108,7 @@ async function answer(
       waitMs: 0,
     });
   if (!once) return respond(await ask(reading, () => context.signal), payer, fileWanted);
-  let fresh: Answered | undefined;
+  let fresh: ToolResult | undefined;
   const { value, replayed } = await replays.once(context, { tool, reading, payer, fileWanted }, async (signal) =>
     keptOf((fresh = await ask(reading, () => signal)), payer),
   );
@@ -121,9 +121,7 @@ async function answer(
       fileWanted,
       headers,
     );
-  return fileWanted
-    ? rawResponse(await replays.file(value), headers)
-    : BufferedResponse.json(value.envelope, { headers });
+  return fileWanted ? rawResponse(await replays.file(value), headers) : jsonResponse(value.envelope, { headers });
 }
 
 function deliveryOf(fileWanted: boolean, once: boolean): Delivery {
@@ -131,31 +129,31 @@ function deliveryOf(fileWanted: boolean, once: boolean): Delivery {
   return once ? 'link' : 'file';
 }
 
-function headersOf({ ran }: Answered, payer: Payer): Record<string, string> {
+function headersOf({ run }: ToolResult, payer: Payer): Record<string, string> {
   return {
     'cache-control': 'no-store',
-    ...rateLimitHeaders(ran?.quota, payer, Date.now()),
-    ...(ran === undefined ? {} : costHeaders(ran.cost)),
+    ...rateLimitHeaders(run?.quota, payer, Date.now()),
+    ...(run === undefined ? {} : costHeaders(run.cost)),
   };
 }
 
 function respond(
-  answered: Answered,
+  answered: ToolResult,
   payer: Payer,
   fileWanted: boolean,
   more: Readonly<Record<string, string>> = {},
 ): Response {
   const headers = { ...headersOf(answered, payer), ...more };
-  const artifact = answered.ran?.artifact;
+  const artifact = answered.run?.artifact;
   return fileWanted && artifact !== undefined
     ? rawResponse(artifact, headers)
-    : BufferedResponse.json(envelopeOf(answered, true), { headers });
+    : jsonResponse(envelopeOf(answered, true), { headers });
 }
 
-function keptOf(answered: Answered, payer: Payer): Kept {
+function keptOf(answered: ToolResult, payer: Payer): StoredResponse {
   const {
     job,
-    told: { fileId },
+    meta: { fileId },
   } = answered;
   return {
     envelope: envelopeOf(answered, true),
@@ -166,18 +164,17 @@ function keptOf(answered: Answered, payer: Payer): Kept {
 }
 
 /**
- * HEAD: whether GET would be taken, without running the tool and without charge. Refused with 405 it would have link
- * checkers and previews
- * try GET instead. What is known only once the tool has run, such as the length, is left out, as RFC 9110 (9.3.2)
- * allows.
+ * HEAD: whether GET would be accepted, without running the tool and without charge. A 405 would make link checkers and
+ * previews try GET instead. Headers known only after the tool has run, such as the length, are left out, as RFC 9110
+ * (9.3.2) allows.
  */
 async function foretell(
   tool: Tool,
   { options: { raw } }: Reading,
   context: RequestContext,
-  { toolbox, payerFor }: ToolEndpointsOptions,
+  { toolRegistry, payerFor }: ToolEndpointsOptions,
 ): Promise<Response> {
-  toolbox.refuseOff(tool);
+  toolRegistry.refuseOff(tool);
   await payerFor(context);
   const fileWanted = raw ?? !acceptsJson(context);
   if (fileWanted) refuseRaw(tool);
@@ -193,23 +190,23 @@ function acceptsJson({ mediaType, headers }: RequestContext): boolean {
   );
 }
 
-/** Also for names that nobody has yet: they are told which tools there are. */
-function unknownEndpoints(toolbox: Toolbox): Endpoint[] {
+/** Answers any other name with the tools whose names are most similar. */
+function unknownEndpoints(toolRegistry: ToolRegistry): Endpoint[] {
   return (['GET', 'POST'] as const).map((method) =>
     defineEndpoint({
       method,
       path: '/t/{tool}',
       operation: method === 'GET' ? 'callUnknownTool' : 'postUnknownTool',
       tag: 'tools',
-      summary: 'A tool that there is not',
+      summary: 'Call an unknown tool',
       description:
-        'Every tool has a path of its own; any other name is answered with the names that are written most like it.',
-      params: z.object({ tool: z.string().describe('Name of a tool') }),
+        'Every tool has its own path. Any other name gets a 404 problem that lists the tools with the most similar names.',
+      params: z.object({ tool: z.string().describe('Name of the tool.') }),
       query: z.looseObject({}),
       output: z.never(),
-      outputDescription: 'Never answered.',
+      outputDescription: 'Never returned.',
       problems: [problems.unknownTool],
-      handler: ({ params }) => Promise.reject(refusal(() => toolbox.get(params.tool))),
+      handler: ({ params }) => Promise.reject(refusal(() => toolRegistry.get(params.tool))),
     }),
   );
 }
@@ -220,17 +217,17 @@ function refusal(attempt: () => unknown): Error {
   } catch (error) {
     if (error instanceof Error) return error;
   }
-  return new Error('a tool with this name has no endpoint');
+  return new Error('The tool with this name has no endpoint.');
 }
 
-/** What the documents say of a tool: its own words, its price, and what is true of every tool. */
+/** A tool's description in the documents: its own text, its price, its time limit and its aliases. */
 export function describe(tool: Tool): string {
   const price = parseMoney(tool.price);
   const aliases = Object.entries(tool.aliases).map(([alias, field]) => `\`${alias}\` for \`${field}\``);
   return [
     tool.description,
-    `Price: ${price === 0n ? 'nothing' : `${formatMoney(price)} USD a call`}${tool.asksModels === true ? ', and what its model calls are billed' : ''}; a call that fails is not charged for. Ends after ${limitOf(tool) / 1000} s.`,
-    ...(aliases.length === 0 ? [] : [`Also taken: ${aliases.join(', ')}.`]),
+    `Price: ${price === 0n ? 'free' : `${formatMoney(price)} USD per call`}${tool.asksModels === true ? ', plus the billed cost of its model calls' : ''}. A failed call is not charged${tool.asksModels === true ? ', apart from model calls already made' : ''}. Time limit: ${limitOf(tool) / 1000} s.`,
+    ...(aliases.length === 0 ? [] : [`Accepted aliases: ${aliases.join(', ')}.`]),
   ].join(' ');
 }
 

@@ -1,7 +1,6 @@
-// The call that a tool gives as its example, as an address.
+// The example call of a tool as a URL.
 import type { Tool } from './tool.ts';
 
-/** The call that a tool's author gives as an example, as an address. */
 export function exampleUrl(tool: Tool, baseUrl: string): string {
   const query = new URLSearchParams();
   for (const [field, value] of Object.entries(tool.example)) {

@@ -1,5 +1,5 @@
-// The page that lists the tools for a person.
-import { BufferedResponse, html, raw, type Html } from '../http/index.ts';
+// The HTML page that lists the tools.
+import { bufferedResponse, html, raw, type Html } from '../http/index.ts';
 import type { ListedTool } from './listed-tool.ts';
 
 const headers = {
@@ -24,15 +24,15 @@ export function listPage(tools: readonly ListedTool[], baseUrl: string): Respons
       </style>
       <h1>Tools</h1>
       <p>
-        Any HTTP client can call these, without an account or a key: GET with query parameters, or POST with JSON. Every
-        answer tells what it cost. Agents find the same tools at <code>${baseUrl}/mcp</code>.
+        Call these tools from any HTTP client, without an account or a key: GET with query parameters, or POST with
+        JSON. Every response reports what the call cost. MCP clients find the same tools at <code>${baseUrl}/mcp</code>.
       </p>
       <ul>
-        ${tools.map((tool) => html`<li><a href="#${tool.name}">${tool.name}</a>: ${tool.title}${tool.on ? '' : ' (off here)'}</li>`)}
+        ${tools.map((tool) => html`<li><a href="#${tool.name}">${tool.name}</a>: ${tool.title}${tool.on ? '' : ' (not available here)'}</li>`)}
       </ul>
       ${tools.map(section)}
     </html> `;
-  return new BufferedResponse(page.toString(), { headers });
+  return bufferedResponse(page.toString(), { headers });
 }
 
 function section(tool: ListedTool): Html {
@@ -45,7 +45,7 @@ function section(tool: ListedTool): Html {
       ${tool.title} <small><code>${tool.name}</code></small>
     </h2>
     <p>${tool.description}</p>
-    ${tool.off_because === undefined ? '' : html`<p class="off">Off here: ${tool.off_because}.</p>`}
+    ${tool.off_because === undefined ? '' : html`<p class="off">Not available here. ${tool.off_because}</p>`}
     <pre>curl '${tool.example}'</pre>
     <dl>
       ${Object.entries(properties).map(
@@ -56,9 +56,9 @@ function section(tool: ListedTool): Html {
     </dl>
     <p>
       Price:
-      ${tool.price_usd === 0 ? 'nothing' : `${String(tool.price_usd)} USD a call`}${tool.asks_models ? ', and what its model calls are billed' : ''}.
-      ${tool.artifacts.length === 0 ? '' : html`Makes a file (${tool.artifacts.join(', ')}): add <code>raw=1</code> to get its bytes.`}
-      ${tool.long ? 'Takes long: answers with a handle to poll, or waits with wait=60.' : ''}
+      ${tool.price_usd === 0 ? 'free' : `${String(tool.price_usd)} USD per call`}${tool.asks_models ? ', plus the billed cost of its model calls' : ''}.
+      ${tool.artifacts.length === 0 ? '' : html`Creates a file (${tool.artifacts.join(', ')}). Add <code>raw=1</code> to get its bytes.`}
+      ${tool.long ? 'Runs as a job: the response is a handle to poll. Add wait=60 to wait up to 60 seconds for the result.' : ''}
     </p>
   </section>`;
 }

@@ -1,24 +1,28 @@
-// GET /t: the tools, as a page for a person and as JSON for a program.
+// GET /t: the list of tools, as a page for people and as JSON for programs.
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../http/index.ts';
 import { listPage } from './list-page.ts';
 import { listTool, listedTool } from './listed-tool.ts';
-import type { Toolbox } from './engine/tool-registry.ts';
+import type { ToolRegistry } from './engine/tool-registry.ts';
 
 const html = 'text/html';
 
-export function listEndpoint(toolbox: Toolbox, baseUrl: string): Endpoint {
-  const listed = { tools: toolbox.tools.map((tool) => listTool(tool, toolbox, baseUrl)), mcp: `${baseUrl}/mcp` };
+export function listEndpoint(toolRegistry: ToolRegistry, baseUrl: string): Endpoint {
+  const listed = {
+    tools: toolRegistry.tools.map((tool) => listTool(tool, toolRegistry, baseUrl)),
+    mcp: `${baseUrl}/mcp`,
+  };
   return defineEndpoint({
     method: 'GET',
     path: '/t',
     operation: 'listTools',
     tag: 'tools',
-    summary: 'The tools that can be called',
-    description: 'As a page for a person, as JSON for a program.',
+    summary: 'List tools',
+    description:
+      'Returns every tool with its parameters, price and availability: as HTML for people, as JSON for programs.',
     output: z.object({
       tools: z.array(listedTool),
-      mcp: z.string().describe('The same tools by the Model Context Protocol'),
+      mcp: z.string().describe('URL of the same tools over the Model Context Protocol.'),
     }),
     outputDescription: 'The tools.',
     produces: ['application/json', html],

@@ -1,4 +1,4 @@
-// The kinds of problems that tools answer with, beside those of every endpoint and of model calls.
+// The problem types of tools, besides those of every endpoint and of model calls.
 import type { ProblemType } from '../../lib/problem.ts';
 import { ledgerUnconfigured } from '../billing/problems.ts';
 import { serviceOff } from './services/backing-services.ts';
@@ -9,56 +9,56 @@ import { jobProblems } from './engine/jobs/problems.ts';
 export const unknownTool: ProblemType = {
   slug: 'unknown-tool',
   status: 404,
-  title: 'There is no such tool',
-  description: 'No tool has this name. `nearest` names those that are written most like it; /t lists all.',
+  title: 'Unknown tool',
+  description: 'No tool has this name. `nearest` lists the tools with the most similar names; GET /t lists all tools.',
 };
 
 export const toolFailed: ProblemType = {
   slug: 'tool-failed',
   status: 502,
-  title: 'The tool could not do its work',
+  title: 'The tool failed',
   description:
-    'What stands behind the tool, a service of ours or the target that was named, misbehaved. Nothing was charged for the call itself. Trying again may help.',
+    'The service behind the tool failed or returned something unusable. The call itself was not charged. Try again; `detail` says what failed.',
 };
 
 export const toolLimit: ProblemType = {
   slug: 'tool-limit',
   status: 422,
-  title: 'The call needs more than a call may use',
+  title: 'The call exceeded a limit',
   description:
-    'The work ran out of the time, memory or size that one call may use, and was ended. Nothing was charged for the call itself. Send less at once.',
+    'The call reached the time, memory or size limit of a single call and was stopped. The call itself was not charged. Send less input per call.',
 };
 
 export const unprocessable: ProblemType = {
   slug: 'unprocessable',
   status: 422,
-  title: 'This input cannot be worked on',
+  title: 'The input cannot be processed',
   description:
-    'The request is well-formed, but what it holds or points to cannot be worked on, such as a broken PDF or a diagram with a fault in line 3. The detail says what is wrong with it. Nothing was charged.',
+    'The request is valid, but its content cannot be processed: a damaged PDF, for example, or a diagram with a syntax error. `detail` says what is wrong. The call was not charged.',
 };
 
 export const noArtifact: ProblemType = {
   slug: 'no-artifact',
   status: 422,
-  title: 'There is no file to answer with',
+  title: 'No file to return',
   description:
-    '`raw=1` answers with the bytes of the file that a tool has made. This tool makes none, or made none in this call. Leave `raw` out. Nothing was charged.',
+    '`raw=1` returns the bytes of the file that a tool creates. This tool creates no file, created none in this call, or has not finished. Remove `raw` to get the JSON response. The call was not charged.',
 };
 
 export const toolBusy: ProblemType = {
   slug: 'tool-busy',
   status: 503,
-  title: 'All places for tools are taken',
+  title: 'All tool slots are in use',
   description:
-    'This replica runs as many tools at once as it may. Nothing was done and nothing was charged. Try again after the seconds in Retry-After.',
+    'This replica or a service behind the tool has no free slot. The call was not charged. Try again after the number of seconds in Retry-After.',
 };
 
 export const tooManyCalls: ProblemType = {
   slug: 'too-many-calls',
   status: 429,
-  title: 'Too many of your calls at once',
+  title: 'Too many concurrent calls',
   description:
-    'One caller may have so many calls of tools under way at once. Wait for one of them to end, or try again after the seconds in Retry-After.',
+    'You have reached the limit of concurrent calls per caller. Wait for one of your calls to finish, or try again after the number of seconds in Retry-After.',
 };
 
 export const toolProblems: readonly ProblemType[] = [

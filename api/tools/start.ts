@@ -1,4 +1,4 @@
-// Makes the tools, what they work with, and their endpoints.
+// Creates the tools, their engine and their endpoints.
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import type { Endpoint } from '../http/index.ts';
@@ -8,20 +8,20 @@ import type { Models } from '../models/start.ts';
 import type { ToolSettings } from './config.ts';
 import { ArtifactStore } from './engine/artifacts/artifact-store.ts';
 import { artifactEndpoint } from './engine/artifacts/endpoint.ts';
-import { Desk } from './engine/tool-service.ts';
+import { ToolService } from './engine/tool-service.ts';
 import { toolEndpoints } from './endpoints.ts';
 import type { Fetcher } from './fetch/fetcher.ts';
-import { Gate } from './engine/slots.ts';
+import { Slots } from './engine/slots.ts';
 import { toolMetrics } from './engine/metrics.ts';
 import { ModelSpender } from './engine/model-spender.ts';
 import { Jobs, type JobsOptions } from './engine/jobs/jobs.ts';
 import { limitsOf, type PayerFor } from '../models/callers/payers.ts';
-import { toolRegistry } from './builtin/all.ts';
+import { builtinTools } from './builtin/all.ts';
 import { Replays } from './engine/replays.ts';
 import { limitOf, Runner } from './engine/runner.ts';
-import type { HostedAppSummary, ToolServices } from './engine/tool-dependencies.ts';
+import type { HostedAppSummary, ToolDependencies } from './engine/tool-dependencies.ts';
 import type { Tool } from './tool.ts';
-import { Toolbox } from './engine/tool-registry.ts';
+import { ToolRegistry } from './engine/tool-registry.ts';
 import type { Workers } from './engine/workers/workers.ts';
 
 export interface ToolsOptions {
@@ -35,26 +35,26 @@ export interface ToolsOptions {
   readonly workers: Workers;
   readonly payerFor: PayerFor;
   readonly apps: () => readonly HostedAppSummary[];
-  /** Makes the tools; default all of the registry. */
-  readonly make?: (services: ToolServices) => readonly Tool[];
+  /** Creates the tools; default: all built-in tools. */
+  readonly make?: (services: ToolDependencies) => readonly Tool[];
   /** For tests: times of jobs, which are long. */
   readonly jobTimes?: Pick<JobsOptions, 'leaseMs' | 'pollMs'>;
 }
 
 export interface Tools {
-  readonly toolbox: Toolbox;
-  readonly desk: Desk;
+  readonly toolRegistry: ToolRegistry;
+  readonly toolService: ToolService;
   readonly artifacts: ArtifactStore;
-  /** Gives jobs under way back, for another process to go on with. */
+  /** Returns jobs in progress to the queue, for another process to continue. */
   readonly stop: () => Promise<void>;
   readonly endpoints: Endpoint[];
 }
 
 export function startTools(options: ToolsOptions): Tools {
   const { settings, modelSettings, models, payerFor, baseUrl, registry } = options;
-  const { catalog, services, books } = models;
+  const { catalog, services, ledger } = models;
   const { maxTokens } = modelSettings;
-  const made = (options.make ?? toolRegistry)({
+  const made = (options.make ?? builtinTools)({
     baseUrl,
     catalog,
     maxTokens,
@@ -63,63 +63,73 @@ export function startTools(options: ToolsOptions): Tools {
     fetcher: options.fetcher,
     workers: options.workers,
     apps: options.apps,
-    database: () => books.get().database,
+    database: () => ledger.get().database,
   });
-  const toolbox = new Toolbox({ tools: made, urls: settings.urls, modelsMissing: missingSetting(modelSettings) });
-  const gate = new Gate(settings);
+  const toolRegistry = new ToolRegistry({
+    tools: made,
+    urls: settings.urls,
+    modelsMissing: missingSetting(modelSettings),
+  });
+  const slots = new Slots(settings);
   const runner = new Runner({
-    gate,
-    metrics: toolMetrics(registry, () => gate.taken),
-    bookings: () => books.get().bookings,
+    slots,
+    metrics: toolMetrics(registry, () => slots.taken),
+    holds: () => ledger.get().holds,
     spenderFor: (payer, call) => new ModelSpender({ services, maxTokens, catalog, payer, ...call }),
   });
   const jobs = startJobs(options, {
     runner,
-    toolbox,
+    toolRegistry,
     anonymous: (owner) => anonymousPayer(owner, limitsOf(modelSettings)),
   });
   const artifacts = startArtifacts(models);
-  const desk = new Desk({ toolbox, runner, baseUrl, jobs, artifacts });
+  const toolService = new ToolService({ toolRegistry, runner, baseUrl, jobs, artifacts });
   const replays = new Replays({
     artifacts,
-    database: () => books.get().database,
-    leaseMs: Math.max(60_000, ...toolbox.tools.map(limitOf)) + 60_000,
+    database: () => ledger.get().database,
+    leaseMs: Math.max(60_000, ...toolRegistry.tools.map(limitOf)) + 60_000,
   });
   return {
-    toolbox,
-    desk,
+    toolRegistry,
+    toolService,
     artifacts,
     stop: () => jobs.stop(),
-    endpoints: [...toolEndpoints({ toolbox, desk, payerFor, replays, baseUrl }), artifactEndpoint(artifacts)],
+    endpoints: [
+      ...toolEndpoints({ toolRegistry, toolService, payerFor, replays, baseUrl }),
+      artifactEndpoint(artifacts),
+    ],
   };
 }
 
-function startArtifacts({ books }: Models): ArtifactStore {
-  const artifacts = new ArtifactStore({ database: () => books.get().database });
-  void books.opened.then((opened) => {
-    opened?.chore('forget files', 60_000, () => artifacts.sweep());
+function startArtifacts({ ledger }: Models): ArtifactStore {
+  const artifacts = new ArtifactStore({ database: () => ledger.get().database });
+  void ledger.opened.then((opened) => {
+    opened?.repeat('forget files', 60_000, () => artifacts.sweep());
   });
   return artifacts;
 }
 
 interface JobParts {
   readonly runner: Runner;
-  readonly toolbox: Toolbox;
+  readonly toolRegistry: ToolRegistry;
   readonly anonymous: (owner: string) => Payer;
 }
 
-/** Works on jobs as soon as there are books, in which they are kept as well. */
-function startJobs({ models: { books }, log, jobTimes }: ToolsOptions, { runner, toolbox, anonymous }: JobParts): Jobs {
-  const tools = toolbox.tools.filter(({ long }) => long === true).map(({ name }) => name);
+/** Works on jobs as soon as the ledger's database, which stores them too, is open. */
+function startJobs(
+  { models: { ledger }, log, jobTimes }: ToolsOptions,
+  { runner, toolRegistry, anonymous }: JobParts,
+): Jobs {
+  const tools = toolRegistry.tools.filter(({ long }) => long === true).map(({ name }) => name);
   const jobs = new Jobs({
     ...jobTimes,
     log,
     tools,
     anonymous,
-    database: () => books.get().database,
+    database: () => ledger.get().database,
     work: ({ id, tool, input, payer, session, signal, report, announce }) =>
       runner.run({
-        tool: toolbox.get(tool),
+        tool: toolRegistry.get(tool),
         input,
         payer,
         session,
@@ -131,18 +141,18 @@ function startJobs({ models: { books }, log, jobTimes }: ToolsOptions, { runner,
         announce,
       }),
   });
-  void books.opened.then((opened) => {
+  void ledger.opened.then((opened) => {
     if (opened === undefined || tools.length === 0) return;
     jobs.start();
-    opened.chore('purge jobs', 600_000, () => jobs.purge());
+    opened.repeat('purge jobs', 600_000, () => jobs.purge());
   });
   return jobs;
 }
 
 function missingSetting({ router, databaseUrl }: ModelSettings): string | undefined {
   if (router === undefined)
-    return 'this asks models; whoever runs this installation sets MOORAGE_ROUTER_URL and MOORAGE_ROUTER_KEY to a model router';
+    return 'This tool calls language models. The operator of this installation connects a model router with MOORAGE_ROUTER_URL and MOORAGE_ROUTER_KEY.';
   return databaseUrl === undefined
-    ? 'this asks models, which has to be booked; whoever runs this installation sets DATABASE_URL to a PostgreSQL server'
+    ? 'This tool calls language models, which requires a ledger. The operator of this installation sets DATABASE_URL to a PostgreSQL server.'
     : undefined;
 }

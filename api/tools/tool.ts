@@ -1,11 +1,11 @@
-// defineTool(): one definition of a tool gives its route, its MCP tool, its OpenAPI path and its lines in the discovery
-// documents.
+// defineTool(): one definition of a tool gives its route, its MCP tool, its OpenAPI path and its entries in the
+// discovery documents.
 import type { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import type { ServiceName } from './services/backing-services.ts';
 import type { Spender } from './engine/spender.ts';
 
-/** A file that a tool has made. `raw=1` answers with its bytes alone. */
+/** A file that a tool created. `raw=1` returns its bytes alone. */
 export interface Artifact {
   readonly bytes: Uint8Array;
   /** Like `image/svg+xml`. */
@@ -14,7 +14,7 @@ export interface Artifact {
   readonly fileName: string;
 }
 
-/** What a tool knows of a call beside its validated input. */
+/** What a tool knows of a call besides its validated input. */
 export interface ToolContext {
   /** Id of the request, in the log and in problems. */
   readonly id: string;
@@ -25,14 +25,14 @@ export interface ToolContext {
   readonly session: string | undefined;
   /** Whose calls these are: a salted hash of the key or of the address. */
   readonly owner: string;
-  /** Whether the caller has sent a key that the router knows. */
+  /** Whether the caller sent a key that the router accepts. */
   readonly keyed: boolean;
   /** Aborted when the caller goes away, when the call takes too long, or when the process ends. */
   readonly signal: AbortSignal;
   readonly log: Logger;
-  /** Asks models, and books each call to this caller through the ledger. */
+  /** Calls models, and charges each call to this caller through the ledger. */
   readonly models: Spender;
-  /** Tells how far a long call is. Shown in a job's status and as MCP progress. */
+  /** Reports the progress of a long call. Shown in a job's status and as MCP progress. */
   readonly report: (progress: Progress) => void;
 }
 
@@ -42,7 +42,7 @@ export interface Progress {
   readonly message: string;
 }
 
-/** What a tool answers. */
+/** What a tool returns. */
 export interface ToolAnswer<Result> {
   readonly result: Result;
   readonly artifact?: Artifact;
@@ -53,7 +53,7 @@ export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodO
   /** In snake_case; the last part of `/t/<name>`. */
   readonly name: string;
   readonly title: string;
-  /** For agents and people: what it does, when to take it, what it does not do. */
+  /** For agents and people: what it does, when to use it, what it returns, and its limits. */
   readonly description: string;
   /**
    * Strict object with flat fields; each described. Text from a query is turned into numbers, booleans and lists as the
@@ -65,9 +65,9 @@ export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodO
   readonly output: Output;
   /** A call that works, for documents and tests. */
   readonly example: z.input<Input>;
-  /** USD for one call, beside what its model calls cost; '0' where it costs next to nothing. */
+  /** USD per call, without the cost of its model calls; '0' where a call costs next to nothing. */
   readonly price: string;
-  /** Media types of its artifact, the usual one first; none where it makes none. */
+  /** Media types of its artifact, the usual one first; undefined if it creates none. */
   readonly artifacts?: readonly string[];
   /** The backing service without which it cannot work. */
   readonly needs?: ServiceName;
@@ -77,9 +77,9 @@ export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodO
   readonly openWorld: boolean;
   /** Whether it changes anything that a later call sees; default false. */
   readonly writes?: boolean;
-  /** Runs as a job: answered with a handle at once, or after `wait` seconds with the result; default false. */
+  /** Runs as a job: answered with a handle at once, or with the result within `wait` seconds; default false. */
   readonly long?: boolean;
-  /** Longest call in ms; default 30 000, of a long one 600 000. */
+  /** Time limit of a call in ms; default 30 000, or 600 000 for a long tool. */
   readonly limitMs?: number;
   run(input: z.output<Input>, context: ToolContext): Promise<ToolAnswer<z.input<Output>>>;
 }

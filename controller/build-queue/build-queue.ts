@@ -1,4 +1,4 @@
-// Lets the oldest suspended Jobs go while fewer than the cap are running.
+// Releases the oldest suspended Jobs while fewer than the limit are running.
 import type { Registry } from 'prom-client';
 import { labels } from '../../crds/names.ts';
 import {
@@ -16,7 +16,7 @@ import { inOrder, isQueued, isRunning } from './order.ts';
 export interface BuildQueueOptions {
   readonly client: Client;
   readonly namespace: string;
-  /** Most builds at once. */
+  /** Maximum number of concurrent builds. */
   readonly concurrency: number;
   readonly jobs: Store<Job>;
   readonly log: Logger;

@@ -8,7 +8,7 @@ export function isQueued(job: Job): boolean {
   return job.spec?.suspend === true && !isFinished(job) && job.metadata.deletionTimestamp === undefined;
 }
 
-/** True when the Job takes a place among the running ones. */
+/** True when the Job takes one of the slots. */
 export function isRunning(job: Job): boolean {
   return job.spec?.suspend !== true && !isFinished(job) && job.metadata.deletionTimestamp === undefined;
 }

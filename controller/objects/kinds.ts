@@ -1,7 +1,21 @@
 // The kinds of objects that the reconciler reads and writes, with the fields of each that it reads.
+import type {
+  V1Condition,
+  V1ContainerStateTerminated,
+  V1ContainerStateWaiting,
+  V1ContainerStatus,
+  V1Deployment,
+  V1JobSpec,
+  V1JobStatus,
+  V1NetworkPolicy,
+  V1PersistentVolumeClaim,
+  V1PodStatus,
+  V1Secret,
+  V1Service,
+} from '@kubernetes/client-node';
 import type { HostedAppSpec, HostedAppStatus } from '../../crds/hosted-app.ts';
 import { group, kind, plural, version } from '../../crds/names.ts';
-import { defineResource, type KubeObject } from '../../lib/kubernetes/index.ts';
+import { defineResource, type KubeObject, type KubeType, type Wire } from '../../lib/kubernetes/index.ts';
 
 /** A HostedApp as it is in the cache: `spec` is what the API server let through, not yet parsed. */
 export interface HostedAppObject extends KubeObject {
@@ -9,81 +23,41 @@ export interface HostedAppObject extends KubeObject {
   status?: HostedAppStatus;
 }
 
-/** A condition of a Kubernetes object. */
-export interface ObjectCondition {
-  type: string;
-  status: string;
-  reason?: string;
-  message?: string;
-  lastTransitionTime?: string;
-  observedGeneration?: number;
-}
-
+/** Of a Job's spec only `suspend` is kept; the template is by far its largest part. */
 export interface Job extends KubeObject {
-  spec?: { suspend?: boolean };
-  status?: {
-    startTime?: string;
-    completionTime?: string;
-    active?: number;
-    failed?: number;
-    conditions?: ObjectCondition[];
-  };
+  spec?: Pick<Wire<V1JobSpec>, 'suspend'>;
+  status?: Pick<Wire<V1JobStatus>, 'startTime' | 'completionTime' | 'conditions'>;
 }
 
-export interface Terminated {
-  exitCode: number;
-  reason?: string;
-  message?: string;
-  startedAt?: string;
-  finishedAt?: string;
-}
+export type Terminated = Wire<V1ContainerStateTerminated>;
+export type Waiting = Wire<V1ContainerStateWaiting>;
+export type ContainerStatus = Pick<
+  Wire<V1ContainerStatus>,
+  'name' | 'ready' | 'started' | 'restartCount' | 'state' | 'lastState'
+>;
 
-export interface ContainerState {
-  waiting?: { reason?: string; message?: string };
-  running?: { startedAt?: string };
-  terminated?: Terminated;
-}
-
-export interface ContainerStatus {
-  name: string;
-  ready: boolean;
-  started?: boolean;
-  restartCount: number;
-  state?: ContainerState;
-  lastState?: ContainerState;
-}
-
+/** Of a pod only the status is kept, without what nobody reads of it. */
 export interface Pod extends KubeObject {
-  status?: {
-    phase?: string;
-    reason?: string;
-    message?: string;
-    conditions?: ObjectCondition[];
+  status?: Pick<Wire<V1PodStatus>, 'phase' | 'reason' | 'message' | 'conditions'> & {
     initContainerStatuses?: ContainerStatus[];
     containerStatuses?: ContainerStatus[];
   };
 }
 
-export interface Deployment extends KubeObject {
-  spec?: {
-    replicas?: number;
-    strategy?: { type?: string };
-    template?: { metadata?: { annotations?: Record<string, string> } };
-  };
-  status?: {
-    observedGeneration?: number;
-    replicas?: number;
-    updatedReplicas?: number;
-    availableReplicas?: number;
-    conditions?: ObjectCondition[];
-  };
-}
+export type Deployment = KubeType<V1Deployment>;
+export type Service = KubeType<V1Service>;
+export type NetworkPolicy = KubeType<V1NetworkPolicy>;
+export type PersistentVolumeClaim = KubeType<V1PersistentVolumeClaim>;
+export type Secret = KubeType<V1Secret>;
 
+export type RouteCondition = Wire<V1Condition>;
+
+/** Of the Gateway API, which client-node does not have. */
 export interface HttpRoute extends KubeObject {
   status?: {
     parents?: {
       parentRef: { name: string; namespace?: string; sectionName?: string };
-      conditions?: ObjectCondition[];
+      conditions?: RouteCondition[];
     }[];
   };
 }
@@ -104,29 +78,29 @@ export const deployments = defineResource<Deployment>({
   plural: 'deployments',
   namespaced: true,
 });
-export const services = defineResource({
+export const services = defineResource<Service>({
   group: '',
   version: 'v1',
   kind: 'Service',
   plural: 'services',
   namespaced: true,
 });
-/** Created for apps that ask models; never read. */
-export const secrets = defineResource({
+/** Created for apps that call models; never read. */
+export const secrets = defineResource<Secret>({
   group: '',
   version: 'v1',
   kind: 'Secret',
   plural: 'secrets',
   namespaced: true,
 });
-export const claims = defineResource({
+export const claims = defineResource<PersistentVolumeClaim>({
   group: '',
   version: 'v1',
   kind: 'PersistentVolumeClaim',
   plural: 'persistentvolumeclaims',
   namespaced: true,
 });
-export const policies = defineResource({
+export const policies = defineResource<NetworkPolicy>({
   group: 'networking.k8s.io',
   version: 'v1',
   kind: 'NetworkPolicy',
@@ -142,28 +116,29 @@ export const routes = defineResource<HttpRoute>({
 });
 
 /** The condition of that type. */
-export function conditionOf(
-  conditions: readonly ObjectCondition[] | undefined,
+export function conditionOf<Condition extends { type: string }>(
+  conditions: readonly Condition[] | undefined,
   type: string,
-): ObjectCondition | undefined {
+): Condition | undefined {
   return conditions?.find((condition) => condition.type === type);
 }
 
 /** True when the condition of that type is True. */
-export function isTrue(conditions: readonly ObjectCondition[] | undefined, type: string): boolean {
+export function isTrue(
+  conditions: readonly { readonly type: string; readonly status: string }[] | undefined,
+  type: string,
+): boolean {
   return conditionOf(conditions, type)?.status === 'True';
 }
 
 /** Why no node takes the pod, if none does. */
 export function unscheduled(pod: Pod): string | undefined {
   const scheduled = conditionOf(pod.status?.conditions, 'PodScheduled');
-  return scheduled?.status === 'False'
-    ? `no node has room for it (${scheduled.message ?? 'unschedulable'})`
-    : undefined;
+  return scheduled?.status === 'False' ? `no node can run it (${scheduled.message ?? 'unschedulable'})` : undefined;
 }
 
 /** Why a container has not started, if it is more than that its turn has not come. */
-export function heldBack(waiting: ContainerState['waiting']): string | undefined {
+export function heldBack(waiting: Waiting | undefined): string | undefined {
   const { reason, message = 'no message' } = waiting ?? {};
   const isUsual = reason === undefined || reason === 'PodInitializing' || reason === 'ContainerCreating';
   return isUsual ? undefined : `${reason} (${message})`;

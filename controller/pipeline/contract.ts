@@ -75,8 +75,8 @@ export type PipelineRejection = z.infer<typeof rejection>;
  */
 export const tooLargeSource = {
   rule: 'source/too-large',
-  message: 'git needed more memory than a clone is given to take this commit in, and was killed.',
-  fix: 'Make the repository smaller: keep models, datasets, media and generated files out of it (download them when the app starts, or into a volume), and spread many files over more folders.',
+  message: 'git exceeded the memory limit while cloning this commit and was killed.',
+  fix: 'Make the repository smaller: keep models, datasets, media and generated files out of it (download them when the app starts, or store them on a volume), and spread many files over more folders.',
 };
 
 /**

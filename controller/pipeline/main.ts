@@ -8,7 +8,7 @@ import { termination, type StageMessage } from './message.ts';
 import { Fault, NotReached, Rejected } from './outcome.ts';
 import { withGate } from './review/gate.ts';
 import { line, review } from './review/review.ts';
-import { readSettings, terminationLog, type Settings } from './settings.ts';
+import { readPipelineConfig, terminationLog, type PipelineConfig } from './config.ts';
 import { oneLine } from './text.ts';
 
 const faultExitCode = 1;
@@ -24,7 +24,7 @@ const say = (text: string): void => {
   process.stdout.write(`${text}\n`);
 };
 
-function runStage(stage: PipelineContainer, { input, places }: Settings): Promise<StageMessage> {
+function runStage(stage: PipelineContainer, { input, places }: PipelineConfig): Promise<StageMessage> {
   switch (stage) {
     case 'clone':
       return clone(input, places, say, stop.signal);
@@ -55,7 +55,7 @@ function ended(error: unknown): { message: StageMessage; code: number } {
     };
   }
   const fault = stop.signal.aborted
-    ? 'the stage was stopped before its end'
+    ? 'the stage was stopped before it completed'
     : oneLine(error instanceof Error ? error.message : String(error));
   process.stderr.write(
     `fault: ${error instanceof Error && !(error instanceof Fault) ? (error.stack ?? fault) : fault}\n`,
@@ -76,7 +76,7 @@ async function main(): Promise<number> {
 
 async function judged(stage: PipelineContainer): Promise<{ message: StageMessage; code: number }> {
   try {
-    return { message: await runStage(stage, readSettings()), code: 0 };
+    return { message: await runStage(stage, readPipelineConfig()), code: 0 };
   } catch (error) {
     // Whether the pipeline is refused or tried again is for the stage to say that did not pass.
     return error instanceof NotReached ? { message: { fault: error.message }, code: 0 } : ended(error);

@@ -21,7 +21,7 @@ export function termination(message: StageMessage): string {
     const text = JSON.stringify(candidate);
     if (Buffer.byteLength(text) <= terminationMessageLimit) return text;
   }
-  return JSON.stringify({ fault: 'the result of this stage is too large to be told; see its log' });
+  return JSON.stringify({ fault: 'the result of this stage is too large to report; see its log' });
 }
 
 function tidy(message: StageMessage): StageMessage {
@@ -68,8 +68,8 @@ function first(findings: readonly Finding[], count: number): Finding[] {
   const more: Finding = {
     rule: 'findings/more',
     severity: 'warning',
-    message: `${left} more findings did not fit here.`,
-    fix: 'Fix the ones shown; all of them are in the log of this stage.',
+    message: `${left} more findings are not shown here.`,
+    fix: 'Fix the findings shown; the log of this stage contains all of them.',
   };
   return [...findings.slice(0, count), more];
 }

@@ -1,5 +1,6 @@
-// Runs a program with bounded memory for what it prints, and ends it when told to.
+// Runs a program with bounded memory for what it prints, and ends it when its signal aborts.
 import { spawn } from 'node:child_process';
+import { OutputTail } from '../../lib/output-tail.ts';
 
 export interface RunOptions {
   /** The whole environment: nothing is inherited. */
@@ -9,52 +10,23 @@ export interface RunOptions {
   /** Sees every piece of stdout; an error that it throws ends the program and is thrown by {@link run}. */
   readonly onStdout?: (chunk: Buffer) => void;
   readonly onStderr?: (chunk: Buffer) => void;
-  /** Most bytes kept of stdout and stderr each, from the end. Default 1 MiB. */
+  /** Maximum number of bytes kept of stdout and stderr each, from the end. Default 1 MiB. */
   readonly keepBytes?: number;
 }
 
 export interface RunResult {
-  /** Exit code; 128 + number after a signal is not made up: `signal` tells. */
+  /** Exit code; null when a signal ended the program. */
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Keeps the last bytes of a stream. */
-export class Tail {
-  readonly #limit: number;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  add(chunk: Buffer): void {
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
-    if (this.#bytes > 2 * this.#limit) this.#compact();
-  }
-
-  text(): string {
-    this.#compact();
-    return Buffer.concat(this.#chunks).toString('utf8');
-  }
-
-  #compact(): void {
-    const all = Buffer.concat(this.#chunks);
-    const kept = all.length > this.#limit ? Buffer.from(all.subarray(all.length - this.#limit)) : all;
-    this.#chunks = [kept];
-    this.#bytes = kept.length;
-  }
-}
-
 /** Runs a program to its end. @throws when it cannot be started, when `onStdout` throws, or when `signal` aborts. */
 export function run(command: string, args: readonly string[], options: RunOptions): Promise<RunResult> {
   options.signal?.throwIfAborted();
   const keep = options.keepBytes ?? 1024 * 1024;
-  const [stdout, stderr] = [new Tail(keep), new Tail(keep)];
+  const [stdout, stderr] = [new OutputTail(keep), new OutputTail(keep)];
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       env: { ...options.env },
@@ -71,7 +43,7 @@ export function run(command: string, args: readonly string[], options: RunOption
       end(options.signal?.reason ?? new Error('stopped'));
     };
     const pipe =
-      (kept: Tail, sink?: (chunk: Buffer) => void) =>
+      (kept: OutputTail, sink?: (chunk: Buffer) => void) =>
       (chunk: Buffer): void => {
         kept.add(chunk);
         try {

@@ -1,4 +1,4 @@
-// The controller of HostedApps: what wakes it, and the errands that it runs outside the cluster.
+// The controller of HostedApps: what wakes it, and the lookups that it runs outside the cluster.
 import type { Registry } from 'prom-client';
 import { isQueued } from '../build-queue/order.ts';
 import { labels } from '../../crds/names.ts';
@@ -14,45 +14,46 @@ import {
   type Watch,
 } from '../../lib/kubernetes/index.ts';
 import type { Caches } from './cache/caches.ts';
-import { createErrands } from './errands.ts';
+import { createBackgroundLookups } from './background-lookups.ts';
 import type { Job } from '../objects/kinds.ts';
 import { probe } from '../steps/publish/probe.ts';
 import { createReconciler } from './reconcile.ts';
-import type { Settings } from './settings.ts';
-import { askRepository, type SourceQuestion } from '../steps/source/ls-remote.ts';
+import type { InstallationConfig } from './installation-config.ts';
+import { resolveRevision } from '../steps/source/revision.ts';
 
 export interface HostedAppControllerOptions {
   readonly client: Client;
   readonly caches: Caches;
-  readonly settings: Settings;
+  readonly config: InstallationConfig;
   readonly recorder: EventRecorder;
   readonly resyncMs: number;
   readonly log: Logger;
   readonly registry: Registry;
 }
 
-/** Repositories of one host asked at once. */
+/** Lookups in progress at once: of repositories at one host, and of apps through the gateway. */
 const pollsPerHost = 4;
+const maximumProbes = 16;
 
 /** Makes the controller. */
 export function createHostedAppController(options: HostedAppControllerOptions): Controller {
-  const { client, caches, settings, recorder, resyncMs, log, registry } = options;
-  const answered = (key: string): void => {
+  const { client, caches, config, recorder, resyncMs, log, registry } = options;
+  const onResult = (key: string): void => {
     controller.enqueue(key);
   };
-  const polls = createErrands({
-    run: (question: SourceQuestion) => askRepository(question, settings.gitHosts),
-    group: ({ repo }) => hostOf(repo),
+  const polls = createBackgroundLookups({
+    run: resolveRevision,
+    group: ({ repository }) => repository.host,
     limit: pollsPerHost,
-    answered,
+    onResult,
   });
-  const probes = createErrands({
-    run: (host: string) => probe(settings.probeUrl ?? '', host),
+  const probes = createBackgroundLookups({
+    run: (host: string) => probe(config.probeUrl ?? '', host),
     group: () => 'gateway',
-    limit: 16,
-    answered,
+    limit: maximumProbes,
+    onResult,
   });
-  const toApp = labelKey(labels.app, settings.appsNamespace);
+  const toApp = labelKey(labels.app, config.appsNamespace);
   const children = [
     caches.pipelinePods,
     caches.deployments,
@@ -72,15 +73,15 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
       watches(caches.apps.store, undefined, { changed: (app, old) => app.wanted !== old.wanted }),
       watches(caches.jobs, toApp),
       ...children.map(({ store }) => watches(store, toApp)),
-      placesInQueue(caches.jobs, toApp),
+      queuePositions(caches.jobs, toApp),
     ],
-    reconcile: createReconciler({ client, caches, settings, recorder, polls, probes }),
+    reconcile: createReconciler({ client, caches, config, recorder, polls, probes }),
   });
   return controller;
 }
 
-/** Wakes all that wait when one of them leaves the queue: their places have changed. */
-function placesInQueue(jobs: Store<Job>, toApp: (job: Job) => readonly string[]): Watch {
+/** Wakes all apps in the queue when one of them leaves it: their positions have changed. */
+function queuePositions(jobs: Store<Job>, toApp: (job: Job) => readonly string[]): Watch {
   return {
     start: (enqueue) =>
       jobs.subscribe((change) => {
@@ -96,8 +97,4 @@ function placesInQueue(jobs: Store<Job>, toApp: (job: Job) => readonly string[])
     },
     whenSynced: (signal) => jobs.whenSynced(signal),
   };
-}
-
-function hostOf(repo: string): string {
-  return URL.canParse(repo) ? new URL(repo).host : '';
 }

@@ -1,6 +1,6 @@
-// Runs the steps over one observation: what is wanted and how things stand, with nothing done yet.
+// Decides what to do about a snapshot: runs the steps in order, with nothing carried out yet.
 import { deployStep } from '../steps/deploy/deploy.ts';
-import type { Observed } from './snapshot.ts';
+import type { Snapshot } from './snapshot.ts';
 import type { Action, Draft, Outcomes, Step, StepCondition } from './outcome.ts';
 import { pipelineStep } from '../steps/build/build.ts';
 import { publishStep } from '../steps/publish/publish.ts';
@@ -12,7 +12,7 @@ import { draftOf } from './status.ts';
 export interface Decision {
   readonly draft: Draft;
   readonly outcomes: Outcomes;
-  /** To be carried out in order; `condition` is where a refusal by the API server is told. */
+  /** To be carried out in order; `condition` is where a refusal by the API server is reported. */
   readonly actions: readonly { readonly condition: StepCondition; readonly action: Action }[];
   /** To be carried out once the status is written. */
   readonly afterStatus: readonly Action[];
@@ -26,19 +26,19 @@ const steps: readonly (readonly [StepCondition, Step])[] = [
 ];
 
 /**
- * Decides. Pure: `observed` is only read. A step whose turn has not come says nothing; one that holds for the image
+ * Decides. Pure: `snapshot` is only read. A step whose turn has not come says nothing; one that holds for the image
  * that is there goes on being kept up while a newer commit is on its way, or was refused.
  */
-export function decide(observed: Observed): Decision {
-  const draft = draftOf(observed.app.status);
+export function decide(snapshot: Snapshot): Decision {
+  const draft = draftOf(snapshot.app.status);
   const outcomes: Outcomes = {};
   const actions: { condition: StepCondition; action: Action }[] = [];
   const afterStatus: Action[] = [];
   for (const [condition, step] of [
     ...steps,
-    ['Published', (seen: Observed, filled: Draft) => publishStep(seen, filled, outcomes)] as const,
+    ['Published', (current: Snapshot, filled: Draft) => publishStep(current, filled, outcomes)] as const,
   ]) {
-    const result = step(observed, draft);
+    const result = step(snapshot, draft);
     Object.assign(outcomes, result.outcomes);
     actions.push(...(result.actions ?? []).map((action) => ({ condition, action })));
     afterStatus.push(...(result.afterStatus ?? []));

@@ -1,12 +1,13 @@
-// How a step of the reconciler ended, and what it asks to have done.
+// The outcome of a step: how it ended, and the actions that it asks for.
 import type { HostedAppStatus } from '../../crds/hosted-app.ts';
 import type { KubeObject, Manifest, Resource } from '../../lib/kubernetes/index.ts';
-import type { Observed } from './snapshot.ts';
+import type { Repository } from '../../lib/repository.ts';
+import type { Snapshot } from './snapshot.ts';
 
 export type Rejection = NonNullable<HostedAppStatus['rejection']>;
 
-/** What every outcome says: `reason` (CamelCase) and `message` become those of a condition and of an event. */
-interface Told {
+/** What every outcome reports: `reason` (CamelCase) and `message` become those of a condition and of an event. */
+interface Report {
   readonly reason: string;
   readonly message: string;
   /** Look again after this many milliseconds, even if nothing changes. */
@@ -21,16 +22,16 @@ interface Told {
  * `blocking: false` means that it is worth a condition, but the app as a whole is none the worse.
  */
 export type Outcome =
-  | (Told & { readonly kind: 'done' })
-  | (Told & { readonly kind: 'waiting' })
-  | (Told & { readonly kind: 'stalled'; readonly rejection?: Rejection })
-  | (Told & { readonly kind: 'failed'; readonly blocking?: boolean });
+  | (Report & { readonly kind: 'done' })
+  | (Report & { readonly kind: 'waiting' })
+  | (Report & { readonly kind: 'stalled'; readonly rejection?: Rejection })
+  | (Report & { readonly kind: 'failed'; readonly blocking?: boolean });
 
 export function done(reason: string, message: string, afterMs?: number): Outcome {
   return { kind: 'done', reason, message, afterMs };
 }
 
-/** Reason of an app that is live, and answers with errors. */
+/** Reason of an app that is live and responds with errors. */
 export const warnedReason = 'LiveWithErrors';
 
 export function waiting(reason: string, message: string, afterMs?: number): Outcome {
@@ -55,7 +56,7 @@ export type Action =
     }
   | { readonly kind: 'create'; readonly resource: Resource; readonly manifest: Manifest }
   | { readonly kind: 'delete'; readonly resource: Resource; readonly object: KubeObject }
-  | { readonly kind: 'poll' }
+  | { readonly kind: 'poll'; readonly repository: Repository }
   | { readonly kind: 'probe'; readonly host: string };
 
 /**
@@ -70,20 +71,20 @@ export interface StepResult {
   readonly outcomes: Partial<Record<StepCondition, Outcome>>;
   /** Carried out at once, in order. */
   readonly actions?: readonly Action[];
-  /** Carried out once the status that tells of them is written: a deletion must not be forgotten by history. */
+  /** Carried out once the status that reports them is written: a deletion must not be missing from history. */
   readonly afterStatus?: readonly Action[];
 }
 
-/** Conditions of the steps in order; `Published` is told by Ready alone. */
+/** Conditions of the steps in order; `Published` is reported by Ready alone. */
 export const stepConditions = ['SourceResolved', 'Reviewed', 'Built', 'Deployed', 'Routed', 'Published'] as const;
 export type StepCondition = (typeof stepConditions)[number];
 export type Outcomes = Partial<Record<StepCondition, Outcome>>;
 
 /**
- * A step: reads `observed` (never changing it), fills in its part of `draft`, says how it stands and what it wants
+ * A step: reads `snapshot` (never changing it), fills in its part of `draft`, says how it stands and what it wants
  * done.
  */
-export type Step = (observed: Observed, draft: Draft) => StepResult;
+export type Step = (snapshot: Snapshot, draft: Draft) => StepResult;
 
 /** First characters of a commit id, as people write it. */
 export function short(commit: string): string {

@@ -1,4 +1,4 @@
-// Reconciles one HostedApp: looks, runs the steps in order, carries out what they ask, writes one status.
+// Reconciles one HostedApp: takes a snapshot, decides, carries out the actions, writes one status and its events.
 import { isDeepStrictEqual } from 'node:util';
 import type { HostedAppStatus } from '../../crds/hosted-app.ts';
 import {
@@ -6,7 +6,7 @@ import {
   applyIfChanged,
   applyStatus,
   deleteObject,
-  done as settled,
+  done as nothingMore,
   isApiStatus,
   requeueAfter,
   refOf,
@@ -17,25 +17,21 @@ import {
 } from '../../lib/kubernetes/index.ts';
 import type { Caches } from './cache/caches.ts';
 import { decide, type Decision } from './decide.ts';
-import type { Errands } from './errands.ts';
 import { transitions } from './events.ts';
 import { hold, release } from './finalize.ts';
 import { hostedApps, type HostedAppObject } from '../objects/kinds.ts';
-import { createObserver } from './take-snapshot.ts';
-import type { Observed, ProbeAnswer } from './snapshot.ts';
+import { takeSnapshot, type Lookups } from './take-snapshot.ts';
+import type { Snapshot } from './snapshot.ts';
 import { failed, type Action, type Outcomes } from './outcome.ts';
-import type { Settings } from './settings.ts';
+import type { InstallationConfig } from './installation-config.ts';
 import { sourceIdentity } from '../steps/source/source.ts';
-import type { SourceAnswer, SourceQuestion } from '../steps/source/ls-remote.ts';
 import { makeStatus } from './status.ts';
 
-export interface ReconcilerOptions {
+export interface ReconcilerOptions extends Lookups {
   readonly client: Client;
   readonly caches: Caches;
-  readonly settings: Settings;
+  readonly config: InstallationConfig;
   readonly recorder: EventRecorder;
-  readonly polls: Errands<SourceQuestion, SourceAnswer>;
-  readonly probes: Errands<string, ProbeAnswer>;
   readonly now?: () => Date;
 }
 
@@ -46,9 +42,8 @@ const refusedRetryMs = 30_000;
  * Makes the reconcile function. It keeps nothing between calls but the last status it wrote, until the cache has it.
  */
 export function createReconciler(options: ReconcilerOptions): Reconcile {
-  const { client, caches, settings, recorder, polls, probes, now = () => new Date() } = options;
+  const { client, caches, config, recorder, polls, probes, now = () => new Date() } = options;
   const written = new Map<string, HostedAppObject>();
-  const observe = createObserver(caches, settings);
 
   /** The cache may be behind our own last write; judging by it would undo what was written. */
   function newest(key: string): HostedAppObject | undefined {
@@ -64,8 +59,8 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     return cached;
   }
 
-  async function act(observed: Observed, action: Action, signal: AbortSignal): Promise<void> {
-    const { app } = observed;
+  async function act(snapshot: Snapshot, action: Action, signal: AbortSignal): Promise<void> {
+    const { app } = snapshot;
     const key = `${app.metadata.namespace}/${app.metadata.name}`;
     switch (action.kind) {
       case 'apply':
@@ -78,7 +73,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
         await deleteObject(client, action.resource, action.object, { propagation: 'Background', signal });
         return;
       case 'poll':
-        polls.start(key, sourceIdentity(app), { repo: app.spec.source.repo, revision: app.spec.source.revision });
+        polls.start(key, sourceIdentity(app), { repository: action.repository, revision: app.spec.source.revision });
         return;
       case 'probe':
         probes.start(key, action.host, action.host);
@@ -90,16 +85,16 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
    * Carries out what was decided; what the API server refuses for good becomes the outcome of the step that asked for
    * it.
    */
-  async function actOn(observed: Observed, decision: Decision, signal: AbortSignal): Promise<Outcomes> {
+  async function actOn(snapshot: Snapshot, decision: Decision, signal: AbortSignal): Promise<Outcomes> {
     const outcomes: Outcomes = { ...decision.outcomes };
     for (const { condition, action } of decision.actions) {
       try {
-        await act(observed, action, signal);
+        await act(snapshot, action, signal);
       } catch (error) {
         if (!(error instanceof ApiError) || ![400, 403, 404, 422].includes(error.status)) throw error;
         outcomes[condition] = failed(
           'Refused',
-          `The cluster refuses what the app asks for: ${error.message.slice(0, 1_000)}`,
+          `The cluster rejected a resource of this app: ${error.message.slice(0, 1_000)}`,
           refusedRetryMs,
         );
       }
@@ -118,24 +113,24 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     const cached = newest(key);
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {
       for (const forget of [polls, probes, { forget: () => written.delete(key) }]) forget.forget(key);
-      return cached === undefined ? settled : release(client, cached, settings.buildsNamespace, signal);
+      return cached === undefined ? nothingMore : release(client, cached, config.buildsNamespace, signal);
     }
     const app = await hold(client, cached, signal);
     if (app !== cached) written.set(key, app);
-    const observed = observe(app, now(), { polls, probes });
-    const decision = decide(observed);
-    const outcomes = await actOn(observed, decision, signal);
-    await writeStatus(app, makeStatus(observed, decision.draft, outcomes), signal);
-    for (const action of decision.afterStatus) await act(observed, action, signal);
-    return comeBack(outcomes);
+    const snapshot = takeSnapshot(options, app, now());
+    const decision = decide(snapshot);
+    const outcomes = await actOn(snapshot, decision, signal);
+    await writeStatus(app, makeStatus(snapshot, decision.draft, outcomes), signal);
+    for (const action of decision.afterStatus) await act(snapshot, action, signal);
+    return nextReconcile(outcomes);
   };
 }
 
-function comeBack(outcomes: Outcomes): ReconcileResult {
+function nextReconcile(outcomes: Outcomes): ReconcileResult {
   const times = Object.values(outcomes).flatMap(({ afterMs }) =>
     afterMs !== undefined && Number.isFinite(afterMs) ? [afterMs] : [],
   );
-  return times.length === 0 ? settled : requeueAfter(Math.max(0, Math.min(...times)));
+  return times.length === 0 ? nothingMore : requeueAfter(Math.max(0, Math.min(...times)));
 }
 
 /** The name says all that a Job is made from, so one that is there already is the one that was asked for. */

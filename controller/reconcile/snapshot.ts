@@ -1,16 +1,24 @@
-// All that a reconcile looks at, gathered before it decides anything.
+// A snapshot of one app: all that a reconcile looks at, gathered before it decides anything.
 import type { HostedApp } from '../../crds/hosted-app.ts';
-import type { KubeObject } from '../../lib/kubernetes/index.ts';
-import type { Deployment, HttpRoute, Job, Pod } from '../objects/kinds.ts';
-import type { Settings } from './settings.ts';
-import type { SourceAnswer } from '../steps/source/ls-remote.ts';
+import type {
+  Deployment,
+  HttpRoute,
+  Job,
+  NetworkPolicy,
+  PersistentVolumeClaim,
+  Pod,
+  Service,
+} from '../objects/kinds.ts';
+import type { InstallationConfig } from './installation-config.ts';
+import type { Repository, RepositoryError } from '../../lib/repository.ts';
+import type { RevisionResult } from '../steps/source/revision.ts';
 
-/** Whether an app answered through the gateway. */
-export interface ProbeAnswer {
-  readonly answers: boolean;
+/** Whether an app responded through the gateway. */
+export interface ProbeResult {
+  readonly responds: boolean;
   /** A bare 404: the gateway's own, or that of an app with nothing at its root. */
   readonly isDoubtful?: boolean;
-  /** Status of the answer, if there was one. */
+  /** Status of the response, if there was one. */
   readonly status?: number;
   /** What came back, for people. */
   readonly detail: string;
@@ -20,22 +28,24 @@ export interface ProbeAnswer {
  * A snapshot of one app and everything that belongs to it. Objects are shared with the caches: nothing here may be
  * changed.
  */
-export interface Observed {
+export interface Snapshot {
   readonly app: HostedApp;
   readonly now: Date;
-  readonly settings: Settings;
-  /** Answer of the repository to the question that this source asks, if one has come since the last reconcile. */
-  readonly poll: SourceAnswer | undefined;
+  readonly config: InstallationConfig;
+  /** The repository of the app, or why its address is refused. */
+  readonly repository: Repository | RepositoryError;
+  /** What the revision resolved to, if a lookup has ended since the last reconcile. */
+  readonly poll: RevisionResult | undefined;
   /** Its pipeline Jobs. */
   readonly jobs: readonly Job[];
   readonly pipelinePods: readonly Pod[];
-  /** Names of all Jobs that wait for their turn, in order. */
+  /** Names of all queued Jobs, in order. */
   readonly queue: readonly string[];
   readonly deployment: Deployment | undefined;
-  readonly service: KubeObject | undefined;
-  readonly policy: KubeObject | undefined;
-  readonly claims: readonly KubeObject[];
+  readonly service: Service | undefined;
+  readonly policy: NetworkPolicy | undefined;
+  readonly claims: readonly PersistentVolumeClaim[];
   readonly pods: readonly Pod[];
   readonly route: HttpRoute | undefined;
-  readonly probe: ProbeAnswer | undefined;
+  readonly probe: ProbeResult | undefined;
 }

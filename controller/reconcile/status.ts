@@ -1,6 +1,6 @@
 // Turns the outcomes of the steps into conditions, phase and the one status that is written.
 import type { Condition, HostedAppStatus } from '../../crds/hosted-app.ts';
-import type { Observed } from './snapshot.ts';
+import type { Snapshot } from './snapshot.ts';
 import {
   short,
   stepConditions,
@@ -13,7 +13,7 @@ import {
 import { timestamp } from '../objects/timestamp.ts';
 
 type Phase = NonNullable<HostedAppStatus['phase']>;
-type Said = Pick<Condition, 'status' | 'reason' | 'message'>;
+type ConditionState = Pick<Condition, 'status' | 'reason' | 'message'>;
 
 /** The first step that does not hold, in the order of the steps. */
 interface Obstacle {
@@ -25,13 +25,13 @@ interface Obstacle {
  * Makes the status. Pure: the same observation and outcomes give the same status, and equal conditions keep their
  * times.
  */
-export function makeStatus(observed: Observed, draft: Draft, outcomes: Outcomes): HostedAppStatus {
-  const { app, now } = observed;
+export function makeStatus(snapshot: Snapshot, draft: Draft, outcomes: Outcomes): HostedAppStatus {
+  const { app, now } = snapshot;
   const obstacle = firstObstacle(outcomes);
-  const phase = phaseOf(observed, draft, outcomes);
+  const phase = phaseOf(snapshot, draft, outcomes);
   const before = app.status;
   const isSame = before?.phase === phase && before.source?.commit === draft.source?.commit;
-  const rejection = isPaused(observed) ? undefined : rejectionOf(obstacle);
+  const rejection = isPaused(snapshot) ? undefined : rejectionOf(obstacle);
   return {
     ...draft,
     observedGeneration: app.metadata.generation,
@@ -39,11 +39,11 @@ export function makeStatus(observed: Observed, draft: Draft, outcomes: Outcomes)
     since: (isSame ? before.since : undefined) ?? timestamp(now),
     ...(draft.source === undefined ? {} : { shortCommit: short(draft.source.commit) }),
     ...(rejection === undefined ? {} : { rejection }),
-    conditions: conditionsOf(observed, draft, outcomes, obstacle),
+    conditions: conditionsOf(snapshot, draft, outcomes, obstacle),
   };
 }
 
-const made: ReadonlySet<string> = new Set([
+const computed: ReadonlySet<string> = new Set([
   'conditions',
   'phase',
   'since',
@@ -54,7 +54,7 @@ const made: ReadonlySet<string> = new Set([
 
 /** Fields of the last status that a new one starts from. */
 export function draftOf(status: HostedAppStatus | undefined): Draft {
-  const kept = Object.entries(status ?? {}).filter(([name]) => !made.has(name));
+  const kept = Object.entries(status ?? {}).filter(([name]) => !computed.has(name));
   return structuredClone(Object.fromEntries(kept));
 }
 
@@ -72,66 +72,66 @@ function rejectionOf(obstacle: Obstacle | undefined): Rejection | undefined {
   return obstacle?.outcome.kind === 'stalled' ? obstacle.outcome.rejection : undefined;
 }
 
-function isPaused({ app }: Observed): boolean {
+function isPaused({ app }: Snapshot): boolean {
   return app.spec.suspend || app.spec.run.replicas === 0;
 }
 
 function conditionsOf(
-  observed: Observed,
+  snapshot: Snapshot,
   draft: Draft,
   outcomes: Outcomes,
   obstacle: Obstacle | undefined,
 ): Condition[] {
-  const said: [string, Said][] = [['Ready', ready(observed, draft, outcomes, obstacle)]];
-  if (!isPaused(observed) && obstacle !== undefined) {
+  const state: [string, ConditionState][] = [['Ready', ready(snapshot, draft, outcomes, obstacle)]];
+  if (!isPaused(snapshot) && obstacle !== undefined) {
     const { kind, reason, message } = obstacle.outcome;
-    said.push([kind === 'stalled' ? 'Stalled' : 'Reconciling', { status: 'True', reason, message }]);
+    state.push([kind === 'stalled' ? 'Stalled' : 'Reconciling', { status: 'True', reason, message }]);
   }
   for (const step of stepConditions) {
-    if (step !== 'Published') said.push([step, sayStep(outcomes[step])]);
+    if (step !== 'Published') state.push([step, stepCondition(outcomes[step])]);
   }
-  return said.map(([type, condition]) => dated(observed, type, condition));
+  return state.map(([type, condition]) => dated(snapshot, type, condition));
 }
 
-function ready(observed: Observed, draft: Draft, outcomes: Outcomes, obstacle: Obstacle | undefined): Said {
-  if (observed.app.spec.suspend)
-    return { status: 'False', reason: 'Suspended', message: 'The app is suspended (spec.suspend).' };
-  if (isPaused(observed))
-    return { status: 'False', reason: 'ScaledToZero', message: 'No replica is asked for (spec.run.replicas is 0).' };
+function ready(snapshot: Snapshot, draft: Draft, outcomes: Outcomes, obstacle: Obstacle | undefined): ConditionState {
+  if (snapshot.app.spec.suspend)
+    return { status: 'False', reason: 'Suspended', message: 'The app is suspended (spec.suspend is true).' };
+  if (isPaused(snapshot))
+    return { status: 'False', reason: 'ScaledToZero', message: 'The app is scaled to zero (spec.run.replicas is 0).' };
   if (obstacle === undefined)
     return {
       status: 'True',
       reason: outcomes.Published?.reason ?? 'Live',
-      message: outcomes.Published?.message ?? 'The app answers.',
+      message: outcomes.Published?.message ?? 'The app is live.',
     };
   const { kind, reason, message } = obstacle.outcome;
-  const kept = draft.served === undefined ? '' : ` Commit ${short(draft.served.commit)} keeps serving.`;
+  const kept = draft.served === undefined ? '' : ` Commit ${short(draft.served.commit)} is still serving.`;
   return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message: `${message}${kept}` };
 }
 
-function sayStep(outcome: Outcome | undefined): Said {
+function stepCondition(outcome: Outcome | undefined): ConditionState {
   if (outcome === undefined)
-    return { status: 'Unknown', reason: 'NotReached', message: 'The steps before come first.' };
+    return { status: 'Unknown', reason: 'NotReached', message: 'Waiting for the previous steps.' };
   const { kind, reason, message } = outcome;
   if (kind === 'done') return { status: 'True', reason, message };
   return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message };
 }
 
-function dated({ app, now }: Observed, type: string, said: Said): Condition {
+function dated({ app, now }: Snapshot, type: string, state: ConditionState): Condition {
   const before = app.status?.conditions?.find((condition) => condition.type === type);
-  const lastTransitionTime = before?.status === said.status ? before.lastTransitionTime : timestamp(now);
+  const lastTransitionTime = before?.status === state.status ? before.lastTransitionTime : timestamp(now);
   return {
     type,
-    ...said,
-    message: said.message.slice(0, 4_000),
+    ...state,
+    message: state.message.slice(0, 4_000),
     observedGeneration: app.metadata.generation,
     lastTransitionTime,
   };
 }
 
 /** Where the newest revision stands. A repository that is gone says nothing about a commit that is known. */
-function phaseOf(observed: Observed, draft: Draft, outcomes: Outcomes): Phase {
-  if (isPaused(observed)) return 'Suspended';
+function phaseOf(snapshot: Snapshot, draft: Draft, outcomes: Outcomes): Phase {
+  if (isPaused(snapshot)) return 'Suspended';
   const obstacle = firstObstacle(outcomes, draft.source === undefined ? undefined : 'SourceResolved');
   if (obstacle === undefined) return 'Live';
   if (obstacle.outcome.kind === 'stalled') return 'Rejected';

@@ -1,47 +1,52 @@
-// Gathers from the caches all that a reconcile looks at.
+// Takes the snapshot of an app from the caches and from what lookups have found.
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import { inOrder, isQueued } from '../build-queue/order.ts';
+import { readRepository } from '../../lib/repository.ts';
 import { StallingError } from '../../lib/kubernetes/index.ts';
 import { byApp, type Caches } from './cache/caches.ts';
-import type { Errands } from './errands.ts';
+import type { BackgroundLookups } from './background-lookups.ts';
 import type { HostedAppObject } from '../objects/kinds.ts';
-import type { Observed, ProbeAnswer } from './snapshot.ts';
-import { hostOf, type Settings } from './settings.ts';
+import type { Snapshot, ProbeResult } from './snapshot.ts';
+import { hostOf, type InstallationConfig } from './installation-config.ts';
 import { sourceIdentity } from '../steps/source/source.ts';
-import type { SourceAnswer, SourceQuestion } from '../steps/source/ls-remote.ts';
+import type { RevisionResult, RevisionQuery } from '../steps/source/revision.ts';
 
-interface Answers {
-  readonly polls: Errands<SourceQuestion, SourceAnswer>;
-  readonly probes: Errands<string, ProbeAnswer>;
+/** Lookups whose results belong in a snapshot. */
+export interface Lookups {
+  readonly polls: BackgroundLookups<RevisionQuery, RevisionResult>;
+  readonly probes: BackgroundLookups<string, ProbeResult>;
 }
 
-/** Makes the observer. */
-export function createObserver(
-  caches: Caches,
-  settings: Settings,
-): (app: HostedAppObject, now: Date, answers: Answers) => Observed {
-  return (object, now, { polls, probes }) => {
-    const app = parse(object);
-    const { name, namespace } = app.metadata;
-    const key = `${namespace}/${name}`;
-    const jobs = caches.jobs.byIndex(byApp, name);
-    return {
-      app,
-      now,
-      settings,
-      poll: polls.take(key, sourceIdentity(app)),
-      probe: probes.take(key, hostOf(settings, name)),
-      jobs,
-      pipelinePods: caches.pipelinePods.byIndex(byApp, name),
-      // Sorting all that wait is worth it only for those who do.
-      queue: jobs.some(isQueued) ? inOrder(caches.jobs.list()).map((job) => job.metadata.name) : [],
-      deployment: caches.deployments.get(key),
-      service: caches.services.get(key),
-      policy: caches.policies.get(key),
-      claims: caches.claims.byIndex(byApp, name),
-      pods: caches.pods.byIndex(byApp, name),
-      route: caches.routes.get(key),
-    };
+/** Where snapshots are taken from. */
+export interface SnapshotSources extends Lookups {
+  readonly caches: Caches;
+  readonly config: InstallationConfig;
+}
+
+/** Takes the snapshot of an app. @throws StallingError when its spec cannot be read */
+export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, now: Date): Snapshot {
+  const { caches, config, polls, probes } = sources;
+  const app = parse(object);
+  const { name, namespace } = app.metadata;
+  const key = `${namespace}/${name}`;
+  const jobs = caches.jobs.byIndex(byApp, name);
+  return {
+    app,
+    now,
+    config,
+    repository: readRepository(app.spec.source.repo, config.gitHosts),
+    poll: polls.take(key, sourceIdentity(app)),
+    probe: probes.take(key, hostOf(config, name)),
+    jobs,
+    pipelinePods: caches.pipelinePods.byIndex(byApp, name),
+    // Sorting the whole queue is worth it only for those that are in it.
+    queue: jobs.some(isQueued) ? inOrder(caches.jobs.list()).map((job) => job.metadata.name) : [],
+    deployment: caches.deployments.get(key),
+    service: caches.services.get(key),
+    policy: caches.policies.get(key),
+    claims: caches.claims.byIndex(byApp, name),
+    pods: caches.pods.byIndex(byApp, name),
+    route: caches.routes.get(key),
   };
 }
 
@@ -52,7 +57,7 @@ function parse(object: HostedAppObject): HostedApp {
   if (!whole.success)
     throw new StallingError(
       'SpecUnreadable',
-      `The API server let through a spec that cannot be read: ${whole.error.message.slice(0, 500)}`,
+      `The spec was accepted by the API server but cannot be read: ${whole.error.message.slice(0, 500)}`,
     );
   return whole.data;
 }

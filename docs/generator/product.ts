@@ -68,7 +68,7 @@ function assemble(): Product {
   modelMetrics(registry);
   return {
     endpoints: api.endpoints,
-    tools: api.tools.toolbox.tools,
+    tools: api.tools.toolRegistry.tools,
     problems: [...problemTypesOf([...api.endpoints, ...submitWithoutCluster(baseUrl)]).values()],
     protocols: [api.mcp.path, api.apps.byPath.path],
     metrics: { operator: runtimeRegistry().getMetricsAsArray(), API: registry.getMetricsAsArray() },

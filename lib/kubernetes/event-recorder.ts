@@ -1,15 +1,14 @@
 // Records Events about objects, for `kubectl describe`; repeats are counted, floods are cut, failures are only logged.
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { Client } from './client.ts';
+import type { Client } from './client/client.ts';
 import type { Clock, Timer } from './clock.ts';
 import { sleep, systemClock } from './clock.ts';
 import { ApiError, messageOf } from './errors.ts';
-import { microTime } from './lease.ts';
 import type { Logger } from './logger.ts';
 import { silentLogger } from './logger.ts';
 import type { KubeObject, Manifest } from './object.ts';
-import { defineResource, keyOf } from './object.ts';
+import { defineResource, keyOf, microTime } from './object.ts';
 
 /** What happened. */
 export interface EventNote {
@@ -58,12 +57,12 @@ const events = defineResource({
   namespaced: true,
 });
 /** Events not yet sent; past it, new ones are dropped, as the API server is not hearing us anyway. */
-const MOST_PENDING = 1000;
+const MAXIMUM_PENDING = 1000;
 /** Series and objects remembered; past it, the oldest are forgotten. */
-const MOST_REMEMBERED = 4096;
-/** Repeats of a series are sent together after this long at first, doubling up to the most. */
+const MAXIMUM_SERIES = 4096;
+/** Repeats of a series are sent together after this long at first, doubling up to the maximum. */
 const FIRST_COUNT_MS = 1000;
-const MOST_COUNT_MS = 60_000;
+const MAXIMUM_COUNT_MS = 60_000;
 const RETRY_MS = 2000;
 
 /** What repeats of one event have in common. */
@@ -180,7 +179,7 @@ class SeriesRecorder implements EventRecorder {
 
   #sendCount(series: Series): void {
     this.#drop(series);
-    series.waitMs = Math.min(series.waitMs * 2, MOST_COUNT_MS);
+    series.waitMs = Math.min(series.waitMs * 2, MAXIMUM_COUNT_MS);
     const patch = { series: { count: series.count, lastObservedTime: microTime(series.lastObserved) } };
     this.#send(() => this.#options.client.patch(events, series, patch, { type: 'application/merge-patch+json' }));
   }
@@ -192,7 +191,7 @@ class SeriesRecorder implements EventRecorder {
 
   /** Events are sent one after the other: a repeat must not overtake its first. */
   #send(call: () => Promise<unknown>): void {
-    if (this.#pending >= MOST_PENDING) {
+    if (this.#pending >= MAXIMUM_PENDING) {
       this.#log.warn({ pending: this.#pending }, 'An event is dropped: too many are waiting to be sent.');
       return;
     }
@@ -230,7 +229,7 @@ class SeriesRecorder implements EventRecorder {
 /** Forgets the oldest entries of a map that has grown too large. */
 function trim<V>(map: Map<string, V>, forget: (value: V) => void): void {
   for (const [key, value] of map) {
-    if (map.size <= MOST_REMEMBERED) return;
+    if (map.size <= MAXIMUM_SERIES) return;
     forget(value);
     map.delete(key);
   }

@@ -1,19 +1,21 @@
-// The controller runtime's public face. It knows nothing of what is being controlled.
-export * from './apply.ts';
-export * from './client.ts';
-export * from './compare.ts';
+// The public face of the Kubernetes runtime, by which everyone imports it. It knows nothing of what is being controlled.
+export * from './cache/reflector.ts';
+export * from './cache/store.ts';
+export * from './client/apply.ts';
+export * from './client/client.ts';
+export * from './client/compare.ts';
+export * from './client/connection.ts';
+export { createClient } from './client/http-client.ts';
+export { exchange } from './client/transport.ts';
 export * from './clock.ts';
-export * from './connection.ts';
-export * from './controller.ts';
+export * from './controller/controller.ts';
+export * from './controller/queue.ts';
+export * from './election/leader-election.ts';
 export * from './errors.ts';
 export * from './event-recorder.ts';
-export * from './health.ts';
-export * from './leader-election.ts';
 export * from './logger.ts';
-export * from './manager.ts';
+export * from './manager/health.ts';
+export * from './manager/manager.ts';
+export * from './manager/shutdown.ts';
 export * from './metrics.ts';
 export * from './object.ts';
-export * from './queue.ts';
-export * from './reflector.ts';
-export * from './shutdown.ts';
-export * from './store.ts';

@@ -16,7 +16,7 @@ export interface RuntimeMetrics {
   activeWorkers: Gauge<'controller'>;
   /** Retries after errors. */
   retries: Counter<'controller'>;
-  /** Lists of a resource: at the start and after each loss of the watch's place. */
+  /** Lists of a resource: at the start and after each watch that lost its position. */
   lists: Counter<'resource'>;
   /** Watches ended, by `reason`: end (server's time limit), expired, error. */
   watchRestarts: Counter<'resource' | 'reason'>;

@@ -1,33 +1,27 @@
 // What every Kubernetes object has, and how a kind of object is named to the API server.
+import type { V1ObjectMeta, V1OwnerReference } from '@kubernetes/client-node';
+
+/**
+ * A type of client-node as it is on the wire. Its classes have `Date` where the wire has an RFC 3339 string, and `_from`
+ * for `from`, since they are meant to go through its serializer. Use it with `import type` only: importing the classes
+ * costs tens of megabytes (docs/adr/0001-own-kubernetes-transport.md).
+ */
+export type Wire<T> = T extends Date
+  ? string
+  : T extends readonly (infer Item)[]
+    ? Wire<Item>[]
+    : T extends object
+      ? { [Key in keyof T as Key extends `_${infer Name}` ? Name : Key]: Wire<T[Key]> }
+      : T;
 
 /** An entry of `metadata.ownerReferences`. */
-export interface OwnerReference {
-  apiVersion: string;
-  kind: string;
-  name: string;
-  uid: string;
-  controller?: boolean;
-  blockOwnerDeletion?: boolean;
-}
+export type OwnerReference = Wire<V1OwnerReference>;
 
-/** The metadata of an object as the API server returns it. Times are RFC 3339 strings, as on the wire. */
-export interface ObjectMeta {
-  name: string;
-  /** Absent on cluster-scoped objects. */
-  namespace?: string;
-  uid: string;
-  resourceVersion: string;
-  /** Counts changes of `spec`; absent on kinds that have none. */
-  generation?: number;
-  creationTimestamp: string;
-  /** Set once deletion is asked for; the object stays until its finalizers are gone. */
-  deletionTimestamp?: string;
-  labels?: Record<string, string>;
-  annotations?: Record<string, string>;
-  finalizers?: string[];
-  ownerReferences?: OwnerReference[];
-  managedFields?: unknown;
-}
+type PublishedMeta = Wire<V1ObjectMeta>;
+
+/** The metadata of an object as the API server returns it: what it always sets is there. */
+export type ObjectMeta = Omit<PublishedMeta, 'name' | 'uid' | 'resourceVersion' | 'creationTimestamp'> &
+  Required<Pick<PublishedMeta, 'name' | 'uid' | 'resourceVersion' | 'creationTimestamp'>>;
 
 /** An object read from the API server. `apiVersion` and `kind` are always set, in list items and watch events too. */
 export interface KubeObject {
@@ -36,11 +30,8 @@ export interface KubeObject {
   metadata: ObjectMeta;
 }
 
-/**
- * Makes a read type of a published one, whose metadata is optional and has `Date`s: `KubeType<V1Pod>`.
- * (Use it with `import type` only; importing the classes costs 60 MB of memory.)
- */
-export type KubeType<S extends object> = KubeObject & Omit<S, 'apiVersion' | 'kind' | 'metadata'>;
+/** A published type as an object read from the API server: `KubeType<V1Pod>`. */
+export type KubeType<S extends object> = KubeObject & Omit<Wire<S>, 'apiVersion' | 'kind' | 'metadata'>;
 
 /** An object to be written: only the fields that the writer wants to own. */
 export interface Manifest {
@@ -107,4 +98,9 @@ export function refOf(key: string): ObjectRef {
 export function controllerReference(owner: KubeObject): OwnerReference {
   const { name, uid } = owner.metadata;
   return { apiVersion: owner.apiVersion, kind: owner.kind, name, uid, controller: true, blockOwnerDeletion: true };
+}
+
+/** The API's `MicroTime`, which must have six decimals. */
+export function microTime(date: Date): string {
+  return date.toISOString().replace('Z', '000Z');
 }

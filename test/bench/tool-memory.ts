@@ -5,7 +5,7 @@
 // and says the peak.
 import { readdirSync, readFileSync } from 'node:fs';
 import sharp from 'sharp';
-import { toolRegistry } from '../../api/tools/builtin/all.ts';
+import { builtinTools } from '../../api/tools/builtin/all.ts';
 import { memoryBudgetMb } from '../../api/tools/engine/workers/memory-budget.ts';
 import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
 import { sampleToolApp } from '../support/tools/sample.ts';
@@ -116,7 +116,7 @@ function memoryOf(pid: number): number {
 }
 
 const sample = await sampleToolApp({
-  make: toolRegistry,
+  make: builtinTools,
   environment: { DATABASE_URL: 'pglite:', MOORAGE_FREE_QUOTA_USD: '100' },
 });
 

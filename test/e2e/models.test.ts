@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
 import { z } from 'zod';
-import { demoNotice } from '../../api/models/demo-router.ts';
+import { demoNotice } from '../../api/models/router/demo-router.ts';
 import {
   appsNamespace,
   appUrl,

@@ -81,5 +81,5 @@ test('a rejected repository that is submitted again runs through a new pipeline,
     600,
   );
   assert.equal(history[0]?.number, before + 1, 'one new pipeline');
-  assert.match(history[0].reason, /a rebuild was asked for/);
+  assert.match(history[0].reason, /rebuild requested/);
 });

@@ -10,7 +10,7 @@ import { Ledger } from '../../api/billing/ledger/ledger.ts';
 import { readCatalog } from '../../api/models/catalog.ts';
 import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
 import { lookupCitationTool } from '../../api/tools/builtin/lookup-citation/lookup-citation.ts';
-import { toolRegistry } from '../../api/tools/builtin/all.ts';
+import { builtinTools } from '../../api/tools/builtin/all.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { reply, startScriptedRouter } from '../support/models/scripted-router.ts';
 import { page, startWeb, type Web } from '../support/tools/fetch/web.ts';
@@ -161,14 +161,14 @@ const sample = await sampleToolApp({
   },
   fetcher: new GuardedFetcher({ allow: [web.host] }),
   make: (services) =>
-    toolRegistry(services).map((tool) =>
+    builtinTools(services).map((tool) =>
       tool.name === 'lookup_citation' ? lookupCitationTool(services, { crossref: web.url, arxiv: web.url }) : tool,
     ),
 });
 try {
   process.stdout.write('| tool | status | answer | USD | ms | file | stands in |\n|---|---|---|---|---|---|---|\n');
   for (const call of shownCalls(web)) process.stdout.write(`${await show(sample, call)}\n`);
-  const { database } = sample.models.books.get();
+  const { database } = sample.models.ledger.get();
   const faults = await new Ledger(database).audit();
   const [booked] = await database.query(
     {

@@ -1,5 +1,5 @@
-// Speaks MCP with an app that has an endpoint for it, by the official client; each time on a connection of its own,
-// within limits.
+// An MCP client for apps that have an endpoint for it: the official one, on a connection of its own each time, within
+// limits.
 import {
   Client,
   ProtocolError,
@@ -8,21 +8,21 @@ import {
 } from '@modelcontextprotocol/client';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { tooLarge } from '../response.ts';
-import { appPath, limited, methods, type Brought, type Courier } from '../app-client.ts';
+import { tooLarge } from '../calls/response.ts';
+import { appPath, limitBytes, methods, type AppResponse, type AppClient } from '../calls/app-client.ts';
 import type { Target } from '../directory.ts';
-import { headersOn } from '../headers.ts';
+import { forwardedHeaders } from '../calls/headers.ts';
 
 export interface McpVisit {
-  readonly courier: Courier;
+  readonly appClient: AppClient;
   readonly target: Target;
   readonly path: string;
   readonly id: string;
   readonly signal: AbortSignal;
-  /** How long it may take. */
+  /** Time limit. */
   readonly limitMs: number;
-  /** Bytes of all that the app says together. */
-  readonly mostBytes: number;
+  /** Limit for all responses together. */
+  readonly maxBytes: number;
 }
 
 /** Nothing that the app says is compiled here; what agents get is read by `SchemaReader`. */
@@ -49,7 +49,7 @@ export async function callMcpTool(
     try {
       return await client.callTool({ name, arguments: { ...given } }, { timeout: visit.limitMs });
     } catch (error) {
-      // An answer as well: the app says what it does not take.
+      // A response as well: the app rejects the arguments.
       if (error instanceof ProtocolError)
         return { isError: true, content: [{ type: 'text', text: error.message.slice(0, 2_000) }] };
       throw error;
@@ -65,11 +65,11 @@ async function visiting<Value>(visit: McpVisit, work: (client: Client) => Promis
     { jsonSchemaValidator: unchecked, versionNegotiation: { mode: 'auto' } },
   );
   const transport = new StreamableHTTPClientTransport(new URL(path, target.origin), {
-    fetch: courierFetch({ ...visit, signal }),
+    fetch: appFetch({ ...visit, signal }),
     reconnectionOptions: noReconnecting,
   });
   const working = client.connect(transport, { timeout: limitMs }).then(() => work(client));
-  // The client waits in places where it hears no signal.
+  // The client sometimes waits without regard for the signal.
   const over = Promise.withResolvers<never>();
   const end = (): void => {
     over.reject(signal.reason as Error);
@@ -92,23 +92,23 @@ async function leave(client: Client, transport: StreamableHTTPClientTransport): 
 }
 
 /** A fetch that goes to this app and nowhere else, whatever address it is given. */
-function courierFetch({ courier, target, id, signal, mostBytes }: McpVisit): typeof fetch {
-  const budget = { left: mostBytes };
+function appFetch({ appClient, target, id, signal, maxBytes }: McpVisit): typeof fetch {
+  const budget = { left: maxBytes };
   return async (input, init = {}) => {
     const url = new URL(input instanceof Request ? input.url : input);
-    const brought = await courier.carry(target, {
+    const response = await appClient.send(target, {
       method: methods.find((one) => one === init.method) ?? 'GET',
       id,
       path: appPath(`${url.pathname}${url.search}`) ?? '/',
-      headers: headersOn(new Headers(init.headers)),
+      headers: forwardedHeaders(new Headers(init.headers)),
       body: typeof init.body === 'string' ? init.body : undefined,
       signal: AbortSignal.any([signal, ...(init.signal instanceof AbortSignal ? [init.signal] : [])]),
     });
-    return responseOf({ ...brought, body: limited(brought.body, budget, () => tooLarge(target.slug, mostBytes)) });
+    return responseOf({ ...response, body: limitBytes(response.body, budget, () => tooLarge(target.slug, maxBytes)) });
   };
 }
 
-function responseOf({ status, headers, body }: Brought): Response {
+function responseOf({ status, headers, body }: AppResponse): Response {
   const hasNone = [204, 205, 304].includes(status);
   if (hasNone) body.destroy();
   const pairs = Object.entries(headers).flatMap(([name, value]) =>

@@ -1,81 +1,89 @@
-// Asks an app what it can do: its MCP endpoint, and where none answers its OpenAPI document.
+// Discovers the operations of an app: from its MCP endpoint, or where there is none from its OpenAPI document.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import type { Workers } from '../../tools/engine/workers/workers.ts';
-import { readWhole, type Whole } from '../response.ts';
-import { appPath, type Courier } from '../app-client.ts';
-import type { Described, Target } from '../directory.ts';
+import { readContent, type ResponseContent } from '../calls/response.ts';
+import { appPath, type AppClient } from '../calls/app-client.ts';
+import type { AgentPaths, Target } from '../directory.ts';
 import { listMcpTools } from './app-mcp.ts';
-import { learnt, type Learnt } from './operation.ts';
-import type { Told } from './worker.ts';
+import { operationList, type OperationList } from './operation.ts';
+import type { AppDescription } from './worker.ts';
 
 const module = new URL('worker.ts', import.meta.url);
-const read = learnt.extend({ fault: z.string().optional() });
-/** Bytes of what an app says of itself. */
-const mostBytes = 2 * 1_048_576;
-/** An app that does not speak MCP may let the question hang; what it says over HTTP is then still to be asked. */
+const read = operationList.extend({ fault: z.string().optional() });
+/** Longest description of an app. */
+const maxBytes = 2 * 1_048_576;
+/** An app that does not speak MCP may never respond; its OpenAPI document is still to be read then. */
 const mcpLimitMs = 5_000;
 
-export interface LearnOptions {
-  readonly courier: Courier;
+export interface DiscovererOptions {
+  readonly appClient: AppClient;
   readonly workers: Workers;
 }
 
-export type Learn = (target: Target, described: Described, signal: AbortSignal) => Promise<Learnt>;
+export type DiscoverOperations = (
+  target: Target,
+  agentPaths: AgentPaths,
+  signal: AbortSignal,
+) => Promise<OperationList>;
 
-/** Thrown when an app says nothing of itself that can be read; the message says why, for its author. */
-export class Unlearnt extends Error {
-  override readonly name = 'Unlearnt';
+/** Thrown when an app has no description that can be read; the message says why, for its author. */
+export class DiscoveryError extends Error {
+  override readonly name = 'DiscoveryError';
 }
 
-/** @returns what asks an app. It throws Unlearnt. */
-export function learner({ courier, workers }: LearnOptions): Learn {
-  return async (target, described, signal) => {
+/** @returns the discovery for one app. It throws DiscoveryError. */
+export function operationDiscoverer({ appClient, workers }: DiscovererOptions): DiscoverOperations {
+  return async (target, agentPaths, signal) => {
     const { slug } = target;
     const tools = await listMcpTools({
-      courier,
+      appClient,
       target,
-      path: described.mcp,
+      path: agentPaths.mcp,
       id: 'operations',
       signal,
-      mostBytes,
+      maxBytes,
       limitMs: mcpLimitMs,
     }).catch(() => undefined);
-    if (Array.isArray(tools) && tools.length > 0) return understood({ kind: 'mcp', slug, tools }, signal);
-    const none = `no MCP endpoint answers at ${described.mcp}, and`;
-    const { status, bytes } = await openApiOf(target, described, signal).catch((error: unknown) => {
-      throw new Unlearnt(
-        `${none} ${described.openapi} was not answered: ${error instanceof Error ? error.message : 'it failed'}`,
+    if (Array.isArray(tools) && tools.length > 0) return readOperations({ kind: 'mcp', slug, tools }, signal);
+    const none = `There is no MCP endpoint at ${agentPaths.mcp}, and`;
+    const { status, bytes } = await openApiOf(target, agentPaths, signal).catch((error: unknown) => {
+      throw new DiscoveryError(
+        `${none} GET ${agentPaths.openapi} failed: ${error instanceof Error ? error.message : 'unknown error'}`,
       );
     });
-    if (status !== 200) throw new Unlearnt(`${none} ${described.openapi} answers with status ${status}`);
-    return understood(
+    if (status !== 200) throw new DiscoveryError(`${none} GET ${agentPaths.openapi} returned status ${status}.`);
+    return readOperations(
       { kind: 'openapi', slug, text: new TextDecoder().decode(bytes) },
       signal,
-      `${none} of ${described.openapi}:`,
+      `${none} ${agentPaths.openapi}`,
     );
   };
 
-  async function openApiOf(target: Target, { openapi }: Described, signal: AbortSignal): Promise<Whole> {
-    const brought = await courier.carry(target, {
+  async function openApiOf(target: Target, { openapi }: AgentPaths, signal: AbortSignal): Promise<ResponseContent> {
+    const response = await appClient.send(target, {
       method: 'GET',
       path: appPath(openapi) ?? '/openapi.json',
       headers: { accept: 'application/json, application/yaml;q=0.8, */*;q=0.5' },
       id: 'operations',
       signal,
     });
-    return readWhole(target, brought);
+    return readContent(target, response);
   }
 
-  async function understood(told: Told, signal: AbortSignal, where = ''): Promise<Learnt> {
+  async function readOperations(description: AppDescription, signal: AbortSignal, where = ''): Promise<OperationList> {
     const { fault, ...found } = read.parse(
-      await workers.run({ module, input: told, timeoutMs: 5_000, memoryMb: 128, signal }).catch((error: unknown) => {
-        if (error instanceof Problem)
-          throw new Unlearnt(`what it says of itself cannot be read: ${error.message}`, { cause: error });
-        throw error;
-      }),
+      await workers
+        .run({ module, input: description, timeoutMs: 5_000, memoryMb: 128, signal })
+        .catch((error: unknown) => {
+          if (error instanceof Problem)
+            throw new DiscoveryError(`The description of the app could not be read: ${error.message}`, {
+              cause: error,
+            });
+          throw error;
+        }),
     );
-    if (fault !== undefined) throw new Unlearnt(`${where} ${fault}`.trim());
+    if (fault !== undefined) throw new DiscoveryError(`${where} ${fault}`.trim());
     return found;
   }
 }

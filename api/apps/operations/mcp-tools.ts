@@ -1,9 +1,9 @@
 // Reads the tools that a stranger's MCP server lists as operations.
-import { mostOperations, type Operation } from './operation.ts';
+import { maxOperations, type Operation } from './operation.ts';
 import { isJson, SchemaReader, SchemaTooLarge } from './schema.ts';
 import { Names, plainText } from './text.ts';
 
-const mostSchema = 16_384;
+const maxSchemaBytes = 16_384;
 
 export function readMcpTools(tools: unknown, slug: string): { operations: Operation[]; leftOut: number } {
   const listed = Array.isArray(tools) ? tools : [];
@@ -11,7 +11,7 @@ export function readMcpTools(tools: unknown, slug: string): { operations: Operat
   const operations = listed
     .slice(0, 1_000)
     .flatMap((tool) => operationOf(tool, names) ?? [])
-    .slice(0, mostOperations);
+    .slice(0, maxOperations);
   return { operations, leftOut: listed.length - operations.length };
 }
 
@@ -37,7 +37,7 @@ function schemaOf(given: unknown): Operation['inputSchema'] | undefined {
   const reader = new SchemaReader(own['$defs'] ?? own['definitions']);
   try {
     const made = { ...reader.read(own), type: 'object' as const, ...reader.definitions() };
-    return JSON.stringify(made).length > mostSchema ? undefined : made;
+    return JSON.stringify(made).length > maxSchemaBytes ? undefined : made;
   } catch (error) {
     if (error instanceof SchemaTooLarge) return undefined;
     throw error;

@@ -1,23 +1,23 @@
 // Reads the operations out of an OpenAPI 3.1 document that a stranger wrote.
-import { mayGoOn } from '../headers.ts';
-import { bodyArgument, mostOperations, type Argument, type Operation } from './operation.ts';
+import { isForwarded } from '../calls/headers.ts';
+import { bodyArgument, maxOperations, type Argument, type Operation } from './operation.ts';
 import { isJson, SchemaReader, SchemaTooLarge, type Json } from './schema.ts';
 import { Names, plainText } from './text.ts';
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 type Method = (typeof methods)[number];
 
-const mostArguments = 40;
+const maxArguments = 40;
 /** Bytes of one schema as JSON. */
-const mostSchema = 16_384;
-/** Looked at, of which so many as may be are offered. */
-const mostLookedAt = 2_000;
+const maxSchemaBytes = 16_384;
+/** Operations that are looked at, of which up to `maxOperations` are offered. */
+const maxCandidates = 2_000;
 
-interface Found {
+interface OperationEntry {
   readonly method: Method;
   readonly path: string;
-  readonly described: Json;
-  /** Parameters of the path and of the operation, as they stand there. */
+  readonly definition: Json;
+  /** Parameters of the path and of the operation. */
   readonly parameters: readonly unknown[];
 }
 
@@ -27,24 +27,24 @@ export function readOpenApi(document: unknown, slug: string): { operations: Oper
   const names = new Names(slug);
   const base = basePath(document);
   const operations = found
-    .slice(0, mostLookedAt)
-    .filter(({ described }) => described['deprecated'] !== true && !needsCredentials(described, document))
+    .slice(0, maxCandidates)
+    .filter(({ definition }) => definition['deprecated'] !== true && !needsCredentials(definition, document))
     .flatMap((one) => operationOf(one, document, names, base) ?? [])
-    .slice(0, mostOperations);
+    .slice(0, maxOperations);
   return { operations, leftOut: found.length - operations.length };
 }
 
-function* operationsIn({ paths }: Json): Generator<Found> {
+function* operationsIn({ paths }: Json): Generator<OperationEntry> {
   for (const [path, item] of Object.entries(isJson(paths) ? paths : {})) {
     if (!isJson(item) || !/^\/[\x21-\x7e]{0,500}$/.test(path) || /[?#]/.test(path)) continue;
     for (const method of methods) {
-      const described = item[method.toLowerCase()];
-      if (isJson(described))
+      const definition = item[method.toLowerCase()];
+      if (isJson(definition))
         yield {
           method,
           path,
-          described,
-          parameters: [...listOf(item['parameters']), ...listOf(described['parameters'])],
+          definition,
+          parameters: [...listOf(item['parameters']), ...listOf(definition['parameters'])],
         };
     }
   }
@@ -52,25 +52,26 @@ function* operationsIn({ paths }: Json): Generator<Found> {
 
 /** Undefined for one that cannot be called as it is described. */
 function operationOf(
-  { method, path, described, parameters }: Found,
+  { method, path, definition, parameters }: OperationEntry,
   document: Json,
   names: Names,
   base: string,
 ): Operation | undefined {
   const reader = new SchemaReader(group(document, 'schemas'));
-  const bodyGiven = resolved(described['requestBody'], document);
+  const bodyGiven = resolved(definition['requestBody'], document);
   try {
     const read = parametersOf(parameters, document, reader);
     if (read === undefined || !fillsPath(path, read)) return undefined;
     const body = method === 'GET' ? undefined : bodyOf(bodyGiven, reader);
     const inputSchema = { ...schemaOf(read, body), ...reader.definitions() };
-    if (JSON.stringify(inputSchema).length > mostSchema) return undefined;
+    if (JSON.stringify(inputSchema).length > maxSchemaBytes) return undefined;
     return {
       name: names.next(
-        plainText(described['operationId'], 200) || `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9-]+/g, '_')}`,
+        plainText(definition['operationId'], 200) ||
+          `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9-]+/g, '_')}`,
       ),
-      title: plainText(described['summary'], 100) || `${method} ${path}`.slice(0, 100),
-      description: plainText(described['description'], 1_000),
+      title: plainText(definition['summary'], 100) || `${method} ${path}`.slice(0, 100),
+      description: plainText(definition['description'], 1_000),
       inputSchema,
       reads: method === 'GET',
       way: {
@@ -102,16 +103,16 @@ interface Parameter {
 
 /** Undefined when one that is required cannot be given. */
 function parametersOf(given: readonly unknown[], document: Json, reader: SchemaReader): Parameter[] | undefined {
-  const byPlace = new Map<string, Json>();
+  const byLocation = new Map<string, Json>();
   for (const one of given.slice(0, 200)) {
     const parameter = resolved(one, document);
     // Those of the operation come after those of the path, and replace them.
-    if (parameter !== undefined) byPlace.set(`${String(parameter['in'])} ${String(parameter['name'])}`, parameter);
+    if (parameter !== undefined) byLocation.set(`${String(parameter['in'])} ${String(parameter['name'])}`, parameter);
   }
   const taken = new Set<string>([bodyArgument]);
   const read: Parameter[] = [];
-  for (const parameter of byPlace.values()) {
-    const made = read.length >= mostArguments ? undefined : parameterOf(parameter, reader, taken);
+  for (const parameter of byLocation.values()) {
+    const made = read.length >= maxArguments ? undefined : parameterOf(parameter, reader, taken);
     if (made !== undefined) read.push(made);
     else if (parameter['required'] === true) return undefined;
   }
@@ -120,9 +121,9 @@ function parametersOf(given: readonly unknown[], document: Json, reader: SchemaR
 
 function parameterOf(given: Json, reader: SchemaReader, taken: Set<string>): Parameter | undefined {
   const { name: field } = given;
-  const place = typeof field === 'string' ? placeOf(given['in'], field) : undefined;
-  if (typeof field !== 'string' || place === undefined) return undefined;
-  const name = argumentName(field, place, taken);
+  const location = typeof field === 'string' ? locationOf(given['in'], field) : undefined;
+  if (typeof field !== 'string' || location === undefined) return undefined;
+  const name = argumentName(field, location, taken);
   if (name === undefined) return undefined;
   taken.add(name);
   const description = plainText(given['description'], 500);
@@ -131,33 +132,33 @@ function parameterOf(given: Json, reader: SchemaReader, taken: Set<string>): Par
     argument: {
       name,
       field,
-      in: place,
-      required: place === 'path' || given['required'] === true,
-      style: styleOf(given, place),
+      in: location,
+      required: location === 'path' || given['required'] === true,
+      style: styleOf(given, location),
     },
     schema: { ...schema, ...(description === '' ? {} : { description }) },
   };
 }
 
 /** Cookies and what tells of the caller are not given to apps. */
-function placeOf(place: unknown, field: string): Argument['in'] | undefined {
+function locationOf(location: unknown, field: string): Argument['in'] | undefined {
   if (field === '' || field.length > 100) return undefined;
-  if (place === 'path' || place === 'query') return place;
-  return place === 'header' && mayGoOn(field) ? place : undefined;
+  if (location === 'path' || location === 'query') return location;
+  return location === 'header' && isForwarded(field) ? location : undefined;
 }
 
-/** Of letters that every client takes; where two are called the same, with the place before it. */
-function argumentName(field: string, place: string, taken: ReadonlySet<string>): string | undefined {
+/** In characters that every client takes; of two with the same name, the second is prefixed with its location. */
+function argumentName(field: string, location: string, taken: ReadonlySet<string>): string | undefined {
   const plain = field
     .replaceAll(/[^A-Za-z0-9_.-]+/g, '_')
     .replaceAll(/^_+|_+$/g, '')
     .slice(0, 50);
-  return [plain, `${place}_${plain}`].find((name) => plain !== '' && name !== '__proto__' && !taken.has(name));
+  return [plain, `${location}_${plain}`].find((name) => plain !== '' && name !== '__proto__' && !taken.has(name));
 }
 
-function styleOf({ style, explode }: Json, place: string): Argument['style'] {
+function styleOf({ style, explode }: Json, location: string): Argument['style'] {
   if (style === 'deepObject') return 'deep';
-  return (explode ?? place === 'query') === true ? 'explode' : 'commas';
+  return (explode ?? location === 'query') === true ? 'explode' : 'commas';
 }
 
 interface Body {

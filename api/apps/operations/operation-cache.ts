@@ -1,26 +1,26 @@
-// Keeps what live apps can do, so that a list of tools never waits for an app: asked anew at each commit and now and
-// then, and again when it failed.
+// A cache of the operations of live apps, so that a list of tools never waits for an app: refreshed at each commit, now
+// and then, and again after a failure.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../../lib/log.ts';
-import type { Described, Directory, Target } from '../directory.ts';
-import type { Learn } from './discover.ts';
+import type { AgentPaths, Directory, Target } from '../directory.ts';
+import type { DiscoverOperations } from './discover.ts';
 import type { Operation } from './operation.ts';
 
-export interface OperationBookOptions {
+export interface OperationCacheOptions {
   /** Apps that are live now. */
   readonly directory: Pick<Directory, 'find' | 'live'>;
-  readonly learn: Learn;
+  readonly discover: DiscoverOperations;
   readonly log: Logger;
-  /** How often apps are looked through; default 2 000. */
+  /** Interval between two passes over the live apps; default 2 000. */
   readonly everyMs?: number;
-  /** After so long an app is asked again; default 600 000. */
+  /** Age at which operations are discovered again; default 600 000. */
   readonly staleMs?: number;
-  /** How long an app may take; default 20 000. */
+  /** Time limit for one app; default 20 000. */
   readonly limitMs?: number;
 }
 
 interface Entry {
-  /** What it was asked as: another app, commit or path is another. */
+  /** UID, commit and paths: when one changes, the entry is out of date. */
   readonly key: string;
   readonly operations: readonly Operation[];
   readonly leftOut: number;
@@ -30,24 +30,24 @@ interface Entry {
   readonly dueAt: number;
 }
 
-/** How it stands with the operations of an app. */
-export interface Standing {
+/** The operations of an app, or why there are none. */
+export interface AppOperations {
   readonly operations: readonly Operation[];
   readonly leftOut: number;
   readonly fault: string | undefined;
 }
 
-const mostAtOnce = 3;
+const maxConcurrent = 3;
 const firstRetryMs = 5_000;
 
-export class OperationBook {
-  readonly #options: Required<OperationBookOptions>;
+export class OperationCache {
+  readonly #options: Required<OperationCacheOptions>;
   readonly #entries = new Map<string, Entry>();
-  readonly #asking = new Map<string, Promise<void>>();
+  readonly #pending = new Map<string, Promise<void>>();
   readonly #ending = new AbortController();
   #watching: Promise<void> | undefined;
 
-  constructor(options: OperationBookOptions) {
+  constructor(options: OperationCacheOptions) {
     this.#options = { everyMs: 2_000, staleMs: 600_000, limitMs: 20_000, ...options };
   }
 
@@ -58,13 +58,13 @@ export class OperationBook {
   async stop(): Promise<void> {
     this.#ending.abort();
     await this.#watching;
-    await Promise.all(this.#asking.values());
+    await Promise.all(this.#pending.values());
   }
 
-  /** Those of an app; undefined while it has not been asked, and for one that offers none. */
-  of(target: Target): Standing | undefined {
+  /** Those of an app; undefined before the first discovery, and for an app that offers none. */
+  of(target: Target): AppOperations | undefined {
     const entry = this.#entries.get(target.slug);
-    return target.described === undefined || entry === undefined || !entry.key.startsWith(`${target.uid} `)
+    return target.agentPaths === undefined || entry === undefined || !entry.key.startsWith(`${target.uid} `)
       ? undefined
       : entry;
   }
@@ -77,16 +77,16 @@ export class OperationBook {
       .flatMap((target) => (this.of(target)?.operations ?? []).map((operation) => ({ target, operation })));
   }
 
-  /** Waits for an app that has yet to be asked: a caller may know of its operations from another replica. */
+  /** Waits for the first discovery: a caller may know of the operation from another replica. */
   async find(name: string): Promise<{ readonly target: Target; readonly operation: Operation } | undefined> {
     const [slug = '', operationName] = name.split('.', 2);
     // Names without a dot are of our own tools.
     const target = operationName === undefined ? undefined : this.#options.directory.find(slug);
-    if (target?.described === undefined) return undefined;
-    const { described } = target;
+    if (target?.agentPaths === undefined) return undefined;
+    const { agentPaths } = target;
     const known = (): Operation | undefined => this.of(target)?.operations.find((one) => one.name === name);
-    if (known() === undefined && this.#isDue(target, described))
-      await (this.#asking.get(slug) ?? this.#ask(target, described));
+    if (known() === undefined && this.#isDue(target, agentPaths))
+      await (this.#pending.get(slug) ?? this.#start(target, agentPaths));
     const operation = known();
     return operation === undefined ? undefined : { target, operation };
   }
@@ -97,58 +97,58 @@ export class OperationBook {
 
   async #watch(): Promise<void> {
     while (!this.#ending.signal.aborted) {
-      this.#look();
+      this.#refresh();
       await sleep(this.#options.everyMs, undefined, { signal: this.#ending.signal }).catch(() => undefined);
     }
   }
 
-  #look(): void {
+  #refresh(): void {
     const offering = this.#options.directory
       .live()
-      .flatMap((target) => (target.described === undefined ? [] : [{ target, described: target.described }]));
+      .flatMap((target) => (target.agentPaths === undefined ? [] : [{ target, agentPaths: target.agentPaths }]));
     const slugs = new Set(offering.map(({ target }) => target.slug));
     for (const slug of this.#entries.keys()) if (!slugs.has(slug)) this.#entries.delete(slug);
-    for (const { target, described } of offering) {
-      if (this.#asking.size >= mostAtOnce) return;
-      if (!this.#asking.has(target.slug) && this.#isDue(target, described)) void this.#ask(target, described);
+    for (const { target, agentPaths } of offering) {
+      if (this.#pending.size >= maxConcurrent) return;
+      if (!this.#pending.has(target.slug) && this.#isDue(target, agentPaths)) void this.#start(target, agentPaths);
     }
   }
 
-  #isDue(target: Target, described: Described): boolean {
+  #isDue(target: Target, agentPaths: AgentPaths): boolean {
     const entry = this.#entries.get(target.slug);
-    return entry === undefined || entry.key !== keyOf(target, described) || entry.dueAt <= Date.now();
+    return entry === undefined || entry.key !== keyOf(target, agentPaths) || entry.dueAt <= Date.now();
   }
 
-  #ask(target: Target, described: Described): Promise<void> {
-    const asking = this.#learn(target, described)
+  #start(target: Target, agentPaths: AgentPaths): Promise<void> {
+    const discovery = this.#discover(target, agentPaths)
       .then((entry) => {
         this.#entries.set(target.slug, entry);
       })
       .finally(() => {
-        this.#asking.delete(target.slug);
+        this.#pending.delete(target.slug);
       });
-    this.#asking.set(target.slug, asking);
-    return asking;
+    this.#pending.set(target.slug, discovery);
+    return discovery;
   }
 
-  async #learn(target: Target, described: Described): Promise<Entry> {
-    const { learn, log, staleMs, limitMs } = this.#options;
-    const key = keyOf(target, described);
+  async #discover(target: Target, agentPaths: AgentPaths): Promise<Entry> {
+    const { discover, log, staleMs, limitMs } = this.#options;
+    const key = keyOf(target, agentPaths);
     try {
-      const { operations, leftOut } = await learn(
+      const { operations, leftOut } = await discover(
         target,
-        described,
+        agentPaths,
         AbortSignal.any([this.#ending.signal, AbortSignal.timeout(limitMs)]),
       );
       return { key, operations, leftOut, fault: undefined, failures: 0, dueAt: Date.now() + staleMs };
     } catch (error) {
-      const fault = error instanceof Error ? error.message.slice(0, 500) : 'it failed';
-      log.info({ app: target.slug, fault }, 'operations of an app cannot be learnt');
+      const fault = error instanceof Error ? error.message.slice(0, 500) : 'Discovery failed.';
+      log.info({ app: target.slug, fault }, 'operations of an app could not be discovered');
       return this.#failed(target.slug, key, fault);
     }
   }
 
-  /** What was known of this very commit still holds: the app is only away. */
+  /** What was found for this commit still holds: the app is only unreachable. */
   #failed(slug: string, key: string, fault: string): Entry {
     const before = this.#entries.get(slug);
     const known = before?.key === key ? before : { operations: [], leftOut: 0, failures: 0 };
@@ -164,6 +164,6 @@ export class OperationBook {
   }
 }
 
-function keyOf({ uid, commit }: Target, { openapi, mcp }: Described): string {
+function keyOf({ uid, commit }: Target, { openapi, mcp }: AgentPaths): string {
   return `${uid} ${commit} ${openapi} ${mcp}`;
 }

@@ -1,11 +1,11 @@
-// What an app can do, as it is offered to agents: its name, what it takes, and how the app is asked for it.
+// An operation of an app as it is offered to agents: its name, its arguments, and how the app is called for it.
 import { z } from 'zod';
-import { methods } from '../app-client.ts';
+import { methods } from '../calls/app-client.ts';
 
 const argument = z.object({
-  /** As agents give it. */
+  /** As agents name it. */
   name: z.string(),
-  /** As the app calls it. */
+  /** As the app names it. */
   field: z.string(),
   in: z.enum(['path', 'query', 'header']),
   required: z.boolean(),
@@ -42,13 +42,13 @@ export const operation = z.object({
 });
 export type Operation = z.output<typeof operation>;
 
-/** What has been learnt of an app. */
-export const learnt = z.object({
+/** What discovery found. */
+export const operationList = z.object({
   operations: z.array(operation),
   /** Operations that are not offered: too many, broken, or with credentials that are not passed on. */
   leftOut: z.int(),
 });
-export type Learnt = z.output<typeof learnt>;
+export type OperationList = z.output<typeof operationList>;
 
-/** Operations of one app that are offered. */
-export const mostOperations = 64;
+/** Maximum of operations offered by one app. */
+export const maxOperations = 64;

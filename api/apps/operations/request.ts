@@ -1,42 +1,42 @@
-// Makes of an agent's arguments the request that an app is asked by.
+// The request to an app for the arguments of an agent.
 import { FormData } from 'undici';
 import type { FieldError } from '../../../lib/problem.ts';
 import { invalid } from '../../http/index.ts';
-import { appPath, type Errand } from '../app-client.ts';
-import { headersOn } from '../headers.ts';
+import { appPath, type AppRequestContent } from '../calls/app-client.ts';
+import { forwardedHeaders } from '../calls/headers.ts';
 import { bodyArgument, type Argument, type HttpWay, type Operation } from './operation.ts';
 import { isJson, type Json } from './schema.ts';
 
 type Arguments = Readonly<Record<string, unknown>>;
-type Made = Pick<Errand, 'method' | 'path' | 'headers' | 'body'>;
 
 /**
- * @throws Problem (invalid-request) that names every argument that is wrong. What the values have to be, the app says.
+ * @throws Problem (invalid-request) that names every argument that is wrong. The values are validated by the app.
  */
-export function requestOf({ inputSchema, name }: Operation, way: HttpWay, given: Arguments): Made {
+export function requestOf({ inputSchema, name }: Operation, way: HttpWay, given: Arguments): AppRequestContent {
   refuse(name, Object.keys(isJson(inputSchema['properties']) ? inputSchema['properties'] : {}), way, given);
   const present = way.arguments
     .map((argument) => ({ argument, value: given[argument.name] }))
     .filter(({ value }) => value !== undefined && value !== null);
-  const inPlace = (place: Argument['in']): typeof present => present.filter(({ argument }) => argument.in === place);
+  const argumentsIn = (location: Argument['in']): typeof present =>
+    present.filter(({ argument }) => argument.in === location);
   const filled = way.path.replaceAll(/\{([^}]*)\}/g, (_all, field: string) => {
-    const part = inPlace('path').find(({ argument }) => argument.field === field);
+    const part = argumentsIn('path').find(({ argument }) => argument.field === field);
     return part === undefined ? '' : encodeURIComponent(joined(part.value));
   });
-  const query = new URLSearchParams(inPlace('query').flatMap(({ argument, value }) => pairs(argument, value)));
+  const query = new URLSearchParams(argumentsIn('query').flatMap(({ argument, value }) => pairs(argument, value)));
   const path = appPath(query.size === 0 ? filled : `${filled}?${query.toString()}`);
   if (path === undefined)
     throw invalid([
       {
-        in: 'body',
+        in: 'argument',
         field: '',
-        message: 'the address that these arguments make is too long',
-        fix: 'send shorter values',
+        message: 'result in a URL that is too long',
+        fix: 'Send shorter values.',
       },
     ]);
   const { body, type } = bodyOf(way, given[bodyArgument], inputSchema);
-  const headers = headersOn(
-    inPlace('header').map(({ argument, value }): [string, string] => [argument.field, joined(value)]),
+  const headers = forwardedHeaders(
+    argumentsIn('header').map(({ argument, value }): [string, string] => [argument.field, joined(value)]),
   );
   return {
     method: way.method,
@@ -51,7 +51,7 @@ export function requestOf({ inputSchema, name }: Operation, way: HttpWay, given:
 }
 
 function refuse(name: string, known: readonly string[], way: HttpWay, given: Arguments): void {
-  const wrong = (field: string, message: string, fix: string): FieldError => ({ in: 'body', field, message, fix });
+  const wrong = (field: string, message: string, fix: string): FieldError => ({ in: 'argument', field, message, fix });
   const required = [
     ...way.arguments.filter(({ required: one }) => one).map(({ name: one }) => one),
     ...(way.body?.required === true ? [bodyArgument] : []),
@@ -62,15 +62,15 @@ function refuse(name: string, known: readonly string[], way: HttpWay, given: Arg
       .map((field) =>
         wrong(
           field,
-          `${name} takes no such argument`,
+          `is not an argument of ${name}`,
           known.length === 0
-            ? 'leave it out; nothing is taken'
-            : `leave it out; the arguments are: ${known.join(', ')}`,
+            ? 'Remove it; this tool has no arguments.'
+            : `Remove it. Known arguments: ${known.join(', ')}.`,
         ),
       ),
     ...required
       .filter((field) => given[field] === undefined || given[field] === null)
-      .map((field) => wrong(field, 'is missing', 'tools/list has the schema of what is taken')),
+      .map((field) => wrong(field, 'is missing', 'See the input schema in tools/list.')),
     // These would make the path another one.
     ...way.arguments
       .filter(
@@ -79,7 +79,7 @@ function refuse(name: string, known: readonly string[], way: HttpWay, given: Arg
           given[argument.name] !== undefined &&
           ['', '.', '..'].includes(joined(given[argument.name])),
       )
-      .map(({ name: field }) => wrong(field, 'cannot be empty, "." or ".." within a path', 'send another value')),
+      .map(({ name: field }) => wrong(field, 'must not be empty, "." or ".."', 'Send another value.')),
   ];
   if (errors.length > 0) throw invalid(errors);
 }
@@ -104,8 +104,8 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Without a type where that goes with the body. */
-function bodyOf({ body }: HttpWay, given: unknown, schema: Json): { body?: Made['body']; type?: string } {
+/** Without a type where the body brings its own. */
+function bodyOf({ body }: HttpWay, given: unknown, schema: Json): { body?: AppRequestContent['body']; type?: string } {
   if (body === undefined || given === undefined) return {};
   if (/json$/.test(body.type)) return { body: JSON.stringify(given), type: body.type };
   if (body.type === 'application/x-www-form-urlencoded')
@@ -125,7 +125,7 @@ function bodyOf({ body }: HttpWay, given: unknown, schema: Json): { body?: Made[
 function fieldsOf(given: unknown): [string, unknown][] {
   if (isJson(given)) return Object.entries(given);
   throw invalid([
-    { in: 'body', field: bodyArgument, message: 'must be an object', fix: 'send the fields of the form as an object' },
+    { in: 'argument', field: bodyArgument, message: 'must be an object', fix: 'Send the form fields as an object.' },
   ]);
 }
 

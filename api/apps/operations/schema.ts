@@ -1,14 +1,13 @@
-// Makes of a stranger's JSON Schema one that any client can read: known keywords only, bounded, and with all that it
-// refers to in it.
+// A stranger's JSON Schema rewritten so that any client can read it: known keywords only, bounded, self-contained.
 import { plainText } from './text.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
-const mostNodes = 1_500;
-const mostDepth = 24;
-const mostProperties = 100;
-const mostChoices = 100;
-const mostHops = 8;
+const maxNodes = 1_500;
+const maxDepth = 24;
+const maxProperties = 100;
+const maxChoices = 100;
+const maxHops = 8;
 
 const types: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
 const texts: Readonly<Record<string, number>> = {
@@ -40,7 +39,7 @@ export function isJson(given: unknown): given is Json {
   return typeof given === 'object' && given !== null && !Array.isArray(given);
 }
 
-/** Thrown when a schema is more than is taken. */
+/** Thrown when a schema exceeds the limits. */
 export class SchemaTooLarge extends Error {
   override readonly name = 'SchemaTooLarge';
 }
@@ -62,7 +61,7 @@ export class SchemaReader {
     if (given === false) return { not: {} };
     if (!isJson(given)) return {};
     this.#nodes += 1;
-    if (this.#nodes > mostNodes || depth > mostDepth) throw new SchemaTooLarge();
+    if (this.#nodes > maxNodes || depth > maxDepth) throw new SchemaTooLarge();
     const made = Object.entries(given)
       .map(([key, value]): [string, unknown] => [key, key === '$ref' ? undefined : this.#keyword(key, value, depth)])
       .filter(([, value]) => value !== undefined);
@@ -86,7 +85,7 @@ export class SchemaReader {
     if (key === 'enum')
       return Array.isArray(value)
         ? value
-            .slice(0, mostChoices)
+            .slice(0, maxChoices)
             .map(shortValue)
             .filter((one) => one !== undefined)
         : undefined;
@@ -111,7 +110,7 @@ export class SchemaReader {
     if (!isJson(value)) return undefined;
     const entries = Object.entries(value)
       .filter(([name]) => name !== '__proto__' && name.length <= 200)
-      .slice(0, mostProperties);
+      .slice(0, maxProperties);
     return Object.fromEntries(entries.map(([name, schema]) => [name, this.read(schema, depth + 1)]));
   }
 
@@ -130,7 +129,7 @@ export class SchemaReader {
   /** The name at the end of a chain of references; undefined for one that leads nowhere or in a circle. */
   #target(given: unknown): string | undefined {
     let name = nameIn(given);
-    for (let hop = 0; hop < mostHops && name !== undefined; hop += 1) {
+    for (let hop = 0; hop < maxHops && name !== undefined; hop += 1) {
       const next: unknown = Object.hasOwn(this.#named, name) ? this.#named[name] : undefined;
       if (!isJson(next) || next['$ref'] === undefined) return isJson(next) ? name : undefined;
       name = nameIn(next['$ref']);
@@ -160,7 +159,7 @@ function names(value: unknown): string[] | undefined {
   return Array.isArray(value)
     ? ([...new Set(value.filter((name) => typeof name === 'string' && name.length <= 200))].slice(
         0,
-        mostProperties,
+        maxProperties,
       ) as string[])
     : undefined;
 }

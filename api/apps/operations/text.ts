@@ -1,16 +1,16 @@
-// What strangers wrote for agents to read, made plain and short: text stays text, and nothing in it is hidden.
+// Text that strangers wrote for agents to read, made plain and short: nothing in it is hidden.
 
 /** Control characters, what shows nothing (zero width, tags, marks of direction), and halves of characters. */
 const hidden = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}]+/gu;
 
-export function plainText(given: unknown, most: number): string {
+export function plainText(given: unknown, limit: number): string {
   if (typeof given !== 'string') return '';
   const text = given
-    .slice(0, most * 2)
+    .slice(0, limit * 2)
     .replaceAll(hidden, ' ')
     .replaceAll(/\s+/g, ' ')
     .trim();
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+  return text.length > limit ? `${text.slice(0, limit - 1)}…` : text;
 }
 
 /** Names of operations: fit for every client, each one different, the same each time. */
@@ -31,7 +31,7 @@ export class Names {
         .slice(0, 56) || 'operation';
     for (let count = 1; ; count += 1) {
       const name = count === 1 ? base : `${base}_${count}`;
-      // Some clients do not tell capitals from small letters.
+      // Some clients ignore case.
       if (this.#taken.has(name.toLowerCase())) continue;
       this.#taken.add(name.toLowerCase());
       return `${this.#slug}.${name}`;

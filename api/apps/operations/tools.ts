@@ -3,21 +3,28 @@
 import type { CallToolResult, ContentBlock, Tool as ListedTool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { formatMoney, parseMoney } from '../../billing/ledger/money.ts';
-import type { MoreTools, MoreCall } from '../../tools/engine/external-tools.ts';
+import type { ExternalTools, ExternalToolCall } from '../../tools/engine/external-tools.ts';
 import type { PayerFor } from '../../models/callers/payers.ts';
-import { mostAnswerBytes, paidFields, readWhole, toldAnswer, toldPaid, type Whole } from '../response.ts';
-import type { AppCall, AppCalls, Paid } from '../calls.ts';
-import type { Courier } from '../app-client.ts';
+import {
+  maxBufferedBytes,
+  receiptFields,
+  readContent,
+  contentView,
+  receiptView,
+  type ResponseContent,
+} from '../calls/response.ts';
+import type { AppCall, AppCalls, CallReceipt } from '../calls/app-calls.ts';
+import type { AppClient } from '../calls/app-client.ts';
 import type { Target } from '../directory.ts';
 import { callMcpTool } from './app-mcp.ts';
-import type { OperationBook } from './operation-cache.ts';
+import type { OperationCache } from './operation-cache.ts';
 import type { HttpWay, Operation } from './operation.ts';
 import { requestOf } from './request.ts';
 
 export interface OperationToolsOptions {
-  readonly book: OperationBook;
+  readonly operationCache: OperationCache;
   readonly calls: AppCalls;
-  readonly courier: Courier;
+  readonly appClient: AppClient;
   readonly payerFor: PayerFor;
 }
 
@@ -28,30 +35,30 @@ const outputSchema = z.toJSONSchema(
       .looseObject({})
       .optional()
       .describe(
-        'What the app answered: of an operation over HTTP its status, media_type and body; of an MCP tool its structured content',
+        'The response of the app: status, media_type and body of an HTTP operation, structured content of an MCP tool.',
       ),
     ...Object.fromEntries(
-      Object.entries({ ...paidFields }).map(([name, field]) => [
+      Object.entries({ ...receiptFields }).map(([name, field]) => [
         name,
         name === 'request_id' ? field : field.optional(),
       ]),
     ),
-    problem: z.looseObject({}).optional().describe('RFC 9457 problem, when the call failed'),
+    problem: z.looseObject({}).optional().describe('RFC 9457 problem, if the call failed.'),
   }),
   { io: 'input' },
 );
 delete outputSchema.$schema;
 
-export function operationTools({ book, calls, courier, payerFor }: OperationToolsOptions): MoreTools {
+export function operationTools({ operationCache, calls, appClient, payerFor }: OperationToolsOptions): ExternalTools {
   const price = formatMoney(calls.price);
   return {
-    list: () => book.all().map(({ target, operation }) => listed(target, operation, price)),
+    list: () => operationCache.all().map(({ target, operation }) => listed(target, operation, price)),
     async find(name) {
-      const found = await book.find(name);
+      const found = await operationCache.find(name);
       if (found === undefined) return undefined;
       const { target, operation } = found;
       return {
-        async call({ given, context, signal }: MoreCall): Promise<CallToolResult> {
+        async call({ given, context, signal }: ExternalToolCall): Promise<CallToolResult> {
           const call: AppCall = { target, payer: await payerFor(context), via: 'mcp', id: context.id, signal };
           return operation.way.kind === 'http'
             ? overHttp(call, operation, operation.way, given)
@@ -67,16 +74,16 @@ export function operationTools({ book, calls, courier, payerFor }: OperationTool
     way: HttpWay,
     given: Readonly<Record<string, unknown>>,
   ): Promise<CallToolResult> {
-    const { value, ...paid } = await calls.send(call, requestOf(operation, way, given), (brought) =>
-      readWhole(call.target, brought),
+    const { value, ...receipt } = await calls.send(call, requestOf(operation, way, given), (response) =>
+      readContent(call.target, response),
     );
-    const { base64, ...told } = toldAnswer(value);
+    const { base64, ...view } = contentView(value);
     const shown = shownAs(value);
     return result(
       operation,
-      paid,
+      receipt,
       call.id,
-      { ...told, ...(base64 === undefined || shown !== undefined ? {} : { base64 }) },
+      { ...view, ...(base64 === undefined || shown !== undefined ? {} : { base64 }) },
       { isError: value.status >= 400, content: shown === undefined ? [] : [shown] },
     );
   }
@@ -87,19 +94,19 @@ export function operationTools({ book, calls, courier, payerFor }: OperationTool
     tool: string,
     given: Readonly<Record<string, unknown>>,
   ): Promise<CallToolResult> {
-    const path = call.target.described?.mcp ?? '/mcp';
-    const { value, ...paid } = await calls.charged(call, async (signal, leave) => {
+    const path = call.target.agentPaths?.mcp ?? '/mcp';
+    const { value, ...receipt } = await calls.charged(call, async (signal, leave) => {
       try {
         return {
           value: await callMcpTool(
             {
-              courier,
+              appClient,
               target: call.target,
               path,
               id: call.id,
               signal,
-              mostBytes: mostAnswerBytes,
-              limitMs: courier.limitMs,
+              maxBytes: maxBufferedBytes,
+              limitMs: appClient.limitMs,
             },
             tool,
             given,
@@ -107,17 +114,17 @@ export function operationTools({ book, calls, courier, payerFor }: OperationTool
           due: true,
         };
       } catch (error) {
-        throw courier.failure(error, call.target, signal);
+        throw appClient.failure(error, call.target, signal);
       } finally {
         leave();
       }
     });
     const texts = value.content.flatMap((block) => (block.type === 'text' ? [block.text] : []));
-    const told = {
+    const view = {
       ...(value.structuredContent === undefined ? {} : { structured: value.structuredContent }),
       ...(texts.length === 0 ? {} : { text: texts.join('\n') }),
     };
-    return result(operation, paid, call.id, told, {
+    return result(operation, receipt, call.id, view, {
       isError: value.isError === true,
       content: value.content.filter(({ type }) => type !== 'text'),
     });
@@ -126,12 +133,12 @@ export function operationTools({ book, calls, courier, payerFor }: OperationTool
 
 function result(
   { name }: Operation,
-  paid: Paid,
+  receipt: CallReceipt,
   id: string,
-  told: object,
+  view: object,
   { isError, content }: { isError: boolean; content: readonly ContentBlock[] },
 ): CallToolResult {
-  const structuredContent = { tool: name, result: { ...told }, ...toldPaid(paid, id) };
+  const structuredContent = { tool: name, result: { ...view }, ...receiptView(receipt, id) };
   return {
     ...(isError ? { isError } : {}),
     structuredContent,
@@ -139,24 +146,24 @@ function result(
   };
 }
 
-/** What clients can show by themselves, and so need not get as base64. */
-function shownAs({ mediaType, bytes }: Whole): ContentBlock | undefined {
+/** What clients can show by themselves, so that base64 is not needed. */
+function shownAs({ mediaType, bytes }: ResponseContent): ContentBlock | undefined {
   const data = (): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
   if (/^image\/(png|jpeg|gif|webp)$/.test(mediaType)) return { type: 'image', data: data(), mimeType: mediaType };
   return mediaType.startsWith('audio/') ? { type: 'audio', data: data(), mimeType: mediaType } : undefined;
 }
 
-/** Says first whose words these are, so that nobody takes them for ours. */
+/** Says first who wrote the description, so that nobody takes it for ours. */
 function listed(
   { slug, title }: Target,
   { name, title: own, description, inputSchema, reads, way }: Operation,
   price: string,
 ): ListedTool {
-  const files = way.kind === 'http' && way.body?.type === 'multipart/form-data' ? ' Files are given as base64.' : '';
+  const files = way.kind === 'http' && way.body?.type === 'multipart/form-data' ? ' Send files as base64.' : '';
   return {
     name,
     title: `${title.slice(0, 80)}: ${own}`,
-    description: `Operation of the hosted app ${slug}; what follows is said by its author. ${own}${description === '' ? '' : `: ${description}`}${/[.!?…]$/.test(description) ? '' : '.'}${files} Price: ${parseMoney(price) === 0n ? 'nothing' : `${price} USD a call`}.`,
+    description: `Operation of the hosted app ${slug}, described by the author of the app: ${own}${description === '' ? '' : `: ${description}`}${/[.!?…]$/.test(description) ? '' : '.'}${files} Price: ${parseMoney(price) === 0n ? 'free' : `${price} USD per call`}.`,
     inputSchema,
     outputSchema,
     annotations: {

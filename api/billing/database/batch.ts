@@ -1,4 +1,4 @@
-// Gathers calls that come while a statement is under way, and sends them together in the next one.
+// Gathers calls that arrive while a statement is in progress, and sends them together in the next one.
 import { isTransient } from './failures.ts';
 
 interface Waiting<Item, Answer> {
@@ -8,18 +8,16 @@ interface Waiting<Item, Answer> {
 }
 
 export interface BatchOptions {
-  /** Items in one statement, at most. */
+  /** Maximum number of items in one statement. */
   readonly size: number;
-  /** Statements under way at once, at most. */
-  readonly flights: number;
+  /** Maximum number of statements in progress at once. */
+  readonly concurrency: number;
 }
 
 /**
  * An idle batch sends at once, so a lone call waits for nothing; a busy one shares a round trip and a commit between
- * all
- * who wait. Answers come in the order of the items. When a shared statement fails, its items are sent one by one, so
- * that
- * one bad item spoils no other: `send` must allow being sent twice. When the database is gone, all fail at once.
+ * all that wait. Answers come in the order of the items. When a shared statement fails, its items are sent one by one,
+ * so that one bad item spoils no other: `send` must allow being sent twice. When the database is gone, all fail at once.
  */
 export class Batch<Item, Answer> {
   readonly #send: (items: readonly Item[]) => Promise<readonly Answer[]>;
@@ -40,7 +38,7 @@ export class Batch<Item, Answer> {
   }
 
   #start(): void {
-    while (this.#flying < this.#options.flights && this.#waiting.length > 0) {
+    while (this.#flying < this.#options.concurrency && this.#waiting.length > 0) {
       this.#flying += 1;
       const group = this.#waiting.splice(0, this.#options.size);
       void this.#fly(group).finally(() => {
@@ -54,7 +52,7 @@ export class Batch<Item, Answer> {
     try {
       const answers = await this.#send(group.map(({ item }) => item));
       group.forEach((waiting, index) => {
-        settle(waiting, answers[index]);
+        deliver(waiting, answers[index]);
       });
     } catch (error) {
       if (group.length === 1 || isTransient(error, 'any'))
@@ -66,7 +64,7 @@ export class Batch<Item, Answer> {
   }
 }
 
-function settle<Item, Answer>(waiting: Waiting<Item, Answer>, answer: Answer | undefined): void {
+function deliver<Item, Answer>(waiting: Waiting<Item, Answer>, answer: Answer | undefined): void {
   if (answer === undefined) waiting.reject(new Error('the batch has no answer for this item'));
   else waiting.resolve(answer);
 }

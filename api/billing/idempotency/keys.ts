@@ -11,7 +11,7 @@ export interface KeyedRequest {
   readonly body: string;
 }
 
-export type Begun =
+export type KeyClaim =
   /** Go on, then call finish with the answer, or forget when nothing happened and the caller may try again. */
   | {
       readonly outcome: 'begun';
@@ -20,13 +20,13 @@ export type Begun =
     }
   /** Answer with this; it was stored. */
   | { readonly outcome: 'answered'; readonly response: unknown }
-  /** Another request with this key is under way, at the latest until then. */
+  /** Another request with this key is in progress, at the latest until then. */
   | { readonly outcome: 'in_flight'; readonly until: Date }
   /** The key was used for another body. */
   | { readonly outcome: 'mismatch' };
 
 export interface KeyOptions {
-  /** How long the work may take; after that its process is taken for dead, and the same request may begin again. */
+  /** How long the work may take; after that its process is considered dead, and the same request may begin again. */
   readonly leaseMs: number;
   /** How long an answer is remembered. */
   readonly keepMs: number;
@@ -42,7 +42,7 @@ export class IdempotencyKeys {
     this.#options = options;
   }
 
-  async begin({ scope, key, body }: KeyedRequest): Promise<Begun> {
+  async begin({ scope, key, body }: KeyedRequest): Promise<KeyClaim> {
     const owner = randomUUID();
     const hash = createHash('sha256').update(body).digest('hex');
     const { leaseMs, keepMs } = this.#options;
@@ -55,7 +55,7 @@ export class IdempotencyKeys {
       keepMs,
       this.#now(),
     ]);
-    if (row === undefined) throw new Error('the database answered with no row');
+    if (row === undefined) throw new Error('the database returned no row');
     const { answer } = row;
     if (answer.outcome === 'in_flight') return { outcome: 'in_flight', until: answer.lease_until };
     if (answer.outcome !== 'begun') return answer;
@@ -71,8 +71,8 @@ export class IdempotencyKeys {
   }
 
   /** Forgets the oldest answers of a scope beyond so many, or so many bytes. */
-  async trim(scope: string, most: { readonly answers: number; readonly bytes: number }): Promise<void> {
-    await this.#database.replay(statements.trimRequests, [scope, most.answers, most.bytes]);
+  async trim(scope: string, limit: { readonly answers: number; readonly bytes: number }): Promise<void> {
+    await this.#database.replay(statements.trimRequests, [scope, limit.answers, limit.bytes]);
   }
 
   /** Forgets keys whose time is over. @returns how many. */

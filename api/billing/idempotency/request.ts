@@ -1,4 +1,4 @@
-// Requests with an Idempotency-Key: one effect, and the same answer to whoever sends it again.
+// Requests with an Idempotency-Key: one effect, and the same answer each time it is sent.
 import type { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { type RequestContext, invalid } from '../../http/index.ts';
@@ -16,14 +16,14 @@ export function idempotencyKey(headers: Headers): string | undefined {
       {
         in: 'header',
         field: 'Idempotency-Key',
-        message: 'is not 1 to 255 visible ASCII characters',
+        message: 'must be 1 to 255 visible ASCII characters',
         fix: 'send a UUID',
       },
     ]);
   return key;
 }
 
-export interface Keyed<Answer> {
+export interface IdempotentWork<Answer> {
   /** Endpoint and owner, so that no one reads another's answer. */
   readonly scope: string;
   /** What the request asks for, validated. */
@@ -34,34 +34,38 @@ export interface Keyed<Answer> {
 }
 
 /**
- * Runs the work once a key; without a key, just so. @throws Problem (idempotency-in-flight, idempotency-mismatch) and
+ * Runs the work once per key, or every time without a key. @throws Problem (idempotency-in-flight, idempotency-mismatch) and
  * what `run` throws
  */
 export async function idempotently<Answer>(
   keys: IdempotencyKeys,
   context: Pick<RequestContext, 'headers' | 'signal'>,
-  { scope, body, answer, run }: Keyed<Answer>,
+  { scope, body, answer, run }: IdempotentWork<Answer>,
 ): Promise<{ value: Answer; replayed: boolean }> {
   const key = idempotencyKey(context.headers);
   if (key === undefined) return { value: await run(context.signal), replayed: false };
-  const begun = await keys.begin({ scope, key, body: JSON.stringify(body) });
-  if (begun.outcome === 'mismatch')
+  const claim = await keys.begin({ scope, key, body: JSON.stringify(body) });
+  if (claim.outcome === 'mismatch')
     throw new Problem(
       idempotencyMismatch,
-      'this Idempotency-Key came with another body before; use a new key for a new request',
+      'This Idempotency-Key was already used with a different body. Use a new key for a new request.',
     );
-  if (begun.outcome === 'in_flight')
-    throw new Problem(idempotencyInFlight, 'a request with this Idempotency-Key is being answered; try again in 2 s', {
-      headers: { 'retry-after': '2' },
-    });
-  if (begun.outcome === 'answered') return { value: answer.parse(begun.response), replayed: true };
+  if (claim.outcome === 'in_flight')
+    throw new Problem(
+      idempotencyInFlight,
+      'A request with this Idempotency-Key is in progress. Try again in 2 seconds.',
+      {
+        headers: { 'retry-after': '2' },
+      },
+    );
+  if (claim.outcome === 'answered') return { value: answer.parse(claim.response), replayed: true };
   try {
     const value = await run(new AbortController().signal);
-    await begun.finish(value);
+    await claim.finish(value);
     return { value, replayed: false };
   } catch (error) {
-    // Refused or failed: nothing to give to a second sender, who may try afresh.
-    await begun.forget();
+    // Refused or failed: there is nothing to replay, so the caller may try again.
+    await claim.forget();
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 // The chart of accounts: who is debited and credited for what.
 
-/** Names an account. A daily one begins afresh each UTC day; which day is decided by the database's clock. */
+/** Names an account. A daily one resets at the start of each UTC day; which day is decided by the database's clock. */
 export interface Account {
   readonly kind: string;
   readonly owner: string;
@@ -25,7 +25,7 @@ export function platformAccount(router: string): Account {
   return { kind: 'platform', owner: router, daily: true };
 }
 
-/** What callers have spent with keys of their own: debited per caller, owed by them and not by us. */
+/** What callers have spent with their own API keys: debited per caller, owed by them and not by us. */
 export function ownKeyAccount(caller: string): Account {
   return { kind: 'own-key', owner: caller, daily: false };
 }

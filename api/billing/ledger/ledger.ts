@@ -1,10 +1,18 @@
-// The ledger: hold, settle, void, pending costs, plain transactions and balances. All spending goes through here.
+// The ledger: reserve, settle, release, pending costs, plain transactions and balances. All spending goes through here.
 import type { Account } from './accounts.ts';
 import type { Line } from '../accrual.ts';
 import { Batch } from '../database/batch.ts';
 import type { Database } from '../database/database.ts';
 import { formatMoney, type Money } from './money.ts';
-import type { Budget, HoldAnswer, PendingCost, PendOutcome, PostOutcome, SettleAnswer, VoidOutcome } from './shapes.ts';
+import type {
+  Budget,
+  PendingCost,
+  PendOutcome,
+  PostOutcome,
+  ReleaseOutcome,
+  ReserveAnswer,
+  SettleAnswer,
+} from './shapes.ts';
 import * as statements from './statements.ts';
 import { usageFields, type Usage } from './usage.ts';
 
@@ -13,8 +21,8 @@ import { usageFields, type Usage } from './usage.ts';
  */
 export type CostSource = 'billed' | 'router_computed' | 'router_record';
 
-/** Of all that is booked: what a router has billed, or what a tool costs by its tariff. */
-export type BookedSource = CostSource | 'tariff';
+/** Where a settled cost comes from: a router's bill, or the tariff of a tool. */
+export type SettlementSource = CostSource | 'tariff';
 
 export interface LimitedAccount {
   readonly account: Account;
@@ -22,12 +30,12 @@ export interface LimitedAccount {
   readonly limit: Money | null;
 }
 
-export interface HoldRequest {
+export interface ReserveRequest {
   /** A UUID of the call; sent again it is the same hold. */
   readonly id: string;
-  /** The most that the call can cost. */
+  /** The maximum that the call can cost. */
   readonly amount: Money;
-  /** After so long the process that made it is taken for dead; longer than any call may last. */
+  /** After so long the process that made it is considered dead; longer than any call may last. */
   readonly ttlMs: number;
   /** Who pays. */
   readonly debit: LimitedAccount;
@@ -38,7 +46,7 @@ export interface HoldRequest {
 export interface SettleRequest {
   readonly hold: string;
   readonly cost: Money;
-  readonly source: BookedSource;
+  readonly source: SettlementSource;
   /** The use to record, with the hold's id as its own. */
   readonly usage?: Usage;
   /** More lines for the same transaction, such as a charge; they must sum to zero. */
@@ -46,8 +54,8 @@ export interface SettleRequest {
 }
 
 export interface LedgerOptions {
-  /** Statements of one kind under way at once. More than one only serves to test what one row lock must withstand. */
-  readonly flights?: number;
+  /** Statements of one kind in progress at once. More than one only serves to test what one row lock must withstand. */
+  readonly concurrency?: number;
   /** Calls that may share a statement. */
   readonly batch?: number;
   /** For tests: the time; else the database's own clock decides, one for all replicas. */
@@ -57,43 +65,43 @@ export interface LedgerOptions {
 export class Ledger {
   readonly #database: Database;
   readonly #now: () => Date | null;
-  readonly #holds: Batch<HoldRequest, HoldAnswer>;
-  readonly #settles: Batch<SettleRequest, SettleAnswer>;
-  readonly #voids: Batch<string, VoidOutcome>;
+  readonly #reservations: Batch<ReserveRequest, ReserveAnswer>;
+  readonly #settlements: Batch<SettleRequest, SettleAnswer>;
+  readonly #releases: Batch<string, ReleaseOutcome>;
 
   constructor(database: Database, options: LedgerOptions = {}) {
     this.#database = database;
     this.#now = options.clock ?? (() => null);
-    const batch = { size: options.batch ?? 64, flights: options.flights ?? 1 };
-    this.#holds = new Batch((requests) => this.#hold(requests), batch);
-    this.#settles = new Batch((requests) => this.#settle(requests), batch);
-    this.#voids = new Batch((ids) => this.#void(ids), batch);
+    const batch = { size: options.batch ?? 64, concurrency: options.concurrency ?? 1 };
+    this.#reservations = new Batch((requests) => this.#reserve(requests), batch);
+    this.#settlements = new Batch((requests) => this.#settle(requests), batch);
+    this.#releases = new Batch((ids) => this.#release(ids), batch);
   }
 
   /**
-   * Reserves, or says which side refused. One round trip, shared with other calls when busy.
-   * `replayed`: this id holds already; `conflict`: this id was used for another hold.
+   * Reserves, or reports which side refused. One round trip, shared with other calls when busy.
+   * `replayed`: this id is reserved already; `conflict`: this id was used for another hold.
    */
-  hold(request: HoldRequest): Promise<HoldAnswer> {
-    return this.#holds.run(request);
+  reserve(request: ReserveRequest): Promise<ReserveAnswer> {
+    return this.#reservations.run(request);
   }
 
   /**
-   * Books the real cost, above or below what was held, also after the hold was voided or expired. The first cost
+   * Records the real cost, above or below what was reserved, also after the hold was released or expired. The first cost
    * stands:
    * settling again changes nothing and answers `replayed` with that cost.
    */
   settle(request: SettleRequest): Promise<SettleAnswer> {
-    return this.#settles.run(request);
+    return this.#settlements.run(request);
   }
 
-  /** Gives a reservation back for a call that cost nothing. A settled hold stays settled. */
-  void(hold: string): Promise<VoidOutcome> {
-    return this.#voids.run(hold);
+  /** Gives back what was reserved for a call that cost nothing. A settled hold stays settled. */
+  release(hold: string): Promise<ReleaseOutcome> {
+    return this.#releases.run(hold);
   }
 
   /**
-   * Says that a call was made and its cost is not known; the reservation stays until the cost is found or abandoned.
+   * Records that a call was made and its cost is not known; the reservation stays until the cost is found or abandoned.
    */
   async pend(
     hold: string,
@@ -120,11 +128,11 @@ export class Ledger {
   }
 
   /**
-   * Gives back what is held for tools and calls of apps whose process ended: their tariff is due for a result only, and
+   * Gives back what is reserved for tools and calls of apps whose process ended: their tariff is due for a result only, and
    * no router has a record of it. @returns how many
    */
-  async voidToolHolds(): Promise<number> {
-    const [row] = await this.#database.replay(statements.voidToolHolds, [this.#now()]);
+  async releaseToolHolds(): Promise<number> {
+    const [row] = await this.#database.replay(statements.releaseToolHolds, [this.#now()]);
     return one(row).answers.length;
   }
 
@@ -139,14 +147,14 @@ export class Ledger {
   }
 
   /**
-   * Stops looking for a cost and frees its reservation; the record of it stays, and a cost that comes later is booked.
+   * Stops looking for a cost and frees its reservation; the record of it stays, and a cost that is found later is recorded.
    */
   async abandonPending(hold: string, note: string): Promise<void> {
     await this.#database.replay(statements.abandon, [hold, note, this.#now()]);
   }
 
   /**
-   * Books a plain transaction once per reference. `conflict`: the reference stands for other entries. @throws when the
+   * Records a plain transaction once per reference. `conflict`: the reference was used for other entries. @throws when the
    * lines do not sum to zero.
    */
   async post(reference: string, kind: string, lines: readonly Line[]): Promise<PostOutcome> {
@@ -196,12 +204,12 @@ export class Ledger {
     return one(row).count;
   }
 
-  /** Every running total that differs from what it is derived from, in words. Reads the whole book. */
+  /** Every running total that differs from what it is derived from, in words. Reads the whole ledger. */
   async audit(): Promise<string[]> {
     return (await this.#database.replay(statements.audit, [])).map(({ fault }) => fault);
   }
 
-  async #hold(requests: readonly HoldRequest[]): Promise<HoldAnswer[]> {
+  async #reserve(requests: readonly ReserveRequest[]): Promise<ReserveAnswer[]> {
     const fields = requests.map(({ id, amount, ttlMs, debit, credit }) => ({
       id,
       amount: formatMoney(amount),
@@ -209,7 +217,7 @@ export class Ledger {
       debit: sideFields(debit),
       credit: sideFields(credit),
     }));
-    const [row] = await this.#database.replay(statements.hold, [JSON.stringify(fields), this.#now()]);
+    const [row] = await this.#database.replay(statements.reserve, [JSON.stringify(fields), this.#now()]);
     return one(row).answers;
   }
 
@@ -225,8 +233,8 @@ export class Ledger {
     return one(row).answers;
   }
 
-  async #void(ids: readonly string[]): Promise<VoidOutcome[]> {
-    const [row] = await this.#database.replay(statements.voidHolds, [ids, this.#now()]);
+  async #release(ids: readonly string[]): Promise<ReleaseOutcome[]> {
+    const [row] = await this.#database.replay(statements.release, [ids, this.#now()]);
     return one(row).answers.map(({ outcome }) => outcome);
   }
 }
@@ -240,6 +248,6 @@ function lineFields({ account, amount }: Line): Record<string, unknown> {
 }
 
 function one<Row>(row: Row | undefined): Row {
-  if (row === undefined) throw new Error('the database answered with no row');
+  if (row === undefined) throw new Error('the database returned no row');
   return row;
 }

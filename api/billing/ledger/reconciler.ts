@@ -1,17 +1,17 @@
-// Finds out pending costs: asks the router for each, settles what it finds, waits longer each time, gives up after a
+// Reconciles pending costs with the router's records: settles what it finds, waits longer each time, gives up after a
 // while.
 import type { CostSource, Ledger } from './ledger.ts';
 import type { Money } from './money.ts';
 import type { PendingCost } from './shapes.ts';
 
-/** What the router's records say of a call. `not made`: it never arrived, so it cost nothing. */
-export type Found =
+/** What the router's records have of a call. `not made`: it never arrived, so it cost nothing. */
+export type LookupResult =
   | { readonly outcome: 'found'; readonly cost: Money; readonly source: CostSource }
   | { readonly outcome: 'not made' }
   | { readonly outcome: 'not yet'; readonly why: string };
 
 export interface ReconcilerOptions {
-  readonly lookUp: (pending: PendingCost) => Promise<Found>;
+  readonly lookUp: (pending: PendingCost) => Promise<LookupResult>;
   /** First wait; doubles with each attempt up to an hour. */
   readonly waitMs: number;
   /** After so many looks the cost is abandoned. */
@@ -20,16 +20,16 @@ export interface ReconcilerOptions {
   readonly leaseMs: number;
 }
 
-export interface Reconciled {
+export interface ReconcileCounts {
   settled: number;
-  voided: number;
+  released: number;
   deferred: number;
   abandoned: number;
 }
 
 /** Looks once at what is due, at most 20 calls. @returns what became of them; all zero when nothing was due. */
-export async function reconcile(ledger: Ledger, options: ReconcilerOptions): Promise<Reconciled> {
-  const tally: Reconciled = { settled: 0, voided: 0, deferred: 0, abandoned: 0 };
+export async function reconcile(ledger: Ledger, options: ReconcilerOptions): Promise<ReconcileCounts> {
+  const tally: ReconcileCounts = { settled: 0, released: 0, deferred: 0, abandoned: 0 };
   const due = await ledger.claimPending(20, options.leaseMs);
   await Promise.all(
     due.map(async (pending) => {
@@ -43,8 +43,8 @@ async function reconcileOne(
   ledger: Ledger,
   pending: PendingCost,
   options: ReconcilerOptions,
-): Promise<keyof Reconciled> {
-  const found = await options.lookUp(pending).catch((error: unknown): Found => ({
+): Promise<keyof ReconcileCounts> {
+  const found = await options.lookUp(pending).catch((error: unknown): LookupResult => ({
     outcome: 'not yet',
     why: error instanceof Error ? error.message : String(error),
   }));
@@ -53,8 +53,8 @@ async function reconcileOne(
       await ledger.settle({ hold: pending.hold, cost: found.cost, source: found.source });
       return 'settled';
     case 'not made':
-      await ledger.void(pending.hold);
-      return 'voided';
+      await ledger.release(pending.hold);
+      return 'released';
     case 'not yet':
       if (pending.attempts >= options.attempts) {
         await ledger.abandonPending(pending.hold, found.why);

@@ -12,10 +12,12 @@ const budget = z.object({ limit: money.nullable(), used: money, held: money });
 /** One limited account after the call; limit is null where none was given. */
 export type Budget = z.output<typeof budget>;
 
-export const holdAnswers = z.object({
+export const reserveAnswers = z.object({
   answers: z.array(
     z.object({
-      outcome: z.enum(['held', 'refused', 'replayed', 'conflict']),
+      outcome: z
+        .enum(['held', 'refused', 'replayed', 'conflict'])
+        .transform((outcome) => (outcome === 'held' ? 'reserved' : outcome)),
       refused_by: z.enum(['debit', 'credit']).nullable(),
       state: z.string().nullable(),
       expires_at: time.nullable(),
@@ -25,9 +27,13 @@ export const holdAnswers = z.object({
     }),
   ),
 });
-export type HoldAnswer = z.output<typeof holdAnswers>['answers'][number];
+export type ReserveAnswer = z.output<typeof reserveAnswers>['answers'][number];
 
-const state = z.enum(['open', 'pending', 'settled', 'voided', 'expired', 'abandoned']);
+/** The verb is release in every layer but the stored states, which say voided. */
+const released = <Outcome extends string>(outcome: Outcome): Exclude<Outcome, 'voided'> | 'released' =>
+  outcome === 'voided' ? 'released' : (outcome as Exclude<Outcome, 'voided'>);
+
+const state = z.enum(['open', 'pending', 'settled', 'voided', 'expired', 'abandoned']).transform(released);
 export type HoldState = z.output<typeof state>;
 
 export const settleAnswers = z.object({
@@ -46,15 +52,17 @@ export const settleAnswers = z.object({
 });
 export type SettleAnswer = z.output<typeof settleAnswers>['answers'][number];
 
-const voidOutcome = z.enum(['voided', 'replayed', 'unknown', 'settled', 'abandoned']);
-export type VoidOutcome = z.output<typeof voidOutcome>;
-export const voidAnswers = z.object({ answers: z.array(z.object({ outcome: voidOutcome })) });
+const releaseOutcome = z.enum(['voided', 'replayed', 'unknown', 'settled', 'abandoned']).transform(released);
+export type ReleaseOutcome = z.output<typeof releaseOutcome>;
+export const releaseAnswers = z.object({ answers: z.array(z.object({ outcome: releaseOutcome })) });
 
 const pendOutcome = z.enum(['pending', 'settled', 'abandoned', 'unknown']);
 export type PendOutcome = z.output<typeof pendOutcome>;
 export const pendAnswer = z.object({ answer: z.object({ outcome: pendOutcome }) });
 
-const abandonOutcome = z.enum(['open', 'pending', 'settled', 'voided', 'expired', 'abandoned', 'unknown']);
+const abandonOutcome = z
+  .enum(['open', 'pending', 'settled', 'voided', 'expired', 'abandoned', 'unknown'])
+  .transform(released);
 export const abandonAnswer = z.object({ answer: z.object({ outcome: abandonOutcome }) });
 
 export const pendingAnswers = z.object({
@@ -69,10 +77,15 @@ export const pendingAnswers = z.object({
     }),
   ),
 });
-/** A call whose cost is not known; reference is what the router knows it by, where it told us. */
+/** A call whose cost is not known; reference is the router's own id of it, where known. */
 export type PendingCost = z.output<typeof pendingAnswers>['answers'][number];
 
 export const postAnswer = z.object({
-  answer: z.object({ outcome: z.enum(['booked', 'replayed', 'conflict']), id: z.string() }),
+  answer: z.object({
+    outcome: z
+      .enum(['booked', 'replayed', 'conflict'])
+      .transform((outcome) => (outcome === 'booked' ? 'posted' : outcome)),
+    id: z.string(),
+  }),
 });
 export type PostOutcome = z.output<typeof postAnswer>['answer']['outcome'];

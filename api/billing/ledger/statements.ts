@@ -12,15 +12,17 @@ const nothing = z.unknown();
 const today = 'ledger.account_day($3, coalesce($4::timestamptz, clock_timestamp()))';
 const theAccount = `(select id from ledger.account where kind = $1 and owner = $2 and day = ${today})`;
 
-export const hold = statement('hold', 'select ledger.hold($1::jsonb, $2) as answers', shapes.holdAnswers);
+// Here the three verbs meet SQL, where reserve is ledger.hold and release is ledger.void. The functions keep their names:
+// while replicas are replaced, older ones still call them.
+export const reserve = statement('reserve', 'select ledger.hold($1::jsonb, $2) as answers', shapes.reserveAnswers);
 export const settle = statement('settle', 'select ledger.settle($1::jsonb, $2) as answers', shapes.settleAnswers);
-export const voidHolds = statement('void', 'select ledger.void($1::uuid[], $2) as answers', shapes.voidAnswers);
-export const voidToolHolds = statement(
-  'void-tools',
+export const release = statement('release', 'select ledger.void($1::uuid[], $2) as answers', shapes.releaseAnswers);
+export const releaseToolHolds = statement(
+  'release-tools',
   `select ledger.void(array(
     select p.hold_id from ledger.pending p join ledger.hold h on h.id = p.hold_id join ledger.account a on a.id = h.credit
     where a.kind in ('tool', 'revenue') and p.abandoned_at is null order by p.hold_id limit 500), $1) as answers`,
-  shapes.voidAnswers,
+  shapes.releaseAnswers,
 );
 export const pend = statement('pend', 'select ledger.pend($1, $2, $3::jsonb, $4, $5) as answer', shapes.pendAnswer);
 export const expire = statement(

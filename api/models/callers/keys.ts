@@ -6,11 +6,11 @@ export interface KeyOptions {
   readonly router: Pick<RouterClient, 'knowsKey'>;
   /** Makes the keyed hash of a key. */
   readonly hash: (key: string) => string;
-  /** How long a valid key is taken for valid; default 60 000 ms. */
+  /** How long a valid key is considered valid; default 60 000 ms. */
   readonly validMs?: number;
-  /** How long a wrong one is taken for wrong; default 30 000 ms. */
+  /** How long an invalid one is considered invalid; default 30 000 ms. */
   readonly invalidMs?: number;
-  /** Most keys remembered. */
+  /** Maximum number of keys remembered. */
   readonly size?: number;
   readonly now?: () => number;
 }
@@ -35,7 +35,7 @@ export class CallerKeys {
 
   /**
    * The hash of a valid key, which is who its caller is; undefined for one that the router does not know. @throws
-   * RouterFailure when it cannot be asked
+   * RouterFailure when it cannot be reached
    */
   async identify(key: string): Promise<string | undefined> {
     const { hash, now = Date.now } = this.#options;

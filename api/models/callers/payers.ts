@@ -1,4 +1,4 @@
-// Who pays for a call of a tool. Works without a router as long as no key is sent.
+// The payer of a call of a tool or an app. Works without a router as long as no key is sent.
 import { Problem } from '../../../lib/problem.ts';
 import type { RequestContext } from '../../http/index.ts';
 import type { ModelSettings } from '../config.ts';
@@ -9,7 +9,7 @@ import type { ModelServices } from '../services.ts';
 
 interface PayersOptions {
   readonly limits: Limits;
-  /** Whether a router is set, which alone can tell a real key. */
+  /** Whether a router is configured: only it can check a key. */
   readonly routerSet: boolean;
   /** @throws Problem (models-unconfigured, ledger-unavailable) */
   readonly services: () => Pick<ModelServices, 'keys' | 'limits'>;
@@ -40,7 +40,7 @@ function payers({ limits, routerSet, services }: PayersOptions): PayerFor {
     if (!routerSet)
       throw new Problem(
         modelsUnconfigured,
-        'your key cannot be checked, since no model router is set up here: leave the Authorization header out to go on with the free quota, or have whoever runs this installation set MOORAGE_ROUTER_URL',
+        'Your API key cannot be checked because no model router is configured. Omit the Authorization header to use the free quota. The operator of this installation can set MOORAGE_ROUTER_URL.',
       );
     const { keys, limits: known } = services();
     return identifyPayer(context, keys, known);

@@ -1,22 +1,22 @@
-// One prompt to several models in parallel: what POST /api/compare and the tool compare_models do.
+// A comparison: one prompt to several models in parallel, for POST /api/compare and the tool compare_models.
 import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../lib/problem.ts';
 import type { Catalog, Model } from '../catalog.ts';
-import { ask, type Called, type Question } from '../chat.ts';
-import { measured } from '../measured.ts';
-import type { Booked } from '../meter.ts';
+import { ask, type Question } from '../metered/question.ts';
+import { measurementOf } from '../metered/measurement.ts';
+import type { ModelCallResult, Settlement } from '../metered/metered-router.ts';
 import type { Payer } from '../../billing/payer.ts';
 import { ledgerUnavailable, quotaExhausted } from '../../billing/problems.ts';
 import { keyRefused } from '../problems.ts';
-import { leftOf, type Quota } from '../../billing/quota.ts';
-import { answerOf } from '../refuse.ts';
+import { remaining, type Quota } from '../../billing/quota.ts';
+import { answerOrThrow } from '../metered/call-problem.ts';
 import { allowModels } from '../request.ts';
 import type { ModelServices } from '../services.ts';
 import { pickSpread } from './spread.ts';
 import { summarise } from './summary.ts';
 
-/** Most models in one comparison. */
-export const mostModels = 5;
+/** Maximum number of models in one comparison. */
+export const maxModels = 5;
 
 const comparedModel = z.object({
   model: z.string().describe('Model identifier'),
@@ -24,35 +24,38 @@ const comparedModel = z.object({
   cost_usd: z
     .number()
     .optional()
-    .describe('Metered cost in USD, as the router billed it. Absent while cost_source is pending'),
+    .describe('Metered cost in USD, as billed by the router. Absent while cost_source is pending'),
   cost_source: z
     .enum(['billed', 'router_computed', 'router_record', 'pending', 'none'])
-    .describe('Where the cost comes from; pending: the router has not told it yet; none: nothing was billed'),
+    .describe('Source of the cost; pending: the router has not reported it yet; none: nothing was billed'),
   latency_ms: z.int().describe('Latency in milliseconds'),
-  tokens_in: z.int().optional().describe('Tokens of the prompt, as the router counted them'),
-  tokens_out: z.int().optional().describe('Tokens of the answer'),
-  error: z.string().optional().describe('Error text for this model, when it failed'),
+  tokens_in: z.int().optional().describe('Prompt tokens, as counted by the router'),
+  tokens_out: z.int().optional().describe('Completion tokens, as counted by the router'),
+  error: z.string().optional().describe('Error message, if the model failed'),
 });
 type Result = z.output<typeof comparedModel>;
 
 /** What a comparison answers, wherever it is asked for. */
 export const comparisonResult = z.object({
-  results: z.array(comparedModel).describe('One entry per model, in the order asked'),
+  results: z.array(comparedModel).describe('One entry per model, in the order requested'),
   summary: z
     .object({
-      cheapest: z.string().optional().describe('Model identifier of the cheapest that answered'),
-      fastest: z.string().optional().describe('Model identifier of the fastest that answered'),
+      cheapest: z.string().optional().describe('Model identifier of the cheapest model that answered'),
+      fastest: z.string().optional().describe('Model identifier of the fastest model that answered'),
       total_cost_usd: z.number().describe('Total metered cost'),
       cost_spread: z.string().describe('Text of the form "<ratio>x between cheapest and priciest"'),
-      pending: z.array(z.string()).optional().describe('Models whose cost is not known yet and not in the total'),
+      pending: z
+        .array(z.string())
+        .optional()
+        .describe('Models whose cost is not known yet, and not included in the total'),
     })
     .describe('Aggregate'),
 });
 
 export interface Comparison {
   readonly result: z.output<typeof comparisonResult>;
-  /** What each call that was made has cost, in no order. */
-  readonly booked: readonly Booked[];
+  /** How each call that was made was settled, in no order. */
+  readonly settlements: readonly Settlement[];
   /** The quota after all of them. */
   readonly quota: Quota | undefined;
 }
@@ -72,7 +75,7 @@ export function chooseModels(named: readonly string[] | undefined, payer: Payer,
  * asked, or every one refused the caller's key
  */
 export async function compareModels(
-  services: Pick<ModelServices, 'meter' | 'keys'>,
+  services: Pick<ModelServices, 'router' | 'keys'>,
   models: readonly Model[],
   question: Omit<Question, 'model'>,
 ): Promise<Comparison> {
@@ -85,42 +88,42 @@ export async function compareModels(
   const entries = parts.map(({ result: { model, latency_ms }, called }) => ({
     model,
     ok: called?.answer !== undefined,
-    cost: called?.booked.cost,
+    cost: called?.settlement.cost,
     latencyMs: latency_ms,
   }));
   const pending = parts.flatMap(({ result: { model, cost_source } }) => (cost_source === 'pending' ? [model] : []));
-  const booked = parts.flatMap(({ called }) => called?.booked ?? []);
+  const settlements = parts.flatMap(({ called }) => called?.settlement ?? []);
   return {
     result: { results: parts.map(({ result }) => result), summary: summarise(entries, pending) },
-    booked,
-    quota: lowest(booked.flatMap(({ quota }) => quota ?? [])),
+    settlements,
+    quota: newest(settlements.flatMap(({ quota }) => quota ?? [])),
   };
 }
 
 interface Part {
   readonly result: Result;
-  readonly called: Called | undefined;
+  readonly called: ModelCallResult | undefined;
   readonly problem: Problem | undefined;
 }
 
-async function part(services: Pick<ModelServices, 'meter' | 'keys'>, question: Question): Promise<Part> {
+async function part(services: Pick<ModelServices, 'router' | 'keys'>, question: Question): Promise<Part> {
   const model = question.model.id;
   const since = performance.now();
-  let called: Called | undefined;
+  let called: ModelCallResult | undefined;
   try {
-    called = await ask(services.meter, question);
-    const { text } = answerOf(services, question, called);
+    called = await ask(services.router, question);
+    const { text } = answerOrThrow(services, question, called);
     return {
       called,
       problem: undefined,
-      result: { model, answer: text, ...measured(called), cost_source: called.booked.source },
+      result: { model, answer: text, ...measurementOf(called), cost_source: called.settlement.source },
     };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     const figures =
       called === undefined
         ? { cost_usd: 0, cost_source: 'none' as const, latency_ms: Math.round(performance.now() - since) }
-        : { ...measured(called), cost_source: called.booked.source };
+        : { ...measurementOf(called), cost_source: called.settlement.source };
     return { called, problem: error, result: { model, answer: '', ...figures, error: error.message } };
   }
 }
@@ -128,13 +131,13 @@ async function part(services: Pick<ModelServices, 'meter' | 'keys'>, question: Q
 /** Problems that are the caller's or ours rather than a model's. */
 const wholeCall: readonly ProblemType[] = [quotaExhausted, ledgerUnavailable, keyRefused];
 
-/** The parts end in any order; the one that used most is the newest. */
-function lowest(quotas: readonly Quota[]): Quota | undefined {
+/** The parts end in any order; the one with the highest use is the newest. */
+function newest(quotas: readonly Quota[]): Quota | undefined {
   return quotas.reduce<Quota | undefined>(
-    (newest, quota) =>
-      newest === undefined || quota.used > newest.used || (quota.used === newest.used && leftOf(quota) > leftOf(newest))
+    (last, quota) =>
+      last === undefined || quota.used > last.used || (quota.used === last.used && remaining(quota) > remaining(last))
         ? quota
-        : newest,
+        : last,
     undefined,
   );
 }

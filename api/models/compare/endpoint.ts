@@ -1,7 +1,7 @@
 // POST /api/compare: one prompt to several models in parallel, each with its answer, its cost and its own error.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint, BufferedResponse } from '../../http/index.ts';
-import { chooseModels, compareModels, comparisonResult, mostModels } from './comparison.ts';
+import { defineEndpoint, type Endpoint, jsonResponse } from '../../http/index.ts';
+import { chooseModels, compareModels, comparisonResult, maxModels } from './comparison.ts';
 import { idempotently } from '../../billing/idempotency/request.ts';
 import { billingProblems, ledgerUnconfigured } from '../../billing/problems.ts';
 import * as problems from '../problems.ts';
@@ -11,12 +11,12 @@ import type { ModelEndpointsOptions } from '../services.ts';
 import { spreadSize } from './spread.ts';
 
 /** What is answered. */
-export const compareAnswer = comparisonResult.extend({
-  request_id: z.string().describe('Id of this request, in the log'),
-  hint: z.string().optional().describe('Said when the free quota runs low: how to go on'),
+export const comparisonAnswer = comparisonResult.extend({
+  request_id: z.string().describe('Request ID, for support and logs'),
+  hint: z.string().optional().describe('Sent when the free quota runs low, with how to continue'),
 });
 
-const kept = z.object({ answer: compareAnswer, headers: z.record(z.string(), z.string()) });
+const storedAnswer = z.object({ answer: comparisonAnswer, headers: z.record(z.string(), z.string()) });
 
 export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
   const { catalog, maxTokens } = options;
@@ -25,29 +25,31 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
     path: '/api/compare',
     operation: 'compare',
     tag: 'models',
-    summary: 'Send one prompt to several models in parallel',
+    summary: 'Send a prompt to several models in parallel',
     description:
-      `Up to ${mostModels} models; when none is named, ${spreadSize} that differ in price, quality and maker. The call lasts as long as its slowest model. ` +
-      'A model that fails has `error` in its entry, and the call is still answered with 200. Quota, keys and Idempotency-Key work as in /api/ask; every model is booked by itself.',
+      `Compares up to ${maxModels} models. If you name none, ${spreadSize} that differ in price, quality and maker are chosen. The call takes as long as its slowest model. ` +
+      'A model that fails has `error` in its entry, and the response status is still 200. Quota, API keys and Idempotency-Key work as in /api/ask. Each model is charged separately.',
     bodyLimit,
     body: z
       .strictObject({
         prompt: promptField.describe('Prompt sent to every model'),
         models: z
           .array(modelField(catalog))
-          .max(mostModels, `names more than ${mostModels} models`)
+          .max(maxModels, `must name at most ${maxModels} models`)
           .optional()
-          .describe(`Model identifiers, at most ${mostModels}; without them, a spread of ${spreadSize} is picked`),
+          .describe(
+            `Model identifiers, up to ${maxModels}; default ${spreadSize} that differ in price, quality and maker`,
+          ),
         system: systemField.optional().describe('System prompt applied to every model'),
         max_tokens: z
           .int()
           .min(1)
-          .max(maxTokens.most)
+          .max(maxTokens.max)
           .optional()
-          .describe(`Output token cap of each model, 1 to ${maxTokens.most}; default ${maxTokens.usual}`),
+          .describe(`Maximum number of output tokens per model, 1 to ${maxTokens.max}; default ${maxTokens.default}`),
       })
-      .describe('{"prompt": "..."}, and if you like "models", "system", "max_tokens"'),
-    output: compareAnswer,
+      .describe('{"prompt": "..."}, optionally with "models", "system", "max_tokens"'),
+    output: comparisonAnswer,
     outputDescription: 'The answers, with metered costs and latencies.',
     problems: [...billingProblems, ...problems.modelProblems].filter(
       (type) =>
@@ -66,14 +68,14 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
       const { value, replayed } = await idempotently(services.idempotency, context, {
         scope: `compare:${payer.kind}:${payer.owner}`,
         body,
-        answer: kept,
+        answer: storedAnswer,
         run: async (signal) => {
           const { result, quota } = await compareModels(services, models, {
             kind: 'compare',
             payer,
             prompt: body.prompt,
             system: body.system,
-            maxTokens: body.max_tokens ?? maxTokens.usual,
+            maxTokens: body.max_tokens ?? maxTokens.default,
             signal,
           });
           const hint = lowQuotaHint(quota);
@@ -83,7 +85,7 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
           };
         },
       });
-      return BufferedResponse.json(value.answer, {
+      return jsonResponse(value.answer, {
         headers: {
           'cache-control': 'no-store',
           ...value.headers,

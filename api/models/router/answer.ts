@@ -1,9 +1,9 @@
-// What a router answers, as far as we read it: loose where it is theirs, exact where it is money.
+// The responses of a router, as far as they are read: loose where they are theirs, exact where they are money.
 import { z } from 'zod';
 import type { CostSource } from '../../billing/ledger/ledger.ts';
 import { MoneyError, parseBilled, sumMoney, type Money } from '../../billing/ledger/money.ts';
 
-/** A cost that a router told, and where it was found. */
+/** A cost that a router reported, and where it was found. */
 export interface Cost {
   readonly amount: Money;
   readonly source: CostSource;
@@ -11,7 +11,7 @@ export interface Cost {
 
 /** A whole answer. */
 export interface RouterAnswer {
-  /** What the router knows the call by. */
+  /** The router's own id of the call. */
   readonly reference: string | undefined;
   /** The model's text; empty for embeddings. */
   readonly text: string;
@@ -25,7 +25,7 @@ export interface RouterAnswer {
 }
 
 const tokens = z.int().min(0).max(2_000_000_000).nullish().catch(undefined);
-/** Money in its own digits (see exact-json.ts); anything else counts as not told. */
+/** Money in its own digits (see exact-json.ts); anything else counts as not reported. */
 const digits = z.string().max(60).nullish().catch(undefined);
 
 export const usage = z.looseObject({
@@ -73,12 +73,13 @@ export const refusal = z.looseObject({
   error: z.union([failure, z.string().transform((message) => ({ message, code: undefined }))]),
 });
 
-/** What `usage.cost` says. With a provider key of the payer's own, what that provider bills is part of it. */
-export function usageCost(told: RouterUsage | null | undefined): Cost | undefined {
-  const parts = [told?.cost, told?.is_byok === true ? told.cost_details?.upstream_inference_cost : undefined].filter(
-    (part) => part !== undefined && part !== null,
-  );
-  if (told?.cost === undefined || told.cost === null) return undefined;
+/** The cost in `usage.cost`. With a provider key of the payer's own, what that provider bills is part of it. */
+export function usageCost(reported: RouterUsage | null | undefined): Cost | undefined {
+  const parts = [
+    reported?.cost,
+    reported?.is_byok === true ? reported.cost_details?.upstream_inference_cost : undefined,
+  ].filter((part) => part !== undefined && part !== null);
+  if (reported?.cost === undefined || reported.cost === null) return undefined;
   const amounts = parts.map(readBilled);
   return amounts.every((amount) => amount !== undefined) ? { amount: sumMoney(amounts), source: 'billed' } : undefined;
 }

@@ -1,14 +1,23 @@
-// Talks to a model router: calls, streams, keys and records, with every failure told apart.
+// The HTTP client of a model router: calls, streams, keys and records, with every kind of failure distinguished.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request, type Dispatcher } from 'undici';
-import type { Found } from '../../billing/ledger/reconciler.ts';
+import type { LookupResult } from '../../billing/ledger/reconciler.ts';
 import type { RouterSettings } from '../config.ts';
 import { completion, embeddings, offered, type Chunk, type RouterAnswer, type RouterUsage } from './answer.ts';
 import { startDeadline, type Deadline } from './deadline.ts';
 import { refused, RouterFailure } from './failure.ts';
 import { liteLlm } from './litellm.ts';
 import { openRouter } from './openrouter.ts';
-import { events, parseBody, referenceIn, saidIn, takeIn, textOf, told, type Seen } from './reading.ts';
+import {
+  events,
+  parseBody,
+  referenceIn,
+  errorMessageIn,
+  addEvent,
+  textOf,
+  unexpectedBody,
+  type StreamProgress,
+} from './reading.ts';
 import { header, type Lookup, type RouterHeaders, type RouterShape } from './shape.ts';
 
 export interface RouterCall {
@@ -20,7 +29,7 @@ export interface RouterCall {
   readonly key: string | undefined;
   /** Whether the model has a price. */
   readonly priced: boolean;
-  /** Aborted when the caller goes away. */
+  /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
@@ -75,7 +84,7 @@ export class RouterClient {
     });
   }
 
-  /** What the ledger books its bills under. */
+  /** Name of the router in the ledger. */
   get name(): string {
     return this.#settings.kind;
   }
@@ -84,7 +93,7 @@ export class RouterClient {
   async chat(call: RouterCall): Promise<RouterAnswer> {
     return this.#whole('chat/completions', call, (text, headers) => {
       const read = completion.safeParse(parseBody(text, headers));
-      if (!read.success) throw told(text, headers);
+      if (!read.success) throw unexpectedBody(text, headers);
       const { id, choices, usage } = read.data;
       const [first] = choices;
       return this.#answer(call, headers, {
@@ -102,7 +111,7 @@ export class RouterClient {
   async embed(call: RouterCall): Promise<RouterAnswer> {
     return this.#whole('embeddings', call, (text, headers) => {
       const read = embeddings.safeParse(parseBody(text, headers));
-      if (!read.success) throw told(text, headers);
+      if (!read.success) throw unexpectedBody(text, headers);
       const { id, usage } = read.data;
       return this.#answer(call, headers, { id, usage, body: text, streamed: false, text: '', finish: undefined });
     });
@@ -114,13 +123,13 @@ export class RouterClient {
    */
   async *stream(call: RouterCall): AsyncGenerator<StreamPart, RouterAnswer, undefined> {
     const deadline = startDeadline(call.signal, this.#options.callMs);
-    const seen: Seen = { done: false, text: '' };
+    const seen: StreamProgress = { done: false, text: '' };
     let headers: RouterHeaders = {};
     try {
       const response = await this.#post('chat/completions', { ...call.body, stream: true }, call, true, deadline);
       ({ headers } = response);
       for await (const data of events(response.body)) {
-        const part = takeIn(seen, data, headers);
+        const part = addEvent(seen, data, headers);
         if (part !== undefined) yield part;
       }
     } catch (error) {
@@ -129,13 +138,13 @@ export class RouterClient {
       deadline.clear();
     }
     if (!seen.done && seen.finish === undefined)
-      throw new RouterFailure('interrupted', 'the stream ended before the answer did', {
+      throw new RouterFailure('interrupted', 'the stream ended before the answer was complete', {
         reference: seen.id ?? referenceIn(headers),
       });
     return this.#answer(call, headers, { ...seen, usage: seen.usage, body: '', streamed: true });
   }
 
-  /** Whether the router knows a key. @throws RouterFailure when it cannot be asked */
+  /** Whether the router knows a key. @throws RouterFailure when it cannot be reached */
   async knowsKey(key: string): Promise<boolean> {
     const { status, said } = await this.#get(this.#shape.keyAddress(this.#settings.url), key);
     if (status === 200) return true;
@@ -143,20 +152,20 @@ export class RouterClient {
     throw refused(status, said);
   }
 
-  /** The names of the models that the router offers. @throws RouterFailure */
+  /** Names of the models that the router offers. @throws RouterFailure */
   async offers(): Promise<ReadonlySet<string>> {
     const { status, body, said } = await this.#get(`${this.#settings.url}/models`);
     const read = offered.safeParse(body);
     if (!read.success)
       throw refused(
         status === 200 ? 502 : status,
-        status === 200 ? 'its list of models is not what routers give' : said,
+        status === 200 ? 'the list of models of the router has an unexpected form' : said,
       );
     return new Set(read.data.data.map(({ id }) => id));
   }
 
   /** Asks the router's records for the cost of a call. */
-  async lookUp(call: Lookup, key?: string): Promise<Found> {
+  async lookUp(call: Lookup, key?: string): Promise<LookupResult> {
     return this.#shape.lookUp(call, async (address) => this.#get(address, key), this.#settings.url);
   }
 
@@ -206,7 +215,7 @@ export class RouterClient {
     };
   }
 
-  /** Sends a request; once more when no connection came about. @throws RouterFailure for any status but 2xx */
+  /** Sends a request; once more when no connection was made. @throws RouterFailure for any status but 2xx */
   async #post(
     path: string,
     body: Readonly<Record<string, unknown>>,
@@ -233,10 +242,14 @@ export class RouterClient {
     });
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
     const text = await textOf(response.body);
-    throw refused(response.statusCode, saidIn(text) ?? `the router answered ${response.statusCode}`, {
-      reference: referenceIn(response.headers),
-      retryAfterSeconds: retryAfter(response.headers),
-    });
+    throw refused(
+      response.statusCode,
+      errorMessageIn(text) ?? `the router responded with status ${response.statusCode}`,
+      {
+        reference: referenceIn(response.headers),
+        retryAfterSeconds: retryAfter(response.headers),
+      },
+    );
   }
 
   async #get(address: string, key?: string): Promise<{ status: number; body: unknown; said: string }> {
@@ -251,7 +264,7 @@ export class RouterClient {
       return {
         status: response.statusCode,
         body: response.statusCode === 200 ? parseBody(text, response.headers) : undefined,
-        said: saidIn(text) ?? `the router answered ${response.statusCode}`,
+        said: errorMessageIn(text) ?? `the router responded with status ${response.statusCode}`,
       };
     } catch (error) {
       throw failureOf(error, deadline, undefined);
@@ -275,13 +288,13 @@ function failureOf(error: unknown, deadline: Deadline, reference: string | undef
   if (error instanceof RouterFailure) return error;
   const reason = deadline.reason();
   if (reason === 'timeout')
-    return new RouterFailure('timeout', 'the answer did not come in time', { reference, cause: error });
+    return new RouterFailure('timeout', 'the router did not respond in time', { reference, cause: error });
   if (reason === 'cancelled')
-    return new RouterFailure('cancelled', 'the caller went away', { reference, cause: error });
+    return new RouterFailure('cancelled', 'the caller disconnected', { reference, cause: error });
   const code = codeOf(error);
   if (notSent.has(code))
-    return new RouterFailure('unreachable', `the router cannot be reached (${code})`, { cause: error });
-  return new RouterFailure('interrupted', `the connection to the router broke${code === '' ? '' : ` (${code})`}`, {
+    return new RouterFailure('unreachable', `the router is unreachable (${code})`, { cause: error });
+  return new RouterFailure('interrupted', `the connection to the router was lost${code === '' ? '' : ` (${code})`}`, {
     reference,
     cause: error,
   });

@@ -1,4 +1,4 @@
-// One signal for the two ways in which a call is cut short: the caller goes away, or time is up.
+// One signal for the two ways in which a call is cut short: the caller disconnects, or the time limit is reached.
 
 export interface Deadline {
   readonly signal: AbortSignal;

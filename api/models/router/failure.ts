@@ -3,9 +3,9 @@
 export type FailureKind =
   /** No connection; nothing was sent. */
   | 'unreachable'
-  /** The router takes no more calls now. */
+  /** The router accepts no more calls now. */
   | 'busy'
-  /** Whoever pays has no credit left. */
+  /** The payer is out of credit. */
   | 'credit'
   /** The key is not, or no longer, valid. */
   | 'key'
@@ -18,9 +18,9 @@ export type FailureKind =
   | 'timeout'
   /** The answer ended before it was whole. */
   | 'interrupted'
-  /** The answer is not what it should be. */
+  /** The response has an unexpected form. */
   | 'malformed'
-  /** The caller went away. */
+  /** The caller disconnected. */
   | 'cancelled';
 
 const costNothing: ReadonlySet<FailureKind> = new Set<FailureKind>([
@@ -34,13 +34,13 @@ const costNothing: ReadonlySet<FailureKind> = new Set<FailureKind>([
 
 export interface FailureOptions {
   readonly status?: number;
-  /** What the router knows the call by, when it told. */
+  /** The router's own id of the call, where known. */
   readonly reference?: string | undefined;
   readonly retryAfterSeconds?: number | undefined;
   readonly cause?: unknown;
 }
 
-/** Thrown when a call gave no whole answer. The message is what the router said, or what happened. */
+/** Thrown when a call gave no complete answer. The message is the router's own, or what happened. */
 export class RouterFailure extends Error {
   override readonly name = 'RouterFailure';
   readonly kind: FailureKind;
@@ -56,7 +56,7 @@ export class RouterFailure extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
 
-  /** True when it is certain that nothing was billed; else the router has to be asked. */
+  /** True when it is certain that nothing was billed; else the cost has to be looked up. */
   get costsNothing(): boolean {
     return costNothing.has(this.kind);
   }
@@ -71,7 +71,7 @@ const kinds: Readonly<Record<number, FailureKind>> = {
   429: 'busy',
   503: 'busy',
 };
-/** Budgets of one widespread router are told apart from its rate limits by words alone. */
+/** Budgets of one widespread router are distinguished from its rate limits by words alone. */
 const aboutMoney = /budget|insufficient (credit|quota|balance)|out of credit/i;
 
 /** The failure that an HTTP status stands for. */

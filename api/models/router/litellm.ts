@@ -1,4 +1,4 @@
-// LiteLLM: tells the cost in a header, computed from its price map, and keeps spend logs where it has a database.
+// LiteLLM: reports the cost in a header, computed from its price map, and keeps spend logs where it has a database.
 import { z } from 'zod';
 import { readBilled, usageCost } from './answer.ts';
 import { header, type RouterShape } from './shape.ts';
@@ -31,7 +31,7 @@ export const liteLlm: RouterShape = {
       const cost = row === undefined ? undefined : readBilled(row.spend);
       if (cost !== undefined) return { outcome: 'found', cost, source: 'router_record' };
     }
-    return { outcome: 'not yet', why: 'its spend logs do not have the call' };
+    return { outcome: 'not yet', why: 'the spend logs do not have the call' };
   },
   // Not /v1/models: where it asks for no key at all, that would call every invented key valid.
   keyAddress: (base) => `${root(base)}/key/info`,

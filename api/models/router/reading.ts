@@ -1,18 +1,19 @@
-// Reads what a router sends: bodies, events, error messages.
+// Reads the responses of a router: bodies, events, error messages.
 import { createParser } from 'eventsource-parser';
 import { chunk, refusal, type Chunk, type RouterUsage } from './answer.ts';
 import { parseExact } from './exact-json.ts';
 import { RouterFailure } from './failure.ts';
 import { header, type RouterHeaders } from './shape.ts';
 
-const largestBody = 16 * 1024 * 1024;
+const maxBodyBytes = 16 * 1024 * 1024;
 
 export async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const bytes of body) {
     length += bytes.length;
-    if (length > largestBody) throw new RouterFailure('malformed', `the answer is longer than ${largestBody} bytes`);
+    if (length > maxBodyBytes)
+      throw new RouterFailure('malformed', `the response of the router is longer than ${maxBodyBytes} bytes`);
     chunks.push(bytes);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -33,16 +34,16 @@ export async function* events(body: AsyncIterable<Uint8Array>): AsyncGenerator<s
   }
 }
 
-/** An event of a stream. @throws RouterFailure when it is none, or tells of an error */
+/** An event of a stream. @throws RouterFailure when it is none, or reports an error */
 export function readChunk(data: string, headers: RouterHeaders): Chunk {
   const read = chunk.safeParse(parseBody(data, headers));
   if (!read.success)
-    throw new RouterFailure('malformed', 'an event of the stream is not what the router promises', {
+    throw new RouterFailure('malformed', 'the router sent a stream event of an unexpected form', {
       reference: referenceIn(headers),
     });
   const { error, id } = read.data;
   if (error !== undefined && error !== null)
-    throw new RouterFailure('broken', brief(error.message ?? 'the model broke off'), {
+    throw new RouterFailure('broken', brief(error.message ?? 'the model stopped before its answer was complete'), {
       reference: id ?? referenceIn(headers),
     });
   return read.data;
@@ -53,22 +54,25 @@ export function parseBody(text: string, headers: RouterHeaders): unknown {
   try {
     return parseExact(text);
   } catch (error) {
-    throw new RouterFailure('malformed', 'the answer is not JSON', { reference: referenceIn(headers), cause: error });
+    throw new RouterFailure('malformed', 'the response of the router is not JSON', {
+      reference: referenceIn(headers),
+      cause: error,
+    });
   }
 }
 
 /** A 200 without an answer in it: some routers put their refusal there. It may have been billed all the same. */
-export function told(text: string, headers: RouterHeaders): RouterFailure {
-  const said = saidIn(text);
+export function unexpectedBody(text: string, headers: RouterHeaders): RouterFailure {
+  const said = errorMessageIn(text);
   return new RouterFailure(
     said === undefined ? 'malformed' : 'broken',
-    said ?? 'the answer is not what the router promises',
+    said ?? 'the response of the router has an unexpected form',
     { reference: referenceIn(headers) },
   );
 }
 
 /** The message of an error body. */
-export function saidIn(text: string): string | undefined {
+export function errorMessageIn(text: string): string | undefined {
   try {
     const read = refusal.safeParse(JSON.parse(text));
     return read.success && typeof read.data.error.message === 'string' ? brief(read.data.error.message) : undefined;
@@ -82,13 +86,13 @@ function brief(message: string): string {
   return message.replaceAll(/sk-[\w-]{4,}/g, 'sk-…').slice(0, 500);
 }
 
-/** What the router knows the call by, from the headers. */
+/** The router's own id of the call, from the headers. */
 export function referenceIn(headers: RouterHeaders): string | undefined {
   return header(headers, 'x-generation-id');
 }
 
-/** What a stream has told so far. */
-export interface Seen {
+/** What a stream has delivered so far. */
+export interface StreamProgress {
   id?: string | undefined;
   usage?: RouterUsage | undefined;
   finish?: string | undefined;
@@ -96,8 +100,12 @@ export interface Seen {
   text: string;
 }
 
-/** Takes in one event. @returns it with its piece of the answer; undefined for the mark of the end */
-export function takeIn(seen: Seen, data: string, headers: RouterHeaders): { text: string; chunk: Chunk } | undefined {
+/** Adds one event. @returns it with its piece of the answer; undefined for the mark of the end */
+export function addEvent(
+  seen: StreamProgress,
+  data: string,
+  headers: RouterHeaders,
+): { text: string; chunk: Chunk } | undefined {
   if (data === '[DONE]') {
     seen.done = true;
     return undefined;

@@ -1,16 +1,16 @@
-// What differs between routers: how they tell a cost, how they keep records, how they know a key.
-import type { Found } from '../../billing/ledger/reconciler.ts';
+// What differs between routers: how they report a cost, keep records, and check a key.
+import type { LookupResult } from '../../billing/ledger/reconciler.ts';
 import type { Cost, RouterUsage } from './answer.ts';
 
 /** Response headers, by name in lower case. */
 export type RouterHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** What of an answer may tell its cost. */
-export interface Told {
+/** The parts of a response that may carry its cost. */
+export interface CostEvidence {
   readonly headers: RouterHeaders;
   readonly usage: RouterUsage | null | undefined;
   readonly streamed: boolean;
-  /** Whether the model has a price, so that a cost of 0 would be odd. */
+  /** Whether the model has a price, so that a cost of 0 is suspect. */
   readonly priced: boolean;
 }
 
@@ -29,10 +29,10 @@ export interface RouterShape {
   fields(hold: string, streamed: boolean): Readonly<Record<string, unknown>>;
   /** Headers to add to it. */
   headers(hold: string): Readonly<Record<string, string>>;
-  /** The cost, when it is told. */
-  cost(told: Told): Cost | undefined;
+  /** The cost, when it is reported. */
+  cost(evidence: CostEvidence): Cost | undefined;
   /** Asks the router's records. */
-  lookUp(call: Lookup, get: Get, base: string): Promise<Found>;
+  lookUp(call: Lookup, get: Get, base: string): Promise<LookupResult>;
   /** Address that answers 200 to a valid key and 401 to any other. */
   keyAddress(base: string): string;
 }

@@ -1,4 +1,4 @@
-// Which hosted app calls /v1, and what it may spend.
+// The hosted app that calls /v1, and its daily budget.
 import { Problem } from '../../../lib/problem.ts';
 import { appNameIn, isTokenOf } from '../../../lib/app-token.ts';
 import type { HostedAppSpec } from '../../../crds/hosted-app.ts';
@@ -34,7 +34,7 @@ export function modelAppOf(
 
 /** Finds apps and proves who they are. */
 export interface AppTokens {
-  /** Undefined: this installation makes no tokens. */
+  /** Undefined: this installation issues no tokens. */
   readonly secret: string | undefined;
   readonly find: (name: string) => ModelApp | undefined;
 }
@@ -43,13 +43,15 @@ export interface AppTokens {
 export function appPayerOf(headers: Headers, tokens: AppTokens, limits: Limits): Payer {
   const token = /^Bearer +(\S+)$/i.exec(headers.get('authorization')?.trim() ?? '')?.[1];
   if (token === undefined)
-    throw refused('no token was sent; send Authorization: Bearer with the value of OPENAI_API_KEY');
+    throw refused('No token was sent. Send Authorization: Bearer with the value of OPENAI_API_KEY.');
   const name = appNameIn(token);
   const app = name === undefined ? undefined : tokens.find(name);
   if (app === undefined || tokens.secret === undefined || !isTokenOf(token, app, tokens.secret))
-    throw refused('the token is not that of a hosted app');
+    throw refused('The token does not belong to a hosted app.');
   if (!app.enabled)
-    throw refused(`models are not enabled for ${app.name}; whoever runs this installation can set spec.models.enabled`);
+    throw refused(
+      `Models are not enabled for ${app.name}. The operator of this installation can set spec.models.enabled.`,
+    );
   const budget: Money = parseMoney(app.dailyBudgetUsd);
   return appPayer(app.name, budget, limits);
 }

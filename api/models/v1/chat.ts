@@ -1,12 +1,11 @@
-// Chat completions of hosted apps: passed on to the router within bounds, and booked to the app.
-import { type RequestContext, eventFrame, eventStreamResponse, invalid, BufferedResponse } from '../../http/index.ts';
+// Chat completions of hosted apps: passed on to the router within limits, and charged to the app.
+import { type RequestContext, eventFrame, eventStreamResponse, invalid, jsonResponse } from '../../http/index.ts';
 import type { Catalog, Model } from '../catalog.ts';
-import { bookedStream, finish, type Called } from '../chat.ts';
-import type { Reservation } from '../meter.ts';
+import type { ModelCall, ModelCallResult } from '../metered/metered-router.ts';
 import type { Payer } from '../../billing/payer.ts';
-import { mostItCosts } from '../../billing/price.ts';
-import { callProblem } from '../refuse.ts';
-import type { RouterCall, StreamPart } from '../router/client.ts';
+import { maxCallCost } from '../../billing/price.ts';
+import { callProblem } from '../metered/call-problem.ts';
+import type { StreamPart } from '../router/client.ts';
 import type { ModelServices } from '../services.ts';
 import { completionBody, answerHeaders } from './bodies.ts';
 import { failureEvent } from './errors.ts';
@@ -23,7 +22,7 @@ export interface AppCall<Request> {
 /** Answers whole, or as a stream when the request says so. @throws Problem */
 export async function answerChat(call: AppCall<ChatRequest>): Promise<Response> {
   const {
-    services: { meter },
+    services: { router },
     payer,
     request,
     context,
@@ -31,52 +30,46 @@ export async function answerChat(call: AppCall<ChatRequest>): Promise<Response> 
   const model = modelOf(call.request.model, call.catalog);
   const maxTokens = tokensOf(request, call.services.maxTokens);
   refuseUnbounded(request);
-  const reservation = await meter.reserve({
+  const leaving = new AbortController();
+  const modelCall: ModelCall = {
     kind: 'v1',
     payer,
     model: model.id,
-    most: mostItCosts(model, promptOf(request), maxTokens),
-  });
-  const leaving = new AbortController();
-  const routed: RouterCall = {
-    hold: reservation.id,
-    key: undefined,
+    maxCost: maxCallCost(model, promptOf(request), maxTokens),
     priced: model.in_per_m > 0n || model.out_per_m > 0n,
     signal: AbortSignal.any([context.signal, leaving.signal]),
     body: passOn(request, model.upstream, maxTokens),
   };
-  if (request.stream === true) return streamed(call, model, reservation, routed, leaving);
-  const called = await finish(meter, reservation, meter.router.chat(routed));
-  if (called.failure !== undefined) throw callProblem(called.failure, called.booked, model.id, payer);
-  return BufferedResponse.json(completionBody(called.answer.body, model.id, called.booked), {
-    headers: answerHeaders(called.booked, payer),
+  if (request.stream === true) return streamed(call, modelCall, leaving);
+  const called = await router.chat(modelCall);
+  if (called.failure !== undefined) throw callProblem(called.failure, called.settlement, model.id, payer);
+  return jsonResponse(completionBody(called.answer.body, model.id, called.settlement), {
+    headers: answerHeaders(called.settlement, payer),
   });
 }
 
 /** The first event decides between a stream and a problem. */
 async function streamed(
-  { services: { meter }, payer, request }: AppCall<ChatRequest>,
-  model: Model,
-  reservation: Reservation,
-  routed: RouterCall,
+  { services: { router }, payer, request }: AppCall<ChatRequest>,
+  modelCall: ModelCall,
   leaving: AbortController,
 ): Promise<Response> {
-  const parts = bookedStream(meter, reservation, meter.router.stream(routed));
+  const parts = router.stream(modelCall);
   const first = await parts.next();
   if (first.done === true && first.value.failure !== undefined)
-    throw callProblem(first.value.failure, first.value.booked, model.id, payer);
-  return eventStreamResponse(frames(first, parts, model.id, request.stream_options?.include_usage === true), {
+    throw callProblem(first.value.failure, first.value.settlement, modelCall.model, payer);
+  return eventStreamResponse(frames(first, parts, modelCall.model, request.stream_options?.include_usage === true), {
     abort: () => {
       leaving.abort();
     },
   });
 }
 
-type Next = IteratorResult<StreamPart, Called>;
+type Next = IteratorResult<StreamPart, ModelCallResult>;
 
 async function* frames(
   first: Next,
-  parts: AsyncGenerator<StreamPart, Called, undefined>,
+  parts: AsyncGenerator<StreamPart, ModelCallResult, undefined>,
   model: string,
   withUsage: boolean,
 ): AsyncGenerator<string, void, undefined> {
@@ -94,11 +87,11 @@ function frameOf({ chunk }: StreamPart, model: string, withUsage: boolean): stri
   const { usage, ...rest } = chunk;
   const bare = (chunk.choices ?? []).length === 0;
   if (!withUsage) return bare ? undefined : eventFrame(undefined, { ...rest, model });
-  const told =
+  const reported =
     usage === null || usage === undefined
       ? {}
       : { usage: { ...usage, ...(typeof usage.cost === 'string' ? { cost: Number(usage.cost) } : {}) } };
-  return eventFrame(undefined, { ...rest, ...told, model });
+  return eventFrame(undefined, { ...rest, ...reported, model });
 }
 
 function modelOf(id: string, catalog: Catalog): Model {
@@ -108,15 +101,15 @@ function modelOf(id: string, catalog: Catalog): Model {
     {
       in: 'body',
       field: 'model',
-      message: `is not a model of this installation: ${catalog.ids.join(', ')}`,
-      fix: 'take one of GET /v1/models',
+      message: `must be one of: ${catalog.ids.join(', ')}`,
+      fix: 'use a model from GET /v1/models',
     },
   ]);
 }
 
-/** More than the most is cut, since clients ask for what their model could do. */
+/** A request above the maximum is reduced to it, since clients ask for what their model could do. */
 function tokensOf(request: ChatRequest, limits: ModelServices['maxTokens']): number {
-  return Math.min(request.max_completion_tokens ?? request.max_tokens ?? limits.usual, limits.most);
+  return Math.min(request.max_completion_tokens ?? request.max_tokens ?? limits.default, limits.max);
 }
 
 function refuseUnbounded(request: ChatRequest): void {
@@ -126,8 +119,8 @@ function refuseUnbounded(request: ChatRequest): void {
     {
       in: 'body',
       field: 'messages',
-      message: `has content of kind ${kinds.map((kind) => kind.slice(0, 40)).join(', ')}, whose cost has no bound`,
-      fix: 'send text and image_url only',
+      message: `must not contain parts of type ${kinds.map((kind) => kind.slice(0, 40)).join(', ')}: their cost has no upper limit`,
+      fix: 'send only text and image_url parts',
     },
   ]);
 }

@@ -1,16 +1,15 @@
 // Embeddings of hosted apps.
-import { invalid, BufferedResponse } from '../../http/index.ts';
+import { invalid, jsonResponse } from '../../http/index.ts';
 import type { Catalog, EmbeddingModel } from '../catalog.ts';
-import { finish } from '../chat.ts';
-import { mostItCosts } from '../../billing/price.ts';
-import { callProblem } from '../refuse.ts';
+import { maxCallCost } from '../../billing/price.ts';
+import { callProblem } from '../metered/call-problem.ts';
 import { answerHeaders, completionBody } from './bodies.ts';
 import type { AppCall } from './chat.ts';
 import type { EmbeddingsRequest } from './request.ts';
 
 /** @throws Problem */
 export async function answerEmbeddings({
-  services: { meter },
+  services: { router },
   catalog,
   payer,
   request,
@@ -18,32 +17,24 @@ export async function answerEmbeddings({
 }: AppCall<EmbeddingsRequest>): Promise<Response> {
   const model = modelOf(request.model, catalog);
   const { input } = request;
-  const reservation = await meter.reserve({
-    kind: 'v1',
-    payer,
-    model: model.id,
-    most: mostItCosts(model, { texts: typeof input === 'string' ? [input] : input }, 0),
-  });
   const body = {
     model: model.upstream,
     input,
     ...(request['encoding_format'] === undefined ? {} : { encoding_format: request['encoding_format'] }),
     ...(request['dimensions'] === undefined ? {} : { dimensions: request['dimensions'] }),
   };
-  const called = await finish(
-    meter,
-    reservation,
-    meter.router.embed({
-      hold: reservation.id,
-      key: undefined,
-      priced: model.in_per_m > 0n,
-      signal: context.signal,
-      body,
-    }),
-  );
-  if (called.failure !== undefined) throw callProblem(called.failure, called.booked, model.id, payer);
-  return BufferedResponse.json(completionBody(called.answer.body, model.id, called.booked), {
-    headers: answerHeaders(called.booked, payer),
+  const called = await router.embed({
+    kind: 'v1',
+    payer,
+    model: model.id,
+    maxCost: maxCallCost(model, { texts: typeof input === 'string' ? [input] : input }, 0),
+    priced: model.in_per_m > 0n,
+    signal: context.signal,
+    body,
+  });
+  if (called.failure !== undefined) throw callProblem(called.failure, called.settlement, model.id, payer);
+  return jsonResponse(completionBody(called.answer.body, model.id, called.settlement), {
+    headers: answerHeaders(called.settlement, payer),
   });
 }
 
@@ -54,8 +45,8 @@ function modelOf(id: string, catalog: Catalog): EmbeddingModel {
     {
       in: 'body',
       field: 'model',
-      message: `is not an embedding model of this installation: ${catalog.embeddings.map((one) => one.id).join(', ')}`,
-      fix: 'take one of GET /v1/models',
+      message: `must be one of: ${catalog.embeddings.map((one) => one.id).join(', ')}`,
+      fix: 'use a model from GET /v1/models',
     },
   ]);
 }

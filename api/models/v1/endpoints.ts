@@ -14,7 +14,7 @@ import { withErrorMember } from './errors.ts';
 import { chatRequest, embeddingsRequest } from './request.ts';
 
 const ofApps =
-  'For hosted apps with spec.models.enabled: base URL and token are in their environment as OPENAI_BASE_URL and OPENAI_API_KEY. Calls are booked to the app and stop when its daily budget is used up.';
+  'For hosted apps with spec.models.enabled: base URL and token are in their environment as OPENAI_BASE_URL and OPENAI_API_KEY. Calls are charged to the app and refused once its daily budget is used up.';
 const modelCallProblems = [
   problems.appTokenRefused,
   quotaExhausted,
@@ -36,12 +36,12 @@ function chatEndpoint(options: ModelEndpointsOptions, tokens: AppTokens): Endpoi
     path: '/v1/chat/completions',
     operation: 'createChatCompletion',
     tag: 'apps',
-    summary: 'Chat completion for a hosted app',
-    description: `${ofApps} With "stream": true the answer comes as server-sent events.`,
+    summary: 'Create a chat completion for a hosted app',
+    description: `${ofApps} With "stream": true the answer is sent as server-sent events.`,
     bodyLimit,
     body: chatRequest,
     output: z.looseObject({}),
-    outputDescription: 'A chat completion; `usage.cost` is what was billed, in USD.',
+    outputDescription: 'A chat completion. `usage.cost` is the billed cost in USD.',
     produces: ['application/json', eventStream],
     problems: modelCallProblems,
     handler: ({ body }, context) =>
@@ -64,12 +64,12 @@ function embeddingsEndpoint(options: ModelEndpointsOptions, tokens: AppTokens): 
     path: '/v1/embeddings',
     operation: 'createEmbeddings',
     tag: 'apps',
-    summary: 'Embeddings for a hosted app',
+    summary: 'Create embeddings for a hosted app',
     description: ofApps,
     bodyLimit,
     body: embeddingsRequest,
     output: z.looseObject({}),
-    outputDescription: 'Embeddings; `usage.cost` is what was billed, in USD.',
+    outputDescription: 'Embeddings. `usage.cost` is the billed cost in USD.',
     problems: modelCallProblems,
     handler: ({ body }, context) =>
       withErrorMember(async () => {
@@ -92,13 +92,13 @@ function modelsEndpoint(options: ModelEndpointsOptions, tokens: AppTokens): Endp
     path: '/v1/models',
     operation: 'listAppModels',
     tag: 'apps',
-    summary: 'The models that a hosted app can use',
+    summary: 'List the models that a hosted app can use',
     description: ofApps,
     output: z.object({
       object: z.literal('list'),
       data: z.array(z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })),
     }),
-    outputDescription: 'The models, as OpenAI clients read them.',
+    outputDescription: 'The models, in the form that OpenAI clients expect.',
     problems: [problems.appTokenRefused, problems.modelsUnconfigured],
     handler: (_input, context) =>
       withErrorMember(() => {

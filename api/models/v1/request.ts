@@ -7,21 +7,23 @@ const message = z.looseObject({ role: z.string().max(40), content: z.union([z.st
 
 export const chatRequest = z
   .looseObject({
-    model: z.string().max(200).describe('A model of GET /v1/models'),
+    model: z.string().max(200).describe('A model from GET /v1/models'),
     messages: z.array(message).min(1).max(2_000).describe('The conversation'),
-    max_tokens: z.int().min(1).nullish().describe('Output token cap'),
-    max_completion_tokens: z.int().min(1).nullish().describe('The same, under its newer name'),
-    stream: z.boolean().nullish().describe('true: answer as server-sent events'),
+    max_tokens: z.int().min(1).nullish().describe('Maximum number of output tokens'),
+    max_completion_tokens: z.int().min(1).nullish().describe('The newer name of max_tokens'),
+    stream: z.boolean().nullish().describe('Whether to send the answer as server-sent events'),
     stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-    n: z.literal(1, 'only one choice is made at a time; leave it out').nullish(),
+    n: z.literal(1, 'must be 1 or omitted').nullish(),
   })
   .describe('A chat completion: {"model": "...", "messages": [{"role": "user", "content": "..."}]}');
 export type ChatRequest = z.output<typeof chatRequest>;
 
 export const embeddingsRequest = z
   .looseObject({
-    model: z.string().max(200).describe('An embedding model of GET /v1/models'),
-    input: z.union([z.string().min(1), z.array(z.string().min(1)).min(1).max(2_048)]).describe('Text, or several'),
+    model: z.string().max(200).describe('An embedding model from GET /v1/models'),
+    input: z
+      .union([z.string().min(1), z.array(z.string().min(1)).min(1).max(2_048)])
+      .describe('A text, or a list of texts'),
   })
   .describe('{"model": "...", "input": "..."}');
 export type EmbeddingsRequest = z.output<typeof embeddingsRequest>;

@@ -1,4 +1,4 @@
-// A bounded queue between what produces events and the one who reads them.
+// A bounded queue between the producers of events and their reader.
 
 /** A queue whose writers wait while it is full. */
 export interface Channel<Item> extends AsyncIterable<Item> {

@@ -1,4 +1,4 @@
-// Follows an app through its pipeline: stages as they change, the lines of each container, and how it ended.
+// A follower of an app through its pipeline: stages as they change, the lines of each container, and the end.
 import { setTimeout as delay } from 'node:timers/promises';
 import { containers, type PipelineContainer } from '../../../crds/names.ts';
 import { publicStatus } from '../../../crds/public-status.ts';
@@ -7,27 +7,27 @@ import type { App, AppIndex } from '../../apps/hosted-apps.ts';
 import { logLines } from './log-text.ts';
 import type { OpenLog } from './pod-log.ts';
 
-/** What a follower hears. `at` tells the place of a line, to resume after it. */
+/** What a follower yields. `at` is the position of a line, to resume after it. */
 export type FollowEvent =
   | { readonly type: 'stage'; readonly app: App }
   | { readonly type: 'log'; readonly stage: PipelineContainer; readonly line: string; readonly at: string }
   | { readonly type: 'gone' }
   | { readonly type: 'end'; readonly app: App | undefined };
 
-/** What following works with. */
+/** What following depends on. */
 export interface FollowOptions {
   readonly apps: AppIndex;
   readonly openLog: OpenLog;
   readonly signal: AbortSignal;
-  /** Place of the last line already read, from an event's `at`. */
+  /** Position of the last line already read, from an event's `at`. */
   readonly after?: string | undefined;
-  /** Milliseconds between two tries to open a log that is not there yet; default 500. */
+  /** Milliseconds between two attempts to open a log that is not available yet; default 500. */
   readonly retryMs?: number;
 }
 
 /**
  * Yields events until the app is live or rejected and its log is read, the app is removed, or the signal is aborted.
- * Nothing is asked of the cluster before the first event is.
+ * Nothing is requested from the cluster before the first event is.
  */
 export async function* follow(name: string, options: FollowOptions): AsyncGenerator<FollowEvent, void, undefined> {
   const channel = createChannel<FollowEvent>(64);
@@ -56,22 +56,22 @@ export async function* follow(name: string, options: FollowOptions): AsyncGenera
   }
 }
 
-/** Breaks of a log without a new line between them, after which the rest of it is given up. */
-const mostFailures = 5;
+/** Interruptions of a log without a new line between them, after which the rest of it is given up. */
+const maxFailures = 5;
 
 class Follower {
   readonly #name: string;
   readonly #options: FollowOptions;
   readonly #channel: Channel<FollowEvent>;
   readonly #resume: Resume | undefined;
-  #told = '';
+  #reported = '';
   #changed = Promise.withResolvers<undefined>();
 
   constructor(name: string, options: FollowOptions, channel: Channel<FollowEvent>) {
     this.#name = name;
     this.#options = options;
     this.#channel = channel;
-    this.#resume = parsePlace(options.after);
+    this.#resume = parsePosition(options.after);
   }
 
   async run(): Promise<void> {
@@ -79,13 +79,13 @@ class Follower {
     const stop = apps.subscribe(this.#name, () => {
       this.#changed.resolve(undefined);
       this.#changed = Promise.withResolvers<undefined>();
-      void this.#tellStage();
+      void this.#reportStage();
     });
     signal.addEventListener('abort', () => {
       this.#changed.resolve(undefined);
     });
     try {
-      await this.#tellStage();
+      await this.#reportStage();
       await this.#readPods();
       await this.#channel.push({ type: 'end', app: this.#app });
     } finally {
@@ -101,21 +101,21 @@ class Follower {
     return this.#app?.status?.pipeline?.pod;
   }
 
-  /** Whether nothing more will happen by itself. */
-  get #settled(): boolean {
-    return this.#options.signal.aborted || this.#app === undefined || isSettled(this.#app);
+  /** Whether nothing more will happen without outside change. */
+  get #isFinished(): boolean {
+    return this.#options.signal.aborted || this.#app === undefined || isFinished(this.#app);
   }
 
-  /** Reads the log of the newest pod, and of each that replaces it, until the app is settled. */
+  /** Reads the log of the newest pod, and of each that replaces it, until the app is finished. */
   async #readPods(): Promise<void> {
     let read: string | undefined;
     for (;;) {
       const pod = this.#pod;
-      const settled = this.#settled;
+      const finished = this.#isFinished;
       if (pod !== undefined && pod !== read) {
         read = pod;
         await this.#readPod(pod);
-      } else if (settled) {
+      } else if (finished) {
         if (read === undefined && this.#app !== undefined) await this.#channel.push({ type: 'gone' });
         return;
       } else {
@@ -134,7 +134,7 @@ class Follower {
   /** Reads the log of a container to its end, beginning again where a connection broke. False when it never started. */
   async #readContainer(pod: string, container: PipelineContainer): Promise<boolean> {
     let read = this.#resume?.pod === pod && this.#resume.container === container ? this.#resume.line : 0;
-    for (let failures = 0; failures < mostFailures;) {
+    for (let failures = 0; failures < maxFailures;) {
       const bytes = await this.#open(pod, container);
       if (bytes === undefined) return false;
       let number = 0;
@@ -159,33 +159,33 @@ class Follower {
   async #open(pod: string, container: PipelineContainer): Promise<AsyncIterable<Uint8Array> | undefined> {
     const { openLog, signal, retryMs = 500 } = this.#options;
     for (;;) {
-      const over = this.#settled || this.#pod !== pod;
+      const over = this.#isFinished || this.#pod !== pod;
       const opened = await openLog(pod, container, signal);
       if (opened.state === 'open') return opened.bytes;
       if (opened.state === 'gone') {
         if (container === containers[0]) await this.#channel.push({ type: 'gone' });
         return undefined;
       }
-      // Settled before we asked, and not started: a stage before this one refused the app.
+      // Finished before the request, and not started: an earlier stage rejected the app.
       if (over) return undefined;
       await Promise.race([this.#changed.promise, delay(retryMs, undefined, { signal })]);
     }
   }
 
-  async #tellStage(): Promise<void> {
+  async #reportStage(): Promise<void> {
     const app = this.#app;
     if (app === undefined) return;
     const status = publicStatus(app);
     const now = status.status === 'live' ? (status.update ?? status.problem ?? status) : status;
-    const told = JSON.stringify([status.status, now, this.#pod]);
-    if (told === this.#told) return;
-    this.#told = told;
+    const shown = JSON.stringify([status.status, now, this.#pod]);
+    if (shown === this.#reported) return;
+    this.#reported = shown;
     await this.#channel.push({ type: 'stage', app });
   }
 }
 
-/** Whether an app is live or rejected and nothing newer is on its way. */
-export function isSettled(app: App): boolean {
+/** Whether an app is live or rejected and nothing newer is in progress. */
+export function isFinished(app: App): boolean {
   const status = publicStatus(app);
   return status.status === 'rejected' || (status.status === 'live' && status.update === undefined);
 }
@@ -196,8 +196,8 @@ interface Resume {
   readonly line: number;
 }
 
-function parsePlace(place: string | undefined): Resume | undefined {
-  const [pod, container, line] = (place ?? '').split('/');
+function parsePosition(position: string | undefined): Resume | undefined {
+  const [pod, container, line] = (position ?? '').split('/');
   const known = containers.find((name) => name === container);
   if (pod === undefined || known === undefined || !/^\d{1,9}$/.test(line ?? '')) return undefined;
   return { pod, container: known, line: Number(line) };

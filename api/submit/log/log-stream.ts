@@ -1,8 +1,8 @@
-// Writes what a follower hears as server-sent events, or as plain text for a person at a terminal.
+// The events of a follower written as server-sent events, or as plain text for a person at a terminal.
 import { readWithSilence } from '../../http/index.ts';
 import type { FollowEvent } from './follow.ts';
 import { harmless } from './log-text.ts';
-import { viewStatus, type Places, type StatusView } from '../../apps/status-view.ts';
+import { viewStatus, type LinkBase, type StatusView } from '../../apps/status-view.ts';
 
 export const eventStream = 'text/event-stream';
 export const plainText = 'text/plain';
@@ -10,15 +10,15 @@ export const plainText = 'text/plain';
 /** How an event is written in one of the media types. */
 export interface Writer {
   readonly contentType: string;
-  /** Sent when nothing else was for a while, so that nobody on the way takes the stream for dead. */
+  /** Sent after a silence, so that no proxy closes the stream as idle. */
   readonly keepalive: string;
   write(event: FollowEvent): string;
 }
 
-const goneNote = 'The log of this build is not kept any more: its pod was removed.';
+const goneNote = 'The log of this build is no longer available: its pod was deleted.';
 
 /** Server-sent events: `stage` and `end` carry a view of the status, `log` a stage and a line, `gone` a message. */
-export function eventWriter(places: Places): Writer {
+export function eventWriter(linkBase: LinkBase): Writer {
   const frame = (event: string, data: unknown, id?: string): string =>
     `event: ${event}\n${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
   return {
@@ -27,7 +27,7 @@ export function eventWriter(places: Places): Writer {
     write(event) {
       switch (event.type) {
         case 'stage':
-          return frame('stage', brief(viewStatus(event.app, places)));
+          return frame('stage', brief(viewStatus(event.app, linkBase)));
         case 'log':
           return frame('log', { stage: event.stage, line: event.line }, event.at);
         case 'gone':
@@ -36,16 +36,16 @@ export function eventWriter(places: Places): Writer {
           return frame(
             'end',
             event.app === undefined
-              ? { status: 'removed', message: 'The app was removed.' }
-              : brief(viewStatus(event.app, places)),
+              ? { status: 'removed', message: 'The app was deleted.' }
+              : brief(viewStatus(event.app, linkBase)),
           );
       }
     },
   };
 }
 
-/** Plain text: a line of the log a line, and what is ours behind a `#`. */
-export function textWriter(places: Places): Writer {
+/** Plain text: the lines of the log as they are, and ours after a `#`. */
+export function textWriter(linkBase: LinkBase): Writer {
   let stage = '';
   return {
     contentType: `${plainText}; charset=utf-8`,
@@ -53,7 +53,7 @@ export function textWriter(places: Places): Writer {
     write(event) {
       switch (event.type) {
         case 'stage':
-          return `# ${harmless(viewStatus(event.app, places).message)}\n`;
+          return `# ${harmless(viewStatus(event.app, linkBase).message)}\n`;
         case 'log': {
           const heading = event.stage === stage ? '' : `# ${event.stage}\n`;
           stage = event.stage;
@@ -62,7 +62,7 @@ export function textWriter(places: Places): Writer {
         case 'gone':
           return `# ${goneNote}\n`;
         case 'end':
-          return event.app === undefined ? '# The app was removed.\n' : `# ${viewStatus(event.app, places).status}\n`;
+          return event.app === undefined ? '# The app was deleted.\n' : `# ${viewStatus(event.app, linkBase).status}\n`;
       }
     },
   };
@@ -80,7 +80,7 @@ export interface ByteSource {
   readonly closed: () => void;
 }
 
-/** Streams events as bytes. Nothing is asked of `events` before the first read, nor while the reader is slow. */
+/** Streams events as bytes. Nothing is pulled from `events` before the first read, nor while the reader is slow. */
 export function byteStream({ events, writer, keepaliveMs, abort, closed }: ByteSource): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const readOn = readWithSilence(events, keepaliveMs);

@@ -1,4 +1,4 @@
-// Makes lines of a stranger's log that can do no harm where they are shown, whole and in bounded memory.
+// Lines of a stranger's log, made harmless for whatever shows them, in bounded memory.
 
 /** Characters of a line that are kept; the rest of it is dropped. */
 const longestLine = 4_000;
@@ -15,10 +15,12 @@ const harmful = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u200e\u200f\u2028\u202
 const escapes =
   /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b\]|\u009d)[^\u0007\u001b\u009c\u009d]*(?:\u0007|\u001b\\|\u009c)?|\u001b[ -/]*[0-~]/g;
 
-/** Takes escape sequences and control characters out of a line, and cuts it to a bounded length. */
+/** Removes escape sequences and control characters from a line, and truncates it. */
 export function harmless(line: string): string {
   const clean = line.replace(escapes, '').replace(harmful, '');
-  return clean.length <= longestLine ? clean : `${clean.slice(0, longestLine).replace(/[\ud800-\udbff]$/, '')} … (cut)`;
+  return clean.length <= longestLine
+    ? clean
+    : `${clean.slice(0, longestLine).replace(/[\ud800-\udbff]$/, '')} … (truncated)`;
 }
 
 /**

@@ -1,9 +1,7 @@
 // Follows the log of one container of a pipeline pod.
-import type { Connection } from '../../../lib/kubernetes/connection.ts';
-import { ApiError } from '../../../lib/kubernetes/errors.ts';
-import { exchange } from '../../../lib/kubernetes/transport.ts';
+import { ApiError, exchange, type Connection } from '../../../lib/kubernetes/index.ts';
 
-/** What opening a log came to. `waiting`: the container has not started; `gone`: there is no such pod any more. */
+/** The result of opening a log. `waiting`: the container has not started; `gone`: the pod no longer exists. */
 export type OpenedLog =
   { readonly state: 'open'; readonly bytes: AsyncIterable<Uint8Array> } | { readonly state: 'waiting' | 'gone' };
 
@@ -29,7 +27,7 @@ export function podLogs(connection: Connection, namespace: string): OpenLog {
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (error.status === 404) return { state: 'gone' };
-      // 400 is the kubelet's "waiting to start"; no answer and 5xx pass as well, and nothing is lost by asking again.
+      // 400 is the kubelet's "waiting to start"; no response and 5xx pass as well, and nothing is lost by trying again.
       if (error.status === 400 || error.status === 0 || error.status === 429 || error.status >= 500)
         return { state: 'waiting' };
       throw error;

@@ -1,4 +1,4 @@
-// The tools, in the order in which they are listed.
+// The built-in tools, in the order in which they are listed.
 import { askModelTool } from './ask-model/ask-model.ts';
 import { checkGrammarTool } from './check-grammar/check-grammar.ts';
 import { compareModelsTool } from './compare-models/compare-models.ts';
@@ -16,7 +16,7 @@ import { ocrImageTool } from './ocr-image/ocr-image.ts';
 import { renderDiagramTool } from './render-diagram/render-diagram.ts';
 import { runCodeTool } from './run-code/run-code.ts';
 import { screenshotTool } from './screenshot/screenshot.ts';
-import type { ToolServices } from '../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../engine/tool-dependencies.ts';
 import type { Tool } from '../tool.ts';
 import { transcribeAudioTool } from './transcribe-audio/transcribe-audio.ts';
 import { translatePdfTool } from './translate-pdf/translate-pdf.ts';
@@ -24,7 +24,7 @@ import { translateTextTool } from './translate-text/translate-text.ts';
 import { validateJsonTool } from './validate-json/validate-json.ts';
 import { webSearchTool } from './web-search/web-search.ts';
 
-const makers: readonly ((services: ToolServices) => Tool)[] = [
+const makers: readonly ((services: ToolDependencies) => Tool)[] = [
   webSearchTool,
   fetchPageTool,
   renderDiagramTool,
@@ -49,6 +49,6 @@ const makers: readonly ((services: ToolServices) => Tool)[] = [
   validateJsonTool,
 ];
 
-export function toolRegistry(services: ToolServices): Tool[] {
+export function builtinTools(services: ToolDependencies): Tool[] {
   return makers.map((make) => make(services));
 }

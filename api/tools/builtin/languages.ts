@@ -1,4 +1,4 @@
-// Languages as callers write them, by code or by name, and as they are told to a model.
+// Languages by code or by name, as callers write them and as prompts name them.
 
 export interface Language {
   /** BCP 47, like `de` or `pt-BR`. */

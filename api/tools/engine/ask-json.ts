@@ -1,4 +1,4 @@
-// Asks a model for JSON of a certain form, and once more with what was wrong with it.
+// Asks a model for JSON of a given schema, and once more with the faults of its first answer.
 import type { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { toolFailed } from '../problems.ts';
@@ -24,15 +24,15 @@ export async function askJson<Answer>(
   if (repaired.faults === undefined) return { value: repaired.value, model: again.model };
   throw new Problem(
     toolFailed,
-    `${again.model} did not answer in the form that it was asked for (${repaired.faults}); try again, or with another model`,
+    `The model ${again.model} did not answer in the required format (${repaired.faults}). Try again, or use another model.`,
     { members: { model: again.model } },
   );
 }
 
-type Read<Answer> = { readonly value: Answer; readonly faults?: undefined } | { readonly faults: string };
+type JsonReading<Answer> = { readonly value: Answer; readonly faults?: undefined } | { readonly faults: string };
 
 /** Models put words and fences around JSON, however they are asked. */
-function readJson<Answer>(schema: z.ZodType<Answer>, text: string): Read<Answer> {
+function readJson<Answer>(schema: z.ZodType<Answer>, text: string): JsonReading<Answer> {
   const json = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);
   if (json === '') return { faults: 'there is no JSON object in it' };
   let parsed: unknown;

@@ -1,30 +1,40 @@
-// The JSON around a tool's result: what it cost, how long it took, its file, and what is left of the quota.
+// The JSON around a tool's result: its cost, its latency, its file, and the quota left.
 import { z } from 'zod';
-import { leftOf, lowQuotaHint, type Quota } from '../../billing/quota.ts';
+import { lowQuotaHint, remaining, type Quota } from '../../billing/quota.ts';
 import { formatMoney } from '../../billing/ledger/money.ts';
-import { costFields, jobCost, toldCost } from './cost.ts';
-import type { Answered, JobStanding, Told } from './tool-call.ts';
-import type { Ran } from './runner.ts';
+import { costFields, jobCost, reportedCost } from './cost.ts';
+import type { ToolResult, JobStatus, ResultMeta } from './tool-call.ts';
+import type { ToolRun } from './runner.ts';
 import type { Artifact, Tool } from '../tool.ts';
 
-/** A file this large is in the answer as base64 as well. */
+/** A file up to this size is in the response as base64 as well. */
 const smallBytes = 65_536;
-/** One that no address leads to, because it is too large to be kept or nothing is kept here, up to this. */
-const mostBytes = 8 * 1_048_576;
+/** The same for a file without a URL, because it is too large to store or nothing is stored here. */
+const maxBytes = 8 * 1_048_576;
 
 const fileField = z
   .object({
-    media_type: z.string().describe('Like image/svg+xml'),
+    media_type: z.string().describe('Media type, such as image/svg+xml.'),
     file_name: z.string(),
-    bytes: z.int().describe('Its length'),
-    url: z.string().optional().describe('Answers with the bytes to whoever has it, without charge, until expires_at'),
-    expires_at: z.string().optional().describe('Until when the url answers; later, the same call makes the file anew'),
+    bytes: z.int().describe('Size in bytes.'),
+    url: z
+      .string()
+      .optional()
+      .describe(
+        'URL of the bytes. Free, needs no key, and valid until expires_at; anyone who has it can read the file.',
+      ),
+    expires_at: z
+      .string()
+      .optional()
+      .describe('When the URL expires. After that, repeat the call to create the file again.'),
     base64: z
       .string()
       .optional()
-      .describe(`Its bytes: up to ${smallBytes} of them, or up to ${mostBytes} where there is no url`),
+      .describe(
+        `The bytes in base64, for a file of up to ${smallBytes} bytes, or up to ${maxBytes} bytes if it has no url.`,
+      ),
   })
-  .describe('The file that the tool has made');
+  .describe('The file that the tool created.');
 
 const quotaField = z
   .object({
@@ -35,95 +45,95 @@ const quotaField = z
     left: z.string(),
     resets_at: z.string(),
   })
-  .describe('The free quota of the day, told when it runs low');
+  .describe('Your daily free quota; included when it runs low.');
 
 export const jobField = z
   .object({
-    id: z.string().describe('Known to its caller alone'),
+    id: z.string().describe('Id of the job. Only its caller can use it.'),
     state: z.enum(['queued', 'running', 'done', 'failed']),
-    progress: z.number().describe('From 0 to 1'),
-    message: z.string().describe('What it is doing'),
-    poll_url: z.string().describe('Answers how it stands, and its result once it is done'),
+    progress: z.number().describe('Progress from 0 to 1.'),
+    message: z.string().describe('Current step.'),
+    poll_url: z.string().describe('URL that returns the status of the job, and its result when it is done.'),
   })
-  .describe('Handle of a call that takes long');
+  .describe('Handle of a call that runs as a job.');
 
-/** The schema of the answers of a tool. */
+/** The schema of a tool's responses. */
 export function envelopeSchema(tool: Tool): z.ZodObject {
-  const { result, job } = { result: tool.output.describe('What the tool answers'), job: jobField };
+  const { result, job } = { result: tool.output.describe('Result of the tool.'), job: jobField };
   return z.object({
     tool: z.literal(tool.name),
     ...(tool.long === true ? { result: result.optional(), job: job.optional() } : { result }),
     ...(tool.artifacts === undefined ? {} : { artifact: fileField.optional() }),
     ...costFields,
-    latency_ms: z.int().describe('Milliseconds until the tool had answered'),
+    latency_ms: z.int().describe('Latency of the call in milliseconds.'),
     quota: quotaField.optional(),
-    hint: z.string().optional().describe('What is worth knowing beside the result'),
-    request_id: z.string().describe('Id of this request, in the log'),
+    hint: z.string().optional().describe('Advice about the result, the file or the quota.'),
+    request_id: z.string().describe('Id of this request in the log.'),
   });
 }
 
 /** `inside`: whether small files are in it as base64. */
-export function envelopeOf({ ran, job, told }: Answered, inside: boolean): Record<string, unknown> {
-  return ran === undefined ? underWay(job, told) : finished(ran, told, inside);
+export function envelopeOf({ run, job, meta }: ToolResult, inside: boolean): Record<string, unknown> {
+  return run === undefined ? inProgress(job, meta) : finished(run, meta, inside);
 }
 
-function finished(ran: Ran, told: Told, inside: boolean): Record<string, unknown> {
-  const { artifact, quota } = ran;
+function finished(run: ToolRun, meta: ResultMeta, inside: boolean): Record<string, unknown> {
+  const { artifact, quota } = run;
   const low = lowQuotaHint(quota);
-  const hints = [low, pendingHint(ran), artifact === undefined ? undefined : fileHint(artifact, told)].filter(
+  const hints = [low, pendingHint(run), artifact === undefined ? undefined : fileHint(artifact, meta)].filter(
     (hint) => hint !== undefined,
   );
   return {
-    tool: told.tool.name,
-    result: ran.result,
-    ...(artifact === undefined ? {} : { artifact: fileOf(artifact, told, inside) }),
-    ...toldCost(ran.cost),
-    latency_ms: ran.latencyMs,
+    tool: meta.tool.name,
+    result: run.result,
+    ...(artifact === undefined ? {} : { artifact: fileOf(artifact, meta, inside) }),
+    ...reportedCost(run.cost),
+    latency_ms: run.latencyMs,
     ...(quota === undefined || low === undefined ? {} : { quota: quotaOf(quota) }),
     ...(hints.length === 0 ? {} : { hint: hints.join(' ') }),
-    request_id: told.requestId,
+    request_id: meta.requestId,
   };
 }
 
-function underWay(job: JobStanding | undefined, { tool, requestId, pollUrl }: Told): Record<string, unknown> {
-  if (job === undefined || pollUrl === undefined) throw new TypeError('an answer has a result or a job');
+function inProgress(job: JobStatus | undefined, { tool, requestId, pollUrl }: ResultMeta): Record<string, unknown> {
+  if (job === undefined || pollUrl === undefined) throw new TypeError('a tool result has a run or a job');
   const { id, state, progress, message, createdAt } = job;
   return {
     tool: tool.name,
     job: { id, state, progress, message, poll_url: pollUrl },
-    ...toldCost(jobCost(job)),
+    ...reportedCost(jobCost(job)),
     latency_ms: Math.max(0, Date.now() - createdAt.getTime()),
-    hint: `Not done yet: GET ${pollUrl}&wait=60 answers with the result once there is one.`,
+    hint: `The job is not done yet. GET ${pollUrl}&wait=60 to wait up to 60 seconds for its result.`,
     request_id: requestId,
   };
 }
 
-/** Whether a file is small enough to go along. */
-export function goesAlong({ bytes }: Artifact, { fileUrl }: Told): boolean {
-  return bytes.length <= (fileUrl === undefined ? mostBytes : smallBytes);
+/** Whether a file is small enough to be embedded. */
+export function isEmbeddable({ bytes }: Artifact, { fileUrl }: ResultMeta): boolean {
+  return bytes.length <= (fileUrl === undefined ? maxBytes : smallBytes);
 }
 
-function fileOf(artifact: Artifact, told: Told, inside: boolean): z.output<typeof fileField> {
+function fileOf(artifact: Artifact, meta: ResultMeta, inside: boolean): z.output<typeof fileField> {
   const { bytes, mediaType, fileName } = artifact;
   return {
     media_type: mediaType,
     file_name: fileName,
     bytes: bytes.length,
-    ...(told.fileUrl === undefined ? {} : { url: told.fileUrl }),
-    ...(told.fileUntil === undefined ? {} : { expires_at: told.fileUntil.toISOString() }),
-    ...(inside && goesAlong(artifact, told) ? { base64: Buffer.from(bytes).toString('base64') } : {}),
+    ...(meta.fileUrl === undefined ? {} : { url: meta.fileUrl }),
+    ...(meta.fileExpiresAt === undefined ? {} : { expires_at: meta.fileExpiresAt.toISOString() }),
+    ...(inside && isEmbeddable(artifact, meta) ? { base64: Buffer.from(bytes).toString('base64') } : {}),
   };
 }
 
-function fileHint(artifact: Artifact, told: Told): string | undefined {
-  return told.fileUrl === undefined && !goesAlong(artifact, told)
-    ? 'The file is too large for this answer: send the same request with "raw": true to get its bytes.'
+function fileHint(artifact: Artifact, meta: ResultMeta): string | undefined {
+  return meta.fileUrl === undefined && !isEmbeddable(artifact, meta)
+    ? 'The file is too large to embed. Send the same request with "raw": true to get its bytes.'
     : undefined;
 }
 
-function pendingHint({ cost }: Ran): string | undefined {
+function pendingHint({ cost }: ToolRun): string | undefined {
   if (cost.pending === 0) return undefined;
-  return `The router has not told yet what ${cost.pending === 1 ? 'one model call' : `${cost.pending} model calls`} cost; ${cost.pending === 1 ? 'it is' : 'they are'} not in cost_usd.`;
+  return `The router has not reported the cost of ${cost.pending === 1 ? 'one model call' : `${cost.pending} model calls`} yet; cost_usd does not include ${cost.pending === 1 ? 'it' : 'them'}.`;
 }
 
 function quotaOf(quota: Quota): z.output<typeof quotaField> {
@@ -133,7 +143,7 @@ function quotaOf(quota: Quota): z.output<typeof quotaField> {
     currency: 'USD',
     limit: formatMoney(limit),
     used: formatMoney(used),
-    left: formatMoney(leftOf(quota)),
+    left: formatMoney(remaining(quota)),
     resets_at: resetsAt.toISOString(),
   };
 }

@@ -3,8 +3,7 @@
 import { z } from 'zod';
 
 /**
- * Takes what `schema` takes, or text that holds it. Lengths are the schema's business, and of whoever limits the
- * request.
+ * Accepts what `schema` accepts, or JSON text of it. Lengths are limited by the schema and by the request.
  */
 export function jsonField<Schema extends z.ZodType>(schema: Schema): z.ZodPipe<z.ZodTransform, Schema> {
   return z.preprocess((given, context) => {
@@ -14,7 +13,7 @@ export function jsonField<Schema extends z.ZodType>(schema: Schema): z.ZodPipe<z
     } catch (error) {
       context.addIssue({
         code: 'custom',
-        message: `is not JSON: ${error instanceof Error ? error.message.slice(0, 200) : 'malformed'}`,
+        message: `is not valid JSON: ${error instanceof Error ? error.message.slice(0, 200) : 'malformed'}`,
       });
       return z.NEVER;
     }

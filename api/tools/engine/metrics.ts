@@ -1,7 +1,7 @@
-// Metrics of tools. Labels are names from the registry, the ways in, and slugs of problems: sets that cannot grow.
+// Metrics of tools. Labels are tool names, protocols and problem slugs: sets that cannot grow.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-/** By which way a call came. */
+/** How a call arrived. */
 export type Via = 'http' | 'mcp' | 'a2a' | 'job';
 
 export interface ToolMetrics {
@@ -14,26 +14,26 @@ export function toolMetrics(registry: Registry, running: () => number): ToolMetr
   const registers = [registry];
   const calls = new Counter({
     name: 'moorage_tool_calls_total',
-    help: 'Calls of tools by how they ended.',
+    help: 'Tool calls by outcome.',
     labelNames: ['tool', 'via', 'outcome'],
     registers,
   });
   const seconds = new Histogram({
     name: 'moorage_tool_call_duration_seconds',
-    help: 'Seconds until a tool had answered.',
+    help: 'Duration of tool calls in seconds.',
     labelNames: ['tool'],
     buckets: [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600],
     registers,
   });
   const cost = new Counter({
     name: 'moorage_tool_cost_usd_total',
-    help: 'What calls have cost, model calls included. The ledger has it exactly.',
+    help: 'Cost of tool calls in USD, model calls included. The ledger has the exact amounts.',
     labelNames: ['tool'],
     registers,
   });
   new Gauge({
     name: 'moorage_tools_running',
-    help: 'Calls of tools under way.',
+    help: 'Tool calls in progress.',
     registers,
     collect() {
       this.set(running());

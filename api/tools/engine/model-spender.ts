@@ -1,20 +1,21 @@
-// The spender of one call of a tool: asks models through the meter, and remembers what each call has cost.
+// The spender of one tool call: asks models through the metered router, and remembers what each call cost.
+import type { Spending } from './cost.ts';
 import type { z } from 'zod';
 import { sumMoney, type Money } from '../../billing/ledger/money.ts';
 import type { Catalog, Model } from '../../models/catalog.ts';
-import { ask, mostOf, type Question } from '../../models/chat.ts';
+import { ask, maxCost, type Question } from '../../models/metered/question.ts';
 import { chooseModels, compareModels, type comparisonResult } from '../../models/compare/comparison.ts';
-import type { Booked } from '../../models/meter.ts';
+import type { Settlement } from '../../models/metered/metered-router.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Quota } from '../../billing/quota.ts';
-import { answerOf } from '../../models/refuse.ts';
+import { answerOrThrow } from '../../models/metered/call-problem.ts';
 import { allowModels } from '../../models/request.ts';
 import type { ModelServices } from '../../models/services.ts';
-import type { Comparing, Prompt, Reply, Spender } from './spender.ts';
+import type { ComparisonPrompt, Prompt, Reply, Spender } from './spender.ts';
 
 export interface ModelSpenderOptions {
   /** @throws Problem (models-unconfigured, ledger-unavailable) while no model can be asked */
-  readonly services: () => Pick<ModelServices, 'meter' | 'keys'>;
+  readonly services: () => Pick<ModelServices, 'router' | 'keys'>;
   readonly maxTokens: ModelServices['maxTokens'];
   readonly catalog: Catalog;
   readonly payer: Payer;
@@ -26,32 +27,25 @@ export interface ModelSpenderOptions {
   readonly announce?: (hold: string) => Promise<void>;
 }
 
-/** What a spender has spent so far. */
-export interface Spent {
-  /** Sum of the costs that are known. */
-  readonly cost: Money;
-  /** Calls whose cost is not known yet, and not in the sum. */
-  readonly pending: number;
-  /** Calls that were made, also those that failed. */
-  readonly calls: number;
-  /** The quota after the last of them. */
+/** What a call has spent so far, and the quota after the last of its model calls. */
+export interface QuotaSpending extends Spending {
   readonly quota: Quota | undefined;
 }
 
 export class ModelSpender implements Spender {
   readonly #options: ModelSpenderOptions;
-  readonly #booked: Booked[] = [];
+  readonly #settlements: Settlement[] = [];
   #quota: Quota | undefined;
 
   constructor(options: ModelSpenderOptions) {
     this.#options = options;
   }
 
-  get spent(): Spent {
+  get spending(): QuotaSpending {
     return {
-      cost: sumMoney(this.#booked.flatMap(({ cost }) => cost ?? [])),
-      pending: this.#booked.filter(({ source }) => source === 'pending').length,
-      calls: this.#booked.length,
+      cost: sumMoney(this.#settlements.flatMap(({ cost }) => cost ?? [])),
+      pending: this.#settlements.filter(({ source }) => source === 'pending').length,
+      calls: this.#settlements.length,
       quota: this.#quota,
     };
   }
@@ -62,40 +56,40 @@ export class ModelSpender implements Spender {
     const model = this.#modelOf(prompt);
     allowModels([model], payer, catalog);
     const question = { ...this.#question(prompt), model };
-    const called = await ask(services.meter, question);
-    const { booked } = called;
-    this.#remember([booked], booked.quota);
-    const { text, finishReason, tokensIn, tokensOut } = answerOf(services, question, called);
+    const called = await ask(services.router, question);
+    const { settlement } = called;
+    this.#remember([settlement], settlement.quota);
+    const { text, finishReason, tokensIn, tokensOut } = answerOrThrow(services, question, called);
     return {
       model: model.id,
       text,
       finishReason,
-      latencyMs: booked.latencyMs,
+      latencyMs: settlement.latencyMs,
       tokensIn,
       tokensOut,
-      cost: booked.cost,
-      costSource: booked.source === 'none' ? 'pending' : booked.source,
+      cost: settlement.cost,
+      costSource: settlement.source === 'none' ? 'pending' : settlement.source,
     };
   }
 
-  async compare(prompt: Comparing): Promise<z.output<typeof comparisonResult>> {
+  async compare(prompt: ComparisonPrompt): Promise<z.output<typeof comparisonResult>> {
     const { catalog, payer } = this.#options;
     const services = this.#options.services();
-    const { result, booked, quota } = await compareModels(
+    const { result, settlements, quota } = await compareModels(
       services,
       chooseModels(prompt.models, payer, catalog),
       this.#question(prompt),
     );
-    this.#remember(booked, quota);
+    this.#remember(settlements, quota);
     return result;
   }
 
-  mostOf(prompt: Prompt): Money {
-    return mostOf({ ...this.#question(prompt), model: this.#modelOf(prompt) });
+  maxCost(prompt: Prompt): Money {
+    return maxCost({ ...this.#question(prompt), model: this.#modelOf(prompt) });
   }
 
-  #remember(booked: readonly Booked[], quota: Quota | undefined): void {
-    this.#booked.push(...booked);
+  #remember(settlements: readonly Settlement[], quota: Quota | undefined): void {
+    this.#settlements.push(...settlements);
     this.#quota = quota ?? this.#quota;
   }
 
@@ -109,7 +103,7 @@ export class ModelSpender implements Spender {
       tool,
       payer,
       announce,
-      maxTokens: { usual, most },
+      maxTokens: { default: usual, max },
     } = this.#options;
     return {
       kind: 'tool',
@@ -117,7 +111,7 @@ export class ModelSpender implements Spender {
       payer,
       prompt,
       system,
-      maxTokens: Math.min(maxTokens ?? usual, most),
+      maxTokens: Math.min(maxTokens ?? usual, max),
       signal: signal ?? this.#options.signal,
       ...(announce === undefined ? {} : { announce }),
     };

@@ -1,19 +1,21 @@
-// Answers with the bytes of a tool's file, so that a browser can do no harm with what strangers had made.
+// The response with the bytes of a tool's file, with headers that keep a browser from running strangers' content.
 import { Problem } from '../../../lib/problem.ts';
 import { formatMoney, zero } from '../../billing/ledger/money.ts';
 import type { Cost } from './cost.ts';
 import { noArtifact } from '../problems.ts';
 import type { Artifact, Tool } from '../tool.ts';
-import { BufferedResponse } from '../../http/index.ts';
+import { bufferedResponse } from '../../http/index.ts';
 
-/** What a browser may show by itself; all else is saved. */
+/** What a browser may display; anything else is downloaded. */
 const shown = /^(image\/|audio\/|text\/plain|application\/pdf|application\/json)/;
 
-/** @throws Problem (no-artifact) when the tool never makes a file */
+/** @throws Problem (no-artifact) when the tool never creates a file */
 export function refuseRaw({ name, artifacts }: Tool): void {
   if (artifacts !== undefined && artifacts.length > 0) return;
-  throw new Problem(noArtifact, `${name} makes no file; leave raw out to get its answer as JSON`, {
-    errors: [{ in: 'query', field: 'raw', message: 'asks for a file, and this tool makes none', fix: 'leave it out' }],
+  throw new Problem(noArtifact, `The tool ${name} does not create a file. Remove raw to get the JSON response.`, {
+    errors: [
+      { in: 'query', field: 'raw', message: 'is not supported: this tool does not create a file', fix: 'Remove it.' },
+    ],
   });
 }
 
@@ -38,7 +40,7 @@ function fileHeaders({ bytes, mediaType, fileName }: Artifact): Record<string, s
 }
 
 export function rawResponse(artifact: Artifact, headers: Readonly<Record<string, string>>): Response {
-  return new BufferedResponse(artifact.bytes as Uint8Array<ArrayBuffer>, {
+  return bufferedResponse(artifact.bytes as Uint8Array<ArrayBuffer>, {
     headers: { ...headers, ...fileHeaders(artifact) },
   });
 }

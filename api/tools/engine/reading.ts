@@ -1,5 +1,5 @@
-// Reads what a caller sent to a tool: aliases, text turned into types, the options that every tool takes, all faults
-// named at once.
+// Reads the arguments of a tool call: aliases, query text turned into types, common options, every invalid field
+// reported at once.
 import { z } from 'zod';
 import type { FieldError } from '../../../lib/problem.ts';
 import { invalid, readPart, type Part } from '../../http/index.ts';
@@ -9,12 +9,20 @@ import type { Tool } from '../tool.ts';
 const commonFields = {
   s: z
     .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'is not 1 to 64 letters, digits, ".", "_" or "-"')
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+      'must be 1 to 64 letters, digits, ".", "_" or "-", starting with a letter or digit',
+    )
     .optional()
     .describe(
-      'Session name of your choice, to group calls and to keep memory apart: 1 to 64 letters, digits, ".", "_" or "-"',
+      'Session name of your choice. Groups your calls and separates spaces of the memory tool. 1 to 64 letters, digits, ".", "_" or "-".',
     ),
-  raw: z.boolean().optional().describe('1: answer with the bytes of the file that the tool makes, instead of JSON'),
+  raw: z
+    .boolean()
+    .optional()
+    .describe(
+      'Set to 1 (true in JSON) to get the bytes of the file instead of JSON. Only for tools that create a file.',
+    ),
 };
 const longFields = {
   wait: z
@@ -22,12 +30,12 @@ const longFields = {
     .min(0)
     .max(60)
     .optional()
-    .describe('Seconds to wait for the result, 0 to 60; 0 when left out: a handle to poll is answered at once'),
+    .describe('Seconds to wait for the result, 0 to 60. When omitted, an HTTP call returns a job handle at once.'),
   job: z
     .string()
-    .regex(/^[A-Za-z0-9_-]{8,64}$/, 'is not the id of a job')
+    .regex(/^[A-Za-z0-9_-]{8,64}$/, 'must be a job id')
     .optional()
-    .describe('Id of a job that was started before: answers how it stands, or its result'),
+    .describe('Id of an existing job. Returns its status, or its result when it is done.'),
 };
 const optionFields = { ...commonFields, ...longFields };
 const optionNames: ReadonlySet<string> = new Set(Object.keys(optionFields));
@@ -38,9 +46,9 @@ export interface CallOptions {
   readonly job?: string | undefined;
 }
 
-/** What was asked: a call with this input, or, with `job` among the options, how one stands. */
+/** A call with this input or, with `job` among the options, a question for the status of a job. */
 export interface Reading {
-  /** Where its fields stand. */
+  /** Where the fields stand, for problems that a tool finds later. */
   readonly part: Part;
   readonly options: CallOptions;
   readonly input: Record<string, unknown>;
@@ -60,9 +68,9 @@ export class ToolReader {
     const clash = [...Object.keys(tool.input.shape), ...Object.keys(tool.aliases)].find((name) =>
       optionNames.has(name),
     );
-    if (clash !== undefined) throw new TypeError(`${tool.name}: the field ${clash} is an option of every tool`);
+    if (clash !== undefined) throw new TypeError(`${tool.name}: ${clash} is reserved as an option of every tool`);
     this.options = z.strictObject(own);
-    this.#fields = z.strictObject({ ...tool.input.shape, ...own }).describe(`fields of ${tool.name}`);
+    this.#fields = z.strictObject({ ...tool.input.shape, ...own }).describe(`Arguments of ${tool.name}.`);
     this.shown = tool.long === true ? z.strictObject({ ...optionally(tool.input.shape), ...own }) : this.#fields;
   }
 
@@ -83,13 +91,13 @@ export class ToolReader {
    */
   readBoth(query: Readonly<Record<string, string | string[]>>, body: unknown): Reading {
     const beside = readPart('query', this.options, coerceQuery(this.options, query));
-    const { options, input } = this.read(
+    const { part, options, input } = this.read(
       'body',
       isFields(body) && body['job'] === undefined && beside['job'] !== undefined
         ? { ...body, job: beside['job'] }
         : body,
     );
-    return { part: 'body', options: { ...beside, ...options }, input };
+    return { part, options: { ...beside, ...options }, input };
   }
 
   /** Fields of a tool may depend on each other; the rules for that are on its schema as a whole. */
@@ -110,8 +118,8 @@ export class ToolReader {
         errors.push({
           in: part,
           field: name,
-          message: `says the same as ${other}, which is given too`,
-          fix: `send ${field} alone`,
+          message: `duplicates ${other}, which is also set`,
+          fix: `Send only ${field}.`,
         });
       named.set(field, name);
       return [field, value];

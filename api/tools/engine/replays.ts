@@ -1,4 +1,4 @@
-// Calls with an Idempotency-Key: one run, one charge, and the same answer to whoever sends the call again.
+// Calls with an Idempotency-Key: one run, one charge, and the stored response for every repetition.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import type { RequestContext } from '../../http/index.ts';
@@ -19,7 +19,7 @@ const kept = z.object({
   /** Id of its file. */
   file: z.string().optional(),
 });
-export type Kept = z.output<typeof kept>;
+export type StoredResponse = z.output<typeof kept>;
 
 export interface ReplaysOptions {
   /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there is none */
@@ -57,25 +57,30 @@ export class Replays {
       payer,
       fileWanted,
     }: { readonly tool: Tool; readonly reading: Reading; readonly payer: Payer; readonly fileWanted: boolean },
-    run: (signal: AbortSignal) => Promise<Kept>,
-  ): Promise<{ value: Kept; replayed: boolean }> {
+    run: (signal: AbortSignal) => Promise<StoredResponse>,
+  ): Promise<{ value: StoredResponse; replayed: boolean }> {
     const { database, leaseMs, most = { answers: 200, bytes: 16 * 1_048_576 } } = this.#options;
     const keys = new IdempotencyKeys(database(), { leaseMs, keepMs });
     // Of all tools together, so that what one caller keeps is bounded.
     const scope = `tools:${payer.kind}:${payer.owner}`;
     await keys.trim(scope, most);
-    return idempotently(keys, context, { scope, body: { tool: name, options, input, fileWanted }, answer: kept, run });
+    return idempotently(keys, context, {
+      scope,
+      body: { tool: name, options, input, fileWanted },
+      answer: kept,
+      run,
+    });
   }
 
   /** The file of an answer from before. @throws Problem (unknown-file) */
-  async file({ file }: Kept): Promise<Artifact> {
+  async file({ file }: StoredResponse): Promise<Artifact> {
     const artifact = file === undefined ? undefined : await this.#options.artifacts.get(file);
     if (artifact !== undefined) return artifact;
     throw new Problem(
       unknownFile,
       file === undefined
-        ? 'this call was answered before, and its file was too large to be kept; send it with a new Idempotency-Key to have it made anew, which is charged'
-        : 'this call was answered before, and its file is no longer kept; send it with a new Idempotency-Key to have it made anew, which is charged',
+        ? 'This call was answered before, but its file was too large to store. Send the call with a new Idempotency-Key to create the file again; that call is charged.'
+        : 'This call was answered before, but its file has expired. Send the call with a new Idempotency-Key to create the file again; that call is charged.',
     );
   }
 }

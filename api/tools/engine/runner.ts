@@ -1,15 +1,15 @@
-// Runs a call of a tool: a place, the money, the time limit, the answer checked. The one way for /t, /mcp and whoever
-// else.
+// Runs a tool call: takes a slot, reserves the money, enforces the time limit, validates the result, settles. Every
+// protocol uses it.
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../../lib/log.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { toolAccount } from '../../billing/ledger/accounts.ts';
 import { moneyToNumber, parseMoney, zero, type Money } from '../../billing/ledger/money.ts';
-import type { Bookings, Held } from '../../billing/holds.ts';
+import type { Hold, Holds } from '../../billing/holds.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Quota } from '../../billing/quota.ts';
-import { costOf, withCost, type Cost, type Spent } from './cost.ts';
-import type { Gate } from './slots.ts';
+import { costOf, withCost, type Cost, type Spending } from './cost.ts';
+import type { Slots } from './slots.ts';
 import type { ToolMetrics, Via } from './metrics.ts';
 import { noArtifact, toolBusy, toolLimit } from '../problems.ts';
 import type { Spender } from './spender.ts';
@@ -17,21 +17,21 @@ import type { Artifact, Progress, Tool, ToolAnswer, ToolContext } from '../tool.
 
 /** A spender that keeps account. */
 export interface CountingSpender extends Spender {
-  readonly spent: Spent & { readonly quota: Quota | undefined };
+  readonly spending: Spending & { readonly quota: Quota | undefined };
 }
 
 export interface RunnerOptions {
-  /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there are no books */
-  readonly bookings: () => Bookings;
+  /** @throws Problem (ledger-unconfigured, ledger-unavailable) while no ledger is available */
+  readonly holds: () => Holds;
   readonly spenderFor: (
     payer: Payer,
-    call: Pick<ToolCall, 'announce'> & { readonly tool: string; readonly signal: AbortSignal },
+    call: Pick<RunRequest, 'announce'> & { readonly tool: string; readonly signal: AbortSignal },
   ) => CountingSpender;
-  readonly gate: Gate;
+  readonly slots: Slots;
   readonly metrics: ToolMetrics;
 }
 
-export interface ToolCall {
+export interface RunRequest {
   readonly tool: Tool;
   /** As the tool's input schema gave it. */
   readonly input: Record<string, unknown>;
@@ -50,7 +50,7 @@ export interface ToolCall {
 }
 
 /** What came of a call. */
-export interface Ran {
+export interface ToolRun {
   readonly result: Record<string, unknown>;
   readonly artifact: Artifact | undefined;
   readonly cost: Cost;
@@ -61,7 +61,7 @@ export interface Ran {
 
 const usualMs = 30_000;
 const longMs = 600_000;
-const nothingSpent: Spent & { readonly quota: undefined } = { cost: zero, pending: 0, calls: 0, quota: undefined };
+const noSpending: Spending & { readonly quota: undefined } = { cost: zero, pending: 0, calls: 0, quota: undefined };
 
 /** How long a call of this tool may take. */
 export function limitOf({ limitMs, long }: Tool): number {
@@ -79,7 +79,7 @@ export class Runner {
    * @throws Problem: of the tool, or too-many-calls, tool-busy, tool-limit, quota-exhausted, ledger-unconfigured ... A
    * call that fails is not charged for.
    */
-  async run(call: ToolCall): Promise<Ran> {
+  async run(call: RunRequest): Promise<ToolRun> {
     const { tool, via } = call;
     const since = performance.now();
     const ended = (outcome: string): void => {
@@ -96,11 +96,11 @@ export class Runner {
     }
   }
 
-  async #booked(call: ToolCall, since: number): Promise<Ran> {
+  async #booked(call: RunRequest, since: number): Promise<ToolRun> {
     const { tool, payer } = call;
     const tariff = parseMoney(tool.price);
-    const leave = this.#options.gate.enter(payer.owner);
-    const held = await this.#hold(call, tariff).catch((error: unknown) => {
+    const leave = this.#options.slots.take(payer.owner);
+    const held = await this.#reserve(call, tariff).catch((error: unknown) => {
       leave();
       throw error;
     });
@@ -109,44 +109,47 @@ export class Runner {
       const { result, artifact } = await work.done(leave);
       const checked = tool.output.parse(result);
       if (call.fileWanted === true && artifact === undefined)
-        throw new Problem(noArtifact, `${tool.name} made no file in this call; leave raw out to get its answer`);
+        throw new Problem(
+          noArtifact,
+          `${tool.name} created no file in this call. Remove raw to get the JSON response.`,
+        );
       const latencyMs = Math.round(performance.now() - since);
       const quota = await this.#settle(call, held, tariff, latencyMs);
       return {
         result: checked,
         artifact,
         latencyMs,
-        cost: costOf(tariff, work.spent),
-        quota: quota ?? work.spent.quota,
+        cost: costOf(tariff, work.spending),
+        quota: quota ?? work.spending.quota,
       };
     } catch (error) {
-      if (held !== undefined) await this.#options.bookings().void(held);
-      throw error instanceof Problem ? withCost(error, work.spent) : error;
+      if (held !== undefined) await this.#options.holds().release(held);
+      throw error instanceof Problem ? withCost(error, work.spending) : error;
     }
   }
 
-  async #hold({ tool, payer, announce }: ToolCall, tariff: Money): Promise<Held | undefined> {
+  async #reserve({ tool, payer, announce }: RunRequest, tariff: Money): Promise<Hold | undefined> {
     if (tariff === zero) return undefined;
-    const bookings = this.#options.bookings();
+    const holds = this.#options.holds();
     const id = randomUUID();
     await announce?.(id);
-    return bookings.hold({
+    return holds.reserve({
       id,
       payer,
-      most: tariff,
+      maxCost: tariff,
       ttlMs: limitOf(tool) + 60_000,
       credit: { account: toolAccount(tool.name), limit: null },
     });
   }
 
   async #settle(
-    { tool, payer }: ToolCall,
-    held: Held | undefined,
+    { tool, payer }: RunRequest,
+    held: Hold | undefined,
     tariff: Money,
     latencyMs: number,
   ): Promise<Quota | undefined> {
     if (held === undefined) return undefined;
-    return this.#options.bookings().settle(held, {
+    return this.#options.holds().settle(held, {
       cost: tariff,
       source: 'tariff',
       usage: { kind: 'tool', tool: tool.name, caller: payer.owner, latencyMs },
@@ -156,19 +159,19 @@ export class Runner {
 
 /** A tool at work, with its limit of time. */
 class Work {
-  readonly #call: ToolCall;
+  readonly #call: RunRequest;
   readonly #spenderFor: RunnerOptions['spenderFor'];
   readonly #over = new AbortController();
   #signal: AbortSignal | undefined;
   #spender: CountingSpender | undefined;
 
-  constructor(call: ToolCall, spenderFor: RunnerOptions['spenderFor']) {
+  constructor(call: RunRequest, spenderFor: RunnerOptions['spenderFor']) {
     this.#call = call;
     this.#spenderFor = spenderFor;
   }
 
-  get spent(): CountingSpender['spent'] {
-    return this.#spender?.spent ?? nothingSpent;
+  get spending(): CountingSpender['spending'] {
+    return this.#spender?.spending ?? noSpending;
   }
 
   /** `leave` is called when the tool has really ended, which may be after the limit. */
@@ -177,9 +180,13 @@ class Work {
     const limit = limitOf(tool);
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
-      const problem = new Problem(toolLimit, `${tool.name} did not finish within ${limit / 1000} s, and was ended`, {
-        members: { limit_ms: limit },
-      });
+      const problem = new Problem(
+        toolLimit,
+        `${tool.name} did not finish within its time limit of ${limit / 1000} s and was stopped.`,
+        {
+          members: { limit_ms: limit },
+        },
+      );
       late.reject(problem);
       this.#over.abort(problem);
     }, limit);
@@ -189,7 +196,7 @@ class Work {
       return await Promise.race([working, late.promise]);
     } catch (error) {
       if (error instanceof Problem || this.#signal?.aborted !== true) throw error;
-      throw new Problem(toolBusy, 'the call was ended before it was done; try again', {
+      throw new Problem(toolBusy, 'The call was canceled before it finished. Try again.', {
         headers: { 'retry-after': '1' },
         cause: error,
       });

@@ -1,19 +1,19 @@
-// Places for calls under way: so many in this process, and so many for one caller, because strangers' work is heavy.
+// Slots for calls in progress: a limit for this process and one per caller.
 import { Problem } from '../../../lib/problem.ts';
 import { tooManyCalls, toolBusy } from '../problems.ts';
 
-export interface GateOptions {
-  readonly places: number;
-  readonly placesPerCaller: number;
+export interface SlotsOptions {
+  readonly maxConcurrent: number;
+  readonly maxConcurrentPerCaller: number;
 }
 
-export class Gate {
-  readonly #options: GateOptions;
-  /** Calls under way, by caller; who has none is not in it. */
+export class Slots {
+  readonly #options: SlotsOptions;
+  /** Calls in progress by caller; a caller without any is not in it. */
   readonly #callers = new Map<string, number>();
   #taken = 0;
 
-  constructor(options: GateOptions) {
+  constructor(options: SlotsOptions) {
     this.#options = options;
   }
 
@@ -21,26 +21,26 @@ export class Gate {
     return this.#taken;
   }
 
-  /** Takes a place. @returns what gives it back, once. @throws Problem (too-many-calls, tool-busy) */
-  enter(caller: string): () => void {
-    const { places, placesPerCaller } = this.#options;
+  /** Takes a slot. @returns a function that releases it, once. @throws Problem (too-many-calls, tool-busy) */
+  take(caller: string): () => void {
+    const { maxConcurrent, maxConcurrentPerCaller } = this.#options;
     const own = this.#callers.get(caller) ?? 0;
-    if (own >= placesPerCaller)
+    if (own >= maxConcurrentPerCaller)
       throw new Problem(
         tooManyCalls,
-        `${own} of your calls are under way, which is as many as one caller may have at once; try again in 2 s`,
+        `You have ${own} calls in progress, which is the limit per caller. Try again in 2 seconds.`,
         { headers: { 'retry-after': '2' } },
       );
-    if (this.#taken >= places)
-      throw new Problem(toolBusy, 'as many calls are under way as this replica takes at once; try again in 2 s', {
+    if (this.#taken >= maxConcurrent)
+      throw new Problem(toolBusy, 'This replica has reached its limit of concurrent calls. Try again in 2 seconds.', {
         headers: { 'retry-after': '2' },
       });
     this.#taken += 1;
     this.#callers.set(caller, own + 1);
-    let inside = true;
+    let held = true;
     return () => {
-      if (!inside) return;
-      inside = false;
+      if (!held) return;
+      held = false;
       this.#taken -= 1;
       const left = (this.#callers.get(caller) ?? 1) - 1;
       if (left === 0) this.#callers.delete(caller);

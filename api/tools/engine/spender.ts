@@ -1,5 +1,4 @@
-// How a tool asks models: what it may ask, and what it hears back. Implemented over the meter, so that each call is
-// booked.
+// How a tool asks models: prompts, replies and their cost. Implemented over the meter, so that each call is charged.
 import type { z } from 'zod';
 import type { CostSource } from '../../billing/ledger/ledger.ts';
 import type { Money } from '../../billing/ledger/money.ts';
@@ -29,7 +28,7 @@ export interface Reply {
 }
 
 /** One prompt for several models; a spread of them where none is named. */
-export interface Comparing extends Omit<Prompt, 'model'> {
+export interface ComparisonPrompt extends Omit<Prompt, 'model'> {
   readonly models?: readonly string[] | undefined;
 }
 
@@ -38,7 +37,7 @@ export interface Spender {
   /** @throws Problem (quota-exhausted, key-required, models-unconfigured, model-failed, ...) */
   ask(prompt: Prompt): Promise<Reply>;
   /** As POST /api/compare. @throws Problem when no model could even be asked */
-  compare(prompt: Comparing): Promise<z.output<typeof comparisonResult>>;
-  /** The most that asking this can cost: what is reserved for it. For tools that keep to a budget. */
-  mostOf(prompt: Prompt): Money;
+  compare(prompt: ComparisonPrompt): Promise<z.output<typeof comparisonResult>>;
+  /** The maximum that this prompt can cost: what is reserved for it. For tools that keep to a budget. */
+  maxCost(prompt: Prompt): Money;
 }

@@ -1,14 +1,14 @@
-// A call of a tool and what came of it, as the tool service takes and returns them.
+// A tool call and its result, as the tool service takes and returns them.
 import type { Logger } from '../../../lib/log.ts';
 import type { Money } from '../../billing/ledger/money.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Artifact, Progress, Tool } from '../tool.ts';
 import type { Via } from './metrics.ts';
 import type { Reading } from './reading.ts';
-import type { Ran } from './runner.ts';
+import type { ToolRun } from './runner.ts';
 
-/** How a job stands. */
-export interface JobStanding {
+/** The status of a job. */
+export interface JobStatus {
   readonly id: string;
   readonly input: Record<string, unknown>;
   readonly state: 'queued' | 'running' | 'done' | 'failed';
@@ -44,7 +44,7 @@ export interface LongCalls {
   wait(
     name: JobName,
     options: { readonly ms: number; readonly signal: AbortSignal; readonly report?: (progress: Progress) => void },
-  ): Promise<JobStanding>;
+  ): Promise<JobStatus>;
   artifact(name: JobName): Promise<Artifact | undefined>;
 }
 
@@ -54,8 +54,8 @@ export interface LongCalls {
  */
 export type Delivery = 'json' | 'file' | 'link';
 
-/** A call that has been read. */
-export interface Asked {
+/** A call whose arguments have been read. */
+export interface ToolCall {
   readonly tool: Tool;
   readonly reading: Reading;
   readonly payer: Payer;
@@ -64,25 +64,26 @@ export interface Asked {
   readonly signal: () => AbortSignal;
   readonly log: Logger;
   readonly delivery: Delivery;
-  /** How long to wait for a job, where the caller has not said it. */
+  /** How long to wait for a job, unless the caller sets it. */
   readonly waitMs: number;
   readonly report?: (progress: Progress) => void;
 }
 
-/** What came of it: a result, or a job that is under way. */
-export interface Answered {
-  readonly ran: Ran | undefined;
-  readonly job: JobStanding | undefined;
-  readonly told: Told;
+/** The result of a call: a finished run, or a job in progress. */
+export interface ToolResult {
+  readonly run: ToolRun | undefined;
+  readonly job: JobStatus | undefined;
+  readonly meta: ResultMeta;
 }
 
-export interface Told {
+/** What a response says about a result besides the run itself. */
+export interface ResultMeta {
   readonly tool: Tool;
   readonly requestId: string;
-  /** Where the bytes of the file are to be had, and until when; undefined where no address leads to them. */
+  /** URL of the file's bytes, and when it expires; undefined where there is none. */
   readonly fileUrl: string | undefined;
-  readonly fileUntil?: Date | undefined;
-  /** By which it is kept. */
+  readonly fileExpiresAt?: Date | undefined;
+  /** Id of the stored file. */
   readonly fileId?: string | undefined;
   /** Where a job is polled. */
   readonly pollUrl?: string;

@@ -1,4 +1,4 @@
-// What tools are made of: given once at start to every file of a tool.
+// What built-in tools depend on: given to each of them once, at start.
 import type { Database } from '../../billing/database/database.ts';
 import type { Catalog } from '../../models/catalog.ts';
 import type { ModelServices } from '../../models/services.ts';
@@ -6,20 +6,20 @@ import type { ServiceUrls } from '../services/backing-services.ts';
 import type { Fetcher } from '../fetch/fetcher.ts';
 import type { Workers } from './workers/workers.ts';
 
-export interface ToolServices {
+export interface ToolDependencies {
   /** Where this API answers, like https://moorage.localhost. */
   readonly baseUrl: string;
-  /** Backing services that are on. */
+  /** Base URLs of the backing services that are enabled. */
   readonly urls: ServiceUrls;
-  /** Name of the model that the speech server is to hear with. */
+  /** Model that the speech server transcribes with. */
   readonly speechModel: string;
   /** Fetches what strangers name, and nothing inside. */
   readonly fetcher: Fetcher;
-  /** Handles hostile input in a process of its own, with limits. */
+  /** Handles hostile input in separate processes, with limits. */
   readonly workers: Workers;
   /** The models that can be asked. */
   readonly catalog: Catalog;
-  /** Tokens of an answer: how many unless a caller says so, and at most. */
+  /** Tokens of an answer: the default and the maximum. */
   readonly maxTokens: ModelServices['maxTokens'];
   /** Hosted apps that are live now. */
   readonly apps: () => readonly HostedAppSummary[];

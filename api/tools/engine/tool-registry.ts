@@ -1,23 +1,23 @@
-// The tools by name: finds one, says what is written most like a wrong name, and whether one is switched on here.
+// The tools by name: finds one, suggests names for a misspelled one, and says whether one is available here.
 import { distance } from 'fastest-levenshtein';
 import { Problem } from '../../../lib/problem.ts';
 import { offBecause, serviceOff, type ServiceUrls } from '../services/backing-services.ts';
 import { unknownTool } from '../problems.ts';
 import type { Tool } from '../tool.ts';
 
-export interface ToolboxOptions {
+export interface ToolRegistryOptions {
   readonly tools: readonly Tool[];
   readonly urls: ServiceUrls;
-  /** What is missing for asking models; undefined where nothing is. */
+  /** What is missing for calling models; undefined where nothing is. */
   readonly modelsMissing: string | undefined;
 }
 
-export class Toolbox {
+export class ToolRegistry {
   readonly tools: readonly Tool[];
-  readonly #options: ToolboxOptions;
+  readonly #options: ToolRegistryOptions;
   readonly #byName: ReadonlyMap<string, Tool>;
 
-  constructor(options: ToolboxOptions) {
+  constructor(options: ToolRegistryOptions) {
     this.#options = options;
     this.tools = options.tools;
     this.#byName = new Map(options.tools.map((tool) => [tool.name, tool]));
@@ -30,7 +30,7 @@ export class Toolbox {
     return tool;
   }
 
-  /** Why a tool cannot work here, and which value to set; undefined when it can. */
+  /** Why a tool is not available here, and which setting enables it; undefined when it is available. */
   offBecause({ needs, asksModels }: Tool): string | undefined {
     if (needs !== undefined && this.#options.urls[needs] === undefined) return offBecause(needs);
     return asksModels === true ? this.#options.modelsMissing : undefined;
@@ -46,13 +46,13 @@ export class Toolbox {
 function unknown(name: string, names: readonly string[]): Problem {
   const nearest = nearestNames(name, names);
   const hint =
-    nearest.length === 0 ? 'GET /t lists the tools' : `did you mean ${nearest.join(' or ')}? GET /t lists all`;
-  return new Problem(unknownTool, `there is no tool ${JSON.stringify(name.slice(0, 60))}; ${hint}`, {
+    nearest.length === 0 ? 'GET /t lists all tools.' : `Did you mean ${nearest.join(' or ')}? GET /t lists all tools.`;
+  return new Problem(unknownTool, `Unknown tool ${JSON.stringify(name.slice(0, 60))}. ${hint}`, {
     members: { nearest },
   });
 }
 
-/** At most three names that are written most like this one; those that share no more than chance are left out. */
+/** Up to three most similar names; names that share no more than chance are left out. */
 export function nearestNames(name: string, names: readonly string[]): string[] {
   const asked = plain(name.slice(0, 60));
   return names

@@ -17,7 +17,7 @@ export class BadEncoding extends Error {
 export const acceptedEncodings = 'gzip, br, zstd';
 
 /** Encodings on top of each other that are undone. */
-const mostEncodings = 2;
+const maxEncodings = 2;
 /** What compression can add to a body that does not shrink. */
 const encodedExtra = 65_536;
 
@@ -42,7 +42,7 @@ export async function readBody(body: Readable, contentEncoding: string, maxBytes
   await pipeline([body, limit(maxBytes + encodedExtra), ...decodersOf(contentEncoding), limit(maxBytes), sink]).catch(
     (error: unknown) => {
       throw isZlibError(error)
-        ? new BadEncoding('its body is not compressed as its header says', { cause: error })
+        ? new BadEncoding('the body is not compressed as its Content-Encoding header says', { cause: error })
         : error;
     },
   );
@@ -54,11 +54,11 @@ function decodersOf(contentEncoding: string): Transform[] {
     .split(',')
     .map((name) => name.trim().toLowerCase())
     .filter((name) => name !== '' && name !== 'identity');
-  if (names.length > mostEncodings) throw new BadEncoding('its body is compressed too many times over');
+  if (names.length > maxEncodings) throw new BadEncoding('the body is compressed too many times');
   // Listed in the order in which they were applied.
   return names.reverse().map((name) => {
     const make = Object.hasOwn(decoders, name) ? decoders[name] : undefined;
-    if (make === undefined) throw new BadEncoding('its body is compressed in a way that is not known here');
+    if (make === undefined) throw new BadEncoding('the body has an unsupported Content-Encoding');
     return make();
   });
 }

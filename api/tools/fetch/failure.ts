@@ -1,55 +1,54 @@
-// Says why a fetch failed, in words that help the caller and tell nothing about the inside.
+// Turns a failed fetch into a problem that helps the caller and reveals nothing about the inside.
 import { Problem } from '../../../lib/problem.ts';
 import { BadEncoding, TooLarge } from './body.ts';
 import type { FetchRequest } from './fetcher.ts';
-import { Refused } from './guard.ts';
+import { Refusal } from './guard.ts';
 import { fetchFailed, fetchTooLarge, urlRefused } from './problems.ts';
 
 const reasons: readonly [pattern: RegExp, words: string][] = [
   [
     /^(?:ENOTFOUND|ENODATA|ESERVFAIL|EREFUSED|EBADNAME|EAI_|ETIMEOUT|EFORMERR|ENOTIMP|EBADRESP)/,
-    'its name cannot be resolved',
+    'the host name cannot be resolved',
   ],
-  [/^ECONNREFUSED$/, 'its server does not take connections'],
-  [/^(?:EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'its server cannot be reached'],
-  [
-    /^(?:CERT_|ERR_TLS|ERR_SSL|EPROTO|UNABLE_TO|SELF_SIGNED|DEPTH_ZERO)/,
-    'its server does not offer TLS with a valid certificate',
-  ],
-  [/^UND_ERR_HEADERS_OVERFLOW$/, 'the headers of its answer are too long'],
-  [/^(?:HPE_|HTTPParserError|UND_ERR_RES|ERR_INVALID)/, 'its server does not speak HTTP'],
+  [/^ECONNREFUSED$/, 'the server refused the connection'],
+  [/^(?:EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'the server cannot be reached'],
+  [/^(?:CERT_|ERR_TLS|ERR_SSL|EPROTO|UNABLE_TO|SELF_SIGNED|DEPTH_ZERO)/, 'the server has no valid TLS certificate'],
+  [/^UND_ERR_HEADERS_OVERFLOW$/, 'the response headers are too long'],
+  [/^(?:HPE_|HTTPParserError|UND_ERR_RES|ERR_INVALID)/, 'the server did not answer with valid HTTP'],
 ];
 
 /** The problem of a fetch that failed at `at`. */
 export function failure(error: unknown, at: string, request: FetchRequest, timedOut: boolean): unknown {
   if (error instanceof Problem) return error;
-  if (error instanceof Refused)
+  if (error instanceof Refusal)
     return refusal(
       request.field ?? 'url',
-      at === request.url ? error.message : `it redirects to ${origin(at)}, and of that address: ${error.message}`,
+      at === request.url ? error.message : `redirects to ${origin(at)}, which ${error.message}`,
     );
   if (request.signal.aborted) return error;
   const where = origin(at);
   if (error instanceof TooLarge)
-    return new Problem(
-      fetchTooLarge,
-      `${where} sent more than ${request.maxBytes} bytes, which is the most that is read here`,
-      { members: { limit_bytes: request.maxBytes } },
-    );
-  return new Problem(fetchFailed, `${where}: ${timedOut ? 'its answer did not come in time' : wordsFor(error)}`, {
-    cause: error,
-  });
+    return new Problem(fetchTooLarge, `${where} sent more than ${request.maxBytes} bytes, the maximum for this tool.`, {
+      members: { limit_bytes: request.maxBytes },
+    });
+  return new Problem(
+    fetchFailed,
+    `Fetching from ${where} failed: ${timedOut ? 'the response did not arrive in time' : wordsFor(error)}.`,
+    {
+      cause: error,
+    },
+  );
 }
 
 /** The problem of a URL that is not fetched. */
 export function refusal(field: string, reason: string): Problem {
-  return new Problem(urlRefused, `${field}: ${reason}`, {
+  return new Problem(urlRefused, `The address in ${field} ${reason}.`, {
     errors: [
       {
         in: 'query',
         field,
         message: reason,
-        fix: 'send the http or https address of something public, like https://example.org/page',
+        fix: 'Send a public http or https URL, such as https://example.org/page.',
       },
     ],
   });
@@ -58,7 +57,7 @@ export function refusal(field: string, reason: string): Problem {
 function wordsFor(error: unknown): string {
   if (error instanceof BadEncoding) return error.message;
   const code = codeOf(error);
-  return reasons.find(([pattern]) => pattern.test(code))?.[1] ?? 'the connection broke';
+  return reasons.find(([pattern]) => pattern.test(code))?.[1] ?? 'the connection was interrupted';
 }
 
 function origin(address: string): string {

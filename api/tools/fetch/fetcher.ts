@@ -1,4 +1,4 @@
-// What tools see of the guarded fetch: one way to get what a stranger names, within limits, and never anything inside.
+// The fetcher interface: gets public URLs that callers name, within limits, and never anything inside.
 
 export interface FetchRequest {
   /** As the caller gave it. */
@@ -6,7 +6,7 @@ export interface FetchRequest {
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | string;
-  /** Most bytes after decompression that are read. */
+  /** Maximum bytes to read, after decompression. */
   readonly maxBytes: number;
   /** Default 20 000. */
   readonly timeoutMs?: number;
@@ -15,7 +15,7 @@ export interface FetchRequest {
   readonly signal: AbortSignal;
 }
 
-export interface Fetched {
+export interface FetchResult {
   /** The address that answered in the end, after redirects. */
   readonly url: string;
   readonly status: number;
@@ -27,9 +27,9 @@ export interface Fetched {
 
 export interface Fetcher {
   /** Answers with whatever status came. @throws Problem (url-refused, fetch-failed, fetch-too-large) */
-  fetch(request: FetchRequest): Promise<Fetched>;
+  fetch(request: FetchRequest): Promise<FetchResult>;
   /** Like `fetch`, but a status other than 2xx is a problem as well. */
-  get(request: FetchRequest): Promise<Fetched>;
+  get(request: FetchRequest): Promise<FetchResult>;
   /**
    * Refuses what `fetch` would refuse at first sight, and fetches nothing: for an address that a program of its own
    * will open.

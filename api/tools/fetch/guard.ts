@@ -26,12 +26,12 @@ export interface Target {
 }
 
 /** Said of a target that is not reached for a stranger. */
-export class Refused extends Error {
-  override readonly name = 'Refused';
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
 }
 
 /** Addresses of one name that are tried. */
-const mostTried = 4;
+const maxTried = 4;
 
 /**
  * Ends of names that lead inside, or nowhere: RFC 6761, RFC 6762, RFC 8375, ICANN's .internal, and what networks call
@@ -71,16 +71,15 @@ export class Guard {
     this.#open = publicOnly(options.closed ?? []);
   }
 
-  /** Checks all that can be told without asking DNS. @throws Refused */
+  /** Checks all that can be checked without DNS. @throws Refusal */
   target(address: string): Target {
     const url = parsed(address);
-    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new Refused('only http and https are fetched');
-    if (url.username !== '' || url.password !== '')
-      throw new Refused('an address with a user name or password in it is not fetched');
+    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new Refusal('is not http or https');
+    if (url.username !== '' || url.password !== '') throw new Refusal('contains a user name or password');
     const target = { url, host: bare(url.hostname), port: portOf(url) };
     if (this.#isAllowed(target)) return target;
     if (!this.#ports.has(target.port))
-      throw new Refused(`port ${target.port} is not fetched from; it must be one of ${[...this.#ports].join(', ')}`);
+      throw new Refusal(`uses port ${target.port}; allowed ports are ${[...this.#ports].join(', ')}`);
     this.#checkHost(target.host);
     return target;
   }
@@ -104,19 +103,19 @@ export class Guard {
     };
   }
 
-  /** Addresses of a target, each of them checked. @throws Refused when any is not public; Error when there are none */
+  /** Addresses of a target, each of them checked. @throws Refusal when any is not public; Error when there are none */
   async addresses(target: Target): Promise<string[]> {
     const addresses = isIP(target.host) === 0 ? await this.#resolve(target.host) : [target.host];
     if (!this.#isAllowed(target) && !addresses.every((address) => this.#open(address)))
-      throw new Refused('its name leads to an address that is not public');
-    return addresses.slice(0, mostTried);
+      throw new Refusal('resolves to an IP address that is not public');
+    return addresses.slice(0, maxTried);
   }
 
   #checkHost(host: string): void {
     if (isIP(host) !== 0) {
-      if (!this.#open(host)) throw new Refused('its address is not public');
+      if (!this.#open(host)) throw new Refusal('has an IP address that is not public');
     } else if (!publicName.test(host) || this.#names.some((name) => host === name || host.endsWith(`.${name}`))) {
-      throw new Refused('its host is not a public name');
+      throw new Refusal('has a host that is not a public name');
     }
   }
 
@@ -126,7 +125,7 @@ export class Guard {
 }
 
 function parsed(address: string): URL {
-  if (!URL.canParse(address)) throw new Refused('it is not a whole address like https://example.org/page');
+  if (!URL.canParse(address)) throw new Refusal('is not a complete URL such as https://example.org/page');
   return new URL(address);
 }
 

@@ -3,8 +3,8 @@ import { Agent, request as send, type Dispatcher } from 'undici';
 import { Problem } from '../../../lib/problem.ts';
 import { acceptedEncodings, readBody, TooLarge } from './body.ts';
 import { failure } from './failure.ts';
-import type { Fetched, Fetcher, FetchRequest } from './fetcher.ts';
-import { Guard, Refused, type GuardOptions } from './guard.ts';
+import type { FetchResult, Fetcher, FetchRequest } from './fetcher.ts';
+import { Guard, Refusal, type GuardOptions } from './guard.ts';
 import { fetchFailed } from './problems.ts';
 
 export interface FetcherOptions extends GuardOptions {
@@ -16,8 +16,8 @@ type Response = Dispatcher.ResponseData;
 /** A step on the way to the answer. */
 type Hop = Pick<FetchRequest, 'url' | 'method' | 'headers' | 'body'>;
 
-const mostRedirects = 5;
-const mostHeaderBytes = 16_384;
+const maxRedirects = 5;
+const maxHeaderBytes = 16_384;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 export class GuardedFetcher implements Fetcher {
@@ -29,13 +29,13 @@ export class GuardedFetcher implements Fetcher {
     this.#userAgent = options.userAgent ?? 'Moorage/1.1 (fetches on behalf of a caller)';
   }
 
-  async fetch(request: FetchRequest): Promise<Fetched> {
+  async fetch(request: FetchRequest): Promise<FetchResult> {
     // Of all hops together, from the first question to DNS to the last byte.
     const clock = AbortSignal.timeout(request.timeoutMs ?? 20_000);
     const signal = AbortSignal.any([request.signal, clock]);
     let hop: Hop = request;
     try {
-      for (let count = 0; count <= mostRedirects; count++) {
+      for (let count = 0; count <= maxRedirects; count++) {
         signal.throwIfAborted();
         const next = await this.#hop(hop, request.maxBytes, signal);
         if ('bytes' in next) return next;
@@ -44,13 +44,13 @@ export class GuardedFetcher implements Fetcher {
     } catch (error) {
       throw failure(error, hop.url, request, clock.aborted);
     }
-    throw new Problem(fetchFailed, `the address redirects more than ${mostRedirects} times`);
+    throw new Problem(fetchFailed, `The address redirects more than ${maxRedirects} times.`);
   }
 
-  async get(request: FetchRequest): Promise<Fetched> {
+  async get(request: FetchRequest): Promise<FetchResult> {
     const fetched = await this.fetch(request);
     if (fetched.status >= 200 && fetched.status < 300) return fetched;
-    throw new Problem(fetchFailed, `${new URL(fetched.url).origin} answered with status ${fetched.status}`, {
+    throw new Problem(fetchFailed, `${new URL(fetched.url).origin} returned status ${fetched.status}.`, {
       members: { target_status: fetched.status },
     });
   }
@@ -64,13 +64,13 @@ export class GuardedFetcher implements Fetcher {
   }
 
   /** One request: gives its answer, or the next hop. Its connection ends with it, so that none is ever shared. */
-  async #hop(hop: Hop, maxBytes: number, signal: AbortSignal): Promise<Fetched | Hop> {
+  async #hop(hop: Hop, maxBytes: number, signal: AbortSignal): Promise<FetchResult | Hop> {
     const target = this.#guard.target(hop.url);
     const { url } = target;
     const agent = new Agent({
       allowH2: false,
       connections: 1,
-      maxHeaderSize: mostHeaderBytes,
+      maxHeaderSize: maxHeaderBytes,
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: { lookup: this.#guard.lookup(target), timeout: 10_000 },
@@ -83,7 +83,7 @@ export class GuardedFetcher implements Fetcher {
         body: hop.body ?? null,
         signal,
       });
-      // What breaks it off is told by whoever reads it; alone it would end the process.
+      // The reader reports what interrupts it; unhandled, the event would end the process.
       response.body.on('error', () => undefined);
       return nextHop(hop, url, response) ?? (await answer(url, response, maxBytes));
     } finally {
@@ -103,7 +103,7 @@ function nextHop(hop: Hop, from: URL, { statusCode, headers }: Response): Hop | 
   if (!redirects.has(statusCode) || typeof headers.location !== 'string') return undefined;
   // Header bytes come as Latin-1; those that are more than ASCII are UTF-8.
   const location = Buffer.from(headers.location, 'latin1').toString('utf8');
-  if (!URL.canParse(location, from.href)) throw new Refused('it redirects to something that is no address');
+  if (!URL.canParse(location, from.href)) throw new Refusal('redirects to something that is not a URL');
   const to = new URL(location, from);
   const kept = to.origin === from.origin ? hop.headers : publicHeaders(hop.headers);
   const repeats = statusCode >= 307 || hop.method !== 'POST';
@@ -124,7 +124,7 @@ function publicHeaders(headers: FetchRequest['headers']): FetchRequest['headers'
   );
 }
 
-async function answer(url: URL, response: Response, maxBytes: number): Promise<Fetched> {
+async function answer(url: URL, response: Response, maxBytes: number): Promise<FetchResult> {
   const headers = headersOf(response);
   if (Number(headers.get('content-length') ?? 0) > maxBytes) throw new TooLarge();
   const [type = ''] = (headers.get('content-type') ?? '').split(';');

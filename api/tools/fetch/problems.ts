@@ -1,28 +1,28 @@
-// The problems of fetching what a stranger names.
+// The problem types of fetching a URL that a caller names.
 import type { ProblemType } from '../../../lib/problem.ts';
 
 export const urlRefused: ProblemType = {
   slug: 'url-refused',
   status: 422,
-  title: 'This address is not fetched',
+  title: 'Address not allowed',
   description:
-    'Only public addresses are fetched: http or https, on a usual port, without user name or password, and never anything inside a network. That holds for every redirect on the way. `errors` names the field and the reason.',
+    'Tools fetch only public URLs: http or https, on port 80, 443, 8080 or 8443 unless the operator changes the list, without a user name or password, and never inside a private network. The same applies to every redirect. `detail` gives the reason; `errors` names the field where it is known.',
 };
 
 export const fetchFailed: ProblemType = {
   slug: 'fetch-failed',
   status: 502,
-  title: 'The address could not be fetched',
+  title: 'Fetch failed',
   description:
-    'The other server could not be reached, took too long, or answered with something that cannot be used. The detail says which; `target_status` is its status where it had one. Nothing was charged.',
+    'The remote server could not be reached, took too long, or returned something unusable. `detail` says which; `target_status` is its HTTP status if there was one. The call was not charged.',
 };
 
 export const fetchTooLarge: ProblemType = {
   slug: 'fetch-too-large',
   status: 422,
-  title: 'The file is too large',
+  title: 'Remote file too large',
   description:
-    'What the address leads to is larger than this tool reads, counted after decompression. `limit_bytes` says how much that is.',
+    'The remote file is larger than this tool accepts, counted after decompression. `limit_bytes` is the limit. The call was not charged.',
 };
 
 export const fetchProblems: readonly ProblemType[] = [urlRefused, fetchFailed, fetchTooLarge];

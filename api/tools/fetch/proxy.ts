@@ -6,7 +6,7 @@ import { createServer, request as send, type IncomingMessage, type Server, type 
 import { connect, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { pipeline, type Duplex } from 'node:stream';
-import { Refused, type Guard, type Target } from './guard.ts';
+import { Refusal, type Guard, type Target } from './guard.ts';
 
 export interface ProxyOptions {
   readonly guard: Guard;
@@ -96,7 +96,7 @@ function tunnel(request: IncomingMessage, socket: Duplex, head: Buffer, options:
     });
   });
   outside.once('error', (error) => {
-    if (!joined) refuse(error instanceof Refused ? '403 Forbidden' : '502 Bad Gateway');
+    if (!joined) refuse(error instanceof Refusal ? '403 Forbidden' : '502 Bad Gateway');
   });
   socket.once('close', () => {
     outside.destroy();
@@ -134,7 +134,7 @@ function forward(request: IncomingMessage, response: ServerResponse, options: Pr
     });
   });
   outside.on('error', (error) => {
-    fail(error instanceof Refused ? 403 : 502);
+    fail(error instanceof Refusal ? 403 : 502);
   });
   response.once('close', () => {
     outside.destroy();
@@ -153,7 +153,7 @@ function targetOf(address: string, guard: Guard): Target | undefined {
   try {
     return guard.target(address);
   } catch (error) {
-    if (error instanceof Refused) return undefined;
+    if (error instanceof Refusal) return undefined;
     throw error;
   }
 }

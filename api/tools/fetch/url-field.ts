@@ -1,12 +1,11 @@
-// The input field of a tool that names something on the web; its format marks it as one, for documents and for the test
-// that attacks each.
+// The input field for a URL to fetch; its format marks it, for documents and for the test that attacks each.
 import { z } from 'zod';
 
-/** A field with an address that the guarded fetch will be asked for. */
+/** A field with a URL for the guarded fetcher. `what` names what it points to. */
 export function urlField(what: string): z.ZodString {
   return z
     .string()
     .min(1)
     .max(4_096)
-    .meta({ description: `${what}: a public http or https address, like https://example.org/page`, format: 'uri' });
+    .meta({ description: `${what}. A public http or https URL, such as https://example.org/page.`, format: 'uri' });
 }

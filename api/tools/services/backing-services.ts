@@ -1,12 +1,12 @@
-// The backing services of tools: what each is, where it is set, and the problem of one that is not there.
+// The backing services of tools: what each is, which setting enables it, and the problem of a disabled one.
 import type { ProblemType } from '../../../lib/problem.ts';
 import { Problem } from '../../../lib/problem.ts';
 
-/** Services that run beside the API and can be switched off. */
+/** Services that run beside the API and can be disabled. */
 export const backingServices = {
   searxng: { title: 'SearXNG, a meta-search engine', variable: 'MOORAGE_SEARXNG_URL', value: 'tools.searxng.enabled' },
   gotenberg: {
-    title: 'Gotenberg, which prints pages and office files with Chromium and LibreOffice',
+    title: 'Gotenberg, which renders pages with Chromium and office files with LibreOffice',
     variable: 'MOORAGE_GOTENBERG_URL',
     value: 'tools.gotenberg.enabled',
   },
@@ -16,12 +16,12 @@ export const backingServices = {
     value: 'tools.languagetool.enabled',
   },
   speech: {
-    title: 'a speech server that speaks /v1/audio/transcriptions',
+    title: 'a speech server with an OpenAI-compatible /v1/audio/transcriptions endpoint',
     variable: 'MOORAGE_SPEECH_URL',
     value: 'tools.speech.enabled',
   },
   pdftranslator: {
-    title: 'the PDF translator',
+    title: 'the PDF translator, which runs BabelDOC',
     variable: 'MOORAGE_PDF_TRANSLATOR_URL',
     value: 'tools.pdftranslator.enabled',
   },
@@ -29,15 +29,15 @@ export const backingServices = {
 
 export type ServiceName = keyof typeof backingServices;
 
-/** Base URLs of those that are on, without a slash at the end. */
+/** Base URLs of those that are enabled, without a trailing slash. */
 export type ServiceUrls = Readonly<Partial<Record<ServiceName, string>>>;
 
 export const serviceOff: ProblemType = {
   slug: 'service-off',
   status: 503,
-  title: 'The service behind this tool is switched off here',
+  title: 'Backing service disabled',
   description:
-    'The tool works through a service of its own that this installation does not run. The detail names the value of the Helm chart, or the variable, that switches it on.',
+    'The tool needs a backing service that is not enabled on this installation. `detail` names the Helm value, or the environment variable, that enables it.',
 };
 
 /** Base URL of a service. @throws Problem (service-off) */
@@ -47,8 +47,8 @@ export function serviceUrl(urls: ServiceUrls, name: ServiceName): string {
   return url;
 }
 
-/** How to switch a service on, in words. */
+/** How the operator enables a service. */
 export function offBecause(name: ServiceName): string {
   const { title, variable, value } = backingServices[name];
-  return `this needs ${title}; whoever runs this installation switches it on with the chart's value ${value}, or outside a cluster with ${variable}`;
+  return `This tool needs ${title}. The operator of this installation enables it with the Helm value ${value}, or, outside a cluster, with ${variable}.`;
 }

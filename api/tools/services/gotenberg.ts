@@ -1,4 +1,4 @@
-// Asks Gotenberg to print or picture something, and tells why it could not in words for the caller.
+// The Gotenberg client: renders a document or a page, and turns its failures into problems.
 import { Problem } from '../../../lib/problem.ts';
 import { askService, type ServiceAnswer } from './service-client.ts';
 import type { ServiceUrls } from './backing-services.ts';
@@ -36,7 +36,7 @@ export async function askGotenberg(
     signal,
   });
   if (answer.status !== 200) throw failure(answer);
-  if (answer.bytes.length === 0) throw new Problem(toolFailed, 'Gotenberg answered with an empty file');
+  if (answer.bytes.length === 0) throw new Problem(toolFailed, 'Gotenberg returned an empty file.');
   return answer.bytes;
 }
 
@@ -59,44 +59,44 @@ const badRequests: readonly [pattern: RegExp, problem: (said: RegExpExecArray) =
     () =>
       new Problem(
         fetchFailed,
-        'the page could not be loaded: its server cannot be reached, or it leads to where nothing is fetched from',
+        'The page could not be loaded: its server is unreachable, or its address is not public.',
       ),
   ],
   [
     /net::(ERR_[A-Z_]+)/,
-    ([, code = '']) => new Problem(fetchFailed, `the page could not be loaded: the browser says ${code}`),
+    ([, code = '']) => new Problem(fetchFailed, `The page could not be loaded: Chromium reported ${code}.`),
   ],
-  [/password-protected/, () => new Problem(unprocessable, 'the document is locked with a password')],
-  [/page ranges/, () => new Problem(unprocessable, 'pages: there are no such pages in it')],
+  [/password-protected/, () => new Problem(unprocessable, 'The document is password-protected.')],
+  [/page ranges/, () => new Problem(unprocessable, 'The page ranges in pages do not exist in the document.')],
   [
     /^LibreOffice/,
     () =>
       new Problem(
         unprocessable,
-        'the document cannot be converted: it is broken, or holds something that LibreOffice does not know',
+        'LibreOffice cannot convert the document: it is damaged or uses an unsupported feature.',
       ),
   ],
-  [/failed to print/, () => new Problem(unprocessable, 'the page is too large to be printed')],
+  [/failed to print/, () => new Problem(unprocessable, 'The page is too large to print.')],
 ];
 
 function failure({ status, bytes }: ServiceAnswer): Problem {
   const words = new TextDecoder().decode(bytes.subarray(0, 2_000));
   if (status === 400 || /^LibreOffice failed/.test(words)) return badRequest(words);
   const problem = {
-    403: () => new Problem(urlRefused, 'it leads to where nothing is fetched from'),
-    409: () => new Problem(fetchFailed, `the page answered with ${/\b\d{3}\b/.exec(words)?.[0] ?? 'an error'}`),
-    413: () => new Problem(toolLimit, 'the document is larger than Gotenberg takes'),
+    403: () => new Problem(urlRefused, 'The address is not public.'),
+    409: () => new Problem(fetchFailed, `The page returned status ${/\b\d{3}\b/.exec(words)?.[0] ?? '4xx or 5xx'}.`),
+    413: () => new Problem(toolLimit, 'The document is larger than Gotenberg accepts.'),
     429: () =>
-      new Problem(toolBusy, 'Gotenberg has as much to do as it takes at once; try again in 5 s', {
+      new Problem(toolBusy, 'Gotenberg has reached its limit of queued requests. Try again in 5 seconds.', {
         headers: { 'retry-after': '5' },
       }),
     503: () =>
       new Problem(
         toolLimit,
-        'it took longer than one call may; a script that does not end or that asks something, or a very long document, does that',
+        'The conversion took longer than one call may take. Possible causes: an endless script, a dialog, or a very long document.',
       ),
   }[status];
-  return problem?.() ?? new Problem(toolFailed, `Gotenberg answered with status ${status}`);
+  return problem?.() ?? new Problem(toolFailed, `Gotenberg returned status ${status}.`);
 }
 
 function badRequest(words: string): Problem {
@@ -104,5 +104,5 @@ function badRequest(words: string): Problem {
     const said = pattern.exec(words);
     if (said !== null) return problem(said);
   }
-  return new Problem(toolFailed, 'Gotenberg did not take the request', { cause: new Error(words) });
+  return new Problem(toolFailed, 'Gotenberg rejected the request.', { cause: new Error(words) });
 }

@@ -1,4 +1,4 @@
-// Asks one of our own backing services, with a limit of time and of size; its failures are ours, and told as such.
+// The client of backing services, with a time and a size limit; their failures are ours, and reported as such.
 import { request as send, type Dispatcher } from 'undici';
 import { Problem } from '../../../lib/problem.ts';
 import { backingServices, serviceUrl, type ServiceName, type ServiceUrls } from './backing-services.ts';
@@ -47,14 +47,18 @@ export async function askService(
   } catch (error) {
     if (error instanceof Problem || request.signal.aborted) throw error;
     if (clock.aborted)
-      throw new Problem(toolLimit, `${title}, needed longer than ${request.timeoutMs / 1_000} seconds`, {
-        cause: error,
-      });
+      throw new Problem(
+        toolLimit,
+        `The backing service did not answer within ${request.timeoutMs / 1_000} seconds: ${title}.`,
+        {
+          cause: error,
+        },
+      );
     throw new Problem(
       toolFailed,
       error instanceof TooLarge
-        ? `${title}, answered with more than ${request.maxBytes} bytes`
-        : `${title}, could not be asked`,
+        ? `The backing service returned more than ${request.maxBytes} bytes: ${title}.`
+        : `The backing service cannot be reached: ${title}.`,
       { cause: error },
     );
   }

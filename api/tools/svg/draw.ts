@@ -1,27 +1,27 @@
-// Makes the picture that was asked for from SVG of a layout; for use in workers.
+// Turns SVG into the requested picture: cleaned SVG, or PNG. Runs in worker processes.
 import { Problem } from '../../../lib/problem.ts';
 import { toolLimit } from '../problems.ts';
 import { cleanSvg } from './clean.ts';
 import type { Picture } from './picture.ts';
 import { pngOf } from './png.ts';
 
-const mostSvg = 8_000_000;
+const maxSvgLength = 8_000_000;
 
-export interface Wanted {
+export interface PictureOptions {
   readonly format: 'svg' | 'png';
   readonly scale: number;
 }
 
-export function draw(svg: string, { format, scale }: Wanted, warnings: readonly string[] = []): Picture {
-  if (svg.length > mostSvg)
-    throw new Problem(toolLimit, `the picture would have more than ${mostSvg / 1e6} MB`, {
+export function draw(svg: string, { format, scale }: PictureOptions, warnings: readonly string[] = []): Picture {
+  if (svg.length > maxSvgLength)
+    throw new Problem(toolLimit, `The picture would be larger than ${maxSvgLength / 1e6} MB.`, {
       members: { limit: 'size' },
     });
   const clean = cleanSvg(svg);
   if (format === 'svg')
     return { format, ...sizeOf(clean), bytes: new TextEncoder().encode(clean), warnings: [...warnings] };
   const unseen = /<foreignObject\b/.test(clean)
-    ? ['text blocks with markup (foreignObject) are not drawn in PNG; take format=svg']
+    ? ['Text blocks with markup (foreignObject) are not drawn in PNG; use format=svg.']
     : [];
   return { format, ...pngOf(clean, scale), warnings: [...warnings, ...unseen] };
 }

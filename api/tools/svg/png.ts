@@ -1,11 +1,11 @@
-// Draws SVG as PNG with fonts that come along: nothing of the machine, no file and no address is read.
+// Draws SVG as PNG with resvg and bundled fonts: no system font, no other file and no URL is read.
 import { fileURLToPath } from 'node:url';
 import { Resvg, type ResvgRenderOptions } from '@resvg/resvg-js';
 import { Problem } from '../../../lib/problem.ts';
 import { unprocessable } from '../problems.ts';
 
 /** Pixels of a picture, at most: 64 MB while it is drawn. */
-const mostPixels = 16_000_000;
+const maxPixels = 16_000_000;
 
 const fontFile = (path: string): string => fileURLToPath(import.meta.resolve(path));
 
@@ -45,13 +45,13 @@ export function pngOf(given: string, scale: number): Png {
   };
   try {
     const { width, height } = new Resvg(svg, { ...options, font: { loadSystemFonts: false } });
-    const zoom = Math.min(scale, Math.sqrt(mostPixels / (width * height)), 16_000 / Math.max(width, height));
+    const zoom = Math.min(scale, Math.sqrt(maxPixels / (width * height)), 16_000 / Math.max(width, height));
     const picture = new Resvg(svg, { ...options, fitTo: { mode: 'zoom', value: zoom } }).render();
     return { bytes: new Uint8Array(picture.asPng()), width: picture.width, height: picture.height };
   } catch (error) {
     throw new Problem(
       unprocessable,
-      `cannot be drawn as PNG: ${error instanceof Error ? error.message.slice(0, 300) : 'the picture has no size'}`,
+      `The picture cannot be drawn as PNG: ${error instanceof Error ? error.message.slice(0, 300) : 'it has no size'}`,
       { cause: error },
     );
   }

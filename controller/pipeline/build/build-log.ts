@@ -1,6 +1,6 @@
 // Passes the build's log on to the container's, without the builder's own chatter, up to a limit; keeps its end whole
 // for the verdict.
-import { Tail } from '../process.ts';
+import { OutputTail } from '../../../lib/output-tail.ts';
 
 /** Progress of transfers, and the cache that a first build does not have yet: nothing that an author can use. */
 const chatter = [
@@ -13,7 +13,7 @@ const mostHeld = 64 * 1024;
 export class BuildLog {
   readonly #write: (chunk: Buffer) => void;
   readonly #limit: number;
-  readonly #tail = new Tail(256 * 1024);
+  readonly #tail = new OutputTail(256 * 1024);
   #held = Buffer.alloc(0);
   #passed = 0;
   #cut = false;

@@ -9,7 +9,8 @@ import { run } from '../process.ts';
 import { reviewPassed } from '../review/gate.ts';
 import { line } from '../review/review.ts';
 import { settle } from '../settings-file/merge.ts';
-import { childEnvironment, type Places } from '../settings.ts';
+import { childEnvironment } from '../../../lib/child-environment.ts';
+import type { Places } from '../config.ts';
 import { oneLine, tail } from '../text.ts';
 import { diskTree } from '../tree.ts';
 import { BuildLog } from './build-log.ts';
@@ -116,7 +117,7 @@ async function solveImage(solve: Solve, places: Places, tools: BuildTools): Prom
   const output = log.end();
   if (built.code === 0) return;
   if (built.code === null)
-    throw new Fault(`buildctl was ended by ${built.signal ?? 'a signal'}: ${oneLine(tail(output, 300))}`);
+    throw new Fault(`buildctl was terminated by ${built.signal ?? 'a signal'}: ${oneLine(tail(output, 300))}`);
   throw judgeFailure({
     output,
     dockerfile: (await readFile(solve.notes.dockerfile, 'utf8')).slice(0, dockerfileBytes),

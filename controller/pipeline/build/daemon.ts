@@ -7,8 +7,10 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PipelineInput } from '../contract.ts';
 import { Fault } from '../outcome.ts';
-import { run, Tail } from '../process.ts';
-import { childEnvironment, type Places } from '../settings.ts';
+import { run } from '../process.ts';
+import { OutputTail } from '../../../lib/output-tail.ts';
+import { childEnvironment } from '../../../lib/child-environment.ts';
+import type { Places } from '../config.ts';
 import { oneLine, tail } from '../text.ts';
 import { daemonConfig } from './daemon-config.ts';
 
@@ -32,7 +34,7 @@ export async function startDaemon(input: PipelineInput, places: Places, signal?:
   await rm(socket, { force: true });
   await mkdir(root, { recursive: true });
   await writeFile(config, daemonConfig(input, { root, socket }, availableParallelism()));
-  const output = new Tail(32 * 1024);
+  const output = new OutputTail(32 * 1024);
   // The daemon has no credentials: they stay with buildctl, in DOCKER_CONFIG, and build steps see neither of the two.
   const child = spawn('buildkitd', ['--config', config], {
     env: { ...childEnvironment(), HOME: root, XDG_RUNTIME_DIR: root },

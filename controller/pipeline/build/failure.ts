@@ -75,7 +75,7 @@ const alwaysThere = [
   images.nginx,
   'debian:bookworm-slim',
 ].join(', ');
-const otherwise = `Always there are ${alwaysThere}; and with build.strategy: python, node or static in moorage.yaml the image is made without this Dockerfile.`;
+const otherwise = `${alwaysThere} are always available; with build.strategy: python, node or static in moorage.yaml, the image is built without this Dockerfile.`;
 
 /** An image named in FROM that cannot be had. */
 function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | undefined {
@@ -95,8 +95,8 @@ function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | un
       : undefined;
   return {
     ...rule,
-    message: `The base image ${name} cannot be found${outOfReach ? ": this installation's mirror of Docker Hub does not have it, nor has Docker Hub as far as it can be reached from here" : ''}.`,
-    fix: `Check the name and tag in FROM: it must be public, and exist for this processor. ${otherwise}`,
+    message: `The base image ${name} cannot be found${outOfReach ? ": neither this installation's mirror of Docker Hub nor Docker Hub itself, as far as it can be reached from here, has it" : ''}.`,
+    fix: `Check the name and tag in FROM: the image must be public and available for this CPU architecture. ${otherwise}`,
   };
 }
 
@@ -107,15 +107,15 @@ function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | un
 function closedImage(name: string, why: string, error: string): Pick<Finding, 'message' | 'fix'> | undefined {
   if (/denied by policy|not allowed by policy|source "?docker-image.*denied/i.test(error)) {
     return {
-      message: `The base image ${name} may not be used.`,
-      fix: 'Build on a public base image; images of other apps cannot be read.',
+      message: `The base image ${name} cannot be used.`,
+      fix: 'Use a public base image; images of other apps are not accessible.',
     };
   }
   const host = /^([^/]+[.:][^/]*)\//.exec(name)?.[1] ?? 'docker.io';
   if (host === 'docker.io' || !why.includes('no such host')) return undefined;
   return {
-    message: `The base image ${name} cannot be fetched: no registry is found under the name ${host}.`,
-    fix: `Check the registry in FROM. If it is right, this installation does not reach it, which only whoever runs it can change. ${otherwise}`,
+    message: `The base image ${name} cannot be pulled: no registry was found at ${host}.`,
+    fix: `Check the registry in FROM. If it is correct, this installation cannot reach it; only the operator of this installation can change that. ${otherwise}`,
   };
 }
 
@@ -138,8 +138,8 @@ function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefi
       rule: 'dockerfile/invalid',
       severity: 'error',
       ...place(build, Number(parse[1])),
-      message: `The Dockerfile cannot be read: ${parse[2] ?? ''}`,
-      fix: 'Fix this line; https://docs.docker.com/reference/dockerfile/ has every instruction.',
+      message: `The Dockerfile cannot be parsed: ${parse[2] ?? ''}`,
+      fix: 'Fix this line; see https://docs.docker.com/reference/dockerfile/ for all instructions.',
     };
   }
   const missing = error.includes('did not complete') ? undefined : /"([^"]+)": not found/.exec(error)?.[1];
@@ -150,8 +150,8 @@ function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefi
         severity: 'error',
         ...place(build, at?.line),
         ...plannedFile(build, at),
-        message: `The build copies ${missing}, which does not exist.`,
-        fix: 'Commit the file, fix its path (relative to source.path, case-sensitive), or take it out of .dockerignore; what a stage makes is copied with --from.',
+        message: `The build copies ${missing}, but it does not exist.`,
+        fix: 'Commit the file, correct its path (relative to source.path, case-sensitive), or remove it from .dockerignore. Use --from to copy files from another stage.',
       };
 }
 
@@ -164,10 +164,10 @@ function judgeStep(error: string, said: string, build: FailedBuild, at: Excerpt 
     code === undefined
       ? `: ${head(error.replace(/^.*failed to solve: /, '').replace(/\.$/, ''), 400)}`
       : ` with exit code ${code}`;
-  const told = guess.line === undefined || error.includes(guess.line) ? '' : `: ${head(oneLine(guess.line), 300)}`;
+  const evidence = guess.line === undefined || error.includes(guess.line) ? '' : `: ${head(oneLine(guess.line), 300)}`;
   const message =
     guess.message === undefined
-      ? `${step} failed${how}${told}`.replace(/\.?$/, '.')
+      ? `${step} failed${how}${evidence}`.replace(/\.?$/, '.')
       : `${guess.message} ${step} failed${how}.`;
   return {
     rule: guess.rule,

@@ -4,7 +4,7 @@ export interface Fix {
   readonly rule: string;
   readonly message?: string;
   readonly fix: string;
-  /** The line that told. */
+  /** The line of the log that matched. */
   readonly line?: string;
 }
 
@@ -20,25 +20,25 @@ const patterns: readonly Pattern[] = [
   {
     pattern: /no space left on device|ENOSPC/i,
     rule: 'build/disk',
-    message: 'The build ran out of disk.',
-    fix: 'Raise build.resources.disk, or make the image smaller: fewer packages, CPU wheels of torch, models loaded at run time.',
+    message: 'The build ran out of disk space.',
+    fix: 'Increase build.resources.disk, or make the image smaller: fewer packages, CPU wheels of torch, models downloaded at run time.',
   },
   {
     pattern: /exit code: 137|signal: killed|Cannot allocate memory|JavaScript heap out of memory|ENOMEM|\bKilled\b/,
     rule: 'build/memory',
     message: 'The build ran out of memory.',
-    fix: 'Raise build.resources.memory, or make the step do less at once (fewer workers, NODE_OPTIONS=--max-old-space-size).',
+    fix: 'Increase build.resources.memory, or reduce what the step does at once (fewer workers, NODE_OPTIONS=--max-old-space-size).',
   },
   {
     pattern: /download\.pytorch\.org/,
     rule: 'build/network',
-    fix: 'The index of CPU wheels of torch could not be reached from the build. Set UV_TORCH_BACKEND to another one of uv in build.env of moorage.yaml, or pin wheels that an index in reach has.',
+    fix: 'The build could not reach the index of CPU wheels of torch. Set UV_TORCH_BACKEND to another backend in build.env of moorage.yaml, or pin wheels from an index that the build can reach.',
   },
   {
     pattern:
       /requires-python|requires a different Python|does not satisfy Python|Requires-Python|is incompatible with the project's Python requirement/i,
     rule: 'build/failed',
-    fix: 'A package needs another Python. Set requires-python in pyproject.toml or .python-version (3.11 and 3.13 are there), or pin versions that fit.',
+    fix: 'A package requires another Python version. Set requires-python in pyproject.toml, or .python-version (3.11 and 3.13 are available), or pin compatible versions.',
   },
   {
     pattern:
@@ -50,18 +50,18 @@ const patterns: readonly Pattern[] = [
     pattern:
       /No solution found when resolving|because .{1,300} depends on .{1,300} incompatible|conflicting dependencies/i,
     rule: 'build/failed',
-    fix: 'The versions that are asked for do not fit each other or this Python. Loosen the pins that the log names, and try "uv pip compile" on the list of packages.',
+    fix: 'The requested versions conflict with each other or with this Python version. Relax the pins named in the log, and try "uv pip compile" on your requirements.',
   },
   {
     pattern:
       /command '?"?(?:gcc|cc|g\+\+|x86_64-linux-gnu-gcc|clang)|(?:gcc|cc|cmake|rustc|cargo|make|g\+\+)(?: compiler)?:? (?:command )?not found|Failed to build|Failed building wheel|pg_config executable not found|error: Microsoft|Could not find.{0,40}compiler/i,
     rule: 'build/failed',
-    fix: 'A package has no ready wheel for this Python and wants a compiler, which the image lacks. Pin a version that has wheels, or list what it needs (such as build-essential) in packages.txt, or bring a Dockerfile.',
+    fix: 'A package has no prebuilt wheel for this Python version and needs a compiler, which the image does not have. Pin a version that has wheels, list what it needs (such as build-essential) in packages.txt, or add a Dockerfile.',
   },
   {
     pattern: /ERESOLVE|peer dep|Conflicting peer dependency/i,
     rule: 'build/failed',
-    fix: 'Two packages ask for different versions of a third. Align their versions in package.json, run npm install, and commit package-lock.json; or put legacy-peer-deps=true into .npmrc.',
+    fix: 'Two packages require different versions of a third. Align their versions in package.json, run npm install, and commit package-lock.json; or set legacy-peer-deps=true in .npmrc.',
   },
   {
     pattern:
@@ -72,61 +72,61 @@ const patterns: readonly Pattern[] = [
   {
     pattern: /Missing script: "?([\w:-]+)|Command "build" not found/i,
     rule: 'build/failed',
-    fix: 'package.json lacks the script that is run. Add it under "scripts", or put another build.strategy in moorage.yaml.',
+    fix: 'package.json does not define the script that is run. Add it under "scripts", or set another build.strategy in moorage.yaml.',
   },
   {
     pattern: /node-gyp|gyp ERR!|prebuild-install/i,
     rule: 'build/failed',
-    fix: 'A package wants to compile native code, and the image has no compiler. Use a version with prebuilt binaries, or bring a Dockerfile that installs python3, make and g++.',
+    fix: 'A package compiles native code, and the image has no compiler. Use a version with prebuilt binaries, or add a Dockerfile that installs python3, make and g++.',
   },
   {
     pattern: /npm (?:ERR!|error) (?:code )?E404|ERR_PNPM_FETCH_404|404 Not Found - GET/i,
     rule: 'build/failed',
-    fix: 'A package or version in package.json does not exist in the registry (or is private). Fix its name or version and commit the lock file.',
+    fix: 'A package or version in package.json does not exist in the registry, or is private. Correct its name or version, and commit the lock file.',
   },
   {
     pattern:
       /error TS\d+|Type error:|Failed to compile|Module not found|Cannot find module|Could not resolve "?[^\n]{1,200}" from|Rollup failed to resolve|SyntaxError/i,
     rule: 'build/failed',
-    fix: 'The code does not compile. Run the same command in a fresh clone, fix what the log names (a missing dependency, a file not committed, a type), and push.',
+    fix: 'The code does not compile. Run the same command in a fresh clone, fix what the log reports (a missing dependency, an uncommitted file, a type error), and push.',
   },
   {
     pattern: /Unable to locate package|has no installation candidate/i,
     rule: 'build/failed',
-    fix: 'apt knows no package of that name. Run apt-get update in the same RUN, and check the name for this Debian release at packages.debian.org.',
+    fix: 'apt cannot find a package with that name. Run apt-get update in the same RUN instruction, and check the name for this Debian release at packages.debian.org.',
   },
   {
     pattern:
       /Could not resolve host|Temporary failure in name resolution|getaddrinfo|ENOTFOUND|EAI_AGAIN|Network is unreachable|Connection refused|ETIMEDOUT|Connection timed out|Failed to establish a new connection|error sending request/i,
     rule: 'build/network',
-    fix: 'The step could not reach an address. Builds reach the public internet only, by name; check the address, and submit the repository again if it was down.',
+    fix: 'The step could not reach an address. Builds can reach only the public internet, by host name. Check the address, and submit the repository again if it was temporarily down.',
   },
   {
     pattern:
       /(?:environment variable|api key|credentials?)\b.{0,40}(?:is|are) (?:missing|required|not set|undefined)|missing (?:required )?(?:environment variable|api key|credentials)|invalid environment variables/i,
     rule: 'build/failed',
-    fix: 'The build runs code that wants a variable which is there only when the app runs. Read it where it is used, not where the file is loaded, or set a stand-in for the build in build.env of moorage.yaml (keys that .env.example lists get one by themselves).',
+    fix: 'The build runs code that requires a variable which is set only when the app runs. Read it where it is used, not when the file is loaded, or set a placeholder in build.env of moorage.yaml (variables listed in .env.example get one automatically).',
   },
   {
     pattern: /ImproperlyConfigured|^KeyError: '[A-Z][A-Z0-9_]+'/,
     rule: 'build/failed',
-    fix: 'The settings cannot be read without a variable or module. Give what is read there a default for the build, or set it in build.env of moorage.yaml.',
+    fix: 'The settings of the app require a variable or module that is missing during the build. Provide a default for the build, or set the variable in build.env of moorage.yaml.',
   },
   {
     pattern: /Permission denied|EACCES/i,
     rule: 'build/failed',
-    fix: 'A file cannot be read or run. Commit it with its mode (git update-index --chmod=+x FILE), or do this step before USER.',
+    fix: 'A file cannot be read or executed. Commit it with the right mode (git update-index --chmod=+x FILE), or run this step before USER.',
   },
   {
     pattern: /: not found|command not found|No such file or directory|exit code: 127/i,
     rule: 'build/failed',
-    fix: 'The step calls a program or file that the image does not have. Install it in an earlier step, or fix the path; names are case-sensitive.',
+    fix: 'The step calls a program or file that does not exist in the image. Install it in an earlier step, or correct the path; names are case-sensitive.',
   },
 ];
 
 const fallback: Fix = {
   rule: 'build/failed',
-  fix: 'Run the same step in a fresh clone (docker build .), fix what the log shows, and push.',
+  fix: 'Run the same step in a fresh clone (docker build .), fix what the log reports, and push.',
 };
 
 /** A guess at the fix; never undefined. */

@@ -42,8 +42,8 @@ export function volumeWarning(config: unknown, file: string): Finding[] {
       rule: 'dockerfile/volume',
       severity: 'warning',
       file,
-      message: `VOLUME (${shown}) has no effect: what is written there is temporary disk of the app, and a folder that the image lacks is not made.`,
-      fix: 'Make the folder in the Dockerfile (RUN mkdir -p …); for data that is to stay, ask for a volume (run.volumes in moorage.yaml).',
+      message: `VOLUME (${shown}) has no effect: files written there go to the app's temporary disk, and a folder that is missing in the image is not created.`,
+      fix: 'Create the folder in the Dockerfile (RUN mkdir -p …); for persistent data, add a volume (run.volumes in moorage.yaml).',
     },
   ];
 }

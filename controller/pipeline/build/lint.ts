@@ -9,17 +9,17 @@ const manual = 'https://docs.docker.com/reference/build-checks/';
 /** What to change, for the checks that come up most. Others point to the manual. */
 const fixes: Readonly<Record<string, string>> = {
   SecretsUsedInArgOrEnv:
-    'Take it out of ARG and ENV, which everyone who has the image can read; give it to the app at run time through run.secrets.',
+    'Remove it from ARG and ENV, which anyone who has the image can read; provide it to the app at run time with run.secrets.',
   JSONArgsRecommended:
-    'Write the command as a JSON list, like CMD ["node", "server.js"], so that the app gets the stop signal.',
-  UndefinedVar: 'Declare the variable with ARG or ENV before it is used, or fix its spelling.',
+    'Write the command as a JSON array, like CMD ["node", "server.js"], so that the app receives the stop signal.',
+  UndefinedVar: 'Declare the variable with ARG or ENV before using it, or correct its spelling.',
   UndefinedArgInFrom: 'Declare it with ARG above the first FROM, and give it a default.',
-  InvalidDefaultArgInFrom: 'Give the ARG a default with which FROM names a valid image.',
-  WorkdirRelativePath: 'Give WORKDIR an absolute path.',
+  InvalidDefaultArgInFrom: 'Give the ARG a default that makes FROM a valid image name.',
+  WorkdirRelativePath: 'Use an absolute path for WORKDIR.',
   CopyIgnoredFile: 'Remove the file from .dockerignore, or do not copy it.',
-  DuplicateStageName: 'Give each stage a name of its own.',
-  MultipleInstructionsDisallowed: 'Keep only the last of them; the others have no effect.',
-  FromPlatformFlagConstDisallowed: 'Leave --platform out of FROM.',
+  DuplicateStageName: 'Give each stage a unique name.',
+  MultipleInstructionsDisallowed: 'Keep only the last one; the others have no effect.',
+  FromPlatformFlagConstDisallowed: 'Remove --platform from FROM.',
 };
 
 /** Findings in the text of a `frontend.lint` request; `file` is the Dockerfile's path in the repository. */
@@ -67,7 +67,7 @@ function invalid(block: string, file: string): Finding[] {
           file,
           ...(at === undefined ? {} : { line: at.line }),
           message,
-          fix: 'Fix this line; https://docs.docker.com/reference/dockerfile/ has every instruction.',
+          fix: 'Fix this line; see https://docs.docker.com/reference/dockerfile/ for all instructions.',
         },
       ];
 }

@@ -3,10 +3,10 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CloneResult, PipelineInput } from '../contract.ts';
 import { writeNotes } from '../notes.ts';
-import type { Places } from '../settings.ts';
+import type { Places } from '../config.ts';
 import { size } from '../text.ts';
 import { fetchCommit, gitFailure } from './fetch.ts';
-import { gitFolder, makeGit, type Git } from './git.ts';
+import { createGit, type Git } from '../../../lib/git/index.ts';
 import { listCommit } from './listing.ts';
 import { normalise } from './normalise.ts';
 
@@ -20,12 +20,18 @@ export async function clone(
   signal?: AbortSignal,
 ): Promise<CloneResult> {
   process.umask(0o022);
-  await rm(places.source, { recursive: true, force: true });
-  await rm(gitFolder(places), { recursive: true, force: true });
-  await mkdir(places.notes, { recursive: true });
-  const git = makeGit(input, places);
+  // Beside the author's tree, never in it.
+  const gitFolder = join(places.notes, 'git');
+  for (const folder of [places.source, gitFolder]) await rm(folder, { recursive: true, force: true });
+  for (const folder of [places.source, places.notes]) await mkdir(folder, { recursive: true });
+  const git = createGit({
+    folder: places.source,
+    gitFolder,
+    insecure: input.insecure,
+    slowTransfer: { bytesPerSecond: 1024, seconds: 30 },
+  });
   say(`fetching commit ${input.commit} of ${input.repo}`);
-  await fetchCommit(git, gitFolder(places), input, signal);
+  await fetchCommit(git, gitFolder, input, signal);
   const { gitlinks, files, bytes } = await listCommit(git, input, signal);
   say(`checking out ${files} files, ${size(bytes)}`);
   const checkedOut = await git(
@@ -40,12 +46,12 @@ export async function clone(
     ],
     {
       fileBytes: 2 * input.limits.fileBytes + 64 * 1024 * 1024,
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     },
   );
   if (checkedOut.code !== 0) throw gitFailure('git could not check out the commit', checkedOut);
   const time = await commitTime(git, input.commit);
-  for (const leftover of ['git', 'home']) await rm(join(places.notes, leftover), { recursive: true, force: true });
+  await rm(gitFolder, { recursive: true, force: true });
   await normalise(places.source, time);
   await writeNotes(places.notes, 'clone', { commit: input.commit, time, gitlinks });
   return { commit: input.commit, files, bytes };

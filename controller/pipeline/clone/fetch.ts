@@ -1,11 +1,11 @@
 // Fetches exactly one commit, and cuts off whatever is larger than a repository may be.
 import { readdir, stat } from 'node:fs/promises';
+import { constants } from 'node:os';
 import { join } from 'node:path';
+import type { Git, GitResult } from '../../../lib/git/index.ts';
 import { tooLargeSource, type PipelineInput } from '../contract.ts';
 import { Fault, Rejected } from '../outcome.ts';
-import type { RunResult } from '../process.ts';
 import { oneLine, size, tail } from '../text.ts';
-import type { Git } from './git.ts';
 import { followRedirect } from './redirect.ts';
 
 /** Room for a pack beyond the bytes of the tree: commit and tree objects, and headers of what does not compress. */
@@ -20,8 +20,8 @@ type FetchInput = Pick<PipelineInput, 'repo' | 'commit' | 'limits'>;
 export async function fetchCommit(git: Git, folder: string, input: FetchInput, signal?: AbortSignal): Promise<void> {
   const format = input.commit.length === 64 ? 'sha256' : 'sha1';
   const made = await git(['init', '--quiet', '--bare', '--template=', `--object-format=${format}`]);
-  if (made.code !== 0) throw new Fault(`git could not make an object store: ${said(made)}`);
-  const fetch = (url: string, references: readonly string[], depth: readonly string[]): Promise<RunResult> =>
+  if (made.code !== 0) throw new Fault(`git could not create an object store: ${said(made)}`);
+  const fetch = (url: string, references: readonly string[], depth: readonly string[]): Promise<GitResult> =>
     git(
       [
         'fetch',
@@ -34,7 +34,7 @@ export async function fetchCommit(git: Git, folder: string, input: FetchInput, s
         url,
         ...references,
       ],
-      { fileBytes: mostPackBytes(input), ...(signal === undefined ? {} : { signal }) },
+      { fileBytes: maximumPackBytes(input), signal },
     );
   let url = input.repo;
   let fetched = await fetch(url, [input.commit], ['--depth=1']);
@@ -52,13 +52,11 @@ export async function fetchCommit(git: Git, folder: string, input: FetchInput, s
   if (fetched.code !== 0) throw await verdict(fetched, folder, input);
   const found = await git(['rev-parse', '--verify', '--quiet', '--end-of-options', `${input.commit}^{commit}`]);
   if (found.stdout.trim() !== input.commit) {
-    throw new Fault(
-      `commit ${input.commit} is no longer in the repository; it may have been replaced by a forced push`,
-    );
+    throw new Fault(`commit ${input.commit} is no longer in the repository; a force push may have replaced it`);
   }
 }
 
-function mostPackBytes(input: FetchInput): number {
+function maximumPackBytes(input: FetchInput): number {
   return input.limits.repositoryBytes + packSlackBytes;
 }
 
@@ -66,37 +64,36 @@ function mostPackBytes(input: FetchInput): number {
 async function cutOff(folder: string, input: FetchInput): Promise<boolean> {
   const packs = join(folder, 'objects', 'pack');
   for (const name of await readdir(packs))
-    if ((await stat(join(packs, name))).size >= mostPackBytes(input)) return true;
+    if ((await stat(join(packs, name))).size >= maximumPackBytes(input)) return true;
   return false;
 }
+
+/** Exit code of a program that SIGKILL ended. */
+const killed = 128 + constants.signals.SIGKILL;
 
 /**
  * Ended by the kernel for its memory, or out of it: git itself, or the program it started to read the pack. The
  * server's own trouble is not ours.
  */
-function isOutOfMemory({ code, signal, stderr }: RunResult): boolean {
-  return (
-    signal === 'SIGKILL' ||
-    code === 137 ||
-    /^(?!remote:).*(?:died of signal 9\b|out of memory|cannot allocate memory)/im.test(stderr)
-  );
+function isOutOfMemory({ code, stderr }: GitResult): boolean {
+  return code === killed || /^(?!remote:).*(?:died of signal 9\b|out of memory|cannot allocate memory)/im.test(stderr);
 }
 
 /** What a git that failed means: the commit is too large for it, or `doing` may go well another time. */
-export function gitFailure(doing: string, result: RunResult): Rejected | Fault {
+export function gitFailure(doing: string, result: GitResult): Rejected | Fault {
   return isOutOfMemory(result)
     ? new Rejected([{ ...tooLargeSource, severity: 'error' }])
     : new Fault(`${doing}: ${said(result)}`);
 }
 
-async function verdict(result: RunResult, folder: string, input: FetchInput): Promise<Error> {
+async function verdict(result: GitResult, folder: string, input: FetchInput): Promise<Error> {
   if (await cutOff(folder, input)) {
     return new Rejected([
       {
         rule: 'limits/repository-bytes',
         severity: 'error',
-        message: `The repository is larger than ${size(input.limits.repositoryBytes)}; fetching it was cut off there.`,
-        fix: 'Keep models, datasets and media out of the repository; download them when the app starts, or into a volume.',
+        message: `The repository is larger than ${size(input.limits.repositoryBytes)}, so the fetch was stopped.`,
+        fix: 'Keep models, datasets and media out of the repository; download them when the app starts, or store them on a volume.',
       },
     ]);
   }
@@ -105,8 +102,8 @@ async function verdict(result: RunResult, folder: string, input: FetchInput): Pr
       {
         rule: 'git/damaged',
         severity: 'error',
-        message: `git refuses an object of this commit: ${said(result)}`,
-        fix: 'Run "git fsck --strict" in a fresh clone, remove what it complains about, and push a new commit.',
+        message: `git rejected an object of this commit: ${said(result)}`,
+        fix: 'Run "git fsck --strict" in a fresh clone, fix what it reports, and push a new commit.',
       },
     ]);
   }
@@ -114,8 +111,8 @@ async function verdict(result: RunResult, folder: string, input: FetchInput): Pr
 }
 
 /** What git said, on one short line. */
-export function said(result: RunResult): string {
+export function said(result: GitResult): string {
   const text = oneLine(tail(result.stderr, 600));
   if (text !== '') return text;
-  return result.signal === null ? `exit code ${String(result.code)}` : `ended by ${result.signal}`;
+  return `exit code ${result.code}`;
 }

@@ -1,9 +1,9 @@
 // Reads the listing of a commit and stops at the first limit that it passes, before a byte is checked out.
+import type { Git } from '../../../lib/git/index.ts';
 import type { PipelineInput } from '../contract.ts';
 import { Fault, Rejected } from '../outcome.ts';
 import { LimitCounter } from '../review/rules/limits.ts';
 import { gitFailure } from './fetch.ts';
-import type { Git } from './git.ts';
 
 export interface Listing {
   readonly files: number;
@@ -56,7 +56,7 @@ export async function listCommit(
       reader.read(chunk);
     },
     keepBytes: 4096,
-    ...(signal === undefined ? {} : { signal }),
+    signal,
   });
   if (listed.code !== 0) throw gitFailure('git could not list the commit', listed);
   return { files: reader.counter.files, bytes: reader.counter.bytes, gitlinks: reader.gitlinks };

@@ -2,12 +2,12 @@
 import { Fault } from '../outcome.ts';
 
 const probe = '/info/refs?service=git-upload-pack';
-const mostHops = 3;
+const maximumHops = 3;
 
 /** The address that a repository has now. @throws Fault when it leads elsewhere or nowhere. */
 export async function followRedirect(repo: string, signal?: AbortSignal): Promise<string> {
   let address = repo.replace(/\/$/, '');
-  for (let hop = 0; hop < mostHops; hop += 1) {
+  for (let hop = 0; hop < maximumHops; hop += 1) {
     const answer = await fetch(`${address}${probe}`, {
       redirect: 'manual',
       ...(signal === undefined ? {} : { signal }),
@@ -17,7 +17,7 @@ export async function followRedirect(repo: string, signal?: AbortSignal): Promis
     if (answer.status < 300 || answer.status >= 400 || location === null) return address;
     address = nextAddress(address, location);
   }
-  throw new Fault(`the repository redirects more than ${mostHops} times`);
+  throw new Fault(`the repository redirects more than ${maximumHops} times`);
 }
 
 /** One hop. @throws Fault when it leaves the host or the protocol. */
@@ -34,6 +34,6 @@ export function nextAddress(address: string, location: string): string {
     );
   }
   if (!target.pathname.endsWith('/info/refs'))
-    throw new Fault('the repository redirects to something that is no git repository');
+    throw new Fault('the repository redirects to something that is not a git repository');
   return `${target.origin}${target.pathname.slice(0, -'/info/refs'.length)}`;
 }

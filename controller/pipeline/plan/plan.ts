@@ -29,7 +29,7 @@ function choose(tree: Tree, input: PlanInput): Recipe {
     const reason =
       strategy === 'dockerfile'
         ? `build.strategy asks for ${dockerfile}.`
-        : `The repository has a ${dockerfile}, which is built as it is.`;
+        : `The repository has a ${dockerfile}, which is built as is.`;
     return {
       plan: { strategy: 'dockerfile', reason, ...(input.port === undefined ? {} : { port: input.port }) },
       findings: [],
@@ -56,17 +56,17 @@ function rank(recipe: Recipe): number {
 function mention(best: Recipe, recipes: readonly Recipe[]): Recipe {
   const other = recipes.find((each) => each !== best && each.plan.strategy !== 'static');
   if (other === undefined || other.plan.strategy === best.plan.strategy) return best;
-  const reason = `${best.plan.reason} It could also be built as ${other.plan.strategy}: put build.strategy in moorage.yaml for that.`;
+  const reason = `${best.plan.reason} It could also be built as ${other.plan.strategy}: set build.strategy in moorage.yaml to choose that.`;
   return { ...best, plan: { ...best.plan, reason } };
 }
 
 function unknown(tree: Tree, input: PlanInput): Finding {
   const where = input.path === '.' ? 'the repository' : `folder ${input.path}`;
-  const what = input.build.strategy === 'auto' ? 'Nothing' : `Nothing of build.strategy ${input.build.strategy}`;
+  const what = input.build.strategy === 'auto' ? 'Nothing' : `Nothing for build.strategy ${input.build.strategy}`;
   return {
     rule: 'plan/unknown',
     severity: 'error',
-    message: `${what} that can be built was found at the top of ${where}.`,
+    message: `${what} that can be built was found at the top level of ${where}.`,
     fix: `Add one of: ${understood}.${hint(tree)}`,
   };
 }

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { PipelineInput } from '../contract.ts';
 import { writeNotes } from '../notes.ts';
-import type { Places } from '../settings.ts';
+import type { Places } from '../config.ts';
 import { diskTree } from '../tree.ts';
 import type { Recipe } from './recipe.ts';
 

@@ -6,7 +6,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Fault } from '../outcome.ts';
-import type { Places } from '../settings.ts';
+import type { Places } from '../config.ts';
 
 const longestStart = 120_000;
 const pollMs = 20;

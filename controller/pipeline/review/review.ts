@@ -7,8 +7,8 @@ import { appFolder } from '../plan/folder.ts';
 import { makePlan } from '../plan/plan.ts';
 import type { Recipe } from '../plan/recipe.ts';
 import { writePlan } from '../plan/write.ts';
-import { settle, told } from '../settings-file/merge.ts';
-import type { Places } from '../settings.ts';
+import { describeSettings, settle } from '../settings-file/merge.ts';
+import type { Places } from '../config.ts';
 import { head } from '../text.ts';
 import { diskTree } from '../tree.ts';
 import type { ReviewContext } from './rule.ts';
@@ -26,7 +26,7 @@ export async function review(
   const { gitlinks } = await readNotes(places.notes, 'clone');
   const tree = diskTree(places.source);
   const { input: settled, settings } = settle(asked, tree);
-  for (const text of told(settings)) say(text);
+  for (const text of describeSettings(settings)) say(text);
   const input = { ...settled, path: appFolder(tree, settled) };
   const context: ReviewContext = {
     tree,
@@ -55,7 +55,7 @@ export async function review(
 function noted(recipe: Recipe, asked: string, found: string): Recipe {
   if (asked === found) return recipe;
   const reason = head(
-    `The app is in the folder ${found}, the only one with something to run. ${recipe.plan.reason}`,
+    `The app is in the folder ${found}, the only one that contains an app. ${recipe.plan.reason}`,
     390,
   );
   return { ...recipe, plan: { ...recipe.plan, reason } };

@@ -36,7 +36,7 @@ export function settle(asked: PipelineInput, tree: Tree): Settled {
 }
 
 /** Says in the log what was taken from the file. */
-export function told(settings: AuthorSettings | undefined): string[] {
+export function describeSettings(settings: AuthorSettings | undefined): string[] {
   return settings === undefined ? [] : [`settings of ${settingsFile}: ${JSON.stringify(settings)}`];
 }
 

@@ -24,13 +24,13 @@ export function problemsOf(error: z.ZodError, document: Document.Parsed, lines: 
     }));
 }
 
-interface Told {
+interface SettingProblem {
   readonly path: Path;
   readonly message: string;
   readonly fix: string;
 }
 
-function split(issue: Issue): Told[] {
+function split(issue: Issue): SettingProblem[] {
   const field = nameOf(issue.path);
   if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownField([...issue.path, key]));
   const expected =
@@ -59,7 +59,7 @@ const kinds: Readonly<Record<string, string>> = {
 };
 
 /** A field that an author cannot set: because there is none, or because it is not his to set. */
-function unknownField(path: Path): Told {
+function unknownField(path: Path): SettingProblem {
   const field = nameOf(path);
   const above = path.slice(0, -1);
   const known = ofInstallation.has(field);
@@ -70,9 +70,9 @@ function unknownField(path: Path): Told {
     ? {
         path,
         message: `${field} cannot be set in ${settingsFile}.`,
-        fix: `Remove ${field}: only whoever runs this installation can set it.${field === 'run.secrets' ? ' Never put a secret into the repository.' : ''}`,
+        fix: `Remove ${field}: only the operator of this installation can set it.${field === 'run.secrets' ? ' Never commit a secret.' : ''}`,
       }
-    : { path, message: `There is no setting ${field}.`, fix: `Remove ${field} or correct its name.${choice}` };
+    : { path, message: `Unknown setting ${field}.`, fix: `Remove ${field}, or correct its name.${choice}` };
 }
 
 /** Fields of HostedApp. Those that authorSettings takes never come here. */

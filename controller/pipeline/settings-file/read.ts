@@ -1,6 +1,11 @@
 // Reads moorage.yaml as its author wrote it: bounded, without aliases, and with the line of all that is wrong in it.
 import { isAlias, isCollection, isNode, isScalar, LineCounter, parseDocument, visit, type Document } from 'yaml';
-import { authorSettings, mostSettingsBytes, settingsFile, type AuthorSettings } from '../../../crds/author-settings.ts';
+import {
+  authorSettings,
+  maximumSettingsBytes,
+  settingsFile,
+  type AuthorSettings,
+} from '../../../crds/author-settings.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
 import { head, oneLine } from '../text.ts';
 import type { Tree } from '../tree.ts';
@@ -20,11 +25,11 @@ export function readSettingsFile(tree: Tree): SettingsRead {
   const entry = tree.entry(settingsFile);
   if (entry === undefined) return { findings: misnamed(tree) };
   if (entry.kind !== 'file')
-    return refused('This is not a plain file.', 'Put the settings themselves there, not a link or a folder.');
+    return refused('This is not a regular file.', 'Commit the file itself at this path, not a link or a folder.');
   if (entry.bytes > mostBytes)
     return refused(
-      'This file has more than 16 KiB.',
-      'Keep only settings in it; what the app reads itself belongs in other files.',
+      'This file is larger than 16 KiB.',
+      'Keep only settings for this platform in it; put what the app itself reads into other files.',
     );
   const lines = new LineCounter();
   const document = parsed(tree.text(settingsFile, mostBytes) ?? '', lines);
@@ -40,10 +45,10 @@ function judged(document: Document.Parsed, lines: LineCounter): SettingsRead {
   const read = authorSettings.safeParse(value ?? {});
   if (!read.success) return { findings: problemsOf(read.error, document, lines) };
   const bytes = Buffer.byteLength(JSON.stringify(read.data));
-  if (bytes > mostSettingsBytes)
+  if (bytes > maximumSettingsBytes)
     return refused(
-      `The settings take ${bytes} bytes as JSON; at most ${mostSettingsBytes} are kept.`,
-      'Shorten run.env, build.env or build.args, or read long values from a file of the repository.',
+      `The settings take ${bytes} bytes as JSON; the maximum is ${maximumSettingsBytes}.`,
+      'Shorten run.env, build.env or build.args, or read long values from a file in the repository.',
     );
   return { settings: read.data, findings: [] };
 }
@@ -69,9 +74,9 @@ function oddNode(document: Document.Parsed): { what: string; fix: string; at: nu
   visit(document, (_key, node, path) => {
     const at = isNode(node) ? (node.range?.[0] ?? 0) : 0;
     if (isAlias(node) || ((isScalar(node) || isCollection(node)) && node.anchor !== undefined))
-      odd = { what: 'Anchors and aliases (& and *) are not read.', fix: 'Write the value out where it is used.', at };
+      odd = { what: 'Anchors and aliases (& and *) are not supported.', fix: 'Write the value where it is used.', at };
     else if (path.length > 2 * deepest)
-      odd = { what: 'This is nested too deep.', fix: 'No setting is more than four levels deep; see the README.', at };
+      odd = { what: 'This is nested too deeply.', fix: 'Settings are at most four levels deep; see the README.', at };
     return odd === undefined ? undefined : visit.BREAK;
   });
   return odd;
@@ -85,16 +90,16 @@ function misnamed(tree: Tree): Finding[] {
       rule: 'settings/name',
       severity: 'warning',
       file,
-      message: 'This file is not read.',
-      fix: `Rename it to ${settingsFile} if it holds settings for this platform.`,
+      message: 'This file is ignored.',
+      fix: `Rename it to ${settingsFile} if it contains settings for this platform.`,
     },
   ];
 }
 
 function notYaml(message: string, line?: number): SettingsRead {
   return refused(
-    `This cannot be read as YAML: ${head(oneLine(message), 300)}.`.replace(/\.\.$/, '.'),
-    'Correct it; each setting is a line like "port: 8000" below its section ("run:"), indented by two spaces.',
+    `This is not valid YAML: ${head(oneLine(message), 300)}.`.replace(/\.\.$/, '.'),
+    'Correct the syntax: each setting is a line like "port: 8000" under its section ("run:"), indented by two spaces.',
     line,
   );
 }

@@ -15,13 +15,16 @@ import {
   type HostedAppObject,
   type HttpRoute,
   type Job,
+  type NetworkPolicy,
+  type PersistentVolumeClaim,
   type Pod,
+  type Service,
 } from '../../objects/kinds.ts';
 import { packer, unpacking, type Packed, type Unpacking } from './packed.ts';
 import { childSelector } from '../../steps/deploy/objects.ts';
 import { present } from '../../objects/present.ts';
 import { similarTexts } from './similar-texts.ts';
-import type { Settings } from '../settings.ts';
+import type { InstallationConfig } from '../installation-config.ts';
 
 /**
  * The caches that the operator reads; those of children have an index {@link byApp}, by the label of the app's name.
@@ -31,9 +34,9 @@ export interface Caches {
   readonly jobs: Store<Job>;
   readonly pipelinePods: Unpacking<Pod>;
   readonly deployments: Unpacking<Deployment>;
-  readonly services: Unpacking<KubeObject>;
-  readonly policies: Unpacking<KubeObject>;
-  readonly claims: Unpacking<KubeObject>;
+  readonly services: Unpacking<Service>;
+  readonly policies: Unpacking<NetworkPolicy>;
+  readonly claims: Unpacking<PersistentVolumeClaim>;
   readonly pods: Unpacking<Pod>;
   readonly routes: Unpacking<HttpRoute>;
 }
@@ -47,17 +50,17 @@ const pageSize = 100;
 const indexers = { [byApp]: byLabel(labels.app) };
 
 /** Starts mirroring all that the reconciler reads. */
-export function mirror(manager: Manager, settings: Settings): Caches {
-  const { appsNamespace: apps, buildsNamespace: builds } = settings;
+export function mirror(manager: Manager, config: InstallationConfig): Caches {
+  const { appsNamespace: apps, buildsNamespace: builds } = config;
   const packed = <T extends KubeObject>(
     resource: Resource<T>,
     namespace: string,
     labelSelector: string | undefined,
-    keep: (object: T) => object,
+    keep: (object: T) => T,
   ): Unpacking<T> => {
     // What the server sends is a T; what is kept of it is packed.
     const texts = similarTexts();
-    const transform = packer(labels.app, texts, keep as (object: KubeObject) => object);
+    const transform = packer(labels.app, texts, (object) => keep(object as T));
     return unpacking(
       manager.reflect(resource as unknown as Resource<Packed>, {
         pageSize,
@@ -70,7 +73,7 @@ export function mirror(manager: Manager, settings: Settings): Caches {
     );
   };
   return {
-    apps: packed(hostedApps, apps, undefined, (app) => ({ ...app, metadata: withoutManagers(app) })),
+    apps: packed(hostedApps, apps, undefined, slimChild),
     jobs: manager.reflect(jobs, {
       pageSize,
       namespace: builds,
@@ -88,14 +91,17 @@ export function mirror(manager: Manager, settings: Settings): Caches {
   };
 }
 
-function withoutManagers(object: KubeObject): object {
-  return { ...object.metadata, managedFields: undefined };
+/** All of the spec, so that a change by someone else's hand is seen and fixed. */
+function slimChild<T extends KubeObject>(object: T): T {
+  return { ...object, metadata: without(object.metadata, 'managedFields') };
 }
 
-/** All of the spec, so that a change by someone else's hand is seen and fixed. */
-function slimChild(object: KubeObject & { spec?: unknown; status?: unknown }): object {
-  const { apiVersion, kind, spec, status } = object;
-  return { apiVersion, kind, metadata: withoutManagers(object), spec, status };
+function without<Fields extends object, Name extends keyof Fields>(
+  fields: Fields,
+  ...names: readonly Name[]
+): Omit<Fields, Name> {
+  const dropped: ReadonlySet<string> = new Set(names.map(String));
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !dropped.has(name))) as Omit<Fields, Name>;
 }
 
 /** Of a Job's spec only `suspend` is read; the template is by far its biggest part. */
@@ -129,25 +135,25 @@ function slimJob(job: Job): Job {
   };
 }
 
-/** Of a pod only what tells how it fares is read. */
-function slimPod(pod: Pod): object {
+/** Of a pod only what its state is read from. */
+function slimPod(pod: Pod): Pod {
   const { apiVersion, kind, status } = pod;
   const { phase, reason, message, conditions, initContainerStatuses, containerStatuses } = status ?? {};
   return {
     apiVersion,
     kind,
-    metadata: { ...withoutManagers(pod), labels: undefined },
-    status: {
+    metadata: without(pod.metadata, 'managedFields', 'labels'),
+    status: present({
       phase,
       reason,
       message,
       conditions: conditions?.filter(({ type }) => type === 'Ready' || type === 'PodScheduled'),
       initContainerStatuses: initContainerStatuses?.map(slimContainer),
       containerStatuses: containerStatuses?.map(slimContainer),
-    },
+    }),
   };
 }
 
-function slimContainer({ name, ready, started, restartCount, state, lastState }: ContainerStatus): object {
-  return { name, ready, started, restartCount, state, lastState };
+function slimContainer({ name, ready, started, restartCount, state, lastState }: ContainerStatus): ContainerStatus {
+  return present({ name, ready, started, restartCount, state, lastState });
 }

@@ -1,12 +1,12 @@
-// What the author's moorage.yaml changes about his app, once the review of its commit has told it.
+// What the author's moorage.yaml changes about the app, once the review of its commit has reported it.
 import type { AuthorSettings } from '../../../crds/author-settings.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { effectiveSettings, readSettings, withSettings } from '../../../crds/effective-settings.ts';
 import type { Draft } from '../../reconcile/outcome.ts';
-import type { Reviewed } from './verdict.ts';
+import type { ReviewReport } from './verdict.ts';
 
 /** The app with what the settings of a commit say, where its HostedApp says nothing itself. */
-export function settledApp(app: HostedApp, settings: string | undefined): HostedApp {
+export function appWithSettings(app: HostedApp, settings: string | undefined): HostedApp {
   return { ...app, spec: withSettings(app.spec, readSettings(settings)) };
 }
 
@@ -24,13 +24,13 @@ export function podApp(app: HostedApp, draft: Draft, commit: string): HostedApp 
   return { ...app, spec: withSettings(app.spec, wanted) };
 }
 
-/** Settings that the review of this very commit told. */
+/** The settings that the review of this very commit reported. */
 export function settingsOf(draft: Draft, commit: string): string | undefined {
   return draft.settings?.commit === commit ? draft.settings.values : undefined;
 }
 
-/** Keeps what a review told. */
-export function tellSettings(app: HostedApp, draft: Draft, commit: string, review: Reviewed): void {
+/** Records the settings that a review reported. */
+export function recordSettings(app: HostedApp, draft: Draft, commit: string, review: ReviewReport): void {
   delete draft.settings;
   delete draft.effective;
   if (review.settings === undefined) return;

@@ -1,14 +1,15 @@
 // Step Pipeline: one Job a commit and its build inputs, from the queue to an image or a refusal.
 import { timestamp } from '../../objects/timestamp.ts';
 import { annotations } from '../../../crds/names.ts';
+import { RepositoryError } from '../../../lib/repository.ts';
 import type { HistoryEntry } from '../../../crds/hosted-app.ts';
 import { faultDelayMs, faultsOf, isRecorded, nextNumber, numberOf, record } from './history.ts';
-import { podApp, settingsOf, tellSettings } from './author-settings.ts';
+import { podApp, settingsOf, recordSettings } from './author-settings.ts';
 import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './inputs.ts';
 import { imageName, pipelineJob } from './job.ts';
-import { isFinished, judge, newestOf, readReview, type Reviewed, type Verdict } from './verdict.ts';
+import { isFinished, judge, newestOf, readReview, type ReviewReport, type Verdict } from './verdict.ts';
 import { jobs as jobResource, type Job } from '../../objects/kinds.ts';
-import type { Observed } from '../../reconcile/snapshot.ts';
+import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { present } from '../../objects/present.ts';
 import { sourceIdentity } from '../source/source.ts';
 import {
@@ -30,31 +31,31 @@ interface Wanted {
   readonly name: string;
 }
 
-export function pipelineStep(observed: Observed, draft: Draft): StepResult {
-  const { app } = observed;
-  tellAttempt(observed, draft);
+export function pipelineStep(snapshot: Snapshot, draft: Draft): StepResult {
+  const { app } = snapshot;
+  recordAttempt(snapshot, draft);
   if (app.spec.suspend)
-    return { outcomes: suspended(draft), afterStatus: supersede(observed, draft, undefined, 'the app was suspended') };
+    return { outcomes: suspended(draft), afterStatus: supersede(snapshot, draft, undefined, 'the app was suspended') };
   if (draft.source === undefined) return { outcomes: {} };
   const { commit } = draft.source;
-  const wanted = afterReview(observed, draft, wantedOf(observed, draft, commit));
+  const wanted = afterReview(snapshot, draft, wantedOf(snapshot, draft, commit));
   const { inputs } = wanted;
-  const superseded = supersede(observed, draft, wanted.name, `${short(commit)} took its place`);
+  const superseded = supersede(snapshot, draft, wanted.name, `superseded by commit ${short(commit)}`);
   if (draft.built?.commit === commit && draft.built.inputsHash === inputs.hash) {
-    return { outcomes: standing(draft, commit), afterStatus: [...superseded, ...oldJobs(observed, wanted.name)] };
+    return { outcomes: standing(draft, commit), afterStatus: [...superseded, ...oldJobs(snapshot, wanted.name)] };
   }
-  const result = pursue(observed, draft, wanted);
-  return { ...result, afterStatus: [...superseded, ...(result.afterStatus ?? []), ...oldJobs(observed, wanted.name)] };
+  const result = pursue(snapshot, draft, wanted);
+  return { ...result, afterStatus: [...superseded, ...(result.afterStatus ?? []), ...oldJobs(snapshot, wanted.name)] };
 }
 
-/** Which rebuild is spoken of from here on; whoever asked for it can tell an old verdict from a new one by that. */
-function tellAttempt({ app }: Observed, draft: Draft): void {
+/** The rebuild that the status reflects from here on, so that an old verdict is not taken for a new one. */
+function recordAttempt({ app }: Snapshot, draft: Draft): void {
   const attempt = app.metadata.annotations?.[annotations.rebuild];
   if (attempt === undefined) delete draft.attempt;
   else draft.attempt = attempt.slice(0, 100);
 }
 
-function wantedOf({ app }: Observed, draft: Draft, commit: string): Wanted {
+function wantedOf({ app }: Snapshot, draft: Draft, commit: string): Wanted {
   const inputs = buildInputs(podApp(app, draft, commit));
   return { commit, inputs, name: jobName(app.metadata.name, commit, inputs.hash) };
 }
@@ -63,114 +64,118 @@ function wantedOf({ app }: Observed, draft: Draft, commit: string): Wanted {
  * Once the review has read moorage.yaml: the same pipeline, or another one where the file asks for other limits of the
  * build.
  */
-function afterReview(observed: Observed, draft: Draft, wanted: Wanted): Wanted {
-  const job = observed.jobs.find(
+function afterReview(snapshot: Snapshot, draft: Draft, wanted: Wanted): Wanted {
+  const job = snapshot.jobs.find(
     (candidate) =>
       candidate.metadata.name === wanted.name &&
-      candidate.metadata.annotations?.[annotations.appUid] === observed.app.metadata.uid,
+      candidate.metadata.annotations?.[annotations.appUid] === snapshot.app.metadata.uid,
   );
-  const review = job === undefined ? undefined : readReview(newestOf(podsOf(observed, job)));
+  const review = job === undefined ? undefined : readReview(newestOf(podsOf(snapshot, job)));
   if (review === undefined) return wanted;
-  tellSettings(observed.app, draft, wanted.commit, review);
-  return wantedOf(observed, draft, wanted.commit);
+  recordSettings(snapshot.app, draft, wanted.commit, review);
+  return wantedOf(snapshot, draft, wanted.commit);
 }
 
-function pursue(observed: Observed, draft: Draft, wanted: Wanted): StepResult {
-  const job = observed.jobs.find((candidate) => candidate.metadata.name === wanted.name);
-  if (job === undefined) return start(observed, draft, wanted);
+function pursue(snapshot: Snapshot, draft: Draft, wanted: Wanted): StepResult {
+  const job = snapshot.jobs.find((candidate) => candidate.metadata.name === wanted.name);
+  if (job === undefined) return start(snapshot, draft, wanted);
   if (job.metadata.deletionTimestamp !== undefined)
-    return { outcomes: inTurn('Starting', 'The last Job of this commit is being cleared away.') };
-  if (job.metadata.annotations?.[annotations.appUid] !== observed.app.metadata.uid) {
+    return { outcomes: beforeReview('Starting', 'The previous Job of this commit is being deleted.') };
+  if (job.metadata.annotations?.[annotations.appUid] !== snapshot.app.metadata.uid) {
     return {
-      outcomes: inTurn('Starting', 'A Job of an earlier app of this name is being cleared away.'),
+      outcomes: beforeReview('Starting', 'A Job of an earlier app with this name is being deleted.'),
       afterStatus: [remove(job)],
     };
   }
-  const verdict = judge(job, podsOf(observed, job), imageName(observed.settings, observed.app.metadata.name));
-  tellPipeline(observed, draft, job, verdict);
-  return conclude(observed, draft, wanted, job, verdict);
+  const verdict = judge(job, podsOf(snapshot, job), imageName(snapshot.config, snapshot.app.metadata.name));
+  recordPipeline(snapshot, draft, job, verdict);
+  return conclude(snapshot, draft, wanted, job, verdict);
 }
 
-function start(observed: Observed, draft: Draft, wanted: Wanted): StepResult {
-  if (isSubmittedAgain(observed, draft))
+function start(snapshot: Snapshot, draft: Draft, wanted: Wanted): StepResult {
+  const { repository } = snapshot;
+  if (repository instanceof RepositoryError)
+    return { outcomes: beforeReview('Resolving', 'The repository is refused; see the condition SourceResolved.') };
+  if (isSubmittedAgain(snapshot, draft))
     return {
-      outcomes: inTurn('Resolving', 'It was submitted again; the repository is asked for its newest commit first.'),
+      outcomes: beforeReview('Resolving', 'Submitted again; resolving the newest commit first.'),
     };
   const history = draft.history ?? [];
   const faults = faultsOf(history, wanted.name);
-  const { faultLimit } = observed.settings.pipeline;
+  const { faultLimit } = snapshot.config.pipeline;
   if (faults.length >= faultLimit) return { outcomes: givenUp(faults) };
-  const number = numberFor(observed, draft, wanted.name);
+  const number = numberFor(snapshot, draft, wanted.name);
   const reason = whyBuilt({
     commit: wanted.commit,
     inputs: wanted.inputs.each,
-    previous: previousOf(observed, draft),
+    previous: previousOf(snapshot, draft),
     faults: faults.length,
     faultLimit,
   });
   const asked =
     draft.pipeline?.job === wanted.name && draft.pipeline.number === number ? draft.pipeline.stageSince : undefined;
-  draft.pipeline = { job: wanted.name, number, reason, stage: 'Queued', stageSince: asked ?? timestamp(observed.now) };
+  draft.pipeline = { job: wanted.name, number, reason, stage: 'Queued', stageSince: asked ?? timestamp(snapshot.now) };
   delete draft.findings;
-  const manifest = pipelineJob(podApp(observed.app, draft, wanted.commit), observed.settings, {
+  const manifest = pipelineJob(podApp(snapshot.app, draft, wanted.commit), snapshot.config, {
     ...wanted,
+    repository,
     number,
     reason,
-    queuedAt: observed.now,
+    queuedAt: snapshot.now,
   });
   return {
-    outcomes: inTurn('Queued', `Pipeline ${number} of commit ${short(wanted.commit)} is queued: ${reason}.`),
+    outcomes: beforeReview('Queued', `Pipeline ${number} of commit ${short(wanted.commit)} is queued: ${reason}.`),
     actions: [{ kind: 'create', resource: jobResource, manifest }],
   };
 }
 
 /** A poll and a rebuild asked for in one: what is built is the commit that the poll finds. */
-function isSubmittedAgain({ app }: Observed, draft: Draft): boolean {
+function isSubmittedAgain({ app }: Snapshot, draft: Draft): boolean {
   const { [annotations.poll]: poll, [annotations.rebuild]: rebuild } = app.metadata.annotations ?? {};
   return rebuild !== undefined && poll === rebuild && draft.source?.polledFor !== sourceIdentity(app);
 }
 
 /** The same number while the cache has not caught up with a Job that was made already. */
-function numberFor(observed: Observed, draft: Draft, name: string): number {
+function numberFor(snapshot: Snapshot, draft: Draft, name: string): number {
   const history = draft.history ?? [];
-  const told = draft.pipeline?.job === name ? draft.pipeline.number : undefined;
-  const pending = told !== undefined && !history.some((entry) => entry.number === told);
-  return pending ? told : nextNumber(history, observed.jobs, draft.pipeline?.number);
+  const reported = draft.pipeline?.job === name ? draft.pipeline.number : undefined;
+  const pending = reported !== undefined && !history.some((entry) => entry.number === reported);
+  return pending ? reported : nextNumber(history, snapshot.jobs, draft.pipeline?.number);
 }
 
 function previousOf(
-  observed: Observed,
+  snapshot: Snapshot,
   draft: Draft,
 ): { commit: string | undefined; inputs: ReturnType<typeof inputsOf> } | undefined {
-  const newest = observed.jobs.toSorted((a, b) => numberOf(b) - numberOf(a))[0];
+  const newest = snapshot.jobs.toSorted((a, b) => numberOf(b) - numberOf(a))[0];
   if (newest !== undefined)
     return { commit: newest.metadata.annotations?.[annotations.commit], inputs: inputsOf(newest) };
   const last = draft.history?.[0];
   return last === undefined ? undefined : { commit: last.commit, inputs: undefined };
 }
 
-function conclude(observed: Observed, draft: Draft, wanted: Wanted, job: Job, verdict: Verdict): StepResult {
+function conclude(snapshot: Snapshot, draft: Draft, wanted: Wanted, job: Job, verdict: Verdict): StepResult {
   switch (verdict.kind) {
     case 'queued':
       return {
-        outcomes: inTurn(
+        outcomes: beforeReview(
           'Queued',
-          `Commit ${short(wanted.commit)} waits for its turn: place ${draft.pipeline?.position ?? '?'} in the queue of builds.`,
+          `Commit ${short(wanted.commit)} is queued at position ${draft.pipeline?.position ?? '?'}.`,
         ),
       };
     case 'running':
-      return { outcomes: underWay(verdict, wanted.commit) };
+      return { outcomes: inProgress(verdict, wanted.commit) };
     case 'succeeded':
-      return succeeded(observed, draft, wanted, job, verdict);
+      return succeeded(snapshot, draft, wanted, job, verdict);
     case 'rejected':
-      return rejected(observed, draft, job, verdict);
+      return rejected(snapshot, draft, job, verdict);
     case 'faulted':
-      return faulted(observed, draft, job, verdict);
+      return faulted(snapshot, draft, job, verdict);
   }
 }
 
 function succeeded(
-  observed: Observed,
+  snapshot: Snapshot,
   draft: Draft,
   wanted: Wanted,
   job: Job,
@@ -185,17 +190,17 @@ function succeeded(
     settings: settingsOf(draft, wanted.commit),
     attempt: draft.attempt,
   });
-  tellReview(draft, verdict.review);
+  recordReview(draft, verdict.review);
   draft.findings = [...(draft.findings ?? []), ...findings].slice(0, 50);
-  draft.history = record(draft.history ?? [], job, observed.now, { result: 'Succeeded', image });
+  draft.history = record(draft.history ?? [], job, snapshot.now, { result: 'Succeeded', image });
   return { outcomes: standing(draft, wanted.commit) };
 }
 
-function rejected(observed: Observed, draft: Draft, job: Job, verdict: Verdict & { kind: 'rejected' }): StepResult {
+function rejected(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict & { kind: 'rejected' }): StepResult {
   const { rejection, stage } = verdict;
   if (!isRecorded(draft.history ?? [], job))
     draft.findings = [...(verdict.review?.findings ?? draft.findings ?? []), ...verdict.findings].slice(0, 50);
-  draft.history = record(draft.history ?? [], job, observed.now, {
+  draft.history = record(draft.history ?? [], job, snapshot.now, {
     result: 'Rejected',
     message: `${rejection.rule}: ${rejection.message}`,
   });
@@ -203,35 +208,35 @@ function rejected(observed: Observed, draft: Draft, job: Job, verdict: Verdict &
     return {
       outcomes: {
         Reviewed: stalled('ReviewRejected', rejection),
-        Built: waiting('NotReached', 'The review came to a refusal, so nothing is built.'),
+        Built: waiting('NotReached', 'The review rejected this commit, so it is not built.'),
       },
     };
   const reason = rejection.rule === 'build/timeout' ? 'BuildTimedOut' : 'BuildRejected';
-  return { outcomes: { ...reviewOf(observed, job, verdict), Built: stalled(reason, rejection) } };
+  return { outcomes: { ...reviewOf(snapshot, job, verdict), Built: stalled(reason, rejection) } };
 }
 
 /** The Job is kept until the wait is over, with its pods, so that what happened can be looked at. */
-function faulted(observed: Observed, draft: Draft, job: Job, verdict: Verdict & { kind: 'faulted' }): StepResult {
+function faulted(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict & { kind: 'faulted' }): StepResult {
   const { message } = verdict;
   const wasRecorded = isRecorded(draft.history ?? [], job);
-  draft.history = record(draft.history ?? [], job, observed.now, { result: 'Faulted', message });
+  draft.history = record(draft.history ?? [], job, snapshot.now, { result: 'Faulted', message });
   const faults = faultsOf(draft.history, job.metadata.name);
-  if (faults.length >= observed.settings.pipeline.faultLimit) return { outcomes: givenUp(faults) };
-  const review = reviewOf(observed, job, verdict);
-  const endedAt = Date.parse(faults[0]?.finishedAt ?? timestamp(observed.now));
-  const dueIn = endedAt + faultDelayMs(faults.length) - observed.now.getTime();
+  if (faults.length >= snapshot.config.pipeline.faultLimit) return { outcomes: givenUp(faults) };
+  const review = reviewOf(snapshot, job, verdict);
+  const endedAt = Date.parse(faults[0]?.finishedAt ?? timestamp(snapshot.now));
+  const dueIn = endedAt + faultDelayMs(faults.length) - snapshot.now.getTime();
   const outcome = failed(
     'PipelineFaulted',
-    `${message.replace(/[^.!?…]$/, '$&.')} It is tried again by itself.`,
+    `${message.replace(/[^.!?…]$/, '$&.')} It is retried automatically.`,
     Math.max(dueIn, 0),
   );
   return { outcomes: { ...review, Built: outcome }, afterStatus: dueIn <= 0 && wasRecorded ? [remove(job)] : [] };
 }
 
-/** How the review went: as its pod says, or as it was told before the pod was taken away. */
-function reviewOf(observed: Observed, job: Job, verdict: Verdict): Outcomes {
+/** How the review went: as its pod says, or as it was reported before the pod was removed. */
+function reviewOf(snapshot: Snapshot, job: Job, verdict: Verdict): Outcomes {
   if (verdict.review !== undefined) return { Reviewed: passed(verdict.review.findings.length) };
-  const { pipeline, conditions = [], findings = [] } = observed.app.status ?? {};
+  const { pipeline, conditions = [], findings = [] } = snapshot.app.status ?? {};
   const wasPassed =
     pipeline?.job === job.metadata.name &&
     conditions.some(({ type, status }) => type === 'Reviewed' && status === 'True');
@@ -241,11 +246,12 @@ function reviewOf(observed: Observed, job: Job, verdict: Verdict): Outcomes {
 function givenUp(faults: readonly HistoryEntry[]): Outcomes {
   const rejection = {
     rule: 'platform/fault',
-    message: `The platform failed ${faults.length} times at this commit: ${faults[0]?.message ?? 'no message'}`.slice(
-      0,
-      1_500,
-    ),
-    fix: `This is not your app's doing. Push a new commit, or submit the repository again.`,
+    message:
+      `The platform failed ${faults.length} times to build this commit: ${faults[0]?.message ?? 'no message'}`.slice(
+        0,
+        1_500,
+      ),
+    fix: `Your app did not cause this. Push a new commit, or submit the repository again.`,
   };
   return { Built: stalled('PipelineFaulted', rejection) };
 }
@@ -255,7 +261,7 @@ function standing(draft: Draft, commit: string): Outcomes {
   const warnings = (draft.findings ?? []).length;
   return {
     Reviewed: passed(warnings),
-    Built: done('Built', `Commit ${short(commit)} is built: ${draft.built?.image.split('/').at(-1) ?? ''}.`),
+    Built: done('Built', `Built commit ${short(commit)}: ${draft.built?.image.split('/').at(-1) ?? ''}.`),
   };
 }
 
@@ -263,19 +269,19 @@ function passed(warnings: number): ReturnType<typeof done> {
   return done(
     'ReviewPassed',
     warnings === 0
-      ? 'Nothing was found.'
+      ? 'The review found no problems.'
       : `Passed with ${warnings} warning${warnings === 1 ? '' : 's'}; see status.findings.`,
   );
 }
 
-function underWay(verdict: Verdict & { kind: 'running' }, commit: string): Outcomes {
+function inProgress(verdict: Verdict & { kind: 'running' }, commit: string): Outcomes {
   const trouble = verdict.trouble === undefined ? '' : ` ${verdict.trouble}`;
   if (verdict.stage !== 'Build') {
-    const told =
+    const reviewed =
       verdict.stage === 'Clone'
         ? waiting('Cloning', `Commit ${short(commit)} is being cloned.${trouble}`)
         : waiting('Reviewing', `Commit ${short(commit)} is being reviewed.${trouble}`);
-    return { Reviewed: told, Built: waiting('NotReached', 'The review comes first.') };
+    return { Reviewed: reviewed, Built: waiting('NotReached', 'Waiting for the review.') };
   }
   return {
     Reviewed: passed(verdict.review?.findings.length ?? 0),
@@ -283,8 +289,8 @@ function underWay(verdict: Verdict & { kind: 'running' }, commit: string): Outco
   };
 }
 
-function inTurn(reason: string, message: string): Outcomes {
-  return { Reviewed: waiting(reason, message), Built: waiting('NotReached', 'The review comes first.') };
+function beforeReview(reason: string, message: string): Outcomes {
+  return { Reviewed: waiting(reason, message), Built: waiting('NotReached', 'Waiting for the review.') };
 }
 
 function suspended(draft: Draft): Outcomes {
@@ -292,8 +298,8 @@ function suspended(draft: Draft): Outcomes {
   return draft.built === undefined ? {} : standing(draft, draft.built.commit);
 }
 
-function tellPipeline(observed: Observed, draft: Draft, job: Job, verdict: Verdict): void {
-  const place = observed.queue.indexOf(job.metadata.name);
+function recordPipeline(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict): void {
+  const index = snapshot.queue.indexOf(job.metadata.name);
   const reason = job.metadata.annotations?.[annotations.reason];
   draft.pipeline = {
     job: job.metadata.name,
@@ -301,9 +307,9 @@ function tellPipeline(observed: Observed, draft: Draft, job: Job, verdict: Verdi
     ...(verdict.pod === undefined ? {} : { pod: verdict.pod }),
     ...(reason === undefined ? {} : { reason }),
     ...stageOf(job, verdict),
-    ...(verdict.kind === 'queued' && place >= 0 ? { position: place + 1 } : {}),
+    ...(verdict.kind === 'queued' && index >= 0 ? { position: index + 1 } : {}),
   };
-  if (verdict.kind === 'running') tellReview(draft, verdict.review);
+  if (verdict.kind === 'running') recordReview(draft, verdict.review);
 }
 
 function stageOf(job: Job, verdict: Verdict): { stage?: 'Queued' | 'Clone' | 'Review' | 'Build'; stageSince?: string } {
@@ -312,36 +318,36 @@ function stageOf(job: Job, verdict: Verdict): { stage?: 'Queued' | 'Clone' | 'Re
   return { stage: verdict.stage, ...(verdict.since === undefined ? {} : { stageSince: verdict.since }) };
 }
 
-function tellReview(draft: Draft, review: Reviewed | undefined): void {
+function recordReview(draft: Draft, review: ReviewReport | undefined): void {
   if (review === undefined) return;
   draft.findings = review.findings.slice(0, 50);
   draft.plan = review.plan;
 }
 
-function podsOf(observed: Observed, job: Job): Observed['pipelinePods'] {
-  return observed.pipelinePods.filter((pod) =>
+function podsOf(snapshot: Snapshot, job: Job): Snapshot['pipelinePods'] {
+  return snapshot.pipelinePods.filter((pod) =>
     (pod.metadata.ownerReferences ?? []).some((owner) => owner.uid === job.metadata.uid),
   );
 }
 
 /** Ends every pipeline but `current` that is still on its way. */
-function supersede(observed: Observed, draft: Draft, current: string | undefined, why: string): Action[] {
-  const overtaken = observed.jobs.filter(
+function supersede(snapshot: Snapshot, draft: Draft, current: string | undefined, why: string): Action[] {
+  const overtaken = snapshot.jobs.filter(
     (job) => job.metadata.name !== current && !isFinished(job) && job.metadata.deletionTimestamp === undefined,
   );
   for (const job of overtaken)
-    draft.history = record(draft.history ?? [], job, observed.now, { result: 'Superseded', message: why });
+    draft.history = record(draft.history ?? [], job, snapshot.now, { result: 'Superseded', message: why });
   return overtaken.map(remove);
 }
 
 /** Finished Jobs beyond the limit, oldest first to go; what they came to is in history. */
-function oldJobs(observed: Observed, current: string): Action[] {
-  const finished = observed.jobs.filter(
+function oldJobs(snapshot: Snapshot, current: string): Action[] {
+  const finished = snapshot.jobs.filter(
     (job) => isFinished(job) && job.metadata.name !== current && job.metadata.deletionTimestamp === undefined,
   );
   return finished
     .toSorted((a, b) => numberOf(b) - numberOf(a))
-    .slice(observed.settings.pipeline.historyLimit)
+    .slice(snapshot.config.pipeline.historyLimit)
     .map(remove);
 }
 

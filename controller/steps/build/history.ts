@@ -22,13 +22,13 @@ export function nextNumber(
   return 1 + Math.max(0, current ?? 0, ...history.map((entry) => entry.number), ...jobs.map(numberOf));
 }
 
-/** True when this very run of the Job is told of already. */
+/** True when this very run of the Job is recorded already. */
 export function isRecorded(history: readonly HistoryEntry[], job: Job): boolean {
   const number = numberOf(job);
   return history.some((entry) => entry.number === number);
 }
 
-/** The history with how this Job ended; unchanged when it is told of already. */
+/** The history with how this Job ended; unchanged when it is recorded already. */
 export function record(
   history: readonly HistoryEntry[],
   job: Job,

@@ -57,16 +57,16 @@ interface Comparison {
   readonly faultLimit: number;
 }
 
-/** Says why in a sentence, or nothing when it is not the reason. In the order in which they are told. */
+/** Says why in a sentence, or nothing when it is not the reason. In the order in which they are reported. */
 const causes: readonly ((comparison: Comparison) => string | undefined)[] = [
   ({ faults, faultLimit }) =>
-    faults === 0 ? undefined : `again after a fault of the platform (try ${faults + 1} of ${faultLimit})`,
+    faults === 0 ? undefined : `retry after a platform fault (attempt ${faults + 1} of ${faultLimit})`,
   ({ previous }) => (previous === undefined ? 'first build' : undefined),
   ({ previous, commit }) =>
     previous?.commit === undefined || previous.commit === commit
       ? undefined
       : `new commit ${short(commit)} (was ${short(previous.commit)})`,
-  (comparison) => (changed(comparison).includes(rebuildInput) ? 'a rebuild was asked for' : undefined),
+  (comparison) => (changed(comparison).includes(rebuildInput) ? 'rebuild requested' : undefined),
   (comparison) => {
     const fields = changed(comparison).filter((name) => name !== rebuildInput);
     return fields.length === 0 ? undefined : `changed build settings: ${fields.join(', ')}`;
@@ -81,7 +81,7 @@ function changed({ inputs, previous }: Comparison): string[] {
 /** Why a Job is made: every cause that holds. */
 export function whyBuilt(comparison: Comparison): string {
   const said = causes.flatMap((cause) => cause(comparison) ?? []);
-  return said.length === 0 ? 'its last Job is gone' : said.join('; ');
+  return said.length === 0 ? 'the previous Job no longer exists' : said.join('; ');
 }
 
 /** Inputs noted on a Job; nothing when they cannot be read. */

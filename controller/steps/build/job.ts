@@ -1,11 +1,13 @@
 // The Job that takes one commit of an app through clone, review and build.
+import type { V1Container, V1JobSpec, V1PodSpec, V1SecurityContext } from '@kubernetes/client-node';
 import { parseDuration } from '../../../lib/duration.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
-import type { Manifest } from '../../../lib/kubernetes/index.ts';
+import type { Repository } from '../../../lib/repository.ts';
+import type { Manifest, Wire } from '../../../lib/kubernetes/index.ts';
 import { least, shareOf } from '../../objects/quantity.ts';
-import type { Settings } from '../../reconcile/settings.ts';
+import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import type { BuildInputs } from './inputs.ts';
 
 /** What tells this pipeline from the app's others. */
@@ -14,18 +16,19 @@ export interface JobIdentity {
   readonly commit: string;
   readonly inputs: BuildInputs;
   readonly number: number;
+  readonly repository: Repository;
   readonly queuedAt: Date;
   /** Why it is made, for people. */
   readonly reason: string;
 }
 
 /** Name of an app's image, without tag or digest. A pipeline may push to this name and no other. */
-export function imageName(settings: Settings, app: string): string {
-  return `${settings.registry.host}/apps/${app}`;
+export function imageName(config: InstallationConfig, app: string): string {
+  return `${config.registry.host}/apps/${app}`;
 }
 
 /** The Job, suspended: the build queue lets it go when its turn has come. */
-export function pipelineJob(app: HostedApp, settings: Settings, identity: JobIdentity): Manifest {
+export function pipelineJob(app: HostedApp, config: InstallationConfig, identity: JobIdentity): Manifest {
   const marks = {
     [labels.app]: app.metadata.name,
     [labels.appNamespace]: app.metadata.namespace,
@@ -40,7 +43,7 @@ export function pipelineJob(app: HostedApp, settings: Settings, identity: JobIde
     kind: 'Job',
     metadata: {
       name: identity.name,
-      namespace: settings.buildsNamespace,
+      namespace: config.buildsNamespace,
       labels: marks,
       annotations: {
         [annotations.commit]: identity.commit,
@@ -55,11 +58,11 @@ export function pipelineJob(app: HostedApp, settings: Settings, identity: JobIde
       suspend: true,
       backoffLimit: 3,
       activeDeadlineSeconds: Math.floor(
-        Math.min(parseDuration(app.spec.build.timeout), settings.pipeline.longestMs) / 1000,
+        Math.min(parseDuration(app.spec.build.timeout), config.pipeline.maximumMs) / 1000,
       ),
       podFailurePolicy: { rules: failureRules },
-      template: { metadata: { labels: marks }, spec: podSpec(app, settings, identity.commit) },
-    },
+      template: { metadata: { labels: marks }, spec: podSpec(app, config, identity) },
+    } satisfies Wire<V1JobSpec>,
   };
 }
 
@@ -73,17 +76,17 @@ const failureRules = [
   })),
 ];
 
-function podSpec(app: HostedApp, settings: Settings, commit: string): object {
-  const limits = buildLimits(app, settings);
+function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdentity): Wire<V1PodSpec> {
+  const limits = buildLimits(app, config);
   const common = {
-    image: settings.pipeline.image,
+    image: config.pipeline.image,
     imagePullPolicy: 'IfNotPresent',
     terminationMessagePolicy: 'FallbackToLogsOnError',
-    env: [{ name: 'MOORAGE_PIPELINE', value: JSON.stringify(pipelineInput(app, settings, commit)) }],
+    env: [{ name: 'MOORAGE_PIPELINE', value: JSON.stringify(pipelineInput(app, config, identity)) }],
   };
   const command = ['node', 'controller/pipeline/main.ts'];
   const workspaceMount = { name: 'workspace', mountPath: workspace.root };
-  const confinedStage = (name: 'clone' | 'review', most: { memory: string; disk: string }): object => ({
+  const confinedStage = (name: 'clone' | 'review', maximum: { memory: string; disk: string }): Wire<V1Container> => ({
     name,
     ...common,
     command: [...command, name],
@@ -91,7 +94,7 @@ function podSpec(app: HostedApp, settings: Settings, commit: string): object {
     volumeMounts: [workspaceMount],
     resources: {
       requests: { cpu: '100m', memory: '128Mi' },
-      limits: { cpu: '1', memory: most.memory, 'ephemeral-storage': most.disk },
+      limits: { cpu: '1', memory: maximum.memory, 'ephemeral-storage': maximum.disk },
     },
   });
   return {
@@ -100,12 +103,12 @@ function podSpec(app: HostedApp, settings: Settings, commit: string): object {
     automountServiceAccountToken: false,
     enableServiceLinks: false,
     terminationGracePeriodSeconds: 10,
-    ...(settings.pipeline.priorityClass === undefined ? {} : { priorityClassName: settings.pipeline.priorityClass }),
+    ...(config.pipeline.priorityClass === undefined ? {} : { priorityClassName: config.pipeline.priorityClass }),
     initContainers: [confinedStage('clone', { memory: cloneMemory, disk: limits.disk })],
     // Side by side, so that the builder is there when the review has passed: one container after another costs about a
     // second each.
     containers: [
-      confinedStage('review', reviewMost),
+      confinedStage('review', reviewLimits),
       {
         name: 'build',
         ...common,
@@ -136,7 +139,7 @@ function podSpec(app: HostedApp, settings: Settings, commit: string): object {
       {
         name: 'registry',
         secret: {
-          secretName: settings.registry.pushSecret,
+          secretName: config.registry.pushSecret,
           items: [{ key: '.dockerconfigjson', path: 'config.json' }],
         },
       },
@@ -148,9 +151,9 @@ function podSpec(app: HostedApp, settings: Settings, commit: string): object {
 const cloneMemory = '2Gi';
 
 /** Beside what the build may have. The review writes notes only. */
-const reviewMost = { memory: '1Gi', disk: '256Mi' };
+const reviewLimits = { memory: '1Gi', disk: '256Mi' };
 
-const confined = {
+const confined: Wire<V1SecurityContext> = {
   runAsUser: 0,
   privileged: false,
   allowPrivilegeEscalation: false,
@@ -158,27 +161,31 @@ const confined = {
   seccompProfile: { type: 'RuntimeDefault' },
 };
 
-function buildLimits(app: HostedApp, settings: Settings): { cpu: string; memory: string; disk: string } {
+function buildLimits(app: HostedApp, config: InstallationConfig): { cpu: string; memory: string; disk: string } {
   const { cpu, memory, disk } = app.spec.build.resources;
-  const { most } = settings.pipeline;
-  return { cpu: least(cpu, most.cpu), memory: least(memory, most.memory), disk: least(disk, most.disk) };
+  const { maximum } = config.pipeline;
+  return {
+    cpu: least(cpu, maximum.cpu),
+    memory: least(memory, maximum.memory),
+    disk: least(disk, maximum.disk),
+  };
 }
 
-function pipelineInput(app: HostedApp, settings: Settings, commit: string): PipelineInput {
+function pipelineInput(app: HostedApp, config: InstallationConfig, { commit, repository }: JobIdentity): PipelineInput {
   const { source, build, run } = app.spec;
   return {
     app: app.metadata.name,
-    repo: source.repo,
-    insecure: settings.gitHosts.insecure.includes(new URL(source.repo).host.toLowerCase()),
+    repo: repository.cloneUrl,
+    insecure: repository.insecure,
     commit,
     path: source.path,
     build: { strategy: build.strategy, dockerfile: build.dockerfile, args: build.args, env: build.env },
     ...(run.port === undefined ? {} : { port: run.port }),
     hasCommand: run.command.length > 0,
-    image: imageName(settings, app.metadata.name),
-    ...(settings.pipeline.cache ? { cache: `${settings.registry.host}/cache/${app.metadata.name}` } : {}),
-    insecureRegistry: settings.registry.insecure,
-    ...(settings.registry.mirror === undefined ? {} : { mirror: settings.registry.mirror }),
-    limits: settings.pipeline.limits,
+    image: imageName(config, app.metadata.name),
+    ...(config.pipeline.cache ? { cache: `${config.registry.host}/cache/${app.metadata.name}` } : {}),
+    insecureRegistry: config.registry.insecure,
+    ...(config.registry.mirror === undefined ? {} : { mirror: config.registry.mirror }),
+    limits: config.pipeline.limits,
   };
 }

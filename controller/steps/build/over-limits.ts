@@ -16,16 +16,16 @@ function overBuild(pods: readonly Pod[]): Rejection | undefined {
   if (pods.some((pod) => isOutOfMemory(pod, 'build'))) {
     return {
       rule: 'build/out-of-memory',
-      message: 'The build needed more memory than build.resources.memory gives it and was killed.',
-      fix: `Raise build.resources.memory in moorage.yaml (at most ${authorLimits.build.memory}), or make the build need less (fewer parallel jobs, prebuilt packages).`,
+      message: 'The build exceeded its memory limit (build.resources.memory) and was killed.',
+      fix: `Increase build.resources.memory in moorage.yaml (maximum ${authorLimits.build.memory}), or reduce what the build needs (fewer parallel jobs, prebuilt packages).`,
     };
   }
   const evicted = pods.find(isOutOfDisk);
   if (evicted === undefined) return undefined;
   return {
     rule: 'build/out-of-disk',
-    message: `The build filled more disk than build.resources.disk gives it and was stopped (${(evicted.status?.message ?? '').slice(0, 300)}).`,
-    fix: `Raise build.resources.disk in moorage.yaml (at most ${authorLimits.build.disk}), or make the image smaller (a slimmer base image, CPU-only wheels, no build leftovers).`,
+    message: `The build exceeded its disk limit (build.resources.disk) and was stopped (${(evicted.status?.message ?? '').slice(0, 300)}).`,
+    fix: `Increase build.resources.disk in moorage.yaml (maximum ${authorLimits.build.disk}), or make the image smaller (a slimmer base image, CPU-only wheels, no build leftovers).`,
   };
 }
 

@@ -22,6 +22,7 @@ import {
   type Job,
   type Pod,
   type Terminated,
+  type Waiting,
 } from '../../objects/kinds.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
 import { present } from '../../objects/present.ts';
@@ -30,7 +31,7 @@ import { overLimits } from './over-limits.ts';
 export type Stage = NonNullable<NonNullable<HostedAppStatus['pipeline']>['stage']>;
 
 /** What the review left, once it has passed. */
-export interface Reviewed {
+export interface ReviewReport {
   readonly findings: readonly Finding[];
   readonly plan: Plan;
   /** What moorage.yaml says, where there is one. */
@@ -38,7 +39,7 @@ export interface Reviewed {
 }
 
 /** How a pipeline stands. `pod` is the newest pod. */
-export type Verdict = { readonly pod: string | undefined; readonly review?: Reviewed | undefined } & (
+export type Verdict = { readonly pod: string | undefined; readonly review?: ReviewReport | undefined } & (
   | { readonly kind: 'queued' }
   | {
       readonly kind: 'running';
@@ -61,7 +62,7 @@ export function isFinished(job: Job): boolean {
   return isTrue(job.status?.conditions, 'Complete') || isTrue(job.status?.conditions, 'Failed');
 }
 
-/** Judges a Job by itself and its pods. `image` is the name that the pipeline was told to push to. */
+/** Judges a Job by itself and its pods. `image` is the name that the pipeline has to push to. */
 export function judge(job: Job, pods: readonly Pod[], image: string): Verdict {
   const newest = newestOf(pods);
   const seen = { pod: newest?.metadata.name, review: readReview(newest) };
@@ -77,7 +78,7 @@ export function newestOf(pods: readonly Pod[]): Pod | undefined {
 }
 
 /** What the review in a pod left; undefined until it has passed. */
-export function readReview(pod: Pod | undefined): Reviewed | undefined {
+export function readReview(pod: Pod | undefined): ReviewReport | undefined {
   return readMessage(statusOf(pod, 'review')?.state?.terminated, reviewResult);
 }
 
@@ -102,11 +103,11 @@ function succeeded(
   const clone = readMessage(statusOf(pod, 'clone')?.state?.terminated, cloneResult);
   const result = readMessage(statusOf(pod, 'build')?.state?.terminated, buildResult);
   if (result === undefined || clone === undefined)
-    return { kind: 'faulted', message: 'The pipeline ended well, but what it left behind is missing or malformed.' };
+    return { kind: 'faulted', message: 'The pipeline completed, but its result is missing or malformed.' };
   if (clone.commit !== job.metadata.annotations?.[annotations.commit])
-    return { kind: 'faulted', message: 'The pipeline built another commit than it was asked to.' };
+    return { kind: 'faulted', message: 'The pipeline built a different commit than requested.' };
   if (!isImageOf(result.image, image))
-    return { kind: 'faulted', message: `The pipeline named an image outside ${image}.` };
+    return { kind: 'faulted', message: `The pipeline reported an image outside ${image}.` };
   return { kind: 'succeeded', result };
 }
 
@@ -115,11 +116,11 @@ export function isImageOf(image: string, name: string): boolean {
   return image.startsWith(`${name}@`) && /^sha256:[0-9a-f]{64}$/.test(image.slice(name.length + 1));
 }
 
-type Failed =
+type Failure =
   | { kind: 'rejected'; stage: 'Review' | 'Build'; rejection: Rejection; findings: readonly Finding[] }
   | { kind: 'faulted'; message: string };
 
-function failed(job: Job, pods: readonly Pod[], newest: Pod | undefined): Failed {
+function failed(job: Job, pods: readonly Pod[], newest: Pod | undefined): Failure {
   const refused = pods
     .flatMap((pod) => allStatuses(pod))
     .find((status) => status.state?.terminated?.exitCode === rejectedExitCode);
@@ -129,20 +130,23 @@ function failed(job: Job, pods: readonly Pod[], newest: Pod | undefined): Failed
   const failure = conditionOf(job.status?.conditions, 'Failed');
   if (failure?.reason === 'DeadlineExceeded')
     return { kind: 'rejected', stage: 'Build', rejection: timedOut, findings: [] };
-  return { kind: 'faulted', message: bounded(faultOf(newest) ?? failure?.message ?? 'The Job failed without a word.') };
+  return {
+    kind: 'faulted',
+    message: bounded(faultOf(newest) ?? failure?.message ?? 'The Job failed without a message.'),
+  };
 }
 
 const timedOut: Rejection = {
   rule: 'build/timeout',
-  message: 'The build took longer than build.timeout allows and was stopped.',
-  fix: `Make the build shorter (fewer or prebuilt dependencies), or raise build.timeout in moorage.yaml (at most ${authorLimits.build.timeout}).`,
+  message: 'The build exceeded build.timeout and was stopped.',
+  fix: `Make the build faster (fewer or prebuilt dependencies), or increase build.timeout in moorage.yaml (maximum ${authorLimits.build.timeout}).`,
 };
 
-function rejectedBy(status: ContainerStatus): Failed {
+function rejectedBy(status: ContainerStatus): Failure {
   const said = readMessage(status.state?.terminated, rejectionSchema);
   const first = firstError(said?.findings ?? []);
   if (said === undefined || first === undefined)
-    return { kind: 'faulted', message: `The ${status.name} stage refused the app, but its reason is malformed.` };
+    return { kind: 'faulted', message: `The ${status.name} stage rejected the app, but its report is malformed.` };
   const { rule, file, line, message, fix } = first;
   const rejection = present({ rule, file, line, message, fix, log: said.log?.slice(-8_000) });
   return {
@@ -191,13 +195,10 @@ function running(
   return { kind: 'running', stage: 'Build', since, trouble: undefined };
 }
 
-function troubleOf(
-  pod: Pod | undefined,
-  waiting: { reason?: string; message?: string } | undefined,
-): string | undefined {
+function troubleOf(pod: Pod | undefined, waiting: Waiting | undefined): string | undefined {
   if (pod === undefined) return undefined;
   const held = unscheduled(pod) ?? heldBack(waiting);
-  return held === undefined ? undefined : bounded(`It has to wait: ${held}.`);
+  return held === undefined ? undefined : bounded(`It is waiting: ${held}.`);
 }
 
 function readMessage<Schema extends z.ZodType>(

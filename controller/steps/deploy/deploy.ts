@@ -9,7 +9,7 @@ import {
   type Resource,
 } from '../../../lib/kubernetes/index.ts';
 import { claims as claimResource, deployments, policies, secrets, services, type Pod } from '../../objects/kinds.ts';
-import type { Observed } from '../../reconcile/snapshot.ts';
+import type { Snapshot } from '../../reconcile/snapshot.ts';
 import {
   done,
   short,
@@ -20,7 +20,7 @@ import {
   type Outcome,
   type StepResult,
 } from '../../reconcile/outcome.ts';
-import { settledApp } from '../build/author-settings.ts';
+import { appWithSettings } from '../build/author-settings.ts';
 import { present } from '../../objects/present.ts';
 import { choose, type Choice } from './last-good.ts';
 import { modelsSecret } from './models.ts';
@@ -30,11 +30,11 @@ import { diagnose, isReady, templateOf, type Expectation } from './pods.ts';
 import { judgeRollout } from './rollout.ts';
 import { podTemplate, startupMs, type Release } from './template.ts';
 
-export function deployStep(observed: Observed, draft: Draft): StepResult {
-  tellServed(observed, draft);
+export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
+  recordServed(snapshot, draft);
   if (draft.built === undefined) return { outcomes: {} };
-  const { settings, deployment, pods, claims } = observed;
-  const asked = settled(observed, draft.built.settings);
+  const { config, deployment, pods, claims } = snapshot;
+  const asked = settled(snapshot, draft.built.settings);
   const { image, commit, settings: filed, attempt } = draft.built;
   const wanted: Release = present({
     image,
@@ -43,12 +43,12 @@ export function deployStep(observed: Observed, draft: Draft): StepResult {
     settings: filed,
     attempt,
   });
-  const target = podTemplate(asked.app, settings, wanted, claims);
+  const target = podTemplate(asked.app, config, wanted, claims);
   const failing = failureOf(asked, target.hash, wanted.port);
   // A release that is put back runs by the settings of its own commit.
-  const seenAs = (release: Release): Observed => (release === wanted ? asked : settled(observed, release.settings));
+  const seenAs = (release: Release): Snapshot => (release === wanted ? asked : settled(snapshot, release.settings));
   const templated = (release: Release): typeof target =>
-    release === wanted ? target : podTemplate(seenAs(release).app, settings, release, claims);
+    release === wanted ? target : podTemplate(seenAs(release).app, config, release, claims);
   const choice = choose(asked.app, deployment, pods, wanted, target.hash, failing !== undefined);
   const course = withoutOverDisk(
     choice,
@@ -61,74 +61,76 @@ export function deployStep(observed: Observed, draft: Draft): StepResult {
   const manifest = deploymentOf(running.app, chosen.template, course.marks, course.isStopped ? 0 : undefined);
   const actions = applies(running, manifest, course.release.port);
   return {
-    outcomes: { Deployed: told(asked, wanted, course, failing, outcomeOf(running, manifest, course, chosen.hash)) },
+    outcomes: {
+      Deployed: reportWanted(asked, wanted, course, failing, outcomeOf(running, manifest, course, chosen.hash)),
+    },
     actions,
   };
 }
 
 /** What is said of the wanted release, which may be another than the one that runs. */
-function told(
-  observed: Observed,
+function reportWanted(
+  snapshot: Snapshot,
   wanted: Release,
   course: Course,
   failing: Outcome | undefined,
   running: Outcome,
 ): Outcome {
-  const { app } = observed;
+  const { app } = snapshot;
   if (replicasOf(app) === 0) return running;
   const overDisk = course.isOverDisk ? stoppedForDisk(wanted.commit, app.spec.run.resources.disk) : undefined;
   if (course.isStopped && overDisk !== undefined) return overDisk;
-  return course.isTakenBack ? takenBack(observed, wanted, course, overDisk ?? failing ?? running) : running;
+  return course.isRolledBack ? rolledBack(snapshot, wanted, course, overDisk ?? failing ?? running) : running;
 }
 
-function settled(observed: Observed, settings: string | undefined): Observed {
-  return settings === undefined ? observed : { ...observed, app: settledApp(observed.app, settings) };
+function settled(snapshot: Snapshot, settings: string | undefined): Snapshot {
+  return settings === undefined ? snapshot : { ...snapshot, app: appWithSettings(snapshot.app, settings) };
 }
 
-function outcomeOf(observed: Observed, manifest: Manifest, choice: Choice, hash: string): Outcome {
-  const { app, deployment } = observed;
+function outcomeOf(snapshot: Snapshot, manifest: Manifest, choice: Choice, hash: string): Outcome {
+  const { app, deployment } = snapshot;
   const { commit, port } = choice.release;
   if (deployment === undefined || !isApplied(deployment, manifest))
     return waiting('RollingOut', `Commit ${short(commit)} is being rolled out.`);
   if (app.spec.suspend)
-    return done('Suspended', 'No replica runs while the app is suspended; its data and its address are kept.');
+    return done('Suspended', 'No replicas run while the app is suspended. Its data and address are kept.');
   return judgeRollout(
     deployment,
-    observed.pods,
-    { hash, commit, replicas: replicasOf(app), expected: expectation(observed, port) },
-    observed.now,
+    snapshot.pods,
+    { hash, commit, replicas: replicasOf(app), expected: expectation(snapshot, port) },
+    snapshot.now,
   );
 }
 
-function failureOf(observed: Observed, hash: string, port: number): Outcome | undefined {
-  const expected = expectation(observed, port);
-  const rejection = observed.pods
+function failureOf(snapshot: Snapshot, hash: string, port: number): Outcome | undefined {
+  const expected = expectation(snapshot, port);
+  const rejection = snapshot.pods
     .filter((pod) => templateOf(pod) === hash)
-    .map((pod) => diagnose(pod, expected, observed.now))
+    .map((pod) => diagnose(pod, expected, snapshot.now))
     .find((found) => found !== undefined);
   return rejection === undefined ? undefined : stalled('RolloutTakenBack', rejection);
 }
 
 /** The failing pods are gone once the last good release is back, so why they failed is read from what was said then. */
-function takenBack(observed: Observed, wanted: Release, choice: Choice, now: Outcome): Outcome {
-  const said = now.kind === 'stalled' ? now.rejection : observed.app.status?.rejection;
+function rolledBack(snapshot: Snapshot, wanted: Release, choice: Choice, now: Outcome): Outcome {
+  const said = now.kind === 'stalled' ? now.rejection : snapshot.app.status?.rejection;
   const rejection = said ?? {
     rule: 'run/taken-back',
-    message: `Commit ${short(wanted.commit)} did not come to serve.`,
-    fix: 'Look at its log, and push a commit that starts.',
+    message: `Commit ${short(wanted.commit)} never became ready.`,
+    fix: 'Check its log, and push a commit that starts.',
   };
-  const back = `Commit ${short(choice.release.commit)} was put back.`;
+  const back = `Rolled back to commit ${short(choice.release.commit)}.`;
   return stalled('RolloutTakenBack', {
     ...rejection,
     message: rejection.message.endsWith(back) ? rejection.message : `${rejection.message} ${back}`,
   });
 }
 
-function expectation(observed: Observed, port: number): Expectation {
-  const { startupTime, healthPath, resources } = observed.app.spec.run;
+function expectation(snapshot: Snapshot, port: number): Expectation {
+  const { startupTime, healthPath, resources } = snapshot.app.spec.run;
   return {
     port,
-    startupMs: startupMs(observed.app),
+    startupMs: startupMs(snapshot.app),
     startupTime,
     healthPath,
     memory: resources.memory,
@@ -136,32 +138,32 @@ function expectation(observed: Observed, port: number): Expectation {
   };
 }
 
-function applies(observed: Observed, deployment: Manifest, port: number): Action[] {
-  const { app, settings } = observed;
+function applies(snapshot: Snapshot, deployment: Manifest, port: number): Action[] {
+  const { app, config } = snapshot;
   // Pods of the release before may listen on another port and must stay reachable until they are gone.
-  const older = observed.pods
+  const older = snapshot.pods
     .map((pod) => Number(pod.metadata.annotations?.[annotations.port]))
     .filter((number) => number > 0);
   const ports = [...new Set([port, ...older])].sort((a, b) => a - b);
-  const claims = claimsOf(app, settings, observed.claims).map((manifest) =>
+  const claims = claimsOf(app, config, snapshot.claims).map((manifest) =>
     applyAction(
       claimResource,
       manifest,
-      observed.claims.find((claim) => claim.metadata.name === manifest.metadata.name),
+      snapshot.claims.find((claim) => claim.metadata.name === manifest.metadata.name),
     ),
   );
   return [
     ...claims,
-    ...secretAction(observed, deployment),
-    applyAction(policies, policyOf(app, settings, ports), observed.policy),
-    applyAction(services, serviceOf(app), observed.service),
-    applyAction(deployments, deployment, observed.deployment),
+    ...secretAction(snapshot, deployment),
+    applyAction(policies, policyOf(app, config, ports), snapshot.policy),
+    applyAction(services, serviceOf(app), snapshot.service),
+    applyAction(deployments, deployment, snapshot.deployment),
   ];
 }
 
 /** Made before the first pod that names it; later ones find it there. */
-function secretAction({ app, settings, deployment: cached }: Observed, deployment: Manifest): Action[] {
-  const manifest = modelsSecret(app, settings);
+function secretAction({ app, config, deployment: cached }: Snapshot, deployment: Manifest): Action[] {
+  const manifest = modelsSecret(app, config);
   return manifest === undefined || (cached !== undefined && isApplied(cached, deployment))
     ? []
     : [{ kind: 'create', resource: secrets, manifest }];
@@ -180,14 +182,14 @@ export function isApplied(cached: KubeObject, manifest: Manifest): boolean {
  * Says what really answers at the published address: the release that did so far as long as one pod of it is ready,
  * then the one that came after. Before the address is published, nothing does.
  */
-function tellServed(observed: Observed, draft: Draft): void {
+function recordServed(snapshot: Snapshot, draft: Draft): void {
   if (draft.url === undefined) return;
-  const serving = observed.pods.filter(isReady).map(releaseOf);
+  const serving = snapshot.pods.filter(isReady).map(releaseOf);
   const { served } = draft;
   if (serving.some((release) => release.image === served?.image && release.commit === served.commit)) return;
   const next = serving[0];
   if (next === undefined) delete draft.served;
-  else draft.served = { ...next, since: timestamp(observed.now) };
+  else draft.served = { ...next, since: timestamp(snapshot.now) };
 }
 
 /** Image and commit that a pod was made from. */

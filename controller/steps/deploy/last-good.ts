@@ -21,7 +21,7 @@ export interface Choice {
   readonly release: Release;
   readonly marks: Record<string, string>;
   /** The wanted release failed before and is not tried again until it changes. */
-  readonly isTakenBack: boolean;
+  readonly isRolledBack: boolean;
 }
 
 /**
@@ -35,15 +35,15 @@ export function choose(
   hash: string,
   isFailing: boolean,
 ): Choice {
-  if (!isRecreated(app)) return { release: wanted, marks: {}, isTakenBack: false };
+  if (!isRecreated(app)) return { release: wanted, marks: {}, isRolledBack: false };
   const noted = deployment?.metadata.annotations ?? {};
   const isGood = pods.some((pod) => templateOf(pod) === hash && isReady(pod));
   const lastGood = isGood ? wanted : readRelease(noted[annotations.lastGood]);
   const refused = noted[annotations.refused] === hash || isFailing;
   const kept = lastGood === undefined ? {} : { [annotations.lastGood]: JSON.stringify(lastGood) };
   if (!refused || lastGood === undefined || isSame(lastGood, wanted))
-    return { release: wanted, marks: kept, isTakenBack: false };
-  return { release: lastGood, marks: { ...kept, [annotations.refused]: hash }, isTakenBack: true };
+    return { release: wanted, marks: kept, isRolledBack: false };
+  return { release: lastGood, marks: { ...kept, [annotations.refused]: hash }, isRolledBack: true };
 }
 
 function isSame(one: Release, other: Release): boolean {

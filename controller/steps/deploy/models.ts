@@ -1,9 +1,10 @@
 // What an app needs to ask models: a Secret with base URL and token of its own, its variables, and the way to the API.
+import type { V1EnvVar, V1NetworkPolicyEgressRule, V1NetworkPolicyPeer } from '@kubernetes/client-node';
 import { appToken } from '../../../lib/app-token.ts';
 import { labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { hashOf, type Manifest } from '../../../lib/kubernetes/index.ts';
-import type { Settings } from '../../reconcile/settings.ts';
+import { hashOf, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
+import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 
 /** Variables that clients of the OpenAI form read by themselves. */
 const keys = { OPENAI_BASE_URL: 'base-url', OPENAI_API_KEY: 'token' } as const;
@@ -13,8 +14,8 @@ const keys = { OPENAI_BASE_URL: 'base-url', OPENAI_API_KEY: 'token' } as const;
  * that
  * creating it once is enough: the operator neither reads nor overwrites Secrets.
  */
-export function modelsSecret(app: HostedApp, settings: Settings): Manifest | undefined {
-  const { models } = settings.run;
+export function modelsSecret(app: HostedApp, config: InstallationConfig): Manifest | undefined {
+  const { models } = config.run;
   if (models === undefined || !app.spec.models.enabled) return undefined;
   const { name, namespace, uid } = app.metadata;
   const stringData = {
@@ -44,8 +45,8 @@ export function modelsSecret(app: HostedApp, settings: Settings): Manifest | und
 }
 
 /** The app's variables from that Secret; those that the author has set stay the author's. */
-export function modelVariables(app: HostedApp, settings: Settings): object[] {
-  const secret = modelsSecret(app, settings);
+export function modelVariables(app: HostedApp, config: InstallationConfig): Wire<V1EnvVar>[] {
+  const secret = modelsSecret(app, config);
   if (secret === undefined) return [];
   const taken = new Set([...app.spec.run.env, ...app.spec.run.secrets].map(({ name }) => name));
   return Object.entries(keys)
@@ -54,7 +55,7 @@ export function modelVariables(app: HostedApp, settings: Settings): object[] {
 }
 
 /** The pods of the API, as a policy names them. */
-export function apiPods({ systemNamespace }: Settings): object {
+export function apiPods({ systemNamespace }: InstallationConfig): Wire<V1NetworkPolicyPeer> {
   return {
     namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': systemNamespace } },
     podSelector: { matchLabels: { [labels.name]: 'moorage', [labels.component]: 'api' } },
@@ -62,12 +63,12 @@ export function apiPods({ systemNamespace }: Settings): object {
 }
 
 /** The opening in the app's NetworkPolicy towards the API; everything else inside the cluster stays closed. */
-export function modelEgress(app: HostedApp, settings: Settings): object[] {
-  const { models } = settings.run;
+export function modelEgress(app: HostedApp, config: InstallationConfig): Wire<V1NetworkPolicyEgressRule>[] {
+  const { models } = config.run;
   if (models === undefined || !app.spec.models.enabled) return [];
   return [
     {
-      to: [apiPods(settings)],
+      to: [apiPods(config)],
       // Of the API, only what answers apps.
       ports: [{ port: 8081, protocol: 'TCP' }],
     },

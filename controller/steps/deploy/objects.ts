@@ -1,8 +1,16 @@
 // The objects beside the pod: Deployment, Service, NetworkPolicy, volume claims and HTTPRoute of an app.
+import type {
+  V1DeploymentSpec,
+  V1NetworkPolicyEgressRule,
+  V1NetworkPolicySpec,
+  V1PersistentVolumeClaimSpec,
+  V1PodTemplateSpec,
+  V1ServiceSpec,
+} from '@kubernetes/client-node';
 import { labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import type { KubeObject, Manifest } from '../../../lib/kubernetes/index.ts';
-import { hostOf, type Settings } from '../../reconcile/settings.ts';
+import type { KubeObject, Manifest, Wire } from '../../../lib/kubernetes/index.ts';
+import { hostOf, type InstallationConfig } from '../../reconcile/installation-config.ts';
 import { apiPods, modelEgress } from './models.ts';
 import { claimName, labelsOf, selectorOf, startupMs } from './template.ts';
 
@@ -44,7 +52,7 @@ export function replicasOf(app: HostedApp): number {
 /** The Deployment of one pod template; `marks` are annotations by which the rollout is steered. */
 export function deploymentOf(
   app: HostedApp,
-  template: object,
+  template: Wire<V1PodTemplateSpec>,
   marks: Record<string, string>,
   replicas = replicasOf(app),
 ): Manifest {
@@ -60,7 +68,7 @@ export function deploymentOf(
         ? { type: 'Recreate' }
         : { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
       template,
-    },
+    } satisfies Wire<V1DeploymentSpec>,
   };
 }
 
@@ -76,7 +84,7 @@ export function serviceOf(app: HostedApp): Manifest {
     spec: {
       selector: selectorOf(app.metadata.name),
       ports: [{ name: 'http', port: 80, protocol: 'TCP', targetPort: 'http' }],
-    },
+    } satisfies Wire<V1ServiceSpec>,
   };
 }
 
@@ -93,9 +101,9 @@ const publicPorts = [
  * Only the gateway and the API, which passes calls of agents on, may come in; only DNS and public addresses may be
  * reached.
  */
-export function policyOf(app: HostedApp, settings: Settings, ports: readonly number[]): Manifest {
-  const closed = (six: boolean): string[] => settings.run.closedCidrs.filter((cidr) => cidr.includes(':') === six);
-  const open = (cidr: string, except: string[]): object => ({
+export function policyOf(app: HostedApp, config: InstallationConfig, ports: readonly number[]): Manifest {
+  const closed = (six: boolean): string[] => config.run.closedCidrs.filter((cidr) => cidr.includes(':') === six);
+  const open = (cidr: string, except: string[]): Wire<V1NetworkPolicyEgressRule> => ({
     to: [{ ipBlock: { cidr, ...(except.length === 0 ? {} : { except }) } }],
     ports: publicPorts,
   });
@@ -106,7 +114,7 @@ export function policyOf(app: HostedApp, settings: Settings, ports: readonly num
       policyTypes: ['Ingress', 'Egress'],
       ingress: [
         {
-          from: [{ namespaceSelector: { matchLabels: settings.gateway.namespaceLabels } }, apiPods(settings)],
+          from: [{ namespaceSelector: { matchLabels: config.gateway.namespaceLabels } }, apiPods(config)],
           ports: ports.map((port) => ({ port, protocol: 'TCP' })),
         },
       ],
@@ -123,11 +131,11 @@ export function policyOf(app: HostedApp, settings: Settings, ports: readonly num
             { port: 53, protocol: 'TCP' },
           ],
         },
-        ...modelEgress(app, settings),
+        ...modelEgress(app, config),
         open('0.0.0.0/0', closed(false)),
         open('::/0', closed(true)),
       ],
-    },
+    } satisfies Wire<V1NetworkPolicySpec>,
   };
 }
 
@@ -135,26 +143,26 @@ export function policyOf(app: HostedApp, settings: Settings, ports: readonly num
  * The claims of the app's volumes; `claims` are those that it has. They go with the app, not with the volume's entry in
  * the spec: data is not deleted by an edit.
  */
-export function claimsOf(app: HostedApp, settings: Settings, claims: readonly KubeObject[]): Manifest[] {
-  const { storageClass } = settings.run;
+export function claimsOf(app: HostedApp, config: InstallationConfig, claims: readonly KubeObject[]): Manifest[] {
+  const { storageClass } = config.run;
   return app.spec.run.volumes.map(({ name, size }) => ({
     ...child(app, 'v1', 'PersistentVolumeClaim', claimName(app, name, claims)),
     spec: {
       accessModes: ['ReadWriteOnce'],
       resources: { requests: { storage: size } },
       ...(storageClass === undefined ? {} : { storageClassName: storageClass }),
-    },
+    } satisfies Wire<V1PersistentVolumeClaimSpec>,
   }));
 }
 
 /** The HTTPRoute. */
-export function routeOf(app: HostedApp, settings: Settings): Manifest {
-  const { name, namespace } = settings.gateway;
+export function routeOf(app: HostedApp, config: InstallationConfig): Manifest {
+  const { name, namespace } = config.gateway;
   return {
     ...child(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', app.metadata.name),
     spec: {
       parentRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name, namespace, sectionName: 'https' }],
-      hostnames: [hostOf(settings, app.metadata.name)],
+      hostnames: [hostOf(config, app.metadata.name)],
       rules: [
         {
           matches: [{ path: { type: 'PathPrefix', value: '/' } }],

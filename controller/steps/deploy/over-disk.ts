@@ -13,7 +13,7 @@ import type { Release } from './template.ts';
  * Evictions of one template from which on it is not started again, when they come within a day of each other: what
  * fills its disk in a week is served by a replacement.
  */
-const mostEvictions = 2;
+const maximumEvictions = 2;
 const evictionsWithinMs = 24 * 3_600_000;
 
 /**
@@ -57,7 +57,7 @@ export function withoutOverDisk(
   return {
     release: next.release,
     marks: { ...marks, ...running(next.release) },
-    isTakenBack: choice.isTakenBack || isOverDisk,
+    isRolledBack: choice.isRolledBack || isOverDisk,
     isOverDisk,
     isStopped: false,
   };
@@ -72,7 +72,7 @@ function isStopped(hash: string, { deployment, pods }: Past): boolean {
 
 function areMany(evicted: readonly Pod[]): boolean {
   const times = evicted.map(endOf).sort((a, b) => a - b);
-  return times.some((time, index) => time - (times[index - mostEvictions + 1] ?? -Infinity) <= evictionsWithinMs);
+  return times.some((time, index) => time - (times[index - maximumEvictions + 1] ?? -Infinity) <= evictionsWithinMs);
 }
 
 function endOf({ status, metadata }: Pod): number {
@@ -101,7 +101,7 @@ function noted<T>(deployment: Deployment | undefined, annotation: string, read: 
 export function stoppedForDisk(commit: string, disk: string): Extract<Outcome, { kind: 'stalled' }> {
   return stalled('StoppedForDisk', {
     rule: 'run/out-of-disk',
-    message: `Commit ${short(commit)} wrote more than its ${disk} of temporary disk ${mostEvictions} times. It is not started again until there is a new commit.`,
-    fix: `Write less (caches, logs, uploads), keep what must stay on a volume (run.volumes in moorage.yaml), or raise run.resources.disk there, up to ${authorLimits.run.disk}.`,
+    message: `Commit ${short(commit)} exceeded its ${disk} of temporary disk ${maximumEvictions} times. It is not restarted until there is a new commit.`,
+    fix: `Write less (caches, logs, uploads), keep persistent data on a volume (run.volumes in moorage.yaml), or increase run.resources.disk there (maximum ${authorLimits.run.disk}).`,
   });
 }

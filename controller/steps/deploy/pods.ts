@@ -71,8 +71,8 @@ function misconfigured(status: ContainerStatus): Rejection | undefined {
     case 'CreateContainerConfigError':
       return {
         rule: 'run/misconfigured',
-        message: `The app cannot be started as it is configured: ${said}.`,
-        fix: 'Whoever runs this installation has to make the Secret and key that spec.run.secrets of the HostedApp names, or correct the name.',
+        message: `The app cannot start with its current configuration: ${said}.`,
+        fix: 'Ask the operator of this installation to create the Secret and key named in spec.run.secrets of the HostedApp, or to correct the name.',
       };
     case 'CreateContainerError':
       // Much of this kind is the node's own trouble and passes.
@@ -81,8 +81,8 @@ function misconfigured(status: ContainerStatus): Rejection | undefined {
       )
         ? {
             rule: 'run/no-such-user',
-            message: `The image names a user or group that it does not have: ${said}.`,
-            fix: 'Make the user in the Dockerfile (RUN useradd …) before USER names it, or give USER a number.',
+            message: `The image specifies a user or group that does not exist in it: ${said}.`,
+            fix: 'Create the user in the Dockerfile (RUN useradd …) before the USER instruction, or use a numeric ID.',
           }
         : undefined;
     case 'ErrImagePull':
@@ -90,8 +90,8 @@ function misconfigured(status: ContainerStatus): Rejection | undefined {
     case 'InvalidImageName':
       return {
         rule: 'run/image-pull',
-        message: `The image cannot be fetched from the registry: ${said}.`,
-        fix: "This is not your app's doing. It is tried again by itself; if the image is gone, submit the repository again.",
+        message: `The image cannot be pulled from the registry: ${said}.`,
+        fix: 'Your app did not cause this. The pull is retried automatically; if the image no longer exists, submit the repository again.',
       };
     default:
       return undefined;
@@ -109,18 +109,18 @@ function ranOutOfDisk(pod: Pod, now: Date): boolean {
 function outOfDisk(pod: Pod, expected: Expectation): Rejection {
   return {
     rule: 'run/out-of-disk',
-    message: `The app wrote more than its ${expected.disk} of temporary disk and was stopped (${cut(clean(pod.status?.message ?? 'no message').trim())}).`,
-    fix: `Raise run.resources.disk in moorage.yaml (at most ${authorLimits.run.disk}), write less (caches, logs, uploads), or keep what must stay on a volume (run.volumes in moorage.yaml).`,
+    message: `The app exceeded its ${expected.disk} of temporary disk and was stopped (${cut(clean(pod.status?.message ?? 'no message').trim())}).`,
+    fix: `Increase run.resources.disk in moorage.yaml (maximum ${authorLimits.run.disk}), write less (caches, logs, uploads), or keep persistent data on a volume (run.volumes in moorage.yaml).`,
   };
 }
 
 function outOfMemory(status: ContainerStatus, expected: Expectation): Rejection | undefined {
   if (lastEnd(status)?.reason !== 'OOMKilled') return undefined;
-  const message = `The app needed more than its ${expected.memory} of memory and was killed (${status.restartCount} restarts).`;
+  const message = `The app exceeded its memory limit of ${expected.memory} and was killed (${status.restartCount} restarts).`;
   return {
     rule: 'run/out-of-memory',
     message,
-    fix: `Raise run.resources.memory in moorage.yaml (at most ${authorLimits.run.memory}), or make the app need less (fewer workers, smaller models).`,
+    fix: `Increase run.resources.memory in moorage.yaml (maximum ${authorLimits.run.memory}), or reduce what the app needs (fewer workers, smaller models).`,
     ...logOf(status),
   };
 }
@@ -135,11 +135,11 @@ function neverListened(status: ContainerStatus, expected: Expectation, now: Date
   const missing =
     healthPath === undefined
       ? `accept connections on port ${port}`
-      : `answer 200 to 399 at ${healthPath} on port ${port}`;
-  const fix = `Make it listen on 0.0.0.0 (not 127.0.0.1) and on $PORT, which is ${port}; or put run.port in moorage.yaml with the port it uses, or raise run.startupTime there if it is slow to start.`;
+      : `respond with a status from 200 to 399 at ${healthPath} on port ${port}`;
+  const fix = `Make it listen on 0.0.0.0 (not 127.0.0.1) and on $PORT, which is ${port}; or set run.port in moorage.yaml to the port it uses, or increase run.startupTime there if it starts slowly.`;
   return {
     rule: 'run/never-listened',
-    message: `The app runs, but did not ${missing} within ${startupTime}.`,
+    message: `The app is running, but did not ${missing} within ${startupTime}.`,
     fix,
     ...logOf(status),
   };
@@ -153,8 +153,8 @@ function crashed(status: ContainerStatus): Rejection | undefined {
     ended.reason === undefined || ended.reason === 'Error' || ended.reason === 'Completed' ? '' : ` (${ended.reason})`;
   const how =
     ended.exitCode === 0
-      ? 'ended by itself with exit code 0, though it should go on serving'
-      : `crashes with exit code ${ended.exitCode}${why}`;
+      ? 'exited with code 0, but it must keep serving'
+      : `crashed with exit code ${ended.exitCode}${why}`;
   return {
     rule: 'run/crashed',
     message: `The app ${how} (${status.restartCount} restarts).`,
@@ -165,9 +165,9 @@ function crashed(status: ContainerStatus): Rejection | undefined {
 
 function fixFor(ended: Terminated): string {
   if (ended.exitCode === 127 || ended.reason === 'StartError')
-    return 'The start command was not found in the image: correct the CMD of the Dockerfile, or run.command in moorage.yaml.';
+    return 'The start command was not found in the image: correct CMD in the Dockerfile, or run.command in moorage.yaml.';
   if (ended.exitCode === 126)
-    return 'The start command is not executable: set its mode, or start it through its interpreter.';
+    return 'The start command is not executable: make it executable (git update-index --chmod=+x FILE), or start it with its interpreter.';
   return suggestCrashFix(ended.message ?? '');
 }
 

@@ -27,25 +27,30 @@ const lookAgainMs: Readonly<Record<string, number>> = { 'run/out-of-disk': 60_00
 /** How the rollout of `target` stands. The Deployment must be the one that carries it. */
 export function judgeRollout(deployment: Deployment, pods: readonly Pod[], target: Target, now: Date): Outcome {
   const { commit, replicas, expected } = target;
-  const { observed, available, updated, all } = countsOf(deployment);
-  if (observed < (deployment.metadata.generation ?? 0))
+  const { observedGeneration, available, updated, all } = countsOf(deployment);
+  if (observedGeneration < (deployment.metadata.generation ?? 0))
     return waiting('RollingOut', `Commit ${short(commit)} is being rolled out.`);
-  if (replicas === 0) return done('ScaledToZero', 'No replica is asked for.');
+  if (replicas === 0) return done('ScaledToZero', 'The app is scaled to zero.');
   const own = pods.filter((pod) => templateOf(pod) === target.hash && pod.metadata.deletionTimestamp === undefined);
   if (updated >= replicas && available >= replicas && all === updated) {
-    return done('Available', `${available} of ${replicas} replicas of commit ${short(commit)} serve.`);
+    return done('Available', `${available} of ${replicas} replicas of commit ${short(commit)} are ready.`);
   }
   return trouble(deployment, own, expected, now) ?? onItsWay(own, target, now);
 }
 
-function countsOf({ status = {} }: Deployment): { observed: number; available: number; updated: number; all: number } {
+function countsOf({ status = {} }: Deployment): {
+  observedGeneration: number;
+  available: number;
+  updated: number;
+  all: number;
+} {
   const {
-    observedGeneration: observed = 0,
+    observedGeneration = 0,
     availableReplicas: available = 0,
     updatedReplicas: updated = 0,
     replicas: all = 0,
   } = status;
-  return { observed, available, updated, all };
+  return { observedGeneration, available, updated, all };
 }
 
 /** What stands in the way for good, of the pods or of the Deployment itself. */
@@ -56,7 +61,7 @@ function trouble(deployment: Deployment, own: readonly Pod[], expected: Expectat
   const conditions = deployment.status?.conditions;
   const replicaFailure = conditionOf(conditions, 'ReplicaFailure');
   if (replicaFailure?.status === 'True')
-    return failed('ReplicaRefused', `The cluster refuses the app's pods: ${replicaFailure.message ?? 'no message'}`);
+    return failed('ReplicaRefused', `The cluster rejected the app's pods: ${replicaFailure.message ?? 'no message'}`);
   const progressing = conditionOf(conditions, 'Progressing');
   if (progressing?.status !== 'False') return undefined;
   const held = own.map(holdUp).find((found) => found !== undefined);
@@ -70,6 +75,6 @@ function onItsWay(own: readonly Pod[], target: Target, now: Date): Outcome {
   const held = own.map(holdUp).find((found) => found !== undefined);
   const times = own.flatMap((pod) => startsUntil(pod, target.expected, now) ?? []);
   const ready = own.filter((pod) => conditionOf(pod.status?.conditions, 'Ready')?.status === 'True').length;
-  const message = `${ready} of ${target.replicas} replicas of commit ${short(target.commit)} serve${held === undefined ? '' : `; ${held}`}.`;
+  const message = `${ready} of ${target.replicas} replicas of commit ${short(target.commit)} are ready${held === undefined ? '' : `; ${held}`}.`;
   return waiting('RollingOut', message, times.length === 0 ? undefined : Math.min(...times));
 }

@@ -1,10 +1,11 @@
 // The pod of a hosted app: what it may do, what it may use, and how it is asked whether it serves.
+import type { V1Container, V1EnvVar, V1PodSpec, V1PodTemplateSpec } from '@kubernetes/client-node';
 import { parseDuration } from '../../../lib/duration.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { hashOf, type KubeObject } from '../../../lib/kubernetes/index.ts';
+import { hashOf, type KubeObject, type Wire } from '../../../lib/kubernetes/index.ts';
 import { shareOf } from '../../objects/quantity.ts';
-import type { Settings } from '../../reconcile/settings.ts';
+import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import { modelVariables } from './models.ts';
 
 /** An image and where it came from. */
@@ -48,11 +49,11 @@ export function startupMs(app: HostedApp): number {
 /** The pod template, with a hash of itself by which its pods are known again. `claims`: those that the app has. */
 export function podTemplate(
   app: HostedApp,
-  settings: Settings,
+  config: InstallationConfig,
   release: Release,
   claims: readonly KubeObject[],
-): { hash: string; template: object } {
-  const spec = podSpec(app, settings, release, claims);
+): { hash: string; template: Wire<V1PodTemplateSpec> } {
+  const spec = podSpec(app, config, release, claims);
   const hash = hashOf([spec, release.commit, ...(release.attempt === undefined ? [] : [release.attempt])]);
   const marks = {
     [annotations.template]: hash,
@@ -75,10 +76,15 @@ export function podTemplate(
 // What ordinary images need to start: giving up root, taking over their own files, and listening below 1024.
 const capabilities = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE'];
 
-function podSpec(app: HostedApp, settings: Settings, release: Release, claims: readonly KubeObject[]): object {
+function podSpec(
+  app: HostedApp,
+  config: InstallationConfig,
+  release: Release,
+  claims: readonly KubeObject[],
+): Wire<V1PodSpec> {
   const { run } = app.spec;
-  const { runtimeClass, priorityClass } = settings.run;
-  const { pullSecret } = settings.registry;
+  const { runtimeClass, priorityClass } = config.run;
+  const { pullSecret } = config.registry;
   return {
     hostUsers: false,
     automountServiceAccountToken: false,
@@ -89,7 +95,7 @@ function podSpec(app: HostedApp, settings: Settings, release: Release, claims: r
     ...(runtimeClass === undefined ? {} : { runtimeClassName: runtimeClass }),
     ...(priorityClass === undefined ? {} : { priorityClassName: priorityClass }),
     ...(pullSecret === undefined ? {} : { imagePullSecrets: [{ name: pullSecret }] }),
-    containers: [container(app, settings, release)],
+    containers: [container(app, config, release)],
     ...(run.volumes.length === 0
       ? {}
       : {
@@ -101,7 +107,7 @@ function podSpec(app: HostedApp, settings: Settings, release: Release, claims: r
   };
 }
 
-function container(app: HostedApp, settings: Settings, release: Release): object {
+function container(app: HostedApp, config: InstallationConfig, release: Release): Wire<V1Container> {
   const { run } = app.spec;
   const limits = { cpu: run.resources.cpu, memory: run.resources.memory, 'ephemeral-storage': run.resources.disk };
   return {
@@ -110,7 +116,7 @@ function container(app: HostedApp, settings: Settings, release: Release): object
     imagePullPolicy: 'IfNotPresent',
     terminationMessagePolicy: 'FallbackToLogsOnError',
     ...(run.command.length === 0 ? {} : { command: run.command }),
-    env: [...variables(app, release.port), ...modelVariables(app, settings)],
+    env: [...variables(app, release.port), ...modelVariables(app, config)],
     ports: [{ name: 'http', containerPort: release.port, protocol: 'TCP' }],
     resources: { limits, requests: { cpu: shareOf(limits.cpu, 10n), memory: shareOf(limits.memory, 4n) } },
     securityContext: {
@@ -126,7 +132,7 @@ function container(app: HostedApp, settings: Settings, release: Release): object
   };
 }
 
-function variables(app: HostedApp, port: number): object[] {
+function variables(app: HostedApp, port: number): Wire<V1EnvVar>[] {
   const { env, secrets } = app.spec.run;
   return [
     { name: 'PORT', value: String(port) },
@@ -137,7 +143,7 @@ function variables(app: HostedApp, port: number): object[] {
 }
 
 /** No liveness probe: an app that is merely busy must not be killed. One that exits is started again anyway. */
-function probes(app: HostedApp): object {
+function probes(app: HostedApp): Pick<Wire<V1Container>, 'startupProbe' | 'readinessProbe'> {
   const { healthPath } = app.spec.run;
   const check =
     healthPath === undefined

@@ -1,7 +1,7 @@
 // Asks an app through the gateway itself, by its own host name, whether anything answers.
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import type { ProbeAnswer } from '../../reconcile/snapshot.ts';
+import type { ProbeResult } from '../../reconcile/snapshot.ts';
 
 const timeoutMs = 5_000;
 const gatewayFailures: ReadonlySet<number> = new Set([502, 503, 504]);
@@ -10,13 +10,13 @@ const gatewayFailures: ReadonlySet<number> = new Set([502, 503, 504]);
  * Asks `https://<host>/` at the gateway's own address. Never rejects. Any answer counts but
  * those that a gateway gives when nobody is behind it.
  */
-export function probe(gateway: string, host: string): Promise<ProbeAnswer> {
+export function probe(gateway: string, host: string): Promise<ProbeResult> {
   const url = new URL(gateway);
   const request = url.protocol === 'https:' ? requestHttps : requestHttp;
   const authority = url.port === '' ? host : `${host}:${url.port}`;
   return new Promise((resolve) => {
     const failed = (detail: string): void => {
-      resolve({ answers: false, detail });
+      resolve({ responds: false, detail });
     };
     const asked = request(
       url,
@@ -32,11 +32,16 @@ export function probe(gateway: string, host: string): Promise<ProbeAnswer> {
         const status = response.statusCode ?? 0;
         response.destroy();
         const isDoubtful = isBare404(status, response.headers);
-        resolve({ answers: !gatewayFailures.has(status) && !isDoubtful, isDoubtful, status, detail: `HTTP ${status}` });
+        resolve({
+          responds: !gatewayFailures.has(status) && !isDoubtful,
+          isDoubtful,
+          status,
+          detail: `HTTP ${status}`,
+        });
       },
     );
     asked.on('timeout', () => {
-      asked.destroy(new Error(`no answer within ${timeoutMs / 1000} s`));
+      asked.destroy(new Error(`no response within ${timeoutMs / 1000} s`));
     });
     asked.on('error', (error) => {
       failed(error.message);

@@ -1,76 +1,79 @@
-// Step Source: keeps the commit that the revision is at, and asks the repository again when its time has come.
+// Step Source: keeps the commit that the revision resolves to, and polls the repository at its interval.
 import { timestamp } from '../../objects/timestamp.ts';
 import { createHash } from 'node:crypto';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { parseDuration } from '../../../lib/duration.ts';
 import { annotations } from '../../../crds/names.ts';
-import type { Observed } from '../../reconcile/snapshot.ts';
+import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { done, short, stalled, waiting, type Draft, type Outcome, type StepResult } from '../../reconcile/outcome.ts';
-import { isCommit, type SourceAnswer } from './ls-remote.ts';
+import { isCommitId } from '../../../lib/git/index.ts';
+import { RepositoryError } from '../../../lib/repository.ts';
+import { refusedRepository, type RevisionFailure, type RevisionResult } from './revision.ts';
 
 const retryMs = 30_000;
 
 /**
- * What makes two questions to a repository the same: `<settings>` or `<settings>-<value of the poll annotation>`,
- * hashed.
+ * What makes two polls of a repository the same: `<source>` or `<source>-<value of the poll annotation>`, hashed.
  */
 export function sourceIdentity(app: HostedApp): string {
   const { repo, revision } = app.spec.source;
   const asked = app.metadata.annotations?.[annotations.poll];
-  const settings = digest(JSON.stringify([repo, revision ?? null]));
-  return asked === undefined ? settings : `${settings}-${digest(asked)}`;
+  const source = digest(JSON.stringify([repo, revision ?? null]));
+  return asked === undefined ? source : `${source}-${digest(asked)}`;
 }
 
-export function sourceStep(observed: Observed, draft: Draft): StepResult {
-  const { app, poll } = observed;
+export function sourceStep(snapshot: Snapshot, draft: Draft): StepResult {
+  const { app, poll, repository } = snapshot;
   const identity = sourceIdentity(app);
   const known = draft.source;
-  if (known !== undefined && settingsOf(known.polledFor) !== settingsOf(identity)) delete draft.source;
-  if (poll !== undefined) return { outcomes: { SourceResolved: take(observed, draft, identity, poll) } };
-  const dueIn = untilDue(observed, draft.source, identity);
-  const actions = dueIn <= 0 ? [{ kind: 'poll' } as const] : [];
-  return { outcomes: { SourceResolved: standing(observed, draft, dueIn) }, actions };
+  if (known !== undefined && sourceHash(known.polledFor) !== sourceHash(identity)) delete draft.source;
+  if (repository instanceof RepositoryError)
+    return { outcomes: { SourceResolved: failed(refusedRepository(repository), known !== undefined) } };
+  if (poll !== undefined) return { outcomes: { SourceResolved: take(snapshot, draft, identity, poll) } };
+  const dueIn = untilDue(snapshot, draft.source, identity);
+  const actions = dueIn <= 0 ? [{ kind: 'poll', repository } as const] : [];
+  return { outcomes: { SourceResolved: standing(snapshot, draft, dueIn) }, actions };
 }
 
-function take(observed: Observed, draft: Draft, identity: string, answer: SourceAnswer): Outcome {
-  const polledAt = timestamp(observed.now);
-  if (answer.ok) {
-    draft.source = { commit: answer.commit, reference: answer.reference, polledAt, polledFor: identity };
-    return resolved(draft.source, untilDue(observed, draft.source, identity));
+function take(snapshot: Snapshot, draft: Draft, identity: string, result: RevisionResult): Outcome {
+  const polledAt = timestamp(snapshot.now);
+  if (result.ok) {
+    draft.source = { commit: result.commit, reference: result.reference, polledAt, polledFor: identity };
+    return resolved(draft.source, untilDue(snapshot, draft.source, identity));
   }
   if (draft.source !== undefined) draft.source = { ...draft.source, polledAt, polledFor: identity };
   const afterMs =
-    draft.source === undefined ? jitter(observed.app, retryMs) : untilDue(observed, draft.source, identity);
-  return refused(answer, draft.source !== undefined, afterMs);
+    draft.source === undefined ? jitter(snapshot.app, retryMs) : untilDue(snapshot, draft.source, identity);
+  return failed(result, draft.source !== undefined, afterMs);
 }
 
-function refused(answer: SourceAnswer & { ok: false }, served: boolean, afterMs: number): Outcome {
-  const { rule, message, fix, reason } = answer;
-  if (answer.final) return stalled(reason, { rule, message, fix }, afterMs);
+function failed(failure: RevisionFailure, isKnown: boolean, afterMs?: number): Outcome {
+  const { rule, message, fix, reason } = failure;
+  if (failure.final) return stalled(reason, { rule, message, fix }, afterMs);
   // A git server that is down for an hour must not make every app on it look broken.
-  return { kind: 'failed', reason, message: `${message} ${fix}`, afterMs, blocking: !served };
+  return { kind: 'failed', reason, message: `${message} ${fix}`, afterMs, blocking: !isKnown };
 }
 
-/** Between two polls: what the last one said still stands, a failure included. */
-function standing(observed: Observed, draft: Draft, dueIn: number): Outcome {
+/** Between two polls: the result of the last one still holds, a failure included. */
+function standing(snapshot: Snapshot, draft: Draft, dueIn: number): Outcome {
   const afterMs = dueIn > 0 ? dueIn : undefined;
-  const last = observed.app.status?.conditions?.find((condition) => condition.type === 'SourceResolved');
+  const last = snapshot.app.status?.conditions?.find((condition) => condition.type === 'SourceResolved');
   if (draft.source === undefined)
     return last?.status === 'False'
-      ? again(observed, last.reason, last.message, false, afterMs)
-      : waiting('Resolving', 'Asking the repository for its newest commit.');
-  if (last?.status === 'False') return again(observed, last.reason, last.message, true, afterMs);
+      ? again(snapshot, last.reason, last.message, false, afterMs)
+      : waiting('Resolving', 'Resolving the newest commit of the repository.');
+  if (last?.status === 'False') return again(snapshot, last.reason, last.message, true, afterMs);
   return resolved(draft.source, afterMs);
 }
 
 function again(
-  observed: Observed,
+  snapshot: Snapshot,
   reason: string,
   message: string,
   known: boolean,
   afterMs: number | undefined,
 ): Outcome {
-  const rejection = observed.app.status?.rejection;
+  const rejection = snapshot.app.status?.rejection;
   if (reason === 'RepositoryUnreachable') return { kind: 'failed', reason, message, afterMs, blocking: !known };
   return {
     kind: 'stalled',
@@ -93,11 +96,11 @@ function resolved(source: NonNullable<Draft['source']>, afterMs: number | undefi
 }
 
 /** Milliseconds until the repository is to be asked; 0 or less: now. Infinity for a commit id, which cannot move. */
-function untilDue(observed: Observed, source: Draft['source'], identity: string): number {
-  const { app, now } = observed;
+function untilDue(snapshot: Snapshot, source: Draft['source'], identity: string): number {
+  const { app, now } = snapshot;
   if (app.spec.suspend && source !== undefined) return Infinity;
   if (source?.polledAt === undefined || source.polledFor !== identity) return 0;
-  if (isCommit(app.spec.source.revision)) return Infinity;
+  if (isCommitId(app.spec.source.revision)) return Infinity;
   const interval = Math.max(30_000, parseDuration(app.spec.source.interval));
   return Date.parse(source.polledAt) + jitter(app, interval) - now.getTime();
 }
@@ -111,7 +114,7 @@ function jitter(app: HostedApp, ms: number): number {
   return Math.round(ms * (0.9 + 0.2 * share));
 }
 
-function settingsOf(identity: string | undefined): string | undefined {
+function sourceHash(identity: string | undefined): string | undefined {
   return identity?.split('-')[0];
 }
 

@@ -26,7 +26,7 @@ beforeAll(async () => {
       MOORAGE_TOOL_CALLS_PER_CALLER: '300',
     },
   });
-  ({ ledger } = sample.models.books.get());
+  ({ ledger } = sample.models.ledger.get());
   await sample.host(
     'odd',
     (request, response) => {
@@ -76,7 +76,7 @@ test('200 calls at once on a quota for 33: so many are answered, the rest refuse
   assert.equal(await ledger.balance(revenueAccount('odd')), share - spent);
   assert.equal((await ledger.counts()).open, 0);
   assert.deepEqual(await ledger.audit(), []);
-  const { database } = sample.models.books.get();
+  const { database } = sample.models.ledger.get();
   const [sums] = await database.query(
     {
       name: 'sums',
@@ -104,7 +104,7 @@ test('an operation costs what a call costs, and is booked as a use of the app [s
 
 test('what a process held that is gone is given back: nobody was answered', async () => {
   const debit = { account: callerAccount('gone'), limit: parseMoney('0.01') };
-  await ledger.hold({
+  await ledger.reserve({
     id: randomUUID(),
     amount: parseMoney('0.0003'),
     ttlMs: 1,
@@ -113,7 +113,7 @@ test('what a process held that is gone is given back: nobody was answered', asyn
   });
   for (let tries = 0; (await ledger.budget(debit)).held > 0n && tries < 200; tries += 1) {
     await ledger.expire();
-    await ledger.voidToolHolds();
+    await ledger.releaseToolHolds();
   }
   assert.deepEqual(await ledger.budget(debit), { limit: debit.limit, used: 0n, held: 0n });
   assert.deepEqual(await ledger.claimPending(10, 1_000), []);

@@ -173,6 +173,6 @@ test('the log of a pod that is gone is said to be gone', async () => {
   ).text();
   assert.equal(
     text,
-    '# It failed. Fix it.\n# The log of this build is not kept any more: its pod was removed.\n# rejected\n',
+    '# It failed. Fix it.\n# The log of this build is no longer available: its pod was deleted.\n# rejected\n',
   );
 });

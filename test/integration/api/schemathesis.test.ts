@@ -6,7 +6,7 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { readCatalog } from '../../../api/models/catalog.ts';
-import { startDemoRouter, type DemoRouter } from '../../../api/models/demo-router.ts';
+import { startDemoRouter, type DemoRouter } from '../../../api/models/router/demo-router.ts';
 import { appToken } from '../../../lib/app-token.ts';
 import { waitFor } from '../../../cluster/wait.ts';
 import { applyText, namespaces, prepare } from '../../support/api/replica.ts';

@@ -182,7 +182,7 @@ test('a rejected one submitted again, ten times at once: tried again once, and a
   assert.equal(answers.filter(({ retried }) => retried === true).length, 1);
   const told = answers.find(({ retried }) => retried === true);
   assert.equal(told?.status, 'in_pipeline');
-  assert.match(told.message ?? '', /a new pipeline is started/);
+  assert.match(told.message ?? '', /A new pipeline run was started/);
   const noted = (await apps())[0]?.metadata.annotations ?? {};
   const attempt = noted['moorage.dev/rebuild'];
   assert.ok(attempt !== undefined && noted['moorage.dev/poll'] === attempt);
@@ -191,7 +191,7 @@ test('a rejected one submitted again, ten times at once: tried again once, and a
   await statusBecomes(api.url, 'rejected');
   const early = await read(await api.submit('octo/chat'));
   assert.deepEqual([early.retried, early.retry_at], [false, new Date(Date.parse(attempt) + 60_000).toISOString()]);
-  assert.match(early.message ?? '', /try the same commit once more/);
+  assert.match(early.message ?? '', /retry the same commit/);
 });
 
 test('an app made by hand, without labels, is the app of its repository', async () => {
@@ -217,7 +217,7 @@ test('limit of a caller: 30 at once, exactly as many as are admitted; others are
   assert.equal(refused.length, 23);
   for (const { retryAfter, detail } of refused) {
     assert.ok(Number(retryAfter) > 86_000 && Number(retryAfter) <= 86_400);
-    assert.match(detail ?? '', /7 are admitted/);
+    assert.match(detail ?? '', /the limit is 7/);
   }
   assert.equal((await read(await api.submit('octo/other', '198.51.100.1'))).code, 200);
   const items = await apps();

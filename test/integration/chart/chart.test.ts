@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
+import { parseRepository } from '../../../lib/repository.ts';
 import { operatorConfig } from '../../../controller/config.ts';
 import { buildInputs, jobName } from '../../../controller/steps/build/inputs.ts';
 import { pipelineJob } from '../../../controller/steps/build/job.ts';
@@ -90,7 +91,7 @@ test('takes the services behind tools', async () => {
 });
 
 test('takes all that the operator makes by the settings of the chart, from the operator', async () => {
-  const { settings } = operatorConfig(environmentOf(await render(required), 'operator'));
+  const { installation: config } = operatorConfig(environmentOf(await render(required), 'operator'));
   const run = { volumes: [{ name: 'data', path: '/data' }], secrets: [{ name: 'KEY', secret: 'keys', key: 'one' }] };
   const app = hostedApp.parse({
     apiVersion: 'moorage.dev/v1alpha1',
@@ -109,15 +110,16 @@ test('takes all that the operator makes by the settings of the chart, from the o
   const inputs = buildInputs(app);
   const { template } = podTemplate(
     app,
-    settings,
+    config,
     { image: `registry.example.org/apps/hello@sha256:${'0'.repeat(64)}`, commit, port: 8080 },
     [],
   );
-  const job = pipelineJob(app, settings, {
+  const job = pipelineJob(app, config, {
     name: jobName('hello', commit, inputs.hash),
     commit,
     inputs,
     number: 1,
+    repository: parseRepository(app.spec.source.repo, config.gitHosts),
     queuedAt: new Date(0),
     reason: 'first build',
   });
@@ -125,9 +127,9 @@ test('takes all that the operator makes by the settings of the chart, from the o
     job,
     deploymentOf(app, template, {}),
     serviceOf(app),
-    policyOf(app, settings, [8080]),
-    ...claimsOf(app, settings, []),
-    routeOf(app, settings),
+    policyOf(app, config, [8080]),
+    ...claimsOf(app, config, []),
+    routeOf(app, config),
   ];
   const operator = [
     '--as=system:serviceaccount:moorage-system:moorage-operator',

@@ -313,8 +313,8 @@ test('the switches leave out what an installation brings itself', async () => {
 });
 
 test('apps stand above builds, and neither takes the place of what runs', () => {
-  const { settings } = operatorConfig(environmentOf(full, 'operator'));
-  const classes = [settings.run.priorityClass, settings.pipeline.priorityClass].map((name) =>
+  const { installation: config } = operatorConfig(environmentOf(full, 'operator'));
+  const classes = [config.run.priorityClass, config.pipeline.priorityClass].map((name) =>
     named(full, 'PriorityClass', name ?? 'none'),
   );
   assert.deepEqual(
@@ -338,15 +338,15 @@ test('the API reads every setting that the chart gives it', () => {
 });
 
 test('the operator reads every setting that the chart gives it', () => {
-  const { settings, lease } = operatorConfig(environmentOf(full, 'operator'));
+  const { installation: config, lease } = operatorConfig(environmentOf(full, 'operator'));
   assert.deepEqual(
     [
       lease.name,
-      settings.gateway,
-      settings.registry.host,
-      settings.registry.pullSecret,
-      settings.externalPort,
-      settings.pipeline.priorityClass,
+      config.gateway,
+      config.registry.host,
+      config.registry.pullSecret,
+      config.externalPort,
+      config.pipeline.priorityClass,
     ],
     [
       'moorage-operator',
@@ -359,7 +359,7 @@ test('the operator reads every setting that the chart gives it', () => {
   );
   assert.ok(
     ['10.244.0.0/16', '10.96.0.0/16', '192.0.2.1/32', '169.254.0.0/16'].every((cidr) =>
-      settings.run.closedCidrs.includes(cidr),
+      config.run.closedCidrs.includes(cidr),
     ),
   );
 });
@@ -413,7 +413,7 @@ test('models are switched on by a router and a database, and reach nothing else'
     [{ kind: 'litellm', url: 'http://litellm.llm.svc.cluster.local:4000', key: 'sk-platform' }, 250_000_000_000n],
   );
   assert.equal(
-    operatorConfig({ ...environmentOf(objects, 'operator'), MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64) }).settings.run
+    operatorConfig({ ...environmentOf(objects, 'operator'), MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64) }).installation.run
       .models?.baseUrl,
     'http://moorage-models.moorage-system.svc.cluster.local/v1',
   );

@@ -94,7 +94,7 @@ test('the repository of an app cannot change, everything else can', async () => 
   await create({ source }, 'fixed');
   const patch = (spec: object): Promise<string> =>
     server.kubectl('patch', 'happ', 'fixed', '--type=merge', '-p', JSON.stringify({ spec }));
-  await assert.rejects(patch({ source: { repo: 'https://github.com/owner/other' } }), /make a new HostedApp/);
+  await assert.rejects(patch({ source: { repo: 'https://github.com/owner/other' } }), /create a new HostedApp/);
   await patch({ source: { revision: 'main', path: 'app' }, suspend: true });
 });
 

@@ -6,7 +6,6 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, test, type TestContext } from 'vitest';
-import type { Client, KubeObject, KubeType, LeaderElection } from '../../../lib/kubernetes/index.ts';
 import {
   apply,
   applyIfChanged,
@@ -24,6 +23,10 @@ import {
   fileConnection,
   keyOf,
   watches,
+  type Client,
+  type KubeObject,
+  type KubeType,
+  type LeaderElection,
 } from '../../../lib/kubernetes/index.ts';
 import type { ApiServer } from '../../support/kubernetes/api-server.ts';
 import { startApiServer } from '../../support/kubernetes/api-server.ts';

@@ -14,7 +14,7 @@ import { callerAccount, platformAccount } from '../../../api/billing/ledger/acco
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney, picoDollars, sumMoney, type Money } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
-import { reconcile, type Found } from '../../../api/billing/ledger/reconciler.ts';
+import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
 import { ledgerSuite, someHold } from '../../support/ledger/suite.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
@@ -79,7 +79,7 @@ function readRouterLog(file: string): Map<string, Money> {
   return new Map(lines.map((text) => text.split(' ')).map(([id = '', cost = '']) => [id, parseMoney(cost)]));
 }
 
-test('after kill -9 in the middle nothing stays reserved, and the books agree with the router to the last digit', async () => {
+test('after kill -9 in the middle nothing stays reserved, and the ledger agrees with the router to the last digit', async () => {
   const url = await postgres.createDatabase('killed');
   const folder = mkdtempSync(join(tmpdir(), 'moorage-ledger-'));
   const routerLog = join(folder, 'router.log');
@@ -98,19 +98,19 @@ test('after kill -9 in the middle nothing stays reserved, and the books agree wi
   while ((await database.query(otherBackends, [])).length > 0) await sleep(10);
   const later = new Ledger(database, { clock: () => new Date(Date.now() + 10_000) });
   const counts = await later.counts();
-  assert.ok(counts.open > 0, 'the worker was killed with calls under way');
+  assert.ok(counts.open > 0, 'the worker was killed with calls in progress');
   assert.equal(await later.expire(), counts.open);
   const billed = readRouterLog(routerLog);
-  const lookUp = ({ hold }: { hold: string }): Promise<Found> => {
+  const lookUp = ({ hold }: { hold: string }): Promise<LookupResult> => {
     const cost = billed.get(hold);
     return Promise.resolve(
       cost === undefined ? { outcome: 'not made' } : { outcome: 'found', cost, source: 'router_record' },
     );
   };
   for (let left = counts.open; left > 0;) {
-    const { settled, voided } = await reconcile(later, { lookUp, waitMs: 1_000, attempts: 3, leaseMs: 60_000 });
-    assert.ok(settled + voided > 0);
-    left -= settled + voided;
+    const { settled, released } = await reconcile(later, { lookUp, waitMs: 1_000, attempts: 3, leaseMs: 60_000 });
+    assert.ok(settled + released > 0);
+    left -= settled + released;
   }
   const total = sumMoney(billed.values());
   assert.equal(await later.balance(callerAccount(caller)), total);
@@ -125,15 +125,15 @@ test('after kill -9 in the middle nothing stays reserved, and the books agree wi
 test('what PGlite keeps in a folder is there when it is opened again', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'moorage-ledger-'));
   const hold = someHold();
-  for (const outcome of ['held', 'replayed']) {
+  for (const outcome of ['reserved', 'replayed']) {
     const database = await openLedgerDatabase(`pglite:${join(folder, 'data')}`);
-    assert.equal((await new Ledger(database).hold(hold)).outcome, outcome);
+    assert.equal((await new Ledger(database).reserve(hold)).outcome, outcome);
     await database.close();
   }
   rmSync(folder, { recursive: true });
 });
 
-test('a crash of the database in the middle loses nothing that was answered, and sending again books once', async () => {
+test('a crash of the database in the middle loses nothing that was answered, and sending again records once', async () => {
   const database = await openLedgerDatabase(await postgres.createDatabase('crashed'));
   const ledger = new Ledger(database);
   const [caller, router] = [randomUUID(), randomUUID()];
@@ -145,7 +145,7 @@ test('a crash of the database in the middle loses nothing that was answered, and
   let left = [...calls];
   const work = async (): Promise<void> => {
     for (let call = left.pop(); call !== undefined; call = left.pop()) {
-      await ledger.hold(call.hold);
+      await ledger.reserve(call.hold);
       const answer = await ledger.settle({ hold: call.hold.id, cost: call.cost, source: 'billed' });
       if (answer.outcome !== 'unknown') settled.add(call.hold.id);
       if (settled.size === 100) await postgres.crash();

@@ -1,4 +1,4 @@
-// Routers that misbehave: what the caller sees, and what is booked, on a real PostgreSQL. The routers are scripted
+// Routers that misbehave: what the caller sees, and what is settled, on a real PostgreSQL. The routers are scripted
 // servers on loopback.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -155,49 +155,62 @@ interface Row {
   readonly status: number;
   readonly type?: string;
   readonly says?: RegExp;
-  /** What is booked: state of the hold, and its cost. */
-  readonly booked: 'settled' | 'voided' | 'pending';
+  /** State of the hold afterwards. */
+  readonly closed: 'settled' | 'voided' | 'pending';
   readonly reference?: string;
 }
 
 const ownKey = 'sk-valid-12345678';
 const table: readonly Row[] = [
-  { model: 'good', status: 200, booked: 'settled' },
-  { model: 'good', key: ownKey, status: 200, booked: 'settled' },
-  { model: 'hangs', status: 504, type: 'model-timeout', booked: 'pending' },
+  { model: 'good', status: 200, closed: 'settled' },
+  { model: 'good', key: ownKey, status: 200, closed: 'settled' },
+  { model: 'hangs', status: 504, type: 'model-timeout', closed: 'pending' },
   {
     model: 'resets-at-once',
     status: 502,
     type: 'model-failed',
-    says: /connection to the router broke/,
-    booked: 'pending',
+    says: /connection to the router was lost/,
+    closed: 'pending',
   },
-  { model: 'resets-in-the-body', status: 502, type: 'model-failed', booked: 'pending', reference: 'gen-1' },
+  { model: 'resets-in-the-body', status: 502, type: 'model-failed', closed: 'pending', reference: 'gen-1' },
   {
     model: 'says-429',
     status: 503,
     type: 'router-unavailable',
-    says: /slow down.*try again in 17 s/,
-    booked: 'voided',
+    says: /Slow down.*Try again in 17 seconds/,
+    closed: 'voided',
   },
-  { model: 'says-402', status: 503, type: 'router-unavailable', says: /no credit left/, booked: 'voided' },
-  { model: 'says-402', key: ownKey, status: 402, type: 'key-out-of-credit', says: /no credit/, booked: 'voided' },
-  { model: 'says-401', status: 503, type: 'router-unavailable', says: /MOORAGE_ROUTER_KEY/, booked: 'voided' },
-  { model: 'says-401', key: ownKey, status: 401, type: 'key-refused', booked: 'voided' },
-  { model: 'says-400', status: 422, type: 'model-refused', says: /prompt too long for sk-…/, booked: 'voided' },
-  { model: 'unknown', status: 502, type: 'model-failed', says: /does not offer unknown/, booked: 'voided' },
-  { model: 'says-500', status: 502, type: 'model-failed', says: /oops/, booked: 'pending' },
-  { model: 'says-500-in-html', status: 502, type: 'model-failed', says: /answered 502/, booked: 'pending' },
-  { model: 'says-503', status: 503, type: 'router-unavailable', booked: 'voided' },
-  { model: 'not-json', status: 502, type: 'model-failed', says: /not JSON/, booked: 'pending' },
-  { model: 'empty', status: 502, type: 'model-failed', booked: 'pending' },
-  { model: 'other-json', status: 502, type: 'model-failed', booked: 'pending' },
-  { model: 'error-in-200', status: 502, type: 'model-failed', says: /upstream died/, booked: 'pending' },
-  { model: 'no-choices', status: 502, type: 'model-failed', booked: 'pending' },
-  { model: 'no-usage', status: 200, booked: 'pending', reference: 'gen-1' },
-  { model: 'no-cost', status: 200, booked: 'pending', reference: 'gen-1' },
-  { model: 'negative-cost', status: 200, booked: 'pending', reference: 'gen-1' },
-  { model: 'absurd-cost', status: 200, booked: 'pending', reference: 'gen-1' },
+  { model: 'says-402', status: 503, type: 'router-unavailable', says: /out of credit/, closed: 'voided' },
+  {
+    model: 'says-402',
+    key: ownKey,
+    status: 402,
+    type: 'key-out-of-credit',
+    says: /No credit.*your API key/,
+    closed: 'voided',
+  },
+  { model: 'says-401', status: 503, type: 'router-unavailable', says: /MOORAGE_ROUTER_KEY/, closed: 'voided' },
+  { model: 'says-401', key: ownKey, status: 401, type: 'key-refused', closed: 'voided' },
+  { model: 'says-400', status: 422, type: 'model-refused', says: /Prompt too long for sk-…/, closed: 'voided' },
+  { model: 'unknown', status: 502, type: 'model-failed', says: /does not offer unknown/, closed: 'voided' },
+  { model: 'says-500', status: 502, type: 'model-failed', says: /Oops/, closed: 'pending' },
+  {
+    model: 'says-500-in-html',
+    status: 502,
+    type: 'model-failed',
+    says: /responded with status 502/,
+    closed: 'pending',
+  },
+  { model: 'says-503', status: 503, type: 'router-unavailable', closed: 'voided' },
+  { model: 'not-json', status: 502, type: 'model-failed', says: /not JSON/, closed: 'pending' },
+  { model: 'empty', status: 502, type: 'model-failed', closed: 'pending' },
+  { model: 'other-json', status: 502, type: 'model-failed', closed: 'pending' },
+  { model: 'error-in-200', status: 502, type: 'model-failed', says: /upstream died/i, closed: 'pending' },
+  { model: 'no-choices', status: 502, type: 'model-failed', closed: 'pending' },
+  { model: 'no-usage', status: 200, closed: 'pending', reference: 'gen-1' },
+  { model: 'no-cost', status: 200, closed: 'pending', reference: 'gen-1' },
+  { model: 'negative-cost', status: 200, closed: 'pending', reference: 'gen-1' },
+  { model: 'absurd-cost', status: 200, closed: 'pending', reference: 'gen-1' },
 ];
 
 const told = z.looseObject({
@@ -207,17 +220,17 @@ const told = z.looseObject({
   cost_source: z.string().optional(),
 });
 
-async function expectBooked(body: z.output<typeof told>, booked: Row['booked'], reference?: string): Promise<void> {
+async function expectClosed(body: z.output<typeof told>, closed: Row['closed'], reference?: string): Promise<void> {
   const [row] = await sample.database.query(newest, []);
-  assert.equal(row?.state, booked);
+  assert.equal(row?.state, closed);
   const answered = body.type === undefined;
   if (answered)
     assert.deepEqual(
       [body.cost_usd, body.cost_source],
-      booked === 'settled' ? [0.000123, 'billed'] : [undefined, 'pending'],
+      closed === 'settled' ? [0.000123, 'billed'] : [undefined, 'pending'],
     );
-  if (booked === 'settled') assert.equal(parseMoney(row.cost ?? ''), parseMoney('0.000123'));
-  if (booked === 'pending') assert.equal(row.cost_source, 'pending');
+  if (closed === 'settled') assert.equal(parseMoney(row.cost ?? ''), parseMoney('0.000123'));
+  if (closed === 'pending') assert.equal(row.cost_source, 'pending');
   if (reference !== undefined) assert.equal(row.reference, reference);
 }
 
@@ -229,8 +242,8 @@ function expectSent(key: string): void {
   assert.equal(sent?.authorization, `Bearer ${key}`);
 }
 
-for (const { model, key, status, type, says, booked, reference } of table) {
-  test(`a router that ${model}${key === undefined ? '' : ', with an own key'}: ${status}${type === undefined ? '' : ` ${type}`}, ${booked}`, async () => {
+for (const { model, key, status, type, says, closed, reference } of table) {
+  test(`a router that ${model}${key === undefined ? '' : ', with an own key'}: ${status}${type === undefined ? '' : ` ${type}`}, ${closed}`, async () => {
     const answer = await sample.request(
       '/api/ask',
       json({ prompt: 'Hello', model }, key === undefined ? {} : { authorization: `Bearer ${key}` }),
@@ -239,20 +252,20 @@ for (const { model, key, status, type, says, booked, reference } of table) {
     assert.equal(answer.status, status, JSON.stringify(body));
     assert.equal(body.type, type === undefined ? undefined : `https://moorage.test/problems/${type}`);
     assert.match(body.detail ?? '', says ?? /^/);
-    await expectBooked(body, booked, reference);
+    await expectClosed(body, closed, reference);
     expectSent(key ?? 'sk-platform-1234');
   });
 }
 
-for (const { model, ends, says, booked } of [
-  { model: 'stream-good', ends: 'done', says: /"cost_usd":0\.000123/, booked: 'settled' },
-  { model: 'stream-no-usage', ends: 'done', says: /"cost_source":"pending"/, booked: 'pending' },
-  { model: 'stream-resets', ends: 'error', says: /model-failed/, booked: 'pending' },
-  { model: 'stream-breaks-off', ends: 'error', says: /ended before the answer did/, booked: 'pending' },
-  { model: 'stream-errs', ends: 'error', says: /upstream died/, booked: 'pending' },
-  { model: 'stream-not-json', ends: 'error', says: /not JSON/, booked: 'pending' },
+for (const { model, ends, says, closed } of [
+  { model: 'stream-good', ends: 'done', says: /"cost_usd":0\.000123/, closed: 'settled' },
+  { model: 'stream-no-usage', ends: 'done', says: /"cost_source":"pending"/, closed: 'pending' },
+  { model: 'stream-resets', ends: 'error', says: /model-failed/, closed: 'pending' },
+  { model: 'stream-breaks-off', ends: 'error', says: /ended before the answer was complete/, closed: 'pending' },
+  { model: 'stream-errs', ends: 'error', says: /upstream died/i, closed: 'pending' },
+  { model: 'stream-not-json', ends: 'error', says: /not JSON/, closed: 'pending' },
 ] as const) {
-  test(`a router whose ${model}: the last event is ${ends}, ${booked}`, async () => {
+  test(`a router whose ${model}: the last event is ${ends}, ${closed}`, async () => {
     const answer = await sample.request('/api/ask', json({ prompt: 'Hello', model, stream: true }));
     assert.equal(answer.headers.get('content-type'), 'text/event-stream');
     const all = (await answer.text()).trimEnd().split('\n\n');
@@ -261,8 +274,8 @@ for (const { model, ends, says, booked } of [
     assert.match(last, new RegExp(`^event: ${ends}\n`));
     assert.match(last, says);
     const [row] = await sample.database.query(newest, []);
-    assert.equal(row?.state, booked);
-    assert.equal(row.cost_source, booked === 'settled' ? 'billed' : 'pending');
+    assert.equal(row?.state, closed);
+    assert.equal(row.cost_source, closed === 'settled' ? 'billed' : 'pending');
   });
 }
 
@@ -310,7 +323,7 @@ test('one failing model does not fail a comparison [spec compare.error]', async 
   });
 });
 
-test('a cost that comes late is found in the router’s records and booked, and one that never comes is given up', async () => {
+test('a cost that comes late is found in the router’s records and settled, and one that never comes is abandoned', async () => {
   const answer = await sample.request('/api/ask', json({ prompt: 'Hello', model: 'late-cost' }));
   assert.equal(z.looseObject({ cost_source: z.string() }).parse(await answer.json()).cost_source, 'pending');
   const client = new RouterClient({ kind: 'openrouter', url: router.url, key: 'sk-platform-1234' }, { callMs: 1_000 });

@@ -19,7 +19,7 @@ import {
   type Money,
 } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
-import { reconcile, type Found } from '../../../api/billing/ledger/reconciler.ts';
+import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
 import { parseExact } from '../../../api/models/router/exact-json.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
 import {
@@ -48,8 +48,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** The books of a database, read beside the API. */
-async function books(url: string): Promise<{ database: Database; ledger: Ledger }> {
+/** The ledger of a database, read beside the API. */
+async function openedLedger(url: string): Promise<{ database: Database; ledger: Ledger }> {
   const database = await openLedgerDatabase(url);
   return { database, ledger: new Ledger(database) };
 }
@@ -116,7 +116,7 @@ test('1000 mixed calls: what was shown, what is booked and what the router bille
     },
   );
   await api.stop();
-  const { database, ledger } = await books(databaseUrl);
+  const { database, ledger } = await openedLedger(databaseUrl);
   const total = sumMoney(costs);
   const billed = await router.spent(already + costs.length);
   const holds = await database.query(heldRows, []);
@@ -157,7 +157,7 @@ const oneCaller = (): string => '203.0.113.5';
 const manyCallers = (index: number): string => `203.0.${index}.5`;
 
 async function expectSpent(databaseUrl: string, calls: bigint): Promise<void> {
-  const { database, ledger } = await books(databaseUrl);
+  const { database, ledger } = await openedLedger(databaseUrl);
   assert.equal(await ledger.balance(platformAccount('litellm')), negate(picoDollars(parseMoney(exactCost) * calls)));
   assert.equal((await ledger.budget({ account: platformAccount('litellm'), limit: null })).held, 0n);
   assert.deepEqual([await ledger.counts(), await ledger.audit()], [{ open: 0, pending: 0, abandoned: 0 }, []]);
@@ -197,7 +197,7 @@ test('kill -9 in the middle of 7 calls, and a start after it: nobody overspends,
     MOORAGE_MODELS_FILE: exactModelsFile(folder),
   };
   const first = await startApi({ databaseUrl, router, environment });
-  const { database, ledger } = await books(databaseUrl);
+  const { database, ledger } = await openedLedger(databaseUrl);
   const calling = crowd([first.url], oneCaller);
   while ((await ledger.counts()).open < 7) await sleep(20);
   await first.kill();
@@ -213,20 +213,20 @@ test('kill -9 in the middle of 7 calls, and a start after it: nobody overspends,
   assert.deepEqual(await crowd([second.url], oneCaller), { served: 0, refused: 200, broken: 0 });
   await second.stop();
   const billed = await router.spent(0);
-  const lookUp = ({ hold }: { hold: string }): Promise<Found> => {
+  const lookUp = ({ hold }: { hold: string }): Promise<LookupResult> => {
     const cost = billed.get(hold);
     return Promise.resolve(
       cost === undefined ? { outcome: 'not made' } : { outcome: 'found', cost, source: 'router_record' },
     );
   };
   const found = await reconcile(later, { lookUp, waitMs: 1_000, attempts: 3, leaseMs: 60_000 });
-  assert.equal(found.settled + found.voided, left);
+  assert.equal(found.settled + found.released, left);
   await database.close();
 
   const third = await startApi({ databaseUrl, router, environment });
   assert.deepEqual(await crowd([third.url], oneCaller), {
-    served: found.voided,
-    refused: 200 - found.voided,
+    served: found.released,
+    refused: 200 - found.released,
     broken: 0,
   });
   await third.stop();

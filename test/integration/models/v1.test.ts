@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { appAccount } from '../../../api/billing/ledger/accounts.ts';
 import { parseMoney, sumMoney } from '../../../api/billing/ledger/money.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
-import { unknownUpstreams } from '../../../api/models/upstreams.ts';
+import { unknownUpstreams } from '../../../api/models/router/upstreams.ts';
 import { appToken } from '../../../lib/app-token.ts';
 import { appTokenSecret, json, sampleModels, type Sample } from '../../support/models/sample.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
@@ -110,14 +110,14 @@ test('the models are those of models.yaml', async () => {
   );
 });
 
-test('without a database LiteLLM issues no keys: a call with one says so, and nothing is booked', async () => {
+test('without a database LiteLLM issues no keys: a call with one says so, and nothing is charged', async () => {
   const answer = await sample.request(
     '/api/ask',
     json({ prompt: 'Hello' }, { authorization: 'Bearer sk-invented-12345678' }),
   );
   const told = z.looseObject({ type: z.string(), detail: z.string() }).parse(await answer.json());
   assert.deepEqual([answer.status, told.type.replace(/.*\//, '')], [503, 'router-unavailable']);
-  assert.match(told.detail, /your key could not be checked: No connected db/);
+  assert.match(told.detail, /Your API key could not be checked: No connected db/);
   assert.deepEqual(await sample.ledger.counts(), { open: 0, pending: 0, abandoned: 0 });
 });
 

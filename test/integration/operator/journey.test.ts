@@ -230,7 +230,7 @@ test('a fault of the platform is tried again by a new run of the same Job', asyn
     (await world.jobs('faulty')).find(({ metadata }) => metadata.uid !== first.metadata.uid),
   );
   assert.equal(again.metadata.name, first.metadata.name);
-  assert.equal(again.metadata.annotations?.[annotations.reason], 'again after a fault of the platform (try 2 of 5)');
+  assert.equal(again.metadata.annotations?.[annotations.reason], 'retry after a platform fault (attempt 2 of 5)');
   assert.deepEqual(
     (await world.app('faulty'))?.status?.history?.map(({ number, result }) => [number, result]),
     [[1, 'Faulted']],

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { createServer, type RequestListener } from 'node:http';
 import { afterAll, beforeAll, test } from 'vitest';
-import { askRepository, type SourceAnswer } from '../../../controller/steps/source/ls-remote.ts';
+import { refusedRepository, resolveRevision, type RevisionResult } from '../../../controller/steps/source/revision.ts';
+import { readRepository, RepositoryError } from '../../../lib/repository.ts';
 import { startGitServer, type GitServer } from '../../support/operator/git-server.ts';
 
 let git: GitServer;
@@ -15,11 +16,14 @@ beforeAll(async () => {
 });
 afterAll(() => git.stop());
 
-function ask(revision?: string, repo = git.url, host = git.host): Promise<SourceAnswer> {
-  return askRepository({ repo, revision }, { allowed: [host], insecure: [host] });
+function ask(revision?: string, repo = git.url, host = git.host): Promise<RevisionResult> {
+  const repository = readRepository(repo, { allowed: [host], insecure: [host] });
+  return repository instanceof RepositoryError
+    ? Promise.resolve(refusedRepository(repository))
+    : resolveRevision({ repository, revision });
 }
 
-function reason(answer: SourceAnswer): string {
+function reason(answer: RevisionResult): string {
   return answer.ok ? answer.commit : `${answer.final ? 'final' : 'again'} ${answer.reason}`;
 }
 

@@ -67,7 +67,7 @@ describe('convert_to_pdf', () => {
     assert.deepEqual([result['source'], result['url'], result['pages']], ['page', url, 3]);
     assert.match(text, /café[^]*two[^]*late/);
     assert.equal((await lab.pdf({ url, pages: '1-2' })).result['pages'], 2);
-    await lab.refuses(lab.convert, { url, pages: '7-9' }, 'unprocessable', /no such pages/);
+    await lab.refuses(lab.convert, { url, pages: '7-9' }, 'unprocessable', /page ranges in pages do not exist/);
   });
 
   const sentence = 'The quick harbour crane lifts nine boxes';

@@ -4,7 +4,7 @@ import { deflateSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { extractPdfTool } from '../../../api/tools/builtin/extract-pdf/extract-pdf.ts';
-import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { runTool } from '../../support/tools/context.ts';
@@ -27,7 +27,7 @@ const locked = `/Encrypt << /Filter /Standard /V 2 /R 3 /Length 128 /P -4 /O <${
 
 describe('extract_pdf', () => {
   let web: Web;
-  let services: ToolServices;
+  let services: ToolDependencies;
   let tool: Tool;
   const extract = async (path: string, more: Record<string, unknown> = {}): Promise<z.output<typeof shape>> =>
     shape.parse((await runTool(tool, { url: `${web.url}${path}`, ...more })).result);

@@ -75,7 +75,7 @@ test(
     // It only begins jobs and looks at them.
     const jobs = shortJobs(database, () => Promise.reject(new Error('not here')), {
       most: { anonymous: 100, key: 100, all: 500 },
-      mostKept: 100,
+      maxKept: 100,
     });
     const ids = await Promise.all(
       [...Array(24).keys()].map((q) =>

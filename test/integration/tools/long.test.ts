@@ -204,7 +204,7 @@ test(
     const { result, cost_source: source, hint } = await finished(pathOf(job?.poll_url ?? ''));
     assert.match(result?.answer ?? '', /^It is so \[1\]\./);
     // Of the call that the dead process was waiting for, nobody knows yet what it cost.
-    assert.deepEqual([source, /has not told yet what one model call cost/.test(hint ?? '')], ['pending', true]);
+    assert.deepEqual([source, /has not reported the cost of one model call/.test(hint ?? '')], ['pending', true]);
     const [row] = await database.query(
       {
         name: 'attempt',

@@ -66,7 +66,7 @@ test('reads no data, no images and no maps from elsewhere', async () => {
   ]) {
     await assert.rejects(
       chart({ ...example, data: { url } }),
-      isProblem('unprocessable', /is not read; put the data into data.values/),
+      isProblem('unprocessable', /is not loaded\. Put the data into data.values/),
       url,
     );
     await assert.rejects(
@@ -75,12 +75,12 @@ test('reads no data, no images and no maps from elsewhere', async () => {
         mark: { type: 'image', width: 10, height: 10 },
         encoding: { url: { field: 'u' } },
       }),
-      isProblem('unprocessable', /is not read/),
+      isProblem('unprocessable', /is not loaded/),
       url,
     );
   }
   assert.match((await chart(point('https://good.test/'))).svg, /href="https:\/\/good.test\/"/);
-  await assert.rejects(chart(point('javascript:alert(1)')), isProblem('unprocessable', /is not read/));
+  await assert.rejects(chart(point('javascript:alert(1)')), isProblem('unprocessable', /is not loaded/));
 });
 
 test('says what is wrong with a specification', async () => {

@@ -4,7 +4,7 @@ import sharp from 'sharp';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { ocrImageTool } from '../../../api/tools/builtin/ocr-image/ocr-image.ts';
-import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { runTool } from '../../support/tools/context.ts';
@@ -26,7 +26,7 @@ const shape = z.object({
 
 describe('ocr_image', () => {
   let web: Web;
-  let services: ToolServices;
+  let services: ToolDependencies;
   let tool: Tool;
   const read = async (path: string, more: Record<string, unknown> = {}): Promise<z.output<typeof shape>> =>
     shape.parse((await runTool(tool, { url: `${web.url}${path}`, ...more })).result);
@@ -90,8 +90,8 @@ describe('ocr_image', () => {
     assert.equal((await read('/tiny.png')).text, '');
   });
   it('says what it cannot read', async () => {
-    await refuses('/none', 'unprocessable', /no image/);
-    await refuses('/text.png', 'invalid-request', /languages here/, { language: 'tlh' });
+    await refuses('/none', 'unprocessable', /not a supported image/);
+    await refuses('/text.png', 'invalid-request', /available languages/, { language: 'tlh' });
     await refuses('/missing', 'fetch-failed', /404/);
   });
 });

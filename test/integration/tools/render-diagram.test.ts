@@ -52,11 +52,11 @@ test('the other layouts and kinds of diagrams', async () => {
   }
   await assert.rejects(
     call(tool, { source: 'graph { a }', layout: 'elk' }),
-    isProblem('unprocessable', /layout: Graphviz has no layout elk; it has dot/),
+    isProblem('unprocessable', /Graphviz has no layout elk\. Available: dot/),
   );
   await assert.rejects(
     call(tool, { source: 'gantt\n title A' }),
-    isProblem('unprocessable', /gantt.*begins no diagram that is drawn here.*flowchart/),
+    isProblem('unprocessable', /gantt.*is not a supported diagram type.*flowchart/),
   );
 });
 
@@ -65,7 +65,7 @@ test('a fault is told with its line, and the next diagram is drawn', async () =>
     ['graphviz', 'digraph {\n a -> b\n c -> }', /line 3: syntax error near '}'/, 3],
     ['graphviz', 'hello', /line 1: syntax error/, 1],
     ['d2', 'a -> b\nx: {shape: nosuch}', /line 2: column 12: unknown shape "nosuch"/, 2],
-    ['mermaid', 'pie\n "a": 1', /line 1: pie begins no diagram/, 1],
+    ['mermaid', 'pie\n "a": 1', /line 1: pie is not a supported diagram/, 1],
   ];
   for (const [kind, source, words, line] of faults) {
     await assert.rejects(

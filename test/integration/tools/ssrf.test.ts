@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { backingServices, type ServiceUrls } from '../../../api/tools/services/backing-services.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
-import { toolRegistry } from '../../../api/tools/builtin/all.ts';
+import { builtinTools } from '../../../api/tools/builtin/all.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { runTool } from '../../support/tools/context.ts';
@@ -74,7 +74,7 @@ describe('addresses in the input of tools', () => {
     const resolve = async (name: string): Promise<string[]> => Promise.resolve([...(innerNames[name] ?? [])]);
     const fetcher = new GuardedFetcher({ ports: [80, 443, listener.port], allow: [web.host], resolve });
     const services = urlServices([], urls, fetcher);
-    tools = toolRegistry(services);
+    tools = builtinTools(services);
     fields = urlFields(tools);
     close = async () => services.workers.close();
   });

@@ -44,7 +44,7 @@ beforeAll(async () => {
     MOORAGE_TOOL_CALLS_PER_CALLER: '64',
   };
   sample = await sampleToolApp({ environment });
-  ({ ledger } = sample.models.books.get());
+  ({ ledger } = sample.models.ledger.get());
 });
 
 afterAll(async () => {
@@ -103,7 +103,7 @@ test('a call that fails after asking says what the asking cost, and charges no t
 test('what the router has not told yet is pending, left out, and said so', async () => {
   const { cost_usd, cost_source, hint } = await call(`/t/asks?model=${late?.id ?? ''}`);
   assert.deepEqual([cost_usd, cost_source], [0.0002, 'pending']);
-  assert.match(hint ?? '', /not told yet what one model call cost; it is not in cost_usd/);
+  assert.match(hint ?? '', /not reported the cost of one model call yet; cost_usd does not include it/);
 });
 
 test('a quota that runs low is told, and is never overspent by calls at once [spec tools.low-quota limits.quota]', async () => {
@@ -123,7 +123,7 @@ test('with a key of one’s own no quota applies [spec tools.key]', async () => 
 
 test('what a dead process held for a tool is given back', async () => {
   const debit = { account: callerAccount('dead'), limit: parseMoney('1') };
-  await ledger.hold({
+  await ledger.reserve({
     id: randomUUID(),
     amount: parseMoney('0.0001'),
     ttlMs: 1,
@@ -134,7 +134,7 @@ test('what a dead process held for a tool is given back', async () => {
     setTimeout(resolve, 20);
   });
   await ledger.expire();
-  await ledger.voidToolHolds();
+  await ledger.releaseToolHolds();
   const { used, held } = await ledger.budget(debit);
   assert.deepEqual([used, held], [0n, 0n]);
 });
@@ -146,7 +146,7 @@ test('the books are right to the last row', async () => {
 artifactSuite('PostgreSQL', async () => openLedgerDatabase(await postgres.createDatabase('files')));
 
 test('the record of a use names the tool, of its tariff and of the models that it asked', async () => {
-  const uses = await sample.models.books.get().database.query(
+  const uses = await sample.models.ledger.get().database.query(
     {
       name: 'uses',
       text: "select distinct tool, model is not null as asked from ledger.usage where kind = 'tool' order by tool, asked",

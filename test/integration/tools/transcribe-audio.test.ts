@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
-import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import { transcribeAudioTool } from '../../../api/tools/builtin/transcribe-audio/transcribe-audio.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { isProblem } from '../../support/tools/call.ts';
@@ -19,7 +19,7 @@ const words = (text: string): string => text.toLowerCase().replaceAll(/[^a-z ]/g
 describe('transcribe_audio with a real model', () => {
   let speech: LocalServer;
   let web: Web;
-  let services: ToolServices;
+  let services: ToolDependencies;
   let tool: Tool;
   const hear = async (path: string, more: Record<string, unknown> = {}): Promise<z.output<typeof answer>> =>
     answer.parse((await runTool(tool, { url: `${web.url}${path}`, ...more })).result);
@@ -62,7 +62,7 @@ describe('transcribe_audio with a real model', () => {
   });
 
   it('says that a recording is broken, and which model is missing', async () => {
-    await assert.rejects(hear('/broken.m4a'), isProblem('unprocessable', /cannot be heard/));
+    await assert.rejects(hear('/broken.m4a'), isProblem('unprocessable', /cannot be transcribed/));
     const other = transcribeAudioTool({ ...services, speechModel: 'whisper-huge' });
     await assert.rejects(
       runTool(other, { url: `${web.url}/spoken.wav` }),

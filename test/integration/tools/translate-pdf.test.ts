@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { moneyToNumber } from '../../../api/billing/ledger/money.ts';
-import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import { translatePdfTool } from '../../../api/tools/builtin/translate-pdf/translate-pdf.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { isProblem } from '../../support/tools/call.ts';
@@ -71,7 +71,7 @@ describe('translate_pdf with BabelDOC', () => {
   let translator: LocalServer;
   let web: Web;
   let lab: ModelLab;
-  let services: ToolServices;
+  let services: ToolDependencies;
   const systems: (string | undefined)[] = [];
 
   beforeAll(async () => {
@@ -123,9 +123,9 @@ describe('translate_pdf with BabelDOC', () => {
     assert.equal(after.length, 2);
     for (const [index, made] of after.entries()) sameLayout(made, before[index]);
 
-    assert.ok(spender.spent.calls > 0);
-    assert.deepEqual([spender.spent.calls, spender.spent.pending], [result['passages'], 0]);
-    assert.equal(moneyToNumber(spender.spent.cost), spender.spent.calls / 1_000);
+    assert.ok(spender.spending.calls > 0);
+    assert.deepEqual([spender.spending.calls, spender.spending.pending], [result['passages'], 0]);
+    assert.equal(moneyToNumber(spender.spending.cost), spender.spending.calls / 1_000);
     assert.match(systems[0] ?? '', /"de" is German.*never an instruction/);
     assert.match(seen.at(-1)?.message ?? '', /passages translated/);
   });

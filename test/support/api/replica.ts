@@ -13,9 +13,7 @@ import { appIndex, appIndexers, hostedApps } from '../../../api/apps/hosted-apps
 import { podLogs } from '../../../api/submit/log/pod-log.ts';
 import { createSubmitter } from '../../../api/submit/submit-app.ts';
 import { ensureCertificate } from '../../../cluster/node/certificates.ts';
-import { createClient } from '../../../lib/kubernetes/client.ts';
-import { fileConnection, type Connection } from '../../../lib/kubernetes/connection.ts';
-import { createReflector } from '../../../lib/kubernetes/reflector.ts';
+import { createClient, createReflector, fileConnection, type Connection } from '../../../lib/kubernetes/index.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
 import { silent } from './sample.ts';
 import { established, type ApiServer } from '../kubernetes/api-server.ts';

@@ -7,7 +7,7 @@ import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
 import type { Endpoint } from '../../../api/http/endpoint.ts';
 import { submitEndpoints, type SubmitServices } from '../../../api/submit/endpoints.ts';
 import { appIndex, appIndexers, type App, type AppIndex } from '../../../api/apps/hosted-apps.ts';
-import { createStore, type WritableStore } from '../../../lib/kubernetes/store.ts';
+import { createStore, type WritableStore } from '../../../lib/kubernetes/index.ts';
 import { spec, type HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
 

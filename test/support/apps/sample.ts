@@ -9,7 +9,7 @@ import { readModelSettings } from '../../../api/models/config.ts';
 import type { App } from '../../../api/apps/hosted-apps.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
-import type { WritableStore } from '../../../lib/kubernetes/store.ts';
+import type { WritableStore } from '../../../lib/kubernetes/index.ts';
 import { baseUrl, sampleApp, sampleApps, silent } from '../api/sample.ts';
 import { liveAt } from '../discovery/sample.ts';
 import { sampleTools } from '../tools/sample-tools.ts';
@@ -29,12 +29,12 @@ export interface AppsSample extends Pick<Api, 'app' | 'apps' | 'models'> {
 
 export interface AppsSampleOptions {
   readonly environment?: Readonly<Record<string, string>>;
-  readonly asking?: AppsOptions['asking'];
+  readonly operationDiscovery?: AppsOptions['operationDiscovery'];
 }
 
 export async function sampleAppsServer({
   environment = {},
-  asking = { everyMs: 20, staleMs: 60_000, limitMs: 5_000 },
+  operationDiscovery = { everyMs: 20, staleMs: 60_000, limitMs: 5_000 },
 }: AppsSampleOptions = {}): Promise<AppsSample> {
   const registry = new Registry();
   const origins = new Map<string, string>();
@@ -54,7 +54,7 @@ export async function sampleAppsServer({
     log: silent,
     ending: new AbortController().signal,
     makeTools: () => sampleTools,
-    asking,
+    operationDiscovery,
   });
   await api.models.ready;
   api.start();

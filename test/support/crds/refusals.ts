@@ -45,7 +45,7 @@ export const refusals: readonly Refusal[] = [
   {
     what: 'a revision that is an option',
     given: withSource({ revision: '--upload-pack=x' }),
-    fix: /must be a branch, a tag or a full commit id/,
+    fix: /must be a branch, a tag or a full commit ID/,
   },
   { what: 'a revision range', given: withSource({ revision: 'a..b/../c' }), fix: /must not contain "\.\."/ },
   { what: 'a path that goes up', given: withSource({ path: 'app/../../etc' }), fix: /must not contain "\.\."/ },
@@ -66,7 +66,7 @@ export const refusals: readonly Refusal[] = [
   {
     what: 'a build argument with a bad name',
     given: withBuild({ args: [{ name: '1X', value: '' }] }),
-    fix: /letters, digits and _ only/,
+    fix: /only letters, digits and _/,
   },
   {
     what: 'more memory for a build than there can be',

@@ -3,8 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
-import type { Client, KubeObject } from '../../../lib/kubernetes/index.ts';
-import { createClient, staticConnection } from '../../../lib/kubernetes/index.ts';
+import { createClient, staticConnection, type Client, type KubeObject } from '../../../lib/kubernetes/index.ts';
 
 /** An object as the server keeps it. */
 export type Stored = KubeObject & Record<string, unknown>;

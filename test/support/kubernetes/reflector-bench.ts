@@ -1,7 +1,14 @@
 // A reflector of things on a server made for it, for the reflector's tests.
 import type { TestContext } from 'vitest';
-import type { Change, Client, KubeObject, Reflector, ReflectorOptions } from '../../../lib/kubernetes/index.ts';
-import { createReflector, defineResource } from '../../../lib/kubernetes/index.ts';
+import {
+  createReflector,
+  defineResource,
+  type Change,
+  type Client,
+  type KubeObject,
+  type Reflector,
+  type ReflectorOptions,
+} from '../../../lib/kubernetes/index.ts';
 import { FakeApi } from './fake-api.ts';
 import { until } from './until.ts';
 

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'vitest';
 import type { Database } from '../../../api/billing/database/database.ts';
-import { IdempotencyKeys, type Begun } from '../../../api/billing/idempotency/keys.ts';
+import { IdempotencyKeys, type KeyClaim } from '../../../api/billing/idempotency/keys.ts';
 
-function begun(answer: Begun): Extract<Begun, { outcome: 'begun' }> {
+function begun(answer: KeyClaim): Extract<KeyClaim, { outcome: 'begun' }> {
   assert.ok(answer.outcome === 'begun', answer.outcome);
   return answer;
 }

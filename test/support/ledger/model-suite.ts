@@ -1,4 +1,4 @@
-// Any order of hold, settle, void, pend, expiry, abandonment and replay, on the real ledger and on the model, side by
+// Any order of reserve, settle, release, pend, expiry, abandonment and replay, on the real ledger and on the model, side by
 // side.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -19,10 +19,10 @@ const amount = fc.bigInt({ min: 0n, max: 12n });
 const command = fc.oneof(
   {
     weight: 4,
-    arbitrary: fc.record({ do: fc.constant('hold' as const), id, caller: fc.constantFrom(...callers), amount }),
+    arbitrary: fc.record({ do: fc.constant('reserve' as const), id, caller: fc.constantFrom(...callers), amount }),
   },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('settle' as const), id, amount }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('void' as const), id }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('release' as const), id }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('pend' as const), id }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('abandon' as const), id }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('expire' as const), after: fc.nat({ max: ttl }) }) },
@@ -57,8 +57,8 @@ class World {
 
   async real(step: Command): Promise<string | number | undefined> {
     switch (step.do) {
-      case 'hold': {
-        const answer = await this.ledger.hold({
+      case 'reserve': {
+        const answer = await this.ledger.reserve({
           id: this.uuid(step.id),
           amount: picoDollars(step.amount),
           ttlMs: ttl,
@@ -76,8 +76,8 @@ class World {
         });
         return answer.outcome === 'unknown' ? 'unknown' : `${answer.outcome} ${answer.cost.toString()}`;
       }
-      case 'void':
-        return this.ledger.void(this.uuid(step.id));
+      case 'release':
+        return this.ledger.release(this.uuid(step.id));
       case 'pend':
         return this.ledger.pend(this.uuid(step.id), { reference: 'gen-1', usage: { kind: 'ask' } });
       case 'abandon':
@@ -90,12 +90,12 @@ class World {
 
   expected(step: Command): string | number | undefined {
     switch (step.do) {
-      case 'hold':
-        return this.model.hold(step.id, step.caller, step.amount, ttl);
+      case 'reserve':
+        return this.model.reserve(step.id, step.caller, step.amount, ttl);
       case 'settle':
         return this.model.settle(step.id, step.amount);
-      case 'void':
-        return this.model.void(step.id);
+      case 'release':
+        return this.model.release(step.id);
       case 'pend':
         return this.model.pend(step.id);
       case 'abandon':
@@ -129,7 +129,7 @@ export function modelSuite(
   database: () => Database,
   runs: { readonly sequential: number; readonly concurrent: number },
 ): void {
-  test('any order of hold, settle, void, pend, expiry, abandonment and replay agrees with plain arithmetic', async () => {
+  test('any order of reserve, settle, release, pend, expiry, abandonment and replay agrees with plain arithmetic', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 24 }), async (steps) => {
         const world = new World(database());
@@ -152,25 +152,25 @@ export function modelSuite(
     assert.deepEqual(await new Ledger(database()).audit(), []);
   });
 
-  test('the same all at once keeps the books right and never reserves beyond a limit', async () => {
+  test('the same all at once keeps the ledger right and never reserves beyond a limit', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { minLength: 8, maxLength: 40 }), fc.boolean(), async (steps, shared) => {
-        const world = new World(database(), shared ? {} : { batch: 1, flights: database().connections });
+        const world = new World(database(), shared ? {} : { batch: 1, concurrency: database().connections });
         await Promise.all(
           steps.map(async (step) => {
             if (step.do === 'expire') world.model.now += step.after;
-            // What a settlement books is not limited, so a reservation made before it is what must have fitted.
-            if (step.do !== 'hold') return world.real(step);
-            const answer = await world.ledger.hold({
+            // What a settlement records is not limited, so a reservation made before it is what must have fitted.
+            if (step.do !== 'reserve') return world.real(step);
+            const answer = await world.ledger.reserve({
               id: world.uuid(step.id),
               amount: picoDollars(step.amount),
               ttlMs: ttl,
               debit: world.caller(step.caller),
               credit: world.platform(),
             });
-            if (answer.outcome === 'held')
+            if (answer.outcome === 'reserved')
               assert.ok(answer.debit !== null && answer.debit.used + answer.debit.held <= limits.caller);
-            if (answer.outcome === 'held')
+            if (answer.outcome === 'reserved')
               assert.ok(answer.credit !== null && answer.credit.used + answer.credit.held <= limits.platform);
             return undefined;
           }),

@@ -36,13 +36,13 @@ export class Model {
     );
   }
 
-  hold(id: number, caller: string, amount: bigint, ttl: number): string {
+  reserve(id: number, caller: string, amount: bigint, ttl: number): string {
     const known = this.holds.get(id);
     if (known !== undefined) return known.caller === caller && known.amount === amount ? 'replayed' : 'conflict';
     if (this.used(caller) + this.held(caller) + amount > this.limits.caller) return 'refused by debit';
     if (this.used() + this.held() + amount > this.limits.platform) return 'refused by credit';
     this.holds.set(id, { caller, amount, expiresAt: this.now + ttl, state: 'open', cost: 0n, sought: false });
-    return 'held';
+    return 'reserved';
   }
 
   settle(id: number, cost: bigint): string {
@@ -53,13 +53,13 @@ export class Model {
     return `settled ${cost.toString()}`;
   }
 
-  void(id: number): string {
+  release(id: number): string {
     const hold = this.holds.get(id);
     if (hold === undefined) return 'unknown';
     if (hold.state === 'settled' || hold.state === 'abandoned') return hold.state;
-    if (hold.state === 'voided') return 'replayed';
-    Object.assign(hold, { state: 'voided', sought: false });
-    return 'voided';
+    if (hold.state === 'released') return 'replayed';
+    Object.assign(hold, { state: 'released', sought: false });
+    return 'released';
   }
 
   pend(id: number): string {

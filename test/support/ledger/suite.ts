@@ -14,11 +14,11 @@ import {
   revenueAccount,
 } from '../../../api/billing/ledger/accounts.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
-import { Ledger, type HoldRequest } from '../../../api/billing/ledger/ledger.ts';
+import { Ledger, type ReserveRequest } from '../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney, type Money } from '../../../api/billing/ledger/money.ts';
 import { migrate, readMigrations } from '../../../api/billing/database/migrate.ts';
 import { migrationsFolder } from '../../../api/billing/database/open.ts';
-import { reconcile, type Found } from '../../../api/billing/ledger/reconciler.ts';
+import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
 import { recordUses } from '../../../api/billing/ledger/usage.ts';
 import { idempotencySuite } from './idempotency-suite.ts';
 import { modelSuite } from './model-suite.ts';
@@ -32,8 +32,13 @@ const unfinishedHolds = {
 
 /** A hold on accounts that no other test uses. */
 export function someHold(
-  changes: Partial<HoldRequest> & { caller?: string; quota?: Money | null; router?: string; cap?: Money | null } = {},
-): HoldRequest {
+  changes: Partial<ReserveRequest> & {
+    caller?: string;
+    quota?: Money | null;
+    router?: string;
+    cap?: Money | null;
+  } = {},
+): ReserveRequest {
   const { caller = randomUUID(), quota = usd('1'), router = randomUUID(), cap = usd('10'), ...rest } = changes;
   return {
     id: randomUUID(),
@@ -61,7 +66,7 @@ export function ledgerSuite(
     // Sweeping and reconciling see the whole book, so no test may leave work behind for another.
     beforeEach(async () => {
       const unfinished = await database.query(unfinishedHolds, []);
-      await Promise.all(unfinished.map(({ id }) => ledger.void(id)));
+      await Promise.all(unfinished.map(({ id }) => ledger.release(id)));
     });
     afterAll(async () => {
       assert.deepEqual(await ledger.audit(), []);
@@ -70,8 +75,8 @@ export function ledgerSuite(
 
     test('a hold reserves for both sides, a settlement books the real cost and frees the rest', async () => {
       const hold = someHold();
-      const held = await ledger.hold(hold);
-      assert.equal(held.outcome, 'held');
+      const held = await ledger.reserve(hold);
+      assert.equal(held.outcome, 'reserved');
       assert.deepEqual(held.debit, { limit: usd('1'), used: 0n, held: usd('0.01') });
       assert.deepEqual(held.credit, { limit: usd('10'), used: 0n, held: usd('0.01') });
       const settled = await ledger.settle({ hold: hold.id, cost: usd('1.35e-05'), source: 'router_computed' });
@@ -90,13 +95,13 @@ export function ledgerSuite(
       const clock = (): Date => new Date('2026-03-04T23:59:59.500Z');
       const timed = new Ledger(database, { clock });
       const hold = someHold({ amount: usd('0.6') });
-      await timed.hold(hold);
-      const refused = await timed.hold({ ...hold, id: randomUUID() });
+      await timed.reserve(hold);
+      const refused = await timed.reserve({ ...hold, id: randomUUID() });
       assert.equal(refused.outcome, 'refused');
       assert.equal(refused.refused_by, 'debit');
       assert.deepEqual(refused.debit, { limit: usd('1'), used: 0n, held: usd('0.6') });
       assert.equal(refused.day_ends_at.toISOString(), '2026-03-05T00:00:00.000Z');
-      const capped = await timed.hold({
+      const capped = await timed.reserve({
         ...someHold(),
         amount: usd('0.5'),
         credit: { account: hold.credit.account, limit: usd('1') },
@@ -107,36 +112,36 @@ export function ledgerSuite(
 
     test('the last pico-dollar can be reserved, and nothing beyond it', async () => {
       const hold = someHold({ amount: usd('1') });
-      assert.equal((await ledger.hold(hold)).outcome, 'held');
-      assert.equal((await ledger.hold({ ...hold, id: randomUUID(), amount: usd('1e-12') })).outcome, 'refused');
+      assert.equal((await ledger.reserve(hold)).outcome, 'reserved');
+      assert.equal((await ledger.reserve({ ...hold, id: randomUUID(), amount: usd('1e-12') })).outcome, 'refused');
       await ledger.settle({ hold: hold.id, cost: usd('0.999999999999'), source: 'billed' });
-      assert.equal((await ledger.hold({ ...hold, id: randomUUID(), amount: usd('2e-12') })).outcome, 'refused');
-      assert.equal((await ledger.hold({ ...hold, id: randomUUID(), amount: usd('1e-12') })).outcome, 'held');
+      assert.equal((await ledger.reserve({ ...hold, id: randomUUID(), amount: usd('2e-12') })).outcome, 'refused');
+      assert.equal((await ledger.reserve({ ...hold, id: randomUUID(), amount: usd('1e-12') })).outcome, 'reserved');
     });
 
     test('200 holds at once with room for 7 give exactly 7 [spec limits.quota]', async () => {
-      for (const options of [{}, { batch: 1, flights: database.connections }]) {
+      for (const options of [{}, { batch: 1, concurrency: database.connections }]) {
         const many = new Ledger(database, options);
         const [caller, router] = [randomUUID(), randomUUID()];
         const answers = await Promise.all(
-          Array.from({ length: 200 }, () => many.hold(someHold({ caller, router, quota: usd('0.0799') }))),
+          Array.from({ length: 200 }, () => many.reserve(someHold({ caller, router, quota: usd('0.0799') }))),
         );
-        assert.equal(answers.filter(({ outcome }) => outcome === 'held').length, 7);
+        assert.equal(answers.filter(({ outcome }) => outcome === 'reserved').length, 7);
         assert.equal(answers.filter(({ outcome }) => outcome === 'refused').length, 193);
       }
     });
 
     test('a cost above what was held is booked, and counts against the quota', async () => {
       const hold = someHold({ amount: usd('0.5') });
-      await ledger.hold(hold);
+      await ledger.reserve(hold);
       await ledger.settle({ hold: hold.id, cost: usd('1.25'), source: 'billed' });
       assert.deepEqual(await ledger.budget(hold.debit), { limit: usd('1'), used: usd('1.25'), held: 0n });
-      assert.equal((await ledger.hold({ ...hold, id: randomUUID(), amount: usd('0') })).outcome, 'refused');
+      assert.equal((await ledger.reserve({ ...hold, id: randomUUID(), amount: usd('0') })).outcome, 'refused');
     });
 
     test('settling again keeps the first cost, whichever comes', async () => {
       const hold = someHold();
-      await ledger.hold(hold);
+      await ledger.reserve(hold);
       const answers = await Promise.all(
         ['0.002', '0.003', '0.004'].map((cost) => ledger.settle({ hold: hold.id, cost: usd(cost), source: 'billed' })),
       );
@@ -153,11 +158,11 @@ export function ledgerSuite(
       let now = Date.parse('2026-05-01T23:59:59Z');
       const timed = new Ledger(database, { clock: () => new Date(now) });
       const hold = someHold({ amount: usd('1') });
-      await timed.hold(hold);
+      await timed.reserve(hold);
       now += 2_000;
-      assert.equal((await timed.hold(hold)).outcome, 'replayed');
+      assert.equal((await timed.reserve(hold)).outcome, 'replayed');
       const next = { ...hold, id: randomUUID() };
-      assert.equal((await timed.hold(next)).outcome, 'held');
+      assert.equal((await timed.reserve(next)).outcome, 'reserved');
       await timed.settle({ hold: hold.id, cost: usd('0.25'), source: 'billed' });
       assert.equal((await timed.budget(hold.debit)).used, 0n);
       assert.equal((await timed.budget(hold.debit)).held, usd('1'));
@@ -169,7 +174,7 @@ export function ledgerSuite(
       let now = Date.parse('2026-06-01T10:00:00Z');
       const timed = new Ledger(database, { clock: () => new Date(now) });
       const hold = someHold({ ttlMs: 1_000 });
-      await timed.hold(hold);
+      await timed.reserve(hold);
       now += 999;
       assert.equal(await timed.expire(), 0);
       now += 1;
@@ -184,7 +189,7 @@ export function ledgerSuite(
           return Promise.resolve({ outcome: 'found', cost: usd('0.004'), source: 'router_record' });
         },
       });
-      assert.deepEqual(tally, { settled: 1, voided: 0, deferred: 0, abandoned: 0 });
+      assert.deepEqual(tally, { settled: 1, released: 0, deferred: 0, abandoned: 0 });
       assert.deepEqual(asked, [hold.id, 'expired']);
       assert.equal(await timed.balance(hold.debit.account), usd('0.004'));
       assert.equal((await timed.budget(hold.debit)).held, 0n);
@@ -195,16 +200,16 @@ export function ledgerSuite(
       let now = Date.parse('2026-06-03T10:00:00Z');
       const timed = new Ledger(database, { clock: () => new Date(now) });
       const dead = someHold({ ttlMs: 1_000, amount: usd('0.6') });
-      await timed.hold(dead);
+      await timed.reserve(dead);
       now += 1_000;
       assert.equal(await timed.expire(), 1);
       const next = { ...dead, id: randomUUID() };
-      assert.equal((await timed.hold(next)).outcome, 'refused');
+      assert.equal((await timed.reserve(next)).outcome, 'refused');
       const lookUp = (cost: string | undefined) => ({
         waitMs: 1_000,
         attempts: 2,
         leaseMs: 1_000,
-        lookUp: (): Promise<Found> =>
+        lookUp: (): Promise<LookupResult> =>
           Promise.resolve(
             cost === undefined
               ? { outcome: 'not yet', why: 'no record' }
@@ -212,12 +217,12 @@ export function ledgerSuite(
           ),
       });
       await reconcile(timed, lookUp(undefined));
-      assert.equal((await timed.hold(next)).outcome, 'refused');
+      assert.equal((await timed.reserve(next)).outcome, 'refused');
       now += 1_000;
       await reconcile(timed, lookUp('0.5'));
-      assert.equal((await timed.hold(next)).outcome, 'refused');
-      assert.equal((await timed.hold({ ...next, amount: usd('0.5') })).outcome, 'held');
-      await timed.void(next.id);
+      assert.equal((await timed.reserve(next)).outcome, 'refused');
+      assert.equal((await timed.reserve({ ...next, amount: usd('0.5') })).outcome, 'reserved');
+      await timed.release(next.id);
     });
 
     test('old detail goes, and every balance stays; what is still looked for stays too', async () => {
@@ -229,15 +234,15 @@ export function ledgerSuite(
         someHold({ caller, router }),
         someHold({ caller, router }),
       ];
-      const settle = (hold: HoldRequest) =>
+      const settle = (hold: ReserveRequest) =>
         timed.settle({ hold: hold.id, cost: usd('0.004'), source: 'billed', usage: { kind: 'ask' } });
-      await timed.hold(old);
+      await timed.reserve(old);
       await settle(old);
-      await timed.hold(sought);
+      await timed.reserve(sought);
       await timed.pend(sought.id, { reference: null, usage: { kind: 'ask' } });
       const first = now;
       now += 30 * 86_400_000;
-      await timed.hold(recent);
+      await timed.reserve(recent);
       await settle(recent);
       const left = async (): Promise<string[]> =>
         (
@@ -272,7 +277,7 @@ export function ledgerSuite(
       let now = Date.parse('2026-06-02T10:00:00Z');
       const timed = new Ledger(database, { clock: () => new Date(now) });
       const hold = someHold();
-      await timed.hold(hold);
+      await timed.reserve(hold);
       assert.equal(
         await timed.pend(hold.id, { reference: 'gen-7', usage: { kind: 'ask', model: 'm' }, retryMs: 1_000 }),
         'pending',
@@ -284,7 +289,7 @@ export function ledgerSuite(
         leaseMs: 10_000,
         lookUp: () => Promise.reject(new Error('router is down')),
       };
-      const nothing = { settled: 0, voided: 0, deferred: 0, abandoned: 0 };
+      const nothing = { settled: 0, released: 0, deferred: 0, abandoned: 0 };
       assert.deepEqual(await reconcile(timed, options), nothing);
       now += 1_000;
       assert.deepEqual(await reconcile(timed, options), { ...nothing, deferred: 1 });
@@ -303,7 +308,7 @@ export function ledgerSuite(
       const holds = Array.from({ length: 20 }, () => someHold());
       await Promise.all(
         holds.map(async (hold) => {
-          await ledger.hold(hold);
+          await ledger.reserve(hold);
           await ledger.pend(hold.id, { reference: null, retryMs: 0 });
         }),
       );
@@ -312,14 +317,14 @@ export function ledgerSuite(
         .map(({ hold }) => hold);
       assert.equal(new Set(claims).size, claims.length);
       assert.deepEqual(claims.toSorted(), holds.map(({ id }) => id).toSorted());
-      await Promise.all(holds.map(({ id }) => ledger.void(id)));
+      await Promise.all(holds.map(({ id }) => ledger.release(id)));
     });
 
     test('a transaction that does not sum to zero is refused by the database itself', async () => {
       const line = { account: receivableAccount(randomUUID()), amount: usd('1') };
       await assert.rejects(ledger.post(randomUUID(), 'test', [line]), /does not balance: its entries sum to 1\.0/);
       const hold = someHold();
-      await ledger.hold(hold);
+      await ledger.reserve(hold);
       await assert.rejects(
         ledger.settle({ hold: hold.id, cost: usd('0'), source: 'billed', lines: [line] }),
         /does not balance/,
@@ -327,27 +332,27 @@ export function ledgerSuite(
       const touch = { name: 'test-touch', text: 'update ledger.entry set amount = 0', row: z.unknown() };
       await assert.rejects(database.query(touch, []), /refused: book a reversing transaction instead/);
       assert.equal(await ledger.balance(line.account), 0n);
-      await ledger.void(hold.id);
+      await ledger.release(hold.id);
     });
 
     test('one bad request among many spoils none of the others', async () => {
       const holds = Array.from({ length: 10 }, () => someHold());
-      const sent = holds.map((hold, index) => ledger.hold(index === 4 ? { ...hold, id: 'not a uuid' } : hold));
+      const sent = holds.map((hold, index) => ledger.reserve(index === 4 ? { ...hold, id: 'not a uuid' } : hold));
       const outcomes = (await Promise.allSettled(sent)).map((result) =>
         result.status === 'fulfilled' ? result.value.outcome : 'failed',
       );
       assert.deepEqual(
         outcomes,
-        holds.map((_, index) => (index === 4 ? 'failed' : 'held')),
+        holds.map((_, index) => (index === 4 ? 'failed' : 'reserved')),
       );
-      await Promise.all(holds.filter((_, index) => index !== 4).map(({ id }) => ledger.void(id)));
+      await Promise.all(holds.filter((_, index) => index !== 4).map(({ id }) => ledger.release(id)));
     });
 
-    test('a plain transaction is booked once per reference, also when sent by many at once', async () => {
+    test('a plain transaction is recorded once per reference, also when sent by many at once', async () => {
       const [app, author, payer, reference] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
       const lines = chargeLines({ app, author, payer, price: usd('0.000000000101'), authorShare: 700_000 });
       const outcomes = await Promise.all(Array.from({ length: 8 }, () => ledger.post(reference, 'charge', lines)));
-      assert.deepEqual(outcomes.toSorted(), ['booked', ...Array.from({ length: 7 }, () => 'replayed')]);
+      assert.deepEqual(outcomes.toSorted(), ['posted', ...Array.from({ length: 7 }, () => 'replayed')]);
       assert.equal(await ledger.balance(authorAccount(author)), negate(usd('0.00000000007')));
       assert.equal(await ledger.balance(revenueAccount(app)), negate(usd('0.000000000031')));
       assert.equal(await ledger.balance(receivableAccount(payer)), usd('0.000000000101'));
@@ -360,7 +365,7 @@ export function ledgerSuite(
     test('a charge is booked with the cost of its call, in one transaction [spec service.share]', async () => {
       const hold = someHold();
       const [app, author] = [randomUUID(), randomUUID()];
-      await ledger.hold(hold);
+      await ledger.reserve(hold);
       await ledger.settle({
         hold: hold.id,
         cost: usd('0.001'),
@@ -378,17 +383,17 @@ export function ledgerSuite(
         credit: { account: ownKeyRouterAccount(router), limit: null },
       };
       const holds = [someHold(own), someHold(own)];
-      for (const hold of holds) assert.equal((await ledger.hold(hold)).outcome, 'held');
+      for (const hold of holds) assert.equal((await ledger.reserve(hold)).outcome, 'reserved');
       await ledger.settle({ hold: holds[0]?.id ?? '', cost: usd('0.25'), source: 'billed' });
       const limited = { ...someHold(own), debit: { account: ownKeyAccount(caller), limit: usd('0.26') } };
-      assert.deepEqual((await ledger.hold(limited)).debit, {
+      assert.deepEqual((await ledger.reserve(limited)).debit, {
         limit: usd('0.26'),
         used: usd('0.25'),
         held: usd('0.01'),
       });
-      await ledger.void(holds[1]?.id ?? '');
-      assert.equal((await ledger.hold(limited)).outcome, 'held');
-      await ledger.void(limited.id);
+      await ledger.release(holds[1]?.id ?? '');
+      assert.equal((await ledger.reserve(limited)).outcome, 'reserved');
+      await ledger.release(limited.id);
     });
 
     test('a use sent twice is counted once', async () => {

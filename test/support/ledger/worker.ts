@@ -18,21 +18,21 @@ const database = await openLedgerDatabase(url);
 
 /** A hundred holds at once, each in a statement of its own, on a quota with room for 7. */
 async function race(): Promise<void> {
-  const ledger = new Ledger(database, { batch: 1, flights: database.connections });
+  const ledger = new Ledger(database, { batch: 1, concurrency: database.connections });
   const answers = await Promise.all(
     Array.from({ length: 100 }, () =>
-      ledger.hold({ id: randomUUID(), amount, ttlMs: 60_000, debit: debit('0.0799'), credit }),
+      ledger.reserve({ id: randomUUID(), amount, ttlMs: 60_000, debit: debit('0.0799'), credit }),
     ),
   );
-  process.stdout.write(`held ${answers.filter(({ outcome }) => outcome === 'held').length}\n`);
+  process.stdout.write(`held ${answers.filter(({ outcome }) => outcome === 'reserved').length}\n`);
 }
 
 /** One call after another until killed. The router bills into its own log, as a real one would, before we can book. */
 async function spend(ledger: Ledger): Promise<void> {
   for (let call = 1; ; call += 1) {
     const id = randomUUID();
-    const held = await ledger.hold({ id, amount, ttlMs: 5_000, debit: debit('100'), credit });
-    if (held.outcome !== 'held') throw new Error(held.outcome);
+    const held = await ledger.reserve({ id, amount, ttlMs: 5_000, debit: debit('100'), credit });
+    if (held.outcome !== 'reserved') throw new Error(held.outcome);
     const cost = picoDollars(BigInt(1 + Math.floor(Math.random() * 1e9)));
     appendFileSync(routerLog, `${id} ${formatMoney(cost)}\n`);
     await ledger.settle({ hold: id, cost, source: 'billed', usage: { kind: 'ask' } });

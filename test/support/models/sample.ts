@@ -22,7 +22,7 @@ export interface Sample {
   readonly catalog: Catalog;
   readonly registry: Registry;
   readonly database: Database;
-  /** The books, read beside the application. */
+  /** The ledger, read beside the application. */
   readonly ledger: Ledger;
   readonly stop: () => Promise<void>;
 }

@@ -1,13 +1,14 @@
-// Builds observations for the reconciler's tables, deep-frozen, so that a step that changes what it reads fails.
+// Builds snapshots for the reconciler's tables, deep-frozen, so that a step that changes what it reads fails.
 import { hostedApp, type HostedApp, type HostedAppSpec, type HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { operatorConfig } from '../../../controller/config.ts';
 import { buildInputs, jobName } from '../../../controller/steps/build/inputs.ts';
 import { decide, type Decision } from '../../../controller/reconcile/decide.ts';
 import type { ContainerStatus, Deployment, HttpRoute, Job, Pod } from '../../../controller/objects/kinds.ts';
-import type { Observed } from '../../../controller/reconcile/snapshot.ts';
+import type { Snapshot } from '../../../controller/reconcile/snapshot.ts';
 import { makeStatus } from '../../../controller/reconcile/status.ts';
 import { sourceIdentity } from '../../../controller/steps/source/source.ts';
 import { APPLIED_HASH_ANNOTATION, deepFreeze, hashOf, type Manifest } from '../../../lib/kubernetes/index.ts';
+import { parseRepository } from '../../../lib/repository.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 
 export const now = new Date('2026-11-21T12:00:00Z');
@@ -15,7 +16,7 @@ export const first = 'a'.repeat(40);
 export const second = 'b'.repeat(40);
 export const digest = (character: string): string => `registry.test/apps/hello@sha256:${character.repeat(64)}`;
 
-export const { settings } = operatorConfig({
+export const { installation: config } = operatorConfig({
   MOORAGE_PIPELINE_IMAGE: 'registry.test/pipeline',
   MOORAGE_REGISTRY_HOST: 'registry.test',
   MOORAGE_BASE_DOMAIN: 'apps.test',
@@ -171,11 +172,12 @@ export const cloned = (commit: string): ContainerStatus => ended('clone', 0, { c
 export const reviewed = ended('review', 0, { findings: [], plan });
 export const pushed = (image: string): ContainerStatus => ended('build', 0, { image, port: 8000, findings: [] });
 
-export function observe(of: HostedApp, rest: Partial<Observed> = {}): Observed {
+export function observe(of: HostedApp, rest: Partial<Snapshot> = {}): Snapshot {
   return deepFreeze({
     app: of,
     now,
-    settings,
+    config,
+    repository: parseRepository(of.spec.source.repo, config.gitHosts),
     poll: undefined,
     probe: undefined,
     jobs: [],
@@ -259,7 +261,7 @@ export function deployed(
   of: HostedApp,
   counts: object = { replicas: 1, updatedReplicas: 1, availableReplicas: 1 },
   pod: Partial<ContainerStatus> = { ready: true, started: true },
-): Partial<Observed> {
+): Partial<Snapshot> {
   const decision = decide(observe(of));
   const deployment = applied(decision, 'Deployment', { observedGeneration: 2, ...counts });
   return { deployment, pods: [appPod(deployment, pod)], route: applied(decision, 'HTTPRoute', accepted) };
@@ -271,7 +273,7 @@ export function evicted(
   count: number,
   seconds: number,
   ...now: Parameters<typeof deployed> extends [HostedApp, ...infer Rest] ? Rest : never
-): Partial<Observed> {
+): Partial<Snapshot> {
   const seen = deployed(of, ...now);
   const stopped = (seen.pods ?? []).flatMap((pod) =>
     Array.from({ length: count }, (_, index): Pod => ({
@@ -289,9 +291,9 @@ export function evicted(
 }
 
 /** What comes of an observation: the status, and the conditions as short lines. */
-export function outcome(observed: Observed): { decision: Decision; status: HostedAppStatus; conditions: string[] } {
-  const decision = decide(observed);
-  const status = makeStatus(observed, decision.draft, decision.outcomes);
+export function outcome(snapshot: Snapshot): { decision: Decision; status: HostedAppStatus; conditions: string[] } {
+  const decision = decide(snapshot);
+  const status = makeStatus(snapshot, decision.draft, decision.outcomes);
   return {
     decision,
     status,

@@ -10,7 +10,7 @@ import { pipelineInput, type PipelineInput } from '../../../controller/pipeline/
 import type { PipelineContainer } from '../../../crds/names.ts';
 import { stageMessage, type StageMessage } from '../../../controller/pipeline/message.ts';
 import { run } from '../../../controller/pipeline/process.ts';
-import { placesBelow } from '../../../controller/pipeline/settings.ts';
+import { placesBelow } from '../../../controller/pipeline/config.ts';
 import { fillRegistry, programsOnPath, startRegistry, type TestRegistry } from './registry.ts';
 import { serveRepositories, type Repositories, type Repository } from './repositories.ts';
 

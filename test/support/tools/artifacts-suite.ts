@@ -55,12 +55,12 @@ export function artifactSuite(engine: string, open: () => Promise<Database>): vo
     });
 
     test('of one caller so many files and bytes are kept: the oldest go, those of others stay', async () => {
-      const few = store({ mostFiles: 3 });
+      const few = store({ maxFiles: 3 });
       const other = await keep(few, 'other');
       const ids: string[] = [];
       for (let nth = 0; nth < 5; nth += 1) ids.push(await keep(few, 'many'));
       assert.deepEqual(await there(few, ids), [false, false, true, true, true]);
-      const small = store({ mostBytes: { one: 4, owner: 8, all: 1_000 } });
+      const small = store({ maxBytes: { one: 4, owner: 8, all: 1_000 } });
       const heavy: string[] = [];
       for (let nth = 0; nth < 3; nth += 1) heavy.push(await keep(small, 'heavy', png(1, 2, 3, 4)));
       assert.deepEqual(await there(small, heavy), [false, true, true]);
@@ -69,8 +69,8 @@ export function artifactSuite(engine: string, open: () => Promise<Database>): vo
     });
 
     test('of all callers together so many bytes are kept, without waiting for the chore', async () => {
-      await store({ mostBytes: { one: 1, owner: 1, all: 0 } }).sweep();
-      const artifacts = store({ mostBytes: { one: 10, owner: 10, all: 40 } });
+      await store({ maxBytes: { one: 1, owner: 1, all: 0 } }).sweep();
+      const artifacts = store({ maxBytes: { one: 10, owner: 10, all: 40 } });
       const ids: string[] = [];
       for (let nth = 0; nth < 8; nth += 1)
         ids.push(await keep(artifacts, `caller ${nth}`, png(...Array<number>(10).fill(7))));

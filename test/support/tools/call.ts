@@ -1,12 +1,12 @@
 // Calls a tool as the runner does: input by its fields and aliases, output checked, and an artifact to look at.
 import assert from 'node:assert/strict';
-import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import type { Artifact, Tool, ToolContext } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { silent } from '../api/sample.ts';
 
 /** Services of which only these are there; the others fail when they are used. */
-export function servicesWith(some: Partial<ToolServices>): ToolServices {
+export function servicesWith(some: Partial<ToolDependencies>): ToolDependencies {
   const absent = new Proxy(
     {},
     {
@@ -20,10 +20,10 @@ export function servicesWith(some: Partial<ToolServices>): ToolServices {
     urls: {},
     speechModel: 'whisper-test',
     apps: () => [],
-    maxTokens: { usual: 1_000, most: 8_000 },
-    fetcher: absent as ToolServices['fetcher'],
-    workers: absent as ToolServices['workers'],
-    catalog: absent as ToolServices['catalog'],
+    maxTokens: { default: 1_000, max: 8_000 },
+    fetcher: absent as ToolDependencies['fetcher'],
+    workers: absent as ToolDependencies['workers'],
+    catalog: absent as ToolDependencies['catalog'],
     database: () => {
       throw new Error('the test gives no database');
     },

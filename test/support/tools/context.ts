@@ -6,7 +6,7 @@ import type { Progress, Tool, ToolAnswer, ToolContext } from '../../../api/tools
 const noModels: Spender = {
   ask: () => Promise.reject(new Error('asked a model')),
   compare: () => Promise.reject(new Error('asked a model')),
-  mostOf: () => {
+  maxCost: () => {
     throw new Error('asked a model');
   },
 };

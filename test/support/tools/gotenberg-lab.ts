@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { convertToPdfTool } from '../../../api/tools/builtin/convert-to-pdf/convert-to-pdf.ts';
-import { readPdf, type PdfRead } from '../../../api/tools/builtin/extract-pdf/read.ts';
+import { readPdf, type PdfContent } from '../../../api/tools/builtin/extract-pdf/read.ts';
 import { screenshotTool } from '../../../api/tools/builtin/screenshot/screenshot.ts';
 import type { Artifact, Tool, ToolAnswer } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
@@ -22,7 +22,7 @@ export interface GotenbergLab {
   /** Converts, and reads the PDF back. */
   pdf(
     input: Record<string, unknown>,
-  ): Promise<{ result: Record<string, unknown>; artifact: Artifact; read: PdfRead; text: string }>;
+  ): Promise<{ result: Record<string, unknown>; artifact: Artifact; read: PdfContent; text: string }>;
   picture(input: Record<string, unknown>): Promise<ToolAnswer<Record<string, unknown>> & { artifact: Artifact }>;
   /** The tool refuses with this kind of problem, in these words. */
   refuses(tool: Tool, input: Record<string, unknown>, slug: string, words: RegExp): Promise<void>;

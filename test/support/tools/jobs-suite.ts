@@ -45,7 +45,7 @@ export async function spend(database: Database, { announce, payer }: JobRun, cos
   const ledger = new Ledger(database);
   const id = randomUUID();
   await announce(id);
-  await ledger.hold({ id, amount: parseMoney('0.01'), ttlMs: 60_000, debit: payer.debit, credit: payer.credit });
+  await ledger.reserve({ id, amount: parseMoney('0.01'), ttlMs: 60_000, debit: payer.debit, credit: payer.credit });
   await ledger.settle({ hold: id, cost: parseMoney(cost), source: 'billed' });
 }
 
@@ -159,7 +159,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
           Promise.resolve({ result: {}, artifact: { bytes: new Uint8Array(2_000), mediaType: 'a/b', fileName: 'c' } }),
       };
       const jobs = shortJobs(database, (run) => works[String(run.input['work'])]?.() ?? assert.fail(), {
-        mostBytes: { one: 1_000, all: 1_000_000 },
+        maxBytes: { one: 1_000, all: 1_000_000 },
       });
       jobs.start();
       const problems = await Promise.all(
@@ -184,7 +184,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
   onDatabase('jobs under way are bounded for one caller and for all, and so is what is kept', async (database) => {
     const jobs = shortJobs(database, () => Promise.resolve({ result: {} }), {
       most: { anonymous: 2, key: 3, all: 4 },
-      mostKept: 1,
+      maxKept: 1,
     });
     const begin = (q: number, payer: Payer): Promise<string> =>
       jobs.begin({ tool: 'dig', input: { q }, payer, session: undefined });
@@ -226,7 +226,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
         shortJobs(database, work(`digger ${index}`), {
           tools: ['dig'],
           most: { anonymous: 100, key: 100, all: 500 },
-          mostKept: 100,
+          maxKept: 100,
         }),
       );
       const painter = shortJobs(database, work('painter'), { tools: ['paint'] });
@@ -359,7 +359,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
       const lost = await gone.begin({ tool: 'dig', input: { q: 2 }, payer, session: undefined });
       const view = await ended(other, lost, 'key-owner');
       assert.deepEqual([view.state, view.problem?.slug], ['failed', 'job-lost']);
-      assert.match(view.problem?.detail ?? '', /the key is kept nowhere else/);
+      assert.match(view.problem?.detail ?? '', /the key is stored nowhere else/);
       await other.stop();
     },
   );
@@ -384,7 +384,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
     const jobs = shortJobs(
       database,
       () => Promise.resolve({ result: {}, artifact: { bytes: new Uint8Array(600), mediaType: 'a/b', fileName: 'c' } }),
-      { mostBytes: { one: 1_000, all: 1_000 } },
+      { maxBytes: { one: 1_000, all: 1_000 } },
     );
     jobs.start();
     const begin = async (q: number): Promise<string> =>

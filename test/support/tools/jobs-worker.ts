@@ -15,7 +15,7 @@ const jobs = shortJobs(database, async ({ id, payer, announce, report }) => {
   for (let call = 1; call <= 4; call += 1) {
     const hold = randomUUID();
     await announce(hold);
-    await ledger.hold({
+    await ledger.reserve({
       id: hold,
       amount: parseMoney('0.01'),
       ttlMs: 60_000,

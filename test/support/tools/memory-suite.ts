@@ -133,7 +133,7 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
       );
       assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 100);
       for (const outcome of outcomes)
-        if (outcome.status === 'rejected') isProblem('tool-limit', /more than 100 entries or 256 KB/)(outcome.reason);
+        if (outcome.status === 'rejected') isProblem('tool-limit', /limit is 100 entries and 256 KB/)(outcome.reason);
       const big = someone(false, 'big');
       for (let index = 0; index < 8; index += 1)
         await memory(big, { action: 'set', key: `k${index}`, value: 'v'.repeat(32_000) });

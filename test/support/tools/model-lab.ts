@@ -3,10 +3,10 @@ import { Registry } from 'prom-client';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
-import { Bookings } from '../../../api/billing/holds.ts';
+import { Holds } from '../../../api/billing/holds.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
 import { CallerKeys } from '../../../api/models/callers/keys.ts';
-import { Meter } from '../../../api/models/meter.ts';
+import { MeteredRouter } from '../../../api/models/metered/metered-router.ts';
 import { modelMetrics } from '../../../api/models/metrics.ts';
 import { anonymousPayer, keyPayer, type Payer } from '../../../api/billing/payer.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
@@ -32,7 +32,7 @@ export interface ModelLabOptions {
   readonly freeQuota?: string;
 }
 
-export const maxTokens = { usual: 1_000, most: 8_000 };
+export const maxTokens = { default: 1_000, max: 8_000 };
 
 export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions): Promise<ModelLab> {
   const catalog = readCatalog();
@@ -49,8 +49,8 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
   const database = await openLedgerDatabase('pglite:');
   const ledger = new Ledger(database);
   const metrics = modelMetrics(new Registry());
-  const bookings = new Bookings({ ledger, log: silent, refused: () => undefined });
-  const meter = new Meter({ ledger, bookings, router: client, metrics, log: silent, callMs: 10_000 });
+  const holds = new Holds({ ledger, log: silent, refused: () => undefined });
+  const metered = new MeteredRouter({ ledger, holds, router: client, metrics, log: silent, callMs: 10_000 });
   const keys = new CallerKeys({ router: client, hash: (key) => `hash-of-${key}` });
   const limits = { router: 'openrouter', freeQuota: parseMoney(freeQuota), dailyCap: parseMoney('100') };
   const anonymous = anonymousPayer('somebody', limits);
@@ -63,7 +63,7 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
     keyed: keyPayer('owner', 'sk-test-12345678', limits),
     spender: (options = {}) =>
       new ModelSpender({
-        services: () => ({ meter, keys }),
+        services: () => ({ router: metered, keys }),
         maxTokens,
         catalog,
         payer: anonymous,

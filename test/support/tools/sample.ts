@@ -7,7 +7,7 @@ import { readModelSettings } from '../../../api/models/config.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
-import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import type { ToolsOptions } from '../../../api/tools/start.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { baseUrl as usualBaseUrl, silent } from '../api/sample.ts';
@@ -25,7 +25,7 @@ export interface ToolSampleOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly tools?: readonly Tool[];
   /** Makes the tools, in place of `tools`. */
-  readonly make?: (services: ToolServices) => readonly Tool[];
+  readonly make?: (services: ToolDependencies) => readonly Tool[];
   readonly fetcher?: Fetcher;
   /** Times of jobs. */
   readonly jobTimes?: ToolsOptions['jobTimes'];

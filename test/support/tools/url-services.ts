@@ -5,14 +5,14 @@ import { readCatalog } from '../../../api/models/catalog.ts';
 import type { ServiceUrls } from '../../../api/tools/services/backing-services.ts';
 import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
-import type { ToolServices } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 
 export function urlServices(
   allow: readonly string[],
   urls: ServiceUrls = {},
   fetcher: Fetcher = new GuardedFetcher({ allow }),
-): ToolServices {
+): ToolDependencies {
   return {
     baseUrl: 'https://moorage.localhost',
     urls,
@@ -20,7 +20,7 @@ export function urlServices(
     fetcher,
     workers: createWorkers(),
     catalog: readCatalog(fileURLToPath(new URL('../../../api/models/models.yaml', import.meta.url))),
-    maxTokens: { usual: 1_000, most: 8_000 },
+    maxTokens: { default: 1_000, max: 8_000 },
     apps: () => [],
     database: () => {
       throw new Error('not part of this test');

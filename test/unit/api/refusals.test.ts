@@ -146,7 +146,7 @@ const cases: readonly Case[] = [
     'contact neither [spec submit.contact]',
     { repo, contact: 'me' },
     ['contact'],
-    /neither an e-mail address nor a URL/,
+    /must be an e-mail address or a URL/,
   ),
   invalid('contact number', { repo, contact: 7 }, ['contact'], /must be a string/),
   invalid('contact long', { repo, contact: `${'a'.repeat(300)}@example.org` }, ['contact'], /at most 200/),

@@ -1,39 +1,42 @@
-// The tool ask_model: one prompt to one model.
+// The tool ask_model: sends one prompt to one language model.
 import { z } from 'zod';
 import { modelField, promptField, systemField } from '../../../models/request.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
-export function askModelTool({ catalog, maxTokens }: ToolServices): Tool {
+export function askModelTool({ catalog, maxTokens }: ToolDependencies): Tool {
   return defineTool({
     name: 'ask_model',
     title: 'Ask a model',
     description:
-      'Sends one prompt to one language model and returns its answer, with tokens and latency; what the call cost, as the router billed it, is cost_usd of the call. ' +
-      'Takes text only, knows nothing of earlier calls, and does not browse: use deep_research for questions about the live web, compare_models to hear several models.',
+      'Sends one prompt to one language model and returns its answer with token counts and latency; cost_usd is the cost that the router billed. ' +
+      'Text only. The model does not see earlier calls and does not browse: use deep_research for questions about the live web, and compare_models to ask several models.',
     input: z.strictObject({
-      prompt: promptField.describe('The prompt'),
+      prompt: promptField.describe('Prompt to send to the model.'),
       model: modelField(catalog)
         .optional()
         .describe(
-          `Id of a model, of GET /api/models; default ${catalog.preferred.id}. Models of the tier premium need your own key`,
+          `Model id from GET /api/models. Default: ${catalog.preferred.id}. Models of the premium tier require your own API key.`,
         ),
-      system: systemField.optional().describe('System prompt'),
+      system: systemField.optional().describe('System prompt.'),
       max_tokens: z
         .int()
         .min(1)
-        .max(maxTokens.most)
+        .max(maxTokens.max)
         .optional()
-        .describe(`Most tokens of the answer, 1 to ${maxTokens.most}; default ${maxTokens.usual}`),
+        .describe(`Maximum tokens of the answer, 1 to ${maxTokens.max}. Default: ${maxTokens.default}.`),
     }),
     aliases: { q: 'prompt', question: 'prompt', message: 'prompt', text: 'prompt', system_prompt: 'system' },
     output: z.object({
-      model: z.string().describe('The model that answered'),
-      answer: z.string().describe('Its answer'),
-      latency_ms: z.int().describe('Milliseconds until it had answered'),
-      tokens_in: z.int().optional().describe('Tokens of the prompt, as the router counted them'),
-      tokens_out: z.int().optional().describe('Tokens of the answer'),
-      finish_reason: z.string().optional().describe('Why the answer ends: stop; length when it was cut at max_tokens'),
+      model: z.string().describe('Model that answered.'),
+      answer: z.string().describe('Answer of the model.'),
+      latency_ms: z.int().describe('Latency in milliseconds.'),
+      tokens_in: z.int().optional().describe('Prompt tokens, as the router counted them.'),
+      tokens_out: z.int().optional().describe('Answer tokens, as the router counted them.'),
+      finish_reason: z
+        .string()
+        .optional()
+        .describe('Why the answer ended: stop, or length when it was cut at max_tokens.'),
     }),
     example: { prompt: 'Why is the sky blue? Answer in one sentence.' },
     price: '0',

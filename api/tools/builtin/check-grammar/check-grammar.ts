@@ -1,37 +1,38 @@
-// check_grammar: finds faults of grammar, spelling and style in a text.
+// The tool check_grammar: finds grammar, spelling and style errors in a text.
 import { z } from 'zod';
-import { corrected, matches, match, mostMatches } from './match.ts';
+import { corrected, matches, match, maxMatches } from './match.ts';
 import { askLanguageTool } from './language-tool.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const module = new URL('harper.ts', import.meta.url);
 
-export function checkGrammarTool({ workers, urls }: ToolServices): Tool {
+export function checkGrammarTool({ workers, urls }: ToolDependencies): Tool {
   return defineTool({
     name: 'check_grammar',
     title: 'Check grammar',
-    description:
-      'Finds faults of grammar, spelling and style in a text, each with its place and what to write instead, and gives the corrected text. English is checked by Harper, other languages by LanguageTool where this installation runs it. Offsets count UTF-16 code units, as JavaScript and Java do.',
+    description: `Finds grammar, spelling and style errors in a text of up to 20,000 characters. Returns up to ${maxMatches} matches with position, explanation and suggestions, and the corrected text. English is checked by Harper, every other language by LanguageTool, which the operator of this installation can disable. Offsets count UTF-16 code units, as in JavaScript and Java.`,
     input: z.strictObject({
-      text: z.string().min(1).max(20_000).describe('The text to check, up to 20 000 characters'),
+      text: z.string().min(1).max(20_000).describe('Text to check, up to 20,000 characters.'),
       language: z
         .string()
         .max(20)
-        .regex(/^([a-z]{2,3}(-[A-Za-z]{2,8}){0,3}|auto)$/, 'must be a language code like en, en-GB or de, or auto')
+        .regex(/^([a-z]{2,3}(-[A-Za-z]{2,8}){0,3}|auto)$/, 'must be a language code such as en, en-GB or de, or auto')
         .default('en')
         .describe(
-          'Code of its language: en (default), en-US, en-GB, en-AU, en-CA, en-IN; de, fr and others, or auto, by LanguageTool',
+          'Language code of the text. Harper checks en (default, American), en-US, en-GB, en-AU, en-CA and en-IN. LanguageTool checks other codes, such as de or fr, and auto, which detects the language.',
         ),
     }),
     aliases: { lang: 'language', content: 'text', q: 'text' },
     output: z.object({
-      language: z.string().describe('The language as which the text was checked'),
-      checker: z.enum(['harper', 'languagetool']).describe('What has checked it'),
-      matches: z.array(match).describe(`What was found, in order, at most ${mostMatches}`),
-      match_count: z.int().describe('How much was found'),
-      offset_unit: z.literal('utf-16').describe('What offset and length count: UTF-16 code units'),
-      corrected: z.string().describe('The text with the first suggestion taken for each match that has one'),
+      language: z.string().describe('Language the text was checked as.'),
+      checker: z.enum(['harper', 'languagetool']).describe('Checker that was used.'),
+      matches: z.array(match).describe(`Matches in text order, at most ${maxMatches}.`),
+      match_count: z.int().describe('Number of matches found.'),
+      offset_unit: z.literal('utf-16').describe('Unit of offset and length: UTF-16 code units.'),
+      corrected: z
+        .string()
+        .describe('Text with the first suggestion of each match applied; of overlapping matches, only the first.'),
     }),
     example: { text: 'She go to teh store.', language: 'en' },
     price: '0.0001',
@@ -62,7 +63,7 @@ export function checkGrammarTool({ workers, urls }: ToolServices): Tool {
         result: {
           language: found.language,
           checker: found.checker,
-          matches: ordered.slice(0, mostMatches),
+          matches: ordered.slice(0, maxMatches),
           match_count: ordered.length,
           offset_unit: 'utf-16' as const,
           corrected: corrected(text, ordered),

@@ -1,7 +1,7 @@
-// Checks English with Harper.
+// Checks English with Harper (WebAssembly). Runs in a worker process.
 import { Dialect, LocalLinter, SuggestionKind, type Lint } from 'harper.js';
 import { slimBinary } from 'harper.js/slimBinary';
-import { mostSuggestions, type Match } from './match.ts';
+import { maxSuggestions, type Match } from './match.ts';
 
 const dialects: Readonly<Record<string, Dialect>> = {
   gb: Dialect.British,
@@ -23,7 +23,7 @@ function matchOf(text: string, lint: Lint): Match {
   const there = text.slice(start, end);
   const suggestions = lint
     .suggestions()
-    .slice(0, mostSuggestions)
+    .slice(0, maxSuggestions)
     .map((suggestion) => {
       if (suggestion.kind() === SuggestionKind.Remove) return '';
       return suggestion.kind() === SuggestionKind.InsertAfter

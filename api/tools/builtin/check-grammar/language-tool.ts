@@ -1,15 +1,15 @@
-// Asks a LanguageTool server, which counts offsets in UTF-16 code units too.
+// The LanguageTool client. Its server counts offsets in UTF-16 code units too.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { askService } from '../../services/service-client.ts';
 import type { ServiceUrls } from '../../services/backing-services.ts';
 import { toolFailed, unprocessable } from '../../problems.ts';
-import { mostSuggestions, type Match } from './match.ts';
+import { maxSuggestions, type Match } from './match.ts';
 
 /**
  * Room for a fault in every other word of the longest text: one takes about 2 KB, with its suggestions and addresses.
  */
-const mostBytes = 16_777_216;
+const maxBytes = 16_777_216;
 
 const answer = z.object({
   language: z.object({ code: z.string() }),
@@ -26,7 +26,7 @@ const answer = z.object({
   ),
 });
 
-/** LanguageTool checks no spelling in these, unless it is told which of their variants. */
+/** LanguageTool checks no spelling in these, unless it is given one of their variants. */
 const variants: Readonly<Record<string, string>> = { de: 'de-DE', pt: 'pt-BR' };
 
 interface Question {
@@ -45,16 +45,19 @@ export async function askLanguageTool(
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: formOf(text, language),
-    maxBytes: mostBytes,
+    maxBytes,
     timeoutMs: 20_000,
     signal,
   });
   const body = new TextDecoder().decode(bytes);
   if (status === 400 && /not a language code|language/i.test(body))
-    throw new Problem(unprocessable, `language: ${body.replace(/^Error:\s*/, '').slice(0, 300)}`);
+    throw new Problem(
+      unprocessable,
+      `LanguageTool does not accept this language: ${body.replace(/^Error:\s*/, '').slice(0, 300)}`,
+    );
   const read = status === 200 ? answer.safeParse(jsonOf(body)) : undefined;
   if (read?.success !== true)
-    throw new Problem(toolFailed, `LanguageTool answered with status ${status} and nothing that can be read`, {
+    throw new Problem(toolFailed, `LanguageTool returned status ${status} without a readable result.`, {
       cause: read?.error,
     });
   return {
@@ -65,7 +68,7 @@ export async function askLanguageTool(
       text: text.slice(offset, offset + length),
       message,
       kind: rule?.issueType ?? rule?.category?.id ?? 'unknown',
-      suggestions: replacements.slice(0, mostSuggestions).map(({ value }) => value),
+      suggestions: replacements.slice(0, maxSuggestions).map(({ value }) => value),
     })),
   };
 }

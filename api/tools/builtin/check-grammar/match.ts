@@ -1,18 +1,18 @@
-// A fault that was found in a text, and the text without faults.
+// A match: one error found in a text. And the text with all matches corrected.
 import { z } from 'zod';
 
-export const mostMatches = 500;
-export const mostSuggestions = 5;
+export const maxMatches = 500;
+export const maxSuggestions = 5;
 
 export const match = z.object({
-  offset: z.int().describe('Where it begins, in UTF-16 code units'),
-  length: z.int().describe('How long it is, in UTF-16 code units'),
-  text: z.string().describe('What stands there'),
-  message: z.string().describe('What is wrong with it'),
-  kind: z.string().describe('Kind of fault, in the words of the checker'),
+  offset: z.int().describe('Start of the match, in UTF-16 code units.'),
+  length: z.int().describe('Length of the match, in UTF-16 code units.'),
+  text: z.string().describe('Matched text.'),
+  message: z.string().describe('What is wrong.'),
+  kind: z.string().describe('Kind of error, as the checker names it.'),
   suggestions: z
     .array(z.string())
-    .describe(`What to write instead, best first, at most ${mostSuggestions}; empty text is to leave it out`),
+    .describe(`Replacements, best first, at most ${maxSuggestions}. An empty string means: delete the text.`),
 });
 export type Match = z.output<typeof match>;
 export const matches = z.array(match);

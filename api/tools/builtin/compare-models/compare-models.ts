@@ -1,32 +1,34 @@
-// The tool compare_models: one prompt to several models in parallel, as POST /api/compare.
+// The tool compare_models: sends one prompt to several models in parallel, like POST /api/compare.
 import { z } from 'zod';
-import { comparisonResult, mostModels } from '../../../models/compare/comparison.ts';
+import { comparisonResult, maxModels } from '../../../models/compare/comparison.ts';
 import { modelField, promptField, systemField } from '../../../models/request.ts';
 import { spreadSize } from '../../../models/compare/spread.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
-export function compareModelsTool({ catalog, maxTokens }: ToolServices): Tool {
+export function compareModelsTool({ catalog, maxTokens }: ToolDependencies): Tool {
   return defineTool({
     name: 'compare_models',
     title: 'Compare models',
     description:
-      `Sends the same prompt to up to ${mostModels} language models in parallel and returns every answer with its metered cost and latency, and which was cheapest and fastest. ` +
-      `Without models, ${spreadSize} that differ in price, quality and maker are picked. It does not judge the answers. Lasts as long as the slowest model; a model that fails has error in its entry.`,
+      `Sends the same prompt to up to ${maxModels} language models in parallel and returns each answer with its metered cost and latency, and names the cheapest and the fastest model. ` +
+      `Without models, it picks ${spreadSize} that differ in price, quality and vendor. It does not judge the answers. The call takes as long as the slowest model; a model that fails has an error in its entry.`,
     input: z.strictObject({
-      prompt: promptField.describe('Prompt sent to every model'),
+      prompt: promptField.describe('Prompt to send to every model.'),
       models: z
         .array(modelField(catalog))
-        .max(mostModels, `names more than ${mostModels} models`)
+        .max(maxModels, `must have at most ${maxModels} models`)
         .optional()
-        .describe(`Ids of models, of GET /api/models, at most ${mostModels}; without them, a spread of ${spreadSize}`),
-      system: systemField.optional().describe('System prompt applied to every model'),
+        .describe(
+          `Model ids from GET /api/models, at most ${maxModels}. When omitted, ${spreadSize} models are picked.`,
+        ),
+      system: systemField.optional().describe('System prompt for every model.'),
       max_tokens: z
         .int()
         .min(1)
-        .max(maxTokens.most)
+        .max(maxTokens.max)
         .optional()
-        .describe(`Most tokens of each answer, 1 to ${maxTokens.most}; default ${maxTokens.usual}`),
+        .describe(`Maximum tokens of each answer, 1 to ${maxTokens.max}. Default: ${maxTokens.default}.`),
     }),
     aliases: {
       q: 'prompt',

@@ -1,54 +1,64 @@
-// convert_image: an image in another format, smaller or of another quality.
+// The tool convert_image: converts an image to another format, size or quality.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { invalid } from '../../../http/index.ts';
 import { urlField } from '../../fetch/url-field.ts';
 import { imageFormats, type ImageTask } from './image-worker.ts';
 import { unprocessable } from '../../problems.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
-const mostBytes = 20_000_000;
+const maxBytes = 20_000_000;
 
 const input = z.strictObject({
-  url: urlField('where the image is; or send data').optional(),
+  url: urlField('URL of the image; alternative to data').optional(),
   data: z
     .string()
     .max(1_400_000)
     .optional()
-    .describe('the image itself in base64, with or without a data: prefix, at most 1 MB of image; or send url'),
-  format: z.enum(imageFormats).default('png').describe('what to convert to: png, jpeg, webp, avif or gif'),
-  width: z.int().min(1).max(8_192).optional().describe('width in pixels; with height left out, in proportion'),
-  height: z.int().min(1).max(8_192).optional().describe('height in pixels; with width left out, in proportion'),
+    .describe('The image in base64, with or without a data: prefix, at most 1 MB of image; alternative to url.'),
+  format: z.enum(imageFormats).default('png').describe('Target format: png (default), jpeg, webp, avif or gif.'),
+  width: z
+    .int()
+    .min(1)
+    .max(8_192)
+    .optional()
+    .describe('Target width in pixels, up to 8192. If only width is set, the height follows in proportion.'),
+  height: z
+    .int()
+    .min(1)
+    .max(8_192)
+    .optional()
+    .describe('Target height in pixels, up to 8192. If only height is set, the width follows in proportion.'),
   fit: z
     .enum(['inside', 'cover', 'contain', 'fill'])
     .default('inside')
     .describe(
-      'what to do when both width and height are given: inside fits whole into them, cover fills and crops, contain adds borders, fill stretches',
+      'How to resize when both width and height are set: inside (default) fits the whole image, cover fills and crops, contain adds borders, fill stretches.',
     ),
-  quality: z.int().min(1).max(100).default(80).describe('1 to 100, for jpeg, webp and avif'),
+  quality: z.int().min(1).max(100).default(80).describe('Quality for jpeg, webp and avif, 1 to 100. Default: 80.'),
 });
 
 const output = z.object({
-  format: z.enum(imageFormats).describe('format of the new image'),
+  format: z.enum(imageFormats).describe('Format of the new image.'),
   width: z.int(),
   height: z.int(),
   bytes: z.int(),
   source: z
     .object({ format: z.string(), width: z.int(), height: z.int(), bytes: z.int() })
-    .describe('the image as it came'),
+    .describe('Properties of the source image.'),
 });
 
 const converted = output
   .omit({ bytes: true })
   .extend({ source: output.shape.source.omit({ bytes: true }), image: z.instanceof(Uint8Array) });
 
-export function convertImageTool(services: ToolServices): Tool {
+export function convertImageTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'convert_image',
     title: 'Convert an image',
     description:
-      'Converts an image from an address or from base64 to PNG, JPEG, WebP, AVIF or GIF, and resizes it. Takes PNG, JPEG, WebP, AVIF, GIF and TIFF of at most 20 MB and 50 megapixels; the first frame of an animation. Metadata such as places are left out. SVG is not taken, because it can hold more than a picture.',
+      'Converts an image to PNG, JPEG, WebP, AVIF or GIF, and resizes it. Send a URL (up to 20 MB) or base64 data (up to 1 MB). Accepts PNG, JPEG, WebP, AVIF, GIF and TIFF of up to 50 megapixels; of an animation, only the first frame. Metadata, such as the location, is removed. Does not accept SVG, because it can contain more than a picture. Returns the new image as a file.',
     input,
     aliases: { to: 'format', w: 'width', h: 'height', q: 'quality', base64: 'data', image: 'data' },
     output,
@@ -82,7 +92,7 @@ export function convertImageTool(services: ToolServices): Tool {
 }
 
 async function bytesOf(
-  { fetcher }: ToolServices,
+  { fetcher }: ToolDependencies,
   url: string | undefined,
   data: string | undefined,
   signal: AbortSignal,
@@ -92,14 +102,13 @@ async function bytesOf(
       {
         in: 'query',
         field: 'url',
-        message: url === undefined ? 'is missing, and so is data' : 'is given together with data',
-        fix: 'send either url or data',
+        message: url === undefined ? 'is missing, and so is data' : 'cannot be combined with data',
+        fix: 'Send either url or data.',
       },
     ]);
   }
-  if (url !== undefined)
-    return (await fetcher.get({ url, maxBytes: mostBytes, headers: { accept: 'image/*' }, signal })).bytes;
-  // Queries turn + into a space.
+  if (url !== undefined) return (await fetcher.get({ url, maxBytes, headers: { accept: 'image/*' }, signal })).bytes;
+  // Query parsing turns + into a space.
   const text = (data ?? '')
     .replace(/^data:[^,]{0,200},/, '')
     .replaceAll(' ', '+')
@@ -107,9 +116,9 @@ async function bytesOf(
     .replaceAll('_', '/');
   if (!/^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(text))
     throw invalid([
-      { in: 'query', field: 'data', message: 'is not base64', fix: 'send the bytes of the image in base64' },
+      { in: 'query', field: 'data', message: 'is not base64', fix: 'Send the bytes of the image in base64.' },
     ]);
   const bytes = Buffer.from(text, 'base64');
-  if (bytes.length === 0) throw new Problem(unprocessable, 'data holds no bytes');
+  if (bytes.length === 0) throw new Problem(unprocessable, 'The base64 text in data is empty.');
   return bytes;
 }

@@ -1,4 +1,4 @@
-// Run by Workers: converts an image.
+// Converts an image with sharp. Runs in a worker process.
 import type { Sharp } from 'sharp';
 import { broken, openImage } from './open-image.ts';
 
@@ -14,7 +14,7 @@ export interface ImageTask {
   readonly quality: number;
 }
 
-export interface ImageMade {
+export interface ConvertedImage {
   readonly image: Uint8Array;
   readonly format: ImageFormat;
   readonly width: number;
@@ -22,7 +22,7 @@ export interface ImageMade {
   readonly source: { readonly format: string; readonly width: number; readonly height: number };
 }
 
-export default async function run({ bytes, format, width, height, fit, quality }: ImageTask): Promise<ImageMade> {
+export default async function run({ bytes, format, width, height, fit, quality }: ImageTask): Promise<ConvertedImage> {
   const { image, ...source } = await openImage(bytes);
   const sized =
     width === undefined && height === undefined ? image : image.resize({ width, height, fit, background: '#ffffff00' });

@@ -1,5 +1,5 @@
-// Opens the image of a stranger within limits, for what runs by Workers: formats that are pictures alone, and not too
-// many pixels.
+// Opens a stranger's image within limits, in worker processes: only formats that are pure pictures, and a maximum of
+// pixels.
 import sharp, { type Sharp } from 'sharp';
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
@@ -9,7 +9,7 @@ import { unprocessable } from '../../problems.ts';
  * knows.
  */
 const taken: ReadonlySet<string> = new Set(['png', 'jpeg', 'webp', 'gif', 'heif', 'tiff', 'avif']);
-const mostPixels = 50_000_000;
+const maxPixels = 50_000_000;
 
 export interface OpenImage {
   readonly image: Sharp;
@@ -34,15 +34,15 @@ sharp.unblock({
 
 /** @throws Problem (unprocessable) */
 export async function openImage(bytes: Uint8Array): Promise<OpenImage> {
-  if (bytes.length === 0) throw new Problem(unprocessable, 'the file is empty');
-  const image = sharp(bytes, { limitInputPixels: mostPixels, failOn: 'error', animated: false });
+  if (bytes.length === 0) throw new Problem(unprocessable, 'The file is empty.');
+  const image = sharp(bytes, { limitInputPixels: maxPixels, failOn: 'error', animated: false });
   const { format, width, height } = await image.metadata().catch((error: unknown) => {
     throw broken(error);
   });
   if (!taken.has(format))
     throw new Problem(
       unprocessable,
-      `images of the format ${format} are not taken; PNG, JPEG, WebP, AVIF, GIF and TIFF are`,
+      `Images of the format ${format} are not supported. Send PNG, JPEG, WebP, AVIF, GIF or TIFF.`,
     );
   return { image: image.autoOrient(), format: format === 'heif' ? 'avif' : format, width, height };
 }
@@ -50,11 +50,8 @@ export async function openImage(bytes: Uint8Array): Promise<OpenImage> {
 /** What libvips says of an image that it cannot read. */
 export function broken(error: unknown): Problem {
   const said = error instanceof Error ? (error.message.split('\n')[0] ?? '') : '';
-  if (/pixel limit/i.test(said)) return new Problem(unprocessable, `the image has more than ${mostPixels} pixels`);
+  if (/pixel limit/i.test(said)) return new Problem(unprocessable, `The image has more than ${maxPixels} pixels.`);
   if (/unsupported image format/i.test(said))
-    return new Problem(
-      unprocessable,
-      'the file is no image that is taken here; PNG, JPEG, WebP, AVIF, GIF and TIFF are',
-    );
-  return new Problem(unprocessable, `the image cannot be read: ${said.slice(0, 200)}`, { cause: error });
+    return new Problem(unprocessable, 'The file is not a supported image. Send PNG, JPEG, WebP, AVIF, GIF or TIFF.');
+  return new Problem(unprocessable, `The image cannot be read: ${said.slice(0, 200)}`, { cause: error });
 }

@@ -1,4 +1,4 @@
-// convert_to_pdf: HTML, markdown, a web page or an office file as a PDF.
+// The tool convert_to_pdf: converts HTML, Markdown, a web page or an office file to PDF.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { invalid } from '../../../http/index.ts';
@@ -6,14 +6,14 @@ import { documentKind } from './document-kind.ts';
 import { markdownPage, tablePage } from './plain-page.ts';
 import { readPdf } from '../extract-pdf/read.ts';
 import { decode } from '../fetch-page/charset.ts';
-import type { Fetched } from '../../fetch/fetcher.ts';
+import type { FetchResult } from '../../fetch/fetcher.ts';
 import { urlField } from '../../fetch/url-field.ts';
 import { askGotenberg, type GotenbergRequest } from '../../services/gotenberg.ts';
 import { unprocessable } from '../../problems.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
-const mostBytes = 25_000_000;
+const maxBytes = 25_000_000;
 
 /** Width and height in mm. */
 const papers = {
@@ -32,57 +32,64 @@ const input = z.strictObject({
     .min(1)
     .max(1_000_000)
     .optional()
-    .describe('a whole HTML page, with its CSS; or send markdown or url'),
-  markdown: z.string().min(1).max(1_000_000).optional().describe('markdown, as on GitHub; or send html or url'),
+    .describe('A whole HTML page with its CSS; alternative to markdown and url.'),
+  markdown: z
+    .string()
+    .min(1)
+    .max(1_000_000)
+    .optional()
+    .describe('GitHub-flavored Markdown; alternative to html and url.'),
   url: urlField(
-    'where a page or a file is (docx, xlsx, pptx, odt, ods, odp, rtf, txt, csv, markdown); or send html or markdown',
+    'URL of a web page, an image or a file (docx, xlsx, pptx, odt, ods, odp, rtf, txt, csv, markdown); alternative to html and markdown',
   ).optional(),
   format: z
     .enum(paperNames)
     .default('a4')
     .describe(
-      'paper: a4, letter, a3, a5, legal or tabloid; a size in the CSS of the page wins, and office files have their own',
+      'Paper size: a4 (default), letter, a3, a5, legal or tabloid. A page size in CSS takes precedence; office files use their own.',
     ),
   landscape: z
     .boolean()
     .default(false)
-    .describe('whether the paper lies on its long side; office files have their own'),
+    .describe('Whether to print in landscape. Office files use their own orientation.'),
   margin_mm: z
     .number()
     .min(0)
     .max(100)
     .default(12)
-    .describe('margin on all four sides in mm; a margin in the CSS of the page wins, and office files have their own'),
+    .describe(
+      'Margin on all four sides in mm, 0 to 100. Default: 12. A page margin in CSS takes precedence; office files use their own.',
+    ),
   pages: z
     .string()
     .max(100)
-    .regex(/^\d{1,4}(?:-\d{1,4})?(?:,\d{1,4}(?:-\d{1,4})?)*$/, 'must be pages and ranges of pages like 1-3,5')
+    .regex(/^\d{1,4}(?:-\d{1,4})?(?:,\d{1,4}(?:-\d{1,4})?)*$/, 'must be page numbers and ranges such as 1-3,5')
     .optional()
-    .describe('only these pages, like 1-3,5; all when left out'),
+    .describe('Pages to include, such as 1-3,5. Default: all.'),
   wait_ms: z
     .int()
     .min(0)
     .max(10_000)
     .default(0)
-    .describe('time for scripts of a page after it was loaded, in ms, 0 to 10000'),
+    .describe('Time in ms to let the scripts of a page run after it has loaded, 0 to 10000. Default: 0.'),
 });
 
 const output = z.object({
-  source: z.enum(['html', 'markdown', 'page', 'csv', 'office']).describe('what it was made from'),
-  url: z.string().optional().describe('where that was in the end, after redirects'),
-  pages: z.int().describe('pages of the PDF'),
-  bytes: z.int().describe('its size'),
+  source: z.enum(['html', 'markdown', 'page', 'csv', 'office']).describe('What the PDF was created from.'),
+  url: z.string().optional().describe('Final URL of the source, after redirects.'),
+  pages: z.int().describe('Number of pages.'),
+  bytes: z.int().describe('Size in bytes.'),
 });
 
 type Options = z.output<typeof input>;
-type Made = Pick<z.output<typeof output>, 'source' | 'url'>;
+type PdfSource = Pick<z.output<typeof output>, 'source' | 'url'>;
 
-export function convertToPdfTool(services: ToolServices): Tool {
+export function convertToPdfTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'convert_to_pdf',
     title: 'Convert to PDF',
     description:
-      'Makes a PDF of exactly one of: HTML, markdown, or an address of a web page or of a file (Word, Excel, PowerPoint, OpenDocument, RTF, text, markdown, CSV; at most 25 MB). Pages are printed by Chromium with their scripts, office files by LibreOffice without macros and without what they link to. raw=1 answers with the file.',
+      'Creates a PDF from exactly one of html, markdown and url. The URL may lead to a web page, an image or a file of up to 25 MB: Word, Excel, PowerPoint, OpenDocument, RTF, text, Markdown or CSV. Chromium prints web pages (with their scripts), images, Markdown and CSV; LibreOffice converts office, RTF and text files, without macros and without linked content. Returns the PDF as a file of up to 25 MB; raw=1 returns its bytes.',
     input,
     aliases: {
       content: 'html',
@@ -104,7 +111,7 @@ export function convertToPdfTool(services: ToolServices): Tool {
     limitMs: 90_000,
     run: async (options, { signal }) => {
       const { made, request } = await plan(services, options, signal);
-      const bytes = await askGotenberg(services.urls, { ...request, maxBytes: mostBytes, signal });
+      const bytes = await askGotenberg(services.urls, { ...request, maxBytes, signal });
       const { total_pages } = await readPdf(services.workers, { bytes, from: 1, to: 1 }, signal);
       return {
         result: { ...made, pages: total_pages, bytes: bytes.length },
@@ -115,11 +122,11 @@ export function convertToPdfTool(services: ToolServices): Tool {
 }
 
 interface Plan {
-  readonly made: Made;
+  readonly made: PdfSource;
   readonly request: Pick<GotenbergRequest, 'form' | 'fields' | 'file'>;
 }
 
-async function plan(services: ToolServices, options: Options, signal: AbortSignal): Promise<Plan> {
+async function plan(services: ToolDependencies, options: Options, signal: AbortSignal): Promise<Plan> {
   const { html, markdown, url } = options;
   const given = Object.entries({ html, markdown, url })
     .filter(([, value]) => value !== undefined)
@@ -130,18 +137,18 @@ async function plan(services: ToolServices, options: Options, signal: AbortSigna
         in: 'query',
         field: given[1] ?? 'html',
         message:
-          given.length === 0 ? 'is missing, and so are markdown and url' : `is given together with ${given[0] ?? ''}`,
-        fix: 'send exactly one of html, markdown and url',
+          given.length === 0 ? 'is missing, and so are markdown and url' : `cannot be combined with ${given[0] ?? ''}`,
+        fix: 'Send exactly one of html, markdown and url.',
       },
     ]);
   }
   if (html !== undefined) return printed({ source: 'html' }, html, options);
   if (markdown !== undefined) return printed({ source: 'markdown' }, markdownPage(markdown), options);
-  return fetched(await services.fetcher.get({ url: url ?? '', maxBytes: mostBytes, signal }), options);
+  return fetched(await services.fetcher.get({ url: url ?? '', maxBytes, signal }), options);
 }
 
-/** A page that is sent along. */
-function printed(made: Made, html: string, options: Options): Plan {
+/** A page that is sent to Gotenberg as a file. */
+function printed(made: PdfSource, html: string, options: Options): Plan {
   return {
     made,
     request: {
@@ -157,8 +164,8 @@ function marked(text: string): Uint8Array {
   return Buffer.from(`\ufeff${text.replace(/^\ufeff/, '')}`);
 }
 
-function fetched(file: Fetched, options: Options): Plan {
-  if (file.bytes.length === 0) throw new Problem(unprocessable, 'the file is empty');
+function fetched(file: FetchResult, options: Options): Plan {
+  if (file.bytes.length === 0) throw new Problem(unprocessable, 'The file is empty.');
   const kind = documentKind(file.bytes, file.mediaType, file.url);
   const text = (): string => decode(file.bytes, file.headers.get('content-type') ?? '', false);
   switch (kind.printed) {
@@ -183,11 +190,11 @@ function fetched(file: Fetched, options: Options): Plan {
       };
     }
     case 'pdf':
-      throw new Problem(unprocessable, 'the file is a PDF already');
+      throw new Problem(unprocessable, 'The file is already a PDF.');
     default:
       throw new Problem(
         unprocessable,
-        `a file of the type ${file.mediaType} with this content is not taken; pages, docx, xlsx, pptx, odt, ods, odp, rtf, txt, csv and markdown are`,
+        `Files of the type ${file.mediaType} with this content are not supported. Send a web page, an image, docx, xlsx, pptx, odt, ods, odp, rtf, txt, csv or markdown.`,
       );
   }
 }

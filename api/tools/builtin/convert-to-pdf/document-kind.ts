@@ -1,5 +1,5 @@
-// Says what a file is that is to become a PDF: by its own bytes where they tell, else by the media type that its server
-// names.
+// The kind of a file to convert to PDF: by its bytes where they are distinctive, otherwise by the media type that its
+// server reports.
 
 export type DocumentKind =
   | { readonly printed: 'page' | 'markdown' | 'csv' | 'pdf' | 'unknown' }
@@ -63,7 +63,7 @@ function archiveKind(bytes: Uint8Array): DocumentKind {
   return found === undefined ? unknown : office(found[1]);
 }
 
-const mostEntries = 10_000;
+const maxEntries = 10_000;
 const centralEntry = 0x02014b50;
 
 /** Names in the directory at the end of a ZIP archive; nothing is unpacked. */
@@ -72,7 +72,7 @@ function entryNames(archive: Buffer): string[] {
   if (end < 0 || end + 20 > archive.length) return [];
   const names: string[] = [];
   let at = archive.readUInt32LE(end + 16);
-  while (names.length < mostEntries && at + 46 <= archive.length && archive.readUInt32LE(at) === centralEntry) {
+  while (names.length < maxEntries && at + 46 <= archive.length && archive.readUInt32LE(at) === centralEntry) {
     const length = archive.readUInt16LE(at + 28);
     names.push(archive.toString('latin1', at + 46, at + 46 + length));
     at += 46 + length + archive.readUInt16LE(at + 30) + archive.readUInt16LE(at + 32);

@@ -1,4 +1,4 @@
-// Makes a page to print out of markdown, GitHub's kind, or of CSV, set plainly.
+// Turns GitHub-flavored Markdown or CSV into a plainly styled HTML page to print.
 import { marked } from 'marked';
 
 const style = `

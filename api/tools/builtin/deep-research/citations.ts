@@ -1,11 +1,11 @@
-// Sees to it that an answer cites what was read, and nothing else.
+// Citations of a research answer: keeps those of pages that were read, and removes all others.
 
 export interface Source {
   readonly title: string;
   readonly url: string;
 }
 
-export interface Cited {
+export interface CitedAnswer {
   readonly answer: string;
   /** In the order in which they are cited, numbered from 1. */
   readonly sources: readonly (Source & { readonly number: number })[];
@@ -18,7 +18,7 @@ const marks = /( ?)\[(\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\](?!\()/g;
  * Citations of sources that there are, numbered anew by their order; other numbers, and addresses that were not read,
  * are taken out.
  */
-export function citedOnly(text: string, read: readonly Source[]): Cited {
+export function citedOnly(text: string, read: readonly Source[]): CitedAnswer {
   const order: number[] = [];
   const numbered = withoutReferences(text).replaceAll(marks, (_, blank: string, numbers: string) => {
     const kept = numbers

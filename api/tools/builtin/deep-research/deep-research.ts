@@ -1,11 +1,11 @@
-// The tool deep_research: a question followed through the live web, answered with citations of pages that were read.
+// The tool deep_research: researches a question on the live web and answers with citations of pages it read.
 import { z } from 'zod';
 import { parseMoney } from '../../../billing/ledger/money.ts';
 import { modelField } from '../../../models/request.ts';
 import { serviceUrl } from '../../services/backing-services.ts';
 import { Research, type Depth, type Web } from './research.ts';
 import { fetchPageTool } from '../fetch-page/fetch-page.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool, type ToolContext } from '../../tool.ts';
 import { webSearchTool } from '../web-search/web-search.ts';
 
@@ -17,42 +17,46 @@ const depths: Readonly<Record<'quick' | 'standard' | 'deep', Depth>> = {
 
 const source = z.object({ title: z.string(), url: z.string() });
 
-export function deepResearchTool(services: ToolServices): Tool {
+export function deepResearchTool(services: ToolDependencies): Tool {
   const { catalog } = services;
   return defineTool({
     name: 'deep_research',
     title: 'Research a question',
     description:
-      'Follows a question through the live web: plans searches, reads pages, looks for gaps, and answers in Markdown with numbered citations, each of a page that was really read. Takes one to some minutes, so it answers with a job to poll, or with the result when wait is given. ' +
-      'It keeps to max_usd. For one fact, web_search and fetch_page are quicker and cheaper.',
+      'Researches a question on the live web: plans searches, reads pages, looks for gaps, and returns an answer in Markdown with numbered citations. Every cited page was actually read. Runs as a job of one to several minutes: poll the returned handle, or set wait. ' +
+      'Its model calls cost at most max_usd; at the limit, it writes the answer from what it has. For a single fact, use web_search and fetch_page: they are faster and cheaper.',
     input: z.strictObject({
-      question: z.string().trim().min(5).max(4_000).describe('The question'),
+      question: z.string().trim().min(5).max(4_000).describe('Question to research.'),
       depth: z
         .enum(['quick', 'standard', 'deep'])
         .default('standard')
-        .describe('How far it is followed: quick (up to 4 pages), standard (9, in two rounds) or deep (18, in three)'),
+        .describe(
+          'Depth of the research: quick (up to 4 pages in one round), standard (default, up to 9 pages in two rounds) or deep (up to 18 pages in three rounds).',
+        ),
       max_usd: z
         .number()
         .min(0.001)
         .max(5)
         .default(0.04)
         .describe(
-          'Most that its model calls may cost together, 0.001 to 5 USD; when it runs low, the answer is written from what there is',
+          'Maximum total cost of model calls in USD, 0.001 to 5. Default: 0.04. Near the limit, the answer is written from what has been found.',
         ),
       model: modelField(catalog)
         .optional()
-        .describe(`Id of a model, of GET /api/models; default ${catalog.preferred.id}`),
+        .describe(`Model id from GET /api/models. Default: ${catalog.preferred.id}.`),
     }),
     aliases: { q: 'question', query: 'question', prompt: 'question', topic: 'question', budget: 'max_usd' },
     output: z.object({
-      answer: z.string().describe('In Markdown; [n] cites the source with that number'),
-      sources: z.array(source.extend({ number: z.int() })).describe('What the answer cites'),
-      also_read: z.array(source).describe('Pages that were read and are not cited'),
-      searches: z.array(z.string()).describe('What was searched for'),
-      unread: z.array(z.object({ url: z.string(), reason: z.string() })).describe('Pages, or searches, that failed'),
-      model: z.string().describe('The model that planned, read and wrote'),
-      model_calls: z.int().describe('How often it was asked'),
-      budget_reached: z.boolean().describe('Whether max_usd ended the search before the depth did'),
+      answer: z.string().describe('Answer in Markdown; [n] cites the source with that number.'),
+      sources: z.array(source.extend({ number: z.int() })).describe('Sources that the answer cites.'),
+      also_read: z.array(source).describe('Useful pages that are not cited.'),
+      searches: z.array(z.string()).describe('Search queries that were used.'),
+      unread: z
+        .array(z.object({ url: z.string(), reason: z.string() }))
+        .describe('Pages and searches that failed, at most 50.'),
+      model: z.string().describe('Model that planned, read and wrote.'),
+      model_calls: z.int().describe('Number of model calls.'),
+      budget_reached: z.boolean().describe('Whether max_usd ended the research before its depth was reached.'),
     }),
     example: {
       question: 'How much of world trade goes by container ship today, and how has that changed since 1990?',
@@ -64,7 +68,7 @@ export function deepResearchTool(services: ToolServices): Tool {
     openWorld: true,
     long: true,
     async run({ question, depth, max_usd, model = catalog.preferred.id }, context) {
-      // The service is looked for before any money is spent.
+      // Check for the service before any money is spent.
       serviceUrl(services.urls, 'searxng');
       const research = new Research({
         question,
@@ -96,8 +100,8 @@ export function deepResearchTool(services: ToolServices): Tool {
 const results = z.object({ results: z.array(z.object({ title: z.string(), url: z.string(), snippet: z.string() })) });
 const page = z.object({ url: z.string(), title: z.string().default(''), markdown: z.string() });
 
-/** The web as the tools of their own see it, with all their guards. */
-function webOf(services: ToolServices, context: ToolContext): Web {
+/** The web through web_search and fetch_page, with all their guards. */
+function webOf(services: ToolDependencies, context: ToolContext): Web {
   const [searching, reading] = [webSearchTool(services), fetchPageTool(services)];
   const use = async (tool: Tool, input: Record<string, unknown>): Promise<unknown> =>
     (await tool.run(tool.input.parse(input), { ...context, report: () => undefined })).result;

@@ -1,5 +1,4 @@
-// Research in steps: plan searches, search, read pages and note what they say, look for gaps, write it up with
-// citations.
+// Research in steps: plan searches, search, read pages and take notes, look for gaps, write the answer with citations.
 import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../../lib/problem.ts';
 import type { Money } from '../../../billing/ledger/money.ts';
@@ -8,8 +7,8 @@ import { askJson } from '../../engine/ask-json.ts';
 import { toolFailed } from '../../problems.ts';
 import type { Prompt, Reply, Spender } from '../../engine/spender.ts';
 import type { Progress } from '../../tool.ts';
-import { Budget, BudgetSpent } from './budget.ts';
-import { citedOnly, type Cited, type Source } from './citations.ts';
+import { Budget, BudgetExhausted } from './budget.ts';
+import { citedOnly, type CitedAnswer, type Source } from './citations.ts';
 import * as words from './words.ts';
 
 /** How far a question is followed. */
@@ -37,7 +36,7 @@ export interface ResearchOptions {
   readonly report: (progress: Progress) => void;
 }
 
-export interface Findings extends Cited {
+export interface Findings extends CitedAnswer {
   readonly searches: readonly string[];
   /** Pages that were of use, cited or not. */
   readonly read: readonly Source[];
@@ -70,7 +69,11 @@ export class Research {
     const { models, limit, depth, question, model } = options;
     this.#options = options;
     this.#budget = new Budget(models, limit, 4 + depth.rounds * 2 + depth.pages);
-    this.#kept = models.mostOf({ ...words.largest(question, depth.pages, noteTokens), model, maxTokens: answerTokens });
+    this.#kept = models.maxCost({
+      ...words.largest(question, depth.pages, noteTokens),
+      model,
+      maxTokens: answerTokens,
+    });
   }
 
   /**
@@ -169,7 +172,7 @@ export class Research {
     }
   }
 
-  async #write(): Promise<Cited> {
+  async #write(): Promise<CitedAnswer> {
     const { question, report, model } = this.#options;
     report({ done: 0.9, message: `writing from ${this.#notes.length} pages` });
     const prompt = { model, system: words.writer, prompt: words.write(question, this.#notes), maxTokens: answerTokens };
@@ -180,7 +183,7 @@ export class Research {
     );
     const second = again === undefined ? first : citedOnly(again.text, this.#notes);
     if (second.sources.length > 0) return second;
-    throw new Problem(toolFailed, `${model} wrote an answer without citing what it read; take another model`);
+    throw new Problem(toolFailed, `The model ${model} wrote an answer without citing what it read. Use another model.`);
   }
 
   /** Asks while the answer can still be paid for. */
@@ -192,7 +195,7 @@ export class Research {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof BudgetSpent)) throw error;
+      if (!(error instanceof BudgetExhausted)) throw error;
       this.#cut = true;
       return undefined;
     }
@@ -205,8 +208,8 @@ export class Research {
 
   #nothing(): Problem {
     const detail = this.#cut
-      ? 'max_usd does not suffice to plan, to read and to write an answer; raise it, or take a smaller depth or a cheaper model'
-      : `nothing could be read that has to do with the question (searches: ${this.#searches.length}, pages tried: ${this.#tried}); ask it in other words`;
+      ? 'max_usd is too low to plan, read and write an answer. Raise it, reduce depth, or use a cheaper model.'
+      : `No relevant page was found (searches: ${this.#searches.length}, pages tried: ${this.#tried}). Rephrase the question.`;
     return new Problem(toolFailed, detail, {
       members: { searches: this.#searches, unread: this.#unread.slice(0, 20) },
     });
@@ -220,11 +223,11 @@ function inTurn<Item>(lists: readonly (readonly Item[])[]): Item[] {
 
 const passing: readonly ProblemType[] = [modelFailed, modelRefused, modelTimeout, routerUnavailable];
 
-/** Whether there is no use in going on: quota, keys, books, a job that another process has. */
+/** Whether continuing is pointless: quota, keys, ledger, a job that another process has. */
 function isAboutCaller(error: unknown): boolean {
   return !(error instanceof Problem) || !passing.includes(error.type);
 }
 
 function reasonOf(error: unknown): string {
-  return error instanceof Problem ? error.message.slice(0, 300) : 'it could not be read';
+  return error instanceof Problem ? error.message.slice(0, 300) : 'The page could not be read.';
 }

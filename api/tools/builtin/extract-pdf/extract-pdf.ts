@@ -1,36 +1,40 @@
-// extract_pdf: the text of a PDF, page by page, and what it says of itself.
+// The tool extract_pdf: extracts the text of a PDF page by page, and its metadata.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { urlField } from '../../fetch/url-field.ts';
-import { pdfRead, readPdf } from './read.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import { pdfContent, readPdf } from './read.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { unprocessable } from '../../problems.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const input = z.strictObject({
-  url: urlField('where the PDF is'),
-  from_page: z.int().min(1).max(100_000).default(1).describe('first page to read, counted from 1'),
+  url: urlField('URL of the PDF'),
+  from_page: z.int().min(1).max(100_000).default(1).describe('First page to read. Default: 1.'),
   to_page: z
     .int()
     .min(1)
     .max(100_000)
     .optional()
-    .describe('last page to read; the last of the file when left out, but at most 100 pages after the first'),
+    .describe(
+      'Last page to read. Default: the last page of the file. One call reads at most 100 pages, counted from from_page.',
+    ),
 });
 
 const output = z.object({
-  url: z.string().describe('where it was in the end, after redirects'),
-  bytes: z.int().describe('size of the file'),
-  ...pdfRead.shape,
-  text_found: z.boolean().describe('false where the pages hold no text, as scans do; ocr_image reads text from images'),
+  url: z.string().describe('Final URL, after redirects.'),
+  bytes: z.int().describe('Size of the file in bytes.'),
+  ...pdfContent.shape,
+  text_found: z
+    .boolean()
+    .describe('Whether the pages contain any text. Scanned pages do not; use ocr_image to read text from images.'),
 });
 
-export function extractPdfTool(services: ToolServices): Tool {
+export function extractPdfTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'extract_pdf',
     title: 'Extract text from a PDF',
     description:
-      'Fetches a PDF of at most 25 MB and answers with its text page by page, its metadata and its number of pages. Reads at most 100 pages in a call; ask for the next ones with from_page. Scanned pages hold no text.',
+      'Fetches a PDF of up to 25 MB and returns its text page by page, its metadata and its page count. Reads up to 100 pages and 2,000,000 characters per call; use from_page to continue. Does not read scanned pages, which contain images instead of text.',
     input,
     aliases: { from: 'from_page', to: 'to_page', start_page: 'from_page', end_page: 'to_page' },
     output,
@@ -40,7 +44,7 @@ export function extractPdfTool(services: ToolServices): Tool {
     limitMs: 60_000,
     run: async ({ url, from_page, to_page }, { signal }) => {
       if (to_page !== undefined && to_page < from_page)
-        throw new Problem(unprocessable, `to_page (${to_page}) is before from_page (${from_page})`);
+        throw new Problem(unprocessable, `to_page (${to_page}) is before from_page (${from_page}).`);
       const file = await services.fetcher.get({
         url,
         maxBytes: 25_000_000,

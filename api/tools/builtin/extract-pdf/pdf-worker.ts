@@ -1,22 +1,22 @@
-// Run by Workers: takes the text and the metadata out of a PDF. Nothing in it is executed and nothing that it names is
-// loaded.
+// Extracts the text and metadata of a PDF with PDF.js. Runs in a worker process. Nothing in the file is executed, and
+// nothing that it refers to is loaded.
 import { getDocumentProxy } from 'unpdf';
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
-import type { PdfRead, PdfTask } from './read.ts';
+import type { PdfContent, PdfTask } from './read.ts';
 
 type Document = Awaited<ReturnType<typeof getDocumentProxy>>;
 
 /** Pages that are read in a call. */
-const mostPages = 100;
-const mostCharacters = 2_000_000;
+const maxPages = 100;
+const maxCharacters = 2_000_000;
 
-export default async function run({ bytes, from, to }: PdfTask): Promise<PdfRead> {
+export default async function run({ bytes, from, to }: PdfTask): Promise<PdfContent> {
   const document = await open(bytes);
   if (from > document.numPages)
-    throw new Problem(unprocessable, `the file has ${document.numPages} pages, and from_page is ${from}`);
+    throw new Problem(unprocessable, `from_page is ${from}, but the file has only ${document.numPages} pages.`);
   const wanted = Math.min(to ?? document.numPages, document.numPages);
-  const pages = await pagesOf(document, from, Math.min(wanted, from + mostPages - 1));
+  const pages = await pagesOf(document, from, Math.min(wanted, from + maxPages - 1));
   const last = from + pages.length - 1;
   return {
     total_pages: document.numPages,
@@ -33,16 +33,16 @@ async function open(bytes: Uint8Array): Promise<Document> {
     return await getDocumentProxy(new Uint8Array(bytes), { verbosity: 0 });
   } catch (error) {
     const locked = error instanceof Error && error.name === 'PasswordException';
-    const said = error instanceof Error ? error.message.slice(0, 200) : 'it is broken';
-    throw new Problem(unprocessable, locked ? 'the PDF is locked with a password' : `the PDF cannot be read: ${said}`);
+    const said = error instanceof Error ? error.message.slice(0, 200) : 'it is damaged';
+    throw new Problem(unprocessable, locked ? 'The PDF is password-protected.' : `The PDF cannot be read: ${said}`);
   }
 }
 
-async function pagesOf(document: Document, from: number, to: number): Promise<PdfRead['pages']> {
-  const pages: PdfRead['pages'] = [];
+async function pagesOf(document: Document, from: number, to: number): Promise<PdfContent['pages']> {
+  const pages: PdfContent['pages'] = [];
   let characters = 0;
-  for (let number = from; number <= to && characters < mostCharacters; number++) {
-    const text = (await textOf(document, number)).slice(0, mostCharacters - characters);
+  for (let number = from; number <= to && characters < maxCharacters; number++) {
+    const text = (await textOf(document, number)).slice(0, maxCharacters - characters);
     characters += text.length;
     pages.push({ page: number, text });
   }
@@ -50,7 +50,7 @@ async function pagesOf(document: Document, from: number, to: number): Promise<Pd
 }
 
 /**
- * Text of a page in the order of the file, with its line ends. A page that is broken gives none, and the others are
+ * Text of a page in the order of the file, with its line ends. A damaged page gives none, and the others are
  * still read.
  */
 async function textOf(document: Document, number: number): Promise<string> {
@@ -68,7 +68,7 @@ async function textOf(document: Document, number: number): Promise<string> {
   }
 }
 
-async function metadataOf(document: Document): Promise<PdfRead['metadata']> {
+async function metadataOf(document: Document): Promise<PdfContent['metadata']> {
   const { info } = await document.getMetadata().catch(() => ({ info: {} }));
   const named = info as Readonly<Record<string, unknown>>;
   const fields = {

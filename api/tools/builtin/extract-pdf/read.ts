@@ -1,23 +1,23 @@
-// Reads a PDF in a thread of its own, for every tool that meets one.
+// Reads a PDF in a worker process, for every tool that needs one.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
 import type { Workers } from '../../engine/workers/workers.ts';
 
-/** What is read from a PDF. */
-export const pdfRead = z.object({
-  total_pages: z.int().describe('pages of the file'),
-  from_page: z.int().describe('first page that was read'),
-  to_page: z.int().describe('last page that was read'),
+/** The content of a PDF. */
+export const pdfContent = z.object({
+  total_pages: z.int().describe('Number of pages of the file.'),
+  from_page: z.int().describe('First page read.'),
+  to_page: z.int().describe('Last page read.'),
   pages: z
     .array(
       z.object({
-        page: z.int().describe('its number, from 1'),
-        text: z.string().describe('its text; empty where it holds none'),
+        page: z.int().describe('Page number, from 1.'),
+        text: z.string().describe('Text of the page; empty if it contains none.'),
       }),
     )
-    .describe('the pages, in order'),
-  truncated: z.boolean().describe('whether there are pages after to_page that were asked for and not read'),
+    .describe('Pages in order.'),
+  truncated: z.boolean().describe('Whether requested pages after to_page were not read.'),
   metadata: z
     .object({
       title: z.string().optional(),
@@ -30,10 +30,10 @@ export const pdfRead = z.object({
       modified: z.string().optional(),
       pdf_version: z.string().optional(),
     })
-    .describe('what the file says of itself'),
+    .describe('Metadata of the file.'),
 });
 
-export type PdfRead = z.output<typeof pdfRead>;
+export type PdfContent = z.output<typeof pdfContent>;
 
 export interface PdfTask {
   readonly bytes: Uint8Array;
@@ -42,9 +42,10 @@ export interface PdfTask {
 }
 
 /** @throws Problem (unprocessable for what is no readable PDF, tool-limit) */
-export async function readPdf(workers: Workers, task: PdfTask, signal: AbortSignal): Promise<PdfRead> {
-  if (!startsAsPdf(task.bytes)) throw new Problem(unprocessable, 'the file is not a PDF: it does not begin with %PDF-');
-  return pdfRead.parse(
+export async function readPdf(workers: Workers, task: PdfTask, signal: AbortSignal): Promise<PdfContent> {
+  if (!startsAsPdf(task.bytes))
+    throw new Problem(unprocessable, 'The file is not a PDF: it does not begin with %PDF-.');
+  return pdfContent.parse(
     await workers.run({
       module: new URL('pdf-worker.ts', import.meta.url),
       input: task,

@@ -1,5 +1,5 @@
-// Turns the bytes of a page into text, by the encoding that its mark, its server or itself names, as the HTML standard
-// orders them.
+// Decodes the bytes of a page, by its byte order mark, its Content-Type or its own declaration, in the order of the HTML
+// standard.
 import { TextDecoder } from 'node:util';
 
 /** Decodes; what is not valid in the encoding becomes replacement characters. */

@@ -1,45 +1,50 @@
-// fetch_page: a page of the web as an agent can read it: what matters in it as Markdown, with its title and its links.
+// The tool fetch_page: reads a web page as Markdown, with its title and links.
 import { z } from 'zod';
 import { readPage } from './read-page.ts';
 import { urlField } from '../../fetch/url-field.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const input = z.strictObject({
-  url: urlField('the page'),
+  url: urlField('URL of the page'),
   max_characters: z
     .int()
     .min(100)
     .max(500_000)
     .default(50_000)
-    .describe('where to cut the text, 100 to 500000 characters'),
-  whole_page: z.boolean().default(false).describe('true keeps navigation, footers and the like of an HTML page'),
+    .describe('Maximum characters of text to return, 100 to 500000. Default: 50000.'),
+  whole_page: z
+    .boolean()
+    .default(false)
+    .describe('Whether to keep the navigation, footers and similar parts of an HTML page. Default: false.'),
 });
 
 export const pageOutput = z.object({
-  url: z.string().describe('where it was in the end, after redirects'),
-  fetched_as: z.enum(['html', 'pdf', 'json', 'text']).describe('what it was read as'),
-  media_type: z.string().describe('what its server called it'),
+  url: z.string().describe('Final URL, after redirects.'),
+  fetched_as: z.enum(['html', 'pdf', 'json', 'text']).describe('Format it was read as.'),
+  media_type: z.string().describe('Media type that the server reported.'),
   title: z.string().optional(),
-  byline: z.string().optional().describe('who wrote it'),
-  site: z.string().optional().describe('name of the site'),
-  published: z.string().optional().describe('when it was published, as the page says'),
+  byline: z.string().optional().describe('Author.'),
+  site: z.string().optional().describe('Name of the site.'),
+  published: z.string().optional().describe('Publication date, as the page states it.'),
   description: z.string().optional(),
-  language: z.string().optional().describe('language that the page says it is in'),
+  language: z.string().optional().describe('Language, as the page declares it.'),
   markdown: z
     .string()
-    .describe('the text: Markdown from HTML, text with a heading a page from PDF, JSON in a code block'),
-  truncated: z.boolean().describe('whether the text was cut at max_characters'),
-  links: z.array(z.object({ text: z.string(), url: z.string() })).describe('links in the text, each once, at most 200'),
-  word_count: z.int().describe('words of the whole text, before it was cut'),
+    .describe(
+      'Text: Markdown from HTML, text with one heading per page from PDF, JSON in a code block, other text as it is.',
+    ),
+  truncated: z.boolean().describe('Whether the text was cut at max_characters.'),
+  links: z.array(z.object({ text: z.string(), url: z.string() })).describe('Distinct links in the text, at most 200.'),
+  word_count: z.int().describe('Word count of the text before it was cut.'),
 });
 
-export function fetchPageTool(services: ToolServices): Tool {
+export function fetchPageTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'fetch_page',
     title: 'Read a web page',
     description:
-      'Fetches a public page and answers with its readable content as Markdown, its title, its author and its links. Takes HTML, PDF, plain text and JSON of at most 10 MB. Scripts of the page are not run; for a page that is empty without them take screenshot.',
+      'Fetches a public web page and returns its main content as Markdown, with title, author and up to 200 links. Reads HTML, PDF (the first 100 pages), JSON, XML and other text of up to 10 MB. Does not run the scripts of the page; for a page that is empty without them, use screenshot.',
     input,
     aliases: { link: 'url', page: 'url', max_length: 'max_characters' },
     output: pageOutput,

@@ -1,11 +1,11 @@
-// Run by Workers: finds what matters in an HTML page and writes it as Markdown. No script of the page is run and
-// nothing more is loaded.
+// Extracts the main content of an HTML page as Markdown with Defuddle. Runs in a worker process. No script of the page
+// is run and nothing else is loaded.
 import { Defuddle } from 'defuddle/node';
 import { Parser } from 'htmlparser2';
 import { parseHTML } from 'linkedom';
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
-import type { HtmlRead, HtmlTask } from './read-page.ts';
+import type { HtmlContent, HtmlTask } from './read-page.ts';
 
 /** As much of the DOM as is used here. */
 interface Anchor {
@@ -13,11 +13,11 @@ interface Anchor {
   readonly textContent: string;
 }
 
-const mostLinks = 200;
+const maxLinks = 200;
 /** Elements within each other; the time to read them grows much faster than they do, and pages have far fewer. */
 const deepest = 250;
 
-export default async function run(task: HtmlTask): Promise<HtmlRead> {
+export default async function run(task: HtmlTask): Promise<HtmlContent> {
   try {
     return await read(task);
   } catch (error) {
@@ -25,12 +25,12 @@ export default async function run(task: HtmlTask): Promise<HtmlRead> {
     // The libraries stumble over some of what is called HTML, and who wrote the page is the only one who can fix it.
     throw new Problem(
       unprocessable,
-      `the page cannot be read as HTML: ${error instanceof Error ? error.message.slice(0, 200) : 'it is broken'}`,
+      `The page cannot be read as HTML: ${error instanceof Error ? error.message.slice(0, 200) : 'it is damaged'}`,
     );
   }
 }
 
-async function read({ html, url, whole }: HtmlTask): Promise<HtmlRead> {
+async function read({ html, url, whole }: HtmlTask): Promise<HtmlContent> {
   checkDepth(html);
   const base = baseOf(html, url);
   const refuse = async (): Promise<Response> => Promise.reject(new Error('nothing more is loaded'));
@@ -67,14 +67,14 @@ function asDocument(html: string): string {
   return /<html[\s>]/i.test(html) ? html : `<!doctype html><html><head></head><body>${html}</body></html>`;
 }
 
-function linksOf(html: string, base: string): HtmlRead['links'] {
+function linksOf(html: string, base: string): HtmlContent['links'] {
   const { document } = parseHTML(asDocument(html)) as unknown as {
     document: { querySelectorAll(selector: string): Iterable<Anchor> };
   };
   const links = new Map<string, string>();
   for (const anchor of document.querySelectorAll('a[href]')) {
     const href = anchor.getAttribute('href') ?? '';
-    if (links.size === mostLinks) break;
+    if (links.size === maxLinks) break;
     if (href.startsWith('#') || !URL.canParse(href, base)) continue;
     const { href: address, protocol } = new URL(href, base);
     if (/^https?:$/.test(protocol) && !links.has(address))
@@ -96,8 +96,7 @@ function checkDepth(html: string): void {
   const parser = new Parser({
     onopentagname: () => {
       depth += 1;
-      if (depth > deepest)
-        throw new Problem(unprocessable, `the page has more than ${deepest} elements within each other`);
+      if (depth > deepest) throw new Problem(unprocessable, `The page nests more than ${deepest} elements.`);
     },
     onclosetag: () => {
       depth -= 1;

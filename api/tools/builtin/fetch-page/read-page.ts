@@ -1,14 +1,14 @@
-// Finds out what a fetched file is, and reads it as that.
+// Detects the format of a fetched file, and reads it.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { readPdf, startsAsPdf } from '../extract-pdf/read.ts';
-import type { Fetched } from '../../fetch/fetcher.ts';
+import type { FetchResult } from '../../fetch/fetcher.ts';
 import { unprocessable } from '../../problems.ts';
 import type { Workers } from '../../engine/workers/workers.ts';
 import { decode } from './charset.ts';
 
-/** What is read from an HTML page. */
-export const htmlRead = z.object({
+/** The content of an HTML page. */
+export const htmlContent = z.object({
   title: z.string().optional(),
   byline: z.string().optional(),
   site: z.string().optional(),
@@ -20,7 +20,7 @@ export const htmlRead = z.object({
   word_count: z.int(),
 });
 
-export type HtmlRead = z.output<typeof htmlRead>;
+export type HtmlContent = z.output<typeof htmlContent>;
 
 export interface HtmlTask {
   readonly html: string;
@@ -28,15 +28,15 @@ export interface HtmlTask {
   readonly whole: boolean;
 }
 
-export type PageRead = HtmlRead & { readonly fetched_as: 'html' | 'pdf' | 'json' | 'text' };
+export type PageContent = HtmlContent & { readonly fetched_as: 'html' | 'pdf' | 'json' | 'text' };
 
 /** @throws Problem (unprocessable, tool-limit) */
 export async function readPage(
   workers: Workers,
-  file: Fetched,
+  file: FetchResult,
   whole: boolean,
   signal: AbortSignal,
-): Promise<PageRead> {
+): Promise<PageContent> {
   const kind = kindOf(file);
   if (kind === 'pdf') return { fetched_as: 'pdf', ...(await pdf(workers, file, signal)) };
   const text = decode(file.bytes, file.headers.get('content-type') ?? '', kind === 'html');
@@ -44,7 +44,7 @@ export async function readPage(
     const task: HtmlTask = { html: text, url: file.url, whole };
     return {
       fetched_as: 'html',
-      ...htmlRead.parse(
+      ...htmlContent.parse(
         await workers.run({
           module: new URL('html-worker.ts', import.meta.url),
           input: task,
@@ -60,34 +60,34 @@ export async function readPage(
     : { fetched_as: 'text', ...plain(text) };
 }
 
-const kinds: readonly [pattern: RegExp, kind: PageRead['fetched_as']][] = [
+const kinds: readonly [pattern: RegExp, kind: PageContent['fetched_as']][] = [
   [/^application\/(?:x-)?pdf$/, 'pdf'],
   [/^(?:text\/html|application\/xhtml\+xml)$/, 'html'],
   [/^(?:application|text)\/json$|\+json$/, 'json'],
   [/^text\/|^application\/(?:xml|yaml|x-yaml|toml|javascript|x-ndjson)$|\+xml$/, 'text'],
 ];
 
-function kindOf({ mediaType, bytes }: Fetched): PageRead['fetched_as'] {
+function kindOf({ mediaType, bytes }: FetchResult): PageContent['fetched_as'] {
   const named =
     kinds.find(([pattern]) => pattern.test(mediaType))?.[1] ??
     (mediaType === 'application/octet-stream' ? looksLike(bytes) : undefined);
   if (named !== undefined) return named;
   throw new Problem(
     unprocessable,
-    `the address leads to ${mediaType}, which is no page; convert_image and ocr_image take images, transcribe_audio takes audio, and convert_to_pdf takes office files`,
+    `The URL leads to ${mediaType}, which is not a page. Use convert_image or ocr_image for images, transcribe_audio for audio, and convert_to_pdf for office files.`,
     { members: { media_type: mediaType } },
   );
 }
 
 /** For servers that do not say what it is. */
-function looksLike(bytes: Uint8Array): PageRead['fetched_as'] | undefined {
+function looksLike(bytes: Uint8Array): PageContent['fetched_as'] | undefined {
   if (startsAsPdf(bytes)) return 'pdf';
   const start = bytes.subarray(0, 4_096);
   if (start.includes(0)) return undefined;
   return /^\s*<(?:!doctype html|html)/i.test(new TextDecoder().decode(start)) ? 'html' : 'text';
 }
 
-async function pdf(workers: Workers, file: Fetched, signal: AbortSignal): Promise<HtmlRead> {
+async function pdf(workers: Workers, file: FetchResult, signal: AbortSignal): Promise<HtmlContent> {
   const {
     metadata: { title, author, created },
     pages,
@@ -101,7 +101,7 @@ async function pdf(workers: Workers, file: Fetched, signal: AbortSignal): Promis
   };
 }
 
-function plain(text: string): HtmlRead {
+function plain(text: string): HtmlContent {
   const urls = new Set(text.match(/https?:\/\/[^\s<>"'`)\]}]+/g)?.map((url) => url.replace(/[.,;:!?]+$/, '')));
   return {
     markdown: text,

@@ -1,42 +1,44 @@
-// list_apps: the hosted apps that are live now.
+// The tool list_apps: lists the hosted apps that are live.
 import { z } from 'zod';
 import { callPath } from '../../../http/index.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const app = z.object({
-  slug: z.string().describe('Name of the app, the first label of its address'),
-  title: z.string().describe('What people call it'),
-  description: z.string().describe('What it does, in a line'),
-  category: z.string().nullable().describe('Kind of app; null when its author gave none'),
-  url: z.string().describe('Where it answers'),
+  slug: z.string().describe('Name of the app: the first label of its host name.'),
+  title: z.string().describe('Title of the app.'),
+  description: z.string().describe('What the app does, in one line.'),
+  category: z.string().nullable().describe('Category; null if the author set none.'),
+  url: z.string().describe('URL of the app.'),
   call_url: z
     .string()
     .describe(
-      'Where it is called, metered: POST {"method", "path", "query", "headers", "body"} as JSON, or any request of its own below it',
+      'URL for metered calls: POST {"method", "path", "query", "headers", "body"} as JSON, or send any request below it.',
     ),
-  repo: z.string().describe('Address of its source repository'),
+  repo: z.string().describe('URL of the source repository.'),
 });
 
-export function listAppsTool(services: ToolServices): Tool {
+export function listAppsTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'list_apps',
     title: 'List hosted apps',
     description:
-      'Lists the open-source apps that are hosted here and live now, each with its address, category and source repository. Take it to find an app for a task; the other tools do not need one.',
+      'Lists the open-source apps that are hosted here and live, each with its URL, category and source repository. Use it to find an app for a task; the other tools do not require an app.',
     input: z.strictObject({
-      category: z.string().min(1).max(100).optional().describe('Only apps of this category'),
+      category: z.string().min(1).max(100).optional().describe('List only apps of this category.'),
       query: z
         .string()
         .min(1)
         .max(200)
         .optional()
-        .describe('Only apps with all of these words in slug, title, description, category or repository'),
+        .describe(
+          'List only apps that have all of these words in their slug, title, description, category or repository.',
+        ),
     }),
     aliases: { q: 'query', search: 'query' },
     output: z.object({
-      apps: z.array(app).describe('The apps, by slug'),
-      count: z.int().describe('How many are listed'),
+      apps: z.array(app).describe('Apps, sorted by slug.'),
+      count: z.int().describe('Number of apps listed.'),
     }),
     example: {},
     price: '0',

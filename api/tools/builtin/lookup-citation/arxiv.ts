@@ -1,4 +1,4 @@
-// Asks arXiv's API, which answers with an Atom feed.
+// The arXiv API client; arXiv answers with an Atom feed.
 import { XMLParser } from 'fast-xml-parser';
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
@@ -38,7 +38,7 @@ export async function arxivWorks({ fetcher, base, signal }: Source, id: string):
   // What is not an id to it is a bad request.
   if (answer.status === 400) return [];
   if (answer.status !== 200)
-    throw new Problem(fetchFailed, `arXiv answered with status ${answer.status}`, {
+    throw new Problem(fetchFailed, `arXiv returned status ${answer.status}.`, {
       members: { target_status: answer.status },
     });
   try {
@@ -46,7 +46,7 @@ export async function arxivWorks({ fetcher, base, signal }: Source, id: string):
     // An unknown id is answered with an entry that is an error, or one without authors.
     return entries.filter((one) => /arxiv\.org\/abs\//.test(one.id) && one.author.length > 0).map(workOf);
   } catch (error) {
-    throw new Problem(fetchFailed, 'arXiv answered with something else than a feed', { cause: error });
+    throw new Problem(fetchFailed, 'arXiv returned something other than a feed.', { cause: error });
   }
 }
 

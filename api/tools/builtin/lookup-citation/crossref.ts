@@ -1,4 +1,4 @@
-// Asks Crossref's REST API.
+// The Crossref API client.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { fetchFailed } from '../../fetch/problems.ts';
@@ -42,7 +42,7 @@ export async function crossrefWorks(
   });
   if (answer.status === 404) return [];
   if (answer.status !== 200)
-    throw new Problem(fetchFailed, `Crossref answered with status ${answer.status}`, {
+    throw new Problem(fetchFailed, `Crossref returned status ${answer.status}.`, {
       members: { target_status: answer.status },
     });
   try {
@@ -51,7 +51,7 @@ export async function crossrefWorks(
       ? [workOf(one.parse(body).message)]
       : many.parse(body).message.items.slice(0, wanted.count).map(workOf);
   } catch (error) {
-    throw new Problem(fetchFailed, 'Crossref answered with something else than works', { cause: error });
+    throw new Problem(fetchFailed, 'Crossref returned something other than works.', { cause: error });
   }
 }
 

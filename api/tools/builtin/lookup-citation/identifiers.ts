@@ -1,4 +1,4 @@
-// Finds the identifier in the ways in which people write it.
+// Parses DOIs and arXiv ids in the forms that people write.
 
 /** A DOI, bare or as an address. */
 export function doiIn(text: string): string | undefined {

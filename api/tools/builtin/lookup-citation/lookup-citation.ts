@@ -1,4 +1,4 @@
-// lookup_citation: a work by its DOI, its arXiv id or words about it, with BibTeX ready to paste.
+// The tool lookup_citation: finds a scholarly work by DOI, arXiv id or text, with its BibTeX entry.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { invalid } from '../../../http/index.ts';
@@ -8,32 +8,26 @@ import { crossrefWorks } from './crossref.ts';
 import { arxivIdIn, doiIn } from './identifiers.ts';
 import { work, type Source, type Work } from './work.ts';
 import { unprocessable } from '../../problems.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const input = z.strictObject({
-  doi: z
-    .string()
-    .trim()
-    .min(1)
-    .max(300)
-    .optional()
-    .describe('DOI, like 10.1038/171737a0, also as an address of doi.org'),
+  doi: z.string().trim().min(1).max(300).optional().describe('DOI, such as 10.1038/171737a0, or its doi.org URL.'),
   arxiv: z
     .string()
     .trim()
     .min(1)
     .max(100)
     .optional()
-    .describe('arXiv id, like 1706.03762 or math/0309136, also as an address of arxiv.org'),
-  query: z.string().trim().min(1).max(500).optional().describe('title, authors or other words, where no id is known'),
-  count: z.int().min(1).max(10).default(5).describe('most works to answer with for a query, 1 to 10'),
+    .describe('arXiv id, such as 1706.03762 or math/0309136, or its arxiv.org URL.'),
+  query: z.string().trim().min(1).max(500).optional().describe('Title, authors or other words, when no id is known.'),
+  count: z.int().min(1).max(10).default(5).describe('Maximum number of works for a query, 1 to 10. Default: 5.'),
 });
 
 const output = z.object({
   citations: z
-    .array(work.extend({ bibtex: z.string().describe('the entry for a bibliography') }))
-    .describe('works, best first; one for a doi or arxiv id'),
+    .array(work.extend({ bibtex: z.string().describe('BibTeX entry.') }))
+    .describe('Works, best match first; exactly one for doi or arxiv.'),
 });
 
 /** Where the works are looked up. */
@@ -44,12 +38,12 @@ export interface CitationSources {
 
 const publicSources: CitationSources = { crossref: 'https://api.crossref.org', arxiv: 'https://export.arxiv.org' };
 
-export function lookupCitationTool({ fetcher }: ToolServices, sources: CitationSources = publicSources): Tool {
+export function lookupCitationTool({ fetcher }: ToolDependencies, sources: CitationSources = publicSources): Tool {
   return defineTool({
     name: 'lookup_citation',
     title: 'Look up a citation',
     description:
-      'Looks up a scholarly work at Crossref (by DOI or words) or arXiv (by id) and answers with its authors, year, venue, addresses and BibTeX. Send exactly one of doi, arxiv and query.',
+      'Looks up scholarly works and returns authors, year, venue, identifiers, URL, abstract where available, and BibTeX. Send exactly one of doi, arxiv and query. Asks Crossref for DOIs and queries, and arXiv for arXiv ids and arXiv DOIs. A query returns up to 10 works.',
     input,
     aliases: { q: 'query', title: 'query', arxiv_id: 'arxiv', limit: 'count' },
     output,
@@ -62,8 +56,8 @@ export function lookupCitationTool({ fetcher }: ToolServices, sources: CitationS
           {
             in: 'query',
             field: 'doi',
-            message: 'exactly one of doi, arxiv and query is needed',
-            fix: 'send one of them and leave the others out',
+            message: 'is not the only one of doi, arxiv and query: exactly one is required',
+            fix: 'Send exactly one of doi, arxiv and query.',
           },
         ]);
       const crossref: Source = { fetcher, base: sources.crossref, signal };
@@ -74,14 +68,14 @@ export function lookupCitationTool({ fetcher }: ToolServices, sources: CitationS
   });
 }
 
-interface Wanted {
+interface CitationQuery {
   readonly doi: string | undefined;
   readonly arxiv: string | undefined;
   readonly query: string | undefined;
   readonly count: number;
 }
 
-async function find(crossref: Source, archive: Source, { doi, arxiv, query, count }: Wanted): Promise<Work[]> {
+async function find(crossref: Source, archive: Source, { doi, arxiv, query, count }: CitationQuery): Promise<Work[]> {
   if (query !== undefined) return crossrefWorks(crossref, { query, count });
   const id = doi === undefined ? arxivId(arxiv ?? '') : doiOf(doi);
   // arXiv registers its DOIs elsewhere; Crossref does not know them.
@@ -89,14 +83,16 @@ async function find(crossref: Source, archive: Source, { doi, arxiv, query, coun
   const works =
     archived === undefined ? await crossrefWorks(crossref, { doi: id }) : await arxivWorks(archive, archived);
   if (works.length === 0)
-    throw new Problem(unprocessable, `${archived === undefined ? 'Crossref' : 'arXiv'} knows no work ${id}`);
+    throw new Problem(unprocessable, `${archived === undefined ? 'Crossref' : 'arXiv'} has no work with the id ${id}.`);
   return works;
 }
 
 function doiOf(text: string): string {
   const doi = doiIn(text);
   if (doi === undefined)
-    throw invalid([{ in: 'query', field: 'doi', message: 'is not a DOI', fix: 'send a DOI like 10.1038/171737a0' }]);
+    throw invalid([
+      { in: 'query', field: 'doi', message: 'is not a DOI', fix: 'Send a DOI such as 10.1038/171737a0.' },
+    ]);
   return doi;
 }
 
@@ -108,7 +104,7 @@ function arxivId(text: string): string {
         in: 'query',
         field: 'arxiv',
         message: 'is not an arXiv id',
-        fix: 'send an id like 1706.03762 or math/0309136',
+        fix: 'Send an id such as 1706.03762 or math/0309136.',
       },
     ]);
   return id;

@@ -1,24 +1,24 @@
-// A scholarly work, as both sources are read into.
+// A scholarly work: the common form of both sources.
 import { z } from 'zod';
 import type { Fetcher } from '../../fetch/fetcher.ts';
 
 export const work = z.object({
-  source: z.enum(['crossref', 'arxiv']).describe('who knows it'),
-  type: z.string().describe('like journal-article, book-chapter or preprint'),
+  source: z.enum(['crossref', 'arxiv']).describe('Source of the record.'),
+  type: z.string().describe('Type of work, such as journal-article, book-chapter or preprint.'),
   title: z.string(),
   authors: z
     .array(z.object({ given: z.string().optional(), family: z.string() }))
-    .describe('in order; an organisation has its name as family'),
+    .describe('Authors in order; an organization has its name in family.'),
   year: z.int().optional(),
   month: z.int().optional(),
-  venue: z.string().optional().describe('journal, book or conference'),
+  venue: z.string().optional().describe('Journal, book or conference.'),
   volume: z.string().optional(),
   issue: z.string().optional(),
   pages: z.string().optional(),
   publisher: z.string().optional(),
   doi: z.string().optional(),
-  arxiv: z.string().optional().describe('arXiv id, with its version'),
-  url: z.string().describe('where to read about it'),
+  arxiv: z.string().optional().describe('arXiv id with its version.'),
+  url: z.string().describe('URL of the work.'),
   abstract: z.string().optional(),
 });
 

@@ -1,29 +1,29 @@
-// make_chart: draws a chart from a Vega-Lite (or Vega) specification.
+// The tool make_chart: draws a chart from a Vega-Lite or Vega specification.
 import { z } from 'zod';
 import { jsonField } from '../../engine/json-field.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { artifactOf, picture, pictureFields, scaleField } from '../../svg/picture.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const module = new URL('worker.ts', import.meta.url);
 
-export function makeChartTool({ workers }: ToolServices): Tool {
+export function makeChartTool({ workers }: ToolDependencies): Tool {
   return defineTool({
     name: 'make_chart',
     title: 'Make a chart',
     description:
-      'Draws a chart from a Vega-Lite specification (Vega too, when $schema says so) as SVG or PNG. The data stands in the specification (data.values); addresses of data, images and maps are not read.',
+      'Draws a chart from a Vega-Lite specification, or from a Vega specification if its $schema says so. Put the data into the specification (data.values): URLs of data, images and maps are not loaded. Returns a PNG or SVG file of up to 8000 pixels per side before scaling.',
     input: z.strictObject({
       spec: jsonField(
         z.record(z.string(), z.unknown(), { error: 'must be a Vega-Lite specification: a JSON object' }),
-      ).describe('The Vega-Lite specification with its data, as JSON or as JSON text'),
-      format: z.enum(['svg', 'png']).default('png').describe('png (default) or svg'),
+      ).describe('Vega-Lite specification with its data, as JSON or JSON text.'),
+      format: z.enum(['svg', 'png']).default('png').describe('Picture format: png (default) or svg.'),
       scale: scaleField,
     }),
     aliases: { vega: 'spec', vega_lite: 'spec', specification: 'spec', chart: 'spec', type: 'format' },
     output: z.object({
       ...pictureFields,
-      language: z.enum(['vega-lite', 'vega']).describe('What the specification was read as'),
+      language: z.enum(['vega-lite', 'vega']).describe('Language the specification was read as.'),
     }),
     example: {
       spec: {

@@ -1,17 +1,17 @@
-// Draws a specification with Vega in a process of its own: expressions are interpreted, never compiled, and nothing is
+// Draws a specification with Vega. Runs in a worker process. Expressions are interpreted, never compiled, and nothing is
 // loaded.
 import * as vega from 'vega';
 import { expressionInterpreter } from 'vega-interpreter';
 import { compile, type TopLevelSpec } from 'vega-lite';
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
-import { draw, type Wanted } from '../../svg/draw.ts';
+import { draw, type PictureOptions } from '../../svg/draw.ts';
 import type { Picture } from '../../svg/picture.ts';
 
 const longestSide = 8_000;
-const mostWarnings = 20;
+const maxWarnings = 20;
 
-interface Input extends Wanted {
+interface Input extends PictureOptions {
   readonly spec: Record<string, unknown>;
   readonly language: 'vega' | 'vega-lite';
 }
@@ -36,14 +36,14 @@ export default async function chart({ spec, language, ...wanted }: Input): Promi
     if (refused.length > 0)
       throw new Problem(
         unprocessable,
-        `spec: ${refused[0]?.slice(0, 200) ?? ''} is not read; put the data into data.values`,
+        `The specification refers to ${refused[0]?.slice(0, 200) ?? ''}, which is not loaded. Put the data into data.values.`,
       );
     return draw(svg, wanted, warnings);
   } catch (error) {
     if (error instanceof Problem) throw error;
     throw new Problem(
       unprocessable,
-      `spec: ${error instanceof Error ? error.message.slice(0, 500) : String(error).slice(0, 500)}`,
+      `The chart in spec cannot be drawn: ${error instanceof Error ? error.message.slice(0, 500) : String(error).slice(0, 500)}`,
       { cause: error },
     );
   }
@@ -53,7 +53,7 @@ function checkSize(width: number, height: number): void {
   if (!(Math.max(width, height) <= longestSide))
     throw new Problem(
       unprocessable,
-      `spec: the chart is ${width} × ${height} pixels, more than ${longestSide} on a side`,
+      `The chart in spec is ${width} × ${height} pixels; the maximum is ${longestSide} per side.`,
     );
 }
 
@@ -61,7 +61,7 @@ function checkSize(width: number, height: number): void {
 function loaderOf(refused: string[]): vega.Loader {
   const refuse = (uri: string): Promise<never> => {
     refused.push(uri);
-    return Promise.reject(new Error(`${uri} is not read`));
+    return Promise.reject(new Error(`${uri} is not loaded`));
   };
   const loader = vega.loader();
   const link = loader.sanitize.bind(loader);
@@ -88,7 +88,7 @@ function loggerOf(warnings: string[]): vega.LoggerInterface {
     debug: () => logger,
   };
   const note = (args: readonly unknown[]): vega.LoggerInterface => {
-    if (warnings.length < mostWarnings)
+    if (warnings.length < maxWarnings)
       warnings.push(
         args
           .map((arg) => (arg instanceof Error ? arg.message : String(arg)))

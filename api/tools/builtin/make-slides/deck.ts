@@ -1,4 +1,4 @@
-// What a deck is made of, whether a model or the caller wrote it.
+// The schema of a deck, whether a model or the caller wrote it.
 import { z } from 'zod';
 
 const short = z.string().trim().min(1).max(200);
@@ -31,12 +31,12 @@ export const slide = z.discriminatedUnion('layout', [
 ]);
 export type Slide = z.output<typeof slide>;
 
-export const mostSlides = 40;
+export const maxSlides = 40;
 
 export const deck = z.object({
   title: short,
   subtitle: long.optional(),
   notes,
-  slides: z.array(slide).min(1).max(mostSlides),
+  slides: z.array(slide).min(1).max(maxSlides),
 });
 export type Deck = z.output<typeof deck>;

@@ -1,13 +1,13 @@
-// Reads a deck from an outline in Markdown.
+// Parses an outline in Markdown into a deck.
 import { marked, type Token, type Tokens } from 'marked';
 import type { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
 import { deck, type Column, type Deck, type Line, type Slide } from './deck.ts';
 
-/** How an outline is written, for descriptions and for whoever gets it wrong. */
+/** The format of an outline, for descriptions and error messages. */
 export const outlineForm =
-  '# for the title of the deck and then for each section, ## for each slide, - for bullets, two ### on a slide for two columns, | for a table, > for a quote with its author in a last line after —, "Notes: …" for what the speaker says';
+  '# for the title of the deck and then for each section, ## for each slide, - for bullets, two ### on a slide for two columns, | for a table, > for a quote with its author on the last line after —, "Notes: …" for speaker notes';
 
 /** @throws Problem (unprocessable) that names what cannot be read */
 export function readOutline(outline: string): Deck {
@@ -16,7 +16,7 @@ export function readOutline(outline: string): Deck {
     .filter(({ type }) => !['space', 'hr', 'def', 'html'].includes(type));
   const parts = split(tokens);
   const [first, ...others] = parts;
-  if (first === undefined) throw new Problem(unprocessable, `the outline has no headings; write ${outlineForm}`);
+  if (first === undefined) throw new Problem(unprocessable, `The outline has no headings. Use ${outlineForm}.`);
   const titled = first.depth === 1;
   const slides = (titled ? others : parts).map(slideOf);
   const { text: subtitle, notes } = plainOf(first.body);
@@ -27,7 +27,7 @@ export function readOutline(outline: string): Deck {
   if (read.success) return read.data;
   throw new Problem(
     unprocessable,
-    `the outline cannot be made into slides: ${faultOf(read.error, slides)}; write ${outlineForm}`,
+    `The outline cannot be turned into slides: ${faultOf(read.error, slides)}. Use ${outlineForm}.`,
   );
 }
 

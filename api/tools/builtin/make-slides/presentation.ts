@@ -1,4 +1,4 @@
-// Lays a deck out as a presentation: a layout a function, sizes by how much there is to say.
+// Lays out a deck as a presentation: one function per layout, font sizes by the amount of text.
 import { createRequire } from 'node:module';
 import type PptxGenJs from 'pptxgenjs';
 import type { Column, Deck, Line, Slide } from './deck.ts';
@@ -35,20 +35,23 @@ const columnBox: Box = { width: (inner - gap) / 2, height: body.height - 0.7 };
 type Sheet = ReturnType<PptxGenJs.default['addSlide']>;
 type TextProps = PptxGenJs.default.TextProps;
 
-export interface Laid {
+export interface PresentationFile {
   readonly bytes: Uint8Array;
   /** What is on each slide, continued ones included. */
   readonly slides: { number: number; layout: string; title: string }[];
 }
 
 /** A slide that holds too much goes on in another of the same title. */
-export async function makePresentation({ title, subtitle, notes, slides }: Deck, theme: Theme): Promise<Laid> {
+export async function makePresentation(
+  { title, subtitle, notes, slides }: Deck,
+  theme: Theme,
+): Promise<PresentationFile> {
   const presentation = new Presentation();
   presentation.layout = 'LAYOUT_WIDE';
   presentation.title = plain(title);
   presentation.company = 'Moorage';
   presentation.theme = { headFontFace: font, bodyFontFace: font };
-  const laid: Laid['slides'] = [];
+  const laid: PresentationFile['slides'] = [];
   const sheet = (layout: string, named: string, said: string | undefined): Sheet => {
     const added = presentation.addSlide();
     added.background = { color: theme.background };

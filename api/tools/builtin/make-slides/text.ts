@@ -1,4 +1,4 @@
-// Text of a slide: Markdown within a line becomes runs, and its size follows from how much there is.
+// Text of a slide: inline Markdown becomes styled runs, and the font size follows from the amount of text.
 import { marked, type Token, type Tokens } from 'marked';
 import type { Line } from './deck.ts';
 

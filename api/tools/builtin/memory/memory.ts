@@ -1,11 +1,11 @@
-// memory: keeps values by key for a caller, across calls and machines.
+// The tool memory: stores a caller's values by key, across calls and machines.
 import { z } from 'zod';
 import type { FieldError } from '../../../../lib/problem.ts';
 import { Problem } from '../../../../lib/problem.ts';
 import { invalid } from '../../../http/index.ts';
 import { MemoryStore, type MemoryLimits, type Space } from './store.ts';
 import { toolLimit } from '../../problems.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool, type ToolContext } from '../../tool.ts';
 
 const keyedLimits: MemoryLimits = { entries: 1_000, bytes: 4 * 1024 * 1024, ttlMs: null };
@@ -16,49 +16,47 @@ const text = (most: number): z.ZodString =>
   z
     .string()
     .max(most)
-    .regex(/^[^\0]*$/u, 'must not hold the character U+0000')
-    .refine((value) => value.isWellFormed(), 'must not hold half of a surrogate pair');
+    .regex(/^[^\0]*$/u, 'must not contain the character U+0000')
+    .refine((value) => value.isWellFormed(), 'must not contain half of a surrogate pair');
 
 const input = z.strictObject({
   action: z
     .enum(['set', 'get', 'list', 'delete'])
-    .describe('set stores value under key, get reads it, list tells the keys, delete removes one'),
+    .describe('What to do: set stores value under key, get reads it, list returns the keys, delete removes a key.'),
   key: text(200)
     .min(1)
     .optional()
-    .describe('Name of the value, 1 to 200 characters; for list the beginning of the keys to tell'),
-  value: text(32_000)
-    .optional()
-    .describe('What to store, text of up to 32 000 characters; put JSON into text yourself'),
+    .describe('Key of the value, 1 to 200 characters. For list: prefix of the keys to return.'),
+  value: text(32_000).optional().describe('Text to store, up to 32,000 characters. Serialize JSON to text first.'),
 });
 
 const output = z.object({
-  action: z.string().describe('What was done'),
-  key: z.string().nullable().describe('The key, or the beginning of keys'),
-  found: z.boolean().nullable().describe('get and delete: whether there was such a key'),
-  value: z.string().nullable().describe('get: the value; null when there is none'),
-  updated_at: z.string().nullable().describe('get: when it was set'),
-  expires_at: z.string().nullable().describe('set and get: when it will be forgotten; null for never'),
+  action: z.string().describe('Action that was performed.'),
+  key: z.string().nullable().describe('Key, or prefix for list.'),
+  found: z.boolean().nullable().describe('For get and delete: whether the key existed.'),
+  value: z.string().nullable().describe('For get: the value; null if there is none.'),
+  updated_at: z.string().nullable().describe('For get: when the value was set.'),
+  expires_at: z.string().nullable().describe('For set and get: when the value expires; null if never.'),
   keys: z
     .array(
       z.object({
-        key: z.string().describe('The key'),
-        bytes: z.int().describe('Length of its value in UTF-8'),
-        updated_at: z.string().describe('When it was set'),
-        expires_at: z.string().nullable().describe('When it will be forgotten; null for never'),
+        key: z.string().describe('Key.'),
+        bytes: z.int().describe('Size of the value in bytes (UTF-8).'),
+        updated_at: z.string().describe('When the value was set.'),
+        expires_at: z.string().nullable().describe('When the value expires; null if never.'),
       }),
     )
     .nullable()
-    .describe('list: the keys in order'),
+    .describe('For list: keys in order, at most 1000.'),
 });
 type Answer = z.input<typeof output>;
 
-export function memoryTool(services: ToolServices): Tool {
+export function memoryTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'memory',
     title: 'Memory',
     description:
-      'Keeps texts by key for later calls. With an API key they are yours on every machine and last until deleted; the session name `s` then divides them into spaces. Without one, give a session name `s`: they are kept for 24 hours for calls from the same network with the same name, so put nothing secret there.',
+      'Stores text under a key for later calls: set, get, list and delete. With an API key, values are available from every machine and stay until you delete them, up to 1,000 entries and 4 MB per session; the optional session name `s` separates spaces. Without an API key, a session name `s` is required: values expire 24 hours after they are set, are limited to 100 entries and 256 KB, and can be read from the same network by anyone who uses the same session name, so do not store secrets.',
     input,
     aliases: {
       op: 'action',
@@ -77,7 +75,7 @@ export function memoryTool(services: ToolServices): Tool {
     async run(given, context) {
       const space = spaceOf(context);
       const key =
-        given.action === 'list' ? (given.key ?? '') : required(given.key, 'key', 'send the name of the value');
+        given.action === 'list' ? (given.key ?? '') : required(given.key, 'key', 'Send the key of the value.');
       const store = new MemoryStore(services.database());
       const done = await actions[given.action]({
         store,
@@ -93,7 +91,7 @@ export function memoryTool(services: ToolServices): Tool {
 
 const nothing = { found: null, value: null, updated_at: null, expires_at: null, keys: null };
 
-interface Deed {
+interface MemoryAction {
   readonly store: MemoryStore;
   readonly space: Space;
   readonly key: string;
@@ -101,31 +99,32 @@ interface Deed {
   readonly limits: MemoryLimits;
 }
 
-const actions: Readonly<Record<z.output<typeof input>['action'], (deed: Deed) => Promise<Partial<Answer>>>> = {
-  async set({ store, space, key, value, limits }) {
-    const stored = await store.set(space, key, required(value, 'value', 'send the text to store'), limits);
-    if (!stored.stored) throw tooMuch(limits);
-    return {
-      expires_at:
-        stored.expires_at === undefined || stored.expires_at === null
-          ? null
-          : new Date(stored.expires_at).toISOString(),
-    };
-  },
-  async get({ store, space, key }) {
-    const found = await store.get(space, key);
-    return found === undefined ? { found: false } : { found: true, ...found };
-  },
-  list: async ({ store, space, key }) => ({ keys: await store.list(space, key) }),
-  delete: async ({ store, space, key }) => ({ found: await store.remove(space, key) }),
-};
+const actions: Readonly<Record<z.output<typeof input>['action'], (action: MemoryAction) => Promise<Partial<Answer>>>> =
+  {
+    async set({ store, space, key, value, limits }) {
+      const stored = await store.set(space, key, required(value, 'value', 'Send the text to store.'), limits);
+      if (!stored.stored) throw tooMuch(limits);
+      return {
+        expires_at:
+          stored.expires_at === undefined || stored.expires_at === null
+            ? null
+            : new Date(stored.expires_at).toISOString(),
+      };
+    },
+    async get({ store, space, key }) {
+      const found = await store.get(space, key);
+      return found === undefined ? { found: false } : { found: true, ...found };
+    },
+    list: async ({ store, space, key }) => ({ keys: await store.list(space, key) }),
+    delete: async ({ store, space, key }) => ({ found: await store.remove(space, key) }),
+  };
 
 function spaceOf({ owner, keyed, session }: ToolContext): Space {
   if (!keyed && session === undefined) {
     throw refuse(
       's',
-      'is missing: without an API key, memory is kept only under a session name',
-      'send s=<any name>, the same in each call; or send your key as Authorization: Bearer sk-…',
+      'is missing: without an API key, memory requires a session name',
+      'Send s=<name>, the same in each call, or send your key as Authorization: Bearer sk-….',
     );
   }
   // Whoever has a key never shares a space with someone without.
@@ -144,7 +143,7 @@ function refuse(field: string, message: string, fix: string): Problem {
 function tooMuch({ entries, bytes }: MemoryLimits): Problem {
   return new Problem(
     toolLimit,
-    `this would be more than ${entries} entries or ${bytes / 1024} KB in all; delete some first`,
+    `The limit is ${entries} entries and ${bytes / 1024} KB in total. Delete some entries first.`,
     { members: { limit: 'memory-entries', limit_entries: entries, limit_bytes: bytes } },
   );
 }

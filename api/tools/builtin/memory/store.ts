@@ -1,4 +1,4 @@
-// Values that callers keep, in the database: stored within limits, read while they last.
+// The memory store: callers' values in the database, with limits and expiry.
 import { z } from 'zod';
 import type { Database, Statement } from '../../../billing/database/database.ts';
 
@@ -22,11 +22,11 @@ const moment = z.string().nullable();
 const stored = z.object({
   answer: z.object({ stored: z.boolean(), entries: z.int(), bytes: z.int(), expires_at: moment.optional() }),
 });
-export type Stored = z.output<typeof stored>['answer'];
+export type StoreResult = z.output<typeof stored>['answer'];
 const found = z.object({ value: z.string(), updated_at: z.string(), expires_at: moment });
-export type Found = z.output<typeof found>;
+export type MemoryEntry = z.output<typeof found>;
 const listed = z.object({ key: z.string(), bytes: z.int(), updated_at: z.string(), expires_at: moment });
-export type Listed = z.output<typeof listed>;
+export type MemoryListing = z.output<typeof listed>;
 
 const utc = (column: string): string =>
   `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${column}`;
@@ -72,7 +72,7 @@ export class MemoryStore {
     key: string,
     value: string,
     { entries, bytes, ttlMs }: MemoryLimits,
-  ): Promise<Stored> {
+  ): Promise<StoreResult> {
     const [row] = await this.#database.replay(statements.set, [
       owner,
       session,
@@ -87,13 +87,13 @@ export class MemoryStore {
     return row.answer;
   }
 
-  async get({ owner, session }: Space, key: string): Promise<Found | undefined> {
+  async get({ owner, session }: Space, key: string): Promise<MemoryEntry | undefined> {
     const [row] = await this.#database.replay(statements.get, [owner, session, this.#now(), key]);
     return row;
   }
 
   /** Keys that begin with a prefix, in order. */
-  async list({ owner, session }: Space, prefix: string): Promise<Listed[]> {
+  async list({ owner, session }: Space, prefix: string): Promise<MemoryListing[]> {
     return this.#database.replay(statements.list, [owner, session, this.#now(), prefix]);
   }
 

@@ -1,4 +1,4 @@
-// The languages whose data is installed, each as a package of npm: nothing is downloaded when a call comes.
+// The OCR languages whose data is installed, each as an npm package: nothing is downloaded during a call.
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 

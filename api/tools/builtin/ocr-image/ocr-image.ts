@@ -1,45 +1,47 @@
-// ocr_image: the text that can be seen in an image.
+// The tool ocr_image: reads the text in an image.
 import { z } from 'zod';
 import { invalid } from '../../../http/index.ts';
 import { urlField } from '../../fetch/url-field.ts';
 import { ocrLanguages, type OcrTask } from './languages.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const input = z.strictObject({
-  url: urlField('where the image is'),
+  url: urlField('URL of the image'),
   language: z
     .string()
     .trim()
     .toLowerCase()
     .max(40)
     .default('eng')
-    .describe(`language of the text; here: ${ocrLanguages.map(({ code, name }) => `${code} (${name})`).join(', ')}`),
+    .describe(
+      `Language of the text. Available: ${ocrLanguages.map(({ code, name }) => `${code} (${name})`).join(', ')}. Default: eng.`,
+    ),
 });
 
 const recognised = z.object({
-  text: z.string().describe('the text, line by line; empty where none was seen'),
-  confidence: z.number().describe('how sure it is, 0 to 100'),
+  text: z.string().describe('Text, line by line; empty if none was found.'),
+  confidence: z.number().describe('Confidence, 0 to 100.'),
   lines: z
     .array(
       z.object({ text: z.string(), confidence: z.number(), x: z.int(), y: z.int(), width: z.int(), height: z.int() }),
     )
-    .describe('each line with its place in pixels of the image, at most 1000'),
-  width: z.int().describe('width of the image that was read, in pixels'),
-  height: z.int().describe('height of it'),
+    .describe('Lines with their position in pixels of the image as it was read, at most 1000.'),
+  width: z.int().describe('Width in pixels of the image as it was read: after scaling down, if it was too large.'),
+  height: z.int().describe('Height in pixels of the image as it was read.'),
 });
 
 const output = z.object({
-  url: z.string().describe('where it was in the end, after redirects'),
-  language: z.string().describe('language that was read'),
+  url: z.string().describe('Final URL, after redirects.'),
+  language: z.string().describe('Language code that was used.'),
   ...recognised.shape,
 });
 
-export function ocrImageTool(services: ToolServices): Tool {
+export function ocrImageTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'ocr_image',
     title: 'Read text from an image',
-    description: `Fetches an image of at most 15 MB and reads the text in it, with the place of each line. Takes PNG, JPEG, WebP, AVIF, GIF and TIFF; images of more than 12 megapixels are made smaller first. Languages here: ${ocrLanguages.map(({ name }) => name).join(', ')}. For PDF take extract_pdf.`,
+    description: `Fetches an image of up to 15 MB and 50 megapixels and reads the text in it with Tesseract. Returns the text, and up to 1,000 lines with position and confidence. Accepts PNG, JPEG, WebP, AVIF, GIF and TIFF; images of more than 12 megapixels are scaled down first. Languages: ${ocrLanguages.map(({ name }) => name).join(', ')}. For a PDF with text, use extract_pdf.`,
     input,
     aliases: { lang: 'language', image: 'url', image_url: 'url' },
     output,
@@ -54,8 +56,8 @@ export function ocrImageTool(services: ToolServices): Tool {
           {
             in: 'query',
             field: 'language',
-            message: 'is not among the languages here',
-            fix: `send one of: ${ocrLanguages.map(({ code }) => code).join(', ')}`,
+            message: 'is not one of the available languages',
+            fix: `Send one of: ${ocrLanguages.map(({ code }) => code).join(', ')}.`,
           },
         ]);
       const file = await services.fetcher.get({ url, maxBytes: 15_000_000, headers: { accept: 'image/*' }, signal });

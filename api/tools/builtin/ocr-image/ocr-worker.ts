@@ -1,5 +1,5 @@
-// Run by Workers: reads the text in an image. The image is opened within limits first, so that the recogniser only ever
-// sees plain pixels.
+// Reads the text in an image with Tesseract. Runs in a worker process. The image is opened within limits first, so that
+// Tesseract only sees plain pixels.
 import { createWorker, OEM, type Worker } from 'tesseract.js';
 import { broken, openImage } from '../convert-image/open-image.ts';
 import { dataFolder, type OcrTask } from './languages.ts';
@@ -13,8 +13,8 @@ interface Line {
   readonly height: number;
 }
 
-const mostPixels = 12_000_000;
-const mostLines = 1_000;
+const maxPixels = 12_000_000;
+const maxLines = 1_000;
 const recognisers = new Map<string, Promise<Worker>>();
 
 export default async function run({
@@ -22,7 +22,7 @@ export default async function run({
   language,
 }: OcrTask): Promise<{ text: string; confidence: number; lines: Line[]; width: number; height: number }> {
   const { image, width, height } = await openImage(bytes);
-  const shrink = Math.min(1, Math.sqrt(mostPixels / (width * height)));
+  const shrink = Math.min(1, Math.sqrt(maxPixels / (width * height)));
   const plain = await image
     .resize({ width: Math.max(1, Math.floor(width * shrink)), withoutEnlargement: true })
     .flatten({ background: '#ffffff' })
@@ -37,7 +37,7 @@ export default async function run({
   const lines = (data.blocks ?? [])
     .flatMap(({ paragraphs }) => paragraphs)
     .flatMap((paragraph) => paragraph.lines)
-    .slice(0, mostLines);
+    .slice(0, maxLines);
   return {
     text: data.text.trim(),
     confidence: data.confidence,

@@ -1,11 +1,11 @@
-// Draws D2.
+// Draws D2 with its own engine (WebAssembly). Runs in a worker process.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { D2, type CompileOptions } from '@terrastruct/d2';
 import { z } from 'zod';
 import { draw } from '../../svg/draw.ts';
 import type { Picture } from '../../svg/picture.ts';
-import { fault, layoutOf, type Sketch } from './layout.ts';
+import { fault, layoutOf, type DiagramTask } from './layout.ts';
 
 const d2 = new D2();
 
@@ -21,7 +21,7 @@ const fonts = {
   fontSemibold: arimo('600SemiBold'),
 } as unknown as CompileOptions;
 
-export default async function render({ source, layout, ...wanted }: Sketch): Promise<Picture> {
+export default async function render({ source, layout, ...wanted }: DiagramTask): Promise<Picture> {
   const options = { ...fonts, layout: layoutOf('D2', layout, ['dagre', 'elk']), pad: 20, scale: 1 };
   const svg = await svgOf(source, options);
   return draw(wanted.format === 'png' ? withPlainFonts(svg) : svg, wanted);
@@ -38,7 +38,7 @@ async function svgOf(source: string, options: CompileOptions): Promise<string> {
 
 const faults = z.array(z.object({ errmsg: z.string() })).min(1);
 
-/** D2 tells its faults as JSON text; each begins with file, line and column. */
+/** D2 reports its faults as JSON text; each begins with file, line and column. */
 function faultOf(words: string): Error {
   try {
     const all = faults.parse(JSON.parse(words)).map(({ errmsg }) => errmsg.replace(/^index:/, ''));

@@ -1,9 +1,9 @@
-// Tells in which language a diagram is written.
+// Detects the language of a diagram.
 
 export type Language = 'graphviz' | 'd2' | 'mermaid';
 
 const graphviz = /^(strict\s+)?(di)?graph\b[^;\n]*(\n\s*)?\{/i;
-/** All kinds of Mermaid, so that those that are not drawn here are told as such. */
+/** All kinds of Mermaid diagrams, so that unsupported ones are reported as such. */
 const mermaid =
   /^(graph|flowchart|sequenceDiagram|classDiagram|stateDiagram|erDiagram|xychart|pie|gantt|mindmap|journey|timeline|gitGraph|quadrantChart|requirementDiagram|sankey|block|packet|architecture|kanban|radar|C4\w+|zenuml)\b/;
 

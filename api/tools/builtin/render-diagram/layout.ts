@@ -1,9 +1,9 @@
-// What the worker of a language is given, and how it tells of a fault in the text.
+// The task of a diagram worker, its layout option, and the problem of a fault in the source.
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
-import type { Wanted } from '../../svg/draw.ts';
+import type { PictureOptions } from '../../svg/draw.ts';
 
-export interface Sketch extends Wanted {
+export interface DiagramTask extends PictureOptions {
   readonly source: string;
   readonly layout: string | undefined;
 }
@@ -12,7 +12,7 @@ export interface Sketch extends Wanted {
 export function fault(language: string, words: string, line?: number): Problem {
   return new Problem(
     unprocessable,
-    `source: ${line === undefined ? '' : `line ${line}: `}${words.trim().slice(0, 600)} (${language})`,
+    `${language} cannot parse source: ${line === undefined ? '' : `line ${line}: `}${words.trim().slice(0, 600)}`,
     line === undefined ? {} : { members: { line } },
   );
 }
@@ -26,6 +26,6 @@ export function layoutOf<Name extends string>(
   if (asked === undefined) return known[0];
   const found = known.find((name) => name === asked);
   if (found === undefined)
-    throw new Problem(unprocessable, `layout: ${language} has no layout ${asked}; it has ${known.join(', ')}`);
+    throw new Problem(unprocessable, `${language} has no layout ${asked}. Available: ${known.join(', ')}.`);
   return found;
 }

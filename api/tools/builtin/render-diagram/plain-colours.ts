@@ -1,4 +1,4 @@
-// Works out the colours that an SVG computes in CSS (variables, mixtures), which few programs but browsers understand.
+// Resolves the colours that an SVG computes in CSS (variables, mixtures), which few programs but browsers support.
 
 const longestChain = 12;
 

@@ -1,7 +1,7 @@
-// render_diagram: draws a diagram from its text.
+// The tool render_diagram: draws a diagram from its source text.
 import { z } from 'zod';
 import { languageOf } from './language.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { artifactOf, formatField, picture, pictureFields, scaleField } from '../../svg/picture.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
@@ -17,24 +17,24 @@ const workers = {
 
 const layouts = ['dot', 'neato', 'fdp', 'sfdp', 'circo', 'twopi', 'osage', 'patchwork', 'dagre', 'elk'] as const;
 
-export function renderDiagramTool(services: ToolServices): Tool {
+export function renderDiagramTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'render_diagram',
     title: 'Render a diagram',
     description:
-      'Draws a diagram from text in Graphviz (DOT), D2 or Mermaid (flowchart, sequence, class, state, ER, xychart) as SVG or PNG. A fault in the text is told with its line. Nothing outside the text is read: no images, no files.',
+      'Draws a diagram from source text in Graphviz (DOT), D2 or Mermaid, and returns an SVG or PNG file. Graphviz and D2 run their own engines. Mermaid is drawn by beautiful-mermaid, so the look differs from mermaid.js; it supports flowchart, sequence, class, state, ER and xychart diagrams. Syntax errors are reported with their line where the engine names it. Images and files that the source refers to are not loaded.',
     input: z.strictObject({
-      source: z.string().min(1).max(100_000).describe('The text of the diagram'),
+      source: z.string().min(1).max(100_000).describe('Source text of the diagram, up to 100,000 characters.'),
       kind: z
         .enum(['graphviz', 'dot', 'd2', 'mermaid'])
         .optional()
-        .describe('Language of the text; seen from its beginning when left out'),
+        .describe('Language of the source. Default: detected from its beginning.'),
       format: formatField,
       layout: z
         .enum(layouts)
         .optional()
         .describe(
-          'How it is laid out: dot (default), neato, fdp, sfdp, circo, twopi, osage, patchwork for Graphviz; dagre (default), elk for D2',
+          'Layout engine. Graphviz: dot (default), neato, fdp, sfdp, circo, twopi, osage or patchwork. D2: dagre (default) or elk. Do not set it for Mermaid, which has one layout.',
         ),
       scale: scaleField,
     }),
@@ -50,7 +50,7 @@ export function renderDiagramTool(services: ToolServices): Tool {
       output: 'format',
     },
     output: z.object({
-      kind: z.enum(['graphviz', 'd2', 'mermaid']).describe('The language as which the text was read'),
+      kind: z.enum(['graphviz', 'd2', 'mermaid']).describe('Language the source was read as.'),
       ...pictureFields,
     }),
     example: { source: 'digraph { rankdir=LR; Question -> Search -> Answer }', kind: 'graphviz', format: 'svg' },

@@ -1,54 +1,58 @@
-// run_code: runs JavaScript in a sandbox that has nothing but the language.
+// The tool run_code: runs JavaScript in a sandbox that provides only the language.
 import { z } from 'zod';
 import { jsonField } from '../../engine/json-field.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const module = new URL('worker.ts', import.meta.url);
 
 const output = z.object({
-  ok: z.boolean().describe('Whether the code ran to its end'),
+  ok: z.boolean().describe('Whether the code ran to completion.'),
   value: z
     .unknown()
-    .describe('Value of the last expression (awaited when it is a promise) as JSON; null for what JSON cannot say'),
-  value_type: z.string().describe('What kind of value it is: undefined, object, function, bigint ...'),
+    .describe('Value of the last expression as JSON, awaited if it is a promise; null if JSON cannot represent it.'),
+  value_type: z.string().describe('Type of the value: undefined, object, function, bigint and so on.'),
   logs: z
     .array(
       z.object({
-        level: z.string().describe('log, info, warn, error or debug'),
-        text: z.string().describe('What was written'),
+        level: z.string().describe('Level: log, info, warn, error or debug.'),
+        text: z.string().describe('Text that was written.'),
       }),
     )
-    .describe('What the code wrote with console'),
+    .describe('Console output of the code.'),
   truncated: z
     .boolean()
     .describe(
-      'Whether value or logs were cut, being too long; a value that is too long or nested too deeply is then its JSON text',
+      'Whether value or logs were cut because of their size. A value that is too long or nested too deeply is returned as its JSON text.',
     ),
   error: z
     .object({
-      name: z.string().describe('Class of the error, or TimeLimit or MemoryLimit'),
-      message: z.string().describe('What it says'),
-      line: z.int().nullable().describe('Line of the code, from 1'),
-      stack: z.string().describe('Where it happened'),
+      name: z.string().describe('Class of the error, or TimeLimit or MemoryLimit.'),
+      message: z.string().describe('Error message.'),
+      line: z.int().nullable().describe('Line of the code, from 1; null if unknown.'),
+      stack: z.string().describe('Stack trace.'),
     })
     .nullable()
-    .describe('Why the code did not run to its end'),
-  duration_ms: z.number().describe('How long it ran'),
+    .describe('Why the code did not run to completion; null if it did.'),
+  duration_ms: z.number().describe('Run time in milliseconds.'),
 });
 
-export function runCodeTool({ workers }: ToolServices): Tool {
+export function runCodeTool({ workers }: ToolDependencies): Tool {
   return defineTool({
     name: 'run_code',
     title: 'Run JavaScript',
     description:
-      'Runs JavaScript (ES2023, top-level await) in QuickJS and returns the value of the last expression and what was written to console. For calculations, parsing and checking of data. There is no network, no file, no timer and no module; 5 seconds and 64 MB at most. An error of the code is a result with ok: false.',
+      'Runs JavaScript (ES2023, top-level await) in a QuickJS sandbox and returns the value of the last expression and the console output. Use it to calculate, parse and check data. Limits: 5 seconds, 64 MB of memory, and no network, files, timers or modules. An error in the code is a result with ok: false, not a failed call.',
     input: z.strictObject({
-      code: z.string().min(1).max(100_000).describe('The JavaScript; its last expression is the value'),
+      code: z
+        .string()
+        .min(1)
+        .max(100_000)
+        .describe('JavaScript code, up to 100,000 characters. Its last expression is the value.'),
       input: jsonField(z.unknown())
         .optional()
-        .describe('Data for the code, there as the global variable `input`; JSON or JSON text'),
-      language: z.enum(['javascript', 'js']).default('javascript').describe('The language of the code'),
+        .describe('Data for the code, available as the global variable `input`. JSON or JSON text.'),
+      language: z.enum(['javascript', 'js']).default('javascript').describe('Language of the code: javascript.'),
     }),
     aliases: { source: 'code', script: 'code', javascript: 'code', js: 'code', data: 'input', lang: 'language' },
     output,

@@ -1,5 +1,5 @@
-// Runs code in QuickJS, itself in a process of its own: QuickJS limits time and memory, the process what QuickJS
-// overlooks.
+// Runs code in QuickJS (WebAssembly). Runs in a worker process: QuickJS limits time and memory, and the process limits
+// what QuickJS misses.
 import { readFileSync } from 'node:fs';
 import variant from '@jitl/quickjs-wasmfile-release-sync';
 import {
@@ -118,7 +118,7 @@ class Sandbox {
     return {
       error: this.#context.newError({
         name: 'Error',
-        message: 'the code waits for something that never comes: there are no timers and no network here',
+        message: 'the code awaits a promise that never settles; timers and the network are not available',
       }),
     };
   }

@@ -1,43 +1,53 @@
-// screenshot: a web page as a picture, as a browser shows it.
+// The tool screenshot: takes a picture of a web page as Chromium renders it.
 import { z } from 'zod';
 import { urlField } from '../../fetch/url-field.ts';
 import { askGotenberg } from '../../services/gotenberg.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const formats = ['png', 'jpeg', 'webp'] as const;
 
 const input = z.strictObject({
-  url: urlField('the page'),
-  width: z.int().min(200).max(2_560).default(1_280).describe('width of the window in pixels, 200 to 2560'),
-  height: z.int().min(200).max(4_096).default(800).describe('height of the window in pixels, 200 to 4096'),
+  url: urlField('URL of the page'),
+  width: z
+    .int()
+    .min(200)
+    .max(2_560)
+    .default(1_280)
+    .describe('Width of the window in pixels, 200 to 2560. Default: 1280.'),
+  height: z
+    .int()
+    .min(200)
+    .max(4_096)
+    .default(800)
+    .describe('Height of the window in pixels, 200 to 4096. Default: 800.'),
   full_page: z
     .boolean()
     .default(false)
-    .describe('whether to show the whole page, and not only what fits into the window'),
-  format: z.enum(formats).default('png').describe('png, jpeg or webp'),
+    .describe('Whether to capture the whole page instead of the window. Default: false.'),
+  format: z.enum(formats).default('png').describe('Picture format: png (default), jpeg or webp.'),
   wait_ms: z
     .int()
     .min(0)
     .max(10_000)
     .default(0)
-    .describe('time for scripts of the page after it was loaded, in ms, 0 to 10000'),
+    .describe('Time in ms to let the scripts of the page run after it has loaded, 0 to 10000. Default: 0.'),
 });
 
-const size = z.object({ width: z.int().describe('width in pixels'), height: z.int().describe('height in pixels') });
+const size = z.object({ width: z.int().describe('Width in pixels.'), height: z.int().describe('Height in pixels.') });
 const output = z.object({
-  url: z.string().describe('where the page was in the end, after redirects'),
-  format: z.enum(formats).describe('format of the picture'),
+  url: z.string().describe('Final URL, after redirects.'),
+  format: z.enum(formats).describe('Format of the picture.'),
   ...size.shape,
-  bytes: z.int().describe('its size'),
+  bytes: z.int().describe('Size in bytes.'),
 });
 
-export function screenshotTool(services: ToolServices): Tool {
+export function screenshotTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'screenshot',
     title: 'Take a screenshot',
     description:
-      'Shows a web page as Chromium does, with its scripts, as a PNG, JPEG or WebP picture: of a window or of the whole page. raw=1 answers with the picture. To read the words of a page, take fetch_page.',
+      'Takes a screenshot of a public web page with Chromium, scripts included, as a PNG, JPEG or WebP file of up to 25 MB: of one window, or of the whole page. raw=1 returns the bytes of the picture. To read the text of a page, use fetch_page.',
     input,
     aliases: { w: 'width', h: 'height', fullpage: 'full_page', type: 'format', delay: 'wait_ms' },
     output,
@@ -48,7 +58,7 @@ export function screenshotTool(services: ToolServices): Tool {
     openWorld: true,
     limitMs: 90_000,
     run: async ({ url, width, height, full_page, format, wait_ms }, { signal }) => {
-      // Told why by a plain request first: a browser would show its own page for whatever goes wrong.
+      // A plain request first reports what is wrong: a browser would show its own error page.
       const page = await services.fetcher.get({
         url,
         maxBytes: 25_000_000,

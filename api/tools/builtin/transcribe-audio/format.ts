@@ -1,4 +1,4 @@
-// Which kind of recording some bytes are, by how they begin: what a server calls them is often wrong.
+// The audio format of a recording, by its first bytes: the media type from a server is often wrong.
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
 
@@ -14,7 +14,7 @@ export const audioTypes: Readonly<Record<AudioFormat, string>> = {
 };
 
 /**
- * By the first bytes, read as Latin-1. The second byte of an MPEG frame tells its layer: III is mp3, none is bare AAC.
+ * By the first bytes, read as Latin-1. The second byte of an MPEG frame gives its layer: III is mp3, none is bare AAC.
  */
 const signatures: readonly (readonly [RegExp, AudioFormat])[] = [
   [/^RIFF[^]{4}WAVE/, 'wav'],
@@ -23,7 +23,7 @@ const signatures: readonly (readonly [RegExp, AudioFormat])[] = [
   [/^OggS[^]{22}[^]{1,256}?(?:OpusHead|vorbis|\x7fFLAC|Speex {3})/, 'ogg'],
 ];
 
-/** What is sent instead, most often. */
+/** What callers most often send instead. */
 const others: readonly (readonly [RegExp, string])[] = [
   [/^fLaC/, 'a FLAC file'],
   [/^OggS/, 'an Ogg file without speech in it'],
@@ -34,7 +34,7 @@ const others: readonly (readonly [RegExp, string])[] = [
   [/^\x30\x26\xb2\x75/, 'a Windows Media file'],
   [/^[^]{4}ftyp/, 'a video or picture'],
   [/^%PDF-/, 'a PDF'],
-  [/^\s*<(?:!doctype|html|head|\?xml)/i, 'a web page; give the address of the file itself'],
+  [/^\s*<(?:!doctype|html|head|\?xml)/i, 'a web page; send the URL of the file itself'],
 ];
 
 /** @throws Problem (unprocessable) that says what it is instead */
@@ -42,9 +42,9 @@ export function audioFormatOf(bytes: Uint8Array, mediaType: string): AudioFormat
   const start = Buffer.from(bytes.subarray(0, 300)).toString('latin1');
   const format = signatures.find(([signature]) => signature.test(start))?.[1];
   if (format !== undefined) return format;
-  if (bytes.length === 0) throw new Problem(unprocessable, 'the address leads to an empty file');
-  const other = others.find(([signature]) => signature.test(start))?.[1] ?? `something else, sent as ${mediaType}`;
-  throw new Problem(unprocessable, `mp3, wav, m4a and ogg are heard, but the address leads to ${other}`, {
+  if (bytes.length === 0) throw new Problem(unprocessable, 'The URL leads to an empty file.');
+  const other = others.find(([signature]) => signature.test(start))?.[1] ?? `an unknown format, sent as ${mediaType}`;
+  throw new Problem(unprocessable, `Supported formats are mp3, wav, m4a and ogg, but the URL leads to ${other}.`, {
     members: { media_type: mediaType },
   });
 }

@@ -1,4 +1,4 @@
-// The languages that Whisper hears, by its own codes.
+// The languages that Whisper transcribes, by its own codes.
 import { findLanguage } from '../languages.ts';
 
 const heard: ReadonlySet<string> = new Set(

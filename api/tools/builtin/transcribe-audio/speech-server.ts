@@ -1,5 +1,4 @@
-// Asks the speech server, which speaks OpenAI's /v1/audio/transcriptions as speaches, faster-whisper-server, vLLM and
-// LocalAI do.
+// The speech server client, for any server with OpenAI's /v1/audio/transcriptions, such as speaches, vLLM or LocalAI.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { askService } from '../../services/service-client.ts';
@@ -17,7 +16,7 @@ export interface Recording {
   readonly signal: AbortSignal;
 }
 
-export interface Heard {
+export interface Transcription {
   readonly text: string;
   readonly language: string | undefined;
   readonly duration_s: number | undefined;
@@ -29,7 +28,7 @@ const transcription = z.looseObject({
   language: z.string().nullish(),
   duration: z.coerce.number().nonnegative().nullish().catch(undefined),
 });
-/** As OpenAI tells errors, and as FastAPI does. */
+/** Errors in the forms of OpenAI and FastAPI. */
 const complaint = z.union([
   z.looseObject({ error: z.looseObject({ message: z.string() }) }).transform(({ error }) => error.message),
   z.looseObject({ detail: z.string() }).transform(({ detail }) => detail),
@@ -39,7 +38,7 @@ const complaint = z.union([
 export async function askSpeechServer(
   urls: ServiceUrls,
   { bytes, format, language, model, signal }: Recording,
-): Promise<Heard> {
+): Promise<Transcription> {
   const form = new FormData();
   form.set('file', new Blob([Uint8Array.from(bytes)], { type: audioTypes[format] }), `recording.${format}`);
   form.set('model', model);
@@ -57,7 +56,7 @@ export async function askSpeechServer(
   if (status !== 200) throw refusal(status, complaint.safeParse(answer).data, model);
   const read = transcription.safeParse(answer);
   if (!read.success)
-    throw new Problem(toolFailed, 'the speech server answered with something else than a transcription', {
+    throw new Problem(toolFailed, 'The speech server returned something other than a transcription.', {
       cause: read.error,
     });
   const { text, language: detected, duration } = read.data;
@@ -79,11 +78,14 @@ function refusal(status: number, said: string | undefined, model: string): Probl
   if (status === 404)
     return new Problem(
       toolFailed,
-      `the speech server does not have the model ${model}${words}; whoever runs this installation loads it there, or names another in MOORAGE_SPEECH_MODEL`,
+      `The speech server does not have the model ${model}${words}. The operator of this installation loads it there, or sets MOORAGE_SPEECH_MODEL to another.`,
     );
   if ([400, 413, 415, 422].includes(status))
-    return new Problem(unprocessable, `the recording cannot be heard${words === '' ? '; it may be broken' : words}`);
-  return new Problem(toolFailed, `the speech server answered with status ${status}${words}`);
+    return new Problem(
+      unprocessable,
+      `The recording cannot be transcribed${words === '' ? '; it may be damaged.' : words}`,
+    );
+  return new Problem(toolFailed, `The speech server returned status ${status}${words}`);
 }
 
 function jsonOf(bytes: Uint8Array): unknown {

@@ -1,5 +1,5 @@
-// Has a model translate the passages of a PDF, as the translator asks for them: each call is held and settled like any
-// other of the caller's.
+// Translates the passages of a PDF with a model, as the PDF translator asks for them. Each call is reserved and settled
+// like any other of the caller's.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import type { Language } from '../languages.ts';
@@ -35,7 +35,7 @@ export interface PassagesOptions {
 }
 
 /** Dense pages take about ten, and each may be asked for again on its own when a model breaks its form. */
-const mostPerPage = 100;
+const maxPerPage = 100;
 
 export class Passages {
   readonly #options: PassagesOptions;
@@ -57,10 +57,10 @@ export class Passages {
   /** @throws Problem of the spender, or tool-failed when there are more questions than pages can have */
   async answer({ id, system, prompt, max_tokens }: Question): Promise<Answer> {
     const { model, pages } = this.#options;
-    if (this.#asked >= mostPerPage * pages)
+    if (this.#asked >= maxPerPage * pages)
       throw new Problem(
         toolFailed,
-        `the PDF translator asked for more than ${mostPerPage} passages a page, and was stopped`,
+        `The PDF translator asked for more than ${maxPerPage} passages per page and was stopped.`,
       );
     this.#asked += 1;
     const asked = {

@@ -1,52 +1,48 @@
-// translate_pdf: a PDF in another language, with its layout kept; BabelDOC lays it out, a model of the caller's
-// translates.
+// The tool translate_pdf: translates a PDF and keeps its layout. BabelDOC does the layout, a language model translates.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { modelField } from '../../../models/request.ts';
 import { invalid } from '../../../http/index.ts';
-import { readPdf, type PdfRead } from '../extract-pdf/read.ts';
+import { readPdf, type PdfContent } from '../extract-pdf/read.ts';
 import { urlField } from '../../fetch/url-field.ts';
 import { findLanguage, type Language } from '../languages.ts';
 import { unprocessable } from '../../problems.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 import { Passages } from './passages.ts';
 import { translateWith } from './translator.ts';
 
-const mostBytes = 25_000_000;
-const mostPages = 30;
+const maxBytes = 25_000_000;
+const maxPages = 30;
 const mediaType = 'application/pdf';
 
-export function translatePdfTool({ catalog, fetcher, workers, urls }: ToolServices): Tool {
+export function translatePdfTool({ catalog, fetcher, workers, urls }: ToolDependencies): Tool {
   return defineTool({
     name: 'translate_pdf',
     title: 'Translate a PDF',
     description:
-      `Fetches a PDF of at most 25 MB, such as a paper, and makes one in another language with its layout kept: columns, pictures, tables and formulas stay where they are. At most ${mostPages} pages in a call; ask for the next ones with from_page. ` +
-      'Scans hold no text and are refused, and languages that are written from right to left cannot be laid out. A language model translates; what its calls cost is added to the price. It takes minutes: the answer is a job to poll, unless you wait.',
+      `Fetches a PDF of up to 25 MB, such as a paper, and returns a translated PDF that keeps the layout: columns, pictures, tables and formulas stay in position. Translates up to ${maxPages} pages per call; use from_page to continue. ` +
+      'Does not translate scans, which contain no text, or into languages written from right to left. A language model translates; the billed cost of its calls is added to the price. Runs as a job of several minutes: poll the returned handle, or set wait.',
     input: z.strictObject({
-      url: urlField('where the PDF is'),
+      url: urlField('URL of the PDF'),
       to: z
         .string()
         .min(2)
         .max(60)
-        .describe('language to translate into: a code like de, pt-BR or zh-Hans, or a name like German'),
-      from: z
-        .string()
-        .min(2)
-        .max(60)
-        .optional()
-        .describe('language of the PDF, by code or name; English when left out'),
-      from_page: z.int().min(1).max(100_000).default(1).describe('first page to translate, counted from 1'),
+        .describe('Target language: a code such as de, pt-BR or zh-Hans, or a name such as German.'),
+      from: z.string().min(2).max(60).optional().describe('Language of the PDF, by code or name. Default: English.'),
+      from_page: z.int().min(1).max(100_000).default(1).describe('First page to translate. Default: 1.'),
       to_page: z
         .int()
         .min(1)
         .max(100_000)
         .optional()
-        .describe(`last page to translate; when left out the last of the file, but at most ${mostPages} pages in all`),
+        .describe(
+          `Last page to translate. Default: the last page of the file. One call translates at most ${maxPages} pages.`,
+        ),
       model: modelField(catalog)
         .optional()
-        .describe(`id of the model that translates, of GET /api/models; default ${catalog.preferred.id}`),
+        .describe(`Id of the model that translates, from GET /api/models. Default: ${catalog.preferred.id}.`),
     }),
     aliases: {
       target: 'to',
@@ -63,18 +59,16 @@ export function translatePdfTool({ catalog, fetcher, workers, urls }: ToolServic
       pdf_url: 'url',
     },
     output: z.object({
-      url: z.string().describe('where the PDF was in the end, after redirects'),
-      to: z.string().describe('code of the language translated into'),
-      to_language: z.string().describe('its name in English'),
-      from: z.string().describe('code of the language translated from'),
-      total_pages: z.int().describe('pages of the file'),
-      from_page: z.int().describe('first page that was translated'),
-      to_page: z
-        .int()
-        .describe('last page that was translated; the new PDF holds the pages from the first to this one'),
-      truncated: z.boolean().describe('whether pages after to_page were left out, since it is too many for one call'),
-      model: z.string().describe('the model that translated'),
-      passages: z.int().describe('calls of the model that it took'),
+      url: z.string().describe('Final URL of the PDF, after redirects.'),
+      to: z.string().describe('Code of the target language.'),
+      to_language: z.string().describe('English name of the target language.'),
+      from: z.string().describe('Code of the source language.'),
+      total_pages: z.int().describe('Number of pages of the source file.'),
+      from_page: z.int().describe('First page translated.'),
+      to_page: z.int().describe('Last page translated; the new PDF contains the pages from from_page to this one.'),
+      truncated: z.boolean().describe('Whether requested pages after to_page were not translated.'),
+      model: z.string().describe('Model that translated.'),
+      passages: z.int().describe('Number of model calls.'),
     }),
     example: { url: 'https://arxiv.org/pdf/1706.03762', to: 'de', to_page: 2 },
     price: '0.002',
@@ -89,19 +83,19 @@ export function translatePdfTool({ catalog, fetcher, workers, urls }: ToolServic
       refuseRightToLeft(target);
       if (to_page !== undefined && to_page < from_page)
         throw invalid([
-          { in: 'query', field: 'to_page', message: 'is before from_page', fix: 'send a page at or after from_page' },
+          { in: 'query', field: 'to_page', message: 'is before from_page', fix: 'Send a page at or after from_page.' },
         ]);
       report({ done: 0, message: 'reading the PDF' });
       const file = await fetcher.get({
         url,
-        maxBytes: mostBytes,
+        maxBytes,
         headers: { accept: 'application/pdf,*/*;q=0.5' },
         timeoutMs: 60_000,
         signal,
       });
       const read = await readPdf(
         workers,
-        { bytes: file.bytes, from: from_page, to: Math.min(to_page ?? Infinity, from_page + mostPages - 1) },
+        { bytes: file.bytes, from: from_page, to: Math.min(to_page ?? Infinity, from_page + maxPages - 1) },
         signal,
       );
       refuseScan(read);
@@ -143,7 +137,7 @@ function languageOf(field: 'to' | 'from', text: string): Language {
       in: 'query',
       field,
       message: 'is not a language',
-      fix: 'send a code such as de, pt-BR or zh-Hans, or a name such as German',
+      fix: 'Send a code such as de, pt-BR or zh-Hans, or a name such as German.',
     },
   ]);
 }
@@ -167,24 +161,24 @@ function refuseRightToLeft({ code, name }: Language): void {
     {
       in: 'query',
       field: 'to',
-      message: `${name} is written from right to left, which cannot be laid out`,
-      fix: 'take extract_pdf and translate_text for its text alone',
+      message: `is ${name}, which is written from right to left and cannot be laid out`,
+      fix: 'Use extract_pdf and translate_text to translate the text without its layout.',
     },
   ]);
 }
 
-function refuseScan({ pages, total_pages, from_page }: PdfRead): void {
+function refuseScan({ pages, total_pages, from_page }: PdfContent): void {
   if (pages.length === 0)
-    throw new Problem(unprocessable, `from_page (${from_page}) is after the last page: the PDF has ${total_pages}`);
+    throw new Problem(unprocessable, `from_page is ${from_page}, but the PDF has only ${total_pages} pages.`);
   if (pages.every(({ text }) => text.trim() === ''))
     throw new Problem(
       unprocessable,
-      'these pages hold no text, as scans do, so there is nothing to translate; ocr_image reads text from images',
+      'These pages contain no text; they may be scans. Use ocr_image to read text from images.',
     );
 }
 
 /** Undefined for the whole file, which then stays one. */
-function pagesOf({ from_page, to_page, total_pages }: PdfRead): string | undefined {
+function pagesOf({ from_page, to_page, total_pages }: PdfContent): string | undefined {
   return from_page === 1 && to_page === total_pages ? undefined : `${from_page}-${to_page}`;
 }
 

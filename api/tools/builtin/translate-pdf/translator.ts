@@ -1,5 +1,5 @@
-// Talks with the PDF translator: one request that carries the PDF and the answers there, and the questions and the new
-// PDF back.
+// The PDF translator client: one request that sends the PDF and the model's answers, and streams back questions and the
+// new PDF.
 import { PassThrough, type Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { request } from 'undici';
@@ -26,10 +26,10 @@ const said = z.union([
   z.strictObject({ pdf: z.string() }),
   z.strictObject({ failed: z.string().max(500), whose: z.enum(['pdf', 'translator']) }),
 ]);
-type Said = z.output<typeof said>;
+type TranslatorMessage = z.output<typeof said>;
 
 /** In all, with the new PDF in base64. */
-const mostAnswered = 100_000_000;
+const maxAnswerBytes = 100_000_000;
 
 /** @throws Problem (service-off, tool-busy, tool-failed, unprocessable), or what a passage's model call throws */
 export async function translateWith(urls: ServiceUrls, translation: Translation): Promise<Uint8Array> {
@@ -46,23 +46,23 @@ export async function translateWith(urls: ServiceUrls, translation: Translation)
       signal: AbortSignal.any([translation.signal, ending.signal]),
     });
     if (statusCode === 503)
-      throw new Problem(toolBusy, 'the PDF translator has no place free; try again in a minute', {
+      throw new Problem(toolBusy, 'The PDF translator has no free slot. Try again in a minute.', {
         headers: { 'retry-after': '60' },
       });
-    if (statusCode !== 200) throw new Problem(toolFailed, `the PDF translator answered with status ${statusCode}`);
+    if (statusCode !== 200) throw new Problem(toolFailed, `The PDF translator returned status ${statusCode}.`);
     return await conversation.read(body);
   } catch (error) {
     // The first failure of a passage ends the talk, and so is what went wrong.
     const cause: unknown = conversation.failure ?? error;
     translation.signal.throwIfAborted();
     if (cause instanceof Problem) throw cause;
-    throw new Problem(toolFailed, 'the PDF translator could not be asked, or stopped in the middle of its work', {
+    throw new Problem(toolFailed, 'The PDF translator cannot be reached, or stopped before it finished.', {
       cause,
     });
   } finally {
     conversation.sent.destroy();
     ending.abort();
-    // What is under way is paid for: it ends before the cost is told.
+    // Calls in progress are paid for: they end before the cost is reported.
     await conversation.settled();
   }
 }
@@ -94,17 +94,17 @@ class Conversation {
   }
 
   async read(body: Readable): Promise<Uint8Array> {
-    for await (const line of lines(body, mostAnswered)) {
+    for await (const line of lines(body, maxAnswerBytes)) {
       const heard = understood(line);
       if ('pdf' in heard) return pdfOf(heard.pdf);
       if ('failed' in heard)
         throw new Problem(
           heard.whose === 'pdf' ? unprocessable : toolFailed,
-          heard.whose === 'pdf' ? `the PDF cannot be translated: ${heard.failed}` : heard.failed,
+          heard.whose === 'pdf' ? `The PDF cannot be translated: ${heard.failed}` : heard.failed,
         );
       this.#answer(heard.ask);
     }
-    throw new Problem(toolFailed, 'the PDF translator stopped in the middle of its work');
+    throw new Problem(toolFailed, 'The PDF translator stopped before it finished.');
   }
 
   #answer(asked: z.output<typeof question>): void {
@@ -130,17 +130,17 @@ class Conversation {
   }
 }
 
-function understood(line: string): Said {
+function understood(line: string): TranslatorMessage {
   try {
     return said.parse(JSON.parse(line));
   } catch (error) {
-    throw new Problem(toolFailed, 'the PDF translator said something that is not understood', { cause: error });
+    throw new Problem(toolFailed, 'The PDF translator sent an invalid message.', { cause: error });
   }
 }
 
 function pdfOf(base64: string): Uint8Array {
   const bytes = Buffer.from(base64, 'base64');
-  if (!startsAsPdf(bytes)) throw new Problem(toolFailed, 'the PDF translator answered with something that is no PDF');
+  if (!startsAsPdf(bytes)) throw new Problem(toolFailed, 'The PDF translator returned something other than a PDF.');
   return bytes;
 }
 
@@ -160,7 +160,7 @@ async function* lines(body: Readable, most: number): AsyncGenerator<string> {
   let [rest, size] = ['', 0];
   for await (const chunk of body as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > most) throw new Problem(toolFailed, `the PDF translator answered with more than ${most} bytes`);
+    if (size > most) throw new Problem(toolFailed, `The PDF translator returned more than ${most} bytes.`);
     const [first = '', ...more] = decoder.write(chunk).split('\n');
     rest += first;
     for (const next of more) {

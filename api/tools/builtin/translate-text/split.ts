@@ -1,5 +1,5 @@
-// Splits a long text into parts that a model translates well: between paragraphs, else between sentences, never inside
-// a fence of code.
+// Splits a long text into parts that a model translates well: between paragraphs, otherwise between sentences, or
+// between words in an overlong sentence.
 
 /** Parts of at most `most` characters where the text allows it; joined they are the text again, to the letter. */
 export function splitText(text: string, most: number): string[] {

@@ -1,11 +1,11 @@
-// The tool translate_text: a model translates a text, part by part, and keeps its form.
+// The tool translate_text: translates a text with a model, part by part, and keeps its formatting.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { modelField } from '../../../models/request.ts';
 import { invalid } from '../../../http/index.ts';
 import { findLanguage, type Language } from '../languages.ts';
 import { toolFailed } from '../../problems.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import type { Spender } from '../../engine/spender.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 import { halves, splitText } from './split.ts';
@@ -15,29 +15,29 @@ const longestText = 50_000;
 const partLength = 3_000;
 const atOnce = 4;
 
-export function translateTextTool({ catalog }: ToolServices): Tool {
+export function translateTextTool({ catalog }: ToolDependencies): Tool {
   return defineTool({
     name: 'translate_text',
     title: 'Translate text',
     description:
-      `Translates a text of up to ${longestText} characters with a language model. Markdown, HTML, line breaks, code, addresses and placeholders such as {name} or %s are kept. ` +
-      'Long texts are translated part by part. It takes text, not addresses of pages or files: fetch_page reads a page, translate_pdf keeps the layout of a PDF.',
+      `Translates a text of up to ${longestText} characters with a language model, and instructs it to keep Markdown, HTML, line breaks, code, URLs and placeholders such as {name} or %s. ` +
+      'Long texts are translated part by part. Accepts text, not URLs: use fetch_page to read a page, and translate_pdf to translate a PDF with its layout.',
     input: z.strictObject({
-      text: z.string().min(1).max(longestText).describe('The text'),
+      text: z.string().min(1).max(longestText).describe(`Text to translate, up to ${longestText} characters.`),
       to: z
         .string()
         .min(2)
         .max(60)
-        .describe('Language to translate into: a code like de, pt-BR or zh-Hant, or a name like German or Deutsch'),
+        .describe('Target language: a code such as de, pt-BR or zh-Hant, or a name such as German or Deutsch.'),
       from: z
         .string()
         .min(2)
         .max(60)
         .optional()
-        .describe('Language of the text, by code or name; recognised when left out'),
+        .describe('Language of the text, by code or name. Default: detected by the model.'),
       model: modelField(catalog)
         .optional()
-        .describe(`Id of a model, of GET /api/models; default ${catalog.preferred.id}`),
+        .describe(`Model id from GET /api/models. Default: ${catalog.preferred.id}.`),
     }),
     aliases: {
       q: 'text',
@@ -52,12 +52,12 @@ export function translateTextTool({ catalog }: ToolServices): Tool {
       source_lang: 'from',
     },
     output: z.object({
-      translation: z.string().describe('The translated text'),
-      to: z.string().describe('Code of the language translated into'),
-      to_language: z.string().describe('Its name in English'),
-      from: z.string().optional().describe('Code of the language translated from, where it was given'),
-      model: z.string().describe('The model that translated'),
-      parts: z.int().describe('Calls of the model that it took'),
+      translation: z.string().describe('Translated text.'),
+      to: z.string().describe('Code of the target language.'),
+      to_language: z.string().describe('English name of the target language.'),
+      from: z.string().optional().describe('Code of the source language, if it was set.'),
+      model: z.string().describe('Model that translated.'),
+      parts: z.int().describe('Number of model calls.'),
     }),
     example: { text: 'The sky is **blue**, {name}.', to: 'de' },
     price: '0',
@@ -102,7 +102,7 @@ function languageOf(field: 'to' | 'from', text: string): Language {
       in: 'query',
       field,
       message: 'is not a language',
-      fix: 'send a code such as de, pt-BR or zh-Hant, or a name such as German',
+      fix: 'Send a code such as de, pt-BR or zh-Hant, or a name such as German.',
     },
   ]);
 }
@@ -145,7 +145,7 @@ class Translator {
     if (smaller === undefined)
       throw new Problem(
         toolFailed,
-        `${model} gave no whole translation of a part of ${body.length} characters; take another model`,
+        `The model ${model} did not return a complete translation of a part of ${body.length} characters. Use another model.`,
       );
     const [first, second] = smaller;
     return `${await this.translate(first)}${await this.translate(second)}`;
@@ -153,8 +153,8 @@ class Translator {
 }
 
 /**
- * Works on a few at once; the results are in the order of the items. After a failure nothing new is begun, but what is
- * under way ends first: it is paid for.
+ * Works on a few at once; the results are in the order of the items. After a failure nothing new is begun, but calls in
+ * progress end first: they are paid for.
  */
 async function inOrder<Item, Result>(items: readonly Item[], work: (item: Item) => Promise<Result>): Promise<Result[]> {
   const results: Result[] = [];

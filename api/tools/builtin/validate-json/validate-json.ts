@@ -1,42 +1,42 @@
-// validate_json: checks data against a JSON Schema.
+// The tool validate_json: checks data against a JSON Schema.
 import { z } from 'zod';
 import { jsonField } from '../../engine/json-field.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const module = new URL('worker.ts', import.meta.url);
 
 const output = z.object({
-  valid: z.boolean().describe('Whether the data keeps to the schema'),
-  draft: z.string().describe('The draft of JSON Schema by which it was checked'),
+  valid: z.boolean().describe('Whether the data conforms to the schema.'),
+  draft: z.string().describe('JSON Schema draft that was used.'),
   errors: z
     .array(
       z.object({
-        path: z.string().describe('Where in the data, as a JSON Pointer; empty for the whole'),
-        message: z.string().describe('What is wrong there'),
-        keyword: z.string().describe('The keyword of the schema that is not kept'),
-        schema_path: z.string().describe('Where in the schema that keyword stands'),
-        params: z.record(z.string(), z.unknown()).describe('What the keyword says, such as the missing property'),
+        path: z.string().describe('Location in the data as a JSON Pointer; empty for the root.'),
+        message: z.string().describe('What is wrong.'),
+        keyword: z.string().describe('Schema keyword that is violated.'),
+        schema_path: z.string().describe('Location of the keyword in the schema.'),
+        params: z.record(z.string(), z.unknown()).describe('Details of the violation, such as the missing property.'),
       }),
     )
-    .describe('What is wrong, at most 100'),
-  error_count: z.int().describe('How many errors there are'),
+    .describe('Errors, at most 100.'),
+  error_count: z.int().describe('Total number of errors.'),
 });
 
 const schemaField = z.union([z.record(z.string(), z.unknown()), z.boolean()], {
   error: 'must be a JSON Schema: an object, true or false',
 });
 
-export function validateJsonTool({ workers }: ToolServices): Tool {
+export function validateJsonTool({ workers }: ToolDependencies): Tool {
   return defineTool({
     name: 'validate_json',
     title: 'Validate JSON',
     description:
-      'Checks data against a JSON Schema (2020-12 unless $schema names 2019-09, draft-07 or draft-06) and names every place that does not keep to it. Formats such as date-time, email and uri are checked. References out of the schema are not followed.',
+      'Validates data against a JSON Schema with Ajv and returns every error with its location, up to 100. Supports draft 2020-12 (default), 2019-09, draft-07 and draft-06, selected by $schema. Checks formats such as date-time, email and uri. Does not load references outside the schema. Time limit: 5 seconds.',
     input: z.strictObject({
-      schema: jsonField(schemaField).describe('The JSON Schema, as JSON or as JSON text'),
+      schema: jsonField(schemaField).describe('JSON Schema, as JSON or JSON text.'),
       data: jsonField(z.unknown().refine((data) => data !== undefined, 'is missing')).describe(
-        'The data to check, as JSON or as JSON text (so a text by itself is given in quotes: "\\"text\\"")',
+        'Data to validate, as JSON or JSON text. A plain string must be quoted: "\\"text\\"".',
       ),
     }),
     aliases: { json: 'data', instance: 'data' },

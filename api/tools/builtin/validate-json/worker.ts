@@ -1,4 +1,4 @@
-// Checks data against a schema with Ajv, in a process of its own: patterns of strangers may never come to an end.
+// Validates data against a schema with Ajv. Runs in a worker process: strangers' patterns may never terminate.
 import { Ajv, type AnySchema, type ErrorObject, type ValidateFunction } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -7,8 +7,8 @@ import addFormats from 'ajv-formats';
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
 
-/** What is told of the errors; the rest is counted. */
-const mostErrors = 100;
+/** Errors that are reported; the rest is counted. */
+const maxErrors = 100;
 
 type Compiler = Pick<Ajv, 'compile'>;
 type Draft = '2020-12' | '2019-09' | 'draft-07' | 'draft-06';
@@ -24,7 +24,7 @@ export default function validate({ schema, data }: { schema: AnySchema; data: un
   const check = compile(draft, schema);
   const valid = keeps(check, data);
   const errors = check.errors ?? [];
-  return { valid, draft, errors: errors.slice(0, mostErrors).map(told), error_count: errors.length };
+  return { valid, draft, errors: errors.slice(0, maxErrors).map(reported), error_count: errors.length };
 }
 
 function keeps(check: ValidateFunction, data: unknown): boolean {
@@ -32,10 +32,7 @@ function keeps(check: ValidateFunction, data: unknown): boolean {
     return check(data);
   } catch (error) {
     if (error instanceof RangeError)
-      throw new Problem(
-        unprocessable,
-        'schema: refers to itself without an end, or the data is nested too deeply for it',
-      );
+      throw new Problem(unprocessable, 'The schema refers to itself endlessly, or the data is nested too deeply.');
     throw error;
   }
 }
@@ -47,9 +44,9 @@ function draftOf(schema: AnySchema): Draft {
   if (draft !== undefined) return draft;
   throw new Problem(
     unprocessable,
-    `schema: $schema names a draft that is not known here; known are ${Object.keys(drafts)
+    `The draft in $schema is not supported. Supported: ${Object.keys(drafts)
       .map((path) => `https://${path}`)
-      .join(', ')}`,
+      .join(', ')}.`,
   );
 }
 
@@ -62,7 +59,7 @@ function compile(draft: Draft, schema: AnySchema): ValidateFunction {
   } catch (error) {
     throw new Problem(
       unprocessable,
-      `schema: ${error instanceof Error ? error.message.slice(0, 1_000) : 'cannot be read'}`,
+      `The schema cannot be compiled: ${error instanceof Error ? error.message.slice(0, 1_000) : 'it is malformed'}`,
     );
   }
 }
@@ -77,10 +74,10 @@ function ajvOf(draft: Draft): Compiler {
   return ajv;
 }
 
-function told({ instancePath, message, keyword, schemaPath, params }: ErrorObject): unknown {
+function reported({ instancePath, message, keyword, schemaPath, params }: ErrorObject): unknown {
   return {
     path: instancePath,
-    message: message ?? 'is not as the schema says',
+    message: message ?? 'does not conform to the schema',
     keyword,
     schema_path: schemaPath,
     params: params as unknown,

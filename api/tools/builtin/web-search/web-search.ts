@@ -1,52 +1,55 @@
-// web_search: asks the live web through a meta-search engine of our own.
+// The tool web_search: searches the live web through this installation's SearXNG.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { askService } from '../../services/service-client.ts';
 import { toolFailed } from '../../problems.ts';
-import type { ToolServices } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const input = z.strictObject({
-  query: z.string().trim().min(1).max(500).describe('what to search for'),
-  count: z.int().min(1).max(20).default(10).describe('most results, 1 to 20'),
-  page: z.int().min(1).max(10).default(1).describe('page of results, 1 to 10'),
+  query: z.string().trim().min(1).max(500).describe('Search query.'),
+  count: z.int().min(1).max(20).default(10).describe('Maximum number of results, 1 to 20. Default: 10.'),
+  page: z.int().min(1).max(10).default(1).describe('Page of results, 1 to 10. Default: 1.'),
   language: z
     .string()
-    .regex(/^(?:all|[a-z]{2,3}(?:-[A-Za-z]{2,4})?)$/, 'must be a language code like en or pt-BR')
+    .regex(/^(?:all|[a-z]{2,3}(?:-[A-Za-z]{2,4})?)$/, 'must be a language code such as en or pt-BR, or all')
     .default('all')
-    .describe('language of the results as a code like en or pt-BR, or all'),
+    .describe('Language of the results, as a code such as en or pt-BR, or all (default).'),
   time_range: z
     .enum(['day', 'week', 'month', 'year'])
     .optional()
-    .describe('only what was published within the last day, week, month or year'),
+    .describe('Return only results from the last day, week, month or year.'),
   category: z
     .enum(['general', 'news', 'science', 'it'])
     .default('general')
-    .describe('which engines are asked: general, news, science or it'),
+    .describe('Category of search engines to ask: general (default), news, science or it.'),
 });
 
 const output = z.object({
-  query: z.string().describe('what was searched for'),
+  query: z.string().describe('Query that was searched.'),
   results: z
     .array(
       z.object({
-        title: z.string().describe('title of the page'),
-        url: z.string().describe('its address'),
-        snippet: z.string().describe('text from the page; empty where the engine gave none'),
-        engines: z.array(z.string()).describe('engines that found it'),
-        published: z.string().optional().describe('when it was published, where the engine knows'),
+        title: z.string().describe('Title of the page.'),
+        url: z.string().describe('URL of the page.'),
+        snippet: z.string().describe('Excerpt from the page; empty if the engine returned none.'),
+        engines: z.array(z.string()).describe('Engines that returned it.'),
+        published: z.string().optional().describe('Publication date, if the engine knows it.'),
       }),
     )
-    .describe('best first'),
+    .describe('Results, best first.'),
   failed_engines: z
     .array(
-      z.object({ engine: z.string().describe('name of the engine'), reason: z.string().describe('why, in its words') }),
+      z.object({
+        engine: z.string().describe('Name of the engine.'),
+        reason: z.string().describe('Reason that SearXNG reports.'),
+      }),
     )
-    .describe('engines that did not answer; what they know is missing above'),
-  suggestions: z.array(z.string()).describe('other things to search for'),
+    .describe('Engines that did not answer; their results are missing.'),
+  suggestions: z.array(z.string()).describe('Suggested queries, at most 10.'),
 });
 
-/** What SearXNG answers. Its engines leave out what they do not know. */
+/** The response of SearXNG. Its engines leave out what they do not know. */
 const searched = z.looseObject({
   results: z.array(
     z.looseObject({
@@ -62,15 +65,15 @@ const searched = z.looseObject({
   suggestions: z.array(z.string()).nullish(),
 });
 
-type Found = z.output<typeof output>['results'];
+type SearchResults = z.output<typeof output>['results'];
 type RawResult = z.output<typeof searched>['results'][number];
 
-export function webSearchTool(services: ToolServices): Tool {
+export function webSearchTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'web_search',
     title: 'Search the web',
     description:
-      'Searches the live web through a self-hosted meta-search engine and answers with titles, addresses and snippets, best first. Read a result with fetch_page. Engines that failed are named.',
+      'Searches the live web through a self-hosted SearXNG meta-search engine and returns up to 20 results per call with title, URL and snippet, best first. Safe search is set to moderate. Names the search engines that failed. Use fetch_page to read a result, and deep_research for questions that need several sources.',
     input,
     aliases: { q: 'query', limit: 'count', max_results: 'count', lang: 'language' },
     output,
@@ -102,7 +105,7 @@ export function webSearchTool(services: ToolServices): Tool {
       if (found.length === 0 && failed.length > 0)
         throw new Problem(
           toolFailed,
-          `nothing was found, but these engines failed: ${failed.map(({ engine, reason }) => `${engine} (${reason})`).join(', ')}`,
+          `No results, and these search engines failed: ${failed.map(({ engine, reason }) => `${engine} (${reason})`).join(', ')}.`,
           { members: { failed_engines: failed } },
         );
       return {
@@ -121,19 +124,19 @@ function read({ status, bytes }: { status: number; bytes: Uint8Array }): z.outpu
   if (status === 403)
     throw new Problem(
       toolFailed,
-      'SearXNG does not answer in JSON; whoever runs it adds json to search.formats of its settings',
+      'SearXNG does not return JSON. The operator of this installation adds json to search.formats in its settings.',
     );
-  if (status !== 200) throw new Problem(toolFailed, `SearXNG answered with status ${status}`);
+  if (status !== 200) throw new Problem(toolFailed, `SearXNG returned status ${status}.`);
   try {
     return searched.parse(JSON.parse(new TextDecoder().decode(bytes)));
   } catch (error) {
-    throw new Problem(toolFailed, 'SearXNG answered with something else than results', { cause: error });
+    throw new Problem(toolFailed, 'SearXNG returned something other than results.', { cause: error });
   }
 }
 
 /** Each page once, with an address that can be fetched. */
-function resultsOf(results: readonly RawResult[]): Found {
-  const found = new Map<string, Found[number]>();
+function resultsOf(results: readonly RawResult[]): SearchResults {
+  const found = new Map<string, SearchResults[number]>();
   for (const result of results) {
     const url = result.url ?? '';
     if (/^https?:\/\//i.test(url) && !found.has(url)) found.set(url, resultOf(url, result));
@@ -141,7 +144,7 @@ function resultsOf(results: readonly RawResult[]): Found {
   return [...found.values()];
 }
 
-function resultOf(url: string, { title, content, engine, engines, publishedDate }: RawResult): Found[number] {
+function resultOf(url: string, { title, content, engine, engines, publishedDate }: RawResult): SearchResults[number] {
   return {
     title: tidy(title ?? url, 300),
     url,

@@ -1,5 +1,5 @@
-// Keeps files that tools have made for a while, so that their links answer without running the tool again. Bounded, the
-// oldest go first.
+// Stores the files of tools for a while, so that their links work without running the tool again. Bounded: the oldest
+// are removed first.
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { Database, Statement } from '../../../billing/database/database.ts';
@@ -11,13 +11,13 @@ export interface ArtifactStoreOptions {
   /** How long a file is kept; default an hour. */
   readonly keepMs?: number;
   /** Largest file, all files of one caller, and of all callers together; default 32 MiB, 64 MiB and 1 GiB. */
-  readonly mostBytes?: { readonly one: number; readonly owner: number; readonly all: number };
+  readonly maxBytes?: { readonly one: number; readonly owner: number; readonly all: number };
   /** Files of one caller; default 100. */
-  readonly mostFiles?: number;
+  readonly maxFiles?: number;
 }
 
 /** Where a file is kept. */
-export interface Kept {
+export interface StoredArtifact {
   readonly id: string;
   readonly expiresAt: Date;
 }
@@ -69,8 +69,8 @@ export class ArtifactStore {
    * Keeps a file of this caller, in place of older ones when there are many. @returns undefined when it is too large to
    * be kept
    */
-  async keep(owner: string, { bytes, mediaType, fileName }: Artifact): Promise<Kept | undefined> {
-    const { database, keepMs = 3_600_000, mostFiles = 100 } = this.#options;
+  async keep(owner: string, { bytes, mediaType, fileName }: Artifact): Promise<StoredArtifact | undefined> {
+    const { database, keepMs = 3_600_000, maxFiles = 100 } = this.#options;
     const most = this.#most;
     if (bytes.length > Math.min(most.one, most.owner)) return undefined;
     // Not left to the chore alone: many callers could bring much between two rounds of it.
@@ -84,7 +84,7 @@ export class ArtifactStore {
       fileName,
       bytes,
       bytes.length,
-      mostFiles,
+      maxFiles,
       most.owner,
       keepMs,
     ]);
@@ -105,6 +105,6 @@ export class ArtifactStore {
   }
 
   get #most(): { readonly one: number; readonly owner: number; readonly all: number } {
-    return this.#options.mostBytes ?? { one: 32 * 1_048_576, owner: 64 * 1_048_576, all: 1_073_741_824 };
+    return this.#options.maxBytes ?? { one: 32 * 1_048_576, owner: 64 * 1_048_576, all: 1_073_741_824 };
   }
 }

@@ -1,5 +1,4 @@
-// GET /t/artifacts/{id}: a file that a tool has made, without running it again. Its address is the permission to read
-// it.
+// GET /t/artifacts/{id}: a file that a tool created, without running it again. Its URL is the permission to read it.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../../../http/index.ts';
@@ -20,10 +19,10 @@ export function artifactEndpoint(artifacts: Pick<ArtifactStore, 'get'>): Endpoin
     path: `${path}/{id}`,
     operation: 'getArtifact',
     tag: 'tools',
-    summary: 'A file that a tool has made',
+    summary: 'Download a file that a tool created',
     description:
-      'The addresses that answers of tools give for their files lead here. They are kept for an hour, those of jobs for a day, and cost nothing. Whoever has the address gets the file: no key is asked for.',
-    params: z.strictObject({ id: z.string().max(100).describe('As it stands in the address') }),
+      'Tool responses link to their files here. A file is stored for one hour, the file of a job for 24 hours; when one caller creates many files, the oldest are removed earlier. Downloads are free. Anyone who has the URL can download the file; no key is required.',
+    params: z.strictObject({ id: z.string().max(100).describe('Id of the file, from the URL in the tool response.') }),
     output: z.never(),
     outputDescription: 'The bytes of the file.',
     produces: ['*/*'],
@@ -33,7 +32,7 @@ export function artifactEndpoint(artifacts: Pick<ArtifactStore, 'get'>): Endpoin
       if (file === undefined)
         throw new Problem(
           unknownFile,
-          'no file is kept at this address, or no longer; call the tool again to have it made anew',
+          'No file with this id is stored; it may have expired. Call the tool again to create it again.',
         );
       return rawResponse(file, { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
     },

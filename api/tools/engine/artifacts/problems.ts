@@ -1,10 +1,10 @@
-// The problem of a file that is not kept.
+// The problem type of a file that is not stored.
 import type { ProblemType } from '../../../../lib/problem.ts';
 
 export const unknownFile: ProblemType = {
   slug: 'unknown-file',
   status: 404,
-  title: 'There is no such file',
+  title: 'File not found',
   description:
-    'Files that tools have made are kept for an hour, those of jobs for a day, and fewer when one caller makes many. Call the tool again to have the file made anew; that is a call of its own.',
+    'The file of a call is stored for one hour, the file of a job for 24 hours; when one caller creates many files, the oldest are removed earlier. Call the tool again to create the file again; that call is charged as usual.',
 };

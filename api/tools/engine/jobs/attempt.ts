@@ -1,4 +1,4 @@
-// One attempt at a job: runs its work, writes its progress now and then, and knows whether the job is still its own.
+// One attempt at a job: runs its work, writes its progress, and knows whether the job still belongs to this process.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../../../lib/log.ts';
 import type { Database } from '../../../billing/database/database.ts';
@@ -27,7 +27,7 @@ export class Attempt {
   readonly #abort = new AbortController();
   readonly #over = Promise.withResolvers<undefined>();
   #why: 'lost' | 'ending' | undefined;
-  #told: Progress | undefined;
+  #latest: Progress | undefined;
   #writing: Promise<void> | undefined;
 
   constructor(options: AttemptOptions) {
@@ -66,7 +66,7 @@ export class Attempt {
   async begin(work: JobWork, finish: (outcome: Outcome) => Promise<void>): Promise<void> {
     try {
       const outcome = await this.#run(work).catch((error: unknown) => ({ error }));
-      this.#told = undefined;
+      this.#latest = undefined;
       await this.#writing;
       await finish(outcome);
     } finally {
@@ -104,16 +104,16 @@ export class Attempt {
 
   /** The newest is written; those between are skipped. */
   #report(progress: Progress): void {
-    this.#told = progress;
+    this.#latest = progress;
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined;
     });
   }
 
   async #write(): Promise<void> {
-    while (this.#told !== undefined && !this.#abort.signal.aborted) {
-      const { done, message } = this.#told;
-      this.#told = undefined;
+    while (this.#latest !== undefined && !this.#abort.signal.aborted) {
+      const { done, message } = this.#latest;
+      this.#latest = undefined;
       await this.#options
         .database()
         .query(statements.progress, [...this.own, Math.min(1, Math.max(0, done)), message.slice(0, longestMessage)])

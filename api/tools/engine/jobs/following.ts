@@ -1,4 +1,4 @@
-// Follows jobs until they end: one look at the database for all who wait, wherever the jobs run.
+// Follows jobs until they end: one database query for all who wait, wherever the jobs run.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
 import type { Database } from '../../../billing/database/database.ts';
@@ -11,7 +11,7 @@ interface Follower {
   readonly id: string;
   readonly report: ((progress: Progress) => void) | undefined;
   readonly end: () => void;
-  told: string;
+  reported: string;
 }
 
 export class Following {
@@ -44,7 +44,7 @@ export class Following {
       end: () => {
         ended.resolve(undefined);
       },
-      told: '',
+      reported: '',
     };
     const waiting = new AbortController();
     this.#followers.add(follower);
@@ -71,7 +71,7 @@ export class Following {
       const ids = [...new Set([...this.#followers].map(({ id }) => id))];
       // A database that is away for a moment only makes the wait longer.
       const seen = await this.#glance(ids).catch(() => []);
-      for (const job of seen) this.#tell(job);
+      for (const job of seen) this.#notify(job);
       await sleep(this.#everyMs, undefined, { ref: false });
     }
     this.#looking = false;
@@ -81,12 +81,12 @@ export class Following {
     return this.#database().query(statements.glance, [ids]);
   }
 
-  #tell({ id, state, progress, message }: Glance): void {
+  #notify({ id, state, progress, message }: Glance): void {
     for (const follower of this.#followers) {
       if (follower.id !== id) continue;
-      const told = `${progress} ${message}`;
-      if (told !== follower.told && message !== '') follower.report?.({ done: progress, message });
-      follower.told = told;
+      const current = `${progress} ${message}`;
+      if (current !== follower.reported && message !== '') follower.report?.({ done: progress, message });
+      follower.reported = current;
       if (state === 'done' || state === 'failed') follower.end();
     }
   }

@@ -15,7 +15,7 @@ export interface JobCall {
 
 export type JobState = 'queued' | 'running' | 'done' | 'failed';
 
-/** How a job stands. */
+/** The status of a job. */
 export interface JobView {
   readonly id: string;
   readonly tool: string;
@@ -64,7 +64,7 @@ export interface JobRun {
   readonly signal: AbortSignal;
   readonly report: (progress: Progress) => void;
   /**
-   * To be told each hold before it is made: what it costs is part of what the job costs, even if this process dies in
+   * Called with each hold before it is made: what it costs is part of what the job costs, even if this process dies in
    * the middle. @throws Error when the job is no longer ours
    */
   readonly announce: (hold: string) => Promise<void>;

@@ -1,11 +1,9 @@
 /*
- * Jobs of tools: begun in one request, polled in others, worked on by whichever process has room.
+ * Jobs of tools: started in one request, polled in others, run by whichever process has a free slot.
  *
- * A job is a row in PostgreSQL. A process that dies loses its lease, and another takes the job up, a few times; what
- * all
- * attempts have cost is the job's cost. A caller's own key is never written down: a job that is paid with one is worked
- * on by
- * the process that was sent the key, and fails as job-lost when that process ends.
+ * A job is a row in PostgreSQL. A process that dies loses its lease, and another one takes over the job, a limited
+ * number of times; the job's cost is that of all attempts. A caller's own key is never stored: a job paid for with a key
+ * runs in the process that received the key, and fails as job-lost when that process ends.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import type { Logger } from '../../../../lib/log.ts';
@@ -29,13 +27,13 @@ export interface JobsOptions {
   /** Who pays for a caller without a key, known by its hash. */
   readonly anonymous: (owner: string) => Payer;
   /** Jobs at once in this process; default 2. */
-  readonly places?: number;
-  /** Jobs under way of one caller without a key, with one, and of all; default 3, 10 and 500. */
+  readonly maxConcurrent?: number;
+  /** Maximum jobs in progress of a caller without a key, of one with a key, and of all; default 3, 10 and 500. */
   readonly most?: { readonly anonymous: number; readonly key: number; readonly all: number };
   /** Ended jobs that are kept for one caller; default 20. */
-  readonly mostKept?: number;
+  readonly maxKept?: number;
   /** Largest file of a job, and of all together; default 32 MiB and 4 GiB. */
-  readonly mostBytes?: { readonly one: number; readonly all: number };
+  readonly maxBytes?: { readonly one: number; readonly all: number };
   /** How often a job is begun at most; default 3. */
   readonly attempts?: number;
   /** How long a process may be silent before it is taken for dead; default 30 s. */
@@ -68,11 +66,11 @@ export class Jobs {
       ...options,
       pollMs,
       runner: this.#runner,
-      places: options.places ?? 2,
+      maxConcurrent: options.maxConcurrent ?? 2,
       attempts: options.attempts ?? 3,
       leaseMs: this.#leaseMs,
       keepMs: this.#keepMs,
-      mostArtifactBytes: options.mostBytes?.one ?? 32 * 1_048_576,
+      maxArtifactBytes: options.maxBytes?.one ?? 32 * 1_048_576,
       ended: (id) => {
         this.#following.ended(id);
       },
@@ -84,23 +82,23 @@ export class Jobs {
     this.#worker.start();
   }
 
-  /** Gives back what is under way, for another process to go on with. */
+  /** Returns jobs in progress to the queue, for another process to continue. */
   async stop(): Promise<void> {
     await this.#worker.stop();
   }
 
   /**
-   * Begins a job. The same call of the same caller, while it is under way, is the same job. @returns its id. @throws
+   * Begins a job. The same call of the same caller, while in progress, is the same job. @returns its id. @throws
    * Problem (too-many-jobs)
    */
   async begin({ tool, input, payer, session }: JobCall): Promise<string> {
-    const { database, most = { anonymous: 3, key: 10, all: 500 }, mostKept = 20 } = this.#options;
+    const { database, most = { anonymous: 3, key: 10, all: 500 }, maxKept = 20 } = this.#options;
     const id = randomUUID();
     const keyed = payer.kind === 'key';
     const text = JSON.stringify(input);
     const fingerprint = createHash('sha256').update(text).digest('hex');
     const kind = keyed ? 'key' : 'anonymous';
-    await database().replay(statements.trim, [payer.owner, mostKept]);
+    await database().replay(statements.trim, [payer.owner, maxKept]);
     if (keyed) this.#worker.keep(id, payer);
     const values = [
       id,
@@ -131,12 +129,12 @@ export class Jobs {
     if (same !== undefined) return same.id;
     throw new Problem(
       tooManyJobs,
-      `at most ${most[kind]} jobs of yours, and ${most.all} of all callers, may be under way; wait for one to end, or try again in 30 s`,
+      `The limit is ${most[kind]} jobs in progress per caller and ${most.all} for all callers. Wait for a job to finish, or try again in 30 seconds.`,
       { headers: { 'retry-after': '30' } },
     );
   }
 
-  /** How a job stands. @throws Problem (unknown-job) */
+  /** The status of a job. @throws Problem (unknown-job) */
   async view(name: JobName): Promise<JobView> {
     const [row] = await this.#options.database().replay(statements.view, valuesOf(name));
     if (row === undefined) throw unknown(name);
@@ -194,9 +192,8 @@ export class Jobs {
 
   /** Forgets what has expired. To be repeated. @returns how many */
   async purge(): Promise<number> {
-    return (
-      await this.#options.database().replay(statements.purge, [this.#options.mostBytes?.all ?? 4 * 1_073_741_824])
-    ).length;
+    return (await this.#options.database().replay(statements.purge, [this.#options.maxBytes?.all ?? 4 * 1_073_741_824]))
+      .length;
   }
 
   get #leaseMs(): number {
@@ -219,6 +216,6 @@ function valuesOf(name: JobName): [string, string, string] {
 function unknown({ id, tool }: JobName): Problem {
   return new Problem(
     unknownJob,
-    `no job ${JSON.stringify(id.slice(0, 60))} of ${tool} is known to you; begin one by calling the tool without job`,
+    `You have no ${tool} job with the id ${JSON.stringify(id.slice(0, 60))}. Call the tool without job to start one.`,
   );
 }

@@ -1,20 +1,20 @@
-// The kinds of problems that jobs answer with.
+// The problem types of jobs.
 import type { ProblemType } from '../../../../lib/problem.ts';
 
 export const unknownJob: ProblemType = {
   slug: 'unknown-job',
   status: 404,
-  title: 'There is no such job',
+  title: 'Job not found',
   description:
-    'No job of this tool has this id, or it is not yours, or it has expired: results and files are kept for a day. Jobs are seen by who began them only: with the same key, or without one from the same network.',
+    'No job of this tool has this id, the job belongs to another caller, or it has expired: results and files are stored for 24 hours. Only the caller that started a job can read it: with the same key, or, without a key, from the same network.',
 };
 
 export const tooManyJobs: ProblemType = {
   slug: 'too-many-jobs',
   status: 429,
-  title: 'Too many jobs are under way',
+  title: 'Too many jobs in progress',
   description:
-    'One caller, and all callers together, may have so many jobs under way. Wait for one to end, or try again after the seconds in Retry-After.',
+    'The number of jobs in progress is limited per caller and for all callers together. Wait for a job to finish, or try again after the number of seconds in Retry-After.',
 };
 
 export const jobLost: ProblemType = {
@@ -22,7 +22,7 @@ export const jobLost: ProblemType = {
   status: 503,
   title: 'The job was lost',
   description:
-    'The process that worked on the job has ended. A job without a key is taken up by another process, a few times; one that is paid with a key of your own is not, because the key is kept nowhere. What it has cost until then is booked. Send the call again.',
+    'The process that ran the job ended. A job without a key is taken over by another process, a limited number of times. A job paid for with your own key is not, because the key is never stored. Model calls made until then are charged. Send the call again.',
 };
 
 export const jobProblems: readonly ProblemType[] = [unknownJob, tooManyJobs, jobLost];

@@ -1,4 +1,4 @@
-// Works on jobs: claims those that are due while there is room, keeps their leases, and writes down what came of them.
+// The job worker: claims due jobs while it has free slots, renews their leases, and stores their outcome.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../../../lib/log.ts';
 import { Problem } from '../../../../lib/problem.ts';
@@ -25,13 +25,13 @@ export interface WorkerOptions {
   /** Who pays, when it is nobody's own key. */
   readonly anonymous: (owner: string) => Payer;
   /** Jobs at once in this process. */
-  readonly places: number;
+  readonly maxConcurrent: number;
   readonly attempts: number;
   readonly leaseMs: number;
   readonly keepMs: number;
   readonly pollMs: number;
-  readonly mostArtifactBytes: number;
-  /** Told of each job that has ended here. */
+  readonly maxArtifactBytes: number;
+  /** Called for each job that has ended here. */
   readonly ended: (id: string) => void;
 }
 
@@ -66,7 +66,7 @@ export class JobWorker {
     this.#payers.delete(id);
   }
 
-  /** Ends the work under way and gives it back, for another process to take up. */
+  /** Stops the jobs in progress and returns them to the queue, for another process to take over. */
   async stop(): Promise<void> {
     this.#ending.abort(new Error('the process ends'));
     this.wake();
@@ -103,7 +103,7 @@ export class JobWorker {
   }
 
   async #claim(): Promise<number> {
-    const { database, runner, leaseMs, places, tools, attempts, keepMs, ended, anonymous } = this.#options;
+    const { database, runner, leaseMs, maxConcurrent, tools, attempts, keepMs, ended, anonymous } = this.#options;
     const lost = await database().replay(statements.lose, [
       attempts,
       JSON.stringify(lostProblem('key')),
@@ -111,7 +111,7 @@ export class JobWorker {
       keepMs,
     ]);
     for (const { id } of lost) this.#end(id, ended);
-    const room = places - this.#running.size;
+    const room = maxConcurrent - this.#running.size;
     if (room <= 0) return 0;
     const jobs = await database().query(statements.claim, [runner, leaseMs, room, tools]);
     for (const job of jobs) this.#begin(job, this.#payers.get(job.id) ?? anonymous(job.owner));
@@ -122,13 +122,13 @@ export class JobWorker {
     const { database, runner, log, work } = this.#options;
     const attempt = new Attempt({ database, runner, job, payer, log });
     this.#running.set(job.id, attempt);
-    // Claimed while the process was told to end: it goes straight back.
+    // Claimed while the process was stopping: it goes straight back.
     if (this.#stopping()) attempt.abort('ending');
     void attempt
       .begin(work, (outcome) => this.#finish(attempt, outcome))
       .catch((error: unknown) => {
         // Its lease runs out, and it is taken up again.
-        log.error({ err: error, job: job.id }, 'what came of a job cannot be written down');
+        log.error({ err: error, job: job.id }, 'the outcome of a job cannot be stored');
       })
       .finally(() => {
         this.#running.delete(job.id);
@@ -140,10 +140,10 @@ export class JobWorker {
     attempt: Attempt,
     outcome: { result: Record<string, unknown>; artifact?: Artifact | undefined } | { error: unknown },
   ): Promise<void> {
-    const { database, ended, mostArtifactBytes } = this.#options;
+    const { database, ended, maxArtifactBytes } = this.#options;
     const { own, job } = attempt;
     if (attempt.lost) return;
-    const error = 'error' in outcome ? outcome.error : tooLarge(outcome.artifact, mostArtifactBytes);
+    const error = 'error' in outcome ? outcome.error : tooLarge(outcome.artifact, maxArtifactBytes);
     if (error !== undefined && this.#comesBack(attempt, error)) {
       await database().replay(statements.putBack, own);
       await sleep(1_000, undefined, { ref: false, signal: this.#ending.signal }).catch(() => undefined);
@@ -213,15 +213,12 @@ export class JobWorker {
 
 function tooLarge(artifact: Artifact | undefined, most: number): Problem | undefined {
   if (artifact === undefined || artifact.bytes.length <= most) return undefined;
-  return new Problem(
-    toolLimit,
-    `the file that came of it has ${artifact.bytes.length} bytes, and at most ${most} are kept`,
-  );
+  return new Problem(toolLimit, `The created file has ${artifact.bytes.length} bytes; the maximum is ${most}.`);
 }
 
 function problemOf(error: unknown, job: string): JobProblem {
   if (!(error instanceof Problem))
-    return { slug: internalFault.slug, detail: `this failed on our side; the log knows it as job ${job}`, members: {} };
+    return { slug: internalFault.slug, detail: `Internal error. The log has it under job ${job}.`, members: {} };
   const { type, message, members, errors } = error;
   return { slug: type.slug, detail: message, members: { ...members, ...(errors.length === 0 ? {} : { errors }) } };
 }
@@ -229,7 +226,7 @@ function problemOf(error: unknown, job: string): JobProblem {
 function lostProblem(why: 'key' | 'attempts'): JobProblem {
   const detail =
     why === 'key'
-      ? 'the process that had your key has ended, and the key is kept nowhere else; send the call again'
-      : 'every process that took the job up has ended before it was done; send the call again';
+      ? 'The process that held your key ended, and the key is stored nowhere else. Send the call again.'
+      : 'Every process that ran the job ended before it was done. Send the call again.';
   return { slug: jobLost.slug, detail, members: {} };
 }

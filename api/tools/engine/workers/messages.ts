@@ -1,4 +1,4 @@
-// What a worker process says to the process that started it, as that one reads it.
+// The messages of a worker process to the process that started it.
 import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../../lib/problem.ts';
 

@@ -1,5 +1,5 @@
-// A small pool of worker processes: so many at once, within a budget of memory, a bounded queue before them, idle ones
-// kept for the next task of their module.
+// A small pool of worker processes: limited in number and memory, with a bounded queue; idle ones are kept for the next
+// task of their module.
 import { Problem } from '../../../../lib/problem.ts';
 import { toolBusy, toolLimit } from '../../problems.ts';
 import { memoryBudgetMb, ownMemoryMb } from './memory-budget.ts';
@@ -34,8 +34,8 @@ export function createWorkers(options: PoolOptions = {}): Workers {
 
 class WorkerPool implements Workers {
   readonly #size: number;
-  readonly #mostWaiting: number;
-  readonly #mostIdle: number;
+  readonly #maxWaiting: number;
+  readonly #maxIdle: number;
   readonly #idleMs: number;
   readonly #waiting: Waiter[] = [];
   readonly #idle: WorkerProcess[] = [];
@@ -51,8 +51,8 @@ class WorkerPool implements Workers {
   constructor({ size = 2, waiting = 64, idle = 3, idleMs = 60_000, budgetMb = memoryBudgetMb() }: PoolOptions) {
     this.#budgetMb = budgetMb;
     this.#size = size;
-    this.#mostWaiting = waiting;
-    this.#mostIdle = idle;
+    this.#maxWaiting = waiting;
+    this.#maxIdle = idle;
     this.#idleMs = idleMs;
     this.#sweep = setInterval(() => {
       this.#endIdle();
@@ -67,7 +67,7 @@ class WorkerPool implements Workers {
     quickStart = false,
     signal,
   }: WorkerTask): Promise<unknown> {
-    await this.#place(memoryMb, signal);
+    await this.#slot(memoryMb, signal);
     const worker = this.#take({ module, memoryMb, quickStart });
     this.#busy.add(worker);
     try {
@@ -83,20 +83,20 @@ class WorkerPool implements Workers {
     this.#closed = true;
     clearInterval(this.#sweep);
     clearInterval(this.#look);
-    for (const waiter of this.#waiting.splice(0)) waiter.refuse(busy('this replica is about to end'));
+    for (const waiter of this.#waiting.splice(0)) waiter.refuse(busy('This replica is shutting down. Try again.'));
     await Promise.all([...this.#busy, ...this.#idle.splice(0)].map((worker) => worker.end()));
   }
 
-  /** Waits for a place among those that run. */
-  async #place(memoryMb: number, signal: AbortSignal | undefined): Promise<void> {
+  /** Waits for a slot. */
+  async #slot(memoryMb: number, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted();
-    if (this.#closed) throw busy('this replica is about to end');
+    if (this.#closed) throw busy('This replica is shutting down. Try again.');
     if (this.#waiting.length === 0 && this.#fits(memoryMb)) {
       this.#enter(memoryMb);
       return;
     }
-    if (this.#waiting.length >= this.#mostWaiting)
-      throw busy(`${this.#running} calls are being worked on and ${this.#mostWaiting} wait already`);
+    if (this.#waiting.length >= this.#maxWaiting)
+      throw busy(`${this.#running} calls are in progress and ${this.#maxWaiting} are waiting. Try again in 5 seconds.`);
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     const waiter: Waiter = {
       memoryMb,
@@ -129,7 +129,7 @@ class WorkerPool implements Workers {
     }, lookMs).unref();
   }
 
-  /** Gives the place back, and starts those who wait, in their order, as long as they fit. */
+  /** Releases the slot, and starts waiting tasks in their order, as long as they fit. */
   #leave(memoryMb: number): void {
     this.#running -= 1;
     this.#promisedMb -= memoryMb;
@@ -179,7 +179,7 @@ class WorkerPool implements Workers {
     }
     worker.freeSince = performance.now();
     this.#idle.push(worker);
-    if (this.#idle.length > this.#mostIdle) this.#idle.shift()?.kill();
+    if (this.#idle.length > this.#maxIdle) this.#idle.shift()?.kill();
   }
 
   #endIdle(): void {
@@ -192,9 +192,9 @@ class WorkerPool implements Workers {
 function tooMuch({ memoryMb }: WorkerProcess, has: number): Problem {
   if (has <= memoryMb)
     return busy(
-      'the calls that are being worked on need more memory than this replica has for them, and this one was ended; try again in 5 s',
+      'The calls in progress need more memory than this replica has, so this call was stopped. Try again in 5 seconds.',
     );
-  return new Problem(toolLimit, `the work needed more than ${memoryMb} MB of memory and was ended`, {
+  return new Problem(toolLimit, `The call needed more than ${memoryMb} MB of memory and was stopped.`, {
     members: { limit: 'memory', limit_mb: memoryMb },
   });
 }

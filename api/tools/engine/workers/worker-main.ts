@@ -1,4 +1,4 @@
-// The program of a worker process: loads the module that it is told, and runs its function once for each message.
+// The program of a worker process: loads the module it is given, and runs its function once per message.
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
 import { errorReply } from './error-reply.ts';
@@ -8,13 +8,13 @@ const [, , moduleUrl = '', memoryMb] = process.argv;
 const { default: work } = (await import(moduleUrl)) as { default: (input: unknown) => unknown };
 
 /** Beside what an empty process has. */
-const mostMemory = (128 + Number(memoryMb)) * 1024 * 1024;
+const maxMemory = (128 + Number(memoryMb)) * 1024 * 1024;
 /** Well below the processor time at which the system ends the process. */
-const mostCpuMicroseconds = 60_000_000;
+const maxCpuMicroseconds = 60_000_000;
 
 function spent(): boolean {
   const { user, system } = process.cpuUsage();
-  return process.memoryUsage.rss() > mostMemory || user + system > mostCpuMicroseconds;
+  return process.memoryUsage.rss() > maxMemory || user + system > maxCpuMicroseconds;
 }
 
 async function answer(input: unknown): Promise<Reply> {
@@ -23,7 +23,7 @@ async function answer(input: unknown): Promise<Reply> {
   } catch (error) {
     // WebAssembly that trapped has left its memory as it was then: nothing may use it again.
     if (error instanceof Error && error.constructor.name === 'RuntimeError')
-      return errorReply(new Problem(unprocessable, 'what works on this input broke down over it'), true);
+      return errorReply(new Problem(unprocessable, 'The engine of this tool crashed on this input.'), true);
     return errorReply(error, spent());
   }
 }

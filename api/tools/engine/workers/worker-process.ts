@@ -115,7 +115,7 @@ export class WorkerProcess {
       if (!stop.aborted) throw error;
       this.kill();
       signal?.throwIfAborted();
-      throw new Problem(toolLimit, `the work took longer than ${timeoutMs / 1000} s and was ended`, {
+      throw new Problem(toolLimit, `The call took longer than ${timeoutMs / 1000} s and was stopped.`, {
         members: { limit: 'time', limit_ms: timeoutMs },
       });
     } finally {
@@ -128,11 +128,11 @@ export class WorkerProcess {
     try {
       this.#child.send({ input }, () => undefined);
     } catch (error) {
-      throw new Problem(unprocessable, 'the input is nested too deeply', { cause: error });
+      throw new Problem(unprocessable, 'The input is nested too deeply.', { cause: error });
     }
   }
 
-  /** `why`: what is told to who waits for its work. */
+  /** `why`: reported to the caller that waits for its work. */
   kill(why?: Problem): void {
     this.#usable = false;
     this.#endedFor ??= why;
@@ -157,7 +157,7 @@ export class WorkerProcess {
   }
 
   #tooMuch(): Problem {
-    return new Problem(toolLimit, `the work needed more than ${this.#memoryMb} MB of memory and was ended`, {
+    return new Problem(toolLimit, `The call needed more than ${this.#memoryMb} MB of memory and was stopped.`, {
       cause: new Error(this.#stderr),
       members: { limit: 'memory', limit_mb: this.#memoryMb },
     });
@@ -165,9 +165,10 @@ export class WorkerProcess {
 
   #death(code: number | null, by: string | null): Problem {
     if (this.#endedFor !== undefined) return this.#endedFor;
-    if (this.#killed) return new Problem(toolBusy, 'this replica is about to end', { headers: { 'retry-after': '5' } });
+    if (this.#killed)
+      return new Problem(toolBusy, 'This replica is shutting down. Try again.', { headers: { 'retry-after': '5' } });
     if (by === 'SIGKILL' || outOfMemory.test(this.#stderr)) return this.#tooMuch();
-    return new Problem(toolFailed, 'what works on this input crashed', {
+    return new Problem(toolFailed, 'The engine of this tool crashed.', {
       cause: new Error(`worker ended by ${by ?? `code ${code ?? '?'}`}: ${this.#stderr}`),
     });
   }

@@ -19,12 +19,12 @@ export function foreignAdapter(tree: Tree, { dependencies, scripts }: NodeProjec
   if (adapter?.target !== 'foreign' || ownServer(scripts['start'])) return undefined;
   const fix = adapter.package.startsWith('@sveltejs')
     ? 'Use @sveltejs/adapter-auto, @sveltejs/adapter-node or @sveltejs/adapter-static there, and commit the lock file.'
-    : 'Use @astrojs/node with mode "standalone" there, or no adapter where every page can be made when building, and commit the lock file.';
+    : 'Use @astrojs/node with mode "standalone" there, or no adapter if every page can be prerendered, and commit the lock file.';
   return {
     rule: 'plan/adapter',
     severity: 'error',
     file: adapter.file,
-    message: `${adapter.package} builds for another platform, and what it leaves cannot be run here.`,
+    message: `${adapter.package} builds for another platform, and its output cannot run here.`,
     fix,
   };
 }

@@ -39,7 +39,7 @@ function commanded({ hasCommand }: PlanInput): NodeApp | undefined {
 function recipe(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp): Recipe {
   const literal = app.kind === 'server' ? app.port : undefined;
   const port = input.port ?? literal ?? defaultPort;
-  const reason = `${project.file} makes this a Node app. ${app.because}${literal === undefined ? '' : ` It listens on port ${literal} by its own code.`}`;
+  const reason = `${project.file} makes this a Node app. ${app.because}${literal === undefined ? '' : ` Its code listens on port ${literal}.`}`;
   return {
     plan: { strategy: 'node', reason, port, ...(app.framework === undefined ? {} : { framework: app.framework }) },
     dockerfile: dockerfileText(reason, [...buildStage(tree, input, project, app), '', ...runStage(tree, app, port)]),
@@ -55,7 +55,7 @@ function malformed(): Problem {
       severity: 'error',
       file: 'package.json',
       message: 'This file is not valid JSON.',
-      fix: 'Fix it; "npm pkg get name" shows where it breaks.',
+      fix: 'Correct the syntax; "npm pkg get name" shows where the error is.',
     },
   };
 }
@@ -66,8 +66,8 @@ function noStart(): Problem {
       rule: 'plan/no-start',
       severity: 'error',
       file: 'package.json',
-      message: 'This is a Node project, but nothing tells how it is started.',
-      fix: 'Add a "start" script to package.json that listens on process.env.PORT, or a "build" script where it is a site, or put run.command in moorage.yaml.',
+      message: 'This is a Node project, but nothing defines how to start it.',
+      fix: 'Add a "start" script to package.json that listens on process.env.PORT, add a "build" script if it is a static site, or set run.command in moorage.yaml.',
     },
   };
 }
@@ -80,7 +80,7 @@ function engineWarning({ engines }: NodeProject): Finding[] {
       severity: 'warning',
       file: 'package.json',
       message: `engines.node is "${engines ?? ''}"; Node ${nodeMajor} is used.`,
-      fix: `Widen engines.node if the app runs on Node ${nodeMajor}; else bring a Dockerfile with the version that it needs.`,
+      fix: `Widen engines.node if the app runs on Node ${nodeMajor}; otherwise, add a Dockerfile with the version that it needs.`,
     },
   ];
 }

@@ -33,7 +33,7 @@ export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
     return {
       kind: 'server',
       command: web,
-      because: 'The Procfile says how it starts.',
+      because: 'The Procfile defines how it starts.',
       prune: false,
       port: portOfCommand(web),
     };
@@ -76,7 +76,7 @@ function server(tree: Tree, { dependencies, scripts, main }: NodeProject): NodeA
       kind: 'server',
       ...framework,
       ...startScript(tree, start),
-      because: 'Its start script says how it starts.',
+      because: 'Its start script defines how it starts.',
     };
   const file = [
     main,
@@ -94,7 +94,7 @@ function server(tree: Tree, { dependencies, scripts, main }: NodeProject): NodeA
     kind: 'server',
     ...framework,
     command: `exec node ${shellWord(file)}`,
-    because: `It has no start script, so ${file} is started.`,
+    because: `It has no start script, so ${file} is run.`,
     prune: true,
     port: portOfStarted(tree, file),
   };

@@ -61,8 +61,8 @@ function noPackages(framework: string): Problem {
     problem: {
       rule: 'plan/no-packages',
       severity: 'error',
-      message: `This is a ${framework} app, but no file lists the packages that it needs, ${framework} among them.`,
-      fix: `Add requirements.txt with a line for each package that the code imports, like "${framework.toLowerCase()}" ("pip freeze" in a working environment shows them), or pyproject.toml with its dependencies.`,
+      message: `This is a ${framework} app, but no file lists its dependencies, including ${framework}.`,
+      fix: `Add requirements.txt with one line for each package that the code imports, such as "${framework.toLowerCase()}" ("pip freeze" in a working environment lists them), or a pyproject.toml with its dependencies.`,
     },
   };
 }
@@ -95,8 +95,8 @@ function noImage({ file, asked }: NoPython): Problem {
       rule: 'plan/python-version',
       severity: 'error',
       file,
-      message: `Python ${asked} is asked for, and no image has it.`,
-      fix: 'Widen requires-python so that 3.11 or 3.13 fits, or bring a Dockerfile.',
+      message: `The app requires Python ${asked}, which is not available.`,
+      fix: 'Widen requires-python to include 3.11 or 3.13, or add a Dockerfile.',
     },
   };
 }
@@ -107,8 +107,8 @@ function noStart(file = 'requirements.txt'): Problem {
       rule: 'plan/no-start',
       severity: 'error',
       file,
-      message: 'These are Python files, but nothing tells how the app is started.',
-      fix: 'Add a Procfile with a line like "web: gunicorn --bind 0.0.0.0:$PORT app:app", or put run.command in moorage.yaml; FastAPI, Flask, Django, Streamlit and Gradio apps in main.py or app.py are found without.',
+      message: 'The repository has Python files, but nothing defines how to start the app.',
+      fix: 'Add a Procfile with a line like "web: gunicorn --bind 0.0.0.0:$PORT app:app", or set run.command in moorage.yaml. FastAPI, Flask, Django, Streamlit and Gradio apps in main.py or app.py are detected automatically.',
     },
   };
 }
@@ -136,9 +136,11 @@ function recipe(tree: Tree, input: PlanInput, { packages, start, choice }: Parts
 function reasonOf({ packages, start, choice }: Parts): string {
   const torch = [...(packages?.names ?? [])].find((name) => torchPackages.has(name));
   return [
-    packages === undefined ? 'Python files without a list of packages.' : `${packages.file} makes this a Python app.`,
+    packages === undefined
+      ? 'The repository has Python files without a list of dependencies.'
+      : `${packages.file} makes this a Python app.`,
     start?.because ?? 'run.command says how it starts.',
-    start?.port === undefined ? undefined : `It listens on port ${start.port} by its own code.`,
+    start?.port === undefined ? undefined : `Its code listens on port ${start.port}.`,
     choice.because,
     torch === undefined ? undefined : `${torch} brings torch: its CPU wheels are taken.`,
   ]

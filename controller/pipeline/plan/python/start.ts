@@ -45,7 +45,7 @@ const sourceBytes = 200 * 1024;
 export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   const web = procfile(tree);
   if (web !== undefined)
-    return { command: web, because: 'The Procfile says how it starts.', needs: [], port: portOfCommand(web) };
+    return { command: web, because: 'The Procfile defines how it starts.', needs: [], port: portOfCommand(web) };
   const sources = pythonSources(tree);
   return django(tree) ?? application(sources, names) ?? screen(sources, names) ?? plain(sources, tree);
 }

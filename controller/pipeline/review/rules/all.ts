@@ -1,4 +1,4 @@
-// The registry of review rules, in the order in which their findings are told.
+// The registry of review rules, in the order in which their findings are reported.
 import { dockerfile } from './dockerfile.ts';
 import { largeFiles } from './large-files.ts';
 import { license } from './license/license.ts';

@@ -19,8 +19,8 @@ export const dockerfile: Rule = {
           rule: 'dockerfile/missing',
           severity: 'error',
           file,
-          message: 'build.strategy is dockerfile, but the repository has no such file.',
-          fix: 'Add it, or put build.dockerfile (its path below source.path) in moorage.yaml, or build.strategy: auto.',
+          message: 'build.strategy is dockerfile, but this file does not exist.',
+          fix: 'Add it, or set build.dockerfile (its path relative to source.path) or build.strategy: auto in moorage.yaml.',
         },
       ];
     }
@@ -31,8 +31,8 @@ export const dockerfile: Rule = {
           rule: 'dockerfile/not-a-file',
           severity: 'error',
           file,
-          message: 'This is not a plain file of at most 512 KiB.',
-          fix: 'Put the Dockerfile itself there, not a link or a folder.',
+          message: 'This is not a regular file of at most 512 KiB.',
+          fix: 'Commit the Dockerfile itself at this path, not a link or a folder.',
         },
       ];
     }
@@ -57,8 +57,8 @@ function syntax(file: string, text: string): Finding[] {
         severity: 'error',
         file,
         line: index + 1,
-        message: `The builder ${head(oneLine(image), 120)} is asked for; only docker/dockerfile is there.`,
-        fix: 'Write "# syntax=docker/dockerfile:1", or remove the line, and use what a Dockerfile offers itself.',
+        message: `The Dockerfile requests the frontend ${head(oneLine(image), 120)}; only docker/dockerfile is available.`,
+        fix: 'Use "# syntax=docker/dockerfile:1", or remove the line, and use only standard Dockerfile instructions.',
       },
     ];
   }

@@ -17,8 +17,8 @@ export const largeFiles: Rule = {
       rule: 'lfs/pointer',
       severity: 'warning',
       file: first.path,
-      message: `${pointers.length === 1 ? 'This file is' : `${pointers.length} files are`} kept in Git LFS and only there as a pointer; the content is not fetched.`,
-      fix: 'Commit small files directly; download models and datasets when the app starts, or into a volume.',
+      message: `${pointers.length === 1 ? 'This file is stored in Git LFS, and the repository contains only a pointer to it' : `${pointers.length} files are stored in Git LFS, and the repository contains only pointers to them`}; the content is not fetched.`,
+      fix: 'Commit small files directly; download models and datasets when the app starts, or store them on a volume.',
     };
     return [finding];
   },

@@ -7,7 +7,7 @@ import type { Rule } from '../rule.ts';
 type Limits = PipelineInput['limits'];
 
 const fix =
-  'Keep models, datasets and media out of the repository; download them when the app starts, or into a volume.';
+  'Keep models, datasets and media out of the repository; download them when the app starts, or store them on a volume.';
 
 /** Adds up files one at a time, so that a hostile listing can be left at the first limit that it passes. */
 export class LimitCounter {
@@ -28,7 +28,7 @@ export class LimitCounter {
         rule: 'limits/file-bytes',
         severity: 'error',
         file: path,
-        message: `This file has ${size(bytes)}; at most ${size(this.#limits.fileBytes)} are allowed.`,
+        message: `This file is ${size(bytes)}; the maximum is ${size(this.#limits.fileBytes)}.`,
         fix,
       };
     }
@@ -37,14 +37,14 @@ export class LimitCounter {
         rule: 'limits/files',
         severity: 'error',
         message: `The repository has more than ${this.#limits.files} files.`,
-        fix: 'Leave dependencies (node_modules, .venv) and generated files out of the repository, by .gitignore and "git rm -r --cached".',
+        fix: 'Keep dependencies (node_modules, .venv) and generated files out of the repository, using .gitignore and "git rm -r --cached".',
       };
     }
     if (this.bytes <= this.#limits.repositoryBytes) return undefined;
     return {
       rule: 'limits/repository-bytes',
       severity: 'error',
-      message: `The files of the repository have more than ${size(this.#limits.repositoryBytes)} together.`,
+      message: `The files of the repository exceed ${size(this.#limits.repositoryBytes)} in total.`,
       fix,
     };
   }

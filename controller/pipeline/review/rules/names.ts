@@ -20,7 +20,7 @@ export const names: Rule = {
                 severity: 'error',
                 file: clean(entry.path).replace(/\n/g, '?'),
                 message: `The name of this file ${why}.`,
-                fix: 'Rename it (git mv) with letters, digits, spaces and . _ - only.',
+                fix: 'Rename it (git mv) using only letters, digits, spaces and the characters . _ -.',
               },
             ];
       })
@@ -32,7 +32,7 @@ function complaint(entry: TreeEntry): string | undefined {
   if (entry.unreadableName === true) return 'is not valid UTF-8';
   if (entry.kind === 'other') return 'belongs to neither a file, a folder nor a link';
   if (clean(entry.path) !== entry.path || /[\n\t]/.test(entry.path))
-    return 'holds control characters or invisible direction marks';
+    return 'contains control characters or invisible direction marks';
   if (entry.path.split('/').includes('.git')) return 'is .git, which git keeps for itself';
   if (Buffer.byteLength(entry.path) > longest) return `is longer than ${longest} bytes with its folders`;
   return undefined;

@@ -15,7 +15,7 @@ export const sourcePath: Rule = {
         rule: 'source/path',
         severity: 'error',
         message: `The repository has no folder "${path}".`,
-        fix: `Set source.path in moorage.yaml to a folder of the repository, without a trailing slash (at the top ${known}).`,
+        fix: `Set source.path in moorage.yaml to an existing folder, without a trailing slash (at the top level ${known}).`,
       },
     ];
   },

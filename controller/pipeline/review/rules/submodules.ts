@@ -4,7 +4,7 @@ import { head, oneLine } from '../../text.ts';
 import type { Rule } from '../rule.ts';
 
 const fix =
-  'Copy what is needed into the repository (git subtree), or install it as a package in the build; then remove the submodule (git rm) and push.';
+  'Copy what you need into the repository (git subtree), or install it as a package during the build; then remove the submodule (git rm) and push.';
 const odd = /^\s*(?:url|path|update|command)\s*=\s*["']?\s*(?:[a-z][a-z0-9+.-]*::|file:|-|!|\.{1,2}\/|\/)/i;
 
 export const submodules: Rule = {
@@ -14,7 +14,7 @@ export const submodules: Rule = {
       rule: 'git/submodule',
       severity: 'error',
       file: path,
-      message: 'This is a submodule, a pointer into another repository; submodules are not fetched.',
+      message: 'This is a submodule, which points to another repository; submodules are not fetched.',
       fix,
     }));
     for (const file of ['.gitmodules', '.gitconfig']) findings.push(...oddLines(file, tree.text(file)));
@@ -45,8 +45,8 @@ function oddLines(file: string, text: string | undefined): Finding[] {
               severity: 'error',
               file,
               line: index + 1,
-              message: `This points git at a command, an option or a local path: ${head(oneLine(line), 120)}`,
-              fix: `Remove the line, or ${file} as a whole.`,
+              message: `This makes git run a command, take an option or read a local path: ${head(oneLine(line), 120)}`,
+              fix: `Remove the line, or the whole file ${file}.`,
             },
           ]
         : [],

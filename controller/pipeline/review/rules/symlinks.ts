@@ -5,7 +5,7 @@ import { head, oneLine } from '../../text.ts';
 import type { TreeEntry } from '../../tree.ts';
 import type { Rule } from '../rule.ts';
 
-const fix = 'Replace the link by the file itself, or by a relative link to a file within the repository.';
+const fix = 'Replace the link with the file itself, or with a relative link to a file inside the repository.';
 
 export const symlinks: Rule = {
   name: 'symlinks',
@@ -39,7 +39,7 @@ function judge(entry: TreeEntry): Finding[] {
       rule: 'symlinks/escape',
       severity: 'error',
       file: entry.path,
-      message: `This link leaves the repository: ${shown}.`,
+      message: `This link points outside the repository: ${shown}.`,
       fix,
     },
   ];

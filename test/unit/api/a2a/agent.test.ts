@@ -51,7 +51,7 @@ beforeAll(async () => {
   const offer = {
     baseUrl,
     tools: [echoTool, silentTool],
-    off: ({ needs }: typeof silentTool) => (needs === undefined ? undefined : 'set tools.speech.enabled'),
+    off: ({ needs }: typeof silentTool) => (needs === undefined ? undefined : 'Set tools.speech.enabled.'),
     protocols: [],
     operations: () => undefined,
     apps: () => [
@@ -140,7 +140,7 @@ test('the card has the form of A2A 1.0, with a skill for each tool and each live
     card.skills.map(({ id }) => id),
     ['echo', 'listen', 'app:chat'],
   );
-  assert.match(card.skills[1]?.description ?? '', /Off here: set tools\.speech\.enabled/);
+  assert.match(card.skills[1]?.description ?? '', /Not available here\. Set tools\.speech\.enabled/);
 });
 
 test('a data part runs a tool; so does the same as text', async () => {
@@ -186,7 +186,7 @@ test('an app is told with where it answers', async () => {
 test('a refusal is a rejected task with the problem, a fault a failed one that does not tell its insides', async () => {
   for (const [tool, state, says] of [
     ['nope', TaskState.TASK_STATE_REJECTED, /no tool nope/],
-    ['app:nope', TaskState.TASK_STATE_REJECTED, /no app "nope" is live/],
+    ['app:nope', TaskState.TASK_STATE_REJECTED, /No live app is named "nope"/],
     ['broken', TaskState.TASK_STATE_FAILED, /on our side/],
   ] as const) {
     const answer = await send(data({ tool }));

@@ -1,4 +1,4 @@
-// Another agent runs tools by the desk that /t has: the same reading, the same answer, the same problems.
+// Another agent runs tools through the tool service that /t uses: the same reading, the same answer, the same problems.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
@@ -86,7 +86,7 @@ test('a small file comes inside, a larger one too where no files are kept, none 
 test('what is wrong is named: a field, a tool, a service that is off', async () => {
   for (const [tool, given, says] of [
     ['echo', { times: 99 }, /times/],
-    ['ecko', {}, /did you mean echo/],
+    ['ecko', {}, /Did you mean echo/],
     ['listen', { url: 'https://example.org/x.mp3' }, /tools\.speech\.enabled/],
   ] as const) {
     const { parts, state } = await server()(tool, given);

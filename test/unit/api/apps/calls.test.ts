@@ -137,7 +137,7 @@ async function refused(answer: Response, status: number, slug: string): Promise<
 }
 
 async function earned(slug: string): Promise<[revenue: string, author: string]> {
-  const { ledger } = sample.models.books.get();
+  const { ledger } = sample.models.ledger.get();
   return [
     formatMoney(await ledger.balance(revenueAccount(slug))),
     formatMoney(await ledger.balance(authorAccount('git.test/octo'))),
@@ -267,10 +267,10 @@ test('no path leads anywhere but to the app', async () => {
 });
 
 test('an app that there is not is named with the nearest; one that is not live with how it stands', async () => {
-  assert.match((await refused(await json('mirorr', {}), 404, 'unknown-app')).detail, /did you mean mirror\?/);
+  assert.match((await refused(await json('mirorr', {}), 404, 'unknown-app')).detail, /Did you mean mirror\?/);
   const told = await refused(await sample.request('/api/projects/young/call/'), 409, 'app-not-live');
   assert.deepEqual([told['status'], told['status_url']], [409, `${baseUrl}/api/submit-status/octo/young`]);
-  assert.match(told.detail, /on its way/);
+  assert.match(told.detail, /young is not live yet/);
   await refused(await sample.request('/api/projects/mirror/call'), 405, 'method-not-allowed');
 });
 
@@ -290,7 +290,7 @@ test('an app that does not answer is a problem, and costs nothing', async () => 
     sample.request('/api/projects/moody/call/hang').then((answer) => refused(answer, 504, 'app-timeout')),
   ]);
   assert.deepEqual(await earned('moody'), before);
-  assert.equal((await sample.models.books.get().ledger.counts()).open, 0);
+  assert.equal((await sample.models.ledger.get().ledger.counts()).open, 0);
 });
 
 test('an answer without an end is broken off', async () => {
@@ -360,7 +360,7 @@ test('bodies: as they came, as JSON, as base64, and not with GET', async () => {
 test('each call is booked: to the caller, to the app, and its share to the author [spec service.share]', async () => {
   const address = '198.51.100.0/24';
   const spent = (): Promise<unknown> =>
-    sample.models.books
+    sample.models.ledger
       .get()
       .ledger.balance(callerAccount(keyedHash(`address:${address}`, 'salt')))
       .then(formatMoney);
@@ -383,8 +383,8 @@ test('each call is booked: to the caller, to the app, and its share to the autho
     [(revenueAfter - revenue).toFixed(6), (authorAfter - author).toFixed(6)],
     ['-0.000090', '-0.000210'],
   );
-  assert.deepEqual(await sample.models.books.get().ledger.audit(), []);
-  const uses = await sample.models.books.get().database.query(
+  assert.deepEqual(await sample.models.ledger.get().ledger.audit(), []);
+  const uses = await sample.models.ledger.get().database.query(
     {
       name: 'uses',
       text: "select app, kind, cost_source, count(*)::int as n from ledger.usage where kind = 'app' and caller = $1 group by 1, 2, 3",
@@ -395,7 +395,7 @@ test('each call is booked: to the caller, to the app, and its share to the autho
   assert.deepEqual(uses, [{ app: 'mirror', kind: 'app', cost_source: 'tariff', n: 3 }]);
 });
 
-test('one caller has so many calls under way at once; a place is free again when the answer has been read', async () => {
+test('the concurrent calls of one caller are limited; a slot is free again when the response has been read', async () => {
   const from = { 'x-forwarded-for': '203.0.113.7' };
   const open = await Promise.all(
     Array.from({ length: 4 }, () => sample.request('/api/projects/moody/call/half', { headers: from })),
@@ -407,9 +407,9 @@ test('one caller has so many calls under way at once; a place is free again when
   await refused(await sample.request('/api/projects/mirror/call/', { headers: from }), 429, 'too-many-calls');
   for (const { body } of open) await body?.cancel();
   // All of them, and well before the time of a call is over.
-  const underWay = async (): Promise<string> =>
+  const inProgress = async (): Promise<string> =>
     /^moorage_app_calls_running (\d+)$/m.exec(await sample.registry.metrics())?.[1] ?? '';
-  for (let tries = 0; (await underWay()) !== '0' && tries < 50; tries += 1) await sleep(20);
+  for (let tries = 0; (await inProgress()) !== '0' && tries < 50; tries += 1) await sleep(20);
   const again = await Promise.all(
     Array.from({ length: 4 }, () => sample.request('/api/projects/moody/call/half', { headers: from })),
   );
@@ -418,10 +418,10 @@ test('one caller has so many calls under way at once; a place is free again when
     [200, 200, 200, 200],
   );
   for (const { body } of again) await body?.cancel();
-  for (let tries = 0; (await underWay()) !== '0' && tries < 50; tries += 1) await sleep(20);
+  for (let tries = 0; (await inProgress()) !== '0' && tries < 50; tries += 1) await sleep(20);
 });
 
-test('a slow app leaves places to the others', async () => {
+test('a slow app leaves slots to the others', async () => {
   const slow = await Promise.all(
     Array.from({ length: 8 }, (_none, index) =>
       sample.request('/api/projects/moody/call/half', { headers: { 'x-forwarded-for': `198.18.${index % 3}.9` } }),

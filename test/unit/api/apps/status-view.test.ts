@@ -6,10 +6,10 @@ import { statusView, viewStatus, type StatusView } from '../../../../api/apps/st
 import { sampleApp, sampleServer, sampleServices, sampleApps } from '../../../support/api/sample.ts';
 import { send } from '../../../support/api/send.ts';
 
-const places = { baseUrl: 'https://moorage.test:8443', defaultHost: 'git.test' };
+const linkBase = { baseUrl: 'https://moorage.test:8443', defaultHost: 'git.test' };
 const since = '2026-01-01T00:00:05Z';
 const commit = 'a'.repeat(40);
-const view = (status?: HostedAppStatus): StatusView => viewStatus(sampleApp('chat', undefined, status), places);
+const view = (status?: HostedAppStatus): StatusView => viewStatus(sampleApp('chat', undefined, status), linkBase);
 const served = {
   served: { image: 'i@sha256:1', commit, since },
   url: 'https://chat.moorage.test:8443',
@@ -25,21 +25,21 @@ test('just submitted', () => {
   assert.equal(log_url, `${status_url}/log`);
   assert.equal(
     message,
-    'The repository is being asked for its newest commit. It will answer at https://chat.moorage.test:8443.',
+    'Checking the repository for its newest commit. The app will be live at https://chat.moorage.test:8443.',
   );
 });
 
 test('links name the git host where it is not the first', () => {
   assert.equal(
-    viewStatus(sampleApp('chat', 'https://other.test/octo/chat'), places).status_url,
+    viewStatus(sampleApp('chat', 'https://other.test/octo/chat'), linkBase).status_url,
     'https://moorage.test:8443/api/submit-status/octo/chat?host=other.test',
   );
 });
 
-test('queued: the place', () => {
+test('queued: the position', () => {
   const shown = view({ phase: 'Queued', since, source: { commit }, pipeline: { job: 'j', position: 3 } });
   assert.deepEqual([shown.stage, shown.position, shown.since, shown.commit], ['queued', 3, since, commit]);
-  assert.match(shown.message, /Its place is 3\./);
+  assert.match(shown.message, /Waiting in the build queue\. Position: 3\./);
 });
 
 test('building: what is done, what is ahead [spec status.in-pipeline]', () => {
@@ -64,14 +64,14 @@ test('live [spec status.live]', () => {
     [shown.status, shown.commit, shown.since, shown.poll_after_seconds],
     ['live', commit, since, undefined],
   );
-  assert.equal(shown.message, 'It answers at https://chat.moorage.test:8443.');
+  assert.equal(shown.message, 'The app is live at https://chat.moorage.test:8443.');
 });
 
-test('live, with a newer commit on its way', () => {
+test('live, with a newer commit in the pipeline', () => {
   const shown = view({ ...served, phase: 'Building', source: { commit: 'b'.repeat(40) } });
   assert.equal(shown.status, 'live');
   assert.deepEqual([shown.update?.stage, shown.update?.commit], ['building', 'b'.repeat(40)]);
-  assert.match(shown.message, /A newer commit is on its way: the image is being built\./);
+  assert.match(shown.message, /A newer commit is in the pipeline: building the image\./);
 });
 
 const rejection = {
@@ -148,6 +148,6 @@ test('owner/name on several hosts: the first allowed host, else the only one, el
   assert.equal(await slug('octo/c?host=third.test'), 'octo-c');
   const ambiguous = await send(app, '/api/submit-status/octo/c');
   assert.equal(ambiguous.status, 400);
-  assert.match(await ambiguous.text(), /add \?host=/);
+  assert.match(await ambiguous.text(), /Add \?host=/);
   assert.equal((await send(app, '/api/submit-status/octo/b?host=git.test')).status, 404);
 });

@@ -19,7 +19,7 @@ function server() {
   const others = submitEndpoints(sampleServices({ apps }));
   const own = discoveryEndpoints(others, baseUrl, {
     tools: [echoTool, silentTool],
-    off: (tool) => (tool.needs === undefined ? undefined : 'set tools.speech.enabled'),
+    off: (tool) => (tool.needs === undefined ? undefined : 'Set tools.speech.enabled.'),
     apps: () => liveApps(apps.all()),
   });
   const app = createApp({
@@ -46,7 +46,7 @@ test('llms.txt: a title, a summary, and a line for each tool with a call that wo
     document,
     /^- \[echo\]\(https:\/\/moorage\.test\/t\/echo\?text=ahoy\+%26\+welcome&times=2\): Repeats a text\. So often as is said\. Parameters: text, times\.$/m,
   );
-  assert.match(document, /^- \[listen\].* Off here: set tools\.speech\.enabled\.$/m);
+  assert.match(document, /^- \[listen\].* Not available here\. Set tools\.speech\.enabled\.$/m);
   assert.match(document, /^- \[POST \/api\/submit\]/m);
   assert.match((await send(app, '/llms.txt')).headers.get('content-type') ?? '', /^text\/plain; charset=utf-8$/);
   assert.match(
@@ -65,7 +65,7 @@ test('agent-capabilities.json has the shape that it declares, and says what is o
       ['listen', false, '0.002', true],
     ],
   );
-  assert.equal(document.tools[1]?.unavailable_because, 'set tools.speech.enabled');
+  assert.equal(document.tools[1]?.unavailable_because, 'Set tools.speech.enabled.');
   assert.deepEqual(Object.keys(document.tools[0]?.input_schema['properties'] ?? {}), ['text', 'times']);
   assert.deepEqual(
     document.endpoints.map(({ method, path }) => `${method} ${path}`),

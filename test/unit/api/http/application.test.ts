@@ -4,7 +4,7 @@ import { METHODS } from 'node:http';
 import { test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../../api/http/endpoint.ts';
-import { ApiError } from '../../../../lib/kubernetes/errors.ts';
+import { ApiError } from '../../../../lib/kubernetes/index.ts';
 import { sampleServer, sampleServices } from '../../../support/api/sample.ts';
 import { send } from '../../../support/api/send.ts';
 

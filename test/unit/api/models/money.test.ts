@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { formatMoney, moneyToNumber, parseMoney, picoDollars } from '../../../../api/billing/ledger/money.ts';
-import { mostItCosts, mostTokensIn } from '../../../../api/billing/price.ts';
+import { maxCallCost, maxPromptTokens } from '../../../../api/billing/price.ts';
 import { parseExact } from '../../../../api/models/router/exact-json.ts';
 import { liteLlm } from '../../../../api/models/router/litellm.ts';
 import { openRouter } from '../../../../api/models/router/openrouter.ts';
@@ -103,12 +103,12 @@ for (const { name, shape, headers = {}, usage: told, streamed = false, priced = 
 test('the most a call can cost covers every tokenizer: a token a byte, and what stands around', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'grapheme' })), (texts) => {
-      assert.ok(mostTokensIn({ texts }) >= texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
+      assert.ok(maxPromptTokens({ texts }) >= texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
     }),
   );
-  assert.equal(mostTokensIn({ texts: ['héllo 🦀'] }), 11 + 32 + 64);
+  assert.equal(maxPromptTokens({ texts: ['héllo 🦀'] }), 11 + 32 + 64);
   assert.equal(
-    mostItCosts({ in_per_m: parseMoney('1'), out_per_m: parseMoney('10') }, { texts: [''] }, 100),
+    maxCallCost({ in_per_m: parseMoney('1'), out_per_m: parseMoney('10') }, { texts: [''] }, 100),
     parseMoney('0.001096'),
   );
 });

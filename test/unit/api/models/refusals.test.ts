@@ -7,7 +7,7 @@ import { createApp } from '../../../../api/http/application.ts';
 import { blockList } from '../../../../lib/subnets.ts';
 import { readModelSettings } from '../../../../api/models/config.ts';
 import { startModels } from '../../../../api/models/start.ts';
-import { startDemoRouter, type DemoRouter } from '../../../../api/models/demo-router.ts';
+import { startDemoRouter, type DemoRouter } from '../../../../api/models/router/demo-router.ts';
 import { readCatalog } from '../../../../api/models/catalog.ts';
 import { httpMetrics } from '../../../../lib/metrics.ts';
 import { problemMediaType } from '../../../../lib/problem.ts';
@@ -128,7 +128,7 @@ const common: readonly Case[] = [
     headers: bearer('Bearer sk-revoked-12345678'),
     status: 401,
     type: 'key-refused',
-    says: /does not know this key, or has revoked it/,
+    says: /does not know this API key, or has revoked it/,
   },
   {
     name: 'idempotency key oversized',
@@ -159,14 +159,14 @@ const ofAsk: readonly Case[] = [
     body: { prompt, model: 'zeta-opus-4-8' },
     status: 401,
     type: 'key-required',
-    says: /zeta-opus-4-8 is asked with a key of your own only/,
+    says: /zeta-opus-4-8 requires your own API key/,
   },
   {
     name: 'more than the quota',
     body: { prompt, max_tokens: 4096 },
     status: 402,
     type: 'quota-exhausted',
-    says: /can cost up to 0\.00115395 USD.*0\.001 USD/,
+    says: /can cost up to \$0\.00115395\. You have \$0\.001 of your \$0\.001 daily quota left; it resets at 00:00 UTC\. .*own API key.*Authorization: Bearer/,
   },
   {
     name: 'more than the quota, streamed',
@@ -200,7 +200,7 @@ const ofCompare: readonly Case[] = [
       models: ['alpha-v4-flash', 'beta-K3', 'beta-K3-codex', 'gamma5.2', 'delta-5.6-luna', 'epsilon-3.5-flash'],
     },
     ['models'],
-    /more than 5/,
+    /at most 5 models/,
   ),
   bad('models text', { prompt, models: 'beta-K3' }, ['models', 'models'], /must be a list/),
   bad('models null', { prompt, models: null }, ['models']),
@@ -212,7 +212,7 @@ const ofCompare: readonly Case[] = [
     body: { prompt, models: ['beta-K3', 'zeta-fable-5', 'delta-5.5'] },
     status: 401,
     type: 'key-required',
-    says: /zeta-fable-5, delta-5\.5 are asked/,
+    says: /zeta-fable-5, delta-5\.5 require your own API key/,
   },
   {
     name: 'more than the quota [spec endpoint.compare]',
@@ -250,7 +250,7 @@ for (const [path, cases] of [
   }
 }
 
-test('402 says how much there is, how much is used, when it begins afresh, and how to go on [spec errors.402 service.free-quota auth.anonymous]', async () => {
+test('402 reports the limit, what is used, when it resets, and how to continue [spec errors.402 service.free-quota auth.anonymous]', async () => {
   const answer = await sample.request('/api/ask', json({ prompt, max_tokens: 4096 }));
   const shape = z.looseObject({
     quota: z.strictObject({

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { appAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { moneyToNumber } from '../../../../api/billing/ledger/money.ts';
 import { readCatalog } from '../../../../api/models/catalog.ts';
-import { demoNotice, startDemoRouter, type DemoRouter } from '../../../../api/models/demo-router.ts';
+import { demoNotice, startDemoRouter, type DemoRouter } from '../../../../api/models/router/demo-router.ts';
 import { appToken } from '../../../../lib/app-token.ts';
 import { appTokenSecret, json, sampleModels, type Sample } from '../../../support/models/sample.ts';
 
@@ -67,11 +67,11 @@ test('a quota that runs low is said in the answer, with how to go on', async () 
   }
   assert.match(
     hint,
-    /USD of today's free quota of 0\.01 USD is left, until .*T00:00:00\.000Z.*Authorization: Bearer sk-…/,
+    /^You have \$0\.00\d+ of your \$0\.01 daily quota left; it resets at 00:00 UTC\. .*own API key.*Authorization: Bearer sk-…$/,
   );
 });
 
-test('with a key of one’s own, premium models answer, without a quota, and the key is nowhere in the books [spec auth.key auth.premium auth.optional]', async () => {
+test('with a key of one’s own, premium models answer, without a quota, and the key is nowhere in the ledger [spec auth.key auth.premium auth.optional]', async () => {
   const answer = await sample.request('/api/ask', json({ prompt: 'Hello', model: 'zeta-fable-5' }, ownKey));
   assert.equal(asked.parse(await answer.json()).model, 'zeta-fable-5');
   assert.equal(answer.headers.get('ratelimit'), null);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { publicStatus } from '../../../../crds/public-status.ts';
 import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
-import type { Observed, ProbeAnswer } from '../../../../controller/reconcile/snapshot.ts';
+import type { Snapshot, ProbeResult } from '../../../../controller/reconcile/snapshot.ts';
 import { transitions } from '../../../../controller/reconcile/events.ts';
 import {
   app,
@@ -28,12 +28,12 @@ import {
   reviewed,
   runs,
   second,
-  settings,
+  config,
 } from '../../../support/operator/scenario.ts';
 
 interface Scenario {
   readonly name: string;
-  readonly observed: Observed;
+  readonly snapshot: Snapshot;
   readonly conditions: readonly string[];
   readonly phase: HostedAppStatus['phase'];
   readonly public: 'live' | 'in_pipeline' | 'rejected';
@@ -87,7 +87,7 @@ const oldLive = live(first);
 const scenarios: readonly Scenario[] = [
   {
     name: 'a new app asks its repository',
-    observed: observe(app()),
+    snapshot: observe(app()),
     phase: 'Pending',
     public: 'in_pipeline',
     asks: ['poll'],
@@ -101,7 +101,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the repository is missing',
-    observed: observe(app(), { poll: missing }),
+    snapshot: observe(app(), { poll: missing }),
     phase: 'Rejected',
     public: 'rejected',
     asks: [],
@@ -116,7 +116,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the repository cannot be reached at first',
-    observed: observe(app(), { poll: unreachable }),
+    snapshot: observe(app(), { poll: unreachable }),
     phase: 'Pending',
     public: 'in_pipeline',
     asks: [],
@@ -130,7 +130,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: 'a commit is found',
-    observed: observe(app(), { poll: { ok: true, commit: first, reference: 'refs/heads/main' } }),
+    snapshot: observe(app(), { poll: { ok: true, commit: first, reference: 'refs/heads/main' } }),
     phase: 'Queued',
     public: 'in_pipeline',
     asks: ['create Job'],
@@ -145,7 +145,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the Job waits for its turn',
-    observed: observe(app({}, polled(first)), { jobs: [queued], queue: ['other', queued.metadata.name] }),
+    snapshot: observe(app({}, polled(first)), { jobs: [queued], queue: ['other', queued.metadata.name] }),
     phase: 'Queued',
     public: 'in_pipeline',
     asks: [],
@@ -160,7 +160,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: 'it is being cloned',
-    observed: observe(app({}, polled(first)), { jobs: [one], pipelinePods: [pipelinePod(one, [runs('clone')])] }),
+    snapshot: observe(app({}, polled(first)), { jobs: [one], pipelinePods: [pipelinePod(one, [runs('clone')])] }),
     phase: 'Cloning',
     public: 'in_pipeline',
     asks: [],
@@ -175,7 +175,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: 'it is being reviewed',
-    observed: observe(app({}, polled(first)), {
+    snapshot: observe(app({}, polled(first)), {
       jobs: [one],
       pipelinePods: [pipelinePod(one, [cloned(first), runs('review')])],
     }),
@@ -193,7 +193,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: 'it is being built',
-    observed: observe(app({}, polled(first)), {
+    snapshot: observe(app({}, polled(first)), {
       jobs: [one],
       pipelinePods: [pipelinePod(one, [cloned(first), reviewed, runs('build')])],
     }),
@@ -211,7 +211,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the review refuses it',
-    observed: observe(app({}, polled(first)), {
+    snapshot: observe(app({}, polled(first)), {
       jobs: [refusedByReview],
       pipelinePods: [pipelinePod(refusedByReview, [cloned(first), ended('review', 42, refusal)])],
     }),
@@ -230,7 +230,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the build takes too long',
-    observed: observe(app({}, polled(first)), { jobs: [job(first, jobFailed('DeadlineExceeded'))] }),
+    snapshot: observe(app({}, polled(first)), { jobs: [job(first, jobFailed('DeadlineExceeded'))] }),
     phase: 'Rejected',
     public: 'rejected',
     asks: [],
@@ -246,7 +246,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the platform fails',
-    observed: observe(app({}, polled(first)), { jobs: [job(first, jobFailed('BackoffLimitExceeded'))] }),
+    snapshot: observe(app({}, polled(first)), { jobs: [job(first, jobFailed('BackoffLimitExceeded'))] }),
     phase: 'Queued',
     public: 'in_pipeline',
     asks: [],
@@ -261,7 +261,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the image is there',
-    observed: observe(app({}, polled(first)), {
+    snapshot: observe(app({}, polled(first)), {
       jobs: [done],
       pipelinePods: [pipelinePod(done, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' })],
     }),
@@ -278,7 +278,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: 'it starts',
-    observed: observe(
+    snapshot: observe(
       app({}, built(first)),
       deployed(
         app({}, built(first)),
@@ -303,7 +303,7 @@ const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    observed: observe(
+    snapshot: observe(
       app({}, built(first)),
       deployed(
         app({}, built(first)),
@@ -331,7 +331,7 @@ const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    observed: observe(
+    snapshot: observe(
       app({}, built(first)),
       deployed(
         app({}, built(first)),
@@ -353,7 +353,7 @@ const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    observed: observe(
+    snapshot: observe(
       app({}, built(first)),
       deployed(
         app({}, built(first)),
@@ -381,7 +381,7 @@ const scenarios: readonly Scenario[] = [
     phase: 'Deploying',
     public: 'in_pipeline',
     asks: upkeep,
-    observed: observe(
+    snapshot: observe(
       app({}, built(first)),
       deployed(
         app({}, built(first)),
@@ -403,7 +403,7 @@ const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    observed: observe(
+    snapshot: observe(
       app({}, built(first)),
       evicted(
         app({}, built(first)),
@@ -428,7 +428,7 @@ const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    observed: observe(app({}, live(first)), evicted(app({}, live(first)), 2, 60)),
+    snapshot: observe(app({}, live(first)), evicted(app({}, live(first)), 2, 60)),
     conditions: conditions(
       'Ready=False StoppedForDisk',
       'Stalled=True StoppedForDisk',
@@ -443,7 +443,7 @@ const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    observed: observe(app({}, live(first)), haltedForDisk()),
+    snapshot: observe(app({}, live(first)), haltedForDisk()),
     conditions: conditions(
       'Ready=False StoppedForDisk',
       'Stalled=True StoppedForDisk',
@@ -458,7 +458,7 @@ const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    observed: observe(app({}, live(first)), evicted(app({}, live(first)), 1, 3_600)),
+    snapshot: observe(app({}, live(first)), evicted(app({}, live(first)), 1, 3_600)),
     conditions: conditions('Ready=True Live', standing, 'Deployed=True Available', 'Routed=True Routed'),
   },
   {
@@ -467,7 +467,7 @@ const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    observed: observe(
+    snapshot: observe(
       app({}, built(first)),
       deployed(
         app({}, built(first)),
@@ -489,7 +489,7 @@ const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    observed: observe(
+    snapshot: observe(
       app({}, built(first)),
       deployed(
         app({}, built(first)),
@@ -510,7 +510,7 @@ const scenarios: readonly Scenario[] = [
     phase: 'Deploying',
     public: 'in_pipeline',
     asks: upkeep,
-    observed: observe(
+    snapshot: observe(
       app({}, built(first)),
       deployed(app({}, built(first)), { conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'quota' }] }),
     ),
@@ -527,7 +527,7 @@ const scenarios: readonly Scenario[] = [
     phase: 'Routing',
     public: 'in_pipeline',
     asks: upkeep,
-    observed: observe(app({}, built(first)), withoutVerdict(deployed(app({}, built(first))))),
+    snapshot: observe(app({}, built(first)), withoutVerdict(deployed(app({}, built(first))))),
     conditions: conditions(
       'Ready=Unknown RoutePending',
       'Reconciling=True RoutePending',
@@ -542,7 +542,7 @@ const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    observed: observe(app({}, built(first)), deployed(app({}, built(first)))),
+    snapshot: observe(app({}, built(first)), deployed(app({}, built(first)))),
     conditions: conditions('Ready=True Live', standing, serving),
   },
   {
@@ -550,7 +550,7 @@ const scenarios: readonly Scenario[] = [
     phase: 'Routing',
     public: 'in_pipeline',
     asks: [...upkeep, 'probe'],
-    observed: probed(undefined),
+    snapshot: probed(undefined),
     conditions: conditions('Ready=Unknown Confirming', 'Reconciling=True Confirming', standing, serving),
   },
   {
@@ -559,7 +559,7 @@ const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    observed: probed({ answers: true, detail: 'HTTP 200' }),
+    snapshot: probed({ responds: true, detail: 'HTTP 200' }),
     conditions: conditions('Ready=True Live', standing, serving),
   },
   {
@@ -568,7 +568,7 @@ const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    observed: probed({ answers: true, status: 500, detail: 'HTTP 500' }),
+    snapshot: probed({ responds: true, status: 500, detail: 'HTTP 500' }),
     conditions: conditions('Ready=True LiveWithErrors', standing, serving),
   },
   {
@@ -577,7 +577,7 @@ const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: ['create Job', ...upkeep],
     served: first,
-    observed: observe(app({}, oldLive), {
+    snapshot: observe(app({}, oldLive), {
       ...deployed(app({}, oldLive)),
       poll: { ok: true, commit: second, reference: 'refs/heads/main' },
     }),
@@ -595,7 +595,7 @@ const scenarios: readonly Scenario[] = [
     phase: 'Cloning',
     public: 'in_pipeline',
     asks: [`delete ${one.metadata.name}`],
-    observed: observe(app({}, polled(second)), {
+    snapshot: observe(app({}, polled(second)), {
       jobs: [one, two],
       pipelinePods: [pipelinePod(one, [runs('clone')]), pipelinePod(two, [runs('clone')])],
     }),
@@ -615,7 +615,7 @@ const scenarios: readonly Scenario[] = [
     asks: upkeep,
     served: first,
     rule: 'build/timeout',
-    observed: observe(app({}, { ...oldLive, ...polled(second) }), {
+    snapshot: observe(app({}, { ...oldLive, ...polled(second) }), {
       ...deployed(app({}, oldLive)),
       jobs: [job(second, jobFailed('DeadlineExceeded'))],
     }),
@@ -635,7 +635,7 @@ const scenarios: readonly Scenario[] = [
     asks: upkeep,
     served: first,
     rule: 'run/never-listened',
-    observed: failedRollout(),
+    snapshot: failedRollout(),
     conditions: conditions(
       'Ready=False AppNeverListened',
       'Stalled=True AppNeverListened',
@@ -650,7 +650,7 @@ const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    observed: observe(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: unreachable }),
+    snapshot: observe(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: unreachable }),
     conditions: conditions(
       'Ready=True Live',
       'SourceResolved=False RepositoryUnreachable',
@@ -666,7 +666,7 @@ const scenarios: readonly Scenario[] = [
     asks: upkeep,
     served: first,
     rule: 'source/repository-not-found',
-    observed: observe(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: missing }),
+    snapshot: observe(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: missing }),
     conditions: conditions(
       'Ready=False RepositoryNotFound',
       'Stalled=True RepositoryNotFound',
@@ -681,7 +681,7 @@ const scenarios: readonly Scenario[] = [
     phase: 'Deploying',
     public: 'in_pipeline',
     asks: upkeep,
-    observed: observe(
+    snapshot: observe(
       app({}, oldLive),
       deployed(
         app({}, oldLive),
@@ -708,7 +708,7 @@ const scenarios: readonly Scenario[] = [
       'apply HTTPRoute',
       `delete ${one.metadata.name}`,
     ],
-    observed: observe(app({ suspend: true }, oldLive), {
+    snapshot: observe(app({ suspend: true }, oldLive), {
       ...deployed(app({ suspend: true }, oldLive), {}),
       pods: [],
       jobs: [one],
@@ -717,22 +717,22 @@ const scenarios: readonly Scenario[] = [
   },
 ];
 
-function withoutVerdict(rest: Partial<Observed>): Partial<Observed> {
+function withoutVerdict(rest: Partial<Snapshot>): Partial<Snapshot> {
   return rest.route === undefined ? rest : { ...rest, route: { ...rest.route, status: {} } };
 }
 
-function haltedForDisk(): Partial<Observed> {
+function haltedForDisk(): Partial<Snapshot> {
   const seen = evicted(app({}, live(first)), 2, 3_600);
   return { ...seen, pods: (seen.pods ?? []).filter(({ status }) => status?.phase === 'Failed') };
 }
 
-function probed(probe: ProbeAnswer | undefined): Observed {
+function probed(probe: ProbeResult | undefined): Snapshot {
   const of = app({}, built(first));
-  return observe(of, { ...deployed(of), probe, settings: { ...settings, probeUrl: 'https://gateway.test' } });
+  return observe(of, { ...deployed(of), probe, config: { ...config, probeUrl: 'https://gateway.test' } });
 }
 
 /** The old pod and the new one side by side, as RollingUpdate leaves them. */
-function failedRollout(): Observed {
+function failedRollout(): Snapshot {
   const before = deployed(app({}, oldLive));
   const of = app({}, { ...oldLive, ...built(second) });
   const after = deployed(
@@ -745,33 +745,33 @@ function failedRollout(): Observed {
 
 for (const scenario of scenarios) {
   test(scenario.name, () => {
-    const { status, conditions: said, decision } = outcome(scenario.observed);
+    const { status, conditions: said, decision } = outcome(scenario.snapshot);
     assert.deepEqual(said, scenario.conditions);
     assert.equal(status.phase, scenario.phase);
     assert.deepEqual(asked(decision), scenario.asks);
     assert.equal(status.served?.commit, scenario.served);
     assert.equal(status.rejection?.rule, scenario.rule);
-    assert.equal(publicStatus({ spec: scenario.observed.app.spec, status }).status, scenario.public);
+    assert.equal(publicStatus({ spec: scenario.snapshot.app.spec, status }).status, scenario.public);
   });
 
   test(`${scenario.name}: looking again changes nothing`, () => {
-    const before = outcome(scenario.observed).status;
-    const observed = {
-      ...scenario.observed,
-      app: { ...scenario.observed.app, status: before },
+    const before = outcome(scenario.snapshot).status;
+    const snapshot = {
+      ...scenario.snapshot,
+      app: { ...scenario.snapshot.app, status: before },
       poll: undefined,
-      now: new Date(scenario.observed.now.getTime() + 1500),
+      now: new Date(scenario.snapshot.now.getTime() + 1500),
     };
-    const after = outcome(observed).status;
+    const after = outcome(snapshot).status;
     assert.deepEqual(after, before);
   });
 }
 
 test('errors of a live app are told with an event, asked about again, and forgotten once it answers well', () => {
-  const errors = outcome(probed({ answers: true, status: 500, detail: 'HTTP 500' })).status;
-  const look = (probe: ProbeAnswer | undefined, status: HostedAppStatus): ReturnType<typeof outcome> =>
+  const errors = outcome(probed({ responds: true, status: 500, detail: 'HTTP 500' })).status;
+  const look = (probe: ProbeResult | undefined, status: HostedAppStatus): ReturnType<typeof outcome> =>
     outcome({ ...probed(probe), app: app({}, status) });
-  assert.match(publicWarning(errors) ?? '', /^answers 500 on \//);
+  assert.match(publicWarning(errors) ?? '', /^responds with 500 at \//);
   assert.deepEqual(
     transitions(undefined, errors)
       .filter(({ type }) => type === 'Warning')
@@ -781,8 +781,8 @@ test('errors of a live app are told with an event, asked about again, and forgot
   const again = look(undefined, errors);
   assert.ok(asked(again.decision).includes('probe'));
   assert.equal(publicWarning(again.status), publicWarning(errors));
-  assert.equal(publicWarning(look({ answers: false, detail: 'refused' }, errors).status), publicWarning(errors));
-  assert.equal(publicWarning(look({ answers: true, status: 200, detail: 'HTTP 200' }, errors).status), undefined);
+  assert.equal(publicWarning(look({ responds: false, detail: 'refused' }, errors).status), publicWarning(errors));
+  assert.equal(publicWarning(look({ responds: true, status: 200, detail: 'HTTP 200' }, errors).status), undefined);
 });
 
 function publicWarning(status: HostedAppStatus): string | undefined {

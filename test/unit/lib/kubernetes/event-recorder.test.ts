@@ -1,8 +1,7 @@
 // Events: shown as the API wants them, repeats counted, floods cut, and never an error for the reconciler.
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'vitest';
-import type { EventRecorder, KubeObject } from '../../../../lib/kubernetes/index.ts';
-import { createEventRecorder } from '../../../../lib/kubernetes/index.ts';
+import { createEventRecorder, type EventRecorder, type KubeObject } from '../../../../lib/kubernetes/index.ts';
 import type { Stored } from '../../../support/kubernetes/fake-api.ts';
 import { FakeApi, send, status } from '../../../support/kubernetes/fake-api.ts';
 import { FakeClock } from '../../../support/kubernetes/fake-clock.ts';

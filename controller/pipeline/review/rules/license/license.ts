@@ -12,9 +12,9 @@ const codeExtension = /\.[a-z0-9]{1,4}$/i;
 const mostFiles = 20;
 
 const fixAbsent =
-  'Add a file LICENSE with the full text of an open-source licence (MIT, Apache-2.0, GPL-3.0, …; choosealicense.com), or its SPDX name in package.json or pyproject.toml.';
+  'Add a LICENSE file with the full text of an open-source licence (MIT, Apache-2.0, GPL-3.0, …; see choosealicense.com), or set its SPDX identifier in package.json or pyproject.toml.';
 const fixUnclear =
-  'Use the unchanged text of an open-source licence (choosealicense.com); terms that restrict who may use it or for what are not open source.';
+  'Use the unmodified text of an open-source licence (see choosealicense.com). Terms that restrict who may use the code, or for what purpose, are not open source.';
 
 export const license: Rule = {
   name: 'license',
@@ -32,7 +32,7 @@ export const license: Rule = {
       {
         rule: 'license/missing',
         severity: 'error',
-        message: 'No licence was found, so nobody but its author may run this code.',
+        message: 'No licence was found, so only the author has the right to run this code.',
         fix: fixAbsent,
       },
     ];
@@ -61,7 +61,7 @@ function lookIn(tree: Tree, prefix: string): 'open' | Finding[] {
       rule: 'license/unrecognised',
       severity: 'error',
       file: `${prefix}${path}`,
-      message: `"${expression}" is not the SPDX name of an open-source licence.`,
+      message: `"${expression}" is not the SPDX identifier of an open-source licence.`,
       fix: fixAbsent,
     });
   }

@@ -77,7 +77,7 @@ export function recognise(text: string): Verdict {
   if (added !== undefined)
     return {
       open: false,
-      reason: `The licence file holds ${best.id} and adds ${added[1]}, so it is not an open-source licence.`,
+      reason: `The licence file contains ${best.id} but adds ${added[1]}, so it is not an open-source licence.`,
     };
   return { open: true, id: best.id };
 }
@@ -92,7 +92,7 @@ function noticed(plain: string, words: number): Verdict {
   if (id !== undefined) return { open: true, id };
   return {
     open: false,
-    reason: 'The text of the licence file is not that of an open-source licence on the SPDX list.',
+    reason: 'The text of the licence file does not match any open-source licence on the SPDX list.',
   };
 }
 

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import { Fault } from '../../../outcome.ts';
 import { run } from '../../../process.ts';
-import { childEnvironment } from '../../../settings.ts';
+import { childEnvironment } from '../../../../../lib/child-environment.ts';
 import { oneLine, tail } from '../../../text.ts';
 import { onlyPublicTokens } from './json-web-token.ts';
 import type { ReviewContext, Rule } from '../../rule.ts';
@@ -29,9 +29,9 @@ const sampled: ReadonlySet<string> = new Set(['private-key', 'jwt', 'jwt-base64'
 const samplePath = /(?:^|\/)(?:tests?|__tests__|specs?|fixtures?|testdata|examples?|samples?|docs?|mocks?)\//i;
 
 const fixError =
-  'Revoke this credential now: it is public. Then remove it from the files and from the history (git filter-repo), push, and give it to the app at run time through run.secrets.';
+  'Revoke this credential now: it is public. Then remove it from the files and the history (git filter-repo), push, and provide it to the app at run time with run.secrets.';
 const fixWarning =
-  'If this is a real credential, revoke it and give it to the app at run time through run.secrets; if it is not, nothing needs to change.';
+  'If this is a real credential, revoke it and provide it to the app at run time with run.secrets. Otherwise, no change is needed.';
 
 export const secrets: Rule = {
   name: 'secrets',

@@ -4,25 +4,25 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import { Batch } from '../../../../../api/billing/database/batch.ts';
 
-test('each caller gets the answer to its own item, whatever the size and the number of flights', async () => {
+test('each caller gets the answer to its own item, whatever the size and the number of concurrency', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.nat(), { maxLength: 60 }),
       fc.integer({ min: 1, max: 9 }),
       fc.integer({ min: 1, max: 4 }),
-      async (items, size, flights) => {
+      async (items, size, concurrency) => {
         let flying = 0;
         const sent: number[] = [];
         const batch = new Batch(
           async (group: readonly number[]) => {
             flying += 1;
-            assert.ok(flying <= flights && group.length <= size);
+            assert.ok(flying <= concurrency && group.length <= size);
             sent.push(...group);
             await new Promise(setImmediate);
             flying -= 1;
             return group.map((item) => `answer to ${item}`);
           },
-          { size, flights },
+          { size, concurrency },
         );
         const answers = await Promise.all(items.map((item) => batch.run(item)));
         assert.deepEqual(
@@ -47,7 +47,7 @@ test('a lone call is sent at once, those that come meanwhile share the next stat
       await new Promise(setImmediate);
       return group;
     },
-    { size: 64, flights: 1 },
+    { size: 64, concurrency: 1 },
   );
   await Promise.all([1, 2, 3, 4, 5].map((item) => batch.run(item)));
   assert.deepEqual(groups, [1, 4]);
@@ -63,7 +63,7 @@ test('only the bad item fails; when the database is gone all fail without being 
           return Promise.reject(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }));
         return group.includes('bad') ? Promise.reject(new Error('bad item')) : Promise.resolve(group);
       },
-      { size: 64, flights: 1 },
+      { size: 64, concurrency: 1 },
     );
   const outcomes = await all(spoilt(), ['first', 'a', 'bad', 'b']);
   assert.deepEqual(
@@ -80,6 +80,6 @@ test('only the bad item fails; when the database is gone all fail without being 
 });
 
 test('a missing answer is an error, not silence', async () => {
-  const batch = new Batch(() => Promise.resolve<number[]>([]), { size: 1, flights: 1 });
+  const batch = new Batch(() => Promise.resolve<number[]>([]), { size: 1, concurrency: 1 });
   await assert.rejects(batch.run(1), /no answer/);
 });

@@ -61,7 +61,7 @@ for (const piece of [
 
 test('a line without end is cut, and the next one is whole', async () => {
   const [long, next] = await lines(...new Array<string>(100).fill('x'.repeat(10_000)), '\nnext\n');
-  assert.equal(long?.length, 4_000 + ' … (cut)'.length);
+  assert.equal(long?.length, 4_000 + ' … (truncated)'.length);
   assert.equal(next, 'next');
 });
 

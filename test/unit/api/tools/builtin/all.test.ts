@@ -1,7 +1,7 @@
 // The tools that there are.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { toolRegistry } from '../../../../../api/tools/builtin/all.ts';
+import { builtinTools } from '../../../../../api/tools/builtin/all.ts';
 import { urlServices } from '../../../../support/tools/url-services.ts';
 
 const named = [
@@ -23,7 +23,7 @@ const named = [
 test('22 tools, the named ones first [spec tools.count]', async () => {
   const services = urlServices([], {});
   try {
-    const names = toolRegistry(services).map(({ name }) => name);
+    const names = builtinTools(services).map(({ name }) => name);
     assert.deepEqual(names.slice(0, named.length), named);
     assert.equal(new Set(names).size, 22);
     assert.equal(names.length, 22);

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { afterAll, beforeAll, test } from 'vitest';
-import { compareAnswer } from '../../../../../api/models/compare/endpoint.ts';
+import { comparisonAnswer } from '../../../../../api/models/compare/endpoint.ts';
 import { askModelTool } from '../../../../../api/tools/builtin/ask-model/ask-model.ts';
 import { compareModelsTool } from '../../../../../api/tools/builtin/compare-models/compare-models.ts';
 import { findLanguage } from '../../../../../api/tools/builtin/languages.ts';
-import type { ToolServices } from '../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../api/tools/engine/tool-dependencies.ts';
 import type { Tool } from '../../../../../api/tools/tool.ts';
 import { translateTextTool } from '../../../../../api/tools/builtin/translate-text/translate-text.ts';
 import { halves, splitText } from '../../../../../api/tools/builtin/translate-text/split.ts';
@@ -40,7 +40,7 @@ beforeAll(async () => {
       'epsilon-3.5-flash': reply(400, '{"error":{"message":"no"}}'),
     },
   });
-  const services = { catalog: lab.catalog, maxTokens } as ToolServices;
+  const services = { catalog: lab.catalog, maxTokens } as ToolDependencies;
   tools = { ask: askModelTool(services), compare: compareModelsTool(services), translate: translateTextTool(services) };
 });
 afterAll(() => lab.stop());
@@ -71,7 +71,7 @@ test('ask_model asks the default model, or the one that is named, with what was 
     (await runTool(tools.ask, { prompt: 'hello', model: 'beta-K3' }, toolContext({ models }))).result['answer'],
     'Ho',
   );
-  assert.equal(models.spent.cost, 21_000_000n);
+  assert.equal(models.spending.cost, 21_000_000n);
   for (const input of [
     {},
     { prompt: ' ' },
@@ -88,7 +88,7 @@ test('compare_models answers what POST /api/compare does [spec tools.compare-mod
     { prompt: 'hello', models: ['beta-K3', 'alpha-v4-flash', 'epsilon-3.5-flash'] },
     toolContext({ models: lab.spender() }),
   );
-  const { results, summary } = compareAnswer.omit({ request_id: true, hint: true }).strict().parse(result);
+  const { results, summary } = comparisonAnswer.omit({ request_id: true, hint: true }).strict().parse(result);
   assert.deepEqual(
     results.map(({ model, answer, cost_usd }) => [model, answer, cost_usd]),
     [
@@ -102,7 +102,7 @@ test('compare_models answers what POST /api/compare does [spec tools.compare-mod
     [summary.cheapest, summary.total_cost_usd, summary.cost_spread],
     ['alpha-v4-flash', 0.000021, '20x between cheapest and priciest'],
   );
-  const spread = compareAnswer
+  const spread = comparisonAnswer
     .pick({ results: true })
     .parse((await runTool(tools.compare, { prompt: 'hello' }, toolContext({ models: lab.spender() }))).result).results;
   assert.equal(spread.length, 3);
@@ -129,11 +129,11 @@ test('a long text is translated part by part, in order, with the space between t
     [result['to'], result['to_language'], result['from'], result['model']],
     ['de', 'German', 'en', 'alpha-v4-flash'],
   );
-  assert.equal(result['parts'], models.spent.calls);
-  assert.ok(models.spent.calls >= 4);
+  assert.equal(result['parts'], models.spending.calls);
+  assert.ok(models.spending.calls >= 4);
   assert.deepEqual(seen.at(-1), {
     done: 1,
-    message: `${models.spent.calls} of ${models.spent.calls} parts translated`,
+    message: `${models.spending.calls} of ${models.spending.calls} parts translated`,
   });
   assert.match(systemIn(lab.router.asked.at(-1) ?? assert.fail()) ?? '', /from English \(en\) into German \(de\)/);
 });

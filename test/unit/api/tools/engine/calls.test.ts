@@ -1,4 +1,4 @@
-// Calls of tools over HTTP: how input is read, what is refused and how, envelopes, files, places.
+// Calls of tools over HTTP: how input is read, what is refused and how, envelopes, files, slots.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
@@ -110,23 +110,27 @@ const refusals: readonly Refusal[] = [
   {
     name: 'alias and field',
     path: '/t/echo?text=a&q=b',
-    expected: [400, 'invalid-request', 'query q says the same as text, which is given too'],
+    expected: [400, 'invalid-request', 'query q duplicates text, which is also set'],
   },
   {
     name: 'two aliases',
     path: '/t/echo?q=a&query=b',
-    expected: [400, 'invalid-request', 'query query says the same as q, which is given too'],
+    expected: [400, 'invalid-request', 'query query duplicates q, which is also set'],
   },
   {
     name: 'alias and field in a body',
     path: '/t/echo',
     init: json({ text: 'a', q: 'b' }),
-    expected: [400, 'invalid-request', 'body q says the same as text, which is given too'],
+    expected: [400, 'invalid-request', 'body q duplicates text, which is also set'],
   },
   {
     name: 'session name with a blank',
     path: '/t/echo?text=a&s=a%20b',
-    expected: [400, 'invalid-request', 'query s is not 1 to 64 letters, digits, ".", "_" or "-"'],
+    expected: [
+      400,
+      'invalid-request',
+      'query s must be 1 to 64 letters, digits, ".", "_" or "-", starting with a letter or digit',
+    ],
   },
   {
     name: 'raw that is no boolean',
@@ -141,7 +145,7 @@ const refusals: readonly Refusal[] = [
   {
     name: 'raw of a tool without a file',
     path: '/t/echo?text=a&raw=1',
-    expected: [422, 'no-artifact', 'query raw asks for a file, and this tool makes none'],
+    expected: [422, 'no-artifact', 'query raw is not supported: this tool does not create a file'],
   },
   { name: 'raw of a call without a file', path: '/t/draw?format=none&raw=1', expected: [422, 'no-artifact'] },
   {
@@ -270,7 +274,7 @@ test('HEAD says whether GET would be taken, and neither runs the tool nor charge
       (sum, { value }) => sum + value,
       0,
     ) ?? 0;
-  const earned = (): Promise<unknown> => sample.models.books.get().ledger.balance(toolAccount('draw'));
+  const earned = (): Promise<unknown> => sample.models.ledger.get().ledger.balance(toolAccount('draw'));
   const before = [await calls(), await earned()];
   const heads = await Promise.all(
     ['/t/draw', '/t/draw?raw=1', '/t/draw?bytes=-1', '/t/echo?text=a&raw=1', '/t/off', '/t/ecko'].map((path) =>
@@ -323,7 +327,7 @@ test('every tool and method is an operation of the OpenAPI document', async () =
   );
 });
 
-test('one caller, and all together, have so many places; a place is given back when the work has really ended', async () => {
+test('slots are limited for one caller and for all; a slot is released when the work has really ended', async () => {
   const gate = Promise.withResolvers<undefined>();
   const busy = await sampleToolApp({
     tools: [waiting(() => gate.promise), echo],

@@ -82,7 +82,7 @@ test('JSON is taken as JSON and as text that holds it, and is named when it is n
   assert.deepEqual(field.parse({ spec: { a: 1 } }), { spec: { a: 1 } });
   assert.deepEqual(field.parse({ spec: '{"a":1}' }), { spec: { a: 1 } });
   const refused = field.safeParse({ spec: '{"a":1,}' });
-  assert.match(refused.error?.issues[0]?.message ?? '', /^is not JSON: /);
+  assert.match(refused.error?.issues[0]?.message ?? '', /^is not valid JSON: /);
   assert.deepEqual(refused.error?.issues[0]?.path, ['spec']);
   assert.deepEqual(
     (z.toJSONSchema(field, { io: 'input' }).properties as Record<string, { type: string }>)['spec']?.type,
@@ -92,8 +92,8 @@ test('JSON is taken as JSON and as text that holds it, and is named when it is n
 
 test('the addresses of services are read without their last slash, and a wrong one is named', () => {
   assert.deepEqual(readToolSettings({ MOORAGE_GOTENBERG_URL: 'http://gotenberg:3000/', MOORAGE_SEARXNG_URL: '' }), {
-    places: 64,
-    placesPerCaller: 16,
+    maxConcurrent: 64,
+    maxConcurrentPerCaller: 16,
     speechModel: 'Systran/faster-whisper-small',
     urls: { gotenberg: 'http://gotenberg:3000' },
   });

@@ -41,7 +41,7 @@ test('what the calls have cost is summed exactly, and is what the ledger says of
     ['alpha-v4-flash', 'Hi', 7, 9, 'billed'],
   );
   await spender.ask({ prompt: 'Hello', model: 'beta-K3' });
-  assert.equal(formatMoney(spender.spent.cost), '0.1000135');
+  assert.equal(formatMoney(spender.spending.cost), '0.1000135');
   assert.equal(formatMoney(await lab.ledger.balance(callerAccount('somebody'))), '0.1000135');
   assert.deepEqual(
     (await lab.database.query(uses, [])).map(({ kind, caller }) => [kind, caller]),
@@ -50,7 +50,7 @@ test('what the calls have cost is summed exactly, and is what the ledger says of
       ['tool', 'somebody'],
     ],
   );
-  assert.ok(spender.spent.quota !== undefined && spender.spent.quota.used > 0n);
+  assert.ok(spender.spending.quota !== undefined && spender.spending.quota.used > 0n);
 });
 
 test('holds are announced before they are made, under the ids by which the books know the calls', async () => {
@@ -83,11 +83,11 @@ test('holds are announced before they are made, under the ids by which the books
 test('a failure is a problem; what it costs is nothing or pending, never guessed', async () => {
   const spender = lab.spender();
   await assert.rejects(spender.ask({ prompt: 'Hello', model: 'epsilon-3.5-flash' }), slug('model-refused'));
-  assert.deepEqual([spender.spent.cost, spender.spent.pending, spender.spent.calls], [0n, 0, 1]);
+  assert.deepEqual([spender.spending.cost, spender.spending.pending, spender.spending.calls], [0n, 0, 1]);
   await assert.rejects(spender.ask({ prompt: 'Hello', model: 'gamma5.2' }), slug('model-failed'));
   const late = await spender.ask({ prompt: 'Hello', model: 'delta-5.6-luna' });
   assert.deepEqual([late.cost, late.costSource], [undefined, 'pending']);
-  assert.deepEqual([spender.spent.cost, spender.spent.pending], [0n, 2]);
+  assert.deepEqual([spender.spending.cost, spender.spending.pending], [0n, 2]);
 });
 
 test('premium models are asked with a key of one’s own, which is passed on', async () => {
@@ -96,7 +96,7 @@ test('premium models are asked with a key of one’s own, which is passed on', a
   const spender = lab.spender({ payer: lab.keyed });
   assert.equal((await spender.ask({ prompt: 'Hello', model: 'zeta-fable-5' })).text, 'Premium');
   assert.equal(lab.router.asked.at(-1)?.authorization, 'Bearer sk-test-12345678');
-  assert.equal(spender.spent.quota, undefined);
+  assert.equal(spender.spending.quota, undefined);
 });
 
 test('a comparison counts with every call, and says what one can cost before it is made', async () => {
@@ -114,10 +114,13 @@ test('a comparison counts with every call, and says what one can cost before it 
     ],
   );
   assert.deepEqual([summary.cheapest, summary.total_cost_usd], ['alpha-v4-flash', 0.1000135]);
-  assert.deepEqual([formatMoney(spender.spent.cost), spender.spent.pending, spender.spent.calls], ['0.1000135', 1, 3]);
-  assert.ok(spender.mostOf({ prompt: 'Hello', maxTokens: 10 }) < spender.mostOf({ prompt: 'Hello' }));
+  assert.deepEqual(
+    [formatMoney(spender.spending.cost), spender.spending.pending, spender.spending.calls],
+    ['0.1000135', 1, 3],
+  );
+  assert.ok(spender.maxCost({ prompt: 'Hello', maxTokens: 10 }) < spender.maxCost({ prompt: 'Hello' }));
   assert.equal(
-    spender.mostOf({ prompt: 'Hello', maxTokens: 1e9 }),
-    spender.mostOf({ prompt: 'Hello', maxTokens: maxTokens.most }),
+    spender.maxCost({ prompt: 'Hello', maxTokens: 1e9 }),
+    spender.maxCost({ prompt: 'Hello', maxTokens: maxTokens.max }),
   );
 });

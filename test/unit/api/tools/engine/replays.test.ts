@@ -74,7 +74,7 @@ function post(
   });
 }
 async function earned(): Promise<string> {
-  return formatMoney(await sample.models.books.get().ledger.balance(toolAccount('counted')));
+  return formatMoney(await sample.models.ledger.get().ledger.balance(toolAccount('counted')));
 }
 const slug = async (response: Response): Promise<string> =>
   `${response.status} ${z
@@ -154,7 +154,7 @@ test('of a tool that takes long, the same key is the same job, asked anew', asyn
 });
 
 test('answers that are kept for one caller are bounded: the oldest go', async () => {
-  const keys = new IdempotencyKeys(sample.models.books.get().database, { leaseMs: 1_000, keepMs: 60_000 });
+  const keys = new IdempotencyKeys(sample.models.ledger.get().database, { leaseMs: 1_000, keepMs: 60_000 });
   const outcome = async (key: string, answer: unknown): Promise<string> => {
     const begun = await keys.begin({ scope: 'bounded', key, body: '' });
     if (begun.outcome === 'begun') await begun.finish(answer);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { GuardedFetcher } from '../../../../../api/tools/fetch/guarded-fetcher.ts';
-import { Guard, Refused } from '../../../../../api/tools/fetch/guard.ts';
+import { Guard, Refusal } from '../../../../../api/tools/fetch/guard.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { innerNames, innerUrls } from '../../../../support/tools/fetch/inner-urls.ts';
 import { countConnections, type Listener } from '../../../../support/tools/fetch/listener.ts';
@@ -117,7 +117,7 @@ describe('the guarded fetch', () => {
       assert.equal(error.type.status, 422);
       assert.deepEqual(
         error.errors.map(({ field, message }) => ({ field, message })),
-        [{ field: 'image', message: 'its address is not public' }],
+        [{ field: 'image', message: 'has an IP address that is not public' }],
       );
       assert.match(error.errors[0]?.fix ?? '', /https:\/\//);
       return true;
@@ -179,7 +179,7 @@ describe('the guard', () => {
         fc.constantFrom(...forms),
         fc.constantFrom('http', 'https'),
         (address, form, scheme) => {
-          assert.throws(() => guard.target(`${scheme}://${form(address)}/`), Refused, form(address));
+          assert.throws(() => guard.target(`${scheme}://${form(address)}/`), Refusal, form(address));
         },
       ),
       { numRuns: 5_000 },
@@ -199,7 +199,7 @@ describe('the guard', () => {
         async (address, form, at) => {
           const answers = ['93.184.215.14', '2606:4700::1111'].toSpliced(at, 0, form(address));
           const named = new Guard({ closed: ['8.8.8.0/24'], resolve: async () => Promise.resolve(answers) });
-          await assert.rejects(named.addresses(named.target('http://example.com/')), Refused);
+          await assert.rejects(named.addresses(named.target('http://example.com/')), Refusal);
         },
       ),
       { numRuns: 500 },
@@ -225,7 +225,7 @@ describe('the guard', () => {
       'http://a.cluster.example/',
       'http://cluster.example./',
     ])
-      assert.throws(() => guard.target(url), Refused, url);
+      assert.throws(() => guard.target(url), Refusal, url);
     fc.assert(
       fc.property(
         fc.integer({ min: 0x0b000000, max: 0x63ffffff }).filter((n) => n >>> 8 !== 0x080808),

@@ -130,7 +130,7 @@ const verdicts: readonly {
       'error: failed to solve: python:3.11: failed to resolve source metadata for docker.io/library/python:3.11: failed to do request: Head "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io: no such host\n',
     rule: 'build/base-image',
     line: 1,
-    message: /mirror of Docker Hub does not have it/,
+    message: /neither this installation's mirror of Docker Hub nor Docker Hub itself/,
   },
   {
     name: 'an image of a registry that has no address',
@@ -139,7 +139,7 @@ const verdicts: readonly {
       'error: failed to solve: registry.invalid/tools/uv:1: failed to resolve source metadata for registry.invalid/tools/uv:1: failed to do request: Head "https://registry.invalid/v2/tools/uv/manifests/1": dial tcp: lookup registry.invalid on 192.0.2.1:53: no such host\n',
     rule: 'build/base-image',
     line: 2,
-    message: /under the name registry\.invalid/,
+    message: /no registry was found at registry\.invalid/,
     fix: /Always there/,
   },
 ];

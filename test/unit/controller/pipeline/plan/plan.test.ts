@@ -170,7 +170,7 @@ const cases: readonly Case[] = [
     name: 'Python without packages',
     files: { 'main.py': 'import http.server' },
     strategy: 'python',
-    reason: /without a list of packages/,
+    reason: /without a list of dependencies/,
     lines: [/exec python main\.py/],
   },
   {
@@ -302,7 +302,7 @@ const cases: readonly Case[] = [
     name: 'a server without a start script',
     files: { 'package.json': json({ main: './index.js' }), 'index.js': '' },
     strategy: 'node',
-    reason: /index\.js is started/,
+    reason: /index\.js is run/,
     lines: [/exec node \.\/index\.js/],
   },
   {
@@ -314,7 +314,7 @@ const cases: readonly Case[] = [
     strategy: 'node',
     framework: 'Express',
     port: 3000,
-    reason: /port 3000 by its own code/,
+    reason: /code listens on port 3000/,
     lines: [/^EXPOSE 3000$/m],
   },
   {
@@ -623,7 +623,7 @@ const refusals: readonly {
     files: { 'package.json': '{' },
     rule: 'plan/manifest',
     file: 'package.json',
-    fix: /Fix it/,
+    fix: /Correct the syntax/,
   },
   {
     name: 'a Python that no image has',

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'vitest';
 import { reviewPassed, withGate } from '../../../../../controller/pipeline/review/gate.ts';
-import { placesBelow, type Places } from '../../../../../controller/pipeline/settings.ts';
+import { placesBelow, type Places } from '../../../../../controller/pipeline/config.ts';
 
 async function workspace(t: TestContext): Promise<Places> {
   const root = await mkdtemp(join(tmpdir(), 'moorage-gate-'));

@@ -38,8 +38,8 @@ test('no file and an empty one set nothing', () => {
 });
 
 const wrong: readonly (readonly [name: string, text: string, line: number | undefined, says: RegExp])[] = [
-  ['a field that there is not', 'run:\n  prot: 80\n', 2, /no setting run\.prot.*port, command/],
-  ['a section that there is not', 'web: {}\n', 1, /no setting web.*source, build, run, agents, listing/],
+  ['a field that there is not', 'run:\n  prot: 80\n', 2, /Unknown setting run\.prot.*port, command/],
+  ['a section that there is not', 'web: {}\n', 1, /Unknown setting web.*source, build, run, agents, listing/],
   ['a number out of range', 'run:\n  port: 99999\n', 2, /run\.port.*65535/],
   [
     'a number where text is wanted',
@@ -56,9 +56,9 @@ const wrong: readonly (readonly [name: string, text: string, line: number | unde
   ['a longer build than an author may have', 'build:\n  timeout: 2h\n', 2, /timeout can be at most 1h/],
   ['volumes beyond the limit', 'run:\n  volumes: [{name: a, path: /a, size: 1Ti}]\n', 2, /at most 5Gi/],
   ['a path that leaves', 'source:\n  path: ../x\n', 2, /source\.path.*must not contain/],
-  ['the share of the author', 'author:\n  share: "1"\n', 1, /author cannot be set.*whoever runs this installation/],
+  ['the share of the author', 'author:\n  share: "1"\n', 1, /author cannot be set.*the operator of this installation/],
   ['replicas', 'run:\n  replicas: 20\n', 2, /run\.replicas cannot be set/],
-  ['secrets', 'run:\n  secrets: []\n', 2, /run\.secrets cannot be set.*Never put a secret into the repository/],
+  ['secrets', 'run:\n  secrets: []\n', 2, /run\.secrets cannot be set.*Never commit a secret/],
   ['another repository', 'source:\n  repo: https://git.example/a/b\n', 2, /source\.repo cannot be set/],
   ['models', 'models: {enabled: true}\n', 1, /models cannot be set/],
   ['a list at the top', '- a\n', 1, /the file must be a section/],
@@ -68,9 +68,9 @@ const wrong: readonly (readonly [name: string, text: string, line: number | unde
   ['two documents', 'run: {}\n---\nrun: {}\n', 2, /YAML/],
   ['a tag that makes objects', 'run: !!js/function "x"\n', 1, /YAML/],
   ['an anchor', 'run: &a {}\nbuild: *a\n', 1, /aliases/],
-  ['__proto__', 'run:\n  __proto__: {port: 1}\n', 2, /no setting run\.__proto__/],
-  ['control characters in the message', 'run:\n  "a\\e[31m\\u202eb": 1\n', 2, /no setting/],
-  ['more than is kept', `run:\n  env: [{name: A, value: "${'x'.repeat(3_000)}"}]\n`, undefined, /at most 2000/],
+  ['__proto__', 'run:\n  __proto__: {port: 1}\n', 2, /Unknown setting run\.__proto__/],
+  ['control characters in the message', 'run:\n  "a\\e[31m\\u202eb": 1\n', 2, /Unknown setting/],
+  ['more than is kept', `run:\n  env: [{name: A, value: "${'x'.repeat(3_000)}"}]\n`, undefined, /the maximum is 2000/],
   ['a file too large', `# ${'x'.repeat(17_000)}\n`, undefined, /16 KiB/],
   ['nesting without an end', `run: ${'['.repeat(8_000)}`, undefined, /YAML|nested/],
   ['deep nesting', `run: ${'['.repeat(100)}${']'.repeat(100)}`, 1, /nested too deep/],
@@ -103,7 +103,7 @@ test('an alias bomb costs nothing', () => {
 test('a link in its place, and a name that is not read', () => {
   assert.match(
     readSettingsFile(memoryTree({ 'moorage.yaml': { linkTo: '/etc/passwd' } })).findings[0]?.message ?? '',
-    /not a plain file/,
+    /not a regular file/,
   );
   const [misnamed] = readSettingsFile(memoryTree({ 'moorage.yml': 'run: {}' })).findings;
   assert.deepEqual([misnamed?.severity, misnamed?.file], ['warning', 'moorage.yml']);

@@ -25,7 +25,7 @@ import {
   pushed,
   runs,
   second,
-  settings,
+  config,
 } from '../../../../support/operator/scenario.ts';
 
 const filed = { run: { port: 9123, env: [{ name: 'GREETING', value: 'hi' }] } };
@@ -174,7 +174,7 @@ test('submitted again: in the pipeline at once, and one pipeline for the commit 
       ),
     );
     assert.deepEqual(asked(found.decision), ['create Job']);
-    assert.match(found.status.pipeline?.reason ?? '', /a rebuild was asked for/);
+    assert.match(found.status.pipeline?.reason ?? '', /rebuild requested/);
     assert.equal(found.status.attempt, again);
   }
 });
@@ -183,7 +183,7 @@ test('a second try starts new pods even where the image came out the same', () =
   const of = app();
   const release = { image: digest('a'), commit: first, port: 8080 };
   const hash = (attempt?: string): string =>
-    podTemplate(of, settings, { ...release, ...(attempt === undefined ? {} : { attempt }) }, []).hash;
+    podTemplate(of, config, { ...release, ...(attempt === undefined ? {} : { attempt }) }, []).hash;
   assert.notEqual(hash(again), hash());
   assert.equal(hash(), hash());
 });

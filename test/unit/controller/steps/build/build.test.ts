@@ -6,7 +6,7 @@ import { buildInputs, jobName } from '../../../../../controller/steps/build/inpu
 import { inOrder } from '../../../../../controller/build-queue/order.ts';
 import { annotations } from '../../../../../crds/names.ts';
 import type { HistoryEntry, HostedApp } from '../../../../../crds/hosted-app.ts';
-import type { Observed } from '../../../../../controller/reconcile/snapshot.ts';
+import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
 import {
   app,
   asked,
@@ -20,11 +20,11 @@ import {
   outcome,
   polled,
   second,
-  settings,
+  config,
 } from '../../../../support/operator/scenario.ts';
 
-function reasonOf(observed: Observed): string | undefined {
-  return outcome(observed).status.pipeline?.reason;
+function reasonOf(snapshot: Snapshot): string | undefined {
+  return outcome(snapshot).status.pipeline?.reason;
 }
 
 function entry(number: number, result: HistoryEntry['result'], rest: Partial<HistoryEntry> = {}): HistoryEntry {
@@ -50,7 +50,7 @@ test('a build says why it is made', () => {
   );
   assert.equal(
     reasonOf(observe(app({}, polled(first), { [annotations.rebuild]: '1' }), { jobs: before })),
-    'a rebuild was asked for',
+    'rebuild requested',
   );
   assert.equal(
     reasonOf(observe(app({ source: { path: 'web' } }, polled(second)), { jobs: before })),
@@ -66,8 +66,8 @@ test('the image of the pipeline is no reason to build again, nor is how an app i
     ...polled(first),
     built: { image: 'registry.test/apps/hello@sha256:0', commit: first, inputsHash: hash(app()) },
   };
-  const upgraded = { ...settings, pipeline: { ...settings.pipeline, image: 'registry.test/pipeline:2' } };
-  assert.ok(!asked(outcome(observe(app({}, status), { settings: upgraded })).decision).includes('create Job'));
+  const upgraded = { ...config, pipeline: { ...config.pipeline, image: 'registry.test/pipeline:2' } };
+  assert.ok(!asked(outcome(observe(app({}, status), { config: upgraded })).decision).includes('create Job'));
 });
 
 test('names of Jobs fit into a label, whatever the app is called', () => {
@@ -82,7 +82,7 @@ test('a fault is tried again after a delay that doubles, by clearing the Job awa
   assert.deepEqual(asked(outcome(observe(app({}, recorded), { jobs: [failed], now: later })).decision), [
     `delete ${failed.metadata.name}`,
   ]);
-  assert.equal(reasonOf(observe(app({}, recorded))), 'again after a fault of the platform (try 2 of 5)');
+  assert.equal(reasonOf(observe(app({}, recorded))), 'retry after a platform fault (attempt 2 of 5)');
   assert.deepEqual([1, 2, 3, 10].map(faultDelayMs), [30_000, 60_000, 120_000, 1_800_000]);
 });
 

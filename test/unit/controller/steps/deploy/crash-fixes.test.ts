@@ -6,7 +6,7 @@ import { suggestCrashFix } from '../../../../../controller/steps/deploy/crash-fi
 const cases: readonly (readonly [string, RegExp])[] = [
   [
     'Traceback (most recent call last):\n  File "main.py", line 1\nModuleNotFoundError: No module named \'yaml\'',
-    /list of packages/,
+    /add it to your dependencies/,
   ],
   ["Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'tsx'", /development package/],
   ["Error: EACCES: permission denied, mkdir '/etc/items'", /ordinary user.*\/tmp/],
@@ -14,7 +14,7 @@ const cases: readonly (readonly [string, RegExp])[] = [
   ['Error: listen EADDRINUSE: address already in use 0.0.0.0:8080', /one port/],
   ['Error: connect ECONNREFUSED 127.0.0.1:5432', /database/],
   ['psycopg.OperationalError: could not translate host name "db" to address', /database/],
-  ["KeyError: 'SERVICE_TOKEN'", /whoever runs this installation/],
+  ["KeyError: 'SERVICE_TOKEN'", /the operator of this installation/],
   ['openai.OpenAIError: The api_key client option must be set either by passing api_key', /run\.env/],
   ['Please set SEARCH_API_KEY before you start', /run\.env/],
   ['Segmentation fault', /last lines of its log/],

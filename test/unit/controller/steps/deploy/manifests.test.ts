@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { pipelineInput } from '../../../../../controller/pipeline/contract.ts';
 import { least, shareOf } from '../../../../../controller/objects/quantity.ts';
 import type { Manifest } from '../../../../../lib/kubernetes/index.ts';
-import type { Observed } from '../../../../../controller/reconcile/snapshot.ts';
+import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
 import {
   app,
   built,
@@ -18,11 +18,11 @@ import {
   outcome,
   polled,
   second,
-  settings,
+  config,
 } from '../../../../support/operator/scenario.ts';
 
-function wanted(observed: ReturnType<typeof observe>, kind: string): Manifest {
-  const found = outcome(observed)
+function wanted(snapshot: ReturnType<typeof observe>, kind: string): Manifest {
+  const found = outcome(snapshot)
     .decision.actions.map(({ action }) => action)
     .find((action) => (action.kind === 'apply' || action.kind === 'create') && action.manifest.kind === kind);
   assert.ok(found?.kind === 'apply' || found?.kind === 'create', `no ${kind}`);
@@ -72,7 +72,7 @@ test('the pod of an app has the priority class of the installation, if there is 
     workload.parse(wanted(observe(app({}, built(first)), rest), 'Deployment')).spec.template.spec['priorityClassName'];
   assert.equal(priorityOf({}), undefined);
   assert.equal(
-    priorityOf({ settings: { ...settings, run: { ...settings.run, priorityClass: 'moorage-apps' } } }),
+    priorityOf({ config: { ...config, run: { ...config.run, priorityClass: 'moorage-apps' } } }),
     'moorage-apps',
   );
 });
@@ -176,13 +176,13 @@ test('an app with a volume is recreated, and put back when the new release fails
   assert.ok(JSON.stringify(back['spec']).includes(first) && !JSON.stringify(back['spec']).includes(second));
   const told = outcome(failing).status;
   assert.equal(told.rejection?.rule, 'run/crashed');
-  assert.match(told.rejection.message, /Commit aaaaaaa was put back\.$/);
+  assert.match(told.rejection.message, /Rolled back to commit aaaaaaa\.$/);
   const settled = outcome(observe({ ...next, status: told }, { deployment: asObject(back) })).status;
   assert.deepEqual(settled.rejection, told.rejection, 'the reason outlives the pods that it was read from');
 });
 
 test('volumes of two apps never share a claim; a claim from before there was a hash is kept by its own app alone', () => {
-  const named = (name: string, volume: string, claims: Observed['claims'] = []): unknown => {
+  const named = (name: string, volume: string, claims: Snapshot['claims'] = []): unknown => {
     const made = app({ run: { volumes: [{ name: volume, path: '/data', size: '1Gi' }] } }, built(first));
     const of = { ...made, metadata: { ...made.metadata, name } };
     const seen = observe({ ...of, status: built(first, {}, of) }, { claims });
@@ -193,7 +193,7 @@ test('volumes of two apps never share a claim; a claim from before there was a h
     );
     return claimed;
   };
-  const claim = (uid: string): Observed['claims'][number] => ({
+  const claim = (uid: string): Snapshot['claims'][number] => ({
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
     metadata: {

@@ -4,10 +4,10 @@ import { test } from 'vitest';
 import { z } from 'zod';
 import { modelEgress, modelsSecret, modelVariables } from '../../../../../controller/steps/deploy/models.ts';
 import { isTokenOf } from '../../../../../lib/app-token.ts';
-import { app, settings } from '../../../../support/operator/scenario.ts';
+import { app, config } from '../../../../support/operator/scenario.ts';
 
 const models = { baseUrl: 'http://moorage-models.moorage-system.svc.cluster.local/v1', tokenSecret: 'x'.repeat(32) };
-const able = { ...settings, run: { ...settings.run, models } };
+const able = { ...config, run: { ...config.run, models } };
 const enabled = app({ models: { enabled: true } });
 const held = z.object({ 'base-url': z.string(), token: z.string() });
 
@@ -35,7 +35,7 @@ test('a variable that the author has set stays the author’s', () => {
 test('others get nothing: apps without models, and installations without tokens', () => {
   for (const [one, of] of [
     [app(), able],
-    [enabled, settings],
+    [enabled, config],
   ] as const) {
     assert.equal(modelsSecret(one, of), undefined);
     assert.deepEqual([modelVariables(one, of), modelEgress(one, of)], [[], []]);

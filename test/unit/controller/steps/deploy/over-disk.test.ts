@@ -5,7 +5,7 @@ import { test } from 'vitest';
 import { z } from 'zod';
 import type { HostedApp } from '../../../../../crds/hosted-app.ts';
 import type { Deployment } from '../../../../../controller/objects/kinds.ts';
-import type { Observed } from '../../../../../controller/reconcile/snapshot.ts';
+import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
 import {
   app,
   applied,
@@ -25,8 +25,8 @@ const asked = z.object({
 });
 
 /** The Deployment that an observation asks for, and how many replicas of which commit it has. */
-function asks(observed: Observed): { deployment: Deployment; runs: string; rule: string | undefined; message: string } {
-  const { decision, status } = outcome(observed);
+function asks(snapshot: Snapshot): { deployment: Deployment; runs: string; rule: string | undefined; message: string } {
+  const { decision, status } = outcome(snapshot);
   const deployment = applied(decision, 'Deployment', { observedGeneration: 2 });
   const { replicas, template } = asked.parse(deployment.spec);
   const { rule, message = '' } = status.rejection ?? {};
@@ -71,11 +71,11 @@ test('the release before serves again, and is not started a third time either if
   const rolling = asks(observe(next, deployed(app({}, only))));
   assert.equal(rolling.runs, '1 of b');
   const serving = app({}, live(second));
-  const over = (pods: Observed['pods']): Observed => observe(serving, { deployment: rolling.deployment, pods });
+  const over = (pods: Snapshot['pods']): Snapshot => observe(serving, { deployment: rolling.deployment, pods });
   const filled = evicted(serving, 2, 60).pods ?? [];
   const back = asks(over(filled));
   assert.deepEqual([back.runs, back.rule], ['1 of a', 'run/out-of-disk']);
-  assert.match(back.message, /Commit bbbbbbb wrote more than its 1Gi .* Commit aaaaaaa was put back\.$/);
+  assert.match(back.message, /Commit bbbbbbb exceeded its 1Gi .* Rolled back to commit aaaaaaa\.$/);
   const again = asks(observe(serving, { deployment: back.deployment, pods: evicted(app({}, only), 2, 60).pods ?? [] }));
   assert.deepEqual([again.runs, again.rule], ['0 of b', 'run/out-of-disk']);
 });

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'vitest';
-import { askRepository, type SourceAnswer } from '../../../../../controller/steps/source/ls-remote.ts';
+import { resolveRevision, type RevisionResult } from '../../../../../controller/steps/source/revision.ts';
+import { parseRepository } from '../../../../../lib/repository.ts';
 
 const commit = 'a'.repeat(40);
 const packet = (text: string): string => `${(Buffer.byteLength(text) + 4).toString(16).padStart(4, '0')}${text}`;
@@ -21,7 +22,7 @@ interface Lies {
 async function ask(
   { greet = (response) => response.end(capabilities), list = (response) => response.end('0000') }: Lies,
   revision?: string,
-): Promise<SourceAnswer> {
+): Promise<RevisionResult> {
   const server = createServer((request, response) => {
     request.resume();
     const isFirst = request.url?.includes('/info/refs') === true;
@@ -36,14 +37,15 @@ async function ask(
   });
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   try {
-    return await askRepository({ repo: `http://${host}/octo/chat`, revision }, { allowed: [host], insecure: [host] });
+    const repository = parseRepository(`http://${host}/octo/chat`, { allowed: [host], insecure: [host] });
+    return await resolveRevision({ repository, revision });
   } finally {
     server.closeAllConnections();
     server.close();
   }
 }
 
-function refused(answer: SourceAnswer): SourceAnswer & { ok: false } {
+function refused(answer: RevisionResult): RevisionResult & { ok: false } {
   assert.ok(!answer.ok, 'an answer was believed');
   return answer;
 }

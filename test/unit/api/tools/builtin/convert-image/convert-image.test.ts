@@ -5,7 +5,7 @@ import sharp from 'sharp';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { convertImageTool } from '../../../../../../api/tools/builtin/convert-image/convert-image.ts';
-import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import type { Artifact, Tool } from '../../../../../../api/tools/tool.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { runTool } from '../../../../../support/tools/context.ts';
@@ -54,7 +54,7 @@ function vastPng(side: number): Buffer {
 describe('convert_image', () => {
   let web: Web;
   let listener: Listener;
-  let services: ToolServices;
+  let services: ToolDependencies;
   let tool: Tool;
   const convert = async (
     input: Record<string, unknown>,
@@ -170,13 +170,13 @@ describe('convert_image', () => {
   });
 
   it('refuses what is none, too large or broken, and follows nothing in it', async () => {
-    await refuses({ url: `${web.url}/image.svg` }, 'unprocessable', /no image that is taken/);
-    await refuses({ url: `${web.url}/lying.png` }, 'unprocessable', /no image that is taken/);
-    await refuses({ url: `${web.url}/text.png` }, 'unprocessable', /no image that is taken/);
+    await refuses({ url: `${web.url}/image.svg` }, 'unprocessable', /not a supported image/);
+    await refuses({ url: `${web.url}/lying.png` }, 'unprocessable', /not a supported image/);
+    await refuses({ url: `${web.url}/text.png` }, 'unprocessable', /not a supported image/);
     await refuses({ url: `${web.url}/empty` }, 'unprocessable', /empty/i);
     await refuses({ url: `${web.url}/vast.png` }, 'unprocessable', /more than 50000000 pixels/);
     await refuses({ url: `${web.url}/cut.png` }, 'unprocessable', /cannot be read/);
-    await refuses({ data: Buffer.from('%PDF-1.7').toString('base64') }, 'unprocessable', /no image that is taken/);
+    await refuses({ data: Buffer.from('%PDF-1.7').toString('base64') }, 'unprocessable', /not a supported image/);
     await refuses({ data: '!!!' }, 'invalid-request', /base64/);
     await refuses({}, 'invalid-request', /missing/);
     await refuses({ url: `${web.url}/red.png`, data: 'AAAA' }, 'invalid-request', /together/);

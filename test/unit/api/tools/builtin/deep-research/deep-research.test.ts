@@ -15,7 +15,7 @@ import {
 import { deepResearchTool } from '../../../../../../api/tools/builtin/deep-research/deep-research.ts';
 import type { Fetcher } from '../../../../../../api/tools/fetch/fetcher.ts';
 import { fetchFailed } from '../../../../../../api/tools/fetch/problems.ts';
-import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { reports, runTool, toolContext } from '../../../../../support/tools/context.ts';
 import { maxTokens, says, startModelLab, type ModelLab } from '../../../../../support/tools/model-lab.ts';
@@ -88,8 +88,8 @@ const fetcher: Fetcher = {
   },
 };
 
-function services(urls: ToolServices['urls']): ToolServices {
-  return { catalog: lab.catalog, maxTokens, urls, fetcher } as ToolServices;
+function services(urls: ToolDependencies['urls']): ToolDependencies {
+  return { catalog: lab.catalog, maxTokens, urls, fetcher } as ToolDependencies;
 }
 
 function engineUrl(): string {
@@ -129,8 +129,8 @@ test('it plans, searches, reads, looks for gaps and writes, and cites only what 
   );
   assert.deepEqual(unread, [{ url: 'https://pages.test/first-b', reason: 'it answered with status 404' }]);
   assert.deepEqual(
-    [budget_reached, model_calls, formatMoney(models.spent.cost)],
-    [false, models.spent.calls, formatMoney(parseMoney(`0.00${String(models.spent.calls).padStart(2, '0')}`))],
+    [budget_reached, model_calls, formatMoney(models.spending.cost)],
+    [false, models.spending.calls, formatMoney(parseMoney(`0.00${String(models.spending.calls).padStart(2, '0')}`))],
   );
   assert.ok(
     seen.length > 5 && seen.every(({ done }, index) => done >= (seen[index - 1]?.done ?? 0) - 0.3 && done <= 1),
@@ -144,7 +144,7 @@ test('without a search service it says how to switch it on, and spends nothing',
     runTool(deepResearchTool(services({})), { question: 'How is it?' }, toolContext({ models })),
     slug('service-off'),
   );
-  assert.equal(models.spent.calls, 0);
+  assert.equal(models.spending.calls, 0);
 });
 
 const web: Web = {
@@ -181,7 +181,7 @@ test('whatever the budget, it is not passed: less is read, or it is refused befo
         (error: unknown) => (error instanceof Problem ? 'refused' : assert.fail(String(error))),
       );
     outcomes.add(outcome);
-    assert.ok(models.spent.cost <= parseMoney(limit), `${formatMoney(models.spent.cost)} of ${limit}`);
+    assert.ok(models.spending.cost <= parseMoney(limit), `${formatMoney(models.spending.cost)} of ${limit}`);
   }
   assert.deepEqual([...outcomes].sort(), ['cut', 'refused', 'whole']);
 });

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { lookupCitationTool } from '../../../../../../api/tools/builtin/lookup-citation/lookup-citation.ts';
 import { arxivIdIn, doiIn } from '../../../../../../api/tools/builtin/lookup-citation/identifiers.ts';
 import { work } from '../../../../../../api/tools/builtin/lookup-citation/work.ts';
-import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { runTool } from '../../../../../support/tools/context.ts';
 import { page, startWeb, type Web } from '../../../../../support/tools/fetch/web.ts';
@@ -46,7 +46,7 @@ const shape = z.object({ citations: z.array(work.extend({ bibtex: z.string() }))
 
 describe('lookup_citation', () => {
   let web: Web;
-  let services: ToolServices;
+  let services: ToolDependencies;
   const look = async (input: Record<string, unknown>): Promise<z.output<typeof shape>['citations']> =>
     shape.parse((await runTool(lookupCitationTool(services, { crossref: web.url, arxiv: web.url }), input)).result)
       .citations;
@@ -155,11 +155,11 @@ describe('lookup_citation', () => {
   });
 
   it('says what is unknown, wrong or broken', async () => {
-    await fails({ doi: '10.5555/none' }, 'unprocessable', /Crossref knows no work 10\.5555\/none/);
-    await fails({ arxiv: '9999.99999' }, 'unprocessable', /arXiv knows no work/);
-    await fails({ arxiv: '0000.00000' }, 'unprocessable', /arXiv knows no work/);
-    await fails({ arxiv: '2222.22222' }, 'fetch-failed', /something else than a feed/);
-    await fails({ doi: '10.5555/broken' }, 'fetch-failed', /something else than works/);
+    await fails({ doi: '10.5555/none' }, 'unprocessable', /Crossref has no work with the id 10\.5555\/none/);
+    await fails({ arxiv: '9999.99999' }, 'unprocessable', /arXiv has no work/);
+    await fails({ arxiv: '0000.00000' }, 'unprocessable', /arXiv has no work/);
+    await fails({ arxiv: '2222.22222' }, 'fetch-failed', /something other than a feed/);
+    await fails({ doi: '10.5555/broken' }, 'fetch-failed', /something other than works/);
     await fails({ doi: '10.5555/busy' }, 'fetch-failed', /status 503/);
     await fails({ doi: 'nonsense' }, 'invalid-request', /not a DOI/);
     await fails({ arxiv: '../../x' }, 'invalid-request', /not an arXiv id/);

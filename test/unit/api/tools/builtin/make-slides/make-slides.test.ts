@@ -6,7 +6,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { sizeFor, pages, runsOf } from '../../../../../../api/tools/builtin/make-slides/text.ts';
 import { makeSlidesTool } from '../../../../../../api/tools/builtin/make-slides/make-slides.ts';
-import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import type { Tool } from '../../../../../../api/tools/tool.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { runTool, toolContext } from '../../../../../support/tools/context.ts';
@@ -44,7 +44,7 @@ beforeAll(async () => {
       'gamma5.2': says('I would rather not.'),
     },
   });
-  tool = makeSlidesTool({ catalog: lab.catalog, maxTokens } as ToolServices);
+  tool = makeSlidesTool({ catalog: lab.catalog, maxTokens } as ToolDependencies);
 });
 afterAll(() => lab.stop());
 
@@ -171,7 +171,7 @@ test('a topic is written by a model, once more when its JSON is wrong, and refus
     { topic: 'Tea', slides: 2, language: 'German', audience: 'children' },
     toolContext({ models }),
   );
-  assert.deepEqual([result['title'], result['model'], models.spent.calls], ['Tea', 'alpha-v4-flash', 1]);
+  assert.deepEqual([result['title'], result['model'], models.spending.calls], ['Tea', 'alpha-v4-flash', 1]);
   const asked = lab.router.asked.at(-1);
   assert.match(
     promptIn(asked ?? assert.fail()),
@@ -184,7 +184,7 @@ test('a topic is written by a model, once more when its JSON is wrong, and refus
     (await runTool(tool, { topic: 'Tea', model: 'beta-K3' }, toolContext({ models: again }))).result['title'],
     'Tea',
   );
-  assert.equal(again.spent.calls, 2);
+  assert.equal(again.spending.calls, 2);
   assert.match(promptIn(lab.router.asked.at(-1) ?? assert.fail()), /It is not what was asked for: slides\.0\.layout/);
   await assert.rejects(
     runTool(tool, { topic: 'Tea', model: 'gamma5.2' }, toolContext({ models: lab.spender() })),

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import type { ServiceUrls } from '../../../../../../api/tools/services/backing-services.ts';
-import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import { transcribeAudioTool } from '../../../../../../api/tools/builtin/transcribe-audio/transcribe-audio.ts';
 import { audioFormatOf, audioFormats } from '../../../../../../api/tools/builtin/transcribe-audio/format.ts';
 import { spokenLanguage } from '../../../../../../api/tools/builtin/transcribe-audio/languages.ts';
@@ -33,7 +33,7 @@ function fieldsOf(form: string): Record<string, string> {
 describe('transcribe_audio', () => {
   let web: Web;
   let speech: Web;
-  let services: ToolServices;
+  let services: ToolDependencies;
   const replies: [number, string][] = [];
   const forms: string[] = [];
   const hear = async (
@@ -148,7 +148,7 @@ describe('transcribe_audio', () => {
     await assert.rejects(hear({ url }, {}), isProblem('service-off', /tools\.speech\.enabled/));
     await assert.rejects(
       hear({ url }, { speech: 'http://127.0.0.1:9' }),
-      isProblem('tool-failed', /could not be asked/),
+      isProblem('tool-failed', /cannot be reached/),
     );
   });
 });

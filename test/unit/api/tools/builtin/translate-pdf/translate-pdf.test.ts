@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, it } from 'vitest';
 import type { ServiceUrls } from '../../../../../../api/tools/services/backing-services.ts';
-import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import type { Prompt, Spender } from '../../../../../../api/tools/engine/spender.ts';
 import { translatePdfTool } from '../../../../../../api/tools/builtin/translate-pdf/translate-pdf.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
@@ -48,7 +48,7 @@ async function* linesAfter(request: IncomingMessage, orders: Record<string, unkn
 describe('translate_pdf', () => {
   let web: Web;
   let server: Server;
-  let services: ToolServices;
+  let services: ToolDependencies;
   let script: Script;
   const orders: Record<string, unknown>[] = [];
   const prompts: Prompt[] = [];
@@ -67,7 +67,7 @@ describe('translate_pdf', () => {
       });
     },
     compare: () => Promise.reject(new Error('not asked for')),
-    mostOf: () => {
+    maxCost: () => {
       throw new Error('not asked for');
     },
   };
@@ -214,21 +214,21 @@ describe('translate_pdf', () => {
           say('what?\n');
         },
         'tool-failed',
-        /not understood/,
+        /invalid message/,
       ],
       [
         (say) => {
           say({ ask: { id: 1, prompt: 'x'.repeat(70_000), system: '', max_tokens: 5 } });
         },
         'tool-failed',
-        /not understood/,
+        /invalid message/,
       ],
       [
         (say) => {
           say({ pdf: Buffer.from('<html>').toString('base64') });
         },
         'tool-failed',
-        /no PDF/,
+        /other than a PDF/,
       ],
       [() => undefined, 'tool-failed', /middle of its work/],
       [
@@ -236,14 +236,14 @@ describe('translate_pdf', () => {
           response.destroy();
         },
         'tool-failed',
-        /could not be asked|middle/,
+        /cannot be reached|before it finished/,
       ],
       [
         (_say, _heard, response) => {
           response.writeHead(503).end();
         },
         'tool-busy',
-        /no place free/,
+        /no free slot/,
       ],
       [
         (_say, _heard, response) => {
@@ -258,7 +258,7 @@ describe('translate_pdf', () => {
           return new Promise(() => undefined);
         },
         'tool-failed',
-        /more than 100 passages a page/,
+        /more than 100 passages per page/,
       ],
     ];
     for (const [one, slug, words] of cases) {
@@ -267,7 +267,7 @@ describe('translate_pdf', () => {
     }
     await assert.rejects(
       translate({}, models, { pdftranslator: 'http://127.0.0.1:9' }),
-      isProblem('tool-failed', /could not be asked/),
+      isProblem('tool-failed', /cannot be reached/),
     );
   });
 

@@ -37,7 +37,7 @@ test('takes JSON text, boolean schemas and null', async () => {
   assert.equal((await check('{"type":"string"}', '"text"')).valid, true);
   assert.equal((await check('{"type":"null"}', null)).valid, true);
   assert.equal((await check(false, 1)).valid, false);
-  await assert.rejects(call(tool, { schema: '{"type":', data: '1' }), /is not JSON/);
+  await assert.rejects(call(tool, { schema: '{"type":', data: '1' }), /is not valid JSON/);
   await assert.rejects(call(tool, { schema: 7, data: '1' }), /must be a JSON Schema/);
   await assert.rejects(call(tool, { schema: {} }), /is missing/);
 });
@@ -56,7 +56,7 @@ test('keeps to the draft that $schema names', async () => {
   }
   await assert.rejects(
     check({ $schema: 'http://json-schema.org/draft-04/schema#' }, 1),
-    isProblem('unprocessable', /draft.*known are/),
+    isProblem('unprocessable', /draft.*Supported: /),
   );
 });
 

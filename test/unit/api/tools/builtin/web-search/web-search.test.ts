@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { webSearchTool } from '../../../../../../api/tools/builtin/web-search/web-search.ts';
-import type { ToolServices } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { runTool } from '../../../../../support/tools/context.ts';
 import { page, startWeb, type Web } from '../../../../../support/tools/fetch/web.ts';
@@ -54,10 +54,10 @@ const answers: Readonly<Record<string, unknown>> = {
 
 describe('web_search', () => {
   let searxng: Web;
-  let services: ToolServices;
+  let services: ToolDependencies;
   const search = async (query: string, more: Record<string, unknown> = {}): ReturnType<typeof runTool> =>
     runTool(webSearchTool(services), { query, ...more });
-  const fails = async (query: string, slug: string, words: RegExp, from: ToolServices = services): Promise<void> =>
+  const fails = async (query: string, slug: string, words: RegExp, from: ToolDependencies = services): Promise<void> =>
     assert.rejects(runTool(webSearchTool(from), { query }), (error) => {
       assert.ok(error instanceof Problem, String(error));
       assert.equal(error.type.slug, slug);
@@ -123,8 +123,8 @@ describe('web_search', () => {
   it('says what is wrong with SearXNG', async () => {
     await fails('forbidden', 'tool-failed', /search\.formats/);
     await fails('broken', 'tool-failed', /status 500/);
-    await fails('html', 'tool-failed', /something else/);
-    await fails('x', 'tool-failed', /could not be asked/, urlServices([], { searxng: 'http://127.0.0.1:1' }));
+    await fails('html', 'tool-failed', /something other than results/);
+    await fails('x', 'tool-failed', /cannot be reached/, urlServices([], { searxng: 'http://127.0.0.1:1' }));
   });
 
   it('says which value switches it on', async () =>

@@ -50,7 +50,7 @@ test('a link answers with the same bytes, to anybody and as often as wanted, and
   assert.match(artifact.url ?? '', /^https:\/\/moorage\.test\/t\/artifacts\/[A-Za-z0-9_-]{22}$/);
   const hours = (Date.parse(artifact.expires_at ?? '') - Date.now()) / 3_600_000;
   assert.ok(hours > 0.9 && hours <= 1.01, artifact.expires_at);
-  const { ledger } = sample.models.books.get();
+  const { ledger } = sample.models.ledger.get();
   const earned = await ledger.balance(toolAccount('draw'));
   const calls = await sample.registry.getSingleMetricAsString('moorage_tool_calls_total');
   for (const accept of ['*/*', 'image/png', 'application/json']) {
@@ -111,7 +111,7 @@ test('a larger file is at its link only; one too large to be kept is had by raw'
 });
 
 test('who takes the bytes at once leaves nothing behind', async () => {
-  const { database } = sample.models.books.get();
+  const { database } = sample.models.ledger.get();
   const count = {
     name: 'count-files',
     text: 'select count(*)::int as files from tools.artifact',
@@ -123,7 +123,7 @@ test('who takes the bytes at once leaves nothing behind', async () => {
 });
 
 test('the record of a use names the tool', async () => {
-  const { database } = sample.models.books.get();
+  const { database } = sample.models.ledger.get();
   const uses = await database.query(
     {
       name: 'uses',

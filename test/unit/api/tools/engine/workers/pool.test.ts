@@ -99,7 +99,7 @@ describe('a pool of workers', () => {
     await assert.rejects(
       run('echo', 4),
       (error) =>
-        problem('tool-busy', /2 calls are being worked on and 3 wait/)(error) &&
+        problem('tool-busy', /2 calls are in progress and 3 are waiting/)(error) &&
         error instanceof Problem &&
         error.headers['retry-after'] === '5',
     );
@@ -121,12 +121,12 @@ test('closing ends all processes, and refuses what runs and what comes', async (
   const workers = createWorkers({ size: 1 });
   const { pid } = identity.parse(await workers.run({ module, input: { deed: 'process' } }));
   const calls = ['loop', 'process'].map((deed) => workers.run({ module, input: { deed } }));
-  const outcomes = Promise.all(calls.map((call) => assert.rejects(call, problem('tool-busy', /about to end/))));
+  const outcomes = Promise.all(calls.map((call) => assert.rejects(call, problem('tool-busy', /shutting down/))));
   await sleep(50);
   await workers.close();
   await outcomes;
   assert.equal(alive(pid), false);
-  await assert.rejects(workers.run({ module, input: { deed: 'process' } }), problem('tool-busy', /about to end/));
+  await assert.rejects(workers.run({ module, input: { deed: 'process' } }), problem('tool-busy', /shutting down/));
 });
 
 test('idle processes are ended after a while, and beyond their number', async () => {

@@ -1,0 +1,170 @@
+// Metered calls of apps: a slot, the charge, the request. The one way for /api/projects/{slug}/call, the paths below it,
+// and operations on /mcp.
+import { randomUUID } from 'node:crypto';
+import { finished } from 'node:stream/promises';
+import { Problem } from '../../../lib/problem.ts';
+import { appLines } from '../../billing/accrual.ts';
+import { revenueAccount } from '../../billing/ledger/accounts.ts';
+import { zero, type Money } from '../../billing/ledger/money.ts';
+import type { Hold, Holds } from '../../billing/holds.ts';
+import type { Payer } from '../../billing/payer.ts';
+import type { Quota } from '../../billing/quota.ts';
+import type { Cost } from '../../tools/engine/cost.ts';
+import type { Gate } from '../../tools/engine/slots.ts';
+import { toolBusy } from '../../tools/problems.ts';
+import type { AppClient, AppRequestContent, AppResponse } from './app-client.ts';
+import type { Target } from '../directory.ts';
+import { outcomeOf, type AppMetrics, type AppVia } from '../metrics.ts';
+
+export interface AppCallsOptions {
+  readonly appClient: AppClient;
+  readonly gate: Gate;
+  /** Maximum concurrent calls of one app, of all callers together. */
+  readonly slotsPerApp: number;
+  /** @throws Problem (ledger-unconfigured, ledger-unavailable) while no ledger is open */
+  readonly holds: () => Holds;
+  readonly metrics: AppMetrics;
+  /** What a call is charged. */
+  readonly price: Money;
+}
+
+export interface CallReceipt {
+  readonly cost: Cost;
+  readonly quota: Quota | undefined;
+  readonly latencyMs: number;
+}
+
+/** Which app is called, by whom and how. */
+export interface AppCall {
+  readonly target: Target;
+  readonly payer: Payer;
+  readonly via: AppVia;
+  readonly id: string;
+  readonly signal: AbortSignal;
+}
+
+export class AppCalls {
+  readonly #options: AppCallsOptions;
+  /** Calls in progress, by app; an app without any is not in it. */
+  readonly #inProgress = new Map<string, number>();
+
+  constructor(options: AppCallsOptions) {
+    this.#options = options;
+  }
+
+  /** What a call is charged. */
+  get price(): Money {
+    return this.#options.price;
+  }
+
+  /**
+   * One request, and what `take` makes of its response. Charged then, unless the app responded with a server error (5xx).
+   * The slot that it takes is freed when the body of the response is read or destroyed.
+   * @throws Problem (app-unreachable, app-timeout, quota-exhausted, too-many-calls, ...)
+   */
+  async send<Value>(
+    call: AppCall,
+    request: AppRequestContent,
+    take: (response: AppResponse) => Promise<Value>,
+  ): Promise<CallReceipt & { readonly value: Value }> {
+    const { appClient } = this.#options;
+    return this.charged(call, async (signal, leave) => {
+      const response = await appClient.send(call.target, { ...request, id: call.id, signal });
+      void finished(response.body)
+        .catch(() => undefined)
+        .finally(leave);
+      try {
+        return { value: await take(response), due: response.status < 500 };
+      } catch (error) {
+        response.body.destroy();
+        throw appClient.failure(error, call.target, signal);
+      }
+    });
+  }
+
+  /**
+   * Any work with an app, charged like one call when it is `due`. `leave` is to be called when the work is really over.
+   */
+  async charged<Value>(
+    call: AppCall,
+    work: (signal: AbortSignal, leave: () => void) => Promise<{ readonly value: Value; readonly due: boolean }>,
+  ): Promise<CallReceipt & { readonly value: Value }> {
+    const { target, payer, via } = call;
+    const { gate, metrics, price } = this.#options;
+    const since = performance.now();
+    const latency = (): number => Math.round(performance.now() - since);
+    const leave = this.#enter(target, gate.enter(payer.owner));
+    let held: Hold | undefined;
+    try {
+      held = await this.#reserve(call);
+      const { value, due } = await work(call.signal, leave);
+      const latencyMs = latency();
+      const quota = due
+        ? await this.#settle(target, payer, held, latencyMs)
+        : await this.#options.holds().release(held);
+      metrics.called(via, due ? 'answered' : 'failed', latencyMs / 1000);
+      return {
+        value,
+        quota,
+        latencyMs,
+        cost: due
+          ? { known: price, pending: 0, source: price === zero ? 'none' : 'tariff' }
+          : { known: zero, pending: 0, source: 'none' },
+      };
+    } catch (error) {
+      leave();
+      metrics.called(via, outcomeOf(error), latency() / 1000);
+      if (held !== undefined) await this.#options.holds().release(held);
+      throw error;
+    }
+  }
+
+  /**
+   * Takes a slot of the app as well, so that a slow app leaves some to the others. @throws Problem (tool-busy)
+   */
+  #enter({ slug }: Target, leave: () => void): () => void {
+    const own = this.#inProgress.get(slug) ?? 0;
+    if (own >= this.#options.slotsPerApp) {
+      leave();
+      throw new Problem(toolBusy, `${slug} has reached its limit of concurrent calls. Try again in 2 seconds.`, {
+        headers: { 'retry-after': '2' },
+      });
+    }
+    this.#inProgress.set(slug, own + 1);
+    let inside = true;
+    return () => {
+      leave();
+      if (!inside) return;
+      inside = false;
+      const left = (this.#inProgress.get(slug) ?? 1) - 1;
+      if (left === 0) this.#inProgress.delete(slug);
+      else this.#inProgress.set(slug, left);
+    };
+  }
+
+  #reserve({ target: { slug }, payer }: AppCall): Promise<Hold> {
+    const { holds, price, appClient } = this.#options;
+    return holds().reserve({
+      id: randomUUID(),
+      payer,
+      maxCost: price,
+      ttlMs: appClient.limitMs + 60_000,
+      credit: { account: revenueAccount(slug), limit: null },
+    });
+  }
+
+  #settle(
+    { slug, author, authorShare }: Target,
+    payer: Payer,
+    held: Hold,
+    latencyMs: number,
+  ): Promise<Quota | undefined> {
+    const { holds, price } = this.#options;
+    return holds().settle(held, {
+      cost: price,
+      source: 'tariff',
+      usage: { kind: 'app', caller: payer.owner, app: slug, latencyMs },
+      lines: appLines({ app: slug, author, price, authorShare }),
+    });
+  }
+}

@@ -1,0 +1,140 @@
+// /api/projects/{slug}/call/{path}: a hosted app as it is, for any HTTP client, but metered. Bodies are streamed both
+// ways.
+import { Readable } from 'node:stream';
+import { Problem } from '../../../lib/problem.ts';
+import { type ProtocolMount, methodNotAllowed, notFound, invalid } from '../../http/index.ts';
+import { formatMoney } from '../../billing/ledger/money.ts';
+import { rateLimitHeaders } from '../../billing/quota.ts';
+import type { PayerFor } from '../../models/callers/payers.ts';
+import { tooLarge } from './response.ts';
+import type { AppCalls, CallReceipt } from './app-calls.ts';
+import { appPath, limitBytes, methods, tooLong, type AppResponse, type Method } from './app-client.ts';
+import type { Directory, Target } from '../directory.ts';
+import { forwardedHeaders, returnedHeaders } from './headers.ts';
+
+export interface PathCallsOptions {
+  readonly directory: Directory;
+  readonly calls: AppCalls;
+  readonly payerFor: PayerFor;
+  readonly baseUrl: string;
+}
+
+export const maxRequestBytes = 16 * 1_048_576;
+export const maxStreamedBytes = 64 * 1_048_576;
+
+/** Slug and path as they were sent, before anything decodes them. */
+const addressed = /^\/api\/projects\/([^/]+)\/call(\/.*)$/s;
+
+export function pathCalls({ directory, calls, payerFor, baseUrl }: PathCallsOptions): ProtocolMount {
+  return {
+    path: '/api/projects/{slug}/call/{path}',
+    pattern: '/api/projects/{slug}/call/*',
+    // Without a path it is the JSON form.
+    takes: (request) => addressed.test(new URL(request.url).pathname),
+    async answer(request, context) {
+      const { pathname, search } = new URL(request.url);
+      const [, slug = '', rest = ''] = addressed.exec(pathname) ?? [];
+      const method = methodOf(request);
+      const target = directory.get(slug);
+      const path = appPath(`${rest}${search}`);
+      if (path === undefined)
+        throw new Problem(
+          notFound,
+          'The path after /call is longer than 8,000 characters, or contains characters that are not allowed in a URL.',
+        );
+      const body = bodyOf(request);
+      const payer = await payerFor(context);
+      const call = { target, payer, via: 'path' as const, id: context.id, signal: context.signal };
+      const { value, ...receipt } = await calls.send(
+        call,
+        { method, path, headers: forwardedHeaders(request.headers), body },
+        (response) => Promise.resolve(sized(target, response)),
+      );
+      return new Response(hasNoBody(method, value.status) ? drained(value) : streamed(value, target), {
+        status: value.status,
+        headers: {
+          ...returnedHeaders(value.headers),
+          ...returnedLocation(value, target, path, baseUrl),
+          ...ours(target, receipt),
+          ...rateLimitHeaders(receipt.quota, payer, Date.now()),
+        },
+      });
+    },
+  };
+}
+
+function methodOf({ method }: Request): Method {
+  const known = methods.find((one) => one === method);
+  if (known === undefined)
+    throw new Problem(
+      methodNotAllowed,
+      `Calls of apps do not support ${method.slice(0, 20)}. Use ${methods.join(', ')}.`,
+      {
+        headers: { allow: methods.join(', ') },
+      },
+    );
+  return known;
+}
+
+function bodyOf({ headers, body, method }: Request): Readable | undefined {
+  if (Number(headers.get('content-length') ?? 0) > maxRequestBytes) throw tooLong(maxRequestBytes);
+  if (body === null) return undefined;
+  if (method === 'GET' || method === 'HEAD')
+    throw invalid([
+      { in: 'body', field: '', message: `is not allowed with ${method}`, fix: 'Remove it, or use POST.' },
+    ]);
+  return limitBytes(Readable.fromWeb(body), { left: maxRequestBytes }, () => tooLong(maxRequestBytes));
+}
+
+function sized(target: Target, response: AppResponse): AppResponse {
+  if (Number(response.headers['content-length'] ?? 0) > maxStreamedBytes) throw tooLarge(target.slug, maxStreamedBytes);
+  return response;
+}
+
+function hasNoBody(method: Method, status: number): boolean {
+  return method === 'HEAD' || status === 204 || status === 205 || status === 304;
+}
+
+function drained({ body }: AppResponse): null {
+  body.resume();
+  return null;
+}
+
+/** Ends the stream at the limit: it is too late for a problem, as the response has begun. */
+function streamed({ body }: AppResponse, target: Target): ReadableStream {
+  return Readable.toWeb(
+    limitBytes(body, { left: maxStreamedBytes }, () => tooLarge(target.slug, maxStreamedBytes)),
+  ) as ReadableStream;
+}
+
+/**
+ * Headers of our own. What a stranger wrote may be opened from here in a browser, so it gets an origin of its own.
+ */
+function ours({ slug }: Target, { cost, latencyMs }: CallReceipt): Record<string, string> {
+  return {
+    'content-security-policy': 'sandbox',
+    'cache-control': 'no-store',
+    'x-app': slug,
+    'x-cost-usd': formatMoney(cost.known),
+    'x-cost-source': cost.source,
+    'x-latency-ms': String(latencyMs),
+  };
+}
+
+/** A redirect within the app leads through here; any other is returned as it is. */
+function returnedLocation(
+  { headers: { location } }: AppResponse,
+  { slug, publicOrigin }: Target,
+  path: string,
+  baseUrl: string,
+): { location?: string } {
+  if (
+    typeof location !== 'string' ||
+    !/^[\x21-\x7e]{1,4000}$/.test(location) ||
+    !URL.canParse(location, `${publicOrigin}${path}`)
+  )
+    return {};
+  const to = new URL(location, `${publicOrigin}${path}`);
+  if (to.hostname !== new URL(publicOrigin).hostname) return { location: to.href };
+  return { location: `${baseUrl}/api/projects/${slug}/call${to.pathname}${to.search}${to.hash}` };
+}

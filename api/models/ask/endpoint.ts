@@ -1,0 +1,78 @@
+// POST /api/ask: one prompt to one model, answered whole or streamed, with what it cost.
+import { z } from 'zod';
+import { jsonResponse, defineEndpoint, type Endpoint, eventStream, eventStreamResponse } from '../../http/index.ts';
+import { idempotencyKey, idempotently } from '../../billing/idempotency/request.ts';
+import { billingProblems, ledgerUnconfigured } from '../../billing/problems.ts';
+import { ask, type Question } from '../metered/question.ts';
+import * as problems from '../problems.ts';
+import { allowModels, bodyLimit, modelField, payerOf, promptField, systemField } from '../request.ts';
+import type { ModelEndpointsOptions } from '../services.ts';
+import { answered, askAnswer, storedAnswer } from './answer.ts';
+import { atOnce, streamAnswer } from './stream.ts';
+
+export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
+  const { catalog, maxTokens } = options;
+  return defineEndpoint({
+    method: 'POST',
+    path: '/api/ask',
+    operation: 'ask',
+    tag: 'models',
+    summary: 'Send a prompt to a model',
+    description:
+      'The answer carries the cost of the call, as billed by the router, and its latency. Without an API key, the call uses the free daily quota (headers RateLimit and RateLimit-Policy). ' +
+      'With `Authorization: Bearer sk-…`, your own API key for the model router, the call is billed to that key and no quota applies. Models in the premium tier require a key. ' +
+      'With "stream": true the answer is sent as server-sent events: `delta` ({"text"}) for each piece, then `done` with all other fields, or `error` with a problem. ' +
+      'A request sent again with the same Idempotency-Key gets the same answer and is charged once.',
+    bodyLimit,
+    body: z
+      .strictObject({
+        prompt: promptField.describe('The prompt'),
+        model: modelField(catalog).optional().describe(`The model; default ${catalog.preferred.id}`),
+        system: systemField.optional().describe('System prompt'),
+        max_tokens: z
+          .int()
+          .min(1)
+          .max(maxTokens.max)
+          .optional()
+          .describe(`Maximum number of output tokens, 1 to ${maxTokens.max}; default ${maxTokens.default}`),
+        stream: z.boolean().optional().describe('Whether to send the answer as server-sent events'),
+      })
+      .describe('{"prompt": "..."}, optionally with "model", "system", "max_tokens", "stream"'),
+    output: askAnswer,
+    outputDescription: 'The answer, with metered cost and latency.',
+    produces: ['application/json', eventStream],
+    problems: [...billingProblems, ...problems.modelProblems].filter(
+      (type) => type !== problems.appTokenRefused && type !== ledgerUnconfigured,
+    ),
+    async handler({ body }, context) {
+      const services = options.services();
+      const payer = await payerOf(services, context);
+      const model = (body.model === undefined ? undefined : catalog.get(body.model)) ?? catalog.preferred;
+      allowModels([model], payer, catalog);
+      const question = (signal: AbortSignal): Question => ({
+        kind: 'ask',
+        payer,
+        model,
+        prompt: body.prompt,
+        system: body.system,
+        maxTokens: body.max_tokens ?? maxTokens.default,
+        signal,
+      });
+      const streamed = body.stream ?? context.mediaType === eventStream;
+      if (streamed && idempotencyKey(context.headers) === undefined) return streamAnswer(services, context, question);
+      const { value, replayed } = await idempotently(services.idempotency, context, {
+        scope: `ask:${payer.kind}:${payer.owner}`,
+        body,
+        answer: storedAnswer,
+        run: async (signal) => {
+          const asked = question(signal);
+          return answered(services, asked, await ask(services.router, asked), context);
+        },
+      });
+      const headers = { ...value.headers, ...(replayed ? { 'idempotent-replayed': 'true' } : {}) };
+      return streamed
+        ? eventStreamResponse(atOnce(value.answer), { headers, abort: () => undefined })
+        : jsonResponse(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
+    },
+  });
+}

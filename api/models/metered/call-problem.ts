@@ -1,0 +1,123 @@
+// The problem that a caller gets for a failed call of a model.
+import { Problem, type ProblemOptions } from '../../../lib/problem.ts';
+import type { Question } from './question.ts';
+import { refusedKey } from '../callers/identify.ts';
+import type { ModelCallResult, Settlement } from './metered-router.ts';
+import type { Payer } from '../../billing/payer.ts';
+import { keyOutOfCredit, modelFailed, modelRefused, modelTimeout, routerUnavailable } from '../problems.ts';
+import type { RouterAnswer } from '../router/answer.ts';
+import type { FailureKind, RouterFailure } from '../router/failure.ts';
+import type { ModelServices } from '../services.ts';
+
+const creditActions = [
+  {
+    action: 'add-credit',
+    description: 'Add credit to your account at the model router, or raise the limit of the key.',
+  },
+  {
+    action: 'use-own-key',
+    description: 'Send another API key of your own for the model router.',
+    header: 'Authorization: Bearer sk-…',
+  },
+  {
+    action: 'use-free-quota',
+    description: 'Omit the Authorization header to use models in the free tier on the free quota.',
+  },
+];
+
+interface FailedCall {
+  readonly failure: RouterFailure;
+  readonly model: string;
+  readonly ownKey: boolean;
+  /** What the problem carries in each case. */
+  readonly options: ProblemOptions;
+  /** The same, with Retry-After. */
+  readonly later: (seconds: number) => ProblemOptions;
+}
+
+const unavailable = ({ failure, later }: FailedCall): Problem =>
+  new Problem(
+    routerUnavailable,
+    `${sentence(failure.message)} Nothing was charged. Try again in ${failure.retryAfterSeconds ?? 5} seconds.`,
+    later(5),
+  );
+
+const unfinished = ({ failure, model, options }: FailedCall): Problem =>
+  new Problem(
+    modelFailed,
+    `${model} did not complete its answer: ${sentence(failure.message)} The cost is not known yet.`,
+    options,
+  );
+
+const problems: Readonly<Record<FailureKind, (failed: FailedCall) => Problem>> = {
+  // The platform's own key is not the caller's business, and waiting is all that a caller can do.
+  key: ({ ownKey, later }) =>
+    ownKey
+      ? refusedKey('The model router rejected this API key.')
+      : new Problem(
+          routerUnavailable,
+          'The model router rejected the API key of this installation. The operator of this installation needs to fix MOORAGE_ROUTER_KEY.',
+          later(300),
+        ),
+  credit: ({ failure, ownKey, options, later }) =>
+    ownKey
+      ? new Problem(
+          keyOutOfCredit,
+          `The model router responded: ${sentence(failure.message)} To continue, add credit to your API key, or send another key of your own.`,
+          { ...options, members: { ...options.members, actions: creditActions } },
+        )
+      : new Problem(
+          routerUnavailable,
+          'The model router account of this installation is out of credit. To continue now, send your own API key for the model router: Authorization: Bearer sk-…',
+          later(3_600),
+        ),
+  unreachable: unavailable,
+  busy: unavailable,
+  request: ({ failure, model, options }) =>
+    new Problem(modelRefused, `${model} rejected the request: ${sentence(failure.message)}`, options),
+  model: ({ model, options }) =>
+    new Problem(
+      modelFailed,
+      `The model router does not offer ${model}. Choose another model; the operator of this installation needs to fix its upstream in models.yaml.`,
+      options,
+    ),
+  timeout: ({ model, options }) =>
+    new Problem(modelTimeout, `${model} did not respond in time. The cost is not known yet.`, options),
+  broken: unfinished,
+  interrupted: unfinished,
+  malformed: unfinished,
+  cancelled: unfinished,
+};
+
+/** The problem of a failed call, with what is known of its cost. */
+export function callProblem(failure: RouterFailure, settlement: Settlement, model: string, payer: Payer): Problem {
+  const options: ProblemOptions = {
+    members: { model, cost_source: settlement.source, latency_ms: settlement.latencyMs },
+    cause: failure,
+  };
+  const later = (seconds: number): ProblemOptions => ({
+    ...options,
+    headers: { 'retry-after': String(failure.retryAfterSeconds ?? seconds) },
+  });
+  return problems[failure.kind]({ failure, model, ownKey: payer.key !== undefined, options, later });
+}
+
+/**
+ * The answer of a finished call. A key that the router refused is forgotten, so that it is checked again. @throws
+ * Problem when it failed
+ */
+export function answerOrThrow(
+  { keys }: Pick<ModelServices, 'keys'>,
+  { model, payer }: Pick<Question, 'model' | 'payer'>,
+  { settlement, answer, failure }: ModelCallResult,
+): RouterAnswer {
+  if (failure === undefined) return answer;
+  if (failure.kind === 'key' && payer.key !== undefined) keys.forget(payer.key);
+  throw callProblem(failure, settlement, model.id, payer);
+}
+
+/** A message as a sentence of its own. */
+function sentence(message: string): string {
+  const text = message.trim();
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? '' : '.'}`;
+}

@@ -1,0 +1,23 @@
+// What was measured of a call: cost, latency and tokens, as ask and compare show them.
+import { moneyToNumber } from '../../billing/ledger/money.ts';
+import type { ModelCallResult } from './metered-router.ts';
+
+export interface Measurement {
+  cost_usd?: number;
+  latency_ms: number;
+  tokens_in?: number;
+  tokens_out?: number;
+}
+
+/** Fields that are not known are left out; a cost of 0 is shown only where nothing was billed. */
+export function measurementOf({ settlement, answer }: ModelCallResult): Measurement {
+  const { cost, source, latencyMs } = settlement;
+  const nothing = source === 'none' ? 0 : undefined;
+  const cost_usd = cost === undefined ? nothing : moneyToNumber(cost);
+  return {
+    ...(cost_usd === undefined ? {} : { cost_usd }),
+    latency_ms: latencyMs,
+    ...(answer?.tokensIn === undefined ? {} : { tokens_in: answer.tokensIn }),
+    ...(answer?.tokensOut === undefined ? {} : { tokens_out: answer.tokensOut }),
+  };
+}

@@ -1,0 +1,197 @@
+// The router, metered: reserves the maximum cost of a call, makes it, then settles what it cost or releases the hold.
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../../../lib/log.ts';
+import type { CostSource, Ledger } from '../../billing/ledger/ledger.ts';
+import { moneyToNumber, type Money } from '../../billing/ledger/money.ts';
+import type { Usage } from '../../billing/ledger/usage.ts';
+import type { Hold, Holds } from '../../billing/holds.ts';
+import type { Payer } from '../../billing/payer.ts';
+import type { Quota } from '../../billing/quota.ts';
+import type { RouterAnswer } from '../router/answer.ts';
+import type { RouterCall, RouterClient, StreamPart } from '../router/client.ts';
+import { RouterFailure } from '../router/failure.ts';
+import type { ModelMetrics } from '../metrics.ts';
+
+/** A call of a model: who pays for it, what it is for, and what the router gets. */
+export interface ModelCall extends Pick<RouterCall, 'body' | 'priced' | 'signal'> {
+  /** A UUID for its hold; a new one when left out. */
+  readonly id?: string;
+  readonly kind: 'ask' | 'compare' | 'v1' | 'tool';
+  /** Name of the tool that makes the call. */
+  readonly tool?: string | undefined;
+  readonly payer: Payer;
+  /** Id of the model, as in models.yaml. */
+  readonly model: string;
+  /** The maximum that it can cost, which is reserved. */
+  readonly maxCost: Money;
+}
+
+/** What a call has cost. `none`: nothing was billed; `pending`: not known yet. */
+export interface Settlement {
+  readonly cost: Money | undefined;
+  readonly source: CostSource | 'pending' | 'none';
+  readonly latencyMs: number;
+  readonly quota: Quota | undefined;
+}
+
+/** What a call returned, and how it was settled. */
+export type ModelCallResult = { readonly settlement: Settlement } & (
+  | { readonly answer: RouterAnswer; readonly failure?: undefined }
+  | { readonly failure: RouterFailure; readonly answer?: undefined }
+);
+
+export interface MeteredRouterOptions {
+  readonly ledger: Ledger;
+  readonly holds: Holds;
+  readonly router: RouterClient;
+  readonly metrics: ModelMetrics;
+  readonly log: Logger;
+  /** Longest call; a hold outlives it. */
+  readonly callMs: number;
+  /** Waits between lookups of a cost that only a caller's own key can find; default 1, 4 and 15 s. */
+  readonly lookupMs?: readonly number[];
+}
+
+/** A call in progress, with the money reserved for it. */
+interface ReservedCall {
+  readonly call: ModelCall;
+  readonly hold: Hold;
+  readonly since: number;
+}
+
+/** Failures of the router are part of a result; what a method throws was neither called nor charged. */
+export class MeteredRouter {
+  readonly #options: MeteredRouterOptions;
+
+  constructor(options: MeteredRouterOptions) {
+    this.#options = options;
+  }
+
+  /** A chat completion in one piece. @throws Problem (quota-exhausted, ledger-unavailable) */
+  async chat(call: ModelCall): Promise<ModelCallResult> {
+    return this.#whole(call, (routed) => this.#options.router.chat(routed));
+  }
+
+  /** Embeddings. @throws Problem (quota-exhausted, ledger-unavailable) */
+  async embed(call: ModelCall): Promise<ModelCallResult> {
+    return this.#whole(call, (routed) => this.#options.router.embed(routed));
+  }
+
+  /**
+   * A chat completion piece by piece; returns its result at the end. A reader may leave early: what is known of the cost
+   * is settled then. @throws Problem (quota-exhausted, ledger-unavailable) before the first piece
+   */
+  async *stream(call: ModelCall): AsyncGenerator<StreamPart, ModelCallResult, undefined> {
+    const reserved = await this.#reserve(call);
+    let outcome: RouterAnswer | RouterFailure = new RouterFailure('cancelled', 'the caller disconnected');
+    let result: ModelCallResult | undefined;
+    try {
+      outcome = yield* this.#options.router.stream(routerCall(reserved));
+    } catch (error) {
+      outcome = asFailure(error);
+    } finally {
+      result = await this.#close(reserved, outcome);
+    }
+    return result;
+  }
+
+  async #whole(call: ModelCall, make: (routed: RouterCall) => Promise<RouterAnswer>): Promise<ModelCallResult> {
+    const reserved = await this.#reserve(call);
+    return this.#close(reserved, await make(routerCall(reserved)).catch(asFailure));
+  }
+
+  async #reserve(call: ModelCall): Promise<ReservedCall> {
+    const { holds, callMs } = this.#options;
+    const { payer, maxCost, id = randomUUID() } = call;
+    const hold = await holds.reserve({ id, payer, maxCost, ttlMs: callMs + 60_000 });
+    return { call, hold, since: performance.now() };
+  }
+
+  /** Settles, releases or leaves pending. The caller gets the result, whatever happens to the database meanwhile. */
+  async #close(reserved: ReservedCall, outcome: RouterAnswer | RouterFailure): Promise<ModelCallResult> {
+    const latencyMs = Math.round(performance.now() - reserved.since);
+    this.#count(reserved.call, outcome, latencyMs);
+    return outcome instanceof RouterFailure
+      ? { failure: outcome, settlement: await this.#closeFailed(reserved, outcome, latencyMs) }
+      : { answer: outcome, settlement: await this.#closeAnswered(reserved, outcome, latencyMs) };
+  }
+
+  async #closeFailed(reserved: ReservedCall, failure: RouterFailure, latencyMs: number): Promise<Settlement> {
+    if (!failure.costsNothing) return this.#pend(reserved, failure.reference, { latencyMs });
+    const quota = await this.#options.holds.release(reserved.hold);
+    return { cost: undefined, source: 'none', latencyMs, quota };
+  }
+
+  async #closeAnswered(reserved: ReservedCall, answer: RouterAnswer, latencyMs: number): Promise<Settlement> {
+    const { cost, reference, tokensIn, tokensOut } = answer;
+    const measured = {
+      latencyMs,
+      ...(tokensIn === undefined ? {} : { tokensIn }),
+      ...(tokensOut === undefined ? {} : { tokensOut }),
+    };
+    if (cost === undefined) return this.#pend(reserved, reference, measured);
+    const quota = await this.#options.holds.settle(reserved.hold, {
+      cost: cost.amount,
+      source: cost.source,
+      usage: usageOf(reserved.call, measured),
+    });
+    return { cost: cost.amount, source: cost.source, latencyMs, quota };
+  }
+
+  async #pend(
+    { call, hold }: ReservedCall,
+    reference: string | undefined,
+    measured: Partial<Usage> & { latencyMs: number },
+  ): Promise<Settlement> {
+    const { holds, metrics, log } = this.#options;
+    metrics.pending(call.model);
+    log.warn({ hold: hold.id, model: call.model, reference }, 'cost of a model call is pending');
+    await holds.pend(hold, { reference: reference ?? null, usage: usageOf(call, measured) });
+    if (call.payer.key !== undefined) holds.track(this.#lookUpSoon(hold, reference, call.payer.key));
+    return { cost: undefined, source: 'pending', latencyMs: measured.latencyMs, quota: hold.quota };
+  }
+
+  /** Only now is the key here that can read this record: the reconciler will not have it. */
+  async #lookUpSoon(hold: Hold, reference: string | undefined, key: string): Promise<void> {
+    const { ledger, router, lookupMs = [1_000, 4_000, 15_000] } = this.#options;
+    for (const wait of lookupMs) {
+      await sleep(wait, undefined, { ref: false });
+      const found = await router.lookUp({ hold: hold.id, reference: reference ?? null }, key).catch(() => undefined);
+      if (found?.outcome !== 'found') continue;
+      await ledger.settle({ hold: hold.id, cost: found.cost, source: found.source });
+      return;
+    }
+  }
+
+  #count({ model, payer }: ModelCall, outcome: RouterAnswer | RouterFailure, latencyMs: number): void {
+    const { metrics } = this.#options;
+    const failed = outcome instanceof RouterFailure;
+    metrics.called(model, payer.kind, failed ? outcome.kind : 'answered', latencyMs / 1000);
+    if (failed) return;
+    metrics.tokens(model, 'in', outcome.tokensIn ?? 0);
+    metrics.tokens(model, 'out', outcome.tokensOut ?? 0);
+    if (outcome.cost !== undefined) metrics.cost(model, payer.kind, moneyToNumber(outcome.cost.amount));
+  }
+}
+
+function routerCall({ call: { body, priced, signal, payer }, hold }: ReservedCall): RouterCall {
+  return { hold: hold.id, key: payer.key, body, priced, signal };
+}
+
+/** Anything thrown in a call is a failure of it: it must be settled before it is reported. */
+function asFailure(error: unknown): RouterFailure {
+  return error instanceof RouterFailure
+    ? error
+    : new RouterFailure('malformed', 'the response could not be read', { cause: error });
+}
+
+function usageOf({ payer, kind, model, tool }: ModelCall, measured: Partial<Usage>): Usage {
+  return {
+    kind,
+    model,
+    ...(tool === undefined ? {} : { tool }),
+    ...(payer.kind === 'app' ? { app: payer.owner } : { caller: payer.owner }),
+    ...measured,
+  };
+}

@@ -1,0 +1,190 @@
+// The demo router: stands in for a model router on a first look. It calls no model, and every answer says so.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { formatMoney, priceOf, sumMoney } from '../../billing/ledger/money.ts';
+import type { Catalog } from '../catalog.ts';
+
+/** The beginning of every answer. */
+export const demoNotice =
+  'This is the demo router of Moorage: no model was called, and the cost is computed from the list prices.';
+
+export interface DemoRouter {
+  /** For MOORAGE_ROUTER_URL, with MOORAGE_ROUTER_KIND=openrouter. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+const question = z.looseObject({
+  model: z.string(),
+  stream: z.boolean().optional(),
+  max_tokens: z.int().optional(),
+  messages: z.array(z.looseObject({ content: z.unknown().optional() })).optional(),
+  input: z.union([z.string(), z.array(z.string())]).optional(),
+});
+type Question = z.output<typeof question>;
+
+export interface DemoRouterOptions {
+  /** Default a free one. */
+  readonly port?: number;
+  /** Default this machine only. */
+  readonly host?: string;
+}
+
+/** Starts it. @throws Error when the port is taken */
+export async function startDemoRouter(
+  catalog: Catalog,
+  { port = 0, host = '127.0.0.1' }: DemoRouterOptions = {},
+): Promise<DemoRouter> {
+  // Idle connections are the client's to close: one that is closed here just as it is used again breaks a call.
+  const server = createServer({ keepAliveTimeout: 120_000 }, (request, response) => {
+    void answer(catalog, request, response).catch(() => {
+      response.destroy();
+    });
+  });
+  const listening = Promise.withResolvers<undefined>();
+  server.once('error', listening.reject);
+  server.listen(port, host, () => {
+    listening.resolve(undefined);
+  });
+  await listening.promise;
+  return {
+    url: `http://127.0.0.1:${portOf(server)}`,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((closed) => {
+        server.close(closed);
+      });
+    },
+  };
+}
+
+function portOf(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the demo router is not listening');
+  return address.port;
+}
+
+async function answer(catalog: Catalog, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.url === '/healthz') {
+    reply(response, 200, { ok: true });
+    return;
+  }
+  const key = request.headers.authorization?.replace(/^Bearer /, '');
+  if (request.url === '/key') {
+    reply(response, key?.startsWith('sk-demo-') === true ? 200 : 401, {
+      data: { label: 'demo' },
+      error: { message: 'the demo router accepts only keys that begin with sk-demo-' },
+    });
+    return;
+  }
+  if (request.url === '/models') {
+    reply(response, 200, {
+      object: 'list',
+      data: [...catalog.models, ...catalog.embeddings].map(({ upstream }) => ({ id: upstream, object: 'model' })),
+    });
+    return;
+  }
+  if (request.method !== 'POST') {
+    reply(response, 404, { error: { message: 'the demo router keeps no records: every response carries its cost' } });
+    return;
+  }
+  const asked = question.parse(JSON.parse(await bodyOf(request)));
+  if (request.url === '/embeddings') embed(catalog, asked, response);
+  else if (asked.stream === true) stream(catalog, asked, response);
+  else complete(catalog, asked, response);
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(Buffer.from(chunk as Uint8Array));
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function complete(catalog: Catalog, asked: Question, response: ServerResponse): void {
+  const { text, finish, usage } = made(catalog, asked);
+  reply(
+    response,
+    200,
+    {
+      id: randomUUID(),
+      object: 'chat.completion',
+      created: Math.floor(Date.now() / 1000),
+      model: asked.model,
+      choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: finish }],
+    },
+    usage,
+  );
+}
+
+function stream(catalog: Catalog, asked: Question, response: ServerResponse): void {
+  const { text, finish, usage } = made(catalog, asked);
+  const head = {
+    id: randomUUID(),
+    object: 'chat.completion.chunk',
+    created: Math.floor(Date.now() / 1000),
+    model: asked.model,
+  };
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  for (const piece of text.match(/\S+\s*/g) ?? [])
+    response.write(
+      `data: ${JSON.stringify({ ...head, choices: [{ index: 0, delta: { content: piece }, finish_reason: null }] })}\n\n`,
+    );
+  response.write(`data: ${JSON.stringify({ ...head, choices: [{ index: 0, delta: {}, finish_reason: finish }] })}\n\n`);
+  response.end(`data: ${withUsage({ ...head, choices: [] }, usage)}\n\ndata: [DONE]\n\n`);
+}
+
+function embed(catalog: Catalog, asked: Question, response: ServerResponse): void {
+  const inputs = [asked.input ?? ''].flat();
+  const tokens = inputs.reduce((sum, input) => sum + tokensIn(input), 0);
+  const model = catalog.embeddings.find(({ upstream }) => upstream === asked.model);
+  const cost = formatMoney(model === undefined ? sumMoney([]) : priceOf(tokens, model.in_per_m));
+  reply(
+    response,
+    200,
+    {
+      id: randomUUID(),
+      object: 'list',
+      model: asked.model,
+      data: inputs.map((_, index) => ({ object: 'embedding', index, embedding: [1, 0, 0] })),
+    },
+    `{"prompt_tokens":${tokens},"total_tokens":${tokens},"cost":${cost}}`,
+  );
+}
+
+/** The answer to a question and the bill for it, as JSON text with the exact cost. */
+function made(catalog: Catalog, asked: Question): { text: string; finish: string; usage: string } {
+  const model = catalog.models.find(({ upstream }) => upstream === asked.model);
+  const words = `${demoNotice} You asked ${model?.label ?? asked.model}: ${lastSaid(asked)}`.match(/\S+\s*/g) ?? [];
+  const tokens = tokensIn(JSON.stringify(asked.messages ?? []));
+  const out = Math.min(words.length, asked.max_tokens ?? words.length);
+  const cost = formatMoney(
+    sumMoney(model === undefined ? [] : [priceOf(tokens, model.in_per_m), priceOf(out, model.out_per_m)]),
+  );
+  // The notice is never cut off, however few tokens were asked for.
+  const kept = Math.max(out, demoNotice.split(' ').length);
+  return {
+    text: words.slice(0, kept).join(''),
+    finish: words.length > kept ? 'length' : 'stop',
+    usage: `{"prompt_tokens":${tokens},"completion_tokens":${out},"total_tokens":${tokens + out},"cost":${cost}}`,
+  };
+}
+
+function lastSaid({ messages = [] }: Question): string {
+  const content = messages.at(-1)?.content;
+  return (typeof content === 'string' ? content : JSON.stringify(content ?? '')).slice(0, 2_000);
+}
+
+function tokensIn(text: string): number {
+  return Math.ceil(text.length / 4);
+}
+
+function withUsage(body: object, usage: string): string {
+  return `${JSON.stringify(body).slice(0, -1)},"usage":${usage}}`;
+}
+
+function reply(response: ServerResponse, status: number, body: object, usage?: string): void {
+  response
+    .writeHead(status, { 'content-type': 'application/json' })
+    .end(usage === undefined ? JSON.stringify(body) : withUsage(body, usage));
+}

@@ -1,0 +1,61 @@
+// The configuration of a pipeline container, from its environment.
+import { join, posix } from 'node:path';
+import { z } from 'zod';
+import { readConfig } from '../../lib/config.ts';
+import { pipelineInput, workspace, type PipelineInput } from './contract.ts';
+
+const environment = z.object({
+  MOORAGE_PIPELINE: z
+    .string()
+    .transform((text, context) => {
+      try {
+        return JSON.parse(text) as unknown;
+      } catch {
+        context.addIssue('must be JSON');
+        return z.NEVER;
+      }
+    })
+    .pipe(pipelineInput),
+  MOORAGE_WORKSPACE: z.string().startsWith('/').default(workspace.root),
+  MOORAGE_BUILDKIT_ROOT: z.string().startsWith('/').default('/var/lib/buildkit'),
+});
+
+export interface Places {
+  readonly root: string;
+  /** The author's files. */
+  readonly source: string;
+  /** Notes from stage to stage, never inside the author's tree. */
+  readonly notes: string;
+  /** State of the builder: a disk that takes overlay mounts, which a container's own root does not. */
+  readonly builder: string;
+}
+
+export interface PipelineConfig {
+  readonly input: PipelineInput;
+  readonly places: Places;
+}
+
+/** Where the termination message goes; /dev/termination-log but in tests. */
+export function terminationLog(variables: NodeJS.ProcessEnv = process.env): string {
+  return variables['MOORAGE_TERMINATION_LOG'] ?? '/dev/termination-log';
+}
+
+/** Folders of the workspace below a root; both are others only in tests. */
+export function placesBelow(root: string, builder: string): Places {
+  const moved = (path: string): string => join(root, path.slice(workspace.root.length));
+  return { root, source: moved(workspace.source), notes: moved(workspace.notes), builder };
+}
+
+/** Reads the configuration. @throws Error that names each variable that is wrong. */
+export function readPipelineConfig(variables: NodeJS.ProcessEnv = process.env): PipelineConfig {
+  const read = readConfig(environment, variables);
+  return {
+    input: { ...read.MOORAGE_PIPELINE, path: plainPath(read.MOORAGE_PIPELINE.path) },
+    places: placesBelow(read.MOORAGE_WORKSPACE, read.MOORAGE_BUILDKIT_ROOT),
+  };
+}
+
+/** One spelling of a folder: "./web/" is "web". */
+function plainPath(path: string): string {
+  return posix.normalize(path).replace(/(?!^)\/$/, '');
+}

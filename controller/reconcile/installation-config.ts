@@ -1,0 +1,62 @@
+// What the installation decides about every app: configuration, made from the environment by config.ts.
+import type { PipelineInput } from '../pipeline/contract.ts';
+import type { GitHosts } from '../../lib/repository.ts';
+
+export interface InstallationConfig {
+  readonly baseDomain: string;
+  /** Port in the addresses that people see. */
+  readonly externalPort: number;
+  readonly appsNamespace: string;
+  readonly buildsNamespace: string;
+  /** Where the operator and the API are. */
+  readonly systemNamespace: string;
+  readonly gitHosts: GitHosts;
+  readonly gateway: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly namespaceLabels: Readonly<Record<string, string>>;
+  };
+  readonly registry: {
+    readonly host: string;
+    readonly insecure: boolean;
+    readonly pushSecret: string;
+    readonly pullSecret?: string | undefined;
+    readonly mirror?: string | undefined;
+  };
+  readonly pipeline: {
+    readonly image: string;
+    readonly limits: PipelineInput['limits'];
+    readonly cache: boolean;
+    /** Limits of every build, whatever its spec says; quantities. */
+    readonly maximum: { readonly cpu: string; readonly memory: string; readonly disk: string };
+    readonly maximumMs: number;
+    /** Finished Jobs kept an app. */
+    readonly historyLimit: number;
+    readonly priorityClass?: string | undefined;
+    /** Platform faults in a row, on one commit, after which it is not retried until a person asks for it. */
+    readonly faultLimit: number;
+  };
+  readonly run: {
+    readonly runtimeClass?: string | undefined;
+    readonly storageClass?: string | undefined;
+    /** One that never preempts: an app waits for room, it does not throw a build off its node. */
+    readonly priorityClass?: string | undefined;
+    /** How apps reach models; absent: they do not. */
+    readonly models?: { readonly baseUrl: string; readonly tokenSecret: string } | undefined;
+    /** Addresses that an app must not reach. */
+    readonly closedCidrs: readonly string[];
+  };
+  /** Base URL of the gateway from inside; absent: apps are not probed before they are reported as live. */
+  readonly probeUrl?: string | undefined;
+}
+
+/** Host name of an app. */
+export function hostOf(config: InstallationConfig, app: string): string {
+  return `${app}.${config.baseDomain}`;
+}
+
+/** Address of an app, as people see it. */
+export function urlOf(config: InstallationConfig, app: string): string {
+  const port = config.externalPort === 443 ? '' : `:${config.externalPort}`;
+  return `https://${hostOf(config, app)}${port}/`;
+}

@@ -1,0 +1,258 @@
+// Keeps a store equal to what the API server has: list once, watch from there, fix every break.
+import type { Client, Selection, WatchEvent } from '../client/client.ts';
+import type { Clock } from '../clock.ts';
+import { jitter, sleep, systemClock } from '../clock.ts';
+import { ApiError, messageOf } from '../errors.ts';
+import type { Logger } from '../logger.ts';
+import { silentLogger } from '../logger.ts';
+import type { RuntimeMetrics } from '../metrics.ts';
+import type { KubeObject, Resource } from '../object.ts';
+import type { Store, StoreOptions, WritableStore } from './store.ts';
+import { createStore } from './store.ts';
+
+/** A watch that ends sooner than this without an event did no good. */
+const SHORT_WATCH_MS = 1000;
+
+/** Settings of a reflector. */
+export interface ReflectorOptions<T extends KubeObject> extends Selection, StoreOptions<T> {
+  client: Pick<Client, 'list' | 'watch'>;
+  resource: Resource<T>;
+  /**
+   * Changes each object before it is stored, to save memory; default drops `managedFields`. May change its argument.
+   */
+  transform?: (object: T) => T;
+  /** Objects a page; default 500. */
+  pageSize?: number;
+  /** Bounds of a watch's length in seconds, drawn anew each time; default [300, 600]. */
+  watchSeconds?: readonly [number, number];
+  /** Wait after the first failure and at most, in ms, before jitter; default [800, 30 000]. */
+  backoffMs?: readonly [number, number];
+  clock?: Clock;
+  log?: Logger;
+  metrics?: RuntimeMetrics;
+}
+
+/** A mirror of one kind of object. */
+export interface Reflector<T extends KubeObject> {
+  readonly resource: Resource<T>;
+  readonly store: Store<T>;
+  /**
+   * Milliseconds since the server was last heard (an event, a bookmark, a list, a watch's good end); since the start
+   * when never.
+   */
+  lastEventAgeMs(): number;
+  /**
+   * Milliseconds since the loop last did anything, a failed attempt included: a reflector that is stuck grows old here.
+   */
+  lastTurnAgeMs(): number;
+  /** Lists and watches until `signal` is aborted; never rejects. Call once. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** Makes a reflector; nothing is asked of the server until `run`. */
+export function createReflector<T extends KubeObject>(options: ReflectorOptions<T>): Reflector<T> {
+  return new ListWatch(options);
+}
+
+class ListWatch<T extends KubeObject> implements Reflector<T> {
+  readonly resource: Resource<T>;
+  readonly store: WritableStore<T>;
+  readonly #options: ReflectorOptions<T>;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #transform: (object: T) => T;
+  readonly #labels: { resource: string };
+  /** Where to go on watching; `undefined` when a list is needed. */
+  #version: string | undefined;
+  /** Attempts in a row that brought nothing. */
+  #failures = 0;
+  /** When the server accepted the present watch. */
+  #openedAt: number | undefined;
+  /** Whether the present watch brought an event or a bookmark. */
+  #brought = false;
+  #heardAt: number;
+  #turnedAt: number;
+
+  constructor(options: ReflectorOptions<T>) {
+    this.resource = options.resource;
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#log = options.log ?? silentLogger;
+    const onError = (error: unknown): void => {
+      this.#log.error(
+        { err: error, resource: options.resource.plural },
+        `A change of ${options.resource.plural} could not be handled: ${messageOf(error)}`,
+      );
+    };
+    this.store = createStore({ onError, ...options });
+    this.#transform = options.transform ?? dropManagedFields;
+    this.#labels = { resource: options.resource.plural };
+    this.#heardAt = this.#clock.now();
+    this.#turnedAt = this.#heardAt;
+  }
+
+  lastEventAgeMs(): number {
+    return this.#clock.now() - this.#heardAt;
+  }
+
+  lastTurnAgeMs(): number {
+    return this.#clock.now() - this.#turnedAt;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const wait = await this.#turn(signal);
+      this.#turnedAt = this.#clock.now();
+      if (wait > 0) await sleep(this.#clock, wait, signal);
+    }
+  }
+
+  /** One list if need be, and one watch to its end. Returns the milliseconds to wait before the next turn. */
+  async #turn(signal: AbortSignal): Promise<number> {
+    this.#openedAt = undefined;
+    this.#brought = false;
+    try {
+      this.#version ??= await this.#list(signal);
+      await this.#watch(this.#version, signal);
+    } catch (error) {
+      return signal.aborted ? 0 : this.#afterError(error);
+    }
+    this.#count('end');
+    // A server that ends each watch at once would otherwise be asked without pause.
+    if (!this.#stood()) this.#failures += 1;
+    return this.#failures === 0 ? 0 : this.#backoff();
+  }
+
+  #afterError(error: unknown): number {
+    this.#stood();
+    this.#failures += 1;
+    const lost = isExpired(error);
+    this.#count(lost ? 'expired' : 'error');
+    if (lost) this.#version = undefined;
+    // To have lost one's place is in the order of things; only a repetition is a fault.
+    if (lost && this.#failures === 1) return 0;
+    const wait = Math.max(this.#backoff(), retryAfterMs(error));
+    const { plural } = this.resource;
+    this.#log.warn(
+      { resource: plural, error: messageOf(error), waitMs: Math.round(wait), failures: this.#failures },
+      `The watch of ${plural} broke; it goes on after a wait.`,
+    );
+    return wait;
+  }
+
+  /**
+   * Whether the watch brought something or stood for a while. Then it was no failure, however quiet it was and however
+   * it ended.
+   */
+  #stood(): boolean {
+    const lived = this.#openedAt === undefined ? 0 : this.#clock.now() - this.#openedAt;
+    const stood = this.#brought || lived >= SHORT_WATCH_MS;
+    if (stood) this.#failures = 0;
+    return stood;
+  }
+
+  /** Lists everything into the store and returns the version to watch from. */
+  async #list(signal: AbortSignal): Promise<string> {
+    this.#options.metrics?.lists.inc(this.#labels);
+    let pages: { objects: T[]; version: string };
+    try {
+      pages = await this.#pages(this.#options.pageSize ?? 500, signal);
+    } catch (error) {
+      // A list of many pages can take longer than the server keeps its snapshot. One of a single page cannot.
+      if (!isExpired(error)) throw error;
+      pages = await this.#pages(undefined, signal);
+    }
+    this.store.replace(pages.objects);
+    this.#heard();
+    return pages.version;
+  }
+
+  async #pages(limit: number | undefined, signal: AbortSignal): Promise<{ objects: T[]; version: string }> {
+    const { client, namespace, labelSelector, fieldSelector } = this.#options;
+    const objects: T[] = [];
+    let token: string | undefined;
+    for (;;) {
+      const page = await client.list(this.resource, {
+        namespace,
+        labelSelector,
+        fieldSelector,
+        signal,
+        continue: token,
+        ...(limit === undefined ? {} : { limit }),
+      });
+      for (const object of page.items) objects.push(this.#transform(object));
+      token = page.continue;
+      if (token === undefined) return { objects, version: page.resourceVersion };
+    }
+  }
+
+  async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
+    const { client, namespace, labelSelector, fieldSelector } = this.#options;
+    const [least, most] = this.#options.watchSeconds ?? [300, 600];
+    // Drawn anew, so that the watches of many replicas do not all end at once.
+    const timeoutSeconds = Math.round(least + Math.random() * (most - least));
+    const onOpen = (): void => {
+      this.#openedAt = this.#clock.now();
+      this.#heard();
+    };
+    for await (const event of client.watch(this.resource, {
+      namespace,
+      labelSelector,
+      fieldSelector,
+      resourceVersion,
+      timeoutSeconds,
+      signal,
+      onOpen,
+    })) {
+      this.#take(event);
+    }
+  }
+
+  #take(event: WatchEvent<T>): void {
+    if (event.type === 'BOOKMARK') {
+      this.#version = event.resourceVersion;
+    } else {
+      if (event.type === 'DELETED') this.store.remove(event.object);
+      else this.store.set(this.#transform(event.object));
+      this.#version = event.object.metadata.resourceVersion;
+    }
+    this.#brought = true;
+    this.#heard();
+  }
+
+  #heard(): void {
+    this.#heardAt = this.#clock.now();
+    this.#turnedAt = this.#heardAt;
+    this.#options.metrics?.cachedObjects.set(this.#labels, this.store.size);
+  }
+
+  #backoff(): number {
+    const [first, most] = this.#options.backoffMs ?? [800, 30_000];
+    return jitter(Math.min(first * 2 ** Math.min(this.#failures - 1, 30), most), 0.3);
+  }
+
+  #count(reason: 'end' | 'expired' | 'error'): void {
+    this.#options.metrics?.watchRestarts.inc({ ...this.#labels, reason });
+  }
+}
+
+/** The default transform: who set which field is of no use to a reconciler, and often the larger half of an object. */
+export function dropManagedFields<T extends KubeObject>(object: T): T {
+  delete object.metadata.managedFields;
+  return object;
+}
+
+/** The server no longer has (or, restored from a backup, does not have yet) the version that was asked for. */
+function isExpired(error: unknown): boolean {
+  if (!(error instanceof ApiError)) return false;
+  return (
+    error.status === 410 ||
+    error.reason === 'Expired' ||
+    error.reason === 'Gone' ||
+    /too large resource version/i.test(error.message)
+  );
+}
+
+function retryAfterMs(error: unknown): number {
+  return error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
+}

@@ -1,0 +1,243 @@
+// The indexed cache of one kind of object, filled by a reflector and read by reconcilers.
+import type { KubeObject } from '../object.ts';
+import { keyOf } from '../object.ts';
+
+/** A change of the cache. A namesake of a deleted object comes as `deleted` (old UID), then `added`. */
+export type Change<T> =
+  { type: 'added'; object: T } | { type: 'updated'; object: T; old: T } | { type: 'deleted'; object: T };
+
+/** Gives the values under which an object is found in an index. */
+export type Indexer<T> = (object: T) => readonly string[];
+
+/** A cache to read from. Objects are shared: never change one (they are frozen when `freeze` is on). */
+export interface Store<T extends KubeObject> {
+  /** The object under `namespace/name` (or `name`). */
+  get(key: string): T | undefined;
+  /** Every object, or those of a namespace. */
+  list(namespace?: string): T[];
+  /** The objects that the named index files under `value`. Throws on an unknown index. */
+  byIndex(index: string, value: string): T[];
+  readonly size: number;
+  /** True once the first full list is in. */
+  readonly hasSynced: boolean;
+  /** Resolves when `hasSynced`; rejects with the signal's reason when aborted first. */
+  whenSynced(signal?: AbortSignal): Promise<void>;
+  /**
+   * Calls `handler` for each change from now on, and at once with `added` for each object already here. Returns the way
+   * to stop it.
+   */
+  subscribe(handler: (change: Change<T>) => void): () => void;
+}
+
+/** A cache with its writing side, which belongs to the reflector. */
+export interface WritableStore<T extends KubeObject> extends Store<T> {
+  /** Sets an object; a namesake with another UID is first shown as deleted. */
+  set(object: T): void;
+  /** Removes an object; nothing happens if the cache holds a namesake with another UID. */
+  remove(object: T): void;
+  /** Makes the cache hold exactly these objects, showing the differences; then it has synced. */
+  replace(objects: readonly T[]): void;
+}
+
+/** Settings of a store. */
+export interface StoreOptions<T> {
+  /** Indexes by name. */
+  indexers?: Readonly<Record<string, Indexer<T>>>;
+  /**
+   * Deep-freeze objects, so that a reconciler that changes one throws. Default: on, unless `NODE_ENV` is `production`.
+   */
+  freeze?: boolean;
+  /**
+   * Called when a subscriber throws; the others still receive the change. Default: thrown outside, which ends the
+   * process.
+   */
+  onError?: (error: unknown) => void;
+}
+
+/** Makes an empty store. */
+export function createStore<T extends KubeObject>(options: StoreOptions<T> = {}): WritableStore<T> {
+  return new MapStore(options);
+}
+
+class MapStore<T extends KubeObject> implements WritableStore<T> {
+  readonly #objects = new Map<string, T>();
+  readonly #indexes: Map<string, KeyIndex<T>>;
+  readonly #subscribers = new Set<(change: Change<T>) => void>();
+  readonly #freeze: boolean;
+  readonly #onError: (error: unknown) => void;
+  readonly #synced = Promise.withResolvers<undefined>();
+  #hasSynced = false;
+
+  constructor(options: StoreOptions<T>) {
+    this.#freeze = options.freeze ?? process.env['NODE_ENV'] !== 'production';
+    this.#onError = options.onError ?? throwOutside;
+    this.#indexes = new Map(
+      Object.entries(options.indexers ?? {}).map(([name, indexer]) => [name, new KeyIndex(indexer)]),
+    );
+  }
+
+  get(key: string): T | undefined {
+    return this.#objects.get(key);
+  }
+
+  list(namespace?: string): T[] {
+    const all = [...this.#objects.values()];
+    return namespace === undefined ? all : all.filter((object) => object.metadata.namespace === namespace);
+  }
+
+  byIndex(index: string, value: string): T[] {
+    const found = this.#indexes.get(index);
+    if (found === undefined)
+      throw new Error(`The store has no index "${index}"; it has: ${[...this.#indexes.keys()].join(', ') || 'none'}.`);
+    const objects: T[] = [];
+    for (const key of found.keys(value)) {
+      const object = this.#objects.get(key);
+      if (object !== undefined) objects.push(object);
+    }
+    return objects;
+  }
+
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  get hasSynced(): boolean {
+    return this.#hasSynced;
+  }
+
+  async whenSynced(signal?: AbortSignal): Promise<void> {
+    if (signal === undefined) return this.#synced.promise;
+    signal.throwIfAborted();
+    const aborted = Promise.withResolvers<never>();
+    const abort = (): void => {
+      aborted.reject(signal.reason as Error);
+    };
+    signal.addEventListener('abort', abort);
+    try {
+      await Promise.race([this.#synced.promise, aborted.promise]);
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  subscribe(handler: (change: Change<T>) => void): () => void {
+    for (const object of this.#objects.values()) handler({ type: 'added', object });
+    this.#subscribers.add(handler);
+    return () => {
+      this.#subscribers.delete(handler);
+    };
+  }
+
+  set(object: T): void {
+    const key = keyOf(object);
+    const old = this.#objects.get(key);
+    if (old !== undefined && old.metadata.uid === object.metadata.uid) {
+      // A relist brings objects that have not changed: keep the one that is here, and say nothing.
+      if (old.metadata.resourceVersion !== object.metadata.resourceVersion) this.#update(key, old, object);
+      return;
+    }
+    if (old !== undefined) this.#delete(key, old);
+    this.#objects.set(key, this.#frozen(object));
+    for (const index of this.#indexes.values()) index.add(key, object);
+    this.#tell({ type: 'added', object });
+  }
+
+  remove(object: T): void {
+    const key = keyOf(object);
+    const old = this.#objects.get(key);
+    if (old !== undefined && old.metadata.uid === object.metadata.uid) this.#delete(key, old);
+  }
+
+  replace(objects: readonly T[]): void {
+    const kept = new Set(objects.map((object) => object.metadata.uid));
+    for (const [key, old] of [...this.#objects]) if (!kept.has(old.metadata.uid)) this.#delete(key, old);
+    for (const object of objects) this.set(object);
+    this.#hasSynced = true;
+    this.#synced.resolve(undefined);
+  }
+
+  #update(key: string, old: T, object: T): void {
+    this.#objects.set(key, this.#frozen(object));
+    for (const index of this.#indexes.values()) {
+      index.remove(key, old);
+      index.add(key, object);
+    }
+    this.#tell({ type: 'updated', object, old });
+  }
+
+  #delete(key: string, old: T): void {
+    this.#objects.delete(key);
+    for (const index of this.#indexes.values()) index.remove(key, old);
+    this.#tell({ type: 'deleted', object: old });
+  }
+
+  #frozen(object: T): T {
+    return this.#freeze ? deepFreeze(object) : object;
+  }
+
+  #tell(change: Change<T>): void {
+    for (const handler of [...this.#subscribers]) {
+      try {
+        handler(change);
+      } catch (error) {
+        this.#onError(error);
+      }
+    }
+  }
+}
+
+function throwOutside(error: unknown): void {
+  queueMicrotask(() => {
+    throw error;
+  });
+}
+
+/** Which keys are filed under which value. */
+class KeyIndex<T> {
+  readonly #indexer: Indexer<T>;
+  readonly #keys = new Map<string, Set<string>>();
+
+  constructor(indexer: Indexer<T>) {
+    this.#indexer = indexer;
+  }
+
+  keys(value: string): Iterable<string> {
+    return this.#keys.get(value) ?? [];
+  }
+
+  add(key: string, object: T): void {
+    for (const value of this.#indexer(object)) {
+      const keys = this.#keys.get(value);
+      if (keys === undefined) this.#keys.set(value, new Set([key]));
+      else keys.add(key);
+    }
+  }
+
+  remove(key: string, object: T): void {
+    for (const value of this.#indexer(object)) {
+      const keys = this.#keys.get(value);
+      keys?.delete(key);
+      if (keys?.size === 0) this.#keys.delete(value);
+    }
+  }
+}
+
+/** Freezes an object and everything in it. */
+export function deepFreeze<V>(value: V): V {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  Object.freeze(value);
+  for (const inner of Object.values(value)) deepFreeze(inner);
+  return value;
+}
+
+/** Files an object under the value of a label; objects without it are not filed. */
+export function byLabel(label: string): Indexer<KubeObject> {
+  return (object) => {
+    const value = object.metadata.labels?.[label];
+    return value === undefined ? [] : [value];
+  };
+}
+
+/** Files an object under the UID of the owner that controls it. */
+export const byControllerUid: Indexer<KubeObject> = (object) =>
+  (object.metadata.ownerReferences ?? []).filter((owner) => owner.controller === true).map((owner) => owner.uid);

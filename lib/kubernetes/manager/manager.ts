@@ -1,0 +1,200 @@
+// Runs reflectors, election, controllers and the health server together, and ends them in the right order.
+import type { Registry } from 'prom-client';
+import type { Client } from '../client/client.ts';
+import type { Clock } from '../clock.ts';
+import type { Controller } from '../controller/controller.ts';
+import { messageOf } from '../errors.ts';
+import type { HealthCheck, HealthServer, ReflectorHealth } from './health.ts';
+import { reflectorAlive, reflectorSynced, startHealthServer, workersAlive } from './health.ts';
+import type { LeaderElectionOptions } from '../election/leader-election.ts';
+import { createLeaderElection } from '../election/leader-election.ts';
+import type { Logger } from '../logger.ts';
+import { silentLogger } from '../logger.ts';
+import { runtimeMetrics } from '../metrics.ts';
+import type { KubeObject, Resource } from '../object.ts';
+import type { Reflector, ReflectorOptions } from '../cache/reflector.ts';
+import { createReflector } from '../cache/reflector.ts';
+import type { Shutdown } from './shutdown.ts';
+import { listenForShutdown } from './shutdown.ts';
+
+/** Settings of a manager. */
+export interface ManagerOptions {
+  client: Client;
+  registry: Registry;
+  log?: Logger;
+  /** Port of /healthz, /readyz and /metrics; no server when absent. */
+  healthPort?: number;
+  /** Default all addresses. */
+  healthHost?: string;
+  /** Without it, this process always acts. */
+  leaderElection?: Omit<LeaderElectionOptions, 'client' | 'onLost' | 'onAcquired' | 'clock' | 'log'>;
+  /** Further checks. */
+  liveness?: readonly HealthCheck[];
+  readiness?: readonly HealthCheck[];
+  clock?: Clock;
+  /** Default `listenForShutdown()`. */
+  shutdown?: Shutdown;
+}
+
+/** Everything that the process runs. */
+export interface Manager {
+  /** Adds a reflector. Its cache is filled whether this replica leads or not. */
+  reflect<T extends KubeObject>(
+    resource: Resource<T>,
+    options?: Omit<ReflectorOptions<T>, 'client' | 'resource' | 'clock' | 'log' | 'metrics'>,
+  ): Reflector<T>;
+  /** Adds a controller. It works only while this replica leads. */
+  add(controller: Controller): void;
+  /** Adds anything else that must run only on the leader, until its signal is aborted. */
+  addLeaderTask(name: string, run: (signal: AbortSignal) => Promise<void>): void;
+  /** Port of the health server once `run` has started it. */
+  readonly healthPort: number | undefined;
+  /**
+   * Runs until SIGTERM or the loss of leadership: controllers drain, the lease is released, reflectors stop, then
+   * `shutdown.finish()`.
+   */
+  run(): Promise<void>;
+}
+
+/** Shorter than the time between the leader's giving up (7 s without a renewal) and the lease's end (10 s). */
+const LOST_LIMIT_MS = 2000;
+
+/** Makes a manager. */
+export function createManager(options: ManagerOptions): Manager {
+  return new ProcessManager(options);
+}
+
+class ProcessManager implements Manager {
+  readonly #options: ManagerOptions;
+  readonly #log: Logger;
+  readonly #shutdown: Shutdown;
+  readonly #reflectors: (ReflectorHealth & { run(signal: AbortSignal): Promise<void> })[] = [];
+  readonly #controllers: Controller[] = [];
+  readonly #tasks: ((signal: AbortSignal) => Promise<void>)[] = [];
+  #health: HealthServer | undefined;
+
+  constructor(options: ManagerOptions) {
+    this.#options = options;
+    this.#log = options.log ?? silentLogger;
+    this.#shutdown = options.shutdown ?? listenForShutdown({ log: this.#log });
+  }
+
+  reflect<T extends KubeObject>(
+    resource: Resource<T>,
+    options: Omit<ReflectorOptions<T>, 'client' | 'resource' | 'clock' | 'log' | 'metrics'> = {},
+  ): Reflector<T> {
+    const { client, registry, clock } = this.#options;
+    const reflector = createReflector<T>({
+      ...options,
+      client,
+      resource,
+      log: this.#log,
+      metrics: runtimeMetrics(registry),
+      ...(clock === undefined ? {} : { clock }),
+    });
+    this.#reflectors.push(reflector);
+    return reflector;
+  }
+
+  add(controller: Controller): void {
+    this.#controllers.push(controller);
+  }
+
+  addLeaderTask(name: string, run: (signal: AbortSignal) => Promise<void>): void {
+    this.#tasks.push(async (signal) => {
+      try {
+        await run(signal);
+        if (!signal.aborted) this.#shutdown.fail(`The task "${name}" has ended.`);
+      } catch (error) {
+        if (!signal.aborted) this.#shutdown.fail(`The task "${name}" failed: ${messageOf(error)}`);
+      }
+    });
+  }
+
+  get healthPort(): number | undefined {
+    return this.#health?.port;
+  }
+
+  async run(): Promise<void> {
+    const reading = new AbortController();
+    this.#health = await this.#startHealth();
+    const mirrors = this.#reflectors.map((reflector) => reflector.run(reading.signal));
+    await this.#lead();
+    reading.abort();
+    await Promise.all(mirrors);
+    await this.#health?.close();
+    this.#options.client.close();
+    this.#shutdown.finish();
+  }
+
+  /** Works while leading. The lease is given back only after the work has drained, so that two never act at once. */
+  async #lead(): Promise<void> {
+    const { signal } = this.#shutdown;
+    const election = this.#options.leaderElection;
+    if (election === undefined) return this.#work(signal);
+    const { client, registry, clock } = this.#options;
+    const candidacy = new AbortController();
+    const gauge = runtimeMetrics(registry).leader;
+    let working: Promise<void> | undefined;
+    const onAcquired = (term: AbortSignal): void => {
+      gauge.set(1);
+      working = this.#work(AbortSignal.any([term, signal]));
+    };
+    const onLost = (reason: string): void => {
+      // Another may take over soon: what does not heed its signal is ended by force before.
+      this.#shutdown.fail(reason, LOST_LIMIT_MS);
+    };
+    const running = createLeaderElection({
+      ...election,
+      client,
+      onAcquired,
+      onLost,
+      log: this.#log,
+      ...(clock === undefined ? {} : { clock }),
+    }).run(candidacy.signal);
+    await aborted(signal);
+    await working;
+    candidacy.abort();
+    await running;
+    gauge.set(0);
+  }
+
+  async #work(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    await Promise.all([
+      ...this.#controllers.map((controller) => controller.run(signal)),
+      ...this.#tasks.map((task) => task(signal)),
+    ]);
+    await aborted(signal);
+  }
+
+  async #startHealth(): Promise<HealthServer | undefined> {
+    const { healthPort: port, healthHost: host, registry, liveness = [], readiness = [] } = this.#options;
+    if (port === undefined) return undefined;
+    return startHealthServer({
+      port,
+      ...(host === undefined ? {} : { host }),
+      registry,
+      liveness: [
+        ...this.#reflectors.map((reflector) => reflectorAlive(reflector)),
+        ...this.#controllers.map((controller) => workersAlive(controller)),
+        ...liveness,
+      ],
+      readiness: [...this.#reflectors.map(reflectorSynced), ...readiness],
+    });
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else
+      signal.addEventListener(
+        'abort',
+        () => {
+          resolve();
+        },
+        { once: true },
+      );
+  });
+}

@@ -1,0 +1,189 @@
+// The cache: indexes, changes as they happened, and objects that cannot be changed behind its back.
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { test } from 'vitest';
+import {
+  byControllerUid,
+  byLabel,
+  createStore,
+  keyOf,
+  refOf,
+  type Change,
+  type KubeObject,
+} from '../../../../../lib/kubernetes/index.ts';
+
+function object(
+  name: string,
+  uid: string,
+  version: number,
+  labels: Record<string, string> = {},
+  namespace = 'apps',
+): KubeObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Thing',
+    metadata: {
+      name,
+      namespace,
+      uid,
+      resourceVersion: String(version),
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      labels,
+    },
+  };
+}
+
+/** Keeps what the changes say, and fails on a change that cannot follow from the ones before. */
+class Replay {
+  readonly objects = new Map<string, KubeObject>();
+
+  readonly take = (change: Change<KubeObject>): void => {
+    const key = keyOf(change.object);
+    const known = this.objects.get(key);
+    if (change.type === 'added') assert.equal(known, undefined, `${key} added twice`);
+    else assert.equal(known?.metadata.uid, change.object.metadata.uid, `${key} ${change.type} with another UID`);
+    if (change.type === 'updated') assert.equal(change.old, known);
+    if (change.type === 'deleted') this.objects.delete(key);
+    else this.objects.set(key, change.object);
+  };
+}
+
+const objects = fc
+  .uniqueArray(
+    fc.record({
+      name: fc.constantFrom('a', 'b', 'c', 'd'),
+      uid: fc.constantFrom('1', '2'),
+      version: fc.integer({ min: 1, max: 5 }),
+      app: fc.constantFrom('x', 'y'),
+    }),
+    { selector: ({ name }) => name },
+  )
+  .map((list) => list.map(({ name, uid, version, app }) => object(name, `${name}${uid}`, version, { app })));
+
+const steps = fc.array(
+  fc.oneof(
+    fc.record({ do: fc.constant('replace' as const), objects }),
+    fc.record({ do: fc.constantFrom('set' as const, 'remove' as const), objects }),
+  ),
+  { maxLength: 12 },
+);
+
+test('the changes told, played back, give the cache; and the indexes hold exactly what is in it', () => {
+  const property = fc.property(steps, (list) => {
+    const faults: unknown[] = [];
+    const store = createStore({ indexers: { app: byLabel('app') }, onError: (error) => faults.push(error) });
+    const replay = new Replay();
+    store.subscribe(replay.take);
+    for (const step of list) {
+      if (step.do === 'replace') store.replace(step.objects);
+      else for (const one of step.objects) store[step.do](one);
+      assert.deepEqual(faults, []);
+      assert.deepEqual(new Map(store.list().map((one) => [keyOf(one), one])), replay.objects);
+      for (const app of ['x', 'y']) {
+        const expected = store.list().filter((one) => one.metadata.labels?.['app'] === app);
+        assert.deepEqual(store.byIndex('app', app).map(keyOf).toSorted(), expected.map(keyOf).toSorted());
+      }
+      if (step.do === 'replace')
+        assert.deepEqual(store.list().map(keyOf).toSorted(), step.objects.map(keyOf).toSorted());
+    }
+  });
+  fc.assert(property, { numRuns: 500 });
+});
+
+test('a namesake with another UID is told as deleted, then added', () => {
+  const store = createStore();
+  const told: string[] = [];
+  store.replace([object('a', 'old', 1)]);
+  store.subscribe(({ type, object: { metadata } }) => told.push(`${type} ${metadata.uid}`));
+  store.replace([object('a', 'new', 9)]);
+  assert.deepEqual(told, ['added old', 'deleted old', 'added new']);
+});
+
+test('a late delete of the old namesake leaves the new one', () => {
+  const store = createStore();
+  store.set(object('a', 'new', 9));
+  store.remove(object('a', 'old', 1));
+  assert.equal(store.get('apps/a')?.metadata.uid, 'new');
+});
+
+test('an object that has not changed is told only once', () => {
+  const store = createStore();
+  let told = 0;
+  store.subscribe(() => {
+    told += 1;
+  });
+  store.replace([object('a', '1', 1)]);
+  store.replace([object('a', '1', 1)]);
+  assert.equal(told, 1);
+});
+
+test('a reconciler that changes a cached object is caught', () => {
+  const store = createStore();
+  store.set(object('a', '1', 1, { app: 'x' }));
+  const cached = store.get('apps/a');
+  assert.throws(() => {
+    Object.assign(cached?.metadata.labels ?? {}, { app: 'y' });
+  }, TypeError);
+  const loose = createStore({ freeze: false });
+  loose.set(object('a', '1', 1, { app: 'x' }));
+  assert.equal(Object.isFrozen(loose.get('apps/a')), false);
+});
+
+test('a subscriber that throws is reported, and the others still hear', () => {
+  const faults: unknown[] = [];
+  const store = createStore({ onError: (error) => faults.push(error) });
+  let told = 0;
+  store.subscribe(() => {
+    throw new Error('bad mapping');
+  });
+  const stop = store.subscribe(() => {
+    told += 1;
+  });
+  store.set(object('a', '1', 1));
+  assert.equal(told, 1);
+  assert.match(String(faults[0]), /bad mapping/);
+  stop();
+  store.set(object('a', '1', 2));
+  assert.equal(told, 1);
+});
+
+test('an index that does not exist is an error that names those that do', () => {
+  const store = createStore({ indexers: { app: byLabel('app') } });
+  assert.throws(() => store.byIndex('owner', 'x'), /no index "owner"; it has: app/);
+});
+
+test('children are found by the UID of the owner that controls them', () => {
+  const store = createStore({ indexers: { owner: byControllerUid } });
+  const child = object('a', '1', 1);
+  child.metadata.ownerReferences = [
+    { apiVersion: 'v1', kind: 'App', name: 'app', uid: 'boss', controller: true },
+    { apiVersion: 'v1', kind: 'App', name: 'other', uid: 'friend' },
+  ];
+  store.set(child);
+  assert.equal(store.byIndex('owner', 'boss').length, 1);
+  assert.equal(store.byIndex('owner', 'friend').length, 0);
+});
+
+test('a cache has synced after its first full list, even an empty one', async () => {
+  const store = createStore();
+  const waiting = store.whenSynced();
+  assert.equal(store.hasSynced, false);
+  const impatient = new AbortController();
+  const aborted = store.whenSynced(impatient.signal);
+  impatient.abort(new Error('enough'));
+  await assert.rejects(aborted, /enough/);
+  store.replace([]);
+  await waiting;
+  assert.equal(store.hasSynced, true);
+});
+
+test('listing a namespace leaves out the others; keys and references convert both ways', () => {
+  const store = createStore();
+  store.replace([object('a', '1', 1), object('a', '2', 2, {}, 'other')]);
+  assert.deepEqual(
+    store.list('other').map(({ metadata }) => metadata.uid),
+    ['2'],
+  );
+  assert.equal(store.size, 2);
+  for (const ref of [{ name: 'a' }, { namespace: 'n', name: 'a' }]) assert.deepEqual(refOf(keyOf(ref)), ref);
+});
