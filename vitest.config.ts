@@ -1,55 +1,90 @@
-// Test projects: unit, integration, e2e, and teardown, which takes the cluster down.
-import { defineConfig } from 'vitest/config';
+// Test projects: unit, integration, e2e with e2e-alone after it, and teardown, which takes the cluster down.
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
-const common = {
-  /** Files are imported by Node itself: stack traces, import.meta and child processes are those of production. */
-  experimental: { viteModuleRunner: false, nodeLoader: false },
-  pool: 'forks' as const,
-  sequence: { hooks: 'list' as const },
-};
+/** They crash or load what all the others use. */
+const alone = ['test/e2e/resilience.test.ts', 'test/e2e/rollout.test.ts'];
+
+interface Project {
+  readonly name: string;
+  readonly include: readonly string[];
+  readonly exclude?: readonly string[];
+  readonly seconds: number;
+  /** Files at once. */
+  readonly maxWorkers: number;
+  /** Those of a lower group come first; two projects of one group share workers. */
+  readonly group: number;
+  /** Whether each file has a process of its own. */
+  readonly isolate?: boolean;
+}
+
+function project({
+  name,
+  include,
+  exclude,
+  seconds,
+  maxWorkers,
+  group,
+  isolate = true,
+}: Project): TestProjectInlineConfiguration {
+  return {
+    test: {
+      name,
+      include: [...include],
+      ...(exclude === undefined ? {} : { exclude: [...exclude] }),
+      testTimeout: seconds * 1000,
+      hookTimeout: Math.max(seconds, 180) * 1000,
+      pool: 'forks',
+      isolate,
+      maxWorkers,
+      // In the order in which they are written, as a reader expects.
+      sequence: { hooks: 'list', groupOrder: group },
+      ...(group <= 1 ? { globalSetup: 'test/support/ledger/snapshot.ts' } : {}),
+      /** Node itself imports the files: stack traces, import.meta, workers and child processes are those of production. */
+      experimental: { viteModuleRunner: false, nodeLoader: false },
+    },
+  };
+}
 
 export default defineConfig({
   test: {
     projects: [
-      {
-        test: {
-          ...common,
-          name: 'unit',
-          include: ['test/unit/**/*.test.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-        },
-      },
-      {
-        test: {
-          ...common,
-          name: 'integration',
-          include: ['test/integration/**/*.test.ts'],
-          testTimeout: 600_000,
-          hookTimeout: 600_000,
-          fileParallelism: false,
-        },
-      },
-      {
-        test: {
-          ...common,
-          name: 'e2e',
-          include: ['test/e2e/**/*.test.ts'],
-          exclude: ['test/e2e/last/**'],
-          testTimeout: 1_200_000,
-          hookTimeout: 1_200_000,
-          fileParallelism: false,
-        },
-      },
-      {
-        test: {
-          ...common,
-          name: 'teardown',
-          include: ['test/e2e/last/**/*.test.ts'],
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
-        },
-      },
+      project({
+        name: 'unit',
+        include: ['test/unit/**/*.test.ts'],
+        seconds: 60,
+        maxWorkers: 2,
+        group: 0,
+        isolate: false,
+      }),
+      project({
+        name: 'integration',
+        include: ['test/integration/**/*.test.ts'],
+        seconds: 600,
+        maxWorkers: 2,
+        group: 1,
+      }),
+      project({
+        name: 'e2e',
+        include: ['test/e2e/**/*.test.ts'],
+        exclude: ['test/e2e/last/**', ...alone],
+        seconds: 1200,
+        maxWorkers: 2,
+        group: 2,
+      }),
+      project({ name: 'e2e-alone', include: alone, seconds: 1200, maxWorkers: 1, group: 3 }),
+      project({ name: 'teardown', include: ['test/e2e/last/**/*.test.ts'], seconds: 300, maxWorkers: 1, group: 4 }),
     ],
+    coverage: {
+      provider: 'v8',
+      include: [
+        'api/**/*.ts',
+        'controller/**/*.ts',
+        'crds/**/*.ts',
+        'lib/**/*.ts',
+        'cluster/**/*.ts',
+        'charts/**/*.ts',
+      ],
+      reporter: ['text-summary', 'html'],
+    },
   },
 });

@@ -1,71 +1,91 @@
 // The stages of `npm run check` and `npm test`, in order.
 
-export type Stage =
-  | {
-      readonly kind: 'tools';
-      readonly name: string;
-      /** Commands that run side by side; each counts as one check. */
-      readonly commands: readonly (readonly string[])[];
-      readonly gate: boolean;
-    }
-  | {
-      readonly kind: 'tests';
-      readonly name: string;
-      /** Of vitest.config.ts. */
-      readonly project: string;
-      readonly limitMs: number;
-      /** A failure here makes the later stages pointless. */
-      readonly gate: boolean;
-    };
+export interface ToolStage {
+  readonly kind: 'tools';
+  readonly name: string;
+  /** Commands that run side by side; each counts as one check. */
+  readonly commands: readonly (readonly string[])[];
+  /** A failure here makes the later stages pointless. */
+  readonly gate: boolean;
+}
 
-const typesAndLint: Stage = {
+export interface TestStage {
+  readonly kind: 'tests';
+  readonly name: string;
+  /** Of vitest.config.ts. */
+  readonly projects: readonly string[];
+  readonly limitMs: number;
+  readonly gate: boolean;
+}
+
+export type Stage = ToolStage | TestStage;
+
+const format = ['prettier', '--check', '--log-level', 'warn', '.'];
+const sources: ToolStage = {
   kind: 'tools',
-  name: 'types and lint',
-  commands: [
-    ['tsc', '--noEmit'],
-    ['eslint', '.'],
-  ],
+  name: 'types, lint and format',
+  commands: [['tsc', '--noEmit'], ['eslint', '.'], format],
   gate: false,
 };
 /**
  * Looks again only at files that changed. A rule that needs types may miss what a change elsewhere did; `npm test`
  * looks at all.
  */
-const changedOnly = ['--cache', '--cache-strategy', 'content', '--cache-location', 'node_modules/.cache/eslint'];
-const quickTypesAndLint: Stage = {
-  ...typesAndLint,
+const cached = (name: string): string[] => [
+  '--cache',
+  '--cache-strategy',
+  'content',
+  '--cache-location',
+  `node_modules/.cache/${name}`,
+];
+const changedSources: ToolStage = {
+  ...sources,
   commands: [
     ['tsc', '--noEmit', '--incremental', '--tsBuildInfoFile', 'node_modules/.cache/types'],
-    ['eslint', '.', ...changedOnly],
+    ['eslint', '.', ...cached('eslint')],
+    [...format, ...cached('prettier')],
   ],
 };
+
 const minutes = 60_000;
-const unit: Stage = { kind: 'tests', name: 'unit', project: 'unit', limitMs: 15 * minutes, gate: true };
+const unit: TestStage = { kind: 'tests', name: 'unit', projects: ['unit'], limitMs: 15 * minutes, gate: true };
 /** Real binaries on loopback: API server and etcd, registry, BuildKit, network namespaces. */
-const integration: Stage = {
+const integration: TestStage = {
   kind: 'tests',
   name: 'integration',
-  project: 'integration',
+  projects: ['integration'],
   limitMs: 45 * minutes,
   gate: false,
 };
 /** Brings the one-machine node up first, and needs nothing else. */
-const cluster: Stage = { kind: 'tools', name: 'cluster up', commands: [['node', 'cluster/main.ts', 'up']], gate: true };
-const e2e: Stage = { kind: 'tests', name: 'e2e', project: 'e2e', limitMs: 45 * minutes, gate: false };
+const cluster: ToolStage = {
+  kind: 'tools',
+  name: 'cluster up',
+  commands: [['node', 'cluster/main.ts', 'up']],
+  gate: true,
+};
+const e2e: TestStage = {
+  kind: 'tests',
+  name: 'e2e',
+  projects: ['e2e', 'e2e-alone'],
+  limitMs: 45 * minutes,
+  gate: false,
+};
 /** Takes the cluster down, so only where nobody wants to go on using it. */
-const last: Stage = { kind: 'tests', name: 'teardown', project: 'teardown', limitMs: 5 * minutes, gate: false };
+const last: TestStage = { kind: 'tests', name: 'teardown', projects: ['teardown'], limitMs: 5 * minutes, gate: false };
 
-const sets: Readonly<Record<string, readonly Stage[]>> = {
-  check: [quickTypesAndLint, unit],
-  unit: [unit],
-  integration: [integration],
-  e2e: [cluster, e2e],
-  test: [typesAndLint, unit, integration, cluster, e2e],
+/** Those of one group run side by side. */
+const sets: Readonly<Record<string, readonly (readonly Stage[])[]>> = {
+  check: [[changedSources, unit]],
+  unit: [[unit]],
+  integration: [[integration]],
+  e2e: [[cluster], [e2e]],
+  test: [[sources, unit], [integration], [cluster], [e2e]],
 };
 
 /** Stages of a command; with CI set, `test` also proves that `down` leaves nothing. */
-export function stages(command: string): readonly Stage[] {
+export function stages(command: string): readonly (readonly Stage[])[] {
   const set = sets[command];
   if (set === undefined) throw new Error(`no such set of checks: ${command}; one of ${Object.keys(sets).join(', ')}`);
-  return command === 'test' && process.env['CI'] !== undefined ? [...set, last] : set;
+  return command === 'test' && process.env['CI'] !== undefined ? [...set, [last]] : set;
 }

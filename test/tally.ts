@@ -20,13 +20,17 @@ export function line({ passed, failed, skipped }: Tally): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
 }
 
-/** A test without a result, as of a worker that crashed or hung, has failed; so have a file, a suite and a hook. */
+/**
+ * A test without a result, as of a worker that crashed or hung, has failed; so has a suite or a file with an error of
+ * its own, as from a hook, and a file without a test.
+ */
 function count(module: TestModule): Tally {
   const tests = [...module.children.allTests()].map((test) => test.result().state);
   const suites = [...module.children.allSuites()].filter((suite) => suite.errors().length > 0).length;
   const [passed, skipped] = ['passed', 'skipped'].map((state) => tests.filter((one) => one === state).length);
   const failedTests = tests.length - (passed ?? 0) - (skipped ?? 0);
-  const itself = module.errors().length > 0 || (!module.ok() && failedTests + suites === 0) ? 1 : 0;
+  const itself =
+    module.errors().length > 0 || tests.length === 0 || (!module.ok() && failedTests + suites === 0) ? 1 : 0;
   return { passed: passed ?? 0, failed: failedTests + suites + itself, skipped: skipped ?? 0 };
 }
 

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import type { Values } from '../../charts/values.ts';
 import { binariesOf, binary, buildPart, moduleFiles } from '../../cluster/binaries/build.ts';
 import { run } from '../../cluster/shell.ts';
+import { exclusively } from './exclusively.ts';
 import { established, type ApiServer } from './kubernetes/api-server.ts';
 
 export const chart = new URL('../../charts/moorage', import.meta.url).pathname;
@@ -44,7 +45,7 @@ export function valuesFile(values: object): string {
 
 /** Runs helm; rejects with what it said. */
 export async function helm(args: readonly string[], kubeconfig?: string): Promise<string> {
-  await buildPart('helm');
+  await exclusively(() => buildPart('helm'));
   const places = {
     HELM_CACHE_HOME: join(scratch, 'cache'),
     HELM_CONFIG_HOME: join(scratch, 'config'),

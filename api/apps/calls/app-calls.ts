@@ -10,7 +10,7 @@ import type { Hold, Holds } from '../../billing/holds.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Quota } from '../../billing/quota.ts';
 import type { Cost } from '../../tools/engine/cost.ts';
-import type { Gate } from '../../tools/engine/slots.ts';
+import type { Slots } from '../../tools/engine/slots.ts';
 import { toolBusy } from '../../tools/problems.ts';
 import type { AppClient, AppRequestContent, AppResponse } from './app-client.ts';
 import type { Target } from '../directory.ts';
@@ -18,7 +18,7 @@ import { outcomeOf, type AppMetrics, type AppVia } from '../metrics.ts';
 
 export interface AppCallsOptions {
   readonly appClient: AppClient;
-  readonly gate: Gate;
+  readonly slots: Slots;
   /** Maximum concurrent calls of one app, of all callers together. */
   readonly slotsPerApp: number;
   /** @throws Problem (ledger-unconfigured, ledger-unavailable) while no ledger is open */
@@ -90,10 +90,10 @@ export class AppCalls {
     work: (signal: AbortSignal, leave: () => void) => Promise<{ readonly value: Value; readonly due: boolean }>,
   ): Promise<CallReceipt & { readonly value: Value }> {
     const { target, payer, via } = call;
-    const { gate, metrics, price } = this.#options;
+    const { slots, metrics, price } = this.#options;
     const since = performance.now();
     const latency = (): number => Math.round(performance.now() - since);
-    const leave = this.#enter(target, gate.enter(payer.owner));
+    const leave = this.#enter(target, slots.take(payer.owner));
     let held: Hold | undefined;
     try {
       held = await this.#reserve(call);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { formatMoney } from '../../billing/ledger/money.ts';
 import { lowQuotaHint, remaining, type Quota } from '../../billing/quota.ts';
-import { costFields, toldCost } from '../../tools/engine/cost.ts';
+import { costFields, reportedCost } from '../../tools/engine/cost.ts';
 import { BadEncoding, readBody, TooLarge } from '../../tools/fetch/body.ts';
 import type { CallReceipt } from './app-calls.ts';
 import type { AppResponse } from './app-client.ts';
@@ -121,7 +121,7 @@ type ReceiptView = z.output<z.ZodObject<typeof receiptFields>>;
 export function receiptView({ cost, latencyMs, quota }: CallReceipt, requestId: string): ReceiptView {
   const hint = lowQuotaHint(quota);
   return {
-    ...toldCost(cost),
+    ...reportedCost(cost),
     latency_ms: latencyMs,
     ...(quota === undefined || hint === undefined ? {} : { quota: quotaView(quota), hint }),
     request_id: requestId,

@@ -7,8 +7,8 @@ import { postgresDriver } from './postgresql.ts';
 export const migrationsFolder = join(import.meta.dirname, 'migrations');
 
 /**
- * Opens `postgres://…`, or an embedded one: `pglite:` in memory, `pglite:<folder>` on disk. @throws TypeError for any
- * other URL.
+ * Opens `postgres://…`, or an embedded one: `pglite:` in memory, `pglite:<file>.tar` in memory from a snapshot,
+ * `pglite:<folder>` on disk. @throws TypeError for any other URL.
  */
 export async function openDatabase(url: string): Promise<Database> {
   if (/^postgres(ql)?:\/\//.test(url)) return new Database(postgresDriver(url));

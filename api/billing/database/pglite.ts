@@ -1,10 +1,18 @@
 // PGlite as a driver of the ledger's database: a PostgreSQL inside this process, on one connection.
+import { openAsBlob } from 'node:fs';
 import { PGlite, type Transaction as Engine } from '@electric-sql/pglite';
 import type { Connection, Driver } from './database.ts';
 
-/** Opens the data in a folder or, without one, in memory. Only one process may have a folder open. */
-export async function pgliteDriver(folder?: string): Promise<Driver> {
-  const engine = folder === undefined ? await PGlite.create() : await PGlite.create(folder);
+/**
+ * Opens the data in a folder or, without one, in memory: empty, or as a snapshot (a file `*.tar` that `dumpDataDir`
+ * made) has it. Only one process may have a folder open.
+ */
+export async function pgliteDriver(path?: string): Promise<Driver> {
+  if (path?.endsWith('.tar') === true) return driverOn(await PGlite.create({ loadDataDir: await openAsBlob(path) }));
+  return driverOn(path === undefined ? await PGlite.create() : await PGlite.create(path));
+}
+
+export function driverOn(engine: PGlite): Driver {
   return {
     connections: 1,
     ...connectionOn(engine),

@@ -7,7 +7,8 @@ import { faultDelayMs, faultsOf, isRecorded, nextNumber, numberOf, record } from
 import { podApp, settingsOf, recordSettings } from './author-settings.ts';
 import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './inputs.ts';
 import { imageName, pipelineJob } from './job.ts';
-import { isFinished, judge, newestOf, readReview, type ReviewReport, type Verdict } from './verdict.ts';
+import { oldJobs, remove, supersede } from './obsolete-jobs.ts';
+import { judge, newestOf, readReview, type ReviewReport, type Verdict } from './verdict.ts';
 import { jobs as jobResource, type Job } from '../../objects/kinds.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { present } from '../../objects/present.ts';
@@ -18,7 +19,6 @@ import {
   short,
   stalled,
   waiting,
-  type Action,
   type Draft,
   type Outcomes,
   type StepResult,
@@ -328,29 +328,4 @@ function podsOf(snapshot: Snapshot, job: Job): Snapshot['pipelinePods'] {
   return snapshot.pipelinePods.filter((pod) =>
     (pod.metadata.ownerReferences ?? []).some((owner) => owner.uid === job.metadata.uid),
   );
-}
-
-/** Ends every pipeline but `current` that is still on its way. */
-function supersede(snapshot: Snapshot, draft: Draft, current: string | undefined, why: string): Action[] {
-  const overtaken = snapshot.jobs.filter(
-    (job) => job.metadata.name !== current && !isFinished(job) && job.metadata.deletionTimestamp === undefined,
-  );
-  for (const job of overtaken)
-    draft.history = record(draft.history ?? [], job, snapshot.now, { result: 'Superseded', message: why });
-  return overtaken.map(remove);
-}
-
-/** Finished Jobs beyond the limit, oldest first to go; what they came to is in history. */
-function oldJobs(snapshot: Snapshot, current: string): Action[] {
-  const finished = snapshot.jobs.filter(
-    (job) => isFinished(job) && job.metadata.name !== current && job.metadata.deletionTimestamp === undefined,
-  );
-  return finished
-    .toSorted((a, b) => numberOf(b) - numberOf(a))
-    .slice(snapshot.config.pipeline.historyLimit)
-    .map(remove);
-}
-
-function remove(job: Job): Action {
-  return { kind: 'delete', resource: jobResource, object: job };
 }

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { Registry } from 'prom-client';
-import type { Controller } from '../controller/controller.ts';
+import type { Controller } from '../loop/controller.ts';
 import { messageOf } from '../errors.ts';
 
 /** What the checks ask of a reflector; any `Reflector` will do. */

@@ -2,7 +2,7 @@
 import type { Registry } from 'prom-client';
 import type { Client } from '../client/client.ts';
 import type { Clock } from '../clock.ts';
-import type { Controller } from '../controller/controller.ts';
+import type { Controller } from '../loop/controller.ts';
 import { messageOf } from '../errors.ts';
 import type { HealthCheck, HealthServer, ReflectorHealth } from './health.ts';
 import { reflectorAlive, reflectorSynced, startHealthServer, workersAlive } from './health.ts';

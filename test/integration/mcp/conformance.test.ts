@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
+import { migratedDatabase } from '../../support/ledger/snapshot.ts';
 import { startServer, type PublicServer } from '../../../api/http/server.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { toolFailed } from '../../../api/tools/problems.ts';
@@ -84,7 +85,7 @@ const fixtures = [
 let sample: ToolSample;
 let server: PublicServer;
 beforeAll(async () => {
-  sample = await sampleToolApp({ tools: fixtures, environment: { DATABASE_URL: 'pglite:' } });
+  sample = await sampleToolApp({ tools: fixtures, environment: { DATABASE_URL: migratedDatabase } });
   server = await startServer({ port: 0, host: '127.0.0.1', listener: sample.app, log: silent });
 });
 afterAll(async () => {

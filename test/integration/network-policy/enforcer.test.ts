@@ -14,6 +14,7 @@ import { createSources } from '../../../cluster/network-policy/sources.ts';
 import type { EnforcerStatus } from '../../../cluster/network-policy/status-file.ts';
 import { createClient, createEventRecorder, fileConnection, silentLogger } from '../../../lib/kubernetes/index.ts';
 import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
+import { exclusively } from '../../support/exclusively.ts';
 import { installTools, openLab, type Lab, type PodPlace } from '../../support/network-policy/lab.ts';
 
 /** The test needs root on Linux. */
@@ -30,7 +31,7 @@ const pod = (index: number): PodPlace => lab.pods[index] ?? assert.fail(`no pod 
 
 beforeAll(async () => {
   if (skip) return;
-  await installTools();
+  await exclusively(installTools);
   lab = await openLab(['10.244.0.2', '10.244.0.3']);
   await Promise.all(lab.pods.map(async (place) => place.ask({ op: 'listen', ports: [1] })));
   records = await mkdtemp(join(tmpdir(), 'moorage-cni-'));

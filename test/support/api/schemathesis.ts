@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { z } from 'zod';
+import { exclusively } from '../exclusively.ts';
 import { paths } from '../../../cluster/paths.ts';
 
 const version = '4.32.5';
@@ -37,7 +38,7 @@ export async function runSchemathesis({
   examples,
   config,
 }: SchemathesisOptions): Promise<SchemathesisResult> {
-  const program = install();
+  const program = await exclusively(install);
   const folder = mkdtempSync(join(tmpdir(), 'moorage-schemathesis-'));
   try {
     writeFileSync(join(folder, 'schemathesis.toml'), config);

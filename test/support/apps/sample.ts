@@ -1,6 +1,7 @@
 // The application with hosted apps behind it that are real HTTP servers on loopback.
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Registry } from 'prom-client';
+import { migratedDatabase } from '../ledger/snapshot.ts';
 import { createApi, type Api } from '../../../api/create-api.ts';
 import { readAppSettings } from '../../../api/apps/config.ts';
 import type { AppsOptions } from '../../../api/apps/start.ts';
@@ -43,7 +44,7 @@ export async function sampleAppsServer({
   const api = createApi({
     baseUrl,
     callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
-    models: readModelSettings({ DATABASE_URL: 'pglite:', ...environment }),
+    models: readModelSettings({ DATABASE_URL: migratedDatabase, ...environment }),
     tools: readToolSettings(environment),
     appCalls: readAppSettings(environment),
     apps: { apps: index, originOf: ({ metadata }) => origins.get(metadata.name) ?? 'http://127.0.0.1:1' },

@@ -8,6 +8,7 @@ import { prepareControlPlane } from '../../../cluster/node/control-plane.ts';
 import { writeKubeconfig } from '../../../cluster/node/kubeconfig.ts';
 import { ensureProcess, stopProcess, type ProcessSpec } from '../../../cluster/node/processes.ts';
 import { run } from '../../../cluster/shell.ts';
+import { exclusively } from '../exclusively.ts';
 import { waitFor } from '../../../cluster/wait.ts';
 
 export interface ApiServer {
@@ -49,7 +50,7 @@ function boundToThisProcess(spec: ProcessSpec): ProcessSpec {
  * node: nothing deletes what an object owned.
  */
 export async function startApiServer(): Promise<ApiServer> {
-  await buildPart('kubernetes');
+  await exclusively(() => buildPart('kubernetes'));
   const folder = await mkdtemp(join(tmpdir(), 'moorage-api-server-'));
   const places = { run: join(folder, 'run'), logs: join(folder, 'log') };
   const [apiPort = 0, etcdPort = 0, etcdPeerPort = 0] = await freePorts(3);

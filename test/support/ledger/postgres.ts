@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
+import { exclusively } from '../exclusively.ts';
 
 export interface Postgres {
   /** Makes an empty database. @returns its URL. */
@@ -101,7 +102,7 @@ async function serve(bin: string, folder: string, as: Identity, options: Postgre
 
 /** Starts PostgreSQL, installing it first where the machine has none. Stop it at the end. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<Postgres> {
-  const bin = programs();
+  const bin = await exclusively(programs);
   const as = identity();
   const folder = mkdtempSync(join(tmpdir(), 'moorage-postgres-'));
   if (as.uid !== undefined && as.gid !== undefined) chownSync(folder, as.uid, as.gid);

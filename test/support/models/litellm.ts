@@ -11,6 +11,7 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { parseBilled, type Money } from '../../../api/billing/ledger/money.ts';
 import { parseExact } from '../../../api/models/router/exact-json.ts';
+import { exclusively } from '../exclusively.ts';
 import { paths } from '../../../cluster/paths.ts';
 
 /** The newest version whose dependencies can be had from a mirror that lags behind. */
@@ -49,7 +50,7 @@ export interface LiteLlm {
 
 /** Starts the proxy. Stop it at the end. */
 export async function startLiteLlm(models: readonly MockModel[], workers = 1): Promise<LiteLlm> {
-  const program = install();
+  const program = await exclusively(install);
   const folder = mkdtempSync(join(tmpdir(), 'moorage-litellm-'));
   const key = 'sk-platform-0123456789';
   const spendLog = join(folder, 'spend.jsonl');

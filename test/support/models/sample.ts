@@ -1,5 +1,6 @@
 // The whole application over a router and a database of the test's choice.
 import { Registry } from 'prom-client';
+import { migratedDatabase } from '../ledger/snapshot.ts';
 import { createApp } from '../../../api/http/application.ts';
 import { blockList } from '../../../lib/subnets.ts';
 import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
@@ -38,7 +39,7 @@ export interface SampleOptions {
 export async function sampleModels({
   environment,
   apps = [],
-  databaseUrl = 'pglite:',
+  databaseUrl = migratedDatabase,
 }: SampleOptions): Promise<Sample> {
   const registry = new Registry();
   const database = await openLedgerDatabase(databaseUrl);

@@ -7,6 +7,7 @@ import { removeScript } from '../../../cluster/network-policy/script.ts';
 import { derive, type Snapshot } from '../../../cluster/network-policy/state.ts';
 import type { WirePolicy, World } from './oracle.ts';
 import { podAddress } from './worlds.ts';
+import { exclusively } from '../exclusively.ts';
 import { installTools, NODE_OUTSIDE, NODE_PORTS, openLab, type Lab, type Place, type PodPlace } from './lab.ts';
 
 /** The tests need root on Linux. */
@@ -39,7 +40,7 @@ export const pod = (index: number): PodPlace => lab.pods[index] ?? assert.fail(`
 
 beforeAll(async () => {
   if (skip) return;
-  await installTools();
+  await exclusively(installTools);
   lab = await openLab(ADDRESSES);
   await nftRunner(lab.nft)(NAT);
   await Promise.all([...lab.pods, lab.outside].map(async (place) => place.ask({ op: 'listen', ports: PORTS })));

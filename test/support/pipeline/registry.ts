@@ -12,6 +12,7 @@ import { buildPart, binariesOf } from '../../../cluster/binaries/build.ts';
 import { imageKey } from '../../../cluster/images/build.ts';
 import { images, type ImageRecipe } from '../../../cluster/images/catalog.ts';
 import { ensurePackages, unpackedFolder } from '../../../cluster/node/packages.ts';
+import { exclusively } from '../exclusively.ts';
 import { paths } from '../../../cluster/paths.ts';
 
 const password = 'not-a-secret-of-anyone';
@@ -39,11 +40,12 @@ export async function freePort(): Promise<number> {
 
 /** Puts the pipeline's programs on PATH, compiled from their modules when the cache lacks them. */
 export async function programsOnPath(): Promise<void> {
-  await ensurePackages();
-  for (const part of ['buildkit', 'runc', 'gitleaks'] as const) {
-    await buildPart(part);
-    process.env['PATH'] = `${binariesOf(part)}:${process.env['PATH'] ?? ''}`;
-  }
+  const parts = ['buildkit', 'runc', 'gitleaks'] as const;
+  await exclusively(async () => {
+    await ensurePackages();
+    for (const part of parts) await buildPart(part);
+  });
+  for (const part of parts) process.env['PATH'] = `${binariesOf(part)}:${process.env['PATH'] ?? ''}`;
 }
 
 export async function startRegistry(): Promise<TestRegistry> {

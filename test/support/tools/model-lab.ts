@@ -1,5 +1,6 @@
 // A spender over a scripted router and a ledger in memory, as a call of a tool has it.
 import { Registry } from 'prom-client';
+import { migratedDatabase } from '../ledger/snapshot.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
@@ -46,7 +47,7 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
     ...scripts,
   });
   const client = new RouterClient({ kind: 'openrouter', url: router.url, key: 'sk-platform-key' }, { callMs: 10_000 });
-  const database = await openLedgerDatabase('pglite:');
+  const database = await openLedgerDatabase(migratedDatabase);
   const ledger = new Ledger(database);
   const metrics = modelMetrics(new Registry());
   const holds = new Holds({ ledger, log: silent, refused: () => undefined });

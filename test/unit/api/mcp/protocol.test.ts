@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, test } from 'vitest';
+import { migratedDatabase } from '../../../support/ledger/snapshot.ts';
 import { toolAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { startServer, type PublicServer } from '../../../../api/http/server.ts';
 import { silent } from '../../../support/api/sample.ts';
@@ -12,7 +13,7 @@ let server: PublicServer;
 let url: URL;
 
 beforeAll(async () => {
-  sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' } });
+  sample = await sampleToolApp({ environment: { DATABASE_URL: migratedDatabase } });
   server = await startServer({ port: 0, host: '127.0.0.1', listener: sample.app, log: silent });
   url = new URL(`http://127.0.0.1:${server.port}/mcp`);
 });

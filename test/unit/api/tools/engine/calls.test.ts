@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
+import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 import { toolAccount } from '../../../../../api/billing/ledger/accounts.ts';
 import { json } from '../../../../support/models/sample.ts';
 import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
@@ -24,7 +25,7 @@ const answer = z.looseObject({
 
 let sample: ToolSample;
 beforeAll(async () => {
-  sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' } });
+  sample = await sampleToolApp({ environment: { DATABASE_URL: migratedDatabase } });
 });
 afterAll(() => sample.stop());
 

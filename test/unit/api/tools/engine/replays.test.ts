@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
+import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 import { toolAccount } from '../../../../../api/billing/ledger/accounts.ts';
 import { IdempotencyKeys } from '../../../../../api/billing/idempotency/keys.ts';
 import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
@@ -57,7 +58,10 @@ const slow = defineTool({
 
 let sample: ToolSample;
 beforeAll(async () => {
-  sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' }, tools: [...sampleTools, counted, slow] });
+  sample = await sampleToolApp({
+    environment: { DATABASE_URL: migratedDatabase },
+    tools: [...sampleTools, counted, slow],
+  });
 });
 afterAll(() => sample.stop());
 

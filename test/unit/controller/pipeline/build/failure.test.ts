@@ -140,7 +140,7 @@ const verdicts: readonly {
     rule: 'build/base-image',
     line: 2,
     message: /no registry was found at registry\.invalid/,
-    fix: /Always there/,
+    fix: /are always available/,
   },
 ];
 

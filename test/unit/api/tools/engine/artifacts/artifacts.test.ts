@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
+import { migratedDatabase } from '../../../../../support/ledger/snapshot.ts';
 import { toolAccount } from '../../../../../../api/billing/ledger/accounts.ts';
 import { openLedgerDatabase } from '../../../../../../api/billing/database/open.ts';
 import { json } from '../../../../../support/models/sample.ts';
 import { sampleToolApp, type ToolSample } from '../../../../../support/tools/sample.ts';
 import { artifactSuite } from '../../../../../support/tools/artifacts-suite.ts';
 
-artifactSuite('PGlite', () => openLedgerDatabase('pglite:'));
+artifactSuite('PGlite', () => openLedgerDatabase(migratedDatabase));
 
 const answer = z.looseObject({
   cost_usd: z.number(),
@@ -25,7 +26,7 @@ const answer = z.looseObject({
 
 let sample: ToolSample;
 beforeAll(async () => {
-  sample = await sampleToolApp({ environment: { DATABASE_URL: 'pglite:' } });
+  sample = await sampleToolApp({ environment: { DATABASE_URL: migratedDatabase } });
 });
 afterAll(() => sample.stop());
 

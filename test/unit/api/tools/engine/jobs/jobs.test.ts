@@ -1,13 +1,14 @@
 // Jobs on PGlite: what `npm start` has.
 import { afterAll, beforeAll } from 'vitest';
 import { z } from 'zod';
+import { migratedDatabase } from '../../../../../support/ledger/snapshot.ts';
 import type { Database } from '../../../../../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../../../../../api/billing/database/open.ts';
 import { jobSuite } from '../../../../../support/tools/jobs-suite.ts';
 
 let database: Database;
 beforeAll(async () => {
-  database = await openLedgerDatabase('pglite:');
+  database = await openLedgerDatabase(migratedDatabase);
 });
 afterAll(() => database.close());
 

@@ -1,0 +1,39 @@
+// The runner of the tests: no result is lost, and only what passed counts as passed.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { test } from 'vitest';
+
+const program = join(import.meta.dirname, '../support/runner.ts');
+
+async function counted(limitMs: number, ...patterns: string[]): Promise<unknown> {
+  const { stdout } = await execa(process.execPath, [program, String(limitMs), ...patterns], {
+    env: { NODE_ENV: undefined, VITEST: undefined, VITEST_POOL_ID: undefined, VITEST_WORKER_ID: undefined },
+  });
+  return JSON.parse(stdout.split('\n').at(-1) ?? '');
+}
+
+for (const [what, pattern, expected] of [
+  ['tests that pass and one that is skipped', 'passes.case', { passed: 1, failed: 0, skipped: 1 }],
+  ['a test that hangs', 'hangs.case', { passed: 1, failed: 1, skipped: 0 }],
+  ['an error that nobody handles', 'unhandled.case', { passed: 1, failed: 1, skipped: 0 }],
+  ['hooks that fail', 'hook.case', { passed: 1, failed: 2, skipped: 1 }],
+  ['a file that cannot be imported', 'import.case', { passed: 0, failed: 1, skipped: 0 }],
+  ['a file without a test', 'empty.case', { passed: 0, failed: 1, skipped: 0 }],
+  ['no file', 'no-such-file', { passed: 0, failed: 0, skipped: 0 }],
+] as const)
+  test(`counts ${what}`, async () => {
+    assert.deepEqual(await counted(60_000, pattern), expected);
+  });
+
+test('counts both tests of a worker that crashed as failed, beside those of another file', async () => {
+  const { passed, failed } = (await counted(60_000, 'crashes.case', 'passes.case')) as Record<string, number>;
+  assert.equal(passed, 1);
+  assert.ok((failed ?? 0) >= 2, `${failed} failed`);
+});
+
+test('ends a file that never gives its thread back, and counts it as failed', async () => {
+  const { passed, failed } = (await counted(15_000, 'spins.case')) as Record<string, number>;
+  assert.equal(passed, 0);
+  assert.ok((failed ?? 0) >= 1, `${failed} failed`);
+});
