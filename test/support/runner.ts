@@ -8,6 +8,6 @@ const tally = await runProjects({
   projects: ['broken'],
   patterns,
   limitMs: Number(limitMs),
-  options: { root, config: join(root, 'vitest.config.ts') },
+  options: { root },
 });
 process.stdout.write(`\n${JSON.stringify(tally)}\n`, () => process.exit());
