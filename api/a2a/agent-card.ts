@@ -70,7 +70,8 @@ function toolSkill(tool: Tool, { off }: Offer): AgentSkill {
   return {
     id: tool.name,
     name: tool.title,
-    description: unavailable === undefined ? tool.description : `${tool.description} Not available here. ${unavailable}`,
+    description:
+      unavailable === undefined ? tool.description : `${tool.description} Not available here. ${unavailable}`,
     tags: [
       'tool',
       ...(tool.asksModels === true ? ['models'] : []),

@@ -10,7 +10,7 @@ import {
   validateVersion,
 } from '@a2a-js/sdk/server';
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint, type RequestContext, BufferedResponse } from '../http/index.ts';
+import { defineEndpoint, type Endpoint, type RequestContext, jsonResponse } from '../http/index.ts';
 import { a2aPath, a2aVersion, agentCard, olderVersion } from './agent-card.ts';
 import type { AgentOptions } from './calls.ts';
 import { executorFor } from './executor.ts';
@@ -41,7 +41,7 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
     }),
     outputDescription: 'JSON-RPC 2.0 response, with a result or an error.',
     async handler({ body }, context) {
-      return BufferedResponse.json(await answer(options, body, context), {
+      return jsonResponse(await answer(options, body, context), {
         headers: { 'cache-control': 'no-store', 'a2a-version': versionOf(body, context) },
       });
     },

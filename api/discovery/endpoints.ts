@@ -1,7 +1,14 @@
 // The endpoints that describe this service to people and programs. Every document is derived; none is written by hand.
 import { z } from 'zod';
 import { Problem, problemUrl } from '../../lib/problem.ts';
-import { defineEndpoint, type Endpoint, problemTypesOf, notFound, BufferedResponse } from '../http/index.ts';
+import {
+  defineEndpoint,
+  type Endpoint,
+  problemTypesOf,
+  notFound,
+  bufferedResponse,
+  jsonResponse,
+} from '../http/index.ts';
 import { a2aPath, cardJson } from '../a2a/agent-card.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { frontEndpoint } from './front.ts';
@@ -52,7 +59,7 @@ function openApiEndpoint(site: Site): Endpoint {
     outputDescription: 'The document.',
     handler: () =>
       Promise.resolve(
-        BufferedResponse.json(withApps((document ??= openApi(site.endpoints, site.baseUrl)), site), {
+        jsonResponse(withApps((document ??= openApi(site.endpoints, site.baseUrl)), site), {
           headers: { link: linkHeader(site), 'cache-control': 'no-store' },
         }),
       ),
@@ -84,7 +91,7 @@ function cardEndpoint(site: Site): Endpoint {
     outputDescription: 'The card.',
     handler: () =>
       Promise.resolve(
-        BufferedResponse.json(cardJson(site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } }),
+        jsonResponse(cardJson(site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } }),
       ),
   });
 }
@@ -102,7 +109,7 @@ function llmsEndpoint(site: Site): Endpoint {
     produces: ['text/plain', 'text/markdown'],
     handler: (_input, { mediaType }) =>
       Promise.resolve(
-        new BufferedResponse(llmsText(site), {
+        bufferedResponse(llmsText(site), {
           headers: { 'content-type': `${mediaType}; charset=utf-8`, 'cache-control': 'no-store', vary: 'accept' },
         }),
       ),

@@ -1,6 +1,6 @@
 // The front page: HTML for a person, JSON for a program, and a Link header to every document.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint, BufferedResponse, description, name } from '../http/index.ts';
+import { defineEndpoint, type Endpoint, bufferedResponse, jsonResponse, description, name } from '../http/index.ts';
 import { linkHeader } from './links.ts';
 import { answersAt, type Site } from '../apps/offer.ts';
 
@@ -38,8 +38,8 @@ export function frontEndpoint(site: Site): Endpoint {
       const headers = { link: linkHeader(site), vary: 'accept', 'cache-control': 'no-store' };
       return Promise.resolve(
         mediaType === html
-          ? new BufferedResponse(page(site.baseUrl), { headers: { ...headers, ...pageHeaders } })
-          : BufferedResponse.json(about(site), { headers }),
+          ? bufferedResponse(page(site.baseUrl), { headers: { ...headers, ...pageHeaders } })
+          : jsonResponse(about(site), { headers }),
       );
     },
   });

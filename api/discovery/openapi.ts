@@ -1,7 +1,18 @@
 // The OpenAPI 3.1 document, derived from the definitions of the endpoints.
 import { z } from 'zod';
 import { problemMediaType, type ProblemType } from '../../lib/problem.ts';
-import { type Endpoint, eventStream, callPath, bodyTooLarge, internalFault, invalidRequest, keyInQuery, notAcceptable, requestTooLong, unsupportedMediaType } from '../http/index.ts';
+import {
+  type Endpoint,
+  eventStream,
+  callPath,
+  bodyTooLarge,
+  internalFault,
+  invalidRequest,
+  keyInQuery,
+  notAcceptable,
+  requestTooLong,
+  unsupportedMediaType,
+} from '../http/index.ts';
 import type { Site } from '../apps/offer.ts';
 
 type Json = Record<string, unknown>;

@@ -1,4 +1,4 @@
-// A web Response whose content is in memory, so that it is sent in one piece, with its length, and without a stream.
+// Web Responses whose content is in memory, so that they are sent in one piece, with their length, and without a stream.
 import { FastResponse } from 'srvx/node';
 
 /** What may be said beside the content; names of headers in lower case. */
@@ -7,16 +7,19 @@ export interface BufferedResponseInit {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Becomes a full Response only if something reads it as one. */
-export class BufferedResponse extends FastResponse {
-  constructor(content: string | Uint8Array<ArrayBuffer>, init: BufferedResponseInit = {}) {
-    super(content, init);
-  }
+/** A Response of text or bytes. It becomes a full one only if something reads it as such. */
+export function bufferedResponse(content: string | Uint8Array<ArrayBuffer>, init: BufferedResponseInit = {}): Response {
+  return new FastResponse(content, init);
+}
 
-  static override json(value: unknown, { headers, ...init }: BufferedResponseInit = {}): BufferedResponse {
-    return new BufferedResponse(JSON.stringify(value), {
-      ...init,
-      headers: { 'content-type': 'application/json', ...headers },
-    });
-  }
+export function jsonResponse(value: unknown, { headers, ...init }: BufferedResponseInit = {}): Response {
+  return bufferedResponse(JSON.stringify(value), {
+    ...init,
+    headers: { 'content-type': 'application/json', ...headers },
+  });
+}
+
+/** Every Response is an instance of the light class too, so it is known by what it can do. */
+export function isBuffered(response: Response): response is InstanceType<typeof FastResponse> {
+  return '_toNodeResponse' in response;
 }

@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import type { ProblemType } from '../../lib/problem.ts';
-import { BufferedResponse } from './buffered-response.ts';
+import { jsonResponse } from './buffered-response.ts';
 import type { Caller } from './caller.ts';
 import { eventStream } from './event-stream.ts';
 import { readInput, type noFields, type RawInput } from './validation.ts';
@@ -116,7 +116,7 @@ export function defineEndpoint<
   const run = async (raw: RawInput, context: RequestContext): Promise<Response> => {
     const answer = await handler(read(raw), context);
     if (answer instanceof Response) return answer;
-    return BufferedResponse.json(definition.output.parse(answer), { headers: { 'cache-control': 'no-store' } });
+    return jsonResponse(definition.output.parse(answer), { headers: { 'cache-control': 'no-store' } });
   };
   return {
     ...rest,

@@ -6,7 +6,7 @@ import { NodeRequest } from 'srvx/node';
 import type { Logger } from '../../lib/log.ts';
 import { methodLabel, type HttpMetrics } from '../../lib/metrics.ts';
 import { Problem, problemBody, problemMediaType } from '../../lib/problem.ts';
-import { BufferedResponse } from './buffered-response.ts';
+import { jsonResponse } from './buffered-response.ts';
 import { identifyCaller, type Caller, type CallerRules } from './caller.ts';
 import type { RequestContext } from './endpoint.ts';
 import { notAcceptable } from './problems.ts';
@@ -120,7 +120,7 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
     metrics.problems.inc({ type: problem.type.slug });
     const body = problemBody(problem, baseUrl, this.path.slice(0, 300), this.id);
     await this.answer(
-      BufferedResponse.json(body, {
+      jsonResponse(body, {
         status: problem.type.status,
         headers: { ...problem.headers, 'content-type': problemMediaType, 'cache-control': 'no-store' },
       }),

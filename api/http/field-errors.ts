@@ -5,33 +5,26 @@ import type { FieldError } from '../../lib/problem.ts';
 type Part = FieldError['in'];
 type Issue = z.core.$ZodIssue;
 
-/** What is wrong, as a predicate: the name of the field comes before it. */
+type Words = { [Code in Issue['code']]: (issue: Extract<Issue, { code: Code }>, part: Part) => string };
+
+const words: Words = {
+  invalid_type: ({ expected, input }, part) => wrongType(part, expected, input),
+  too_big: ({ origin, maximum }) => outOfRange(origin, 'at most', maximum),
+  too_small: ({ origin, minimum }) => outOfRange(origin, 'at least', minimum),
+  invalid_value: ({ values }) => `must be ${list(values)}`,
+  not_multiple_of: ({ divisor }) => `must be a multiple of ${divisor}`,
+  invalid_format: ({ format }) => formats[format] ?? 'does not have the expected format',
+  invalid_union: ({ input }) => (input === undefined ? 'is missing' : 'has none of the accepted forms'),
+  invalid_key: () => 'has a key that is not valid',
+  invalid_element: () => 'has an element that is not valid',
+  unrecognized_keys: () => 'has unknown fields',
+  custom: () => 'is not valid',
+};
+
+/** What is wrong, as a predicate: the name of the field comes before it. A message of the schema's own stays. */
 export function messageOf(part: Part, issue: Issue): string {
   if (issue.message !== '') return issue.message;
-  switch (issue.code) {
-    case 'invalid_type':
-      return wrongType(part, issue.expected, issue.input);
-    case 'too_big':
-      return outOfRange(issue.origin, 'at most', issue.maximum);
-    case 'too_small':
-      return outOfRange(issue.origin, 'at least', issue.minimum);
-    case 'invalid_value':
-      return `must be ${list(issue.values)}`;
-    case 'not_multiple_of':
-      return `must be a multiple of ${issue.divisor}`;
-    case 'invalid_format':
-      return formats[issue.format] ?? 'does not have the expected format';
-    case 'invalid_union':
-      return issue.input === undefined ? 'is missing' : 'has none of the accepted forms';
-    case 'invalid_key':
-      return 'has a key that is not valid';
-    case 'invalid_element':
-      return 'has an element that is not valid';
-    case 'unrecognized_keys':
-      return 'has unknown fields';
-    case 'custom':
-      return 'is not valid';
-  }
+  return (words[issue.code] as (issue: Issue, part: Part) => string)(issue, part);
 }
 
 /** What to send instead; the description of the field says it best. */

@@ -1,6 +1,6 @@
 // The public face of the HTTP room: what other rooms import.
 export { createApp, type AppOptions } from './application.ts';
-export { BufferedResponse } from './buffered-response.ts';
+export { bufferedResponse, jsonResponse } from './buffered-response.ts';
 export * from './caller.ts';
 export * from './endpoint.ts';
 export * from './event-stream.ts';

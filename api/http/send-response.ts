@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { BufferedResponse } from './buffered-response.ts';
+import { isBuffered } from './buffered-response.ts';
 
 /**
  * Resolves when the content is sent. @param added names and values of headers, in turn
@@ -15,7 +15,7 @@ export async function sendResponse(
   added: readonly string[],
 ): Promise<void> {
   if (!incoming.complete) discardRest(incoming, outgoing);
-  if (response instanceof BufferedResponse) {
+  if (isBuffered(response)) {
     const { status, headers, body } = response._toNodeResponse();
     outgoing.writeHead(status, headers.concat(added)).end(incoming.method === 'HEAD' ? undefined : body);
     return;
@@ -30,7 +30,7 @@ export async function sendResponse(
   }
   // The first byte may be a long time coming.
   outgoing.flushHeaders();
-  await pipeline(Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]), outgoing);
+  await pipeline(Readable.fromWeb(body), outgoing);
 }
 
 const discardMs = 500;

@@ -10,7 +10,7 @@ import {
   type McpRequestContext,
 } from '@modelcontextprotocol/server';
 import type { Logger } from '../../lib/log.ts';
-import { BufferedResponse, type ProtocolMount, type RequestContext, name, version } from '../http/index.ts';
+import { bufferedResponse, type ProtocolMount, type RequestContext, name, version } from '../http/index.ts';
 import { McpToolCalls, type McpToolCallsOptions } from './tool-calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools } from './listing.ts';
@@ -92,7 +92,7 @@ export function mcpProtocol(options: McpOptions): Mcp {
 /** The library answers with a stream of events, or with JSON that it has in memory: that need not be streamed. */
 async function buffered(answer: Response): Promise<Response> {
   if (answer.headers.get('content-type')?.startsWith('application/json') !== true) return answer;
-  return new BufferedResponse(await answer.text(), {
+  return bufferedResponse(await answer.text(), {
     status: answer.status,
     headers: Object.fromEntries(answer.headers),
   });

@@ -2,7 +2,7 @@
 import Negotiator from 'negotiator';
 import { z } from 'zod';
 import type { ProblemType } from '../../lib/problem.ts';
-import { defineEndpoint, type Endpoint, type RequestContext, BufferedResponse } from '../http/index.ts';
+import { defineEndpoint, type Endpoint, type RequestContext, jsonResponse } from '../http/index.ts';
 import * as billing from '../billing/problems.ts';
 import * as models from '../models/problems.ts';
 import { rateLimitHeaders } from '../billing/quota.ts';
@@ -121,9 +121,7 @@ async function answer(
       fileWanted,
       headers,
     );
-  return fileWanted
-    ? rawResponse(await replays.file(value), headers)
-    : BufferedResponse.json(value.envelope, { headers });
+  return fileWanted ? rawResponse(await replays.file(value), headers) : jsonResponse(value.envelope, { headers });
 }
 
 function deliveryOf(fileWanted: boolean, once: boolean): Delivery {
@@ -149,7 +147,7 @@ function respond(
   const artifact = answered.run?.artifact;
   return fileWanted && artifact !== undefined
     ? rawResponse(artifact, headers)
-    : BufferedResponse.json(envelopeOf(answered, true), { headers });
+    : jsonResponse(envelopeOf(answered, true), { headers });
 }
 
 function keptOf(answered: ToolResult, payer: Payer): StoredResponse {

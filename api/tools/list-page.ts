@@ -1,5 +1,5 @@
 // The HTML page that lists the tools.
-import { BufferedResponse, html, raw, type Html } from '../http/index.ts';
+import { bufferedResponse, html, raw, type Html } from '../http/index.ts';
 import type { ListedTool } from './listed-tool.ts';
 
 const headers = {
@@ -32,7 +32,7 @@ export function listPage(tools: readonly ListedTool[], baseUrl: string): Respons
       </ul>
       ${tools.map(section)}
     </html> `;
-  return new BufferedResponse(page.toString(), { headers });
+  return bufferedResponse(page.toString(), { headers });
 }
 
 function section(tool: ListedTool): Html {

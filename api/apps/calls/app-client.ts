@@ -4,10 +4,8 @@ import { Agent, type Dispatcher, type FormData } from 'undici';
 import { Problem } from '../../../lib/problem.ts';
 import { bodyTooLarge } from '../../http/index.ts';
 import type { Target } from '../directory.ts';
+import type { Method } from './app-path.ts';
 import { appTimeout, appUnreachable } from '../problems.ts';
-
-export const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
-export type Method = (typeof methods)[number];
 
 export interface AppRequest {
   readonly method: Method;
@@ -122,18 +120,6 @@ function reasonOf(error: unknown): string {
   const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
   if (Object.hasOwn(reasons, code)) return reasons[code] ?? '';
   return code.startsWith('HPE_') ? 'its response is not valid HTTP' : 'the connection failed';
-}
-
-/**
- * Path and query of a request to an app; undefined where the text is none. The app's origin is not part of it, so nothing
- * can change that.
- */
-export function appPath(text: string): string | undefined {
-  if (!/^\/[\x21-\x7e\u00a1-\uffff]*$/.test(text) || text.length > 8_000) return undefined;
-  // Every slash at the front belongs to the path; parsed with a host before it, none of it can be taken for one.
-  if (!URL.canParse(`http://app${text}`)) return undefined;
-  const { host, pathname, search } = new URL(`http://app${text}`);
-  return host === 'app' ? `${pathname}${search}` : undefined;
 }
 
 /**

@@ -1,6 +1,6 @@
 // POST /api/projects/{slug}/call: a request to a hosted app as JSON, and the response of the app with its cost.
 import { z } from 'zod';
-import { BufferedResponse, callPath, defineEndpoint, type Endpoint, invalid } from '../../http/index.ts';
+import { jsonResponse, callPath, defineEndpoint, type Endpoint, invalid } from '../../http/index.ts';
 import { formatMoney } from '../../billing/ledger/money.ts';
 import * as billing from '../../billing/problems.ts';
 import * as models from '../../models/problems.ts';
@@ -9,7 +9,8 @@ import type { PayerFor } from '../../models/callers/payers.ts';
 import { tooManyCalls, toolBusy } from '../../tools/problems.ts';
 import { contentFields, maxBufferedBytes, receiptFields, readContent, contentView, receiptView } from './response.ts';
 import type { AppCalls } from './app-calls.ts';
-import { appPath, methods, type AppRequestContent } from './app-client.ts';
+import { appPath, methods } from './app-path.ts';
+import type { AppRequestContent } from './app-client.ts';
 import type { Directory } from '../directory.ts';
 import { forwardedHeaders, isForwarded } from './headers.ts';
 import { maxRequestBytes, maxStreamedBytes } from './path-calls.ts';
@@ -95,7 +96,7 @@ export function appEndpoints({ directory, calls, payerFor }: AppEndpointsOptions
           ...contentView(value),
           ...receiptView(receipt, context.id),
         };
-        return BufferedResponse.json(view, {
+        return jsonResponse(view, {
           headers: { 'cache-control': 'no-store', ...rateLimitHeaders(receipt.quota, payer, Date.now()) },
         });
       },

@@ -8,7 +8,8 @@ import { rateLimitHeaders } from '../../billing/quota.ts';
 import type { PayerFor } from '../../models/callers/payers.ts';
 import { tooLarge } from './response.ts';
 import type { AppCalls, CallReceipt } from './app-calls.ts';
-import { appPath, limitBytes, methods, tooLong, type AppResponse, type Method } from './app-client.ts';
+import { appPath, methods, type Method } from './app-path.ts';
+import { limitBytes, tooLong, type AppResponse } from './app-client.ts';
 import type { Directory, Target } from '../directory.ts';
 import { forwardedHeaders, returnedHeaders } from './headers.ts';
 

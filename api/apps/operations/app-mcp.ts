@@ -9,7 +9,8 @@ import {
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tooLarge } from '../calls/response.ts';
-import { appPath, limitBytes, methods, type AppResponse, type AppClient } from '../calls/app-client.ts';
+import { appPath, methods } from '../calls/app-path.ts';
+import { limitBytes, type AppResponse, type AppClient } from '../calls/app-client.ts';
 import type { Target } from '../directory.ts';
 import { forwardedHeaders } from '../calls/headers.ts';
 

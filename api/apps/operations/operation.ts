@@ -1,6 +1,6 @@
 // An operation of an app as it is offered to agents: its name, its arguments, and how the app is called for it.
 import { z } from 'zod';
-import { methods } from '../calls/app-client.ts';
+import { methods } from '../calls/app-path.ts';
 
 const argument = z.object({
   /** As agents name it. */

@@ -2,7 +2,8 @@
 import { FormData } from 'undici';
 import type { FieldError } from '../../../lib/problem.ts';
 import { invalid } from '../../http/index.ts';
-import { appPath, type AppRequestContent } from '../calls/app-client.ts';
+import { appPath } from '../calls/app-path.ts';
+import type { AppRequestContent } from '../calls/app-client.ts';
 import { forwardedHeaders } from '../calls/headers.ts';
 import { bodyArgument, type Argument, type HttpWay, type Operation } from './operation.ts';
 import { isJson, type Json } from './schema.ts';

@@ -1,6 +1,6 @@
 // POST /api/ask: one prompt to one model, answered whole or streamed, with what it cost.
 import { z } from 'zod';
-import { BufferedResponse, defineEndpoint, type Endpoint, eventStream, eventStreamResponse } from '../../http/index.ts';
+import { jsonResponse, defineEndpoint, type Endpoint, eventStream, eventStreamResponse } from '../../http/index.ts';
 import { idempotencyKey, idempotently } from '../../billing/idempotency/request.ts';
 import { billingProblems, ledgerUnconfigured } from '../../billing/problems.ts';
 import { ask, type Question } from '../metered/question.ts';
@@ -72,7 +72,7 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
       const headers = { ...value.headers, ...(replayed ? { 'idempotent-replayed': 'true' } : {}) };
       return streamed
         ? eventStreamResponse(atOnce(value.answer), { headers, abort: () => undefined })
-        : BufferedResponse.json(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
+        : jsonResponse(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
     },
   });
 }

@@ -1,6 +1,6 @@
 // POST /api/compare: one prompt to several models in parallel, each with its answer, its cost and its own error.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint, BufferedResponse } from '../../http/index.ts';
+import { defineEndpoint, type Endpoint, jsonResponse } from '../../http/index.ts';
 import { chooseModels, compareModels, comparisonResult, maxModels } from './comparison.ts';
 import { idempotently } from '../../billing/idempotency/request.ts';
 import { billingProblems, ledgerUnconfigured } from '../../billing/problems.ts';
@@ -85,7 +85,7 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
           };
         },
       });
-      return BufferedResponse.json(value.answer, {
+      return jsonResponse(value.answer, {
         headers: {
           'cache-control': 'no-store',
           ...value.headers,

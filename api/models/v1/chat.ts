@@ -1,5 +1,5 @@
 // Chat completions of hosted apps: passed on to the router within limits, and charged to the app.
-import { type RequestContext, eventFrame, eventStreamResponse, invalid, BufferedResponse } from '../../http/index.ts';
+import { type RequestContext, eventFrame, eventStreamResponse, invalid, jsonResponse } from '../../http/index.ts';
 import type { Catalog, Model } from '../catalog.ts';
 import type { ModelCall, ModelCallResult } from '../metered/metered-router.ts';
 import type { Payer } from '../../billing/payer.ts';
@@ -43,7 +43,7 @@ export async function answerChat(call: AppCall<ChatRequest>): Promise<Response> 
   if (request.stream === true) return streamed(call, modelCall, leaving);
   const called = await router.chat(modelCall);
   if (called.failure !== undefined) throw callProblem(called.failure, called.settlement, model.id, payer);
-  return BufferedResponse.json(completionBody(called.answer.body, model.id, called.settlement), {
+  return jsonResponse(completionBody(called.answer.body, model.id, called.settlement), {
     headers: answerHeaders(called.settlement, payer),
   });
 }

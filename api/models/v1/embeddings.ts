@@ -1,5 +1,5 @@
 // Embeddings of hosted apps.
-import { invalid, BufferedResponse } from '../../http/index.ts';
+import { invalid, jsonResponse } from '../../http/index.ts';
 import type { Catalog, EmbeddingModel } from '../catalog.ts';
 import { maxCallCost } from '../../billing/price.ts';
 import { callProblem } from '../metered/call-problem.ts';
@@ -33,7 +33,7 @@ export async function answerEmbeddings({
     body,
   });
   if (called.failure !== undefined) throw callProblem(called.failure, called.settlement, model.id, payer);
-  return BufferedResponse.json(completionBody(called.answer.body, model.id, called.settlement), {
+  return jsonResponse(completionBody(called.answer.body, model.id, called.settlement), {
     headers: answerHeaders(called.settlement, payer),
   });
 }

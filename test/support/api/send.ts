@@ -25,7 +25,7 @@ export async function send(app: RequestListener, path: string, init: RequestInit
   sending.on('error', () => undefined);
   if (body === null) sending.end();
   else if (isStream)
-    Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0])
+    Readable.fromWeb(body)
       .on('error', () => undefined)
       .pipe(sending);
   else sending.end(Buffer.from(await new Response(body).arrayBuffer()));
@@ -47,9 +47,9 @@ function content(answer: IncomingMessage): ReadableStream<Uint8Array> {
   const chunks = answer[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   return new ReadableStream({
     async pull(controller) {
-      const { done, value } = await chunks.next();
-      if (done === true) controller.close();
-      else controller.enqueue(value);
+      const next = await chunks.next();
+      if (next.done === true) controller.close();
+      else controller.enqueue(next.value);
     },
     cancel() {
       answer.destroy();
