@@ -4,9 +4,17 @@ import { dirname, join } from 'node:path';
 import { readText } from './files.ts';
 import { startTimeOf } from './node/processes.ts';
 
+/** A process by its id and, where there is a /proc, by its start; undefined when it is not alive. */
 async function identity(pid: number): Promise<string | undefined> {
   const line = await readText(`/proc/${pid}/stat`);
-  return line === undefined ? undefined : `${pid} ${startTimeOf(line) ?? ''}`;
+  if (line !== undefined) return `${pid} ${startTimeOf(line) ?? ''}`;
+  if (process.platform === 'linux' || !Number.isInteger(pid)) return undefined;
+  try {
+    process.kill(pid, 0);
+    return String(pid);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Takes the lock, runs `body`, gives it back. Throws at once when a living process holds it. */
@@ -28,7 +36,7 @@ export async function withLock<T>(path: string, body: () => Promise<T>): Promise
       const holder = await readText(path);
       const pid = Number.parseInt(holder ?? '', 10);
       if (holder !== undefined && (await identity(pid)) === holder)
-        throw new Error(`process ${pid} is at work on this cluster already: wait for it, or end it`);
+        throw new Error(`process ${pid} is working on this cluster already: wait until it ends, or end it`);
       await rm(path, { force: true });
     }
     return await body().finally(() => rm(path, { force: true }));

@@ -96,7 +96,7 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[
     {
       name: 'sample app',
       needs: ['registry cleanup', 'addresses', ...pipelineBases.map((base) => `image ${base}`)],
-      run: () => submitSample(ports()),
+      run: () => submitSample(ports(), paths),
     },
   ];
 }

@@ -1,5 +1,5 @@
 // The sample app, submitted as anyone would: proof that a folder becomes a site.
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { folderKey, readText, writeText } from '../files.ts';
@@ -33,8 +33,9 @@ async function sampleAnswers(ports: { https: number }): Promise<boolean> {
  * `submit` ends with 2 when it could not submit at all, as in the first minute of a new cluster, whose quotas do not
  * know the new resource yet; a rejection is final.
  */
-async function submitOnceServed(folder: string): Promise<void> {
-  const log = join(paths.logs, 'sample.log');
+async function submitOnceServed(folder: string, logs: string): Promise<void> {
+  await mkdir(logs, { recursive: true });
+  const log = join(logs, 'sample.log');
   for (let left = 30; ; left -= 1) {
     try {
       await run(process.execPath, [join(paths.root, 'cluster', 'submit', 'main.ts'), folder], { log });
@@ -46,13 +47,19 @@ async function submitOnceServed(folder: string): Promise<void> {
   }
 }
 
+/** Where an installation keeps what it did last, and its logs. */
+export interface SampleFolders {
+  state: string;
+  logs: string;
+}
+
 /** Submits manifests/samples/hello as anyone would, unless this very content was submitted and answers. */
-export async function submitSample(ports: { https: number }): Promise<string> {
+export async function submitSample(ports: { https: number }, folders: SampleFolders): Promise<string> {
   const folder = join(paths.root, 'manifests', 'samples', 'hello');
-  const stamp = join(paths.state, 'sample');
+  const stamp = join(folders.state, 'sample');
   const key = await folderKey(folder);
   if ((await readText(stamp)) === key && (await sampleAnswers(ports))) return 'answers';
-  await submitOnceServed(folder);
+  await submitOnceServed(folder, folders.logs);
   await waitFor('an answer of the sample app', () => sampleAnswers(ports), { seconds: 30 });
   await writeText(stamp, key);
   return 'submitted, built and answers';

@@ -1,8 +1,9 @@
-// The NetworkPolicy enforcer of the one-machine node: wiring only.
+// The NetworkPolicy enforcer of a node: wiring only.
 import { rm } from 'node:fs/promises';
 import {
   createClient,
   createEventRecorder,
+  defaultConnection,
   fileConnection,
   listenForShutdown,
 } from '../../controller/runtime/index.ts';
@@ -24,7 +25,8 @@ const config = readConfig(configSchema);
 const shutdown = listenForShutdown({ log });
 // What an earlier run said is not true of this one until it has heard the API server.
 await rm(config.STATUS_FILE, { force: true });
-const client = createClient(await fileConnection(config.KUBECONFIG), { userAgent: 'moorage-network-policy' });
+const connection = config.KUBECONFIG === undefined ? defaultConnection() : fileConnection(config.KUBECONFIG);
+const client = createClient(await connection, { userAgent: 'moorage-network-policy' });
 const recorder = createEventRecorder({
   client,
   controller: 'moorage.dev/network-policy',

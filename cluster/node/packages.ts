@@ -2,7 +2,7 @@
 import { access, chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { paths } from '../paths.ts';
-import { run, succeeds } from '../shell.ts';
+import { run } from '../shell.ts';
 
 /** Tools that `up` runs, and what compiling runc takes. None of them brings a daemon. */
 const tools = [
@@ -60,10 +60,6 @@ async function unpack(name: Unpacked): Promise<void> {
 
 /** Installs the tools that are not there and unpacks the daemons. Needs root and a Debian or Ubuntu machine. */
 export async function ensurePackages(): Promise<string> {
-  if (!(await succeeds('apt-get', ['--version'])))
-    throw new Error(
-      'the one-machine node is built from Debian packages, and this machine has no apt-get: use --context NAME with a cluster that you have',
-    );
   const missing = await missingTools();
   const daemons: Unpacked[] = [];
   for (const name of Object.keys(unpacked) as Unpacked[]) if (!(await isUnpacked(name))) daemons.push(name);

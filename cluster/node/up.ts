@@ -28,18 +28,6 @@ import { ensureProcess, type ProcessSpec } from './processes.ts';
 import { registrySpec } from './registry.ts';
 import { controlPlaneOptions, node, places } from './settings.ts';
 
-/** Throws with what to do instead where the one-machine node cannot run. */
-export function requireNodeMachine(): void {
-  if (process.platform !== 'linux')
-    throw new Error(
-      `the one-machine node runs on Linux, not on ${process.platform}: start Docker (kind is used then), or use --context NAME with a cluster that you have`,
-    );
-  if (process.getuid?.() !== 0)
-    throw new Error(
-      'the one-machine node sets up network devices and containers, for which it must be root: run this with sudo, or use --context NAME with a cluster that you have',
-    );
-}
-
 async function startOrKeep(spec: ProcessSpec): Promise<string> {
   return (await ensureProcess(places, spec)) ? 'started' : 'runs';
 }

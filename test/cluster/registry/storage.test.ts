@@ -1,7 +1,7 @@
 // Which images are in use.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { digestsIn } from '../../../cluster/node/registry-cleanup.ts';
+import { digestsIn } from '../../../cluster/registry/storage.ts';
 
 test('every digest anywhere in the objects counts as in use', () => {
   const [one, two] = ['a', 'b'].map((digit) => `sha256:${digit.repeat(64)}`);
