@@ -160,6 +160,13 @@ const others = [
       { output: '', packages: [kubernetesCommand('kubectl')], flags: ['-ldflags', kubernetesStamp(kubernetes)] },
     ],
   },
+  {
+    part: 'kubeadm',
+    version: kubernetes,
+    builds: [
+      { output: '', packages: [kubernetesCommand('kubeadm')], flags: ['-ldflags', kubernetesStamp(kubernetes)] },
+    ],
+  },
 ] as const satisfies readonly Recipe[];
 
 export type Part = (typeof recipes | typeof others)[number]['part'];

@@ -1,5 +1,6 @@
 // The gateway's two ports on this machine. Docker publishes them when the node is made, and cannot change them later.
 import { connect } from 'node:net';
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { GatewayPorts } from '../node/ports.ts';
 import { containerExists, containers, docker } from './docker.ts';
@@ -24,10 +25,11 @@ export function decidePorts(
   wanted: { http: number | undefined; https: number | undefined },
   published: GatewayPorts | undefined,
 ): GatewayPorts {
-  const ports = { http: wanted.http ?? published?.http ?? 80, https: wanted.https ?? published?.https ?? 443 };
+  const current = published ?? { http: 80, https: 443 };
+  const ports = { http: wanted.http ?? current.http, https: wanted.https ?? current.https };
   if (ports.http === ports.https)
     throw new Error(`http and https are both on port ${ports.http}: give --http-port or --https-port another number`);
-  if (published !== undefined && (published.http !== ports.http || published.https !== ports.https))
+  if (published !== undefined && !isDeepStrictEqual(ports, published))
     throw new Error(
       `the kind cluster publishes ports ${published.http} (http) and ${published.https} (https), which cannot change while it exists: remove it with \`npm run down\` first, or leave out --http-port and --https-port`,
     );

@@ -26,7 +26,7 @@ export async function cleanRegistry(image: string, limit = limitBytes): Promise<
   if (before < limit) return `${Math.round(before / 1024 ** 2)} MiB`;
   const used = [...digestsIn(await nodeKubectl(['get', ...imageUsers]))].join('\n');
   await docker(['stop', containers.registry]);
-  let removed = '';
+  let removed: string;
   try {
     removed = await withItsFiles(['--user=0:0', image, 'node', '/app/cluster/registry/clean.ts', folder], used);
     await withItsFiles([registryImage, 'garbage-collect', '/etc/docker/registry/config.yml']);

@@ -21,7 +21,7 @@ export async function cleanRegistry(kubectl: Kubectl, limit = limitBytes): Promi
   if (before < limit) return `${Math.round(before / 1024 ** 2)} MiB`;
   const used = digestsIn(await kubectl(['get', ...imageUsers]));
   await stopProcess(places, 'registry');
-  let removed = 0;
+  let removed: number;
   try {
     removed = await removeUnused(join(registryFolder, 'blobs'), used);
     await run(join(unpackedFolder('docker-registry'), 'usr/bin/docker-registry'), ['garbage-collect', registryConfig]);
