@@ -9,7 +9,7 @@ const scope = ['-n', 'kube-system'];
 
 /** What the enforcer logged last, for an error message. */
 export async function enforcerLog(): Promise<string> {
-  const log = await kubectl([...scope, 'logs', 'daemonset/moorage-network', '--tail=5']).catch(() => '');
+  const log = await kubectl([...scope, 'logs', 'daemonset/moorage-network', '--tail=25']).catch(() => '');
   return `The log of the NetworkPolicy enforcer ends with:\n${log === '' ? '(nothing)' : log}`;
 }
 

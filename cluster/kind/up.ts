@@ -82,13 +82,17 @@ function imageSteps(images: Images): Step[] {
         return undefined;
       },
     })),
-    ...products.map((name) => publish(name, [`build ${name}`], () => publishProduct(name, named(images.built, name)))),
+    // In the order in which the cluster waits for them.
+    publish('moorage', ['build moorage'], () => publishProduct('moorage', named(images.built, 'moorage'))),
     publish('node-network', ['build moorage'], async () => {
       const { built, published } = await publishNodeNetwork(named(images.built, 'moorage'));
       images.built.set('node-network', built);
       return published;
     }),
     publish('git-server', ['build moorage'], async () => (await publishGitServer()).published),
+    publish('moorage-pipeline', ['build moorage-pipeline'], () =>
+      publishProduct('moorage-pipeline', named(images.built, 'moorage-pipeline')),
+    ),
     ...seeds.map((image): Step => ({
       name: `image ${image}`,
       needs: ['registry'],

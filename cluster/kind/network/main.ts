@@ -45,7 +45,7 @@ async function applyNodeRules(): Promise<void> {
   const open = [
     'fib daddr type local tcp dport 6443 accept',
     // Docker's resolver, which the node redirects to its own loopback address.
-    'ct status dnat ct original proto-dst 53 accept',
+    'ct status dnat meta l4proto { tcp, udp } ct original proto-dst 53 accept',
   ];
   await execa('nft', ['-f', '-'], { input: nodeRules(network, open) });
 }
