@@ -85,19 +85,21 @@ export async function ensureRegistry(): Promise<undefined> {
   await startContainer(containers.registry);
   await writeHosts(node.registryHost, await hostsToml(`http://${node.registryHost}`));
   await writeHosts('docker.io', await hostsToml('https://registry-1.docker.io'));
-  await waitFor('an answer of the registry', async () => (await askRegistry('/v2/')) === 200, { seconds: 30 });
+  const status = await askRegistry('/v2/');
+  if (status !== 200) throw new Error(`the registry answers with status ${status} to its own password`);
   return undefined;
 }
 
-/** The status with which the registry answers. */
+/** The status with which the registry answers. A busy machine may need more than one try. */
 export async function askRegistry(path: string): Promise<number> {
-  const answer = await probe(`http://${await localAddress()}${path}`, {
-    headers: {
-      authorization: await authorization(),
-      accept: 'application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.v2+json',
-    },
+  const url = `http://${await localAddress()}${path}`;
+  const headers = {
+    authorization: await authorization(),
+    accept: 'application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.v2+json',
+  };
+  return await waitFor('an answer of the registry', async () => (await probe(url, { headers })).status, {
+    seconds: 60,
   });
-  return answer.status;
 }
 
 /** The push password of builds, as a Docker configuration. */
