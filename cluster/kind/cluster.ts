@@ -8,7 +8,7 @@ import { paths } from '../paths.ts';
 import { run, succeeds } from '../shell.ts';
 import { waitFor } from '../wait.ts';
 import { clusterConfig } from './config.ts';
-import { containers, containerExists, docker, startContainer } from './docker.ts';
+import { containers, containerExists, docker, ensurePulled, startContainer } from './docker.ts';
 import { nodeImage } from './versions.ts';
 
 /** kubectl inside the node, so that it fits the cluster and the machine needs none. */
@@ -39,6 +39,7 @@ const pinImages =
   'for image in $(ctr -n k8s.io images ls -q); do ctr -n k8s.io images label "$image" io.cri-containerd.pinned=pinned; done';
 
 async function createCluster(kind: string, ports: GatewayPorts): Promise<void> {
+  await ensurePulled(nodeImage);
   const config = clusterConfig(nodeImage, ports, join(import.meta.dirname, 'patches'));
   await run(
     kind,

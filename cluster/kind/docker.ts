@@ -1,4 +1,8 @@
 // The Docker engine that holds the cluster: small commands against it.
+import { appendFile, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readText } from '../files.ts';
+import { paths } from '../paths.ts';
 import { run, succeeds } from '../shell.ts';
 
 /** Names of the containers. */
@@ -39,9 +43,18 @@ export async function hasImage(reference: string): Promise<boolean> {
   return await succeeds('docker', ['image', 'inspect', reference]);
 }
 
+/** Names of the images that were downloaded for the cluster, a line each: `down --purge` removes no other. */
+const downloadsFile = join(paths.cache, 'kind-downloads');
+
 /** Downloads an image unless the engine has it. */
 export async function ensurePulled(reference: string): Promise<string> {
   if (await hasImage(reference)) return 'present';
   await docker(['pull', '--quiet', reference]);
+  await mkdir(paths.cache, { recursive: true });
+  await appendFile(downloadsFile, `${reference}\n`);
   return 'downloaded';
+}
+
+export async function downloadedImages(): Promise<string[]> {
+  return ((await readText(downloadsFile)) ?? '').split('\n').filter((line) => line !== '');
 }

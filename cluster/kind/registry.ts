@@ -7,7 +7,7 @@ import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
 import { waitFor } from '../wait.ts';
-import { containers, containerExists, docker, startContainer } from './docker.ts';
+import { containers, containerExists, docker, ensurePulled, startContainer } from './docker.ts';
 import { registryImage } from './versions.ts';
 
 const credentialsFile = join(paths.kind, 'registry-credentials');
@@ -21,6 +21,7 @@ const options = {
 
 async function runRegistry(): Promise<void> {
   await rm(credentialsFile, { force: true });
+  await ensurePulled(registryImage);
   await docker([
     ...['run', '--detach', '--restart=always', '--name', containers.registry, '--network=kind'],
     // For pushes by the engine, which takes loopback addresses without TLS.

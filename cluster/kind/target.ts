@@ -13,12 +13,12 @@ import { run } from '../shell.ts';
 import { runSteps } from '../steps.ts';
 import type { Target } from '../targets.ts';
 import { nodeKubectl, removeCluster } from './cluster.ts';
-import { containerExists, containers, docker, dockerAnswers, hasImage } from './docker.ts';
+import { containerExists, containers, docker, dockerAnswers, downloadedImages, hasImage } from './docker.ts';
 import { ownPrefix } from './images.ts';
 import { decidePorts, publishedPorts, requireFreePorts } from './ports.ts';
 import { removeRegistry } from './registry.ts';
 import { kindSteps } from './up.ts';
-import { downloads, nodeImage, registryImage, seeds } from './versions.ts';
+import { downloads, nodeImage } from './versions.ts';
 
 /** One cluster an engine, whichever checkout asks for it. */
 const lock = join(paths.cache, 'kind.lock');
@@ -53,10 +53,10 @@ Try: curl --cacert ${paths.authority} ${httpsUrl(`hello.${node.baseDomain}`, por
      npm run submit -- ./folder-with-an-app`);
 }
 
-/** Images that `up` built or downloaded. Those that something else uses stay, as does the engine's build cache. */
+/** Removes the images that `up` built or downloaded. Those that something else uses stay. */
 async function removeImages(): Promise<string> {
   const own = await docker(['images', '--format', '{{.Repository}}:{{.Tag}}', '--filter', `reference=${ownPrefix}/*`]);
-  const names = [...own.split('\n').filter((name) => name !== ''), nodeImage, registryImage, ...seeds];
+  const names = [...own.split('\n').filter((name) => name !== ''), ...(await downloadedImages())];
   let count = 0;
   for (const name of names)
     count += await docker(['rmi', name]).then(
