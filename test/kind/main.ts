@@ -74,7 +74,7 @@ async function proveContext({ command, cluster }: ReturnType<typeof parts>, engi
   await command('down --context', cluster('down', ...context));
   await command('up --context', cluster('up', ...context, '--values', values));
   await command('status --context', cluster('status', ...context));
-  await command('the sample app after up --context', ['node', 'cluster/submit/main.ts', 'manifests/samples/hello']);
+  await command('submit after up --context', ['node', 'cluster/submit/main.ts', 'test/fixtures/static']);
 }
 
 async function testCluster(engine: Engine, images: Record<string, string>): Promise<void> {
