@@ -7,17 +7,32 @@ import { waitFor } from '../wait.ts';
 
 const namespace = 'moorage-isolation';
 
-/** Prints one line an address: `reached` or `closed`. */
+/**
+ * Tries each address again and again, for as many seconds as its first argument says, and prints one line for each:
+ * `reached` or `closed`. A busy machine may lose a first try.
+ */
 const program = `
 const net = require('node:net');
-const look = (address) => new Promise((done) => {
-  const [host, port] = address.split(':');
-  const socket = net.connect({ host, port: Number(port), timeout: 3000 });
-  const end = (word) => () => { socket.destroy(); done(address + ' ' + word); };
-  socket.once('connect', end('reached')).once('error', end('closed')).once('timeout', end('closed'));
+const [seconds, ...addresses] = process.argv.slice(1);
+const end = Date.now() + Number(seconds) * 1000;
+const reaches = (host, port) => new Promise((done) => {
+  const socket = net.connect({ host, port, timeout: 2000 });
+  const close = (answer) => () => { socket.destroy(); done(answer); };
+  socket.once('connect', close(true)).once('error', close(false)).once('timeout', close(false));
 });
-Promise.all(process.argv.slice(1).map(look)).then((lines) => console.log(lines.join('\\n')));
+const look = async (address) => {
+  const [host, port] = address.split(':');
+  for (;;) {
+    if (await reaches(host, Number(port))) return address + ' reached';
+    if (Date.now() > end) return address + ' closed';
+    await new Promise((done) => setTimeout(done, 250));
+  }
+};
+Promise.all(addresses.map(look)).then((lines) => console.log(lines.join('\\n')));
 `;
+
+/** How long each pod tries: the open one until the network works, the closed one as long as shows that it does not. */
+const patienceSeconds = { open: 90, closed: 6 } as const;
 
 const pods = z.object({ status: z.object({ phase: z.string().optional() }) });
 
@@ -35,7 +50,7 @@ function podOf(name: 'open' | 'closed', image: string, addresses: readonly strin
         {
           name: 'look',
           image,
-          command: ['node', '-e', program, ...addresses],
+          command: ['node', '-e', program, String(patienceSeconds[name]), ...addresses],
           securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
         },
       ],
@@ -44,7 +59,7 @@ function podOf(name: 'open' | 'closed', image: string, addresses: readonly strin
 }
 
 /** Each policy and namespace is named once, so that what an earlier, interrupted proof left does no harm. */
-function manifests(image: string, addresses: readonly string[]): string {
+function manifests(image: string, control: string, others: readonly string[]): string {
   const objects = [
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
     {
@@ -56,8 +71,8 @@ function manifests(image: string, addresses: readonly string[]): string {
         policyTypes: ['Ingress', 'Egress'],
       },
     },
-    podOf('open', image, addresses),
-    podOf('closed', image, addresses),
+    podOf('open', image, [control]),
+    podOf('closed', image, [control, ...others]),
   ];
   return objects.map((object) => stringify(object, { lineWidth: 0 })).join('---\n');
 }
@@ -69,7 +84,7 @@ async function report(kubectl: Kubectl, name: 'open' | 'closed'): Promise<string
       const { status } = pods.parse(JSON.parse(await kubectl(['-n', namespace, 'get', 'pod', name, '-o', 'json'])));
       return status.phase === 'Succeeded' || status.phase === 'Failed';
     },
-    { seconds: 120, hint: () => kubectl(['-n', namespace, 'describe', 'pod', name]).catch(() => '') },
+    { seconds: 180, hint: () => kubectl(['-n', namespace, 'describe', 'pod', name]).catch(() => '') },
   );
   return await kubectl(['-n', namespace, 'logs', name]);
 }
@@ -99,7 +114,7 @@ export async function proveIsolation(
   const remove = ['delete', 'namespace', namespace, '--ignore-not-found', '--wait'];
   await kubectl(remove);
   try {
-    await apply(kubectl, manifests(image, [control, ...others]));
+    await apply(kubectl, manifests(image, control, others));
     const [open, closed] = await Promise.all([report(kubectl, 'open'), report(kubectl, 'closed')]);
     const problem = judgeIsolation(open, closed, control);
     if (problem !== undefined) throw new Error(`${problem}. ${await cause()}`.trim());

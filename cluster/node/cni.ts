@@ -1,4 +1,4 @@
-// The pod network as the CNI plugins are told of it: one bridge, addresses by host-local, published ports by portmap.
+// The pod network as the CNI plugins read it: one bridge, addresses by host-local, published ports by portmap.
 
 export interface PodNetwork {
   bridge: string;
