@@ -12,6 +12,9 @@ import { ensureNodeImage } from './node-image.ts';
 /** End-to-end tests that hold on any cluster of ours. */
 const files = ['kinds', 'rejections', 'sandbox', 'rollout', 'kubectl'];
 
+/** Base images of the tests' own Dockerfiles, which builds find in the registry where Docker Hub is out of reach. */
+const fixtureBases = ['debian:bookworm-slim'];
+
 /** The command that runs one file of the end-to-end tests against the cluster that is up. */
 function endToEnd(file: string): readonly string[] {
   return ['node', 'test/main.ts', 'e2e', `e2e/${file}`];
@@ -84,6 +87,8 @@ async function testCluster(engine: Engine, images: Record<string, string>): Prom
   if ((await command('up --kind, from nothing', cluster('up', '--kind'))) === undefined) return;
   await command('up again', cluster('up'));
   await command('status', cluster('status'));
+  if (images['MOORAGE_KIND_NODE_IMAGE'] !== undefined)
+    await command('base images of the fixtures', ['node', 'test/kind/seed.ts', ...fixtureBases]);
   for (const file of files) await command(`e2e ${file}`, endToEnd(file));
   await proveContext(all, engine);
   if (process.env['KEEP_CLUSTER'] === undefined) await command('down', cluster('down'));
