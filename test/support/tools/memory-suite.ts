@@ -114,7 +114,10 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
     test('says what is missing or wrong', async () => {
       const who = someone();
       await assert.rejects(memory(who, { action: 'get' }), isProblem('invalid-request', /"key" is missing/));
-      await assert.rejects(memory(who, { action: 'set', key: 'k' }), isProblem('invalid-request', /"value" is missing/));
+      await assert.rejects(
+        memory(who, { action: 'set', key: 'k' }),
+        isProblem('invalid-request', /"value" is missing/),
+      );
       await assert.rejects(memory(who, { action: 'set', key: 'k', value: 'a\0b' }), /U\+0000/);
       await assert.rejects(memory(who, { action: 'set', key: '\ud800', value: 'x' }), /surrogate/);
       await assert.rejects(memory(who, { action: 'set', key: 'k', value: 'x'.repeat(32_001) }), /32000/);

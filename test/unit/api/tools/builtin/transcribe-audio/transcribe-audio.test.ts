@@ -106,7 +106,9 @@ describe('transcribe_audio', () => {
     await assert.rejects(
       hear({ url: `${web.url}/a.wav`, language: 'Klingon' }),
       (error) =>
-        error instanceof Problem && error.errors[0]?.field === 'language' && /code such as en/.test(error.errors[0].fix),
+        error instanceof Problem &&
+        error.errors[0]?.field === 'language' &&
+        /code such as en/.test(error.errors[0].fix),
     );
     assert.deepEqual(forms, []);
   });
@@ -129,7 +131,12 @@ describe('transcribe_audio', () => {
   it('says what the speech server says', async () => {
     const url = `${web.url}/a.wav`;
     const cases: [number, string, string, RegExp][] = [
-      [400, '{"error": {"message": "Invalid data found"}}', 'unprocessable', /cannot be transcribed: Invalid data found/],
+      [
+        400,
+        '{"error": {"message": "Invalid data found"}}',
+        'unprocessable',
+        /cannot be transcribed: Invalid data found/,
+      ],
       [422, '{"detail": [{"msg": "x"}]}', 'unprocessable', /may be broken/],
       [
         404,
