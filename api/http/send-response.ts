@@ -49,6 +49,7 @@ function discardRest(incoming: IncomingMessage, outgoing: ServerResponse): void 
     }, discardMs);
     const done = (): void => {
       clearTimeout(timer);
+      socket.off('close', done);
     };
     incoming.once('end', done).once('close', done);
     socket.once('close', done);

@@ -169,9 +169,9 @@ test('what the app refuses, and what cannot be sent, is an error that says why',
   const missing = await call('shop.get_item', { id: 'missing' });
   assert.deepEqual([missing.raw.isError, missing.told.result.status, missing.told.cost_usd], [true, 404, 0.0001]);
   for (const [fields, detail] of [
-    [{}, /\\"id\\" is missing|Argument .*id.* is missing/],
-    [{ id: 'x', other: 1 }, /other: is not an argument of shop\.get_item/],
-    [{ id: '..' }, /id: must not be empty/],
+    [{}, /Argument .*id.* is missing/],
+    [{ id: 'x', other: 1 }, /Argument .*other.* is not an argument of shop\.get_item/],
+    [{ id: '..' }, /Argument .*id.* must not be empty/],
   ] as const) {
     const answer = await client.callTool({ name: 'shop.get_item', arguments: fields });
     assert.equal(answer.isError, true);

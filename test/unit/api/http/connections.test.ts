@@ -181,6 +181,25 @@ test('a body that is too long is refused while it is being sent, and is not read
   }
 });
 
+test('bodies that nobody reads leave nothing behind on a connection that is kept', async () => {
+  const server = await started([], [protocol(() => Promise.resolve(new Response('ignored', { status: 400 })))]);
+  const warnings: Error[] = [];
+  const warn = (warning: Error): void => {
+    warnings.push(warning);
+  };
+  process.on('warning', warn);
+  const socket = await open(server, '');
+  for (let sent = 0; sent < 15; sent += 1) {
+    socket.write('POST /stream HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n');
+    await receive(socket, /ignored/);
+    socket.write('12345');
+  }
+  await sleep(20);
+  process.off('warning', warn);
+  assert.deepEqual(warnings, []);
+  socket.destroy();
+});
+
 test('a body that a handler gives up half way does not keep its answer from the caller', async () => {
   const server = await started(
     [],
