@@ -8,13 +8,7 @@ import { kindTarget } from './kind/target.ts';
 import { nodeTarget } from './node/target.ts';
 import { nodeObstacle } from './node/machine.ts';
 import { paths } from './paths.ts';
-
-export interface Target {
-  up: () => Promise<void>;
-  down: () => Promise<void>;
-  /** Prints what is there; returns what is wrong. */
-  status: () => Promise<string[]>;
-}
+import type { Target } from './target.ts';
 
 /** What the choice depends on. */
 export interface Machine {

@@ -4,7 +4,7 @@ import { kubectlFor } from '../kubectl.ts';
 import { lineReporter, say } from '../report.ts';
 import { run } from '../shell.ts';
 import { runSteps } from '../steps.ts';
-import type { Target } from '../targets.ts';
+import type { Target } from '../target.ts';
 import { installChart, release, waitForRelease } from './helm.ts';
 import { findHelm, findKubectl } from './tools.ts';
 import { homedir } from 'node:os';

@@ -11,7 +11,7 @@ import { paths } from '../paths.ts';
 import { formatElapsed, lineReporter, say } from '../report.ts';
 import { run } from '../shell.ts';
 import { runSteps } from '../steps.ts';
-import type { Target } from '../targets.ts';
+import type { Target } from '../target.ts';
 import { nodeKubectl, removeCluster } from './cluster.ts';
 import { containerExists, containers, docker, dockerAnswers, downloadedImages, hasImage } from './docker.ts';
 import { ownPrefix } from './images.ts';

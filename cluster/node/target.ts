@@ -5,7 +5,7 @@ import { withLock } from '../lock.ts';
 import { paths } from '../paths.ts';
 import { formatElapsed, lineReporter, say } from '../report.ts';
 import { runSteps } from '../steps.ts';
-import type { Target } from '../targets.ts';
+import type { Target } from '../target.ts';
 import { downSteps } from './down.ts';
 import { requireNodeMachine } from './machine.ts';
 import { choosePorts, httpsUrl } from './ports.ts';
