@@ -106,25 +106,25 @@ describe('convert_to_pdf', () => {
       lab.convert,
       { html: 'a', markdown: 'b' },
       'invalid-request',
-      /markdown: is given together with html/,
+      /"markdown" cannot be combined with html/,
     );
     await lab.refuses(
       lab.convert,
       { url: serve('/a.pdf', page('application/pdf', plainPdf(['x']))) },
       'unprocessable',
-      /PDF already/,
+      /already a PDF/,
     );
     await lab.refuses(
       lab.convert,
       { url: serve('/lying.docx', page('application/msword', Buffer.from([0, 1, 2, 3, 4, 5]))) },
       'unprocessable',
-      /application\/msword .* not taken/,
+      /application\/msword .* not supported/,
     );
     await lab.refuses(
       lab.convert,
       { url: serve('/cut.docx', page(office, (await docx('x')).subarray(0, 900))) },
       'unprocessable',
-      /not taken|cannot be read/,
+      /not supported|cannot convert/,
     );
     await lab.refuses(lab.convert, { url: serve('/empty', page('text/html', '')) }, 'unprocessable', /empty/);
     await lab.refuses(lab.convert, { url: `${lab.web.url}/missing` }, 'fetch-failed', /404/);
