@@ -91,7 +91,7 @@ test('says what is wrong with a specification', async () => {
   ])
     await assert.rejects(chart(spec), isProblem('unprocessable', /^spec: ./), JSON.stringify(spec));
   await assert.rejects(chart([]), /must be a Vega-Lite specification/);
-  await assert.rejects(chart({ ...example, width: 1e6 }), isProblem('unprocessable', /more than 8000 on a side/));
+  await assert.rejects(chart({ ...example, width: 1e6 }), isProblem('unprocessable', /maximum is 8000 per side/));
 });
 
 test('expressions have no way out', async () => {

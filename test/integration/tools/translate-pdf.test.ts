@@ -160,7 +160,7 @@ describe('translate_pdf with BabelDOC', () => {
       let error = await fail();
       // The translator hears of the end of a talk a moment later, and then ends BabelDOC.
       while (error instanceof Problem && error.type.slug === 'tool-busy') error = await sleep(200).then(fail);
-      isProblem('router-unavailable', /no credit/)(error);
+      isProblem('router-unavailable', /out of credit/)(error);
     }
   });
 });
