@@ -23,5 +23,12 @@ export default tseslint.config(
     files: ['test/**/*.ts'],
     rules: { 'max-lines': ['error', { max: 500, skipBlankLines: true, skipComments: true }] },
   },
+  // Tables of data.
+  // One definition each, of which everything else is derived: rather long than in pieces.
+  {
+    files: ['crds/hosted-app.ts', 'charts/values.ts'],
+    rules: { 'max-lines': ['error', { max: 500, skipBlankLines: true, skipComments: true }] },
+  },
+  { files: ['test/**/*.cases.ts'], rules: { 'max-lines': 'off' } },
   { files: ['**/*.js'], extends: [tseslint.configs.disableTypeChecked] },
 );

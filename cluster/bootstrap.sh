@@ -17,5 +17,6 @@ case "$command" in
   start) exec node api/alone.ts "$@" ;;
   submit) exec node cluster/submit/main.ts "$@" ;;
   check | test) exec node test/main.ts "$command" "$@" ;;
+  test:kind) exec node test/kind/main.ts "$@" ;;
   *) echo "unknown command: $command" >&2; exit 64 ;;
 esac

@@ -4,9 +4,17 @@ import { dirname, join } from 'node:path';
 import { readText } from './files.ts';
 import { startTimeOf } from './node/processes.ts';
 
+/** A process by its id and, where there is a /proc, by its start; undefined when it is not alive. */
 async function identity(pid: number): Promise<string | undefined> {
   const line = await readText(`/proc/${pid}/stat`);
-  return line === undefined ? undefined : `${pid} ${startTimeOf(line) ?? ''}`;
+  if (line !== undefined) return `${pid} ${startTimeOf(line) ?? ''}`;
+  if (process.platform === 'linux' || !Number.isInteger(pid)) return undefined;
+  try {
+    process.kill(pid, 0);
+    return String(pid);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Takes the lock, runs `body`, and releases the lock. Throws at once when a live process holds it. */

@@ -26,6 +26,8 @@ export const paths = {
   /** A kubectl that fits the cluster, for machines without one. */
   kubectl: join(local, 'kubectl'),
   authority: join(local, 'ca.crt'),
+  /** State and logs of a kind cluster that was made from this checkout; goes with `down`. */
+  kind: join(local, 'kind'),
   /** Addresses of the installation, for `npm run submit`. */
   installation: join(local, 'config.json'),
   gitPassword: join(local, 'git-password'),

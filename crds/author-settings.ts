@@ -19,11 +19,9 @@ export const maximumSettingsBytes = 2_000;
 
 /** A duration of the spec that an author may raise only so far. */
 function atMost(field: z.ZodDefault<z.ZodString>, what: string, maximum: string): z.ZodString {
-  return field
-    .unwrap()
-    .refine((text) => parseDuration(text) <= parseDuration(maximum), {
-      error: `${what} can be at most ${maximum} here`,
-    });
+  return field.unwrap().refine((text) => parseDuration(text) <= parseDuration(maximum), {
+    error: `${what} can be at most ${maximum} here`,
+  });
 }
 
 const volumes = run.shape.volumes

@@ -80,7 +80,8 @@ const sets: Readonly<Record<string, readonly (readonly Stage[])[]>> = {
   unit: [[unit]],
   integration: [[integration]],
   e2e: [[cluster], [e2e]],
-  test: [[sources, unit], [integration], [cluster], [e2e]],
+  // Unit tests have limits of time of their own, so here nothing runs beside them.
+  test: [[sources], [unit], [integration], [cluster], [e2e]],
 };
 
 /** Stages of a command; with CI set, `test` also proves that `down` leaves nothing. */

@@ -25,8 +25,12 @@ export function binary(part: Part, name: string): string {
   return join(binariesOf(part), name);
 }
 
+function moduleOf(recipe: Recipe): string {
+  return join(modules, recipe.module ?? recipe.part);
+}
+
 async function keyOf(recipe: Recipe): Promise<string> {
-  return contentKey([JSON.stringify(recipe), await folderKey(join(modules, recipe.part)), process.arch]);
+  return contentKey([JSON.stringify(recipe), await folderKey(moduleOf(recipe)), process.arch]);
 }
 
 /** True when the cache holds this part as its recipe and module describe it. */
@@ -74,7 +78,7 @@ const goEnvironment = { GOFLAGS: '-mod=readonly -buildvcs=false', GOTOOLCHAIN: '
 async function prepareSource(go: string, recipe: Recipe, purpose: string): Promise<string> {
   const source = join(paths.cache, 'src', purpose, recipe.part);
   await rm(source, { recursive: true, force: true });
-  await cp(join(modules, recipe.part), source, { recursive: true });
+  await cp(moduleOf(recipe), source, { recursive: true });
   for (const each of recipe.grafts ?? []) await graft(go, source, each);
   return source;
 }
@@ -118,9 +122,4 @@ export async function buildPart(part: Part, report: Report = noReport): Promise<
   await rename(draft, target);
   await rm(source, { recursive: true, force: true });
   return `compiled ${recipe.version}`;
-}
-
-/** The folder of a pinned Go module of which the files, not the code, are used. Downloads it when needed. */
-export async function moduleFiles(folder: string, module: string): Promise<string> {
-  return await moduleFolder(await findGo(), join(modules, folder), module);
 }

@@ -1,8 +1,9 @@
 // Recipes of what is compiled from Go modules. The modules beside this file pin every dependency.
 
 export interface Recipe {
-  /** Folder beside this file that holds go.mod and go.sum. */
   part: string;
+  /** Folder beside this file that holds go.mod and go.sum; named like the part by default. */
+  module?: string;
   /** Names the folder in the cache; the module in go.mod has the same one. */
   version: string;
   /** One compiler call each; `output` is a file name, or a folder when it ends in '/'. */
@@ -150,11 +151,30 @@ export const recipes = [
   },
 ] as const satisfies readonly Recipe[];
 
-export type Part = (typeof recipes)[number]['part'];
+/** Compiled only where they are asked for, not for the one-machine node. */
+const others = [
+  {
+    part: 'kubectl',
+    module: 'kubernetes',
+    version: kubernetes,
+    builds: [
+      { output: '', packages: [kubernetesCommand('kubectl')], flags: ['-ldflags', kubernetesStamp(kubernetes)] },
+    ],
+  },
+  {
+    part: 'kubeadm',
+    version: kubernetes,
+    builds: [
+      { output: '', packages: [kubernetesCommand('kubeadm')], flags: ['-ldflags', kubernetesStamp(kubernetes)] },
+    ],
+  },
+] as const satisfies readonly Recipe[];
+
+export type Part = (typeof recipes | typeof others)[number]['part'];
 
 /** The recipe of a part. */
 export function recipeOf(part: Part): Recipe {
-  const recipe = recipes.find((candidate) => candidate.part === part);
+  const recipe = [...recipes, ...others].find((candidate) => candidate.part === part);
   if (recipe === undefined) throw new Error(`there is no recipe for ${part}`);
   return recipe;
 }

@@ -35,10 +35,10 @@ async function fetchPinned(report: Report): Promise<string> {
   const go = join(folder, 'bin', 'go');
   if (isNewEnough(await versionOf(go))) return go;
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
-  const sha256 = pinned.sha256[process.arch];
+  const sha256 = process.platform === 'linux' ? pinned.sha256[process.arch] : undefined;
   if (sha256 === undefined)
     throw new Error(
-      `there is no pinned Go toolchain for ${process.arch}: install Go ${minimum.join('.')} or newer and try again`,
+      `there is no pinned Go toolchain for ${process.platform} on ${process.arch}: install Go ${minimum.join('.')} or newer and try again`,
     );
   const proxy = (process.env['GOPROXY'] ?? 'https://proxy.golang.org').split(/[,|]/)[0] ?? '';
   const name = `v0.0.1-${pinned.version}.linux-${architecture}`;

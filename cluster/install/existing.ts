@@ -4,9 +4,9 @@ import { kubectlFor } from '../kubectl.ts';
 import { lineReporter, say } from '../report.ts';
 import { run } from '../shell.ts';
 import { runSteps } from '../steps.ts';
-import type { Target } from '../targets.ts';
+import type { Target } from '../target.ts';
 import { installChart, release, waitForRelease } from './helm.ts';
-import { findTool } from './tools.ts';
+import { findHelm, findKubectl } from './tools.ts';
 import { homedir } from 'node:os';
 
 /** The cluster behind a kubeconfig context. Its gateway, registry and certificate are its own: the values name them. */
@@ -14,7 +14,7 @@ export function existingCluster(context: string, values: string | undefined): Ta
   const kubeconfig = process.env['KUBECONFIG'] ?? join(homedir(), '.kube', 'config');
   return {
     up: async () => {
-      const [helm, kubectlCommand] = await Promise.all([findTool('helm', 'helm'), findTool('kubectl', 'kubernetes')]);
+      const [helm, kubectlCommand] = await Promise.all([findHelm(), findKubectl()]);
       const kubectl = kubectlFor(kubectlCommand, kubeconfig, context);
       await runSteps(
         [
@@ -34,7 +34,7 @@ export function existingCluster(context: string, values: string | undefined): Ta
       say(`\nMoorage is installed on ${context}. Try: kubectl --context ${context} get happ --all-namespaces`);
     },
     down: async () => {
-      const helm = await findTool('helm', 'helm');
+      const helm = await findHelm();
       await run(helm, [
         'uninstall',
         release.name,
@@ -51,7 +51,7 @@ export function existingCluster(context: string, values: string | undefined): Ta
       );
     },
     status: async () => {
-      const kubectl = kubectlFor(await findTool('kubectl', 'kubernetes'), kubeconfig, context);
+      const kubectl = kubectlFor(await findKubectl(), kubeconfig, context);
       try {
         say(await kubectl(['-n', release.namespace, 'get', 'deployments,pods']));
         await waitForRelease(kubectl);

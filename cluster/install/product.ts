@@ -100,7 +100,7 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[
     {
       name: 'sample app',
       needs: ['registry cleanup', 'addresses', ...pipelineBases.map((base) => `image ${base}`)],
-      run: (report) => submitSample(ports(), report),
+      run: (report) => submitSample(ports(), paths, report),
     },
   ];
 }

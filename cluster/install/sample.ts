@@ -1,5 +1,5 @@
 // The sample app, submitted by `npm run submit`: proof that a folder becomes a site.
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { folderKey, readText, writeText } from '../files.ts';
@@ -34,8 +34,9 @@ async function sampleAnswers(ports: { https: number }): Promise<boolean> {
  * `submit` exits with 2 when it could not submit at all, as in the first minute of a new cluster, whose quotas do not
  * know the new resource yet. A rejection is final.
  */
-async function submitOnceServed(folder: string, report: Report): Promise<void> {
-  const log = join(paths.logs, 'sample.log');
+async function submitOnceServed(folder: string, logs: string, report: Report): Promise<void> {
+  await mkdir(logs, { recursive: true });
+  const log = join(logs, 'sample.log');
   for (let left = 30; ; left -= 1) {
     try {
       await run(process.execPath, [join(paths.root, 'cluster', 'submit', 'main.ts'), folder], {
@@ -52,13 +53,23 @@ async function submitOnceServed(folder: string, report: Report): Promise<void> {
   }
 }
 
+/** Where an installation keeps its state and its logs. */
+export interface SampleFolders {
+  state: string;
+  logs: string;
+}
+
 /** Submits manifests/samples/hello, unless the same content was submitted before and answers. */
-export async function submitSample(ports: { https: number }, report: Report = noReport): Promise<string> {
+export async function submitSample(
+  ports: { https: number },
+  folders: SampleFolders,
+  report: Report = noReport,
+): Promise<string> {
   const folder = join(paths.root, 'manifests', 'samples', 'hello');
-  const stamp = join(paths.state, 'sample');
+  const stamp = join(folders.state, 'sample');
   const key = await folderKey(folder);
   if ((await readText(stamp)) === key && (await sampleAnswers(ports))) return 'answers';
-  await submitOnceServed(folder, report);
+  await submitOnceServed(folder, folders.logs, report);
   await waitFor('the sample app to answer', () => sampleAnswers(ports), { seconds: 30 });
   await writeText(stamp, key);
   return 'submitted, built, answers';

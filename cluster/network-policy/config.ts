@@ -5,8 +5,11 @@ import { readCidr } from './address.ts';
 
 /** The variables that the process reads. */
 export const configSchema = z.object({
-  /** Path of a kubeconfig that may list and watch pods, namespaces and network policies, and create events. */
-  KUBECONFIG: z.string(),
+  /**
+   * Path of a kubeconfig that may list and watch pods, namespaces and network policies, and create events; without one,
+   * the service account of the pod must be allowed to.
+   */
+  KUBECONFIG: z.string().optional(),
   /** Name of the node, for the events' reporter. */
   NODE_NAME: z.string(),
   /** The bridge whose ports are the pods. */

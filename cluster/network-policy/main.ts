@@ -1,6 +1,12 @@
-// The NetworkPolicy enforcer of the one-machine node: wiring only.
+// The NetworkPolicy enforcer of a node: wiring only.
 import { rm } from 'node:fs/promises';
-import { createClient, createEventRecorder, fileConnection, listenForShutdown } from '../../lib/kubernetes/index.ts';
+import {
+  createClient,
+  createEventRecorder,
+  defaultConnection,
+  fileConnection,
+  listenForShutdown,
+} from '../../lib/kubernetes/index.ts';
 import { readConfig } from '../../lib/config.ts';
 import { createLog } from '../../lib/log.ts';
 import { createApplier, nftRunner, tableExists } from './apply.ts';
@@ -19,7 +25,8 @@ const config = readConfig(configSchema);
 const shutdown = listenForShutdown({ log });
 // What an earlier run wrote does not hold for this one until the API server has answered.
 await rm(config.STATUS_FILE, { force: true });
-const client = createClient(await fileConnection(config.KUBECONFIG), { userAgent: 'moorage-network-policy' });
+const connection = config.KUBECONFIG === undefined ? defaultConnection() : fileConnection(config.KUBECONFIG);
+const client = createClient(await connection, { userAgent: 'moorage-network-policy' });
 const recorder = createEventRecorder({
   client,
   controller: 'moorage.dev/network-policy',

@@ -3,8 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { moduleFiles } from '../binaries/build.ts';
-import { readText, writeText } from '../files.ts';
+import { filesUnder, readText, writeText } from '../files.ts';
 import { imageReference } from '../images/build.ts';
 import { apply, applyFile, waitForRollout, type Kubectl } from '../kubectl.ts';
 import { paths } from '../paths.ts';
@@ -15,10 +14,11 @@ import { node } from './settings.ts';
 const manifest = (name: string): string => join(paths.root, 'cluster', 'manifests', `${name}.yaml`);
 const patienceSeconds = 180;
 
-/** The Gateway API's resource definitions, from the files of its Go module. */
+/** The resource definitions of the Gateway API, standard channel, as published with v1.4.1. */
+export const gatewayApiFolder = join(paths.root, 'cluster', 'manifests', 'gateway-api');
+
 export async function installGatewayApi(kubectl: Kubectl): Promise<undefined> {
-  const folder = join(await moduleFiles('gateway-api', 'sigs.k8s.io/gateway-api'), 'config', 'crd', 'standard');
-  await kubectl(['apply', '--server-side', '--force-conflicts', '--field-manager=moorage-up', '-f', folder]);
+  for (const file of await filesUnder(gatewayApiFolder)) await applyFile(kubectl, join(gatewayApiFolder, file));
   return undefined;
 }
 

@@ -4,6 +4,7 @@ import { binariesOf, binary } from '../binaries/build.ts';
 import { readText } from '../files.ts';
 import { paths } from '../paths.ts';
 import { succeeds } from '../shell.ts';
+import { cniConfig } from './cni.ts';
 import { unpackedFolder } from './packages.ts';
 import { configFile, type ProcessSpec } from './processes.ts';
 import { writeHosts } from './registry.ts';
@@ -17,29 +18,6 @@ const sysResource = 24n;
 export function holdsSysResource(status: string): boolean {
   const found = /^CapEff:\s*([0-9a-f]+)$/m.exec(status);
   return found !== null && ((BigInt(`0x${found[1] ?? '0'}`) >> sysResource) & 1n) === 1n;
-}
-
-function cniConfig(): string {
-  return JSON.stringify({
-    cniVersion: '1.0.0',
-    name: 'moorage',
-    plugins: [
-      {
-        type: 'bridge',
-        bridge: node.bridge,
-        isGateway: true,
-        ipMasq: false,
-        hairpinMode: true,
-        ipam: {
-          type: 'host-local',
-          dataDir: join(paths.run, 'cni'),
-          ranges: [[{ subnet: node.nodePodCidr }]],
-          routes: [{ dst: '0.0.0.0/0' }],
-        },
-      },
-      { type: 'portmap', capabilities: { portMappings: true }, snat: true },
-    ],
-  });
 }
 
 /**
@@ -95,7 +73,7 @@ config_path = "${hosts}"
 export async function containerdSpec(): Promise<ProcessSpec> {
   const hosts = await writeHosts();
   const cni = join(paths.state, 'cni');
-  const network = await configFile(join(cni, '10-moorage.conflist'), cniConfig());
+  const network = await configFile(join(cni, '10-moorage.conflist'), cniConfig(node, join(paths.run, 'cni')));
   const canScore = holdsSysResource((await readText('/proc/self/status')) ?? '');
   const path = join(paths.state, 'containerd.toml');
   const text = await configFile(path, containerdConfig(hosts, cni, canScore));

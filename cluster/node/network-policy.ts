@@ -25,7 +25,7 @@ export async function networkPolicySpec(plane: ControlPlane): Promise<ProcessSpe
     name: 'network-policy',
     commonName: 'moorage:network-policy',
   });
-  const sources = ['cluster/network-policy', 'controller/runtime', 'lib'];
+  const sources = ['cluster/network-policy', 'lib'];
   return {
     name: 'network-policy',
     command: process.execPath,

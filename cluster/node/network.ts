@@ -4,9 +4,8 @@ import { z } from 'zod';
 import { readText, writeText } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run, succeeds } from '../shell.ts';
+import { nodeRules } from './rules.ts';
 import { node } from './settings.ts';
-
-export const nodeTable = 'moorage-node';
 
 const changedSysctls = { 'net.ipv4.ip_forward': '1', 'net.bridge.bridge-nf-call-iptables': '1' } as const;
 
@@ -81,39 +80,6 @@ export function newEmptyFolders(before: Before | undefined): string[] {
   return sharedFolders.filter((folder) => before !== undefined && !before.folders.includes(folder));
 }
 
-/** The rules of the node itself. Policies between pods are the NetworkPolicy enforcer's. */
-export function nodeRules(): string {
-  const { bridge, podCidr, serviceCidr, address, apiPort, registryPort } = node;
-  return `table inet ${nodeTable}
-delete table inet ${nodeTable}
-table inet ${nodeTable} {
-  chain input {
-    type filter hook input priority filter - 10; policy accept;
-    iifname "lo" accept
-    iifname != "${bridge}" ip daddr ${podCidr} ct state new drop comment "pods and node are not for the machine's neighbours"
-    iifname != "${bridge}" accept
-    ct state established,related accept
-    ip daddr ${address} tcp dport { ${apiPort}, ${registryPort} } accept
-    icmp type echo-request accept
-    counter drop comment "pods reach nothing else of the node"
-  }
-  chain forward {
-    type filter hook forward priority filter - 10; policy accept;
-    iifname != "${bridge}" oifname "${bridge}" ct state new ct status & dnat == 0 drop comment "only published ports come in"
-    ip daddr ${serviceCidr} counter reject with icmp type port-unreachable comment "a service without endpoints"
-  }
-  chain output {
-    type filter hook output priority filter - 10; policy accept;
-    ip daddr ${serviceCidr} counter reject with icmp type port-unreachable
-  }
-  chain postrouting {
-    type nat hook postrouting priority srcnat; policy accept;
-    ip saddr ${podCidr} ip daddr != ${podCidr} oifname != "${bridge}" masquerade
-  }
-}
-`;
-}
-
 async function ensureBridge(): Promise<void> {
   const { bridge, bridgeMac, address, nodePodCidr, serviceCidr } = node;
   if (!(await succeeds('ip', ['link', 'show', bridge])))
@@ -146,7 +112,10 @@ export async function ensureNetwork(): Promise<undefined> {
   await succeeds('modprobe', ['-q', '-a', 'br_netfilter', 'overlay', 'nf_tables']);
   await ensureBridge();
   for (const [name, value] of Object.entries(changedSysctls)) await setSysctl(name, value);
-  await run('nft', ['-f', '-'], { input: nodeRules() });
+  const rules = nodeRules(node, [
+    `ip daddr ${node.address} tcp dport { ${node.apiPort}, ${node.registryPort} } accept`,
+  ]);
+  await run('nft', ['-f', '-'], { input: rules });
   return undefined;
 }
 

@@ -2,7 +2,7 @@
 import { access, chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { paths } from '../paths.ts';
-import { run, succeeds } from '../shell.ts';
+import { run } from '../shell.ts';
 import { noReport, type Report } from '../steps.ts';
 
 /** Tools that `up` runs, and what compiling runc requires. None of them comes with a daemon. */
@@ -61,10 +61,6 @@ async function unpack(name: Unpacked): Promise<void> {
 
 /** Installs missing tools and unpacks missing daemons. Requires root on Debian or Ubuntu. */
 export async function ensurePackages(report: Report = noReport): Promise<string> {
-  if (!(await succeeds('apt-get', ['--version'])))
-    throw new Error(
-      'the one-machine node requires Debian or Ubuntu, and apt-get was not found: choose an existing cluster with --context NAME',
-    );
   const missing = await missingTools();
   const daemons: Unpacked[] = [];
   for (const name of Object.keys(unpacked) as Unpacked[]) if (!(await isUnpacked(name))) daemons.push(name);

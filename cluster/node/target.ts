@@ -5,18 +5,19 @@ import { withLock } from '../lock.ts';
 import { paths } from '../paths.ts';
 import { formatElapsed, lineReporter, say } from '../report.ts';
 import { runSteps } from '../steps.ts';
-import type { Target } from '../targets.ts';
+import type { Target } from '../target.ts';
 import { downSteps } from './down.ts';
+import { requireNodeMachine } from './machine.ts';
 import { choosePorts, httpsUrl } from './ports.ts';
 import { node } from './settings.ts';
 import { nodeStatus } from './status.ts';
-import { nodeKubectl, nodeSteps, requireNodeMachine, stopBuildkit } from './up.ts';
+import { nodeKubectl, nodeSteps, stopBuildkit } from './up.ts';
 
 /** Outside of the folders that `down` removes. */
 const lock = '/run/lock/moorage.lock';
 
 async function up(args: Arguments): Promise<void> {
-  requireNodeMachine();
+  await requireNodeMachine();
   const begun = Date.now();
   const ports = await choosePorts({ http: args.httpPort, https: args.httpsPort });
   say('one-machine Kubernetes node');
@@ -43,7 +44,7 @@ export function nodeTarget(args: Arguments): Target {
     up: () => withLock(lock, () => up(args)),
     down: () =>
       withLock(lock, async () => {
-        requireNodeMachine();
+        await requireNodeMachine();
         await runSteps(downSteps(args.purge), lineReporter());
       }),
     status: nodeStatus,

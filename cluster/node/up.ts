@@ -28,18 +28,6 @@ import { ensureProcess, type ProcessSpec } from './processes.ts';
 import { registrySpec } from './registry.ts';
 import { controlPlaneOptions, node, processFolders } from './settings.ts';
 
-/** Throws where the one-machine node cannot run, with what to do instead. */
-export function requireNodeMachine(): void {
-  if (process.platform !== 'linux')
-    throw new Error(
-      `the one-machine node requires Linux, and this is ${process.platform}: start Docker, so that kind is used, or choose an existing cluster with --context NAME`,
-    );
-  if (process.getuid?.() !== 0)
-    throw new Error(
-      'the one-machine node requires root to set up network devices and containers: run this with sudo, or choose an existing cluster with --context NAME',
-    );
-}
-
 async function startOrKeep(spec: ProcessSpec): Promise<string> {
   return (await ensureProcess(processFolders, spec)) ? 'started' : 'running';
 }

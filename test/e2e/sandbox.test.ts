@@ -31,7 +31,16 @@ async function closedAddresses(): Promise<readonly string[]> {
     '-o',
     'jsonpath={.items[0].status.podIP}:{.items[0].spec.containers[0].ports[0].containerPort}',
   );
-  const ofNode = node.flatMap((address) => [6443, 10_250, 2379, 443, 22].map((port) => `${address}:${port}`));
+  // A node in a container has an address that this machine has not.
+  const internal = await kubectl(
+    'get',
+    'nodes',
+    '-o',
+    'jsonpath={.items[*].status.addresses[?(@.type=="InternalIP")].address}',
+  );
+  const ofNode = [...new Set([...node, ...internal.split(' ')])].flatMap((address) =>
+    [6443, 10_250, 2379, 443, 22].map((port) => `${address}:${port}`),
+  );
   return ['10.96.0.1:443', ...ofNode, '169.254.169.254:80', hello, pod];
 }
 

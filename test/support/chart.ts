@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { stringify, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import type { Values } from '../../charts/values.ts';
-import { binariesOf, binary, buildPart, moduleFiles } from '../../cluster/binaries/build.ts';
+import { binariesOf, binary, buildPart } from '../../cluster/binaries/build.ts';
+import { gatewayApiFolder } from '../../cluster/node/addons.ts';
 import { run } from '../../cluster/shell.ts';
 import { exclusively } from './exclusively.ts';
 import { established, type ApiServer } from './kubernetes/api-server.ts';
@@ -114,8 +115,7 @@ export function kubectlWith(
 
 /** Adds the types of the Gateway API, which the chart takes as given. */
 export async function addGatewayTypes(server: ApiServer): Promise<void> {
-  const folder = await moduleFiles('gateway-api', 'sigs.k8s.io/gateway-api');
-  await server.kubectl('apply', '--server-side', '-f', join(folder, 'config/crd/standard'));
+  await server.kubectl('apply', '--server-side', '-f', gatewayApiFolder);
   await established(server, 'gateways.gateway.networking.k8s.io', 'httproutes.gateway.networking.k8s.io');
 }
 

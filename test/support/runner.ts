@@ -10,4 +10,4 @@ const tally = await runProjects({
   limitMs: Number(limitMs),
   options: { root },
 });
-process.stdout.write(`\n${JSON.stringify(tally)}\n`, () => process.exit());
+process.stdout.write(`\n${JSON.stringify(tally)}\n`, () => process.exit(0));

@@ -11,8 +11,8 @@ const harmful = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u200e\u200f\u2028\u202
 // Node's
 // stripVTControlCharacters, which takes ten seconds for 64 KiB of unfinished commands. No part can match where the one
 // before it may go on.
-// eslint-disable-next-line no-control-regex -- controls are what this is about
 const escapes =
+  // eslint-disable-next-line no-control-regex -- controls are what this is about
   /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b\]|\u009d)[^\u0007\u001b\u009c\u009d]*(?:\u0007|\u001b\\|\u009c)?|\u001b[ -/]*[0-~]/g;
 
 /** Removes escape sequences and control characters from a line, and truncates it. */

@@ -28,6 +28,7 @@ import {
   container,
   ordinary,
   pipelinePod,
+  podNamed,
   type Fields,
   type Namespace,
 } from '../../support/kubernetes/sandbox-pods.ts';
@@ -43,12 +44,6 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const fields = z.record(z.string(), z.unknown());
-const podNamed = (namespace: Namespace, name: string, spec: Fields): object => ({
-  apiVersion: 'v1',
-  kind: 'Pod',
-  metadata: { name, namespace },
-  spec,
-});
 
 /** What the API server says to a pod: nothing when it takes it, else the refusal. Nothing is stored. */
 async function refusal(namespace: Namespace, spec: Fields): Promise<string | undefined> {

@@ -68,3 +68,10 @@ export function pipelinePod(changes: { clone?: Fields; build?: Fields; pod?: Fie
     ...changes.pod,
   };
 }
+
+export const podNamed = (namespace: Namespace, name: string, spec: Fields): object => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, namespace },
+  spec,
+});

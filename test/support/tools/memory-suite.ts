@@ -93,7 +93,7 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
     test('without a key needs a session name, and forgets after a day', async () => {
       await assert.rejects(
         memory(someone(false), { action: 'list' }),
-        isProblem('invalid-request', /s: .*session name/),
+        isProblem('invalid-request', /"s".*session name/),
       );
       const who = someone(false, 'demo');
       const { expires_at } = await memory(who, { action: 'set', key: 'k', value: 'v' });
@@ -113,8 +113,11 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
 
     test('says what is missing or wrong', async () => {
       const who = someone();
-      await assert.rejects(memory(who, { action: 'get' }), isProblem('invalid-request', /key: is missing/));
-      await assert.rejects(memory(who, { action: 'set', key: 'k' }), isProblem('invalid-request', /value: is missing/));
+      await assert.rejects(memory(who, { action: 'get' }), isProblem('invalid-request', /"key" is missing/));
+      await assert.rejects(
+        memory(who, { action: 'set', key: 'k' }),
+        isProblem('invalid-request', /"value" is missing/),
+      );
       await assert.rejects(memory(who, { action: 'set', key: 'k', value: 'a\0b' }), /U\+0000/);
       await assert.rejects(memory(who, { action: 'set', key: '\ud800', value: 'x' }), /surrogate/);
       await assert.rejects(memory(who, { action: 'set', key: 'k', value: 'x'.repeat(32_001) }), /32000/);

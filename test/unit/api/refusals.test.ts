@@ -133,7 +133,12 @@ const cases: readonly Case[] = [
   invalid('repo empty', { repo: '' }, ['repo'], /at least 1 character long$/),
   invalid('repo long', { repo: 'a'.repeat(600) }, ['repo'], /at most 512 characters/),
   invalid('repo bare', { repo: 'chat' }, ['repo'], /neither owner\/name nor a URL/),
-  invalid('repo other host', { repo: 'https://evil.example/octo/chat' }, ['repo'], /git host evil\.example is not allowed/),
+  invalid(
+    'repo other host',
+    { repo: 'https://evil.example/octo/chat' },
+    ['repo'],
+    /git host evil\.example is not allowed/,
+  ),
   invalid('repo ssh', { repo: 'git@git.test:octo/chat.git' }, ['repo'], /neither|protocol/),
   invalid('repo file', { repo: 'file:///etc/passwd' }, ['repo'], /protocol file/),
   invalid('repo ext', { repo: 'ext::sh -c id' }, ['repo'], /protocol ext/),

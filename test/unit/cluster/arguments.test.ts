@@ -6,6 +6,7 @@ import { readArguments, UsageError } from '../../../cluster/arguments.ts';
 test('commands and flags are read', () => {
   const plain = {
     context: undefined,
+    kind: false,
     values: undefined,
     httpsPort: undefined,
     httpPort: undefined,
@@ -19,6 +20,7 @@ test('commands and flags are read', () => {
     httpsPort: 8443,
     httpPort: 8080,
   });
+  assert.deepEqual(readArguments(['up', '--kind']), { ...plain, command: 'up', kind: true });
   assert.deepEqual(readArguments(['down', '--purge']), { ...plain, command: 'down', purge: true });
   assert.deepEqual(readArguments(['up', '--context', 'prod', '--values', 'a.yaml']), {
     ...plain,
@@ -37,6 +39,7 @@ for (const [args, message] of [
   [['up', '--http-port', '70000'], /--http-port is "70000"/],
   [['up', '--http-port', '8443', '--https-port', '8443'], /are both 8443: give two ports/],
   [['up', '--values', 'a.yaml'], /--values goes with --context/],
+  [['up', '--kind', '--context', 'prod'], /--kind and --context name two clusters/],
   [['up', '--fast'], /--fast/],
 ] as const) {
   test(`${args.join(' ') || '(nothing)'} is refused with the fix`, () => {

@@ -1,6 +1,5 @@
 // Following a build: stages, lines of each container in order, the end; resuming, leaving, and logs that are gone.
 import assert from 'node:assert/strict';
-import { setTimeout } from 'node:timers/promises';
 import { createParser } from 'eventsource-parser';
 import { test } from 'vitest';
 import type { App } from '../../../../../api/apps/hosted-apps.ts';
@@ -89,18 +88,6 @@ function setUp(
     store.set({ ...changed, metadata: { ...changed.metadata, resourceVersion: String(version) } });
   };
   return { get: async (headers = {}) => send(app, path, { headers }), store, set, opened, ending };
-}
-
-async function eventually(check: () => Promise<void>): Promise<void> {
-  for (let tries = 0; tries < 50; tries += 1) {
-    try {
-      await check();
-      return;
-    } catch {
-      await setTimeout(10);
-    }
-  }
-  await check();
 }
 
 async function all(response: Response): Promise<Event[]> {

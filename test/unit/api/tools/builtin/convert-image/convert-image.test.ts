@@ -179,7 +179,7 @@ describe('convert_image', () => {
     await refuses({ data: Buffer.from('%PDF-1.7').toString('base64') }, 'unprocessable', /not a supported image/);
     await refuses({ data: '!!!' }, 'invalid-request', /base64/);
     await refuses({}, 'invalid-request', /missing/);
-    await refuses({ url: `${web.url}/red.png`, data: 'AAAA' }, 'invalid-request', /together/);
+    await refuses({ url: `${web.url}/red.png`, data: 'AAAA' }, 'invalid-request', /cannot be combined/);
     assert.equal(listener.connections(), 0);
   });
 });

@@ -106,13 +106,15 @@ describe('transcribe_audio', () => {
     await assert.rejects(
       hear({ url: `${web.url}/a.wav`, language: 'Klingon' }),
       (error) =>
-        error instanceof Problem && error.errors[0]?.field === 'language' && /short code/.test(error.errors[0].fix),
+        error instanceof Problem &&
+        error.errors[0]?.field === 'language' &&
+        /code such as en/.test(error.errors[0].fix),
     );
     assert.deepEqual(forms, []);
   });
 
   it('[spec limits.audio-size limits.audio-long] refuses more than 15 MB, and says to split', async () => {
-    await assert.rejects(hear({ url: `${web.url}/long.mp3` }), isProblem('fetch-too-large', /15000000 bytes.*split/));
+    await assert.rejects(hear({ url: `${web.url}/long.mp3` }), isProblem('fetch-too-large', /15000000 bytes.*Split/));
   });
 
   it('says what is there instead of a recording, and asks nobody about it', async () => {
@@ -129,7 +131,12 @@ describe('transcribe_audio', () => {
   it('says what the speech server says', async () => {
     const url = `${web.url}/a.wav`;
     const cases: [number, string, string, RegExp][] = [
-      [400, '{"error": {"message": "Invalid data found"}}', 'unprocessable', /cannot be heard: Invalid data found/],
+      [
+        400,
+        '{"error": {"message": "Invalid data found"}}',
+        'unprocessable',
+        /cannot be transcribed: Invalid data found/,
+      ],
       [422, '{"detail": [{"msg": "x"}]}', 'unprocessable', /may be broken/],
       [
         404,
@@ -168,8 +175,8 @@ it('[spec limits.audio-formats] knows mp3, wav, m4a and ogg by how they begin', 
     assert.equal(audioFormatOf(bytes(start), 'text/plain'), format, JSON.stringify(start));
   const unknown: [string, RegExp][] = [
     ['\xff\xf1\x50', /AAC/],
-    ['RIFF\0\0\0\0AVI ', /something else, sent as audio\/mpeg/],
-    ['RIFF\0\0\0\0WEBP', /something else/],
+    ['RIFF\0\0\0\0AVI ', /an unknown format, sent as audio\/mpeg/],
+    ['RIFF\0\0\0\0WEBP', /an unknown format/],
     ['\x1aE\xdf\xa3', /WebM/],
     ['\0\0\0\x20ftypheic', /picture/],
     [`${oggPage}\x01\x2a\x80theora`, /Ogg file without/],

@@ -230,7 +230,7 @@ describe('translate_pdf', () => {
         'tool-failed',
         /other than a PDF/,
       ],
-      [() => undefined, 'tool-failed', /middle of its work/],
+      [() => undefined, 'tool-failed', /stopped before it finished/],
       [
         (_say, _heard, response) => {
           response.destroy();

@@ -95,7 +95,7 @@ test('a file that nobody has is said to be gone, and how to have it made anew', 
     assert.ok(
       id.length > 100
         ? gone.status === 400
-        : gone.status === 404 && /unknown-file$/.test(body.type) && /call the tool again/.test(body.detail),
+        : gone.status === 404 && /unknown-file$/.test(body.type) && /Call the tool again/.test(body.detail),
       JSON.stringify(body),
     );
   }

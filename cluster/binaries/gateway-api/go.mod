@@ -1,5 +1,0 @@
-module moorage.dev/cluster/binaries/gateway-api
-
-go 1.24.0
-
-require sigs.k8s.io/gateway-api v1.4.1

@@ -1,0 +1,168 @@
+// Brings Moorage up on a kind cluster: the list of steps, and what each needs.
+import { join } from 'node:path';
+import { installChart, waitForRelease } from '../install/helm.ts';
+import { submitSample, writeAddresses } from '../install/sample.ts';
+import {
+  installDemoRouter,
+  installGateway,
+  installGatewayApi,
+  installGitServer,
+  installNamespaces,
+  installPushSecret,
+} from '../node/addons.ts';
+import type { GatewayPorts } from '../node/ports.ts';
+import { node } from '../node/settings.ts';
+import { paths } from '../paths.ts';
+import type { Step } from '../steps.ts';
+import { ensureCluster, nodeKubectl as kubectl, shrinkDns } from './cluster.ts';
+import { addressOf, containers } from './docker.ts';
+import { buildProduct, publishGitServer, publishNodeNetwork, publishProduct, seed } from './images.ts';
+import { proveIsolation } from './isolation.ts';
+import { enforcerLog, installNetwork } from './network.ts';
+import { cleanRegistry } from './registry-cleanup.ts';
+import { ensureRegistry, pushConfig } from './registry.ts';
+import { seeds, traefikImage } from './versions.ts';
+
+export interface KindTools {
+  kind: string;
+  helm: string;
+}
+
+/** Images by name: as Docker knows them, and as pods pull them. */
+interface Images {
+  built: Map<string, string>;
+  published: Map<string, string>;
+}
+
+function named(images: ReadonlyMap<string, string>, name: string): string {
+  const image = images.get(name);
+  if (image === undefined) throw new Error(`there is no image ${name} yet`);
+  return image;
+}
+
+async function installMoorage(helm: string, images: Images, ports: GatewayPorts): Promise<undefined> {
+  const [registry, api] = await Promise.all([addressOf(containers.registry), addressOf(containers.node)]);
+  const settings = [
+    `image=${named(images.published, 'moorage')}`,
+    `pipelineImage=${named(images.published, 'moorage-pipeline')}`,
+    `externalPort=${ports.https}`,
+    `registry.cidrs={${registry}/32}`,
+    `network.nodeCidrs={${api}/32}`,
+    `network.apiServer.cidrs={${api}/32}`,
+  ];
+  const values = [join(paths.root, 'cluster', 'values.local.yaml')];
+  await installChart({ helm, kubeconfig: paths.kubeconfig }, values, settings);
+  await installPushSecret(kubectl, await pushConfig());
+  return undefined;
+}
+
+/** Addresses that no app may reach: the node's API server and kubelet, and the registry. */
+async function closedAddresses(): Promise<string[]> {
+  const [registry, api] = await Promise.all([addressOf(containers.registry), addressOf(containers.node)]);
+  return [`${api}:6443`, `${api}:10250`, `${registry}:${node.registryPort}`];
+}
+
+function imageSteps(images: Images): Step[] {
+  const publish = (name: string, needs: string[], make: () => Promise<string>): Step => ({
+    name: `image ${name}`,
+    needs: ['registry', ...needs],
+    lane: 'images',
+    run: async () => {
+      images.published.set(name, await make());
+      return undefined;
+    },
+  });
+  const products = ['moorage', 'moorage-pipeline'] as const;
+  return [
+    ...products.map((name): Step => ({
+      name: `build ${name}`,
+      lane: 'builds',
+      run: async () => {
+        images.built.set(name, await buildProduct(name));
+        return undefined;
+      },
+    })),
+    // In the order in which the cluster waits for them.
+    publish('moorage', ['build moorage'], () => publishProduct('moorage', named(images.built, 'moorage'))),
+    publish('node-network', ['build moorage'], async () => {
+      const { built, published } = await publishNodeNetwork(named(images.built, 'moorage'));
+      images.built.set('node-network', built);
+      return published;
+    }),
+    publish('git-server', ['build moorage'], async () => (await publishGitServer()).published),
+    publish('moorage-pipeline', ['build moorage-pipeline'], () =>
+      publishProduct('moorage-pipeline', named(images.built, 'moorage-pipeline')),
+    ),
+    ...seeds.map((image): Step => ({
+      name: `image ${image}`,
+      needs: ['registry'],
+      lane: 'downloads',
+      run: () => seed(image),
+    })),
+  ];
+}
+
+/** All steps from a Docker engine to the sample app. */
+export function kindSteps({ kind, helm }: KindTools, ports: GatewayPorts): Step[] {
+  const images: Images = { built: new Map(), published: new Map() };
+  const published = (name: string): string => named(images.published, name);
+  return [
+    { name: 'kind cluster', run: () => ensureCluster(kind, ports) },
+    { name: 'registry', needs: ['kind cluster'], run: ensureRegistry },
+    ...imageSteps(images),
+    {
+      name: 'namespaces',
+      needs: ['registry'],
+      run: async () => installNamespaces(kubectl, await addressOf(containers.registry)),
+    },
+    { name: 'gateway api', needs: ['kind cluster'], run: () => installGatewayApi(kubectl) },
+    { name: 'one dns server', needs: ['kind cluster'], run: shrinkDns },
+    {
+      name: 'network policy',
+      needs: ['namespaces', 'image node-network'],
+      run: () => installNetwork(published('node-network')),
+    },
+    {
+      name: 'isolation',
+      needs: ['network policy', 'image moorage'],
+      run: async () => proveIsolation(kubectl, published('moorage'), await closedAddresses(), enforcerLog),
+    },
+    // Docker publishes the ports of the container that is the node; inside it the gateway takes the plain ones.
+    {
+      name: 'gateway',
+      needs: ['network policy', 'gateway api', `image ${traefikImage}`],
+      run: () => installGateway(kubectl, { image: traefikImage, address: '0.0.0.0', ports: { http: 80, https: 443 } }),
+    },
+    {
+      name: 'git server',
+      needs: ['network policy', 'gateway api', 'image git-server'],
+      run: () => installGitServer(kubectl, published('git-server')),
+    },
+    {
+      name: 'moorage chart',
+      needs: ['gateway', 'isolation', 'image moorage-pipeline'],
+      run: () => installMoorage(helm, images, ports),
+    },
+    {
+      name: 'demo router',
+      needs: ['network policy', 'image moorage'],
+      run: () => installDemoRouter(kubectl, published('moorage')),
+    },
+    {
+      name: 'moorage ready',
+      needs: ['moorage chart', 'git server', 'demo router', ...seeds.map((image) => `image ${image}`)],
+      run: () => waitForRelease(kubectl),
+    },
+    {
+      name: 'registry cleanup',
+      needs: ['moorage ready'],
+      run: () => cleanRegistry(named(images.built, 'node-network')),
+    },
+    { name: 'addresses', run: () => writeAddresses(ports) },
+    {
+      name: 'sample app',
+      needs: ['registry cleanup', 'addresses'],
+      run: () => submitSample(ports, { state: paths.kind, logs: paths.kind }),
+    },
+  ];
+}

@@ -1,0 +1,8 @@
+// What can be done with a place where Moorage runs.
+
+export interface Target {
+  up: () => Promise<void>;
+  down: () => Promise<void>;
+  /** Prints what is there; returns what is wrong. */
+  status: () => Promise<string[]>;
+}

@@ -1,0 +1,45 @@
+// Images of the catalog in the Docker engine, under the names that they have on Docker Hub, where that is out of reach.
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buildPart } from '../../cluster/binaries/build.ts';
+import { imageKey, imageOf } from '../../cluster/images/build.ts';
+import type { ImageRecipe } from '../../cluster/images/catalog.ts';
+import { paths } from '../../cluster/paths.ts';
+import { runIn, type Engine } from './engine.ts';
+
+/** Each after those that it starts from. */
+const wanted = [
+  ...['pause', 'coredns', 'local-path-provisioner', 'traefik', 'gitleaks', 'debian-bookworm', 'debian-trixie'],
+  ...['buildkit', 'node-24', 'python-3.11', 'python-3.13', 'nginx', 'postgres'],
+];
+
+export async function hasImage(engine: Engine, name: string): Promise<boolean> {
+  return await runIn(engine, ['docker', 'image', 'inspect', name]).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function build(engine: Engine, recipe: ImageRecipe, name: string): Promise<void> {
+  const scratch = await mkdtemp(join(tmpdir(), 'moorage-kind-image-'));
+  try {
+    await cp(join(paths.root, 'cluster', 'images', recipe.folder), scratch, { recursive: true });
+    await recipe.fill(scratch);
+    const args = Object.entries(recipe.arguments ?? {}).flatMap(([key, value]) => ['--build-arg', `${key}=${value}`]);
+    await runIn(engine, ['docker', 'build', '--quiet', '--tag', name, ...args, scratch]);
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+/** Builds what the engine does not have. */
+export async function ensureHubImages(engine: Engine): Promise<void> {
+  for (const recipe of wanted.map(imageOf)) {
+    for (const part of recipe.parts) await buildPart(part);
+    const name = `moorage-hub/${recipe.name}:${await imageKey(recipe)}`;
+    if (!(await hasImage(engine, name))) await build(engine, recipe, name);
+    const repository = recipe.repository.replace(/^library\//, '');
+    for (const tag of recipe.tags) await runIn(engine, ['docker', 'tag', name, `${repository}:${tag}`]);
+  }
+}

@@ -1,0 +1,616 @@
+// Trees of files, and what the planner makes of them or why it refuses.
+import type { memoryTree } from '../../../../../controller/pipeline/tree.ts';
+import type { sampleInput } from '../../../../support/pipeline/sample.ts';
+
+export type Files = Parameters<typeof memoryTree>[0];
+
+export type Changes = Parameters<typeof sampleInput>[0];
+
+interface Case {
+  readonly name: string;
+  readonly files: Files;
+  readonly changes?: Changes;
+  readonly strategy: string;
+  readonly framework?: string;
+  readonly reason: RegExp;
+  /** Found in the Dockerfile. */
+  readonly lines?: readonly RegExp[];
+  readonly port?: number;
+}
+
+export const fastapi = 'from fastapi import FastAPI\n\napp = FastAPI()\n';
+
+export const flask = 'from flask import Flask\napp = Flask(__name__)\n';
+
+export const json = (value: unknown): string => JSON.stringify(value);
+
+export const cases: readonly Case[] = [
+  {
+    name: 'a Dockerfile',
+    files: { Dockerfile: 'FROM a', 'package.json': '{}' },
+    strategy: 'dockerfile',
+    reason: /has a Dockerfile/,
+  },
+  {
+    name: 'a Dockerfile elsewhere',
+    files: { 'docker/web': 'FROM a' },
+    changes: { dockerfile: 'docker/web' },
+    strategy: 'dockerfile',
+    reason: /docker\/web/,
+  },
+  {
+    name: 'a Dockerfile that is not wanted',
+    files: { Dockerfile: 'FROM a', 'index.html': '' },
+    changes: { strategy: 'static' },
+    strategy: 'static',
+    reason: /index\.html/,
+  },
+
+  {
+    name: 'FastAPI',
+    files: { 'requirements.txt': 'fastapi\n', 'main.py': fastapi },
+    strategy: 'python',
+    framework: 'FastAPI',
+    port: 8080,
+    reason: /requirements\.txt.*main\.py holds the FastAPI application "app"/,
+    lines: [/uvicorn --host 0\.0\.0\.0 --port \$PORT main:app/, /-r requirements\.txt uvicorn/, /^USER 1000:1000$/m],
+  },
+  {
+    name: 'FastAPI with its server',
+    files: { 'requirements.txt': 'fastapi\nuvicorn[standard]==0.30\n', 'main.py': fastapi },
+    strategy: 'python',
+    framework: 'FastAPI',
+    reason: /./,
+    lines: [/-r requirements\.txt$/m],
+  },
+  {
+    name: 'an annotated application in a package',
+    files: {
+      'requirements.txt': 'fastapi',
+      'app/__init__.py': '',
+      'app/main.py': 'from app.db import x\nfrom fastapi import FastAPI\nserver: FastAPI = FastAPI(title="x")\n',
+      'app/db.py': '',
+    },
+    strategy: 'python',
+    framework: 'FastAPI',
+    reason: /app\/main\.py/,
+    lines: [/ app\.main:server/],
+  },
+  {
+    name: 'an application that imports its neighbours',
+    files: { 'requirements.txt': 'fastapi', 'backend/main.py': `import db\n${fastapi}`, 'backend/db.py': '' },
+    strategy: 'python',
+    framework: 'FastAPI',
+    reason: /backend\/main\.py/,
+    lines: [/--app-dir backend main:app/],
+  },
+  {
+    name: 'src layout',
+    files: { 'requirements.txt': 'fastapi', 'src/shop/__init__.py': '', 'src/shop/web.py': fastapi },
+    strategy: 'python',
+    framework: 'FastAPI',
+    reason: /./,
+    lines: [/--app-dir src shop\.web:app/, /PYTHONPATH=\/app:\/app\/src/],
+  },
+  {
+    name: 'Flask',
+    files: { 'requirements.txt': 'Flask>=3', 'app.py': flask },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /app\.py/,
+    lines: [/gunicorn --bind 0\.0\.0\.0:\$PORT --threads 8 app:app/],
+  },
+  {
+    name: 'a Flask factory',
+    files: {
+      'requirements.txt': 'flask',
+      'site/__init__.py': 'from flask import Flask\ndef create_app():\n    app = Flask(__name__)\n    return app\n',
+    },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /create_app\(\)/,
+    lines: [/'site:create_app\(\)'/],
+  },
+  {
+    name: 'Django',
+    files: { 'requirements.txt': 'django', 'manage.py': '', 'shop/wsgi.py': '', 'shop/settings.py': '' },
+    strategy: 'python',
+    framework: 'Django',
+    reason: /manage\.py and shop\/wsgi\.py/,
+    lines: [/shop\.wsgi:application/],
+  },
+  {
+    name: 'Django with static files',
+    files: {
+      'requirements.txt': 'django',
+      'manage.py': '',
+      'shop/wsgi.py': '',
+      'shop/settings/base.py': 'STATIC_ROOT = BASE_DIR / "static"\n',
+      Procfile: 'web: gunicorn shop.wsgi',
+    },
+    strategy: 'python',
+    reason: /Procfile/,
+    lines: [
+      /^COPY \. \.\n# step: manage\.py .*\nRUN .* collectstatic --noinput\n\nFROM/m,
+      /^COPY --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m,
+    ],
+  },
+  {
+    name: 'Streamlit',
+    files: { 'requirements.txt': 'streamlit', 'streamlit_app.py': 'import streamlit as st\n' },
+    strategy: 'python',
+    framework: 'Streamlit',
+    reason: /imports streamlit/,
+    lines: [/streamlit run streamlit_app\.py --server\.port \$PORT/],
+  },
+  {
+    name: 'Gradio',
+    files: { 'requirements.txt': 'gradio', 'app.py': 'import gradio as gr\n' },
+    strategy: 'python',
+    framework: 'Gradio',
+    reason: /imports gradio/,
+    lines: [/GRADIO_SERVER_NAME=0\.0\.0\.0/, /GRADIO_SERVER_PORT=\$PORT/],
+  },
+  {
+    name: 'plain Python',
+    files: { 'requirements.txt': 'aiohttp', 'main.py': 'print(1)' },
+    strategy: 'python',
+    reason: /main\.py is started by python/,
+    lines: [/exec python main\.py/],
+  },
+  {
+    name: 'Python without packages',
+    files: { 'main.py': 'import http.server' },
+    strategy: 'python',
+    reason: /without a list of dependencies/,
+    lines: [/exec python main\.py/],
+  },
+  {
+    name: 'plain Python with a port of its own',
+    files: { 'main.py': 'HTTPServer(("0.0.0.0", 8000), Handler).serve_forever()' },
+    strategy: 'python',
+    port: 8000,
+    reason: /listens on port 8000/,
+    lines: [/^EXPOSE 8000$/m],
+  },
+  {
+    name: 'Gradio on a port of its own',
+    files: {
+      'requirements.txt': 'gradio',
+      'app.py': 'import gradio as gr\ngr.Blocks().launch(server_name="0.0.0.0", server_port=7860)\n',
+    },
+    strategy: 'python',
+    framework: 'Gradio',
+    port: 7860,
+    reason: /port 7860/,
+  },
+  {
+    name: 'a Procfile with a port of its own',
+    files: { 'requirements.txt': 'x', Procfile: 'web: uvicorn main:app --host 0.0.0.0 --port 9000\n' },
+    strategy: 'python',
+    port: 9000,
+    reason: /port 9000/,
+  },
+  {
+    name: 'a Procfile',
+    files: { 'requirements.txt': 'x', Procfile: 'worker: x\nweb: gunicorn shop:app --bind 0.0.0.0:$PORT\n' },
+    strategy: 'python',
+    reason: /Procfile/,
+    lines: [/exec gunicorn shop:app --bind 0\.0\.0\.0:\$PORT/],
+  },
+  {
+    name: 'run.command',
+    files: { 'requirements.txt': 'x' },
+    changes: { hasCommand: true, port: 7000 },
+    strategy: 'python',
+    port: 7000,
+    reason: /run\.command/,
+    lines: [/^EXPOSE 7000$/m],
+  },
+  {
+    name: 'uv.lock',
+    files: {
+      'uv.lock': '',
+      'pyproject.toml': '[project]\nname="x"\ndependencies=["fastapi"]\nrequires-python=">=3.12"\n',
+      'main.py': fastapi,
+    },
+    strategy: 'python',
+    framework: 'FastAPI',
+    reason: /uv\.lock.*asks for Python >=3\.12/,
+    lines: [/uv sync --frozen --no-dev/, /^FROM python:3\.13-slim-trixie AS build$/m],
+  },
+  {
+    name: 'poetry.lock',
+    files: {
+      'poetry.lock': '',
+      'pyproject.toml': '[tool.poetry.dependencies]\npython="^3.10"\nflask="*"\n',
+      'app.py': flask,
+    },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /poetry\.lock/,
+    lines: [/poetry install --only main --no-root/, /^FROM python:3\.11-slim-bookworm AS build$/m],
+  },
+  {
+    name: 'pyproject.toml alone',
+    files: { 'pyproject.toml': '[project]\nname="x"\ndependencies=["flask>=3"]\n', 'app.py': flask },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /pyproject\.toml/,
+    lines: [/pip install .*-r pyproject\.toml gunicorn/],
+  },
+  {
+    name: 'setup.py',
+    files: { 'setup.py': 'setup(install_requires=["flask"])', 'app.py': flask },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /setup\.py/,
+    lines: [/pip install .* \. gunicorn/],
+  },
+  {
+    name: '.python-version',
+    files: { 'requirements.txt': 'flask', 'app.py': flask, '.python-version': '3.12.4\n' },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /asks for Python 3\.12, and 3\.13 is the nearest/,
+    lines: [/^FROM python:3\.13-slim-trixie AS build$/m],
+  },
+  {
+    name: 'torch',
+    files: { 'requirements.txt': 'torch\nflask', 'app.py': flask },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /torch: its CPU wheels/,
+    lines: [/^ARG UV_TORCH_BACKEND=cpu$/m],
+  },
+  {
+    name: 'packages.txt',
+    files: { 'requirements.txt': 'flask', 'app.py': flask, 'packages.txt': 'ffmpeg\n; rm -rf /\nlibgl1\n' },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /./,
+    lines: [/--no-install-recommends ffmpeg libgl1 &&/],
+  },
+
+  {
+    name: 'Express',
+    files: {
+      'package.json': json({ scripts: { start: 'node server.js' }, dependencies: { express: '5' } }),
+      'package-lock.json': '{}',
+    },
+    strategy: 'node',
+    framework: 'Express',
+    reason: /package-lock\.json.*start script/,
+    lines: [/npm ci$/m, /exec node server\.js/, /npm prune --omit=dev/],
+  },
+  {
+    name: 'a start script by another program',
+    files: { 'package.json': json({ scripts: { start: 'tsx server.ts' } }) },
+    strategy: 'node',
+    reason: /start script/,
+    lines: [/npm install$/m, /exec npm start/],
+  },
+  {
+    name: 'a server without a start script',
+    files: { 'package.json': json({ main: './index.js' }), 'index.js': '' },
+    strategy: 'node',
+    reason: /index\.js is run/,
+    lines: [/exec node \.\/index\.js/],
+  },
+  {
+    name: 'a server on a port of its own',
+    files: {
+      'package.json': json({ scripts: { start: 'node src/web' }, dependencies: { express: '5' } }),
+      'src/web.js': 'const db = new Pool({ port: 5432 });\napp.listen(3000, () => {})',
+    },
+    strategy: 'node',
+    framework: 'Express',
+    port: 3000,
+    reason: /code listens on port 3000/,
+    lines: [/^EXPOSE 3000$/m],
+  },
+  {
+    name: 'a server that asks for its port',
+    files: {
+      'package.json': json({ scripts: { start: 'node web.js' } }),
+      'web.js': 'const port = process.env.PORT || 3000;\napp.listen(port)',
+    },
+    strategy: 'node',
+    port: 8080,
+    reason: /./,
+  },
+  {
+    name: 'native packages',
+    files: {
+      'package.json': json({ scripts: { start: 'node a.js' } }),
+      'package-lock.json': '{"packages":{"node_modules/prebuild-install":{}}}',
+    },
+    strategy: 'node',
+    reason: /./,
+    lines: [/^RUN apt-get .* python3 make g\+\+ /m, /npm_config_nodedir=\/usr\/local; npm ci$/m],
+  },
+  {
+    name: 'pnpm',
+    files: { 'package.json': json({ scripts: { start: 'node a.js' } }), 'pnpm-lock.yaml': "lockfileVersion: '6.0'\n" },
+    strategy: 'node',
+    reason: /pnpm-lock\.yaml/,
+    lines: [/pnpm@8\.15\.9/, /pnpm install --frozen-lockfile/],
+  },
+  {
+    name: 'a named pnpm',
+    files: {
+      'package.json': json({ packageManager: 'pnpm@9.8.0+sha512.abc', scripts: { start: 'node a.js' } }),
+      'pnpm-lock.yaml': "lockfileVersion: '9.0'\n",
+    },
+    strategy: 'node',
+    reason: /./,
+    lines: [/pnpm@9\.8\.0$/m],
+  },
+  {
+    name: 'Yarn 1',
+    files: { 'package.json': json({ scripts: { start: 'node a.js' } }), 'yarn.lock': '# yarn lockfile v1\n' },
+    strategy: 'node',
+    reason: /yarn\.lock/,
+    lines: [/yarn@1\.22\.22/, /--frozen-lockfile/],
+  },
+  {
+    name: 'Yarn 4',
+    files: { 'package.json': json({ scripts: { start: 'node a.js' } }), 'yarn.lock': '__metadata:\n  version: 8\n' },
+    strategy: 'node',
+    reason: /yarn\.lock/,
+    lines: [/@yarnpkg\/cli-dist@4/, /yarn install --immutable/],
+  },
+  {
+    name: 'install scripts',
+    files: { 'package.json': json({ scripts: { start: 'node a.js', postinstall: 'prisma generate' } }) },
+    strategy: 'node',
+    reason: /./,
+    lines: [/COPY \. \.\n# step: package\.json \| installing/],
+  },
+  {
+    name: 'Next.js',
+    files: {
+      'package.json': json({ scripts: { build: 'next build', start: 'next start' }, dependencies: { next: '16' } }),
+      'app/page.tsx': '',
+    },
+    strategy: 'node',
+    framework: 'Next.js',
+    reason: /next is among/,
+    lines: [/next start --hostname 0\.0\.0\.0 --port \$PORT/, /npm run build/],
+  },
+  {
+    name: 'Next.js standalone',
+    files: {
+      'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16' } }),
+      'next.config.ts': "export default { output: 'standalone' }",
+      'src/app/page.tsx': '',
+      'public/a': '',
+    },
+    strategy: 'node',
+    framework: 'Next.js',
+    reason: /output standalone/,
+    lines: [/\.next\/standalone/, /\/app\/public\//, /exec node server\.js/],
+  },
+  {
+    name: 'Next.js export',
+    files: {
+      'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16' } }),
+      'next.config.js': 'module.exports = { output: "export" }',
+      'pages/index.js': '',
+    },
+    strategy: 'node',
+    framework: 'Next.js',
+    reason: /output export/,
+    lines: [/FROM nginx/, /\/app\/out\//],
+  },
+  {
+    name: 'Next.js without a build script',
+    files: { 'package.json': json({ dependencies: { next: '16' } }), 'pages/index.js': '' },
+    strategy: 'node',
+    framework: 'Next.js',
+    reason: /./,
+    lines: [/node_modules\/\.bin\/next build$/m],
+  },
+  {
+    name: 'keys that are there only when it runs',
+    strategy: 'node',
+    framework: 'Next.js',
+    reason: /./,
+    files: {
+      'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16', openai: '6' } }),
+      'app/page.tsx': '',
+      '.env.example': 'MAIL_TOKEN=\n# AUTH_SECRET=x\nNEXT_PUBLIC_MAP_KEY=\nSENTRY_AUTH_TOKEN=\nDATABASE_URL=\n',
+    },
+    lines: [
+      /\nARG AUTH_SECRET=given-when-it-runs\nARG MAIL_TOKEN=given-when-it-runs\nARG OPENAI_API_KEY=given-when-it-runs\n# step: package\.json \| running the build script/,
+    ],
+  },
+  {
+    name: 'SvelteKit with adapter-auto',
+    files: {
+      'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2', vite: '7' } }),
+      'svelte.config.js': "import adapter from '@sveltejs/adapter-auto';",
+    },
+    strategy: 'node',
+    framework: 'SvelteKit',
+    reason: /led to adapter-node/,
+    lines: [/^ARG GCP_BUILDPACKS=1$/m, /exec node build/],
+  },
+  {
+    name: 'SvelteKit with adapter-static',
+    files: {
+      'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2', vite: '7' } }),
+      'svelte.config.js': "import adapter from '@sveltejs/adapter-static';",
+    },
+    strategy: 'node',
+    framework: 'SvelteKit',
+    reason: /adapter-static/,
+    lines: [/FROM nginx/, /\/app\/build\//],
+  },
+  {
+    name: 'Astro with a server',
+    files: {
+      'package.json': json({
+        scripts: { build: 'astro build', start: 'astro dev' },
+        dependencies: { astro: '5', '@astrojs/node': '9' },
+      }),
+      'astro.config.mjs': "import node from '@astrojs/node'",
+    },
+    strategy: 'node',
+    framework: 'Astro',
+    reason: /@astrojs\/node/,
+    lines: [/exec node dist\/server\/entry\.mjs/],
+  },
+  {
+    name: 'Astro',
+    files: {
+      'package.json': json({ scripts: { build: 'astro build', start: 'astro dev' }, dependencies: { astro: '5' } }),
+    },
+    strategy: 'node',
+    framework: 'Astro',
+    reason: /leaves in dist/,
+    lines: [/FROM nginx/, /=404;/],
+  },
+  {
+    name: 'Vite',
+    files: {
+      'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { vite: '7' } }),
+      'index.html': '',
+    },
+    strategy: 'node',
+    framework: 'Vite',
+    reason: /"build" leaves in dist/,
+    lines: [/FROM nginx/, /\/index\.html; }/, /^ENV .*ELECTRON_SKIP_BINARY_DOWNLOAD=1/m],
+  },
+  {
+    name: 'Vite to another folder',
+    files: {
+      'package.json': json({ scripts: { build: 'vite build', start: 'vite preview' }, devDependencies: { vite: '7' } }),
+      'vite.config.ts': 'export default { build: { outDir: "./public/out/" } }',
+    },
+    strategy: 'node',
+    framework: 'Vite',
+    reason: /public\/out/,
+    lines: [/"\/app\/public\/out\/"/],
+  },
+  {
+    name: 'Vite with a server',
+    files: {
+      'package.json': json({
+        scripts: { build: 'vite build', start: 'node server.js' },
+        dependencies: { express: '5' },
+        devDependencies: { vite: '7' },
+      }),
+    },
+    strategy: 'node',
+    framework: 'Express',
+    reason: /start script/,
+  },
+
+  {
+    name: 'static files',
+    files: { 'index.html': '', 'about.html': '' },
+    strategy: 'static',
+    port: 8080,
+    reason: /index\.html makes this a static site/,
+    lines: [/listen 8080;/, /=404;/, /COPY \["\.\/","\/srv\/site\/"\]/],
+  },
+  {
+    name: 'a single page',
+    files: { 'public/index.html': '' },
+    strategy: 'static',
+    reason: /public\/index\.html/,
+    lines: [/try_files .* \/index\.html;/],
+  },
+  {
+    name: 'static files with a manifest that starts nothing',
+    files: { 'index.html': '', 'package.json': json({ devDependencies: { prettier: '3' } }) },
+    strategy: 'static',
+    reason: /static site/,
+  },
+  {
+    name: 'Python beside a manifest for styles',
+    files: { 'requirements.txt': 'flask', 'app.py': flask, 'package.json': json({ scripts: { start: 'tailwind' } }) },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /could also be built as node/,
+  },
+];
+
+export const refusals: readonly {
+  name: string;
+  files: Files;
+  changes?: Changes;
+  rule: string;
+  file?: string;
+  fix: RegExp;
+}[] = [
+  { name: 'nothing known', files: { 'main.go': '' }, rule: 'plan/unknown', fix: /Add one of: a Dockerfile; Python/ },
+  {
+    name: 'something known below',
+    files: { 'web/package.json': '{}', 'api/requirements.txt': '' },
+    rule: 'plan/unknown',
+    fix: /something to build in api, web: put source\.path/,
+  },
+  {
+    name: 'another strategy',
+    files: { 'index.html': '' },
+    changes: { strategy: 'python' },
+    rule: 'plan/unknown',
+    fix: /./,
+  },
+  {
+    name: 'Python without a start',
+    files: { 'requirements.txt': 'x', 'lib.py': '' },
+    rule: 'plan/no-start',
+    file: 'requirements.txt',
+    fix: /Procfile/,
+  },
+  {
+    name: 'a Python app without a list of packages',
+    files: { 'main.py': fastapi },
+    rule: 'plan/no-packages',
+    fix: /requirements\.txt.*fastapi/,
+  },
+  {
+    name: 'an adapter for another platform',
+    files: {
+      'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2' } }),
+      'svelte.config.js': "import adapter from '@sveltejs/adapter-vercel';",
+    },
+    rule: 'plan/adapter',
+    file: 'svelte.config.js',
+    fix: /adapter-auto/,
+  },
+  {
+    name: 'a workspace with Next.js below',
+    files: {
+      'package.json': json({ scripts: { start: 'next start' }, dependencies: { next: '16' } }),
+      'web/package.json': '{}',
+    },
+    rule: 'plan/no-start',
+    file: 'package.json',
+    fix: /something to build in web/,
+  },
+  {
+    name: 'Node without a start',
+    files: { 'package.json': '{}' },
+    rule: 'plan/no-start',
+    file: 'package.json',
+    fix: /"start" script/,
+  },
+  {
+    name: 'a manifest that is no JSON',
+    files: { 'package.json': '{' },
+    rule: 'plan/manifest',
+    file: 'package.json',
+    fix: /Correct the syntax/,
+  },
+  {
+    name: 'a Python that no image has',
+    files: { 'pyproject.toml': '[project]\nname="x"\nrequires-python="<3.10"\n', 'app.py': flask },
+    rule: 'plan/python-version',
+    file: 'pyproject.toml',
+    fix: /Widen requires-python/,
+  },
+];

@@ -1,0 +1,750 @@
+// Situations of an app, and what the reconciler says in each.
+import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
+import type { Snapshot, ProbeResult } from '../../../../controller/reconcile/snapshot.ts';
+import {
+  app,
+  at,
+  built,
+  cloned,
+  complete,
+  deployed,
+  evicted,
+  digest,
+  ended,
+  first,
+  job,
+  jobFailed,
+  live,
+  observe,
+  pipelinePod,
+  polled,
+  pushed,
+  reviewed,
+  runs,
+  second,
+  config,
+} from '../../../support/operator/scenario.ts';
+
+interface Scenario {
+  readonly name: string;
+  readonly snapshot: Snapshot;
+  readonly conditions: readonly string[];
+  readonly phase: HostedAppStatus['phase'];
+  readonly public: 'live' | 'in_pipeline' | 'rejected';
+  readonly asks: readonly string[];
+  readonly served?: string;
+  readonly rule?: string;
+}
+
+const upkeep = ['apply NetworkPolicy', 'apply Service', 'apply Deployment', 'apply HTTPRoute'];
+
+const unreached = {
+  pipeline: ['Reviewed=Unknown NotReached', 'Built=Unknown NotReached'],
+  run: ['Deployed=Unknown NotReached', 'Routed=Unknown NotReached'],
+};
+
+const resolved = 'SourceResolved=True Resolved';
+
+const standing = [resolved, 'Reviewed=True ReviewPassed', 'Built=True Built'];
+
+const serving = ['Deployed=True Available', 'Routed=True Routed'];
+
+const conditions = (...lines: (string | readonly string[])[]): string[] => lines.flat();
+
+const unreachable = {
+  ok: false,
+  final: false,
+  reason: 'RepositoryUnreachable',
+  rule: 'source/repository-unreachable',
+  message: 'No answer.',
+  fix: 'Wait.',
+} as const;
+
+const missing = {
+  ok: false,
+  final: true,
+  reason: 'RepositoryNotFound',
+  rule: 'source/repository-not-found',
+  message: 'None.',
+  fix: 'Correct it.',
+} as const;
+
+const finding = {
+  rule: 'secrets/aws-access-token',
+  severity: 'error',
+  file: 'app.py',
+  line: 7,
+  message: 'A key.',
+  fix: 'Remove it.',
+} as const;
+
+const refusal = { rejected: true, findings: [finding], log: 'tail' };
+
+const [one, two] = [job(first), job(second, { number: 2 })];
+
+const queued = job(first, { suspend: true });
+
+const done = job(first, complete);
+
+const refusedByReview = job(first, jobFailed('PodFailurePolicy'));
+
+const oldLive = live(first);
+
+export const scenarios: readonly Scenario[] = [
+  {
+    name: 'a new app asks its repository',
+    snapshot: observe(app()),
+    phase: 'Pending',
+    public: 'in_pipeline',
+    asks: ['poll'],
+    conditions: conditions(
+      'Ready=Unknown Resolving',
+      'Reconciling=True Resolving',
+      'SourceResolved=Unknown Resolving',
+      unreached.pipeline,
+      unreached.run,
+    ),
+  },
+  {
+    name: 'the repository is missing',
+    snapshot: observe(app(), { poll: missing }),
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: [],
+    rule: 'source/repository-not-found',
+    conditions: conditions(
+      'Ready=False RepositoryNotFound',
+      'Stalled=True RepositoryNotFound',
+      'SourceResolved=False RepositoryNotFound',
+      unreached.pipeline,
+      unreached.run,
+    ),
+  },
+  {
+    name: 'the repository cannot be reached at first',
+    snapshot: observe(app(), { poll: unreachable }),
+    phase: 'Pending',
+    public: 'in_pipeline',
+    asks: [],
+    conditions: conditions(
+      'Ready=False RepositoryUnreachable',
+      'Reconciling=True RepositoryUnreachable',
+      'SourceResolved=False RepositoryUnreachable',
+      unreached.pipeline,
+      unreached.run,
+    ),
+  },
+  {
+    name: 'a commit is found',
+    snapshot: observe(app(), { poll: { ok: true, commit: first, reference: 'refs/heads/main' } }),
+    phase: 'Queued',
+    public: 'in_pipeline',
+    asks: ['create Job'],
+    conditions: conditions(
+      'Ready=Unknown Queued',
+      'Reconciling=True Queued',
+      resolved,
+      'Reviewed=Unknown Queued',
+      'Built=Unknown NotReached',
+      unreached.run,
+    ),
+  },
+  {
+    name: 'the Job waits for its turn',
+    snapshot: observe(app({}, polled(first)), { jobs: [queued], queue: ['other', queued.metadata.name] }),
+    phase: 'Queued',
+    public: 'in_pipeline',
+    asks: [],
+    conditions: conditions(
+      'Ready=Unknown Queued',
+      'Reconciling=True Queued',
+      resolved,
+      'Reviewed=Unknown Queued',
+      'Built=Unknown NotReached',
+      unreached.run,
+    ),
+  },
+  {
+    name: 'it is being cloned',
+    snapshot: observe(app({}, polled(first)), { jobs: [one], pipelinePods: [pipelinePod(one, [runs('clone')])] }),
+    phase: 'Cloning',
+    public: 'in_pipeline',
+    asks: [],
+    conditions: conditions(
+      'Ready=Unknown Cloning',
+      'Reconciling=True Cloning',
+      resolved,
+      'Reviewed=Unknown Cloning',
+      'Built=Unknown NotReached',
+      unreached.run,
+    ),
+  },
+  {
+    name: 'it is being reviewed',
+    snapshot: observe(app({}, polled(first)), {
+      jobs: [one],
+      pipelinePods: [pipelinePod(one, [cloned(first), runs('review')])],
+    }),
+    phase: 'Reviewing',
+    public: 'in_pipeline',
+    asks: [],
+    conditions: conditions(
+      'Ready=Unknown Reviewing',
+      'Reconciling=True Reviewing',
+      resolved,
+      'Reviewed=Unknown Reviewing',
+      'Built=Unknown NotReached',
+      unreached.run,
+    ),
+  },
+  {
+    name: 'it is being built',
+    snapshot: observe(app({}, polled(first)), {
+      jobs: [one],
+      pipelinePods: [pipelinePod(one, [cloned(first), reviewed, runs('build')])],
+    }),
+    phase: 'Building',
+    public: 'in_pipeline',
+    asks: [],
+    conditions: conditions(
+      'Ready=Unknown Building',
+      'Reconciling=True Building',
+      resolved,
+      'Reviewed=True ReviewPassed',
+      'Built=Unknown Building',
+      unreached.run,
+    ),
+  },
+  {
+    name: 'the review refuses it',
+    snapshot: observe(app({}, polled(first)), {
+      jobs: [refusedByReview],
+      pipelinePods: [pipelinePod(refusedByReview, [cloned(first), ended('review', 42, refusal)])],
+    }),
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: [],
+    rule: 'secrets/aws-access-token',
+    conditions: conditions(
+      'Ready=False ReviewRejected',
+      'Stalled=True ReviewRejected',
+      resolved,
+      'Reviewed=False ReviewRejected',
+      'Built=Unknown NotReached',
+      unreached.run,
+    ),
+  },
+  {
+    name: 'the build takes too long',
+    snapshot: observe(app({}, polled(first)), { jobs: [job(first, jobFailed('DeadlineExceeded'))] }),
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: [],
+    rule: 'build/timeout',
+    conditions: conditions(
+      'Ready=False BuildTimedOut',
+      'Stalled=True BuildTimedOut',
+      resolved,
+      'Reviewed=Unknown NotReached',
+      'Built=False BuildTimedOut',
+      unreached.run,
+    ),
+  },
+  {
+    name: 'the platform fails',
+    snapshot: observe(app({}, polled(first)), { jobs: [job(first, jobFailed('BackoffLimitExceeded'))] }),
+    phase: 'Queued',
+    public: 'in_pipeline',
+    asks: [],
+    conditions: conditions(
+      'Ready=False PipelineFaulted',
+      'Reconciling=True PipelineFaulted',
+      resolved,
+      'Reviewed=Unknown NotReached',
+      'Built=False PipelineFaulted',
+      unreached.run,
+    ),
+  },
+  {
+    name: 'the image is there',
+    snapshot: observe(app({}, polled(first)), {
+      jobs: [done],
+      pipelinePods: [pipelinePod(done, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' })],
+    }),
+    phase: 'Deploying',
+    public: 'in_pipeline',
+    asks: upkeep,
+    conditions: conditions(
+      'Ready=Unknown RollingOut',
+      'Reconciling=True RollingOut',
+      standing,
+      'Deployed=Unknown RollingOut',
+      'Routed=Unknown RoutePending',
+    ),
+  },
+  {
+    name: 'it starts',
+    snapshot: observe(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        { state: { running: { startedAt: at(-5) } } },
+      ),
+    ),
+    phase: 'Deploying',
+    public: 'in_pipeline',
+    asks: upkeep,
+    conditions: conditions(
+      'Ready=Unknown RollingOut',
+      'Reconciling=True RollingOut',
+      standing,
+      'Deployed=Unknown RollingOut',
+      'Routed=True Routed',
+    ),
+  },
+  {
+    name: 'it crashes',
+    rule: 'run/crashed',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    snapshot: observe(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        {
+          restartCount: 3,
+          state: { waiting: { reason: 'CrashLoopBackOff' } },
+          lastState: {
+            terminated: { exitCode: 1, reason: 'Error', message: 'KeyError', startedAt: at(-9), finishedAt: at(-8) },
+          },
+        },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=False AppCrashed',
+      'Stalled=True AppCrashed',
+      standing,
+      'Deployed=False AppCrashed',
+      'Routed=True Routed',
+    ),
+  },
+  {
+    name: 'it never listens',
+    rule: 'run/never-listened',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    snapshot: observe(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        { started: false, state: { running: { startedAt: at(-121) } } },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=False AppNeverListened',
+      'Stalled=True AppNeverListened',
+      standing,
+      'Deployed=False AppNeverListened',
+      'Routed=True Routed',
+    ),
+  },
+  {
+    name: 'it names a user that it does not have',
+    rule: 'run/no-such-user',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    snapshot: observe(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        {
+          state: {
+            waiting: {
+              reason: 'CreateContainerError',
+              message: 'failed to create containerd container: mount callback failed on /var/lib/x: no users found',
+            },
+          },
+        },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=False AppMisconfigured',
+      'Stalled=True AppMisconfigured',
+      standing,
+      'Deployed=False AppMisconfigured',
+      'Routed=True Routed',
+    ),
+  },
+  {
+    name: 'its container cannot be made for a reason of the node',
+    phase: 'Deploying',
+    public: 'in_pipeline',
+    asks: upkeep,
+    snapshot: observe(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        { state: { waiting: { reason: 'CreateContainerError', message: 'context deadline exceeded' } } },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=Unknown RollingOut',
+      'Reconciling=True RollingOut',
+      standing,
+      'Deployed=Unknown RollingOut',
+      'Routed=True Routed',
+    ),
+  },
+  {
+    name: 'it was stopped for its disk, and the next one starts',
+    rule: 'run/out-of-disk',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    snapshot: observe(
+      app({}, built(first)),
+      evicted(
+        app({}, built(first)),
+        1,
+        60,
+        { replicas: 1, updatedReplicas: 1 },
+        { state: { running: { startedAt: at(-1) } } },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=False AppOutOfDisk',
+      'Stalled=True AppOutOfDisk',
+      standing,
+      'Deployed=False AppOutOfDisk',
+      'Routed=True Routed',
+    ),
+  },
+  {
+    name: 'it is stopped for its disk the second time, and serves in between',
+    rule: 'run/out-of-disk',
+    phase: 'Rejected',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    snapshot: observe(app({}, live(first)), evicted(app({}, live(first)), 2, 60)),
+    conditions: conditions(
+      'Ready=False StoppedForDisk',
+      'Stalled=True StoppedForDisk',
+      standing,
+      'Deployed=False StoppedForDisk',
+      'Routed=True Routed',
+    ),
+  },
+  {
+    name: 'it was stopped for its disk and no replica runs',
+    rule: 'run/out-of-disk',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    snapshot: observe(app({}, live(first)), haltedForDisk()),
+    conditions: conditions(
+      'Ready=False StoppedForDisk',
+      'Stalled=True StoppedForDisk',
+      standing,
+      'Deployed=False StoppedForDisk',
+      'Routed=True Routed',
+    ),
+  },
+  {
+    name: 'it was stopped for its disk long ago',
+    phase: 'Live',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    snapshot: observe(app({}, live(first)), evicted(app({}, live(first)), 1, 3_600)),
+    conditions: conditions('Ready=True Live', standing, 'Deployed=True Available', 'Routed=True Routed'),
+  },
+  {
+    name: 'it needs too much memory',
+    rule: 'run/out-of-memory',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    snapshot: observe(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        { restartCount: 1, lastState: { terminated: { exitCode: 137, reason: 'OOMKilled' } } },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=False AppOutOfMemory',
+      'Stalled=True AppOutOfMemory',
+      standing,
+      'Deployed=False AppOutOfMemory',
+      'Routed=True Routed',
+    ),
+  },
+  {
+    name: 'a Secret is missing',
+    rule: 'run/misconfigured',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    snapshot: observe(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        { state: { waiting: { reason: 'CreateContainerConfigError', message: 'secret "x" not found' } } },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=False AppMisconfigured',
+      'Stalled=True AppMisconfigured',
+      standing,
+      'Deployed=False AppMisconfigured',
+      'Routed=True Routed',
+    ),
+  },
+  {
+    name: 'the cluster refuses its pods',
+    phase: 'Deploying',
+    public: 'in_pipeline',
+    asks: upkeep,
+    snapshot: observe(
+      app({}, built(first)),
+      deployed(app({}, built(first)), { conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'quota' }] }),
+    ),
+    conditions: conditions(
+      'Ready=False ReplicaRefused',
+      'Reconciling=True ReplicaRefused',
+      standing,
+      'Deployed=False ReplicaRefused',
+      'Routed=True Routed',
+    ),
+  },
+  {
+    name: 'the gateway has not answered',
+    phase: 'Routing',
+    public: 'in_pipeline',
+    asks: upkeep,
+    snapshot: observe(app({}, built(first)), withoutVerdict(deployed(app({}, built(first))))),
+    conditions: conditions(
+      'Ready=Unknown RoutePending',
+      'Reconciling=True RoutePending',
+      standing,
+      'Deployed=True Available',
+      'Routed=Unknown RoutePending',
+    ),
+  },
+  {
+    name: 'it is live',
+    phase: 'Live',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    snapshot: observe(app({}, built(first)), deployed(app({}, built(first)))),
+    conditions: conditions('Ready=True Live', standing, serving),
+  },
+  {
+    name: 'it is asked through the gateway first',
+    phase: 'Routing',
+    public: 'in_pipeline',
+    asks: [...upkeep, 'probe'],
+    snapshot: probed(undefined),
+    conditions: conditions('Ready=Unknown Confirming', 'Reconciling=True Confirming', standing, serving),
+  },
+  {
+    name: 'it answers through the gateway',
+    phase: 'Live',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    snapshot: probed({ responds: true, detail: 'HTTP 200' }),
+    conditions: conditions('Ready=True Live', standing, serving),
+  },
+  {
+    name: 'it answers with errors',
+    phase: 'Live',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    snapshot: probed({ responds: true, status: 500, detail: 'HTTP 500' }),
+    conditions: conditions('Ready=True LiveWithErrors', standing, serving),
+  },
+  {
+    name: 'a new commit is built while the old one serves',
+    phase: 'Queued',
+    public: 'live',
+    asks: ['create Job', ...upkeep],
+    served: first,
+    snapshot: observe(app({}, oldLive), {
+      ...deployed(app({}, oldLive)),
+      poll: { ok: true, commit: second, reference: 'refs/heads/main' },
+    }),
+    conditions: conditions(
+      'Ready=Unknown Queued',
+      'Reconciling=True Queued',
+      resolved,
+      'Reviewed=Unknown Queued',
+      'Built=Unknown NotReached',
+      serving,
+    ),
+  },
+  {
+    name: 'a newer commit overtakes one that is being built',
+    phase: 'Cloning',
+    public: 'in_pipeline',
+    asks: [`delete ${one.metadata.name}`],
+    snapshot: observe(app({}, polled(second)), {
+      jobs: [one, two],
+      pipelinePods: [pipelinePod(one, [runs('clone')]), pipelinePod(two, [runs('clone')])],
+    }),
+    conditions: conditions(
+      'Ready=Unknown Cloning',
+      'Reconciling=True Cloning',
+      resolved,
+      'Reviewed=Unknown Cloning',
+      'Built=Unknown NotReached',
+      unreached.run,
+    ),
+  },
+  {
+    name: 'the new commit is refused and the old one serves on',
+    phase: 'Rejected',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    rule: 'build/timeout',
+    snapshot: observe(app({}, { ...oldLive, ...polled(second) }), {
+      ...deployed(app({}, oldLive)),
+      jobs: [job(second, jobFailed('DeadlineExceeded'))],
+    }),
+    conditions: conditions(
+      'Ready=False BuildTimedOut',
+      'Stalled=True BuildTimedOut',
+      resolved,
+      'Reviewed=Unknown NotReached',
+      'Built=False BuildTimedOut',
+      serving,
+    ),
+  },
+  {
+    name: 'the new commit never listens and the old one serves on',
+    phase: 'Rejected',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    rule: 'run/never-listened',
+    snapshot: failedRollout(),
+    conditions: conditions(
+      'Ready=False AppNeverListened',
+      'Stalled=True AppNeverListened',
+      standing,
+      'Deployed=False AppNeverListened',
+      'Routed=True Routed',
+    ),
+  },
+  {
+    name: 'the git server is down while the app serves',
+    phase: 'Live',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    snapshot: observe(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: unreachable }),
+    conditions: conditions(
+      'Ready=True Live',
+      'SourceResolved=False RepositoryUnreachable',
+      'Reviewed=True ReviewPassed',
+      'Built=True Built',
+      serving,
+    ),
+  },
+  {
+    name: 'the repository goes away while the app serves',
+    phase: 'Live',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    rule: 'source/repository-not-found',
+    snapshot: observe(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: missing }),
+    conditions: conditions(
+      'Ready=False RepositoryNotFound',
+      'Stalled=True RepositoryNotFound',
+      'SourceResolved=False RepositoryNotFound',
+      'Reviewed=True ReviewPassed',
+      'Built=True Built',
+      serving,
+    ),
+  },
+  {
+    name: 'its only pod stops serving',
+    phase: 'Deploying',
+    public: 'in_pipeline',
+    asks: upkeep,
+    snapshot: observe(
+      app({}, oldLive),
+      deployed(
+        app({}, oldLive),
+        { replicas: 1, updatedReplicas: 1 },
+        { started: true, state: { running: { startedAt: at(-500) } } },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=Unknown RollingOut',
+      'Reconciling=True RollingOut',
+      standing,
+      'Deployed=Unknown RollingOut',
+      'Routed=True Routed',
+    ),
+  },
+  {
+    name: 'it is suspended',
+    phase: 'Suspended',
+    public: 'rejected',
+    asks: [
+      'apply NetworkPolicy',
+      'apply Service',
+      'apply Deployment',
+      'apply HTTPRoute',
+      `delete ${one.metadata.name}`,
+    ],
+    snapshot: observe(app({ suspend: true }, oldLive), {
+      ...deployed(app({ suspend: true }, oldLive), {}),
+      pods: [],
+      jobs: [one],
+    }),
+    conditions: conditions('Ready=False Suspended', standing, 'Deployed=True Suspended', 'Routed=True Routed'),
+  },
+];
+
+function withoutVerdict(rest: Partial<Snapshot>): Partial<Snapshot> {
+  return rest.route === undefined ? rest : { ...rest, route: { ...rest.route, status: {} } };
+}
+
+function haltedForDisk(): Partial<Snapshot> {
+  const seen = evicted(app({}, live(first)), 2, 3_600);
+  return { ...seen, pods: (seen.pods ?? []).filter(({ status }) => status?.phase === 'Failed') };
+}
+
+export function probed(probe: ProbeResult | undefined): Snapshot {
+  const of = app({}, built(first));
+  return observe(of, { ...deployed(of), probe, config: { ...config, probeUrl: 'https://gateway.test' } });
+}
+
+/** The old pod and the new one side by side, as RollingUpdate leaves them. */
+function failedRollout(): Snapshot {
+  const before = deployed(app({}, oldLive));
+  const of = app({}, { ...oldLive, ...built(second) });
+  const after = deployed(
+    of,
+    { replicas: 2, updatedReplicas: 1, availableReplicas: 1 },
+    { started: false, state: { running: { startedAt: at(-300) } } },
+  );
+  return observe(of, { ...after, pods: [...(before.pods ?? []), ...(after.pods ?? [])] });
+}
