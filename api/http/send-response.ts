@@ -1,7 +1,5 @@
 // Sends a web Response over the connection of a request, with backpressure, and stops its source when the client leaves.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { isBuffered } from './buffered-response.ts';
 
 /**
@@ -28,9 +26,43 @@ export async function sendResponse(
     await body?.cancel();
     return;
   }
-  // The first byte may be a long time coming.
-  outgoing.flushHeaders();
-  await pipeline(Readable.fromWeb(body), outgoing);
+  await pump(body.getReader(), outgoing);
+}
+
+/** Node's own `pipeline` with `Readable.fromWeb` costs a short answer more than all else that is done for it. */
+async function pump(reader: ReadableStreamDefaultReader<Uint8Array>, outgoing: ServerResponse): Promise<void> {
+  // Headers go with the first bytes, but do not wait for them.
+  const waiting = setImmediate(() => {
+    outgoing.flushHeaders();
+  });
+  const leave = (): void => {
+    reader.cancel().catch(() => undefined);
+  };
+  outgoing.once('close', leave);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      clearImmediate(waiting);
+      if (done) break;
+      if (!outgoing.write(value)) await drained(outgoing);
+    }
+    outgoing.end();
+  } catch (error) {
+    outgoing.destroy();
+    throw error;
+  } finally {
+    outgoing.off('close', leave);
+  }
+}
+
+async function drained(outgoing: ServerResponse): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const go = (): void => {
+    outgoing.off('drain', go).off('close', go);
+    resolve(undefined);
+  };
+  outgoing.once('drain', go).once('close', go);
+  await promise;
 }
 
 const discardMs = 500;
@@ -51,7 +83,8 @@ function discardRest(incoming: IncomingMessage, outgoing: ServerResponse): void 
       clearTimeout(timer);
       socket.off('close', done);
     };
-    incoming.once('end', done).once('close', done);
+    // Not when it is closed: a request whose body was given up leaves the rest of it on the connection.
+    incoming.once('end', done);
     socket.once('close', done);
     incoming.resume();
   });
