@@ -264,7 +264,7 @@ for (const { model, ends, says, closed } of [
   { model: 'stream-no-usage', ends: 'done', says: /"cost_source":"pending"/, closed: 'pending' },
   { model: 'stream-resets', ends: 'error', says: /model-failed/, closed: 'pending' },
   { model: 'stream-breaks-off', ends: 'error', says: /ended before the answer was complete/, closed: 'pending' },
-  { model: 'stream-errs', ends: 'error', says: /upstream died/, closed: 'pending' },
+  { model: 'stream-errs', ends: 'error', says: /Upstream died/, closed: 'pending' },
   { model: 'stream-not-json', ends: 'error', says: /not JSON/, closed: 'pending' },
 ] as const) {
   test(`a router whose ${model}: the last event is ${ends}, ${closed}`, async () => {
