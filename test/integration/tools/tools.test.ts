@@ -112,7 +112,7 @@ test('a quota that runs low is told, and is never overspent by calls at once [sp
   const paidFor = [...answers, ...more].filter(({ status }) => status === 200);
   assert.equal(paidFor.length, 100);
   assert.ok([...answers, ...more].every(({ status }) => status === 200 || status === 402));
-  assert.ok(paidFor.some(({ quota, hint }) => quota !== undefined && /free quota/.test(hint ?? '')));
+  assert.ok(paidFor.some(({ quota, hint }) => quota !== undefined && /daily quota left/.test(hint ?? '')));
 });
 
 test('with a key of one’s own no quota applies [spec tools.key]', async () => {
