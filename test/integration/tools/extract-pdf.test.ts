@@ -117,7 +117,7 @@ describe('extract_pdf', () => {
     await refuses('/html', 'unprocessable', /not a PDF/);
     await refuses('/locked.pdf', 'unprocessable', /password/);
     await refuses('/cut.pdf', 'unprocessable', /cannot be read/);
-    await refuses('/two.pdf', 'unprocessable', /has 2 pages/, { from_page: 3 });
+    await refuses('/two.pdf', 'unprocessable', /has only 2 pages/, { from_page: 3 });
     await refuses('/two.pdf', 'unprocessable', /before/, { from_page: 2, to_page: 1 });
     await refuses('/missing.pdf', 'fetch-failed', /404/);
   });
