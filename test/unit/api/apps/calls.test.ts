@@ -345,7 +345,9 @@ test('bodies: as they came, as JSON, as base64, and not with GET', async () => {
   });
   await refused(long, 413, 'body-too-large');
   const uncounted = new ReadableStream({
-    pull(controller) {
+    async pull(controller) {
+      // Slow enough that this process finds the time to read the answer as well.
+      await sleep(30);
       controller.enqueue(new Uint8Array(1_048_576));
     },
   });

@@ -137,7 +137,7 @@ describe('transcribe_audio', () => {
         'unprocessable',
         /cannot be transcribed: Invalid data found/,
       ],
-      [422, '{"detail": [{"msg": "x"}]}', 'unprocessable', /may be broken/],
+      [422, '{"detail": [{"msg": "x"}]}', 'unprocessable', /may be damaged/],
       [
         404,
         '{"detail": "Model is not installed"}',
@@ -145,8 +145,8 @@ describe('transcribe_audio', () => {
         /whisper-test: Model is not installed.*MOORAGE_SPEECH_MODEL/,
       ],
       [500, 'oops', 'tool-failed', /status 500/],
-      [200, 'oops', 'tool-failed', /something else/],
-      [200, '{"text": 5}', 'tool-failed', /something else/],
+      [200, 'oops', 'tool-failed', /something other/],
+      [200, '{"text": 5}', 'tool-failed', /something other/],
     ];
     for (const [status, body, slug, words] of cases) {
       replies.push([status, body]);
