@@ -89,7 +89,11 @@ test('says what is wrong with a specification', async () => {
     {},
     { ...example, transform: [{ calculate: 'datum.a +', as: 'b' }] },
   ])
-    await assert.rejects(chart(spec), isProblem('unprocessable', /^The chart in spec cannot be drawn: ./), JSON.stringify(spec));
+    await assert.rejects(
+      chart(spec),
+      isProblem('unprocessable', /^The chart in spec cannot be drawn: ./),
+      JSON.stringify(spec),
+    );
   await assert.rejects(chart([]), /must be a Vega-Lite specification/);
   await assert.rejects(chart({ ...example, width: 1e6 }), isProblem('unprocessable', /maximum is 8000 per side/));
 });
