@@ -129,7 +129,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
     }
   });
 
-  onDatabase('the same call while it is under way is the same job; afterwards it is another', async (database) => {
+  onDatabase('the same call while it is in progress is the same job; afterwards it is another', async (database) => {
     const jobs = shortJobs(database, () => Promise.resolve({ result: {} }));
     const begin = (input: Record<string, unknown>, owner = 'me'): Promise<string> =>
       jobs.begin({ tool: 'dig', input, payer: anonymous(owner), session: undefined });
@@ -181,7 +181,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
     },
   );
 
-  onDatabase('jobs under way are bounded for one caller and for all, and so is what is kept', async (database) => {
+  onDatabase('jobs in progress are bounded for one caller and for all, and so is what is kept', async (database) => {
     const jobs = shortJobs(database, () => Promise.resolve({ result: {} }), {
       most: { anonymous: 2, key: 3, all: 4 },
       maxKept: 1,

@@ -32,7 +32,7 @@ export interface ToolSampleOptions {
   readonly baseUrl?: string;
 }
 
-/** Without DATABASE_URL in the environment there are no books. */
+/** Without DATABASE_URL in the environment, no ledger is open. */
 export async function sampleToolApp({
   environment = {},
   tools: made = sampleTools,
