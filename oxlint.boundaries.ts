@@ -1,10 +1,11 @@
 // Import boundaries: cluster → api, controller → crds → lib, and the rooms of the API in the order of docs/architecture.md.
+import type { OxlintOverride } from 'oxlint';
 
-const message = (from, to) =>
+const message = (from: string, to: string): string =>
   `${from} may not import from ${to}: imports point down (see docs/architecture.md, "Where things live").`;
 
 /** Top-level rooms, each with those that it may not import from. */
-const closed = {
+const closed: Readonly<Record<string, readonly string[]>> = {
   lib: ['crds', 'controller', 'api', 'cluster', 'charts', 'test'],
   crds: ['controller', 'api', 'cluster', 'charts', 'test'],
   controller: ['api', 'cluster', 'charts', 'test'],
@@ -29,24 +30,27 @@ const order = [
   'pages',
 ];
 
-function rule(files, from, targets) {
-  const patterns = targets.map((to) => ({ regex: `^(\\.\\./)+${to}/`, message: message(from, to) }));
-  return { files, rules: { 'no-restricted-imports': ['error', { patterns }] } };
+interface Pattern {
+  readonly regex: string;
+  readonly message: string;
+}
+
+function forbidden(from: string, targets: readonly string[]): Pattern[] {
+  return targets.map((to) => ({ regex: `^(\\.\\./)+${to}/`, message: message(from, to) }));
+}
+
+function rule(folder: string, patterns: Pattern[]): OxlintOverride {
+  return { files: [`${folder}/**/*.ts`], rules: { 'no-restricted-imports': ['error', { patterns }] } };
 }
 
 /** A room of the API may leave it by `../` only to an earlier room, and never for the files that wire all of them. */
-function apiRoom(room, index) {
-  const later = order.slice(index + 1);
-  const wiring = {
-    regex: '^(\\.\\./)+(create-api|main|alone)\\.ts$',
-    message: message(`api/${room}`, 'the wiring'),
-  };
-  const config = rule([`api/${room}/**/*.ts`], `api/${room}`, [...closed.api, ...later]);
-  config.rules['no-restricted-imports'][1].patterns.push(wiring);
-  return config;
+function apiRoom(room: string, index: number): OxlintOverride {
+  const from = `api/${room}`;
+  const wiring = { regex: '^(\\.\\./)+(create-api|main|alone)\\.ts$', message: message(from, 'the wiring') };
+  return rule(from, [...forbidden(from, [...(closed['api'] ?? []), ...order.slice(index + 1)]), wiring]);
 }
 
 export const boundaries = [
-  ...Object.entries(closed).map(([room, targets]) => rule([`${room}/**/*.ts`], room, targets)),
+  ...Object.entries(closed).map(([room, targets]) => rule(room, forbidden(room, targets))),
   ...order.map(apiRoom),
 ];

@@ -39,7 +39,11 @@ export async function withLock<T>(path: string, body: () => Promise<T>): Promise
         throw new Error(`another \`up\` or \`down\` is in progress (process ${pid}): wait until it ends`);
       await rm(path, { force: true });
     }
-    return await body().finally(() => rm(path, { force: true }));
+    try {
+      return await body();
+    } finally {
+      await rm(path, { force: true });
+    }
   } finally {
     await rm(draft, { force: true });
   }

@@ -24,26 +24,16 @@ const format = ['prettier', '--check', '--log-level', 'warn', '.'];
 const sources: ToolStage = {
   kind: 'tools',
   name: 'types, lint and format',
-  commands: [['tsc', '--noEmit'], ['eslint', '.'], format],
+  commands: [['tsc', '--noEmit'], ['oxlint'], format],
   gate: false,
 };
-/**
- * Looks again only at files that changed. A rule that needs types may miss what a change elsewhere did; `npm test`
- * looks at all.
- */
-const cached = (name: string): string[] => [
-  '--cache',
-  '--cache-strategy',
-  'content',
-  '--cache-location',
-  `node_modules/.cache/${name}`,
-];
+/** Looks again only at what changed. */
 const changedSources: ToolStage = {
   ...sources,
   commands: [
     ['tsc', '--noEmit', '--incremental', '--tsBuildInfoFile', 'node_modules/.cache/types'],
-    ['eslint', '.', ...cached('eslint')],
-    [...format, ...cached('prettier')],
+    ['oxlint'],
+    [...format, '--cache', '--cache-strategy', 'content', '--cache-location', 'node_modules/.cache/prettier'],
   ],
 };
 

@@ -1,8 +1,8 @@
 // Makes text of unknown origin safe to show, and shortens it by bytes without breaking a character.
 
-// eslint-disable-next-line no-control-regex
+// oxlint-disable-next-line no-control-regex
 const escapeSequences = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
-// eslint-disable-next-line no-control-regex
+// oxlint-disable-next-line no-control-regex
 const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
 /**

@@ -4,7 +4,7 @@
 const longestLine = 4_000;
 
 // C0 and C1 controls but the tab, line and paragraph separators, and what turns the direction of writing.
-// eslint-disable-next-line no-control-regex -- controls are what this is about
+// oxlint-disable-next-line no-control-regex -- controls are what this is about
 const harmful = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
 // Control sequences, commands to the terminal (titles, links), and what else begins with an escape. Of our own and not
@@ -12,7 +12,7 @@ const harmful = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u200e\u200f\u2028\u202
 // stripVTControlCharacters, which takes ten seconds for 64 KiB of unfinished commands. No part can match where the one
 // before it may go on.
 const escapes =
-  // eslint-disable-next-line no-control-regex -- controls are what this is about
+  // oxlint-disable-next-line no-control-regex -- controls are what this is about
   /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b\]|\u009d)[^\u0007\u001b\u009c\u009d]*(?:\u0007|\u001b\\|\u009c)?|\u001b[ -/]*[0-~]/g;
 
 /** Removes escape sequences and control characters from a line, and truncates it. */

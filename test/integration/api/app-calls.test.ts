@@ -96,8 +96,9 @@ test('an operation costs what a call costs, and is booked as a use of the app [s
     signal: new AbortController().signal,
   };
   const tool = await sample.apps.more.find('tools.a');
-  const answer = await tool?.call({ given: {}, context: context as never, signal: context.signal });
-  assert.equal((answer?.structuredContent as { cost_usd: number }).cost_usd, 0.0003);
+  assert.ok(tool);
+  const answer = await tool.call({ given: {}, context: context as never, signal: context.signal });
+  assert.equal((answer.structuredContent as { cost_usd: number }).cost_usd, 0.0003);
   assert.equal(await balance(callerAccount('of-the-tests')), '0.0003');
   assert.equal(await balance(revenueAccount('tools')), '-0.00009');
 });

@@ -94,9 +94,9 @@ test('a terminal rewrites its live lines, and keeps those of steps that ended', 
   assert.match(text, /0 of 2 steps done/);
   assert.match(text, /1 of 2 steps done/);
   assert.match(text, /ok {2}compile kubernetes/);
-  // eslint-disable-next-line no-control-regex -- what a terminal is sent
+  // oxlint-disable-next-line no-control-regex -- what a terminal is sent
   const widths = text.split(/\n|\u001b\[[^a-zA-Z]*[a-zA-Z]/).map(({ length }) => length);
   assert.ok(Math.max(...widths) < 70, 'a live line fits into the terminal');
-  // eslint-disable-next-line no-control-regex -- what a terminal is sent
+  // oxlint-disable-next-line no-control-regex -- what a terminal is sent
   assert.match(text, /\u001b\[2K/);
 });

@@ -73,7 +73,7 @@ test('any bytes in any cuts: the same bounded lines without controls', async () 
       const parts = marks.slice(1).map((mark, index) => content.subarray(marks[index], mark));
       const read = await lines(...parts);
       assert.deepEqual(read, await lines(content));
-      // eslint-disable-next-line no-control-regex -- controls are what this is about
+      // oxlint-disable-next-line no-control-regex -- controls are what this is about
       for (const line of read) assert.doesNotMatch(line, /[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/);
     }),
   );

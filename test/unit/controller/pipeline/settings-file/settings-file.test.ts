@@ -83,7 +83,7 @@ for (const [name, text, line, says] of wrong) {
     assert.ok(first !== undefined && settings === undefined);
     assert.deepEqual([first.rule, first.severity, first.file], ['settings/invalid', 'error', 'moorage.yaml']);
     assert.match(`${first.message} ${first.fix}`, says);
-    // eslint-disable-next-line no-control-regex
+    // oxlint-disable-next-line no-control-regex
     assert.doesNotMatch(first.message, /[\u0000-\u001f\u202e]/);
     if (line !== undefined) assert.equal(first.line, line);
   });

@@ -1,0 +1,44 @@
+// Lint rules: strict, typed, no floating promises, small functions and small files.
+import { defineConfig } from 'oxlint';
+import { boundaries } from './oxlint.boundaries.ts';
+import { errors, typed } from './oxlint.rules.ts';
+
+type MaxLines = ['error', { max: number; skipBlankLines: boolean; skipComments: boolean }];
+
+const lines = (max: number): MaxLines => ['error', { max, skipBlankLines: true, skipComments: true }];
+
+export default defineConfig({
+  plugins: ['typescript'],
+  categories: { correctness: 'off' },
+  options: { typeAware: true, reportUnusedDisableDirectives: 'error' },
+  ignorePatterns: ['node_modules', '.moorage', 'test/fixtures', 'manifests'],
+  rules: {
+    ...errors,
+    complexity: ['error', 10],
+    'max-lines': lines(300),
+    'no-console': 'error',
+    'typescript/ban-ts-comment': ['error', { minimumDescriptionLength: 10 }],
+    'typescript/restrict-plus-operands': [
+      'error',
+      {
+        allowAny: false,
+        allowBoolean: false,
+        allowNullish: false,
+        allowNumberAndString: false,
+        allowRegExp: false,
+      },
+    ],
+    'typescript/restrict-template-expressions': ['error', { allowNumber: true }],
+    'typescript/return-await': ['error', 'error-handling-correctness-only'],
+    'typescript/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
+  },
+  overrides: [
+    ...boundaries,
+    // A script of the sandbox: the types of what runs there are not known here.
+    { files: ['**/*.js'], rules: Object.fromEntries(typed.map((name) => [name, 'off' as const])) },
+    // Tests; and one definition each, of which everything else is derived: rather long than in pieces.
+    { files: ['test/**/*.ts', 'crds/hosted-app.ts', 'charts/values.ts'], rules: { 'max-lines': lines(500) } },
+    // Tables of data.
+    { files: ['test/**/*.cases.ts'], rules: { 'max-lines': 'off' } },
+  ],
+});
