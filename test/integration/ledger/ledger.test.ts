@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from 'pg';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { callerAccount, platformAccount } from '../../../api/billing/ledger/accounts.ts';
@@ -34,6 +35,14 @@ const otherBackends = {
   text: "select pid from pg_stat_activity where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()",
   row: z.object({ pid: z.number() }),
 };
+
+const waitingBackends = {
+  name: 'test-waiting',
+  text: "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+  row: z.object({ pid: z.number() }),
+};
+
+const settledBy = z.array(z.object({ answers: z.array(z.looseObject({ outcome: z.string() })) }));
 
 interface Worker {
   readonly process: ChildProcess;
@@ -164,5 +173,43 @@ test('a crash of the database in the middle loses nothing that was answered, and
   assert.equal(await ledger.balance(callerAccount(caller)), sumMoney(calls.map(({ cost }) => cost)));
   assert.equal((await ledger.budget(calls[0]?.hold.debit ?? assert.fail())).held, 0n);
   assert.deepEqual(await ledger.audit(), []);
+  await database.close();
+});
+
+test('a reservation that commits while two settlements wait for others is settled once', async () => {
+  const url = await postgres.createDatabase('late');
+  const database = await openLedgerDatabase(url);
+  const ledger = new Ledger(database);
+  const [blocker, ...settlers] = await Promise.all(
+    [1, 2, 3].map(async () => {
+      const client = new Client({ connectionString: url });
+      await client.connect();
+      return client;
+    }),
+  );
+  assert.ok(blocker);
+  for (let round = 0; round < 20; round += 1) {
+    const late = someHold();
+    const waited = [someHold(), someHold()];
+    for (const hold of waited) await ledger.reserve(hold);
+    await blocker.query('begin');
+    await blocker.query(
+      'select 1 from ledger.budget where account_id in (select debit from ledger.hold where id = any ($1)) for update',
+      [waited.map(({ id }) => id)],
+    );
+    const settlements = settlers.map((settler, index) =>
+      settler.query('select ledger.settle($1) as answers', [
+        JSON.stringify([waited[index]?.id, late.id].map((hold) => ({ hold, cost: '0.001', source: 'billed' }))),
+      ]),
+    );
+    const answered = Promise.all(settlements);
+    while ((await database.query(waitingBackends, [])).length < 2) await sleep(2);
+    await ledger.reserve(late);
+    await blocker.query('commit');
+    const outcomes = (await answered).map(({ rows }) => settledBy.parse(rows)[0]?.answers[1]?.outcome);
+    assert.equal(outcomes.filter((outcome) => outcome === 'settled').length, 1, outcomes.join(', '));
+  }
+  assert.deepEqual(await ledger.audit(), []);
+  await Promise.all([blocker, ...settlers].map((client) => client.end()));
   await database.close();
 });
