@@ -59,6 +59,9 @@ export async function runSchemathesis({
         '--no-color',
         '--request-timeout',
         '60',
+        // Above every limit of the API itself: how fast the machine is says nothing of the contract.
+        '--max-response-time',
+        '60',
         '--output-sanitize',
         'false',
       ],
