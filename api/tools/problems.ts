@@ -1,6 +1,5 @@
 // The problem types of tools, besides those of every endpoint and of model calls.
 import type { ProblemType } from '../../lib/problem.ts';
-import { ledgerUnconfigured } from '../billing/problems.ts';
 import { serviceOff } from './services/backing-services.ts';
 import { unknownFile } from './engine/artifacts/problems.ts';
 import { fetchProblems } from './fetch/problems.ts';
@@ -64,7 +63,6 @@ export const tooManyCalls: ProblemType = {
 export const toolProblems: readonly ProblemType[] = [
   unknownTool,
   serviceOff,
-  ledgerUnconfigured,
   toolFailed,
   toolLimit,
   unprocessable,
