@@ -60,7 +60,7 @@ export default defineConfig({
         name: 'integration',
         include: ['test/integration/**/*.test.ts'],
         seconds: 600,
-        maxWorkers: 1,
+        maxWorkers: 2,
         group: 1,
       }),
       project({

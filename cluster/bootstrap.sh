@@ -9,7 +9,9 @@ if ! cmp -s package-lock.json "$stamp" 2>/dev/null; then
   cp package-lock.json "$stamp"
 fi
 PATH="$PWD/node_modules/.bin:$PATH"
-export PATH
+# Every process that starts anew, such as a worker of the API, finds its sources compiled.
+NODE_COMPILE_CACHE="${NODE_COMPILE_CACHE:-$PWD/node_modules/.cache/compiled}"
+export PATH NODE_COMPILE_CACHE
 command=$1
 shift
 case "$command" in
