@@ -8,7 +8,7 @@ import { Fault, NotReached, Rejected } from '../outcome.ts';
 import { run } from '../process.ts';
 import { reviewPassed } from '../review/gate.ts';
 import { line } from '../review/review.ts';
-import { settle } from '../settings-file/merge.ts';
+import { mergeManifest } from '../manifest/merge.ts';
 import { childEnvironment } from '../../../lib/child-environment.ts';
 import type { Places } from '../config.ts';
 import { oneLine, tail } from '../text.ts';
@@ -37,7 +37,7 @@ export async function build(asked: PipelineInput, places: Places, tools: BuildTo
   await using daemon = await startDaemon(asked, places, tools.signal);
   if (!(await reviewPassed(places, tools.signal))) throw new NotReached('the review did not pass, so nothing is built');
   const [{ time }, notes] = [await readNotes(places.notes, 'clone'), await readNotes(places.notes, 'plan')];
-  const { input } = settle(asked, diskTree(places.source));
+  const { input } = mergeManifest(asked, diskTree(places.source));
   const policyFile = join(places.notes, 'source-policy.json');
   await writeFile(policyFile, sourcePolicy(input));
   const solve: Solve = {

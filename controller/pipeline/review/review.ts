@@ -7,7 +7,7 @@ import { appFolder } from '../plan/folder.ts';
 import { makePlan } from '../plan/plan.ts';
 import type { Recipe } from '../plan/recipe.ts';
 import { writePlan } from '../plan/write.ts';
-import { describeSettings, settle } from '../settings-file/merge.ts';
+import { describeManifest, mergeManifest } from '../manifest/merge.ts';
 import type { Places } from '../config.ts';
 import { head } from '../text.ts';
 import { diskTree } from '../tree.ts';
@@ -25,9 +25,9 @@ export async function review(
 ): Promise<ReviewResult> {
   const { gitlinks } = await readNotes(places.notes, 'clone');
   const tree = diskTree(places.source);
-  const { input: settled, settings } = settle(asked, tree);
-  for (const text of describeSettings(settings)) say(text);
-  const input = { ...settled, path: appFolder(tree, settled) };
+  const { input: merged, settings } = mergeManifest(asked, tree);
+  for (const text of describeManifest(settings)) say(text);
+  const input = { ...merged, path: appFolder(tree, merged) };
   const context: ReviewContext = {
     tree,
     source: places.source,
@@ -41,7 +41,7 @@ export async function review(
   if (first !== undefined)
     throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);
   for (const each of findings) say(line(each));
-  const recipe = noted(makePlan(tree.below(input.path), input), settled.path, input.path);
+  const recipe = noted(makePlan(tree.below(input.path), input), merged.path, input.path);
   await writePlan(recipe, input, places);
   say(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);
   return {

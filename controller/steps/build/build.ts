@@ -4,7 +4,7 @@ import { annotations } from '../../../crds/names.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
 import type { HistoryEntry } from '../../../crds/hosted-app.ts';
 import { faultDelayMs, faultsOf, isRecorded, nextNumber, numberOf, record } from './history.ts';
-import { podApp, settingsOf, recordSettings } from './author-settings.ts';
+import { podApp, settingsOf, recordSettings } from './app-manifest.ts';
 import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './inputs.ts';
 import { imageName, pipelineJob } from './job.ts';
 import { oldJobs, remove, supersede } from './obsolete-jobs.ts';

@@ -1,6 +1,6 @@
 // Reads from a Job and its pods how a pipeline stands. What the pods say may be hostile: it is bounded and validated.
 import type { z } from 'zod';
-import { authorLimits, type AuthorSettings } from '../../../crds/author-settings.ts';
+import { authorLimits, type AppManifest } from '../../../crds/app-manifest.ts';
 import type { Finding, HostedAppStatus, Plan } from '../../../crds/hosted-app.ts';
 import { annotations, type PipelineContainer } from '../../../crds/names.ts';
 import {
@@ -35,7 +35,7 @@ export interface ReviewReport {
   readonly findings: readonly Finding[];
   readonly plan: Plan;
   /** What moorage.yaml says, where there is one. */
-  readonly settings?: AuthorSettings | undefined;
+  readonly settings?: AppManifest | undefined;
 }
 
 /** How a pipeline stands. `pod` is the newest pod. */

@@ -1,6 +1,6 @@
 // Ends the round of an app that fills its disk, is evicted and replaced, again and again: as it is, it is not started
 // any more.
-import { authorLimits } from '../../../crds/author-settings.ts';
+import { authorLimits } from '../../../crds/app-manifest.ts';
 import { annotations } from '../../../crds/names.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
 import { conditionOf, type Deployment, type Pod } from '../../objects/kinds.ts';

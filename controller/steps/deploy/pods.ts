@@ -1,6 +1,6 @@
 // What the pods of a rollout tell: which ones serve, and why one does not.
 import { annotations } from '../../../crds/names.ts';
-import { authorLimits } from '../../../crds/author-settings.ts';
+import { authorLimits } from '../../../crds/app-manifest.ts';
 import {
   conditionOf,
   heldBack,

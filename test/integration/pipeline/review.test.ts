@@ -376,7 +376,7 @@ test('a wrong input and a stop signal leave a fault', async () => {
 });
 
 test('moorage.yaml decides the folder, the port and the start, and the operator is told', async () => {
-  const repository = await repositories.add('settings-file', { fixture: 'settings-file' });
+  const repository = await repositories.add('app-manifest', { fixture: 'app-manifest' });
   await inPod(repository, async (pod) => {
     const ended = await pod.upTo('review');
     assert.equal(ended.code, 0, ended.log);

@@ -1,7 +1,7 @@
 // The HostedApp wins over moorage.yaml, and moorage.yaml over the defaults.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { authorSettings } from '../../../crds/author-settings.ts';
+import { appManifest } from '../../../crds/app-manifest.ts';
 import { spec as specSchema, type HostedAppSpec } from '../../../crds/hosted-app.ts';
 import { effectiveSettings, readSettings, withSettings } from '../../../crds/effective-settings.ts';
 
@@ -9,7 +9,7 @@ const spec = (fields: object = {}): HostedAppSpec =>
   specSchema.parse({ source: { repo: 'https://git.example/a/b' }, ...fields });
 
 test('a field at its default takes what the file says, any other keeps what it has', () => {
-  const settings = authorSettings.parse({
+  const settings = appManifest.parse({
     run: { port: 3000, resources: { memory: '1Gi', cpu: '2' } },
     listing: { title: 'Mine' },
   });
@@ -22,7 +22,7 @@ test('a field at its default takes what the file says, any other keeps what it h
 
 test('what the file cannot say is never touched', () => {
   const given = spec({ author: { share: '0.5' }, suspend: true, run: { replicas: 0 } });
-  const merged = withSettings(given, authorSettings.parse({ run: { port: 1 } }));
+  const merged = withSettings(given, appManifest.parse({ run: { port: 1 } }));
   assert.deepEqual({ ...merged, run: undefined }, { ...given, run: undefined });
   assert.equal(merged.run.replicas, 0);
   assert.equal(withSettings(given, undefined), given);
@@ -34,7 +34,7 @@ test('variables come together by name; one that comes from a Secret is not repla
   });
   const merged = withSettings(
     given,
-    authorSettings.parse({
+    appManifest.parse({
       run: {
         env: [
           { name: 'A', value: 'file' },
@@ -52,7 +52,7 @@ test('variables come together by name; one that comes from a Secret is not repla
 });
 
 test('what holds is told with whose word it is', () => {
-  const settings = authorSettings.parse({
+  const settings = appManifest.parse({
     run: { port: 3000, env: [{ name: 'A', value: 'x'.repeat(300) }] },
     build: { resources: { memory: '8Gi' } },
   });
