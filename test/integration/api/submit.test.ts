@@ -3,15 +3,15 @@
 import assert from 'node:assert/strict';
 import { afterAll, afterEach, beforeAll, beforeEach, test } from 'vitest';
 import { z } from 'zod';
-import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
-import { namespaces, prepare, startReplica, type Replica, type ReplicaOptions } from '../../support/api/replica.ts';
+import type { ApiServer } from '../../support/kubernetes/api-server.ts';
+import { setStatus, startAppsServer } from '../../support/api/apps-server.ts';
+import { namespaces, startReplica, type Replica, type ReplicaOptions } from '../../support/api/replica.ts';
 
 let server: ApiServer;
 const replicas: Replica[] = [];
 
 beforeAll(async () => {
-  server = await startApiServer();
-  await prepare(server);
+  server = await startAppsServer();
 });
 afterAll(() => server.stop());
 
@@ -149,17 +149,7 @@ async function reject(name: string, attempt?: string): Promise<void> {
     rejection: { rule: 'build/failed', message: 'It failed.', fix: 'Fix it.' },
     ...(attempt === undefined ? {} : { attempt }),
   };
-  await server.kubectl(
-    'patch',
-    'hostedapp',
-    name,
-    '-n',
-    namespaces.apps,
-    '--subresource=status',
-    '--type=merge',
-    '-p',
-    JSON.stringify({ status }),
-  );
+  await setStatus(server, name, status);
 }
 
 async function statusBecomes(url: string, wanted: string): Promise<void> {

@@ -15,9 +15,9 @@ import { invalidRequest } from '../../../../api/http/problems.ts';
 import { startServer, type PublicServer } from '../../../../api/http/server.ts';
 import { httpMetrics } from '../../../../lib/metrics.ts';
 import { Problem } from '../../../../lib/problem.ts';
-import { freePort } from '../../../support/models/litellm.ts';
 import { echoTool, silentTool } from '../../../support/discovery/sample.ts';
 import { silent } from '../../../support/api/sample.ts';
+import { freePort } from '../../../support/free-port.ts';
 
 let server: PublicServer;
 let baseUrl: string;
