@@ -157,7 +157,7 @@ test('faults say what to do', async () => {
     (error) => error instanceof Fault && error.message.includes('npm run up'),
   );
   const api = await startReplica(server);
-  await refused('octo/chat/extra', { baseUrl: api.url }, /repo: .*; write it as owner\/name/);
+  await refused('octo/chat/extra', { baseUrl: api.url }, /repo: .*\. Write it as owner\/name/);
   await api.stop();
 });
 

@@ -218,7 +218,11 @@ function tooLarge(artifact: Artifact | undefined, most: number): Problem | undef
 
 function problemOf(error: unknown, job: string): JobProblem {
   if (!(error instanceof Problem))
-    return { slug: internalFault.slug, detail: `Internal error. The log has it under job ${job}.`, members: {} };
+    return {
+      slug: internalFault.slug,
+      detail: `Something went wrong on our side. It is logged under job ${job}.`,
+      members: {},
+    };
   const { type, message, members, errors } = error;
   return { slug: type.slug, detail: message, members: { ...members, ...(errors.length === 0 ? {} : { errors }) } };
 }

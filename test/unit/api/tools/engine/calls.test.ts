@@ -96,7 +96,7 @@ const refusals: readonly Refusal[] = [
   {
     name: 'scalar given twice',
     path: '/t/echo?text=a&text=b',
-    expected: [400, 'invalid-request', 'query text is given 2 times'],
+    expected: [400, 'invalid-request', 'query text is sent 2 times'],
   },
   {
     name: 'list too long',
