@@ -1,5 +1,5 @@
 // Reads the command line of `up`, `down` and `status`.
-import { parseCommandLine, UsageError, wholeNumber } from '../lib/command-line.ts';
+import { type parseCommandLine, UsageError, wholeNumber } from '../lib/command-line.ts';
 
 export interface Arguments {
   command: 'up' | 'down' | 'status';
@@ -41,28 +41,25 @@ export const commandLine = {
   positionals: 1,
 } as const;
 
-type Parsed = ReturnType<typeof parseCommandLine<typeof commandLine.options>>;
+type ParsedArguments = ReturnType<typeof parseCommandLine<typeof commandLine.options>>;
 
 /** @throws UsageError, with a message for the person who typed it */
-export function readArguments({ values, positionals: [command] }: Parsed): Arguments {
+export function readArguments({ values, positionals: [command] }: ParsedArguments): Arguments {
   if (command !== 'up' && command !== 'down' && command !== 'status')
     throw new UsageError(`the command must be up, down or status, not "${command ?? ''}"`);
-  if (values.values !== undefined && values.context === undefined)
+  const { context, kind, values: file, purge } = values;
+  if (file !== undefined && context === undefined)
     throw new UsageError('--values requires --context: the local cluster has values of its own');
-  if (values.kind && values.context !== undefined)
+  if (kind && context !== undefined)
     throw new UsageError('--kind and --context cannot be used together: each selects a cluster');
+  return { command, context, kind, values: file, purge, ...portsOf(values) };
+}
+
+function portsOf(values: ParsedArguments['values']): Pick<Arguments, 'httpsPort' | 'httpPort'> {
   const [httpsPort, httpPort] = [port('--https-port', values['https-port']), port('--http-port', values['http-port'])];
   if (httpsPort !== undefined && httpsPort === httpPort)
     throw new UsageError(`--https-port and --http-port must differ; both are ${httpsPort}`);
-  return {
-    command,
-    context: values.context,
-    kind: values.kind,
-    values: values.values,
-    httpsPort,
-    httpPort,
-    purge: values.purge,
-  };
+  return { httpsPort, httpPort };
 }
 
 const port = (option: string, text: string | undefined): number | undefined =>

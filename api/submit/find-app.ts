@@ -5,7 +5,7 @@ import { notSubmitted } from './problems.ts';
 import { invalid } from '../http/index.ts';
 import { repositoryOf, type App, type AppIndex } from '../apps/hosted-apps.ts';
 
-/** Names a repository; `host` tells apart namesakes on several hosts. */
+/** Names a repository; `host` distinguishes namesakes on several hosts. */
 export interface RepositoryName {
   readonly owner: string;
   readonly name: string;

@@ -70,7 +70,7 @@ export type BuildResult = z.infer<typeof buildResult>;
 export type PipelineRejection = z.infer<typeof rejection>;
 
 /**
- * Why a commit is refused whose objects git could not take in within its memory; told by git's end, or by that of its
+ * Why a commit is refused whose objects git could not take in within its memory; seen by git's end, or by that of its
  * whole container.
  */
 export const tooLargeSource = {

@@ -179,7 +179,7 @@ try {
     [],
   );
   process.stdout.write(
-    `\nbooked in all: ${booked?.total ?? ''} USD; audit of the books: ${faults.length === 0 ? 'no fault' : faults.join('; ')}\nfiles: ${folder}\n`,
+    `\nbooked in all: ${booked?.total ?? ''} USD; audit of the ledger: ${faults.length === 0 ? 'no fault' : faults.join('; ')}\nfiles: ${folder}\n`,
   );
 } finally {
   await sample.stop();

@@ -15,7 +15,7 @@ interface Pattern extends Fix {
 const noVersion =
   'A requested package or version does not exist, or does not support this Python version. Correct it in the list of packages; "pip index versions NAME" lists the available versions.';
 
-/** The first that matches counts, so the more telling ones come first. */
+/** The first that matches counts, so the more specific ones come first. */
 const patterns: readonly Pattern[] = [
   {
     pattern: /no space left on device|ENOSPC/i,

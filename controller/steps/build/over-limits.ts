@@ -1,4 +1,4 @@
-// Tells a build that asked for more memory or disk than it may have from a fault of the platform.
+// Separates a build that asked for more memory or disk than it may have from a fault of the platform.
 import { authorLimits } from '../../../crds/app-manifest.ts';
 import type { Pod } from '../../objects/kinds.ts';
 import type { PipelineContainer } from '../../../crds/names.ts';

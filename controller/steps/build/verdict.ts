@@ -21,7 +21,7 @@ import {
   type ContainerStatus,
   type Job,
   type Pod,
-  type Terminated,
+  type Termination,
   type Waiting,
 } from '../../objects/kinds.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
@@ -82,7 +82,7 @@ export function readReview(pod: Pod | undefined): ReviewReport | undefined {
   return readMessage(statusOf(pod, 'review')?.state?.terminated, reviewResult);
 }
 
-/** The pod's own phase follows a second after the end of its last container, when its sandbox has been taken down. */
+/** The pod's own phase follows a second after the end of its last container, when its sandbox has been removed. */
 function hasSucceeded(pod: Pod): boolean {
   return (
     pod.status?.phase === 'Succeeded' ||
@@ -202,7 +202,7 @@ function troubleOf(pod: Pod | undefined, waiting: Waiting | undefined): string |
 }
 
 function readMessage<Schema extends z.ZodType>(
-  terminated: Terminated | undefined,
+  terminated: Termination | undefined,
   schema: Schema,
 ): z.output<Schema> | undefined {
   const text = terminated?.message;

@@ -88,7 +88,7 @@ function releaseBefore(wanted: Release, { deployment, served }: Past): Release |
   return before?.image === wanted.image ? undefined : before;
 }
 
-/** Notes what a Deployment runs, whole: its template does not tell the settings of the author. */
+/** Notes what a Deployment runs, whole: its template does not show the settings of the author. */
 function running(release: Release): Record<string, string> {
   return { [annotations.release]: JSON.stringify(release) };
 }

@@ -21,7 +21,7 @@ const reasons: Readonly<Record<string, string>> = {
   'run/out-of-disk': 'AppOutOfDisk',
 };
 
-/** Nothing but time tells that these are well since. */
+/** Nothing but time shows that these are well since. */
 const lookAgainMs: Readonly<Record<string, number>> = { 'run/out-of-disk': 60_000 };
 
 /** How the rollout of `target` stands. The Deployment must be the one that carries it. */

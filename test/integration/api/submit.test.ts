@@ -170,9 +170,9 @@ test('a rejected one submitted again, ten times at once: tried again once, and a
   await statusBecomes(api.url, 'rejected');
   const answers = await Promise.all(Array.from({ length: 10 }, async () => read(await api.submit('octo/chat'))));
   assert.equal(answers.filter(({ retried }) => retried === true).length, 1);
-  const told = answers.find(({ retried }) => retried === true);
-  assert.equal(told?.status, 'in_pipeline');
-  assert.match(told.message ?? '', /A new pipeline run was started/);
+  const second = answers.find(({ retried }) => retried === true);
+  assert.equal(second?.status, 'in_pipeline');
+  assert.match(second.message ?? '', /A new pipeline run was started/);
   const noted = (await apps())[0]?.metadata.annotations ?? {};
   const attempt = noted['moorage.dev/rebuild'];
   assert.ok(attempt !== undefined && noted['moorage.dev/poll'] === attempt);
@@ -230,7 +230,7 @@ test('room for apps: 30 at once, exactly as many as there is room for', async ()
   assert.equal((await apps()).length, 5);
 });
 
-test('an app that is being taken down is not taken up again', async () => {
+test('an app that is being deleted is not taken up again', async () => {
   const api = await replica();
   await api.submit('octo/chat');
   await server.kubectl(

@@ -12,11 +12,11 @@ import { page, startWeb, type Web } from '../../support/tools/fetch/web.ts';
 import { germanAnswer } from '../../support/tools/model-words.ts';
 import { says, startModelLab, type ModelLab } from '../../support/tools/model-lab.ts';
 import { urlServices } from '../../support/tools/url-services.ts';
-import { columns, look, startPdfTranslator, type Looked } from '../../support/services/pdf-translator.ts';
+import { columns, look, startPdfTranslator, type PageLayout } from '../../support/services/pdf-translator.ts';
 import type { LocalServer } from '../../support/services/python.ts';
 
 /** The words are German, and everything is where it was. */
-function sameLayout({ size, words, boxes }: Looked, before: Looked | undefined): void {
+function sameLayout({ size, words, boxes }: PageLayout, before: PageLayout | undefined): void {
   assert.deepEqual(size, before?.size);
   assert.deepEqual(
     boxes.filter(([, top = 0]) => top >= 430),

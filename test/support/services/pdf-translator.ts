@@ -66,10 +66,10 @@ const looked = z.array(
   }),
 );
 
-export type Looked = z.output<typeof looked>[number];
+export type PageLayout = z.output<typeof looked>[number];
 
 /** Where everything is on each page. */
-export function look(pdf: Uint8Array): Looked[] {
+export function look(pdf: Uint8Array): PageLayout[] {
   return inFile(pdf, (file) =>
     looked.parse(JSON.parse(execFileSync(python(), [join(here, 'pages.py'), 'look', file], { encoding: 'utf8' }))),
   );

@@ -51,18 +51,18 @@ test('variables come together by name; one that comes from a Secret is not repla
   assert.deepEqual(specSchema.parse(merged), merged);
 });
 
-test('what holds is told with whose word it is', () => {
+test('what holds is shown with whose word it is', () => {
   const settings = appManifest.parse({
     run: { port: 3000, env: [{ name: 'A', value: 'x'.repeat(300) }] },
     build: { resources: { memory: '8Gi' } },
   });
-  const told = effectiveSettings(spec({ run: { port: 80 } }), settings);
+  const reported = effectiveSettings(spec({ run: { port: 80 } }), settings);
   assert.deepEqual(
-    told.map(({ field, from }) => `${field} ${from}`),
+    reported.map(({ field, from }) => `${field} ${from}`),
     ['build.resources.memory moorage.yaml', 'run.port HostedApp', 'run.env moorage.yaml'],
   );
-  assert.equal(told[1]?.value, '80');
-  assert.ok(told.every(({ value }) => value.length <= 200));
+  assert.equal(reported[1]?.value, '80');
+  assert.ok(reported.every(({ value }) => value.length <= 200));
 });
 
 test('settings of a status that cannot be read are none', () => {

@@ -154,6 +154,6 @@ function resultOf(url: string, { title, content, engine, engines, publishedDate 
   };
 }
 
-function tidy(text: string, most: number): string {
-  return text.replace(/\s+/g, ' ').trim().slice(0, most);
+function tidy(text: string, maximum: number): string {
+  return text.replace(/\s+/g, ' ').trim().slice(0, maximum);
 }

@@ -211,9 +211,9 @@ export class JobWorker {
   }
 }
 
-function tooLarge(artifact: Artifact | undefined, most: number): Problem | undefined {
-  if (artifact === undefined || artifact.bytes.length <= most) return undefined;
-  return new Problem(toolLimit, `The created file has ${artifact.bytes.length} bytes; the maximum is ${most}.`);
+function tooLarge(artifact: Artifact | undefined, maximum: number): Problem | undefined {
+  if (artifact === undefined || artifact.bytes.length <= maximum) return undefined;
+  return new Problem(toolLimit, `The created file has ${artifact.bytes.length} bytes; the maximum is ${maximum}.`);
 }
 
 function problemOf(error: unknown, job: string): JobProblem {

@@ -101,7 +101,7 @@ test('an answer does not begin before its request has ended', async () => {
   assert.match(answer, /^HTTP\/1\.1 200 /);
 });
 
-test('more requests than are served at once wait for a place, and one that goes away leaves it to the next', async () => {
+test('more requests than are served at once wait for a slot, and one that goes away leaves it to the next', async () => {
   const { hostname, port } = new URL(base);
   const held = Array.from({ length: 16 }, () => connect(Number(port), hostname));
   for (const socket of held) {

@@ -232,7 +232,7 @@ test('plain text for a terminal', async () => {
   );
 });
 
-test('a reader who leaves ends the reading upstream and frees the place', async () => {
+test('a reader who leaves ends the reading upstream and frees the slot', async () => {
   const gone = Promise.withResolvers<string>();
   const hanging = (_opened: number, signal: AbortSignal): OpenedLog => ({
     state: 'open',
