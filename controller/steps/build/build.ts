@@ -23,6 +23,7 @@ import {
   type Outcomes,
   type StepResult,
 } from '../../reconcile/outcome.ts';
+import type { ReasonOf } from '../../reconcile/reasons.ts';
 
 /** What the newest commit asks for. */
 interface WantedBuild {
@@ -289,7 +290,7 @@ function inProgress(verdict: Verdict & { kind: 'running' }, commit: string): Out
   };
 }
 
-function beforeReview(reason: string, message: string): Outcomes {
+function beforeReview(reason: ReasonOf<'waiting'>, message: string): Outcomes {
   return { Reviewed: waiting(reason, message), Built: waiting('NotReached', 'Waiting for the review.') };
 }
 
