@@ -3,7 +3,7 @@
 # Sources run as they are (Node strips the types), so nothing is compiled here.
 
 FROM node:24-bookworm-slim AS base
-# git resolves and clones repositories; it needs certificates of its own, and Node is told to trust the same ones.
+# git resolves and clones repositories; it needs certificates of its own, and Node trusts the same ones.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates git \
  && rm -rf /var/lib/apt/lists/*

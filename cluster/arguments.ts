@@ -1,5 +1,5 @@
 // Reads the command line of `up`, `down` and `status`.
-import { parseArgs } from 'node:util';
+import { type parseCommandLine, UsageError, wholeNumber } from '../lib/command-line.ts';
 
 export interface Arguments {
   command: 'up' | 'down' | 'status';
@@ -13,10 +13,9 @@ export interface Arguments {
   httpPort: number | undefined;
   /** With `down`: remove the cache too. */
   purge: boolean;
-  help: boolean;
 }
 
-export const usage = `usage: npm run up -- [--kind] [--https-port N] [--http-port N]
+const usage = `usage: npm run up -- [--kind] [--https-port N] [--http-port N]
        npm run up -- --context NAME [--values FILE]
        npm run status
        npm run down -- [--purge]
@@ -28,62 +27,40 @@ export const usage = `usage: npm run up -- [--kind] [--https-port N] [--http-por
   --http-port N    port that redirects to it (80)
   --purge          with down: remove the cache of compiled parts and images as well, and kind's images from Docker`;
 
-export class UsageError extends Error {
-  override name = 'UsageError';
-}
-
-function port(name: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || value < 1 || value > 65_535)
-    throw new UsageError(`--${name} is "${text}": give a port between 1 and 65535`);
-  return value;
-}
-
-const options = {
-  context: { type: 'string' },
-  kind: { type: 'boolean', default: false },
-  values: { type: 'string' },
-  'https-port': { type: 'string' },
-  'http-port': { type: 'string' },
-  purge: { type: 'boolean', default: false },
-  help: { type: 'boolean', default: false },
+/** Give it to `readCommandLine`, with `readArguments`. */
+export const commandLine = {
+  usage,
+  options: {
+    context: { type: 'string' },
+    kind: { type: 'boolean', default: false },
+    values: { type: 'string' },
+    'https-port': { type: 'string' },
+    'http-port': { type: 'string' },
+    purge: { type: 'boolean', default: false },
+  },
+  positionals: 1,
 } as const;
 
-function parse(argv: readonly string[]) {
-  try {
-    return parseArgs({ args: [...argv], options, allowPositionals: true });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
-}
+type ParsedArguments = ReturnType<typeof parseCommandLine<typeof commandLine.options>>;
 
-function readCommand([command, ...rest]: readonly string[]): Arguments['command'] {
+/** @throws UsageError, with a message for the person who typed it */
+export function readArguments({ values, positionals: [command] }: ParsedArguments): Arguments {
   if (command !== 'up' && command !== 'down' && command !== 'status')
-    throw new UsageError(`give one of up, down and status, not "${command ?? ''}"`);
-  if (rest.length > 0) throw new UsageError(`"${rest[0] ?? ''}" is one word too many`);
-  return command;
+    throw new UsageError(`the command must be up, down or status, not "${command ?? ''}"`);
+  const { context, kind, values: file, purge } = values;
+  if (file !== undefined && context === undefined)
+    throw new UsageError('--values requires --context: the local cluster has values of its own');
+  if (kind && context !== undefined)
+    throw new UsageError('--kind and --context cannot be used together: each selects a cluster');
+  return { command, context, kind, values: file, purge, ...portsOf(values) };
 }
 
-/** Throws UsageError, with a message for the person who typed it. */
-export function readArguments(argv: readonly string[]): Arguments {
-  const { values, positionals } = parse(argv);
-  const command = readCommand(positionals);
-  if (values.values !== undefined && values.context === undefined)
-    throw new UsageError('--values goes with --context: the local cluster has values of its own');
-  if (values.kind && values.context !== undefined)
-    throw new UsageError('--kind and --context name two clusters: give one of them');
-  const [httpsPort, httpPort] = [port('https-port', values['https-port']), port('http-port', values['http-port'])];
+function portsOf(values: ParsedArguments['values']): Pick<Arguments, 'httpsPort' | 'httpPort'> {
+  const [httpsPort, httpPort] = [port('--https-port', values['https-port']), port('--http-port', values['http-port'])];
   if (httpsPort !== undefined && httpsPort === httpPort)
-    throw new UsageError(`--https-port and --http-port are both ${httpsPort}: give two ports`);
-  return {
-    command,
-    context: values.context,
-    kind: values.kind,
-    values: values.values,
-    httpsPort,
-    httpPort,
-    purge: values.purge,
-    help: values.help,
-  };
+    throw new UsageError(`--https-port and --http-port must differ; both are ${httpsPort}`);
+  return { httpsPort, httpPort };
 }
+
+const port = (option: string, text: string | undefined): number | undefined =>
+  text === undefined ? undefined : wholeNumber(option, text, { maximum: 65_535 });

@@ -1,14 +1,11 @@
 // `up`, `down` and `status`: reads the command line and picks where to run.
-import { readArguments, usage, UsageError, type Arguments } from './arguments.ts';
+import { readCommandLine } from '../lib/command-line.ts';
+import { commandLine, readArguments, type Arguments } from './arguments.ts';
 import { say } from './report.ts';
 import { StepError } from './steps.ts';
 import { pickTarget } from './targets.ts';
 
 async function main(args: Arguments): Promise<number> {
-  if (args.help) {
-    say(usage);
-    return 0;
-  }
   const target = await pickTarget(args);
   if (args.command === 'up') await target.up();
   if (args.command === 'down') await target.down();
@@ -19,8 +16,9 @@ async function main(args: Arguments): Promise<number> {
   return problems.length === 0 ? 0 : 1;
 }
 
+const args = readCommandLine(commandLine, readArguments);
 try {
-  process.exitCode = await main(readArguments(process.argv.slice(2)));
+  process.exitCode = await main(args);
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);
   // A step that failed has been shown in full where it failed.
@@ -28,6 +26,6 @@ try {
     error instanceof StepError
       ? `step "${error.step}" failed: fix the cause and run the same command again; finished steps are skipped`
       : message;
-  process.stderr.write(`\n${shown}\n${error instanceof UsageError ? `\n${usage}\n` : ''}`);
-  process.exitCode = error instanceof UsageError ? 64 : 1;
+  process.stderr.write(`\n${shown}\n`);
+  process.exitCode = 1;
 }

@@ -1,4 +1,4 @@
-// What can be done with a place where Moorage runs.
+// What can be done with a cluster on which Moorage runs.
 
 export interface Target {
   up: () => Promise<void>;

@@ -6,7 +6,7 @@ import { celString, type Validation } from './rules.ts';
 import { toStructural, type SchemaNode } from './structural.ts';
 
 const about =
-  'A git repository that runs as an app: its newest commit is reviewed, built in a sandbox, and served over HTTPS on a subdomain of its own. Only spec.source.repo must be given.';
+  'A git repository that runs as an app: its newest commit is reviewed, built in a sandbox, and served over HTTPS on its own subdomain. Only spec.source.repo is required.';
 
 const printerColumns = [
   { name: 'Repo', type: 'string', jsonPath: '.spec.source.repo', description: 'Git repository of the app.' },

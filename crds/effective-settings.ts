@@ -1,6 +1,6 @@
 // The effective settings of an app: the HostedApp wins, then the author's moorage.yaml, then the default.
 import { isDeepStrictEqual } from 'node:util';
-import { authorSettings, settingsFile, type AuthorSettings } from './author-settings.ts';
+import { appManifest, manifestFile, type AppManifest } from './app-manifest.ts';
 import { spec as specSchema, type HostedAppSpec, type HostedAppStatus } from './hosted-app.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -44,7 +44,7 @@ function merge(given: Fields, standard: Fields, filed: Fields): Fields {
 /** Any part of a spec, with the settings of the file where it says nothing itself. */
 export function withSettings<Spec extends { readonly run?: object }>(
   spec: Spec,
-  settings: AuthorSettings | undefined,
+  settings: AppManifest | undefined,
 ): Spec {
   if (settings === undefined) return spec;
   const merged = merge(spec, usual, settings);
@@ -56,17 +56,17 @@ export function withSettings<Spec extends { readonly run?: object }>(
 }
 
 /** Reads settings as status keeps them; nothing where they are absent or of another version. */
-export function readSettings(text: string | undefined): AuthorSettings | undefined {
+export function readSettings(text: string | undefined): AppManifest | undefined {
   if (text === undefined) return undefined;
   try {
-    return authorSettings.safeParse(JSON.parse(text)).data;
+    return appManifest.safeParse(JSON.parse(text)).data;
   } catch {
     return undefined;
   }
 }
 
 /** Each field that the file sets, its effective value, and where that comes from. */
-export function effectiveSettings(spec: HostedAppSpec, settings: AuthorSettings): Effective[] {
+export function effectiveSettings(spec: HostedAppSpec, settings: AppManifest): Effective[] {
   const merged = withSettings(spec, settings);
   return leaves(settings)
     .slice(0, 64)
@@ -79,7 +79,7 @@ export function effectiveSettings(spec: HostedAppSpec, settings: AuthorSettings)
       return {
         field: path.join('.'),
         value: shown.length > 200 ? `${shown.slice(0, 199)}…` : shown,
-        from: isOwn ? settingsFile : 'HostedApp',
+        from: isOwn ? manifestFile : 'HostedApp',
       };
     });
 }

@@ -235,7 +235,7 @@ export const author = z.strictObject({
     z.string().max(6),
     matches(
       '^(0([.][0-9]{1,4})?|1([.]0{1,4})?)$',
-      'share must be a decimal from 0 to 1 with at most 4 places, in quotes, like "0.7"',
+      'share must be a decimal from 0 to 1 with at most 4 decimal places, in quotes, like "0.7"',
     ),
   )
     .default('0.7')
@@ -253,7 +253,7 @@ export const models = z.strictObject({
     z.string().max(10),
     matches(
       '^(0|[1-9][0-9]{0,4})([.][0-9]{1,4})?$',
-      'dailyBudgetUsd must be a decimal of USD with at most 4 places, in quotes, like "2.50"',
+      'dailyBudgetUsd must be a decimal of USD with at most 4 decimal places, in quotes, like "2.50"',
     ),
   )
     .default('1')

@@ -47,7 +47,7 @@ export function immutable<Schema extends z.ZodType>(schema: Schema, message: str
   return addValidations(schema, [{ rule: 'self == oldSelf', message }]);
 }
 
-/** A list whose items are told apart by one field: merged by it in server-side apply, and never twice the same. */
+/** A list whose items are distinguished by one field: merged by it in server-side apply, and never twice the same. */
 export function listBy<Item extends z.ZodType<Record<string, unknown>>>(
   items: z.ZodArray<Item>,
   key: string,

@@ -44,7 +44,7 @@ const dropped: ReadonlySet<string> = new Set([
 export function toStructural(node: SchemaNode, path = 'schema'): SchemaNode {
   for (const keyword of Object.keys(node)) {
     if (!dropped.has(keyword) && !(kept as readonly string[]).includes(keyword))
-      throw new TypeError(`${path}: JSON Schema keyword ${keyword} has no place in a CRD yet`);
+      throw new TypeError(`${path}: JSON Schema keyword ${keyword} is not supported in a CRD yet`);
   }
   if (typeof node['type'] !== 'string') throw new TypeError(`${path}: a structural schema needs one type`);
   return {

@@ -24,29 +24,29 @@ export function quantityValue(text: string): number | undefined {
 }
 
 /** A Kubernetes quantity between two others, both included. */
-export function quantity(what: string, least: string, most: string): z.ZodString {
-  const [low, high] = [quantityValue(least) ?? Number.NaN, quantityValue(most) ?? Number.NaN];
+export function quantity(what: string, least: string, maximum: string): z.ZodString {
+  const [low, high] = [quantityValue(least) ?? Number.NaN, quantityValue(maximum) ?? Number.NaN];
   const form = celString('^[0-9]{1,15}([.][0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$');
   return withRules(z.string().max(24), {
-    cel: `self.matches(${form}) && quantity(self).compareTo(quantity(${celString(least)})) >= 0 && quantity(self).compareTo(quantity(${celString(most)})) <= 0`,
+    cel: `self.matches(${form}) && quantity(self).compareTo(quantity(${celString(least)})) >= 0 && quantity(self).compareTo(quantity(${celString(maximum)})) <= 0`,
     holds: (text) => {
       const value = quantityValue(text);
       return value !== undefined && value >= low && value <= high;
     },
-    message: `${what} must be a quantity from ${least} to ${most}, like ${least}; write a plain number or one with m, k, M, G, T, Ki, Mi, Gi or Ti`,
+    message: `${what} must be a quantity from ${least} to ${maximum}, like ${least}; write a plain number or one with m, k, M, G, T, Ki, Mi, Gi or Ti`,
   });
 }
 
 const durationPattern = /^([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?$/;
 
-/** A duration like 90s, 5m or 1h30m between two others, both included. Absent `most`: no upper bound. */
-export function duration(what: string, least: string, most: string): z.ZodString {
-  const [low, high] = [parseDuration(least), parseDuration(most)];
+/** A duration like 90s, 5m or 1h30m between two others, both included. Absent `maximum`: no upper bound. */
+export function duration(what: string, least: string, maximum: string): z.ZodString {
+  const [low, high] = [parseDuration(least), parseDuration(maximum)];
   return withRules(z.string().max(20), {
-    cel: `self.size() > 0 && self.matches(${celString(durationPattern.source)}) && duration(self) >= duration(${celString(least)}) && duration(self) <= duration(${celString(most)})`,
+    cel: `self.size() > 0 && self.matches(${celString(durationPattern.source)}) && duration(self) >= duration(${celString(least)}) && duration(self) <= duration(${celString(maximum)})`,
     holds: (text) =>
       text !== '' && durationPattern.test(text) && parseDuration(text) >= low && parseDuration(text) <= high,
-    message: `${what} must be a duration from ${least} to ${most}, written like 90s, 5m or 1h30m`,
+    message: `${what} must be a duration from ${least} to ${maximum}, written like 90s, 5m or 1h30m`,
   });
 }
 

@@ -6,13 +6,13 @@ import { httpApi, metricsPage, problemsPage, toolsPage } from './generator/api-p
 import { configuration } from './generator/configuration-page.ts';
 import { blocks, renderPage, table, type Page } from './generator/markdown.ts';
 import { conditions } from './generator/reasons-page.ts';
-import { authorSettingsPage, chartValues, hostedApp } from './generator/schema-pages.ts';
+import { appManifestPage, chartValues, hostedApp } from './generator/schema-pages.ts';
 
 const docs = new URL('./', import.meta.url);
 
 const pages: readonly Page[] = [
   hostedApp,
-  authorSettingsPage,
+  appManifestPage,
   conditions,
   httpApi,
   toolsPage,

@@ -2,7 +2,9 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
-type Parsed<O extends Options> = ReturnType<typeof parseArgs<{ args: string[]; options: O; allowPositionals: true }>>;
+type ParsedArguments<O extends Options> = ReturnType<
+  typeof parseArgs<{ args: string[]; options: O; allowPositionals: true }>
+>;
 
 /** What a program accepts, besides --help and -h. */
 export interface CommandLine<O extends Options> {
@@ -27,7 +29,7 @@ export const usageExitCode = 64;
  */
 export function readCommandLine<O extends Options, T>(
   commandLine: CommandLine<O>,
-  read: (parsed: Parsed<O>) => T,
+  read: (parsed: ParsedArguments<O>) => T,
   args: readonly string[] = process.argv.slice(2),
 ): T {
   if (args.includes('--help') || args.includes('-h')) {
@@ -47,14 +49,14 @@ export function readCommandLine<O extends Options, T>(
 export function parseCommandLine<O extends Options>(
   { options, positionals: maximum = 0 }: Omit<CommandLine<O>, 'usage'>,
   args: readonly string[],
-): Parsed<O> {
+): ParsedArguments<O> {
   const parsed = parse(options, args);
   const extra = parsed.positionals[maximum];
   if (extra !== undefined) throw new UsageError(`unexpected argument "${extra}"`);
   return parsed;
 }
 
-function parse<O extends Options>(options: O, args: readonly string[]): Parsed<O> {
+function parse<O extends Options>(options: O, args: readonly string[]): ParsedArguments<O> {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {

@@ -48,7 +48,7 @@ export function parseRepository(text: string, hosts: GitHosts): Repository {
   if (!hosts.allowed.includes(host)) {
     throw new RepositoryError(
       `the git host ${host} is not allowed here`,
-      `use a repository on one of the allowed hosts: ${hosts.allowed.join(', ')}`,
+      `Use a repository on one of the allowed hosts: ${hosts.allowed.join(', ')}.`,
     );
   }
   return fromParts(
@@ -69,19 +69,29 @@ export function readRepository(text: string, hosts: GitHosts): Repository | Repo
   }
 }
 
+/**
+ * The repository of an address that was accepted before, such as the one in a HostedApp: in normal form too, whichever
+ * hosts are allowed by now.
+ */
+export function acceptedRepository(address: string): Repository {
+  const { protocol, host, pathname } = new URL(address);
+  const [owner = '', ...rest] = pathname.split('/').filter((part) => part !== '');
+  return inNormalForm({ host, owner, name: rest.join('/'), insecure: protocol === 'http:', cloneUrl: address });
+}
+
 /** Short stable hash of a normalized repository url, fit for a label value. */
 export function repositoryHash(url: string): string {
   return createHash('sha256').update(url.toLowerCase()).digest('hex').slice(0, 32);
 }
 
 function parseUrl(text: string, hosts: GitHosts): URL {
-  const example = `write it as owner/name or https://${hosts.allowed[0] ?? 'host'}/owner/name`;
+  const example = `Write it as owner/name or https://${hosts.allowed[0] ?? 'host'}/owner/name.`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined) throw new RepositoryError('the repository is neither owner/name nor a URL', example);
   if (!protocolAllowed(url, hosts))
     throw new RepositoryError(`the protocol ${url.protocol.replace(':', '')} is not supported`, example);
   if (url.username !== '' || url.password !== '')
-    throw new RepositoryError('the URL contains credentials', 'remove them; only public repositories can be hosted');
+    throw new RepositoryError('the URL contains credentials', 'Remove them. Only public repositories can be hosted.');
   if (url.search !== '' || url.hash !== '')
     throw new RepositoryError('the URL contains a query or a fragment', example);
   return url;
@@ -93,14 +103,23 @@ function protocolAllowed(url: URL, hosts: GitHosts): boolean {
 
 function fromParts(host: string, parts: readonly string[], hosts: GitHosts, cloneUrl?: string): Repository {
   const [owner, rawName] = parts;
-  const name = rawName?.replace(/(?:\.git)+$/i, '');
+  const name = rawName === undefined ? undefined : withoutSuffix(rawName);
   if (parts.length !== 2 || owner === undefined || name === undefined || !segment.test(owner) || !segment.test(name)) {
     throw new RepositoryError(
       'the repository path is not owner/name',
-      `write it as owner/name or https://${host}/owner/name`,
+      `Write it as owner/name or https://${host}/owner/name.`,
     );
   }
-  const insecure = hosts.insecure.includes(host);
+  return inNormalForm({ host, owner, name, insecure: hosts.insecure.includes(host), cloneUrl });
+}
+
+function inNormalForm(
+  parts: Omit<Repository, 'url' | 'cloneUrl'> & { readonly cloneUrl?: string | undefined },
+): Repository {
+  const { host, owner, insecure, cloneUrl } = parts;
+  const name = withoutSuffix(parts.name);
   const url = `${insecure ? 'http' : 'https'}://${host}/${owner}/${name}`;
   return { url, host, owner, name, cloneUrl: cloneUrl ?? url, insecure };
 }
+
+const withoutSuffix = (name: string): string => name.replace(/(?:\.git)+$/i, '');

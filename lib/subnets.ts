@@ -21,6 +21,6 @@ export function blockList(subnets: readonly string[]): BlockList {
 
 function isSubnet(text: string): boolean {
   const [address = '', length = '', ...rest] = text.split('/');
-  const most = { 4: 32, 6: 128 }[isIP(address)];
-  return rest.length === 0 && most !== undefined && /^\d{1,3}$/.test(length) && Number(length) <= most;
+  const maximum = { 4: 32, 6: 128 }[isIP(address)];
+  return rest.length === 0 && maximum !== undefined && /^\d{1,3}$/.test(length) && Number(length) <= maximum;
 }

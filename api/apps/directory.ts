@@ -2,7 +2,7 @@
 import { Problem } from '../../lib/problem.ts';
 import { readSettings, withSettings } from '../../crds/effective-settings.ts';
 import { publicStatus } from '../../crds/public-status.ts';
-import { repositoryUrl, type App, type AppIndex } from './hosted-apps.ts';
+import { repositoryOf, type App, type AppIndex } from './hosted-apps.ts';
 import { appUrl, sentence } from './status-view.ts';
 import { nearestNames } from '../tools/engine/tool-registry.ts';
 import { appNotLive, unknownApp } from './problems.ts';
@@ -83,7 +83,7 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
   const status = publicStatus(app);
   if (status.status !== 'live') return undefined;
   const { agents, author, listing } = withSettings(app.spec, readSettings(app.status?.built?.settings));
-  const { host, pathname } = new URL(repositoryUrl(app));
+  const { host, owner } = repositoryOf(app);
   return {
     slug: app.metadata.name,
     title: listing.title ?? app.metadata.name,
@@ -91,7 +91,7 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
     commit: status.commit,
     origin: originOf(app),
     publicOrigin: new URL(status.url).origin,
-    author: `${host}/${pathname.split('/')[1] ?? ''}`.toLowerCase(),
+    author: `${host}/${owner}`.toLowerCase(),
     authorShare: Math.round(Number(author.share) * 1_000_000),
     agentPaths: agents.enabled ? { openapi: agents.openapi, mcp: agents.mcp } : undefined,
   };
@@ -108,7 +108,8 @@ function unknown(slug: string, slugs: readonly string[]): Problem {
 
 function notLive(app: App, baseUrl: string): Problem {
   const status = publicStatus(app);
-  const statusUrl = `${baseUrl}/api/submit-status${new URL(repositoryUrl(app)).pathname}`;
+  const { owner, name } = repositoryOf(app);
+  const statusUrl = `${baseUrl}/api/submit-status/${owner}/${name}`;
   const awaited = status.status === 'in_pipeline';
   const standing = awaited ? 'is not live yet' : 'is not live';
   const why = sentence(status, appUrl(app, baseUrl)).slice(0, 400);

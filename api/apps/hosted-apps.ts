@@ -2,7 +2,7 @@
 import type { HostedApp } from '../../crds/hosted-app.ts';
 import { byLabel, defineResource, type Indexer, type KubeType, type Store } from '../../lib/kubernetes/index.ts';
 import { group, kind, labels, plural, version } from '../../crds/names.ts';
-import { repositoryHash } from '../../lib/repository.ts';
+import { acceptedRepository, repositoryHash, type Repository } from '../../lib/repository.ts';
 
 /** A HostedApp as read from the API server. */
 export type App = KubeType<HostedApp>;
@@ -15,7 +15,7 @@ const callerIndex = 'caller';
 
 /** Indexers that the store of {@link appIndex} needs. They read the spec, so that an app made by hand is found too. */
 export const appIndexers: Readonly<Record<string, Indexer<App>>> = {
-  [repositoryIndex]: (app) => [repositoryHash(repositoryUrl(app))],
+  [repositoryIndex]: (app) => [repositoryHash(repositoryOf(app).url)],
   [pathIndex]: (app) => [repositoryPath(app)],
   [callerIndex]: byLabel(labels.caller),
 };
@@ -76,16 +76,12 @@ export function oldestFirst(apps: readonly App[]): App[] {
   return [...apps].sort((a, b) => (key(a) < key(b) ? -1 : 1));
 }
 
-/** Host of an app's repository. */
-export function repositoryHost(app: App): string {
-  return new URL(app.spec.source.repo).host;
-}
-
-/** The address without a slash or `.git` at the end, as `parseRepository` would write it. */
-export function repositoryUrl(app: App): string {
-  return app.spec.source.repo.replace(/\/+$/, '').replace(/(?:\.git)+$/i, '');
+/** The repository of an app, in normal form. */
+export function repositoryOf(app: App): Repository {
+  return acceptedRepository(app.spec.source.repo);
 }
 
 function repositoryPath(app: App): string {
-  return new URL(repositoryUrl(app)).pathname.slice(1).toLowerCase();
+  const { owner, name } = repositoryOf(app);
+  return `${owner}/${name}`.toLowerCase();
 }

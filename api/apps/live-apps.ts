@@ -2,7 +2,7 @@
 import { readSettings, withSettings } from '../../crds/effective-settings.ts';
 import { publicStatus } from '../../crds/public-status.ts';
 import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
-import { repositoryUrl, type App } from './hosted-apps.ts';
+import { repositoryOf, type App } from './hosted-apps.ts';
 
 /** Of these apps those that answer now. */
 export function liveApps(apps: readonly App[]): HostedAppSummary[] {
@@ -17,7 +17,7 @@ export function liveApps(apps: readonly App[]): HostedAppSummary[] {
         description: description ?? '',
         category,
         url: status.url,
-        repo: repositoryUrl(app),
+        repo: repositoryOf(app).url,
       },
     ];
   });

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { finding, plan } from '../../crds/hosted-app.ts';
 import { publicStatus, type PublicProgress, type PublicReason, type PublicStatus } from '../../crds/public-status.ts';
-import { repositoryUrl, type App } from './hosted-apps.ts';
+import { repositoryOf, type App } from './hosted-apps.ts';
 
 /** Stages of the pipeline in their order; an app that passed the last one is live. */
 export const stageOrder = ['pending', 'queued', 'cloning', 'reviewing', 'building', 'deploying', 'routing'] as const;
@@ -123,9 +123,8 @@ function addresses(
   app: App,
   { baseUrl, defaultHost }: LinkBase,
 ): Pick<StatusView, 'repo' | 'slug' | 'url' | 'status_url' | 'log_url'> {
-  const repo = repositoryUrl(app);
-  const { host, pathname } = new URL(repo);
-  const statusUrl = `${baseUrl}/api/submit-status${pathname}`;
+  const { url: repo, host, owner, name } = repositoryOf(app);
+  const statusUrl = `${baseUrl}/api/submit-status/${owner}/${name}`;
   const query = host === defaultHost ? '' : `?host=${encodeURIComponent(host)}`;
   return {
     repo,

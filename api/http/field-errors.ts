@@ -31,8 +31,8 @@ export function messageOf(part: Part, issue: Issue): string {
 export function fixOf(part: Part, issue: Issue, within: z.ZodType | undefined): string {
   const about = within?.description;
   if (issue.path.length === 0) return about === undefined ? 'Send a JSON object.' : `Send a JSON object: ${about}`;
-  if (part === 'query' && Array.isArray(issue.input)) return 'Give it once.';
-  return about === undefined ? 'See /openapi.json for its form.' : `Expected: ${about}`;
+  if (part === 'query' && Array.isArray(issue.input)) return 'Send it only once.';
+  return about === undefined ? 'See /openapi.json for its format.' : `Expected: ${about}`;
 }
 
 export function unknownFieldError(part: Part, field: string, within: z.ZodType | undefined): FieldError {
@@ -42,13 +42,13 @@ export function unknownFieldError(part: Part, field: string, within: z.ZodType |
     field,
     message: 'is not known',
     fix:
-      known.length === 0 ? 'Remove it; no fields are accepted here.' : `Remove it. Known fields: ${known.join(', ')}.`,
+      known.length === 0 ? 'Remove it. No fields are accepted here.' : `Remove it. Known fields: ${known.join(', ')}.`,
   };
 }
 
 function wrongType(part: Part, expected: string, input: unknown): string {
   if (input === undefined) return 'is missing';
-  if (part === 'query' && Array.isArray(input)) return `is given ${input.length} times`;
+  if (part === 'query' && Array.isArray(input)) return `is sent ${input.length} times`;
   return `must be ${types[expected] ?? expected}`;
 }
 

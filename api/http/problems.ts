@@ -6,7 +6,7 @@ export const invalidRequest: ProblemType = {
   status: 400,
   title: 'The request is not valid',
   description:
-    'A field is missing, unknown or wrong. `errors` lists each field with where it stands, what is wrong with it, and how to fix it.',
+    'A field is missing, unknown or wrong. `errors` lists each field with its location, what is wrong with it, and how to fix it.',
 };
 
 export const notFound: ProblemType = {
@@ -88,7 +88,7 @@ export const clusterUnavailable: ProblemType = {
   status: 503,
   title: 'The cluster is unavailable',
   description:
-    'The Kubernetes API, which holds all state, did not answer. Hosted apps are not affected. Try again after the seconds in Retry-After.',
+    'The Kubernetes API, which holds all state, did not answer. Hosted apps are not affected. Try again after the number of seconds in Retry-After.',
 };
 
 export const httpProblems: readonly ProblemType[] = [

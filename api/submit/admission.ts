@@ -23,7 +23,7 @@ export function checkRoom(apps: AppIndex, unseen: readonly App[], caller: string
   if (apps.size + unseen.length >= limits.apps) {
     throw new Problem(
       platformFull,
-      `This installation hosts ${limits.apps} apps, which is its limit. Ask its operator to raise the limit.`,
+      `This installation hosts ${limits.apps} apps, which is its limit. Ask the operator of this installation to raise it.`,
       { headers: { 'retry-after': '3600' } },
     );
   }

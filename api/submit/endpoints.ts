@@ -215,7 +215,7 @@ function logEndpoint(services: SubmitServices): Endpoint {
       if ((openBy.get(caller) ?? 0) >= maxPerCaller)
         throw new Problem(
           tooManyStreams,
-          `You are following ${maxPerCaller} logs, which is the limit for one caller. Close one, or poll /api/submit-status.`,
+          `You have ${maxPerCaller} log streams open, which is the limit per caller. Close one, or poll /api/submit-status.`,
           { headers: { 'retry-after': '10' } },
         );
       const writer = writerOf(context);

@@ -3,9 +3,9 @@ import { Problem } from '../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts } from '../../lib/repository.ts';
 import { notSubmitted } from './problems.ts';
 import { invalid } from '../http/index.ts';
-import { repositoryHost, type App, type AppIndex } from '../apps/hosted-apps.ts';
+import { repositoryOf, type App, type AppIndex } from '../apps/hosted-apps.ts';
 
-/** Names a repository; `host` tells apart namesakes on several hosts. */
+/** Names a repository; `host` distinguishes namesakes on several hosts. */
 export interface RepositoryName {
   readonly owner: string;
   readonly name: string;
@@ -17,7 +17,7 @@ export function findApp(apps: AppIndex, hosts: GitHosts, wanted: RepositoryName)
   const { owner, name } = checked(hosts, wanted);
   const found = apps.byPath(owner, name);
   const host = wanted.host?.toLowerCase() ?? preferredHost(found, hosts);
-  const app = found.find((candidate) => repositoryHost(candidate) === host);
+  const app = found.find((candidate) => repositoryOf(candidate).host === host);
   if (app !== undefined) return app;
   const where = host === undefined ? '' : ` on ${host}`;
   throw new Problem(
@@ -28,7 +28,7 @@ export function findApp(apps: AppIndex, hosts: GitHosts, wanted: RepositoryName)
 
 /** The first allowed host that has it, else the only one that has it. */
 function preferredHost(found: readonly App[], hosts: GitHosts): string | undefined {
-  const having = new Set(found.map(repositoryHost));
+  const having = new Set(found.map((app) => repositoryOf(app).host));
   const allowed = hosts.allowed[0];
   if (allowed !== undefined && having.has(allowed)) return allowed;
   if (having.size < 2) return [...having][0] ?? allowed;

@@ -4,46 +4,46 @@ import type { ProblemType } from '../../lib/problem.ts';
 export const notSubmitted: ProblemType = {
   slug: 'not-submitted',
   status: 404,
-  title: 'This repository was never submitted',
-  description: 'Nothing is hosted from this repository. Submit it first: POST /api/submit with {"repo": "owner/name"}.',
+  title: 'Repository not submitted',
+  description:
+    'No app is hosted from this repository. To submit it, send POST /api/submit with {"repo": "owner/name"}.',
 };
 
 export const tooManySubmissions: ProblemType = {
   slug: 'too-many-submissions',
   status: 429,
-  title: 'Too many new repositories today',
+  title: 'Too many new repositories',
   description:
-    'New repositories are limited for each caller within 24 hours. A repository that is hosted already can be submitted again at any time.',
+    'The number of new repositories is limited for each caller within 24 hours. Repositories that are already hosted can be submitted again at any time.',
 };
 
 export const platformFull: ProblemType = {
   slug: 'platform-full',
   status: 503,
-  title: 'There is no room for another app',
+  title: 'App limit reached',
   description:
-    'As many apps are hosted as this installation allows (setting MOORAGE_MAX_APPS). Repositories that are hosted already are not affected.',
+    'This installation hosts the maximum number of apps (MOORAGE_MAX_APPS), or its resource quota is exhausted. Repositories that are already hosted are not affected.',
 };
 
 export const beingRemoved: ProblemType = {
   slug: 'being-removed',
   status: 409,
-  title: 'The app is being removed',
-  description:
-    'The app of this repository is being taken down. Once that is done, the repository can be submitted anew.',
+  title: 'The app is being deleted',
+  description: 'The app of this repository is being deleted. Submit the repository again once it is gone.',
 };
 
 export const tooManyStreams: ProblemType = {
   slug: 'too-many-streams',
   status: 503,
-  title: 'Too many logs are being followed',
+  title: 'Too many log streams',
   description:
-    'This replica streams as many logs as it may. Poll the submit-status instead, or try again after the seconds in Retry-After.',
+    'The number of log streams is limited for each caller and each replica. Close a stream, poll /api/submit-status instead, or try again after the number of seconds in Retry-After.',
 };
 
 export const noCluster: ProblemType = {
   slug: 'no-cluster',
   status: 503,
-  title: 'There is no cluster here',
+  title: 'No cluster',
   description:
-    'The API runs alone, for a first look at models. Hosting needs a Kubernetes cluster: `npm run up` starts one on a Linux machine, and the Helm chart installs into your own.',
+    'This API runs without a cluster, to try out models and tools. Hosting requires a Kubernetes cluster: `npm run up` starts one on a Linux machine, and the Helm chart installs Moorage into your own.',
 };

@@ -8,7 +8,7 @@ import { Problem } from '../../lib/problem.ts';
 import { repositoryHash, type Repository } from '../../lib/repository.ts';
 import { beingRemoved, platformFull } from './problems.ts';
 import { checkRoom, type Limits } from './admission.ts';
-import { hostedApps, oldestFirst, repositoryUrl, type App, type AppIndex } from '../apps/hosted-apps.ts';
+import { hostedApps, oldestFirst, repositoryOf, type App, type AppIndex } from '../apps/hosted-apps.ts';
 import { slugCandidates } from './slug.ts';
 
 /** What is submitted, by whom. */
@@ -99,13 +99,13 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
       if (isApiStatus(error, 403) && error.message.includes('exceeded quota'))
         throw new Problem(
           platformFull,
-          'The resource quota of the apps namespace is used up. Ask the operator of this installation to raise it.',
+          'The resource quota of the apps namespace is exhausted. Ask the operator of this installation to raise it.',
           { cause: error },
         );
       if (!isApiStatus(error, 409)) throw error;
     }
     const holder = await client.get(hostedApps, { namespace, name: slug });
-    return holder !== undefined && repositoryHash(repositoryUrl(holder)) === hash
+    return holder !== undefined && repositoryHash(repositoryOf(holder).url) === hash
       ? { app: holder, created: false }
       : undefined;
   }

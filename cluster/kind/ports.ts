@@ -28,7 +28,9 @@ export function decidePorts(
   const current = published ?? { http: 80, https: 443 };
   const ports = { http: wanted.http ?? current.http, https: wanted.https ?? current.https };
   if (ports.http === ports.https)
-    throw new Error(`http and https are both on port ${ports.http}: give --http-port or --https-port another number`);
+    throw new Error(
+      `HTTP and HTTPS cannot share port ${ports.http}: choose another one with --http-port or --https-port`,
+    );
   if (published !== undefined && !isDeepStrictEqual(ports, published))
     throw new Error(
       `the kind cluster publishes ports ${published.http} (http) and ${published.https} (https), which cannot change while it exists: remove it with \`npm run down\` first, or leave out --http-port and --https-port`,
@@ -53,7 +55,7 @@ export async function requireFreePorts(ports: GatewayPorts): Promise<void> {
   for (const name of ['https', 'http'] as const) {
     if (await answers(ports[name]))
       throw new Error(
-        `port ${ports[name]} of this machine is in use by another program: choose a free one with --${name}-port N`,
+        `port ${ports[name]} is already in use by another program: choose a free one with --${name}-port N`,
       );
   }
 }

@@ -1,4 +1,4 @@
-// A kind cluster named moorage as a place to run: what `up`, `down` and `status` do there.
+// A kind cluster named moorage to run on: what `up`, `down` and `status` do there.
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Arguments } from '../arguments.ts';

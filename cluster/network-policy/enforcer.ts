@@ -5,7 +5,7 @@ import type { AttachmentReading } from './attachments.ts';
 import type { Endpoint } from './endpoints.ts';
 import { reassigned } from './flows.ts';
 import type { Scope } from './scope.ts';
-import { observe, type Sources } from './sources.ts';
+import { takeSnapshot, type Sources } from './sources.ts';
 import { derive, type RefusedPolicy, type Desired } from './state.ts';
 import type { EnforcerStatus } from './status-file.ts';
 
@@ -98,7 +98,7 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
     async reconcile() {
       const started = performance.now();
       const reading = await options.readAttachments();
-      const snapshot = observe(sources, (pod, problem) => {
+      const snapshot = takeSnapshot(sources, (pod, problem) => {
         log.error({ pod, problem }, 'pod not understood: it gets no network');
       });
       const desired = derive({ ...snapshot, attachments: reading?.attachments }, scope);

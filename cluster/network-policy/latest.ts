@@ -10,7 +10,7 @@ export interface Latest {
 /** Settings. */
 export interface LatestOptions {
   /** Milliseconds to wait for further changes before a run. */
-  settleMs: number;
+  pauseMs: number;
   /** Called after a failed run; the next one is requested after `retryMs`. */
   onError: (error: unknown) => void;
   retryMs: number;
@@ -32,7 +32,7 @@ export function createLatest(task: () => Promise<void>, options: LatestOptions, 
   };
   const loop = async (): Promise<void> => {
     while (dirty && !signal.aborted) {
-      await pause(options.settleMs);
+      await pause(options.pauseMs);
       dirty = false;
       await attempt();
     }

@@ -40,7 +40,7 @@ export async function runEnforcer(options: RunOptions, signal: AbortSignal): Pro
   const onError = (error: unknown): void => {
     log.error({ problem: messageOf(error) }, 'rules could not be applied; those in the kernel stay in force');
   };
-  const work = createLatest(async () => enforcer.reconcile(), { settleMs: 5, retryMs: 1000, onError }, signal);
+  const work = createLatest(async () => enforcer.reconcile(), { pauseMs: 5, retryMs: 1000, onError }, signal);
   const restore = async (): Promise<void> => {
     await options.prepareKernel();
     applier.distrust();

@@ -56,7 +56,7 @@ export function createSources(client: Client, log: Logger): Sources {
  * What the mirrors show now. A pod of an unexpected shape is left out and so gets no network; its name is passed to
  * `onBadPod`.
  */
-export function observe(
+export function takeSnapshot(
   { pods, namespaces, policies }: Sources,
   onBadPod: (name: string, problem: string) => void,
 ): Omit<Snapshot, 'attachments'> {

@@ -16,12 +16,12 @@ const unpacked = {
   'containernetworking-plugins': 'usr/lib/cni/bridge',
 } as const;
 
-type Unpacked = keyof typeof unpacked;
+type DaemonPackage = keyof typeof unpacked;
 
 const noQuestions = { DEBIAN_FRONTEND: 'noninteractive' };
 
 /** The folder with the files of an unpacked package. */
-export function unpackedFolder(name: Unpacked): string {
+export function unpackedFolder(name: DaemonPackage): string {
   return join(paths.cache, 'debian', name);
 }
 
@@ -36,14 +36,14 @@ async function missingTools(): Promise<string[]> {
   return tools.filter((name) => !installed.has(name));
 }
 
-async function isUnpacked(name: Unpacked): Promise<boolean> {
+async function isUnpacked(name: DaemonPackage): Promise<boolean> {
   return await access(join(unpackedFolder(name), unpacked[name])).then(
     () => true,
     () => false,
   );
 }
 
-async function unpack(name: Unpacked): Promise<void> {
+async function unpack(name: DaemonPackage): Promise<void> {
   const draft = `${unpackedFolder(name)}.draft`;
   await rm(draft, { recursive: true, force: true });
   await mkdir(draft, { recursive: true });
@@ -62,8 +62,8 @@ async function unpack(name: Unpacked): Promise<void> {
 /** Installs missing tools and unpacks missing daemons. Requires root on Debian or Ubuntu. */
 export async function ensurePackages(report: Report = noReport): Promise<string> {
   const missing = await missingTools();
-  const daemons: Unpacked[] = [];
-  for (const name of Object.keys(unpacked) as Unpacked[]) if (!(await isUnpacked(name))) daemons.push(name);
+  const daemons: DaemonPackage[] = [];
+  for (const name of Object.keys(unpacked) as DaemonPackage[]) if (!(await isUnpacked(name))) daemons.push(name);
   if (missing.length + daemons.length === 0) return 'installed already';
   await run('apt-get', ['update', '-q'], { env: noQuestions, onLine: report });
   if (missing.length > 0)

@@ -187,7 +187,7 @@ function refusal(code: number, text: string): string {
   const parsed = problem.safeParse(parseJson(text));
   if (!parsed.success) return `the API answered ${code}: ${text.slice(0, 300)}`;
   const { detail, errors = [] } = parsed.data;
-  return [detail, ...errors.map(({ field, message, fix }) => `  ${field}: ${message}; ${fix}`)].join('\n');
+  return [detail, ...errors.map(({ field, message, fix }) => `  ${field}: ${message}. ${fix}`)].join('\n');
 }
 
 /** Of a Retry-After in seconds; the other form, a date, is not used by the API. */

@@ -29,7 +29,7 @@ export interface Job extends KubeObject {
   status?: Pick<Wire<V1JobStatus>, 'startTime' | 'completionTime' | 'conditions'>;
 }
 
-export type Terminated = Wire<V1ContainerStateTerminated>;
+export type Termination = Wire<V1ContainerStateTerminated>;
 export type Waiting = Wire<V1ContainerStateWaiting>;
 export type ContainerStatus = Pick<
   Wire<V1ContainerStatus>,

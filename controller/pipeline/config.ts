@@ -20,7 +20,7 @@ const environment = z.object({
   MOORAGE_BUILDKIT_ROOT: z.string().startsWith('/').default('/var/lib/buildkit'),
 });
 
-export interface Places {
+export interface WorkspacePaths {
   readonly root: string;
   /** The author's files. */
   readonly source: string;
@@ -32,7 +32,7 @@ export interface Places {
 
 export interface PipelineConfig {
   readonly input: PipelineInput;
-  readonly places: Places;
+  readonly paths: WorkspacePaths;
 }
 
 /** Where the termination message goes; /dev/termination-log but in tests. */
@@ -41,7 +41,7 @@ export function terminationLog(variables: NodeJS.ProcessEnv = process.env): stri
 }
 
 /** Folders of the workspace below a root; both are others only in tests. */
-export function placesBelow(root: string, builder: string): Places {
+export function pathsBelow(root: string, builder: string): WorkspacePaths {
   const moved = (path: string): string => join(root, path.slice(workspace.root.length));
   return { root, source: moved(workspace.source), notes: moved(workspace.notes), builder };
 }
@@ -51,7 +51,7 @@ export function readPipelineConfig(variables: NodeJS.ProcessEnv = process.env): 
   const read = readConfig(environment, variables);
   return {
     input: { ...read.MOORAGE_PIPELINE, path: plainPath(read.MOORAGE_PIPELINE.path) },
-    places: placesBelow(read.MOORAGE_WORKSPACE, read.MOORAGE_BUILDKIT_ROOT),
+    paths: pathsBelow(read.MOORAGE_WORKSPACE, read.MOORAGE_BUILDKIT_ROOT),
   };
 }
 

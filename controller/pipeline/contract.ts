@@ -1,6 +1,6 @@
 // What the operator gives a pipeline pod and what each of its containers leaves behind.
 import { z } from 'zod';
-import { authorSettings } from '../../crds/author-settings.ts';
+import { appManifest } from '../../crds/app-manifest.ts';
 import { build, finding, plan } from '../../crds/hosted-app.ts';
 
 /** Exit code of a container whose verdict is final; every other failure is tried again by the Job. */
@@ -49,7 +49,7 @@ export const cloneResult = z.object({ commit: z.string(), files: z.int(), bytes:
 export const reviewResult = z.object({
   findings: z.array(finding),
   plan,
-  settings: authorSettings.optional().describe('What moorage.yaml of the commit says.'),
+  settings: appManifest.optional().describe('What moorage.yaml of the commit says.'),
 });
 export const buildResult = z.object({
   image: z.string().describe('name@sha256:… of what was pushed.'),
@@ -70,7 +70,7 @@ export type BuildResult = z.infer<typeof buildResult>;
 export type PipelineRejection = z.infer<typeof rejection>;
 
 /**
- * Why a commit is refused whose objects git could not take in within its memory; told by git's end, or by that of its
+ * Why a commit is refused whose objects git could not take in within its memory; seen by git's end, or by that of its
  * whole container.
  */
 export const tooLargeSource = {

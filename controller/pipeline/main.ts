@@ -24,14 +24,14 @@ const say = (text: string): void => {
   process.stdout.write(`${text}\n`);
 };
 
-function runStage(stage: PipelineContainer, { input, places }: PipelineConfig): Promise<StageMessage> {
+function runStage(stage: PipelineContainer, { input, paths }: PipelineConfig): Promise<StageMessage> {
   switch (stage) {
     case 'clone':
-      return clone(input, places, say, stop.signal);
+      return clone(input, paths, say, stop.signal);
     case 'review':
-      return withGate(places, () => review(input, places, say, stop.signal));
+      return withGate(paths, () => review(input, paths, say, stop.signal));
     case 'build':
-      return build(input, places, {
+      return build(input, paths, {
         say,
         write: (chunk) => {
           process.stdout.write(chunk);

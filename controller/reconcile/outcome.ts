@@ -2,6 +2,7 @@
 import type { HostedAppStatus } from '../../crds/hosted-app.ts';
 import type { KubeObject, Manifest, Resource } from '../../lib/kubernetes/index.ts';
 import type { Repository } from '../../lib/repository.ts';
+import type { ReasonOf } from './reasons.ts';
 import type { Snapshot } from './snapshot.ts';
 
 export type Rejection = NonNullable<HostedAppStatus['rejection']>;
@@ -27,22 +28,26 @@ export type Outcome =
   | (Report & { readonly kind: 'stalled'; readonly rejection?: Rejection })
   | (Report & { readonly kind: 'failed'; readonly blocking?: boolean });
 
-export function done(reason: string, message: string, afterMs?: number): Outcome {
+export function done(reason: ReasonOf<'done'>, message: string, afterMs?: number): Outcome {
   return { kind: 'done', reason, message, afterMs };
 }
 
 /** Reason of an app that is live and responds with errors. */
 export const warnedReason = 'LiveWithErrors';
 
-export function waiting(reason: string, message: string, afterMs?: number): Outcome {
+export function waiting(reason: ReasonOf<'waiting'>, message: string, afterMs?: number): Outcome {
   return { kind: 'waiting', reason, message, afterMs };
 }
 
-export function stalled(reason: string, rejection: Rejection, afterMs?: number): Extract<Outcome, { kind: 'stalled' }> {
+export function stalled(
+  reason: ReasonOf<'stalled'>,
+  rejection: Rejection,
+  afterMs?: number,
+): Extract<Outcome, { kind: 'stalled' }> {
   return { kind: 'stalled', reason, message: `${rejection.message} ${rejection.fix}`, rejection, afterMs };
 }
 
-export function failed(reason: string, message: string, afterMs?: number): Outcome {
+export function failed(reason: ReasonOf<'failed'>, message: string, afterMs?: number): Outcome {
   return { kind: 'failed', reason, message, afterMs };
 }
 

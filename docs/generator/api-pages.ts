@@ -58,16 +58,16 @@ function schemaOf(content: Content | undefined): Schema {
 }
 
 function inputRows({ parameters, requestBody }: Operation): string[][] {
-  const named = parameters.map(({ name, in: place, required, description = '', schema }) =>
-    inputRow({ path: name, required, schema: { ...schema, description } }, place),
+  const named = parameters.map(({ name, in: part, required, description = '', schema }) =>
+    inputRow({ path: name, required, schema: { ...schema, description } }, part),
   );
   return [...named, ...fieldsOf(schemaOf(requestBody)).map((field) => inputRow(field, 'body'))];
 }
 
-function inputRow({ path, schema, required }: Pick<Field, 'path' | 'schema' | 'required'>, place: string): string[] {
+function inputRow({ path, schema, required }: Pick<Field, 'path' | 'schema' | 'required'>, part: string): string[] {
   return [
     code(path) + (required ? ' (required)' : ''),
-    place,
+    part,
     typeOf(schema),
     limitsOf(schema),
     schema.description ?? '',

@@ -1,20 +1,22 @@
-// Page of conditions, their reasons, and the rules of rejections. They are found in the source text: a reason is the
-// first argument of an outcome, a rule is a `rule:` of a finding.
+// Page of conditions, their reasons, and the rules of rejections. Rules are found in the source text, as the `rule:` of a
+// finding.
 import { globSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { stepConditions, warnedReason } from '../../controller/reconcile/outcome.ts';
+import { stepConditions, type Outcome, type StepCondition } from '../../controller/reconcile/outcome.ts';
+import { reasons } from '../../controller/reconcile/reasons.ts';
 import { blocks, code, list, table, type Page } from './markdown.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
-/** The conditions that a folder of controller/steps makes. */
-const conditionsOf: Readonly<Record<string, readonly string[]>> = {
-  source: ['SourceResolved'],
-  build: ['Reviewed', 'Built'],
-  deploy: ['Deployed'],
-  route: ['Routed'],
-  publish: ['Ready'],
+/** The folder of controller/steps that makes a condition. */
+const folders: Readonly<Record<StepCondition, string>> = {
+  SourceResolved: 'source',
+  Reviewed: 'build',
+  Built: 'build',
+  Deployed: 'deploy',
+  Routed: 'route',
+  Published: 'publish',
 };
 
 const kinds = {
@@ -22,34 +24,11 @@ const kinds = {
   waiting: 'Unknown (waiting for something)',
   failed: 'False (tried again)',
   stalled: 'False (someone has to change something)',
-} as const;
+} as const satisfies Record<Outcome['kind'], string>;
 
 async function sourcesOf(folder: string): Promise<string[]> {
   const files = globSync(`${folder}/**/*.ts`, { cwd: root }).sort();
   return Promise.all(files.map(async (file) => readFile(`${root}${file}`, 'utf8')));
-}
-
-/** How a reason is written in a step, and how the condition then stands. */
-const patterns: readonly (readonly [RegExp, string])[] = [
-  [/\bdone\(\s*'([A-Z]\w+)'/g, kinds.done],
-  [/\b(?:waiting|inTurn)\(\s*'([A-Z]\w+)'/g, kinds.waiting],
-  [/\b(?:failed\(|refuse\(\s*false,)\s*'([A-Z]\w+)'/g, kinds.failed],
-  [/\b(?:stalled\(|refuse\(\s*true,)\s*'([A-Z]\w+)'/g, kinds.stalled],
-  [/'[a-z]+\/[a-z-]+'(?::| \?) '([A-Z]\w+)'/g, kinds.stalled],
-  [/ \? '[A-Z]\w+' : '([A-Z]\w+)';/g, kinds.stalled],
-];
-
-/** Reasons with how the step stands. */
-async function reasonsOf(folder: string): Promise<Map<string, Set<string>>> {
-  const found = new Map<string, Set<string>>();
-  const add = (reason: string, status: string): void => {
-    found.set(reason, (found.get(reason) ?? new Set()).add(status));
-  };
-  const texts = await sourcesOf(`controller/steps/${folder}`);
-  for (const [pattern, status] of patterns)
-    for (const text of texts) for (const [, reason = ''] of text.matchAll(pattern)) add(reason, status);
-  if (folder === 'publish') add(warnedReason, kinds.done);
-  return found;
 }
 
 async function rules(): Promise<string[]> {
@@ -66,14 +45,14 @@ async function rules(): Promise<string[]> {
   return [...new Set([...named, ...passed])].sort();
 }
 
-async function section(step: string): Promise<string> {
-  const reasons = [...(await reasonsOf(step))].sort(([one], [other]) => (one < other ? -1 : 1));
+function section(condition: StepCondition): string {
+  const listed = Object.entries<readonly Outcome['kind'][]>(reasons[condition]);
   return blocks(
-    `## ${(conditionsOf[step] ?? []).join(' and ')}`,
-    `Made by [\`controller/steps/${step}/\`](../../controller/steps/${step}).`,
+    `## ${condition === 'Published' ? 'Ready' : condition}`,
+    `Made by [\`controller/steps/${folders[condition]}/\`](../../controller/steps/${folders[condition]}).`,
     table(
       ['reason', 'status'],
-      reasons.map(([reason, statuses]) => [code(reason), [...statuses].sort().join('; ')]),
+      listed.map(([reason, ways]) => [code(reason), ways.map((way) => kinds[way]).join('; ')]),
     ),
   );
 }
@@ -82,9 +61,8 @@ export const conditions: Page = {
   file: 'conditions.md',
   title: 'Conditions, reasons and rules',
   about: 'Every condition of a HostedApp with its reasons, and every rule that a rejection can name.',
-  sources: ['controller/steps', 'controller/reconcile/status.ts', 'controller/pipeline'],
+  sources: ['controller/reconcile/reasons.ts', 'controller/steps', 'controller/pipeline'],
   async body() {
-    const parts = await Promise.all(Object.keys(conditionsOf).map(section));
     return blocks(
       `Conditions: \`Ready\`, \`Reconciling\`, \`Stalled\` and one for each step: ${stepConditions
         .filter((one) => one !== 'Published')
@@ -92,7 +70,7 @@ export const conditions: Page = {
         .join(
           ', ',
         )}. \`Ready\`, \`Reconciling\` and \`Stalled\` carry the reason of the first step that is not done. Each transition is an Event with the same reason. \`NotReached\`: the steps before come first. \`Refused\`, on any: the cluster refused a write, and it is tried again.`,
-      ...parts,
+      ...stepConditions.map(section),
       '## Rules',
       'A finding or a rejection names its rule, and usually file and line. `*` stands for a name that a scanner or a linter gives.',
       list((await rules()).map(code)),

@@ -1,6 +1,6 @@
 // Pages of what is set: fields of HostedApp, moorage.yaml, values of the chart.
 import { renderSchema } from '../../charts/generate.ts';
-import { authorLimits, authorSettings, settingsFile } from '../../crds/author-settings.ts';
+import { authorLimits, appManifest, manifestFile } from '../../crds/app-manifest.ts';
 import { definition } from '../../crds/definition.ts';
 import { z } from 'zod';
 import { defaultOf, fieldsOf, limitsOf, rulesOf, typeOf, type Field, type Schema } from './fields.ts';
@@ -103,13 +103,13 @@ function authorMaxima(): ReadonlyMap<string, string> {
   ]);
 }
 
-export const authorSettingsPage: Page = {
-  file: 'author-settings.md',
-  title: `${settingsFile}: settings of the author`,
-  about: `Every field that an author can set in \`${settingsFile}\` at the top of the repository; all are optional.`,
-  sources: ['crds/author-settings.ts'],
+export const appManifestPage: Page = {
+  file: 'app-manifest.md',
+  title: `${manifestFile}: settings of the author`,
+  about: `Every field that an author can set in \`${manifestFile}\` at the top of the repository; all are optional.`,
+  sources: ['crds/app-manifest.ts'],
   body() {
-    const fields = fieldsOf(z.toJSONSchema(authorSettings, { io: 'input', unrepresentable: 'any' }) as Schema);
+    const fields = fieldsOf(z.toJSONSchema(appManifest, { io: 'input', unrepresentable: 'any' }) as Schema);
     const known = new Map(fieldsOf(hostedAppSchema('spec')).map((field) => [field.path, field]));
     const maxima = authorMaxima();
     const missing = [...maxima.keys()].filter((path) => !fields.some((field) => field.path === path));

@@ -44,7 +44,7 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   });
 }
 
-/** `ms` with up to `share` of it added or taken away at random. */
+/** `ms` with up to `share` of it added or subtracted at random. */
 export function jitter(ms: number, share: number, random: () => number = Math.random): number {
   return ms * (1 + share * (2 * random() - 1));
 }

@@ -54,7 +54,7 @@ export interface ObjectRef {
   namespace?: string | undefined;
 }
 
-/** A kind of object and its place in the API. `T` is the type of the objects. Make one with `defineResource`. */
+/** A kind of object and its path in the API. `T` is the type of the objects. Make one with `defineResource`. */
 export interface Resource<T extends KubeObject = KubeObject> {
   /** API group; `''` is the core group. */
   readonly group: string;

@@ -15,9 +15,10 @@ import { Ledger } from '../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, picoDollars } from '../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../api/billing/database/open.ts';
 import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
-import { freePort, startLiteLlm } from '../support/models/litellm.ts';
+import { startLiteLlm } from '../support/models/litellm.ts';
 import { startApi } from '../support/models/lab.ts';
 import { startPostgres } from '../support/ledger/postgres.ts';
+import { freePort } from '../support/free-port.ts';
 
 const usage = `usage: npm run bench:ask -- [--rate N] [--seconds N] [--width N] [--delay N] [--warm N] [--paths LIST]
 

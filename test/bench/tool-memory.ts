@@ -1,7 +1,7 @@
 // Memory of the API and of the worker processes of tools, under the largest calls that are legal: so many of each kind
 // at once.
 //   npm run bench:tool-memory -- --width 8
-// Counts what is resident (PSS where the system tells it, so that shared pages count once) in the whole process tree,
+// Counts what is resident (PSS where the system reports it, so that shared pages count once) in the whole process tree,
 // and says the peak.
 import { readdirSync, readFileSync } from 'node:fs';
 import sharp from 'sharp';

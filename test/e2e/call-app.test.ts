@@ -64,7 +64,7 @@ const post = (path: string, body: object, headers: Record<string, string> = {}):
     headers: { 'content-type': 'application/json', ...headers },
     body: JSON.stringify(body),
   });
-const told = z.looseObject({
+const reported = z.looseObject({
   app: z.string(),
   status: z.int(),
   body: z.unknown(),
@@ -76,7 +76,7 @@ const told = z.looseObject({
 test('the app is called through the API, and each call is metered [spec service.exposed service.metered]', async () => {
   const answer = await post(`/api/projects/${name}/call`, { path: '/add/40', query: { b: 2 } });
   assert.equal(answer.status, 200, answer.body);
-  const { status, body, cost_usd: cost, cost_source: source } = told.parse(JSON.parse(answer.body));
+  const { status, body, cost_usd: cost, cost_source: source } = reported.parse(JSON.parse(answer.body));
   assert.deepEqual([status, body, cost, source], [200, { sum: 42 }, 0.0001, 'tariff']);
   const plain = await get(api(`/api/projects/${name}/call/add/1?b=1`), { headers: { cookie: 'a=secret' } });
   assert.deepEqual([plain.status, plain.body, plain.headers['x-cost-usd']], [200, '{"sum":2}', '0.0001']);

@@ -1,4 +1,4 @@
-// Authors and callers who mean harm: what they try comes to nothing, ends, and is told to them in words.
+// Authors and callers who mean harm: what they try comes to nothing, ends, and is reported to them in words.
 import assert from 'node:assert/strict';
 import { afterAll, describe, test } from 'vitest';
 import { appsNamespace, baseUrl, deleteApps, get, kubectl, readApp, submit, withFiles } from '../support/cluster.ts';
@@ -67,7 +67,7 @@ except OSError:
 const attempted = [...attempts.matchAll(/^attempt\('([^']+)'/gm)].map((match) => match[1] ?? '').concat('fork-bomb');
 
 describe('hostile authors', { concurrent: true }, () => {
-  test('a build step gains nothing, floods only its own log, and its failure is told', async () => {
+  test('a build step gains nothing, floods only its own log, and its failure is reported', async () => {
     const flood = "import sys\nfor i in range(2_000_000): sys.stdout.write('\\x1b]' * 10 + 'x' * 80 + '\\n')\n";
     const files = {
       'attempts.py': attempts,
@@ -87,7 +87,7 @@ describe('hostile authors', { concurrent: true }, () => {
     assert.ok(body.length < 32 * 1024 * 1024, 'the flood is cut');
   });
 
-  test('an app that fills a volume of its image is stopped, and told so', async () => {
+  test('an app that fills a volume of its image is stopped, and that is reported', async () => {
     const files = {
       Dockerfile:
         'FROM debian:bookworm-slim\nRUN mkdir /data\nVOLUME /data\nCMD ["sh", "-c", "fallocate -l 1200M /data/fill; sleep 600"]\n',

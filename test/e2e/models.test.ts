@@ -29,10 +29,10 @@ const post = (path: string, body: object): Promise<Answer> =>
 test('POST /api/ask answers with what it cost, and says that the router is a demo', async () => {
   const answer = await post('/api/ask', { prompt: 'Hello', max_tokens: 60 });
   assert.equal(answer.status, 200, answer.body);
-  const told = z
+  const reported = z
     .looseObject({ answer: z.string(), cost_usd: z.number().positive(), cost_source: z.literal('billed') })
     .parse(JSON.parse(answer.body));
-  assert.ok(told.answer.startsWith(demoNotice));
+  assert.ok(reported.answer.startsWith(demoNotice));
   assert.match(String(answer.headers['ratelimit']), /^"free-day";r=\d+;t=\d+$/);
 });
 
@@ -92,8 +92,8 @@ test('an app finds models when spec.models.enabled says so, and not before', asy
   const { body } = await eventually(
     'an answer of a model inside the app',
     async () => {
-      const told = seen.parse(JSON.parse((await get(appUrl(name))).body));
-      return told.status === 200 ? told : undefined;
+      const reported = seen.parse(JSON.parse((await get(appUrl(name))).body));
+      return reported.status === 200 ? reported : undefined;
     },
     120,
   );

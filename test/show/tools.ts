@@ -20,10 +20,10 @@ import { sampleToolApp, type ToolSample } from '../support/tools/sample.ts';
 import { startPostgres } from '../support/ledger/postgres.ts';
 import { startGotenberg } from '../support/services/gotenberg.ts';
 import { startLanguageTool } from '../support/services/languagetool.ts';
+import { modelWords } from '../support/tools/model-words.ts';
 import { columns, startPdfTranslator } from '../support/services/pdf-translator.ts';
 import { speak, speechModel, startSpeech } from '../support/services/speech.ts';
 import { shownCalls, type ShownCall } from './calls.ts';
-import { modelWords } from './words.ts';
 
 const usage = `usage: npm run show:tools -- [FOLDER]
 
@@ -179,7 +179,7 @@ try {
     [],
   );
   process.stdout.write(
-    `\nbooked in all: ${booked?.total ?? ''} USD; audit of the books: ${faults.length === 0 ? 'no fault' : faults.join('; ')}\nfiles: ${folder}\n`,
+    `\nbooked in all: ${booked?.total ?? ''} USD; audit of the ledger: ${faults.length === 0 ? 'no fault' : faults.join('; ')}\nfiles: ${folder}\n`,
   );
 } finally {
   await sample.stop();

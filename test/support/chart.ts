@@ -47,13 +47,13 @@ export function valuesFile(values: object): string {
 /** Runs helm; rejects with what it said. */
 export async function helm(args: readonly string[], kubeconfig?: string): Promise<string> {
   await exclusively(() => buildPart('helm'));
-  const places = {
+  const folders = {
     HELM_CACHE_HOME: join(scratch, 'cache'),
     HELM_CONFIG_HOME: join(scratch, 'config'),
     HELM_DATA_HOME: join(scratch, 'data'),
   };
   return run(binary('helm', 'helm'), args, {
-    env: { ...places, ...(kubeconfig === undefined ? {} : { KUBECONFIG: kubeconfig }) },
+    env: { ...folders, ...(kubeconfig === undefined ? {} : { KUBECONFIG: kubeconfig }) },
   });
 }
 

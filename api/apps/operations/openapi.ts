@@ -140,7 +140,7 @@ function parameterOf(given: Json, reader: SchemaReader, taken: Set<string>): Par
   };
 }
 
-/** Cookies and what tells of the caller are not given to apps. */
+/** Cookies and what identifies the caller are not given to apps. */
 function locationOf(location: unknown, field: string): Argument['in'] | undefined {
   if (field === '' || field.length > 100) return undefined;
   if (location === 'path' || location === 'query') return location;

@@ -1,4 +1,4 @@
-// Tells which database failures are worth another try.
+// Which database failures are worth another try.
 import { z } from 'zod';
 
 const coded = z.object({ code: z.string() });

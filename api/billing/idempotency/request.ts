@@ -17,7 +17,7 @@ export function idempotencyKey(headers: Headers): string | undefined {
         in: 'header',
         field: 'Idempotency-Key',
         message: 'must be 1 to 255 visible ASCII characters',
-        fix: 'send a UUID',
+        fix: 'Send a UUID.',
       },
     ]);
   return key;

@@ -48,14 +48,14 @@ export function parseBilled(text: string): Money {
   return picoDollars(below === 'half or more' ? units + 1n : units);
 }
 
-interface Scaled {
+interface ScaledNumber {
   /** Whole pico-dollars. */
   readonly units: bigint;
   /** What was cut off below them. */
   readonly below: 'nothing' | 'less than half' | 'half or more';
 }
 
-function scale(text: string): Scaled {
+function scale(text: string): ScaledNumber {
   const match = shape.exec(text);
   if (match === null)
     throw new MoneyError(
@@ -72,7 +72,7 @@ function scale(text: string): Scaled {
   return { units, below: remainder(digits.slice(point)) };
 }
 
-function remainder(digits: string): Scaled['below'] {
+function remainder(digits: string): ScaledNumber['below'] {
   if (/^0*$/.test(digits)) return 'nothing';
   return digits.charAt(0) >= '5' ? 'half or more' : 'less than half';
 }

@@ -37,7 +37,7 @@ function weight({ in_per_m, out_per_m }: Model): number {
 /** Of several at one price, the first. */
 function dearestOf(models: readonly Model[]): Model | undefined {
   return models.reduce<Model | undefined>(
-    (most, model) => (most === undefined || weight(model) > weight(most) ? model : most),
+    (heaviest, model) => (heaviest === undefined || weight(model) > weight(heaviest) ? model : heaviest),
     undefined,
   );
 }

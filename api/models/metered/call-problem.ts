@@ -28,12 +28,20 @@ const creditActions = [
 interface FailedCall {
   readonly failure: RouterFailure;
   readonly model: string;
-  readonly ownKey: boolean;
+  readonly payer: Payer['kind'];
   /** What the problem carries in each case. */
   readonly options: ProblemOptions;
   /** The same, with Retry-After. */
   readonly later: (seconds: number) => ProblemOptions;
 }
+
+/** A hosted app cannot send a key of its own: /v1 takes the app's token in its stead. */
+const outOfCredit = (payer: Payer['kind']): string =>
+  `The model router account of this installation is out of credit. ${
+    payer === 'app'
+      ? 'The operator of this installation needs to add credit to it.'
+      : 'To continue now, send your own API key for the model router: Authorization: Bearer sk-…'
+  }`;
 
 const unavailable = ({ failure, later }: FailedCall): Problem =>
   new Problem(
@@ -51,26 +59,22 @@ const unfinished = ({ failure, model, options }: FailedCall): Problem =>
 
 const problems: Readonly<Record<FailureKind, (failed: FailedCall) => Problem>> = {
   // The platform's own key is not the caller's business, and waiting is all that a caller can do.
-  key: ({ ownKey, later }) =>
-    ownKey
+  key: ({ payer, later }) =>
+    payer === 'key'
       ? refusedKey('The model router rejected this API key.')
       : new Problem(
           routerUnavailable,
           'The model router rejected the API key of this installation. The operator of this installation needs to fix MOORAGE_ROUTER_KEY.',
           later(300),
         ),
-  credit: ({ failure, ownKey, options, later }) =>
-    ownKey
+  credit: ({ failure, payer, options, later }) =>
+    payer === 'key'
       ? new Problem(
           keyOutOfCredit,
           `The model router responded: ${sentence(failure.message)} To continue, add credit to your API key, or send another key of your own.`,
           { ...options, members: { ...options.members, actions: creditActions } },
         )
-      : new Problem(
-          routerUnavailable,
-          'The model router account of this installation is out of credit. To continue now, send your own API key for the model router: Authorization: Bearer sk-…',
-          later(3_600),
-        ),
+      : new Problem(routerUnavailable, outOfCredit(payer), later(3_600)),
   unreachable: unavailable,
   busy: unavailable,
   request: ({ failure, model, options }) =>
@@ -99,7 +103,7 @@ export function callProblem(failure: RouterFailure, settlement: Settlement, mode
     ...options,
     headers: { 'retry-after': String(failure.retryAfterSeconds ?? seconds) },
   });
-  return problems[failure.kind]({ failure, model, ownKey: payer.key !== undefined, options, later });
+  return problems[failure.kind]({ failure, model, payer: payer.kind, options, later });
 }
 
 /**

@@ -102,7 +102,7 @@ function modelOf(id: string, catalog: Catalog): Model {
       in: 'body',
       field: 'model',
       message: `must be one of: ${catalog.ids.join(', ')}`,
-      fix: 'use a model from GET /v1/models',
+      fix: 'Use a model from GET /v1/models.',
     },
   ]);
 }
@@ -120,7 +120,7 @@ function refuseUnbounded(request: ChatRequest): void {
       in: 'body',
       field: 'messages',
       message: `must not contain parts of type ${kinds.map((kind) => kind.slice(0, 40)).join(', ')}: their cost has no upper limit`,
-      fix: 'send only text and image_url parts',
+      fix: 'Send only text and image_url parts.',
     },
   ]);
 }

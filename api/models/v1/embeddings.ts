@@ -46,7 +46,7 @@ function modelOf(id: string, catalog: Catalog): EmbeddingModel {
       in: 'body',
       field: 'model',
       message: `must be one of: ${catalog.embeddings.map((one) => one.id).join(', ')}`,
-      fix: 'use a model from GET /v1/models',
+      fix: 'Use a model from GET /v1/models.',
     },
   ]);
 }

@@ -1,4 +1,5 @@
 // Languages by code or by name, as callers write them and as prompts name them.
+import { invalid } from '../../http/index.ts';
 
 export interface Language {
   /** BCP 47, like `de` or `pt-BR`. */
@@ -72,4 +73,18 @@ function canonical(code: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** The language that a field of a call names. @throws a problem where it is none */
+export function languageOf(field: 'to' | 'from', text: string): Language {
+  const language = findLanguage(text);
+  if (language !== undefined) return language;
+  throw invalid([
+    {
+      in: 'query',
+      field,
+      message: 'is not a language',
+      fix: 'Send a code such as de, pt-BR or zh-Hant, or a name such as German.',
+    },
+  ]);
 }

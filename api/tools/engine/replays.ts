@@ -28,7 +28,7 @@ export interface ReplaysOptions {
   /** Longer than a call can last. */
   readonly leaseMs: number;
   /** Answers that are kept for one caller; default 200, of 16 MiB together. */
-  readonly most?: { readonly answers: number; readonly bytes: number };
+  readonly maximum?: { readonly answers: number; readonly bytes: number };
 }
 
 const keepMs = 86_400_000;
@@ -59,11 +59,11 @@ export class Replays {
     }: { readonly tool: Tool; readonly reading: Reading; readonly payer: Payer; readonly fileWanted: boolean },
     run: (signal: AbortSignal) => Promise<StoredResponse>,
   ): Promise<{ value: StoredResponse; replayed: boolean }> {
-    const { database, leaseMs, most = { answers: 200, bytes: 16 * 1_048_576 } } = this.#options;
+    const { database, leaseMs, maximum = { answers: 200, bytes: 16 * 1_048_576 } } = this.#options;
     const keys = new IdempotencyKeys(database(), { leaseMs, keepMs });
     // Of all tools together, so that what one caller keeps is bounded.
     const scope = `tools:${payer.kind}:${payer.owner}`;
-    await keys.trim(scope, most);
+    await keys.trim(scope, maximum);
     return idempotently(keys, context, {
       scope,
       body: { tool: name, options, input, fileWanted },

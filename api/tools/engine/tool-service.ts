@@ -5,6 +5,7 @@ import { billingProblems } from '../../billing/problems.ts';
 import { modelProblems } from '../../models/problems.ts';
 import type { ArtifactStore } from './artifacts/artifact-store.ts';
 import { artifactUrl } from './artifacts/endpoint.ts';
+import { fieldErrors } from './field-errors.ts';
 import { jobCost } from './cost.ts';
 import type { ToolResult, ToolCall, JobName, JobStatus, LongCalls, ResultMeta } from './tool-call.ts';
 import { noArtifact, toolFailed, toolProblems } from '../problems.ts';
@@ -88,14 +89,15 @@ export class ToolService {
 
   async #job(
     jobs: LongCalls,
-    { tool, payer, id: requestId, reading: { options }, delivery, waitMs, signal, report }: ToolCall,
+    { tool, payer, id: requestId, reading: { part, options }, delivery, waitMs, signal, report }: ToolCall,
     id: string,
   ): Promise<ToolResult> {
     const { baseUrl } = this.#options;
     const name = { id, tool: tool.name, owner: payer.owner };
     const ms = options.wait === undefined ? waitMs : options.wait * 1_000;
     const job = await jobs.wait(name, { ms, signal: signal(), ...(report === undefined ? {} : { report }) });
-    if (job.state === 'failed') throw failed(job);
+    // A job that is polled got its fields from an earlier call.
+    if (job.state === 'failed') throw located(failed(job), options.job === undefined ? part : 'argument');
     const pollUrl = `${baseUrl}/t/${tool.name}?job=${id}`;
     const meta: ResultMeta = { tool, requestId, pollUrl, ...linkOf(job, baseUrl, pollUrl) };
     // A call that starts a job always gets its handle.
@@ -104,11 +106,14 @@ export class ToolService {
   }
 }
 
+/** Where the errors that a tool finds say that its fields stand. */
+const unlocated: Part = 'query';
+
 /** A tool does not know where its fields stand, so the errors that it finds are moved to where the caller sent them. */
 function located(error: unknown, part: Part): unknown {
-  if (!(error instanceof Problem) || error.errors.every((one) => one.in === part)) return error;
+  if (!(error instanceof Problem) || error.errors.every((one) => one.in !== unlocated)) return error;
   const { type, headers, members } = error;
-  const errors = error.errors.map((one) => ({ ...one, in: part }));
+  const errors = error.errors.map((one) => ({ ...one, in: one.in === unlocated ? part : one.in }));
   const detail = type === invalidRequest ? invalid(errors).message : error.message;
   return new Problem(type, detail, { errors, headers, members, cause: error });
 }
@@ -144,5 +149,9 @@ function refuseMissing(job: JobStatus, { name }: Tool): void {
 function failed({ id, problem }: JobStatus): Problem {
   const types = [...httpProblems, ...billingProblems, ...modelProblems, ...toolProblems];
   const type = types.find(({ slug }) => slug === problem?.slug) ?? toolFailed;
-  return new Problem(type, problem?.detail ?? 'The job failed.', { members: { ...problem?.members, job: id } });
+  const { errors, ...members } = problem?.members ?? {};
+  return new Problem(type, problem?.detail ?? 'The job failed.', {
+    errors: fieldErrors.safeParse(errors).data ?? [],
+    members: { ...members, job: id },
+  });
 }

@@ -63,12 +63,12 @@ function decodersOf(contentEncoding: string): Transform[] {
   });
 }
 
-function limit(most: number): Transform {
+function limit(maximum: number): Transform {
   let size = 0;
   return new Transform({
     transform(chunk: Uint8Array, _encoding, callback) {
       size += chunk.length;
-      if (size > most) callback(new TooLarge());
+      if (size > maximum) callback(new TooLarge());
       else callback(null, chunk);
     },
   });

@@ -1,6 +1,6 @@
 // A forward proxy behind the guard, for programs that fetch by themselves, like Chromium: each connection is checked as
 // a fetch is.
-// A Chromium sends loopback addresses around its proxy unless it is told `--proxy-bypass-list=<-loopback>`, and WebRTC
+// A Chromium sends loopback addresses around its proxy unless it is started with `--proxy-bypass-list=<-loopback>`, and WebRTC
 // knows no proxy at all.
 import { createServer, request as send, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';

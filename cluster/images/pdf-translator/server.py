@@ -34,7 +34,7 @@ BABELDOC_ARGS = shlex.split(os.environ.get("BABELDOC_ARGS", ""))
 #: Where BabelDOC has put its models and fonts, whatever the home of this process is.
 ASSETS = os.environ.get("ASSETS", os.path.expanduser("~/.cache/babeldoc"))
 PASSAGES_AT_ONCE = "4"
-slots = threading.BoundedSemaphore(int(os.environ.get("PLACES", "2")))
+slots = threading.BoundedSemaphore(int(os.environ.get("SLOTS", "2")))
 
 LANGUAGE = re.compile(r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{2,8})*$")
 PAGES = re.compile(r"^\d{1,6}-\d{1,6}$")

@@ -8,7 +8,7 @@ const chatter = [
   /^#\d+ (?:\.\.\.$|\[auth\] |importing cache manifest |ERROR: failed to configure registry cache importer)/,
   /^ > importing cache manifest |^------$/,
 ];
-const mostHeld = 64 * 1024;
+const maximumHeld = 64 * 1024;
 
 export class BuildLog {
   readonly #write: (chunk: Buffer) => void;
@@ -26,7 +26,7 @@ export class BuildLog {
   add(chunk: Buffer): void {
     this.#tail.add(chunk);
     const text = Buffer.concat([this.#held, chunk]);
-    const end = text.length > mostHeld ? text.length : text.lastIndexOf('\n') + 1;
+    const end = text.length > maximumHeld ? text.length : text.lastIndexOf('\n') + 1;
     this.#held = text.subarray(end);
     this.#pass(text.subarray(0, end));
   }

@@ -8,9 +8,9 @@ import { Fault, NotReached, Rejected } from '../outcome.ts';
 import { run } from '../process.ts';
 import { reviewPassed } from '../review/gate.ts';
 import { line } from '../review/review.ts';
-import { settle } from '../settings-file/merge.ts';
+import { mergeManifest } from '../manifest/merge.ts';
 import { childEnvironment } from '../../../lib/child-environment.ts';
-import type { Places } from '../config.ts';
+import type { WorkspacePaths } from '../config.ts';
 import { oneLine, tail } from '../text.ts';
 import { diskTree } from '../tree.ts';
 import { BuildLog } from './build-log.ts';
@@ -21,7 +21,7 @@ import { exposedPort, readImageConfig, volumeWarning } from './image-config.ts';
 import { readLint } from './lint.ts';
 import { buildArguments, lintArguments, metadataPath, type Solve } from './solve.ts';
 
-const mostLogBytes = 8 * 1024 * 1024;
+const maximumLogBytes = 8 * 1024 * 1024;
 const dockerfileBytes = 512 * 1024;
 
 export interface BuildTools {
@@ -32,13 +32,13 @@ export interface BuildTools {
 }
 
 /** @throws Rejected for what the author can fix, Fault for registry, network and daemon. */
-export async function build(asked: PipelineInput, places: Places, tools: BuildTools): Promise<BuildResult> {
+export async function build(asked: PipelineInput, paths: WorkspacePaths, tools: BuildTools): Promise<BuildResult> {
   // The review is still at work beside this; nothing of the author's is run, or read, before it has passed.
-  await using daemon = await startDaemon(asked, places, tools.signal);
-  if (!(await reviewPassed(places, tools.signal))) throw new NotReached('the review did not pass, so nothing is built');
-  const [{ time }, notes] = [await readNotes(places.notes, 'clone'), await readNotes(places.notes, 'plan')];
-  const { input } = settle(asked, diskTree(places.source));
-  const policyFile = join(places.notes, 'source-policy.json');
+  await using daemon = await startDaemon(asked, paths, tools.signal);
+  if (!(await reviewPassed(paths, tools.signal))) throw new NotReached('the review did not pass, so nothing is built');
+  const [{ time }, notes] = [await readNotes(paths.notes, 'clone'), await readNotes(paths.notes, 'plan')];
+  const { input } = mergeManifest(asked, diskTree(paths.source));
+  const policyFile = join(paths.notes, 'source-policy.json');
   await writeFile(policyFile, sourcePolicy(input));
   const solve: Solve = {
     input,
@@ -46,13 +46,13 @@ export async function build(asked: PipelineInput, places: Places, tools: BuildTo
     time,
     policyFile,
     address: daemon.address,
-    metadataFile: metadataPath(places.notes),
+    metadataFile: metadataPath(paths.notes),
   };
-  const findings = await solveAndLint(solve, places, tools);
+  const findings = await solveAndLint(solve, paths, tools);
   const metadata = buildMetadata.parse(JSON.parse(await readFile(solve.metadataFile, 'utf8')));
   const config = notes.authored ? await configOf(daemon, metadata['containerimage.config.digest']) : undefined;
   const port = notes.authored ? exposedPort(config) : notes.plan.port;
-  for (const each of volumeWarning(config, relative(places.source, notes.dockerfile))) {
+  for (const each of volumeWarning(config, relative(paths.source, notes.dockerfile))) {
     tools.say(line(each));
     findings.push(each);
   }
@@ -67,14 +67,14 @@ export async function build(asked: PipelineInput, places: Places, tools: BuildTo
  * Checks while it builds: most Dockerfiles are sound. What the checks refuse ends the build, and counts more than how
  * that ended.
  */
-async function solveAndLint(solve: Solve, places: Places, tools: BuildTools): Promise<Finding[]> {
+async function solveAndLint(solve: Solve, paths: WorkspacePaths, tools: BuildTools): Promise<Finding[]> {
   const refused = new AbortController();
   const signal = AbortSignal.any([refused.signal, ...(tools.signal === undefined ? [] : [tools.signal])]);
-  const checked = solve.notes.authored ? lint(solve, places, tools) : Promise.resolve([]);
+  const checked = solve.notes.authored ? lint(solve, paths, tools) : Promise.resolve([]);
   checked.catch((error: unknown) => {
     refused.abort(error);
   });
-  const [built, findings] = await Promise.allSettled([solveImage(solve, places, { ...tools, signal }), checked]);
+  const [built, findings] = await Promise.allSettled([solveImage(solve, paths, { ...tools, signal }), checked]);
   if (findings.status === 'rejected') throw findings.reason;
   if (built.status === 'rejected') throw built.reason;
   return findings.value;
@@ -86,24 +86,24 @@ function clientEnvironment(): Record<string, string> {
   return { ...childEnvironment(), ...(credentials === undefined ? {} : { DOCKER_CONFIG: credentials }) };
 }
 
-/** Checks that say an error are final; a check that cannot be made says nothing, for the build will tell. */
-async function lint(solve: Solve, places: Places, tools: BuildTools): Promise<Finding[]> {
+/** Checks that say an error are final; a check that cannot be made says nothing, for the build decides. */
+async function lint(solve: Solve, paths: WorkspacePaths, tools: BuildTools): Promise<Finding[]> {
   const checked = await run('buildctl', lintArguments(solve), {
     env: clientEnvironment(),
     ...(tools.signal === undefined ? {} : { signal: tools.signal }),
   });
   if (checked.code !== 0) return [];
-  const findings = readLint(checked.stdout, relative(places.source, solve.notes.dockerfile));
+  const findings = readLint(checked.stdout, relative(paths.source, solve.notes.dockerfile));
   for (const each of findings) tools.say(line(each));
   const [first, ...more] = findings.filter((each) => each.severity === 'error');
-  // An image that cannot be resolved is judged by the build, which can tell a fault from an error.
+  // An image that cannot be resolved is judged by the build, which knows a fault from an error.
   if (first !== undefined && !/resolve source metadata|failed to (?:authorize|fetch|do request)/.test(first.message))
     throw new Rejected([first, ...more]);
   return findings.filter((each) => each.severity === 'warning');
 }
 
-async function solveImage(solve: Solve, places: Places, tools: BuildTools): Promise<void> {
-  const log = new BuildLog(tools.write, mostLogBytes);
+async function solveImage(solve: Solve, paths: WorkspacePaths, tools: BuildTools): Promise<void> {
+  const log = new BuildLog(tools.write, maximumLogBytes);
   const add = (chunk: Buffer): void => {
     log.add(chunk);
   };
@@ -121,13 +121,13 @@ async function solveImage(solve: Solve, places: Places, tools: BuildTools): Prom
   throw judgeFailure({
     output,
     dockerfile: (await readFile(solve.notes.dockerfile, 'utf8')).slice(0, dockerfileBytes),
-    ...authored(solve.notes, places),
+    ...authored(solve.notes, paths),
     ...((await mirrorAnswers(solve.input)) ? { mirrorAnswers: true } : {}),
   });
 }
 
-function authored(notes: PlanNotes, places: Places): { authored?: string } {
-  return notes.authored ? { authored: relative(places.source, notes.dockerfile) } : {};
+function authored(notes: PlanNotes, paths: WorkspacePaths): { authored?: string } {
+  return notes.authored ? { authored: relative(paths.source, notes.dockerfile) } : {};
 }
 
 /** Whether the mirror is there at all: only then a missing image is missing and not out of reach. */

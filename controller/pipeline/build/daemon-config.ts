@@ -6,7 +6,7 @@ import type { PipelineInput } from '../contract.ts';
 type ConfigInput = Pick<PipelineInput, 'image' | 'cache' | 'insecureRegistry' | 'mirror'>;
 
 /** Where the daemon keeps its state and listens. */
-export interface DaemonPlaces {
+export interface DaemonPaths {
   readonly root: string;
   readonly socket: string;
 }
@@ -18,18 +18,18 @@ const stepRuntime = fileURLToPath(new URL('step-runtime.sh', import.meta.url));
  * TOML of a daemon for a single build: nothing is collected, nobody else's frontend runs, no entitlement can be asked
  * for.
  */
-export function daemonConfig(input: ConfigInput, places: DaemonPlaces, processors: number): string {
+export function daemonConfig(input: ConfigInput, paths: DaemonPaths, processors: number): string {
   const quoted = JSON.stringify;
   return [
-    `root = ${quoted(places.root)}`,
+    `root = ${quoted(paths.root)}`,
     'insecure-entitlements = []',
     '[log]',
     '  format = "text"',
     '  level = "warn"',
     '[grpc]',
-    `  address = [${quoted(`unix://${places.socket}`)}]`,
+    `  address = [${quoted(`unix://${paths.socket}`)}]`,
     '[otel]',
-    `  socketPath = ${quoted(`${places.root}/otel.sock`)}`,
+    `  socketPath = ${quoted(`${paths.root}/otel.sock`)}`,
     '[cdi]',
     '  disabled = true',
     '[history]',

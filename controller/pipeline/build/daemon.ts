@@ -10,7 +10,7 @@ import { Fault } from '../outcome.ts';
 import { run } from '../process.ts';
 import { OutputTail } from '../../../lib/output-tail.ts';
 import { childEnvironment } from '../../../lib/child-environment.ts';
-import type { Places } from '../config.ts';
+import type { WorkspacePaths } from '../config.ts';
 import { oneLine, tail } from '../text.ts';
 import { daemonConfig } from './daemon-config.ts';
 
@@ -27,10 +27,10 @@ const startMilliseconds = 60_000;
 const stopMilliseconds = 10_000;
 
 /** Starts the daemon and waits until it answers. @throws Fault when it does not. */
-export async function startDaemon(input: PipelineInput, places: Places, signal?: AbortSignal): Promise<Daemon> {
-  const root = places.builder;
+export async function startDaemon(input: PipelineInput, paths: WorkspacePaths, signal?: AbortSignal): Promise<Daemon> {
+  const root = paths.builder;
   const socket = join(root, 'buildkitd.sock');
-  const config = join(places.notes, 'buildkitd.toml');
+  const config = join(paths.notes, 'buildkitd.toml');
   await rm(socket, { force: true });
   await mkdir(root, { recursive: true });
   await writeFile(config, daemonConfig(input, { root, socket }, availableParallelism()));

@@ -1,4 +1,4 @@
-// Finds the place that BuildKit points at: an excerpt of the Dockerfile with ">>>" before the lines meant.
+// Finds the line that BuildKit points at: an excerpt of the Dockerfile with ">>>" before the lines meant.
 
 export interface Excerpt {
   readonly file: string;

@@ -85,7 +85,7 @@ function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | un
     ) ?? [];
   if (name === undefined || why === undefined) return undefined;
   const line = lineOfImage(build, name);
-  const rule = { rule: 'build/base-image', severity: 'error', ...place(build, line) } as const;
+  const rule = { rule: 'build/base-image', severity: 'error', ...positionOf(build, line) } as const;
   const closed = closedImage(name, why, error);
   if (closed !== undefined) return { ...rule, ...closed };
   const outOfReach = name.startsWith('docker.io/') && build.mirrorAnswers === true;
@@ -137,7 +137,7 @@ function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefi
     return {
       rule: 'dockerfile/invalid',
       severity: 'error',
-      ...place(build, Number(parse[1])),
+      ...positionOf(build, Number(parse[1])),
       message: `The Dockerfile cannot be parsed: ${parse[2] ?? ''}`,
       fix: 'Fix this line; see https://docs.docker.com/reference/dockerfile/ for all instructions.',
     };
@@ -148,7 +148,7 @@ function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefi
     : {
         rule: 'build/file-missing',
         severity: 'error',
-        ...place(build, at?.line),
+        ...positionOf(build, at?.line),
         ...plannedFile(build, at),
         message: `The build copies ${missing}, but it does not exist.`,
         fix: 'Commit the file, correct its path (relative to source.path, case-sensitive), or remove it from .dockerignore. Use --from to copy files from another stage.',
@@ -172,7 +172,7 @@ function judgeStep(error: string, said: string, build: FailedBuild, at: Excerpt 
   return {
     rule: guess.rule,
     severity: 'error',
-    ...place(build, at?.line),
+    ...positionOf(build, at?.line),
     ...plannedFile(build, at),
     message,
     fix: guess.fix,
@@ -186,7 +186,7 @@ function nameOfStep(build: FailedBuild, at: Excerpt | undefined): string {
   return what === '' ? 'A step of the build' : `The step "${head(what, 200)}"`;
 }
 
-function place(build: FailedBuild, line: number | undefined): Pick<Finding, 'file' | 'line'> {
+function positionOf(build: FailedBuild, line: number | undefined): Pick<Finding, 'file' | 'line'> {
   if (build.authored === undefined) return {};
   return { file: posix.normalize(build.authored), ...(line === undefined ? {} : { line }) };
 }

@@ -13,9 +13,9 @@ interface Pattern extends Fix {
 }
 
 const noVersion =
-  'A version that is asked for does not exist, or not for this Python. Fix the name or version in the list of packages; "pip index versions NAME" shows what there is.';
+  'A requested package or version does not exist, or does not support this Python version. Correct it in the list of packages; "pip index versions NAME" lists the available versions.';
 
-/** The first that matches counts, so the more telling ones come first. */
+/** The first that matches counts, so the more specific ones come first. */
 const patterns: readonly Pattern[] = [
   {
     pattern: /no space left on device|ENOSPC/i,

@@ -3,7 +3,7 @@ import type { Finding } from '../../../crds/hosted-app.ts';
 import { oneLine } from '../text.ts';
 import { excerptAt } from './excerpt.ts';
 
-const mostFindings = 15;
+const maximumFindings = 15;
 const manual = 'https://docs.docker.com/reference/build-checks/';
 
 /** What to change, for the checks that come up most. Others point to the manual. */
@@ -27,7 +27,7 @@ export function readLint(text: string, file: string): Finding[] {
   const [warnings = '', ...rest] = splitErrors(text);
   const found = warnings
     .split(/^WARNING: /m)
-    .slice(1, mostFindings + 1)
+    .slice(1, maximumFindings + 1)
     .map((block) => warning(block, file));
   return [...rest.flatMap((error) => invalid(error, file)), ...found];
 }

@@ -3,7 +3,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CloneResult, PipelineInput } from '../contract.ts';
 import { writeNotes } from '../notes.ts';
-import type { Places } from '../config.ts';
+import type { WorkspacePaths } from '../config.ts';
 import { size } from '../text.ts';
 import { fetchCommit, gitFailure } from './fetch.ts';
 import { createGit, type Git } from '../../../lib/git/index.ts';
@@ -15,17 +15,17 @@ const latestTime = 4_102_444_800;
 /** Fetches, measures, checks out. @throws Rejected for limits and damage, Fault for what another try may fix. */
 export async function clone(
   input: PipelineInput,
-  places: Places,
+  paths: WorkspacePaths,
   say: (line: string) => void,
   signal?: AbortSignal,
 ): Promise<CloneResult> {
   process.umask(0o022);
   // Beside the author's tree, never in it.
-  const gitFolder = join(places.notes, 'git');
-  for (const folder of [places.source, gitFolder]) await rm(folder, { recursive: true, force: true });
-  for (const folder of [places.source, places.notes]) await mkdir(folder, { recursive: true });
+  const gitFolder = join(paths.notes, 'git');
+  for (const folder of [paths.source, gitFolder]) await rm(folder, { recursive: true, force: true });
+  for (const folder of [paths.source, paths.notes]) await mkdir(folder, { recursive: true });
   const git = createGit({
-    folder: places.source,
+    folder: paths.source,
     gitFolder,
     insecure: input.insecure,
     slowTransfer: { bytesPerSecond: 1024, seconds: 30 },
@@ -36,7 +36,7 @@ export async function clone(
   say(`checking out ${files} files, ${size(bytes)}`);
   const checkedOut = await git(
     [
-      `--work-tree=${places.source}`,
+      `--work-tree=${paths.source}`,
       'checkout',
       '--quiet',
       '--force',
@@ -52,8 +52,8 @@ export async function clone(
   if (checkedOut.code !== 0) throw gitFailure('git could not check out the commit', checkedOut);
   const time = await commitTime(git, input.commit);
   await rm(gitFolder, { recursive: true, force: true });
-  await normalise(places.source, time);
-  await writeNotes(places.notes, 'clone', { commit: input.commit, time, gitlinks });
+  await normalise(paths.source, time);
+  await writeNotes(paths.notes, 'clone', { commit: input.commit, time, gitlinks });
   return { commit: input.commit, files, bytes };
 }
 

@@ -1,7 +1,7 @@
 // Writes the parts that all generated Dockerfiles share.
 import type { PlanInput } from './recipe.ts';
 
-/** Says in the Dockerfile what a step is for and which file led to it; a failed build tells its author by this. */
+/** Says in the Dockerfile what a step is for and which file led to it; a failed build is explained to its author by this. */
 export function step(file: string, what: string, ...lines: readonly string[]): string[] {
   return [`# step: ${singleLine(file)} | ${singleLine(what)}`, ...lines];
 }

@@ -6,7 +6,7 @@ import { appFolders } from './below.ts';
 import { makePlan } from './plan.ts';
 import type { PlanInput, Recipe } from './recipe.ts';
 
-const mostTried = 20;
+const maximumTried = 20;
 
 /**
  * Folder to plan: source.path where it is set, or its top has an app; else the only folder below in which an app is
@@ -22,7 +22,7 @@ export function appFolder(tree: Tree, input: PlanInput): string {
   )
     return input.path;
   const folders = appFolders(tree)
-    .slice(0, mostTried)
+    .slice(0, maximumTried)
     .filter((folder) => {
       const strategy = attempt(tree.below(folder), { ...input, path: folder })?.plan.strategy;
       return strategy !== undefined && strategy !== 'static';

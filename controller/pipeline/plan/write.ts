@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { PipelineInput } from '../contract.ts';
 import { writeNotes } from '../notes.ts';
-import type { Places } from '../config.ts';
+import type { WorkspacePaths } from '../config.ts';
 import { diskTree } from '../tree.ts';
 import type { Recipe } from './recipe.ts';
 
@@ -11,22 +11,22 @@ import type { Recipe } from './recipe.ts';
 export async function writePlan(
   recipe: Recipe,
   input: Pick<PipelineInput, 'path' | 'build'>,
-  places: Places,
+  paths: WorkspacePaths,
 ): Promise<void> {
-  const context = join(places.source, input.path);
+  const context = join(paths.source, input.path);
   if (recipe.dockerfile === undefined) {
-    await writeNotes(places.notes, 'plan', {
+    await writeNotes(paths.notes, 'plan', {
       plan: recipe.plan,
       authored: true,
       context,
-      dockerfile: join(places.source, posix.join(input.path, input.build.dockerfile)),
+      dockerfile: join(paths.source, posix.join(input.path, input.build.dockerfile)),
     });
     return;
   }
-  const dockerfile = join(places.notes, 'Dockerfile');
-  await mkdir(places.notes, { recursive: true });
+  const dockerfile = join(paths.notes, 'Dockerfile');
+  await mkdir(paths.notes, { recursive: true });
   await writeFile(dockerfile, recipe.dockerfile);
   const authored = diskTree(context).text('.dockerignore') ?? '';
   await writeFile(`${dockerfile}.dockerignore`, `${(recipe.ignore ?? []).join('\n')}\n${authored}\n`);
-  await writeNotes(places.notes, 'plan', { plan: recipe.plan, authored: false, context, dockerfile });
+  await writeNotes(paths.notes, 'plan', { plan: recipe.plan, authored: false, context, dockerfile });
 }

@@ -6,24 +6,24 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Fault } from '../outcome.ts';
-import type { Places } from '../config.ts';
+import type { WorkspacePaths } from '../config.ts';
 
 const longestStart = 120_000;
 const pollMs = 20;
 
-const socketOf = (places: Places): string => join(places.notes, 'review.sock');
-const passedOf = (places: Places): string => join(places.notes, 'passed');
+const socketOf = (paths: WorkspacePaths): string => join(paths.notes, 'review.sock');
+const passedOf = (paths: WorkspacePaths): string => join(paths.notes, 'passed');
 
 /**
  * Runs the review while it holds the socket. Only a review that returns is noted as passed, however it ends otherwise.
  */
-export async function withGate<Result>(places: Places, review: () => Promise<Result>): Promise<Result> {
-  await mkdir(places.notes, { recursive: true });
-  await rm(passedOf(places), { force: true });
-  const release = await hold(socketOf(places));
+export async function withGate<Result>(paths: WorkspacePaths, review: () => Promise<Result>): Promise<Result> {
+  await mkdir(paths.notes, { recursive: true });
+  await rm(passedOf(paths), { force: true });
+  const release = await hold(socketOf(paths));
   try {
     const result = await review();
-    await writeFile(passedOf(places), '');
+    await writeFile(passedOf(paths), '');
     return result;
   } finally {
     await release();
@@ -31,14 +31,14 @@ export async function withGate<Result>(places: Places, review: () => Promise<Res
 }
 
 /** Waits for the review's end. True when it passed. @throws Fault when there is none */
-export async function reviewPassed(places: Places, signal?: AbortSignal): Promise<boolean> {
+export async function reviewPassed(paths: WorkspacePaths, signal?: AbortSignal): Promise<boolean> {
   const deadline = Date.now() + longestStart;
   for (;;) {
     signal?.throwIfAborted();
-    if (await exists(passedOf(places))) return true;
-    const found = await untilReleased(socketOf(places), signal);
+    if (await exists(passedOf(paths))) return true;
+    const found = await untilReleased(socketOf(paths), signal);
     // It may have passed between the two looks.
-    if (found === 'released') return exists(passedOf(places));
+    if (found === 'released') return exists(passedOf(paths));
     if (Date.now() > deadline) throw new Fault(`the review did not begin within ${longestStart / 1000} s`);
     await delay(pollMs, undefined, signal === undefined ? {} : { signal });
   }

@@ -7,31 +7,31 @@ import { appFolder } from '../plan/folder.ts';
 import { makePlan } from '../plan/plan.ts';
 import type { Recipe } from '../plan/recipe.ts';
 import { writePlan } from '../plan/write.ts';
-import { describeSettings, settle } from '../settings-file/merge.ts';
-import type { Places } from '../config.ts';
+import { describeManifest, mergeManifest } from '../manifest/merge.ts';
+import type { WorkspacePaths } from '../config.ts';
 import { head } from '../text.ts';
 import { diskTree } from '../tree.ts';
 import type { ReviewContext } from './rule.ts';
 import { rules } from './rules/all.ts';
 
-const mostFindings = 50;
+const maximumFindings = 50;
 
 /** @throws Rejected when any rule finds an error or no plan fits, Fault when a tool of the review fails. */
 export async function review(
   asked: PipelineInput,
-  places: Places,
+  paths: WorkspacePaths,
   say: (line: string) => void,
   signal?: AbortSignal,
 ): Promise<ReviewResult> {
-  const { gitlinks } = await readNotes(places.notes, 'clone');
-  const tree = diskTree(places.source);
-  const { input: settled, settings } = settle(asked, tree);
-  for (const text of describeSettings(settings)) say(text);
-  const input = { ...settled, path: appFolder(tree, settled) };
+  const { gitlinks } = await readNotes(paths.notes, 'clone');
+  const tree = diskTree(paths.source);
+  const { input: merged, settings } = mergeManifest(asked, tree);
+  for (const text of describeManifest(settings)) say(text);
+  const input = { ...merged, path: appFolder(tree, merged) };
   const context: ReviewContext = {
     tree,
-    source: places.source,
-    notes: places.notes,
+    source: paths.source,
+    notes: paths.notes,
     input,
     gitlinks,
     ...(signal === undefined ? {} : { signal }),
@@ -41,17 +41,17 @@ export async function review(
   if (first !== undefined)
     throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);
   for (const each of findings) say(line(each));
-  const recipe = noted(makePlan(tree.below(input.path), input), settled.path, input.path);
-  await writePlan(recipe, input, places);
+  const recipe = noted(makePlan(tree.below(input.path), input), merged.path, input.path);
+  await writePlan(recipe, input, paths);
   say(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);
   return {
-    findings: [...findings, ...recipe.findings].slice(0, mostFindings),
+    findings: [...findings, ...recipe.findings].slice(0, maximumFindings),
     plan: recipe.plan,
     ...(settings === undefined ? {} : { settings }),
   };
 }
 
-/** Says so where the app was looked for below the place that was asked for. */
+/** Says so where the app was found below the path that was asked for. */
 function noted(recipe: Recipe, asked: string, found: string): Recipe {
   if (asked === found) return recipe;
   const reason = head(

@@ -20,7 +20,7 @@ import {
   type Pod,
   type Service,
 } from '../../objects/kinds.ts';
-import { packer, unpacking, type Packed, type Unpacking } from './packed.ts';
+import { packer, unpacking, type PackedObject, type Unpacker } from './packed.ts';
 import { childSelector } from '../../steps/deploy/objects.ts';
 import { present } from '../../objects/present.ts';
 import { similarTexts } from './similar-texts.ts';
@@ -30,15 +30,15 @@ import type { InstallationConfig } from '../installation-config.ts';
  * The caches that the operator reads; those of children have an index {@link byApp}, by the label of the app's name.
  */
 export interface Caches {
-  readonly apps: Unpacking<HostedAppObject>;
+  readonly apps: Unpacker<HostedAppObject>;
   readonly jobs: Store<Job>;
-  readonly pipelinePods: Unpacking<Pod>;
-  readonly deployments: Unpacking<Deployment>;
-  readonly services: Unpacking<Service>;
-  readonly policies: Unpacking<NetworkPolicy>;
-  readonly claims: Unpacking<PersistentVolumeClaim>;
-  readonly pods: Unpacking<Pod>;
-  readonly routes: Unpacking<HttpRoute>;
+  readonly pipelinePods: Unpacker<Pod>;
+  readonly deployments: Unpacker<Deployment>;
+  readonly services: Unpacker<Service>;
+  readonly policies: Unpacker<NetworkPolicy>;
+  readonly claims: Unpacker<PersistentVolumeClaim>;
+  readonly pods: Unpacker<Pod>;
+  readonly routes: Unpacker<HttpRoute>;
 }
 
 /** Name of the index by app. */
@@ -57,12 +57,12 @@ export function mirror(manager: Manager, config: InstallationConfig): Caches {
     namespace: string,
     labelSelector: string | undefined,
     keep: (object: T) => T,
-  ): Unpacking<T> => {
+  ): Unpacker<T> => {
     // What the server sends is a T; what is kept of it is packed.
     const texts = similarTexts();
     const transform = packer(labels.app, texts, (object) => keep(object as T));
     return unpacking(
-      manager.reflect(resource as unknown as Resource<Packed>, {
+      manager.reflect(resource as unknown as Resource<PackedObject>, {
         pageSize,
         namespace,
         labelSelector,

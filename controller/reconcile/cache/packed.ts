@@ -7,23 +7,23 @@ import type { SimilarTexts } from './similar-texts.ts';
 /**
  * An object of the cache. Its own metadata has what caches and watches need; all that was kept of it is in `packed`.
  */
-export interface Packed extends KubeObject {
+export interface PackedObject extends KubeObject {
   readonly packed: string;
   /** Differs when anything but the status does. */
   readonly wanted: string;
 }
 
 /** Reads objects of one kind out of a cache. */
-export interface Unpacking<T extends KubeObject> {
+export interface Unpacker<T extends KubeObject> {
   get(key: string): T | undefined;
   byIndex(index: string, value: string): T[];
   /** The cache itself, to be watched. */
-  readonly store: Store<Packed>;
+  readonly store: Store<PackedObject>;
 }
 
 /** Unpacks on each read. The objects are the reader's own. */
-export function unpacking<T extends KubeObject>(store: Store<Packed>, texts: SimilarTexts): Unpacking<T> {
-  const unpack = ({ packed }: Packed): T => JSON.parse(texts.unpack(packed)) as T;
+export function unpacking<T extends KubeObject>(store: Store<PackedObject>, texts: SimilarTexts): Unpacker<T> {
+  const unpack = ({ packed }: PackedObject): T => JSON.parse(texts.unpack(packed)) as T;
   return {
     store,
     get(key) {
@@ -39,7 +39,7 @@ export function packer(
   label: string,
   texts: SimilarTexts,
   keep: (object: KubeObject) => object,
-): (object: KubeObject) => Packed {
+): (object: KubeObject) => PackedObject {
   return (object) => {
     const {
       name,

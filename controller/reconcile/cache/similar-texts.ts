@@ -9,13 +9,13 @@ export interface SimilarTexts {
 }
 
 /** zlib looks this far back, so a longer dictionary is of no use. */
-const mostDictionary = 32 * 1024;
+const maximumDictionary = 32 * 1024;
 
 export function similarTexts(): SimilarTexts {
   let dictionary: Buffer | undefined;
   return {
     pack(text) {
-      dictionary ??= Buffer.from(text).subarray(-mostDictionary);
+      dictionary ??= Buffer.from(text).subarray(-maximumDictionary);
       // A string of single bytes lies in V8's heap as it is; a Buffer would cost several times its bytes beside it.
       return deflateRawSync(text, { dictionary }).toString('latin1');
     },

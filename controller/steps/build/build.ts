@@ -4,7 +4,7 @@ import { annotations } from '../../../crds/names.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
 import type { HistoryEntry } from '../../../crds/hosted-app.ts';
 import { faultDelayMs, faultsOf, isRecorded, nextNumber, numberOf, record } from './history.ts';
-import { podApp, settingsOf, recordSettings } from './author-settings.ts';
+import { podApp, settingsOf, recordSettings } from './app-manifest.ts';
 import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './inputs.ts';
 import { imageName, pipelineJob } from './job.ts';
 import { oldJobs, remove, supersede } from './obsolete-jobs.ts';
@@ -23,9 +23,10 @@ import {
   type Outcomes,
   type StepResult,
 } from '../../reconcile/outcome.ts';
+import type { ReasonOf } from '../../reconcile/reasons.ts';
 
 /** What the newest commit asks for. */
-interface Wanted {
+interface WantedBuild {
   readonly commit: string;
   readonly inputs: BuildInputs;
   readonly name: string;
@@ -55,7 +56,7 @@ function recordAttempt({ app }: Snapshot, draft: Draft): void {
   else draft.attempt = attempt.slice(0, 100);
 }
 
-function wantedOf({ app }: Snapshot, draft: Draft, commit: string): Wanted {
+function wantedOf({ app }: Snapshot, draft: Draft, commit: string): WantedBuild {
   const inputs = buildInputs(podApp(app, draft, commit));
   return { commit, inputs, name: jobName(app.metadata.name, commit, inputs.hash) };
 }
@@ -64,7 +65,7 @@ function wantedOf({ app }: Snapshot, draft: Draft, commit: string): Wanted {
  * Once the review has read moorage.yaml: the same pipeline, or another one where the file asks for other limits of the
  * build.
  */
-function afterReview(snapshot: Snapshot, draft: Draft, wanted: Wanted): Wanted {
+function afterReview(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): WantedBuild {
   const job = snapshot.jobs.find(
     (candidate) =>
       candidate.metadata.name === wanted.name &&
@@ -76,7 +77,7 @@ function afterReview(snapshot: Snapshot, draft: Draft, wanted: Wanted): Wanted {
   return wantedOf(snapshot, draft, wanted.commit);
 }
 
-function pursue(snapshot: Snapshot, draft: Draft, wanted: Wanted): StepResult {
+function pursue(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): StepResult {
   const job = snapshot.jobs.find((candidate) => candidate.metadata.name === wanted.name);
   if (job === undefined) return start(snapshot, draft, wanted);
   if (job.metadata.deletionTimestamp !== undefined)
@@ -92,7 +93,7 @@ function pursue(snapshot: Snapshot, draft: Draft, wanted: Wanted): StepResult {
   return conclude(snapshot, draft, wanted, job, verdict);
 }
 
-function start(snapshot: Snapshot, draft: Draft, wanted: Wanted): StepResult {
+function start(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): StepResult {
   const { repository } = snapshot;
   if (repository instanceof RepositoryError)
     return { outcomes: beforeReview('Resolving', 'The repository is refused; see the condition SourceResolved.') };
@@ -154,7 +155,7 @@ function previousOf(
   return last === undefined ? undefined : { commit: last.commit, inputs: undefined };
 }
 
-function conclude(snapshot: Snapshot, draft: Draft, wanted: Wanted, job: Job, verdict: Verdict): StepResult {
+function conclude(snapshot: Snapshot, draft: Draft, wanted: WantedBuild, job: Job, verdict: Verdict): StepResult {
   switch (verdict.kind) {
     case 'queued':
       return {
@@ -177,7 +178,7 @@ function conclude(snapshot: Snapshot, draft: Draft, wanted: Wanted, job: Job, ve
 function succeeded(
   snapshot: Snapshot,
   draft: Draft,
-  wanted: Wanted,
+  wanted: WantedBuild,
   job: Job,
   verdict: Verdict & { kind: 'succeeded' },
 ): StepResult {
@@ -289,7 +290,7 @@ function inProgress(verdict: Verdict & { kind: 'running' }, commit: string): Out
   };
 }
 
-function beforeReview(reason: string, message: string): Outcomes {
+function beforeReview(reason: ReasonOf<'waiting'>, message: string): Outcomes {
   return { Reviewed: waiting(reason, message), Built: waiting('NotReached', 'Waiting for the review.') };
 }
 

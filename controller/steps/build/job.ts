@@ -10,7 +10,7 @@ import { least, shareOf } from '../../objects/quantity.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import type { BuildInputs } from './inputs.ts';
 
-/** What tells this pipeline from the app's others. */
+/** What distinguishes this pipeline from the app's others. */
 export interface JobIdentity {
   readonly name: string;
   readonly commit: string;

@@ -1,5 +1,5 @@
-// Tells a build that asked for more memory or disk than it may have from a fault of the platform.
-import { authorLimits } from '../../../crds/author-settings.ts';
+// Separates a build that asked for more memory or disk than it may have from a fault of the platform.
+import { authorLimits } from '../../../crds/app-manifest.ts';
 import type { Pod } from '../../objects/kinds.ts';
 import type { PipelineContainer } from '../../../crds/names.ts';
 import { tooLargeSource } from '../../pipeline/contract.ts';

@@ -1,6 +1,6 @@
 // Reads from a Job and its pods how a pipeline stands. What the pods say may be hostile: it is bounded and validated.
 import type { z } from 'zod';
-import { authorLimits, type AuthorSettings } from '../../../crds/author-settings.ts';
+import { authorLimits, type AppManifest } from '../../../crds/app-manifest.ts';
 import type { Finding, HostedAppStatus, Plan } from '../../../crds/hosted-app.ts';
 import { annotations, type PipelineContainer } from '../../../crds/names.ts';
 import {
@@ -21,7 +21,7 @@ import {
   type ContainerStatus,
   type Job,
   type Pod,
-  type Terminated,
+  type Termination,
   type Waiting,
 } from '../../objects/kinds.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
@@ -35,7 +35,7 @@ export interface ReviewReport {
   readonly findings: readonly Finding[];
   readonly plan: Plan;
   /** What moorage.yaml says, where there is one. */
-  readonly settings?: AuthorSettings | undefined;
+  readonly settings?: AppManifest | undefined;
 }
 
 /** How a pipeline stands. `pod` is the newest pod. */
@@ -82,7 +82,7 @@ export function readReview(pod: Pod | undefined): ReviewReport | undefined {
   return readMessage(statusOf(pod, 'review')?.state?.terminated, reviewResult);
 }
 
-/** The pod's own phase follows a second after the end of its last container, when its sandbox has been taken down. */
+/** The pod's own phase follows a second after the end of its last container, when its sandbox has been removed. */
 function hasSucceeded(pod: Pod): boolean {
   return (
     pod.status?.phase === 'Succeeded' ||
@@ -202,7 +202,7 @@ function troubleOf(pod: Pod | undefined, waiting: Waiting | undefined): string |
 }
 
 function readMessage<Schema extends z.ZodType>(
-  terminated: Terminated | undefined,
+  terminated: Termination | undefined,
   schema: Schema,
 ): z.output<Schema> | undefined {
   const text = terminated?.message;

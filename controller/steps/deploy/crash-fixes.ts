@@ -1,6 +1,6 @@
 // What an author can do about an app that crashes, guessed from its last lines.
 
-/** The first that matches counts, so the more telling ones come first. */
+/** The first that matches counts, so the more specific ones come first. */
 const fixes: readonly (readonly [RegExp, string])[] = [
   [
     /ModuleNotFoundError|ImportError: No module|Cannot find (?:module|package)|ERR_MODULE_NOT_FOUND/,
@@ -22,10 +22,10 @@ const fixes: readonly (readonly [RegExp, string])[] = [
 ];
 const otherwise =
   'Run the image with the same variables and check the last lines of its log. Missing configuration and missing packages are the usual causes.';
-const mostRead = 4_096;
+const maximumRead = 4_096;
 
 /** A guess at the fix. @param log last lines that the app wrote */
 export function suggestCrashFix(log: string): string {
-  const lines = log.slice(-mostRead).split('\n');
+  const lines = log.slice(-maximumRead).split('\n');
   return fixes.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1] ?? otherwise;
 }

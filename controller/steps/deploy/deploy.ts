@@ -20,7 +20,7 @@ import {
   type Outcome,
   type StepResult,
 } from '../../reconcile/outcome.ts';
-import { appWithSettings } from '../build/author-settings.ts';
+import { appWithSettings } from '../build/app-manifest.ts';
 import { present } from '../../objects/present.ts';
 import { choose, type Choice } from './last-good.ts';
 import { modelsSecret } from './models.ts';
@@ -34,7 +34,7 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   recordServed(snapshot, draft);
   if (draft.built === undefined) return { outcomes: {} };
   const { config, deployment, pods, claims } = snapshot;
-  const asked = settled(snapshot, draft.built.settings);
+  const asked = withManifest(snapshot, draft.built.settings);
   const { image, commit, settings: filed, attempt } = draft.built;
   const wanted: Release = present({
     image,
@@ -46,7 +46,8 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   const target = podTemplate(asked.app, config, wanted, claims);
   const failing = failureOf(asked, target.hash, wanted.port);
   // A release that is put back runs by the settings of its own commit.
-  const seenAs = (release: Release): Snapshot => (release === wanted ? asked : settled(snapshot, release.settings));
+  const seenAs = (release: Release): Snapshot =>
+    release === wanted ? asked : withManifest(snapshot, release.settings);
   const templated = (release: Release): typeof target =>
     release === wanted ? target : podTemplate(seenAs(release).app, config, release, claims);
   const choice = choose(asked.app, deployment, pods, wanted, target.hash, failing !== undefined);
@@ -83,7 +84,7 @@ function reportWanted(
   return course.isRolledBack ? rolledBack(snapshot, wanted, course, overDisk ?? failing ?? running) : running;
 }
 
-function settled(snapshot: Snapshot, settings: string | undefined): Snapshot {
+function withManifest(snapshot: Snapshot, settings: string | undefined): Snapshot {
   return settings === undefined ? snapshot : { ...snapshot, app: appWithSettings(snapshot.app, settings) };
 }
 

@@ -1,6 +1,6 @@
 // Ends the round of an app that fills its disk, is evicted and replaced, again and again: as it is, it is not started
 // any more.
-import { authorLimits } from '../../../crds/author-settings.ts';
+import { authorLimits } from '../../../crds/app-manifest.ts';
 import { annotations } from '../../../crds/names.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
 import { conditionOf, type Deployment, type Pod } from '../../objects/kinds.ts';
@@ -88,7 +88,7 @@ function releaseBefore(wanted: Release, { deployment, served }: Past): Release |
   return before?.image === wanted.image ? undefined : before;
 }
 
-/** Notes what a Deployment runs, whole: its template does not tell the settings of the author. */
+/** Notes what a Deployment runs, whole: its template does not show the settings of the author. */
 function running(release: Release): Record<string, string> {
   return { [annotations.release]: JSON.stringify(release) };
 }

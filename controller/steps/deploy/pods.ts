@@ -1,6 +1,6 @@
-// What the pods of a rollout tell: which ones serve, and why one does not.
+// What the pods of a rollout report: which ones serve, and why one does not.
 import { annotations } from '../../../crds/names.ts';
-import { authorLimits } from '../../../crds/author-settings.ts';
+import { authorLimits } from '../../../crds/app-manifest.ts';
 import {
   conditionOf,
   heldBack,
@@ -8,7 +8,7 @@ import {
   unscheduled,
   type ContainerStatus,
   type Pod,
-  type Terminated,
+  type Termination,
 } from '../../objects/kinds.ts';
 import { clean } from '../../pipeline/text.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
@@ -163,7 +163,7 @@ function crashed(status: ContainerStatus): Rejection | undefined {
   };
 }
 
-function fixFor(ended: Terminated): string {
+function fixFor(ended: Termination): string {
   if (ended.exitCode === 127 || ended.reason === 'StartError')
     return 'The start command was not found in the image: correct CMD in the Dockerfile, or run.command in moorage.yaml.';
   if (ended.exitCode === 126)
@@ -171,16 +171,16 @@ function fixFor(ended: Terminated): string {
   return suggestCrashFix(ended.message ?? '');
 }
 
-function lastEnd(status: ContainerStatus): Terminated | undefined {
+function lastEnd(status: ContainerStatus): Termination | undefined {
   return status.state?.terminated ?? status.lastState?.terminated;
 }
 
 /** Killed by the kubelet when its time to start was over; some apps answer that signal by ending well. */
-function wasStopped(ended: Terminated, expected: Expectation): boolean {
+function wasStopped(ended: Termination, expected: Expectation): boolean {
   return [0, 137, 143].includes(ended.exitCode) && livedFor(ended) >= 0.9 * expected.startupMs;
 }
 
-function livedFor(ended: Terminated): number {
+function livedFor(ended: Termination): number {
   return ended.startedAt === undefined || ended.finishedAt === undefined
     ? 0
     : Date.parse(ended.finishedAt) - Date.parse(ended.startedAt);

@@ -1,6 +1,7 @@
 // Judges a Deployment and its pods: does the wanted template serve, is it on its way, or why not?
 import { conditionOf, type Deployment, type Pod } from '../../objects/kinds.ts';
 import { done, failed, short, stalled, waiting, type Outcome } from '../../reconcile/outcome.ts';
+import type { ReasonOf } from '../../reconcile/reasons.ts';
 import { diagnose, holdUp, startsUntil, templateOf, type Expectation } from './pods.ts';
 
 /** What a rollout is to come to. */
@@ -11,7 +12,7 @@ export interface Target {
   readonly expected: Expectation;
 }
 
-const reasons: Readonly<Record<string, string>> = {
+const reasons: Readonly<Record<string, ReasonOf<'stalled'>>> = {
   'run/crashed': 'AppCrashed',
   'run/never-listened': 'AppNeverListened',
   'run/out-of-memory': 'AppOutOfMemory',
@@ -21,7 +22,7 @@ const reasons: Readonly<Record<string, string>> = {
   'run/out-of-disk': 'AppOutOfDisk',
 };
 
-/** Nothing but time tells that these are well since. */
+/** Nothing but time shows that these are well since. */
 const lookAgainMs: Readonly<Record<string, number>> = { 'run/out-of-disk': 60_000 };
 
 /** How the rollout of `target` stands. The Deployment must be the one that carries it. */

@@ -1,6 +1,7 @@
 // Resolves a revision to a commit by asking the git server, without fetching anything.
 import { isCommitId, listReferences, type References } from '../../../lib/git/index.ts';
 import type { Repository, RepositoryError } from '../../../lib/repository.ts';
+import type { ReasonOf } from '../../reconcile/reasons.ts';
 import { oneLine } from '../../pipeline/text.ts';
 
 export interface RevisionQuery {
@@ -8,15 +9,19 @@ export interface RevisionQuery {
   readonly revision?: string | undefined;
 }
 
-/** `final`: asking again will not help until a person changes something. */
-export interface RevisionFailure {
+interface Explanation {
   readonly ok: false;
-  readonly final: boolean;
-  readonly reason: string;
   readonly rule: string;
   readonly message: string;
   readonly fix: string;
 }
+
+/** `final`: asking again will not help until a person changes something. */
+export type RevisionFailure = Explanation &
+  (
+    | { readonly final: true; readonly reason: ReasonOf<'stalled'> }
+    | { readonly final: false; readonly reason: ReasonOf<'failed'> }
+  );
 
 export type RevisionResult =
   { readonly ok: true; readonly commit: string; readonly reference: string } | RevisionFailure;
@@ -39,7 +44,7 @@ export async function resolveRevision({ repository, revision }: RevisionQuery): 
 
 /** The failure of a repository whose address is refused. */
 export function refusedRepository(error: RepositoryError): RevisionFailure {
-  return failure(true, 'RepositoryRefused', 'source/repository-refused', sentence(error.message), sentence(error.fix));
+  return final('RepositoryRefused', 'source/repository-refused', sentence(error.message), sentence(error.fix));
 }
 
 /** Full names that a revision may have; a branch wins over a tag of the same name. */
@@ -58,16 +63,14 @@ function choose({ commits, symbolic }: References, names: readonly string[]): Re
 
 function notFound(revision: string | undefined): RevisionFailure {
   if (revision === undefined) {
-    return failure(
-      true,
+    return final(
       'RepositoryEmpty',
       'source/repository-empty',
       'The repository has no commits on its default branch.',
       'Push your app to the default branch.',
     );
   }
-  return failure(
-    true,
+  return final(
     'RevisionNotFound',
     'source/revision-not-found',
     `The repository has no branch or tag named ${revision}.`,
@@ -82,8 +85,7 @@ const absent =
 function explain(output: string): RevisionFailure {
   const detail = lastLine(output);
   if (redirected.test(output)) {
-    return failure(
-      true,
+    return final(
       'RepositoryMoved',
       'source/repository-moved',
       `The repository has moved to another address (${detail}).`,
@@ -91,21 +93,21 @@ function explain(output: string): RevisionFailure {
     );
   }
   if (absent.test(output)) {
-    return failure(
-      true,
+    return final(
       'RepositoryNotFound',
       'source/repository-not-found',
       `No public repository was found at this address (${detail}).`,
       'Check the address, or make the repository public.',
     );
   }
-  return failure(
-    false,
-    'RepositoryUnreachable',
-    'source/repository-unreachable',
-    `The git server could not be reached (${detail}).`,
-    'It is retried automatically.',
-  );
+  return {
+    ok: false,
+    final: false,
+    reason: 'RepositoryUnreachable',
+    rule: 'source/repository-unreachable',
+    message: `The git server could not be reached (${detail}).`,
+    fix: 'It is retried automatically.',
+  };
 }
 
 function lastLine(output: string): string {
@@ -118,8 +120,8 @@ function lastLine(output: string): string {
     .slice(0, 300);
 }
 
-function failure(final: boolean, reason: string, rule: string, message: string, fix: string): RevisionFailure {
-  return { ok: false, final, reason, rule, message, fix };
+function final(reason: ReasonOf<'stalled'>, rule: string, message: string, fix: string): RevisionFailure {
+  return { ok: false, final: true, reason, rule, message, fix };
 }
 
 function sentence(text: string): string {

@@ -48,10 +48,10 @@ function take(snapshot: Snapshot, draft: Draft, identity: string, result: Revisi
 }
 
 function failed(failure: RevisionFailure, isKnown: boolean, afterMs?: number): Outcome {
-  const { rule, message, fix, reason } = failure;
-  if (failure.final) return stalled(reason, { rule, message, fix }, afterMs);
+  const { rule, message, fix } = failure;
+  if (failure.final) return stalled(failure.reason, { rule, message, fix }, afterMs);
   // A git server that is down for an hour must not make every app on it look broken.
-  return { kind: 'failed', reason, message: `${message} ${fix}`, afterMs, blocking: !isKnown };
+  return { kind: 'failed', reason: failure.reason, message: `${message} ${fix}`, afterMs, blocking: !isKnown };
 }
 
 /** Between two polls: the result of the last one still holds, a failure included. */

@@ -129,7 +129,7 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
     const lost = isExpired(error);
     this.#count(lost ? 'expired' : 'error');
     if (lost) this.#version = undefined;
-    // To have lost one's place is in the order of things; only a repetition is a fault.
+    // To have lost one's position is in the order of things; only a repetition is a fault.
     if (lost && this.#failures === 1) return 0;
     const wait = Math.max(this.#backoff(), retryAfterMs(error));
     const { plural } = this.resource;
@@ -188,9 +188,9 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
 
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
     const { client, namespace, labelSelector, fieldSelector } = this.#options;
-    const [least, most] = this.#options.watchSeconds ?? [300, 600];
+    const [least, maximum] = this.#options.watchSeconds ?? [300, 600];
     // Drawn anew, so that the watches of many replicas do not all end at once.
-    const timeoutSeconds = Math.round(least + Math.random() * (most - least));
+    const timeoutSeconds = Math.round(least + Math.random() * (maximum - least));
     const onOpen = (): void => {
       this.#openedAt = this.#clock.now();
       this.#heard();
@@ -227,8 +227,8 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
   }
 
   #backoff(): number {
-    const [first, most] = this.#options.backoffMs ?? [800, 30_000];
-    return jitter(Math.min(first * 2 ** Math.min(this.#failures - 1, 30), most), 0.3);
+    const [first, maximum] = this.#options.backoffMs ?? [800, 30_000];
+    return jitter(Math.min(first * 2 ** Math.min(this.#failures - 1, 30), maximum), 0.3);
   }
 
   #count(reason: 'end' | 'expired' | 'error'): void {

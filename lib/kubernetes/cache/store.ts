@@ -139,7 +139,7 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
     if (old !== undefined) this.#delete(key, old);
     this.#objects.set(key, this.#frozen(object));
     for (const index of this.#indexes.values()) index.add(key, object);
-    this.#tell({ type: 'added', object });
+    this.#report({ type: 'added', object });
   }
 
   remove(object: T): void {
@@ -162,20 +162,20 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
       index.remove(key, old);
       index.add(key, object);
     }
-    this.#tell({ type: 'updated', object, old });
+    this.#report({ type: 'updated', object, old });
   }
 
   #delete(key: string, old: T): void {
     this.#objects.delete(key);
     for (const index of this.#indexes.values()) index.remove(key, old);
-    this.#tell({ type: 'deleted', object: old });
+    this.#report({ type: 'deleted', object: old });
   }
 
   #frozen(object: T): T {
     return this.#freeze ? deepFreeze(object) : object;
   }
 
-  #tell(change: Change<T>): void {
+  #report(change: Change<T>): void {
     for (const handler of [...this.#subscribers]) {
       try {
         handler(change);

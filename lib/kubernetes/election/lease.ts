@@ -132,7 +132,7 @@ export class LeaseRecord {
   }
 
   /**
-   * Resolves once the watch shows the lease free; stays pending when the watch cannot be had, as time will tell then.
+   * Resolves once the watch shows the lease free; stays pending when the watch cannot be had, as time decides then.
    */
   async #watchUntilFree(ms: number, signal: AbortSignal): Promise<void> {
     const seen = this.#seen;

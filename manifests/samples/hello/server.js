@@ -62,7 +62,7 @@ const server = createServer((request, response) => {
 
 server.listen(port, () => console.log(`hello listens on port ${port}`));
 
-// A replica that is taken away serves what has reached it, then goes.
+// A replica that is removed serves what has reached it, then goes.
 process.on('SIGTERM', () => {
   server.close(() => process.exit(0));
   server.closeIdleConnections();

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { createParser } from 'eventsource-parser';
 import { afterAll, beforeAll, test } from 'vitest';
-import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
+import type { ApiServer } from '../../support/kubernetes/api-server.ts';
+import { setStatus, since, startAppsServer } from '../../support/api/apps-server.ts';
 import {
   applyText,
   namespaces,
-  prepare,
   startKubelet,
   startReplica,
   type Replica,
@@ -19,8 +19,7 @@ let kubelet: ScriptedKubelet;
 let api: Replica;
 
 beforeAll(async () => {
-  server = await startApiServer();
-  await prepare(server);
+  server = await startAppsServer();
   kubelet = await startKubelet(server);
   await applyText(server, 'apiVersion: v1\nkind: Node\nmetadata: {name: scripted}\n');
   const status = {
@@ -61,20 +60,6 @@ spec:
   );
 }
 
-const setStatus = async (app: string, status: object): Promise<string> =>
-  server.kubectl(
-    'patch',
-    'hostedapp',
-    app,
-    '-n',
-    namespaces.apps,
-    '--subresource=status',
-    '--type=merge',
-    '-p',
-    JSON.stringify({ status }),
-  );
-
-const since = '2026-01-01T00:00:00Z';
 const commit = 'a'.repeat(40);
 
 interface Event {
@@ -109,7 +94,12 @@ test('a running build is followed line by line to its end', async () => {
   await api.submit('octo/chat');
   const response = await fetch(`${api.url}/api/submit-status/octo/chat/log`);
   await makePod('chat-1');
-  await setStatus('chat', { phase: 'Cloning', since, source: { commit }, pipeline: { job: 'chat-1', pod: 'chat-1' } });
+  await setStatus(server, 'chat', {
+    phase: 'Cloning',
+    since,
+    source: { commit },
+    pipeline: { job: 'chat-1', pod: 'chat-1' },
+  });
   const clone = await opened('chat-1/clone');
   clone.write('fetching\n');
   const seen: string[] = [];
@@ -123,7 +113,11 @@ test('a running build is followed line by line to its end', async () => {
     }
     if (data.line === 'reviewed') kubelet.ended.set('chat-1/build', 'built\n');
     if (data.line === 'built') {
-      await setStatus('chat', { phase: 'Live', url: 'https://chat.test', served: { image: 'i', commit, since } });
+      await setStatus(server, 'chat', {
+        phase: 'Live',
+        url: 'https://chat.test',
+        served: { image: 'i', commit, since },
+      });
     }
   }
   assert.deepEqual(seen, [
@@ -141,7 +135,7 @@ test('a running build is followed line by line to its end', async () => {
 test('a reader who leaves ends the log request at the kubelet', async () => {
   await api.submit('octo/leave');
   await makePod('leave-1');
-  await setStatus('leave', { phase: 'Cloning', since, pipeline: { job: 'leave-1', pod: 'leave-1' } });
+  await setStatus(server, 'leave', { phase: 'Cloning', since, pipeline: { job: 'leave-1', pod: 'leave-1' } });
   const leaving = new AbortController();
   await fetch(`${api.url}/api/submit-status/octo/leave/log`, { signal: leaving.signal });
   const upstream = await opened('leave-1/clone');
@@ -155,7 +149,7 @@ test('a reader who leaves ends the log request at the kubelet', async () => {
 
 test('the log of a pod that is gone is said to be gone', async () => {
   await api.submit('octo/gone');
-  await setStatus('gone', {
+  await setStatus(server, 'gone', {
     phase: 'Rejected',
     since,
     pipeline: { job: 'gone-1', pod: 'gone-1' },

@@ -2,7 +2,6 @@
 // request.
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
@@ -12,8 +11,10 @@ import { Fault } from '../../../cluster/submit/fault.ts';
 import { readInstallation, type Installation } from '../../../cluster/submit/installation.ts';
 import { createOutput } from '../../../cluster/submit/output.ts';
 import { submit } from '../../../cluster/submit/submit.ts';
-import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
-import { namespaces, prepare, startReplica } from '../../support/api/replica.ts';
+import type { ApiServer } from '../../support/kubernetes/api-server.ts';
+import { setStatus, since, startAppsServer } from '../../support/api/apps-server.ts';
+import { startReplica } from '../../support/api/replica.ts';
+import { freePort } from '../../support/free-port.ts';
 
 const root = new URL('../../..', import.meta.url).pathname;
 let server: ApiServer;
@@ -22,8 +23,7 @@ let stopGitServer = (): Promise<void> => Promise.resolve();
 let gitUrl: string;
 
 beforeAll(async () => {
-  server = await startApiServer();
-  await prepare(server);
+  server = await startAppsServer();
   folder = await mkdtemp(join(tmpdir(), 'moorage-submit-test-'));
   await writeFile(join(folder, 'git-password'), 'secret\n');
   const port = await freePort();
@@ -49,18 +49,6 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => {
-    probe.listen(0, '127.0.0.1', resolve);
-  });
-  const address = probe.address();
-  await new Promise((resolve) => {
-    probe.close(resolve);
-  });
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
-
 async function answering(url: string): Promise<void> {
   while (
     !(await fetch(url).then(
@@ -71,19 +59,6 @@ async function answering(url: string): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
-const since = '2026-01-01T00:00:00Z';
-const setStatus = async (app: string, status: object): Promise<string> =>
-  server.kubectl(
-    'patch',
-    'hostedapp',
-    app,
-    '-n',
-    namespaces.apps,
-    '--subresource=status',
-    '--type=merge',
-    '-p',
-    JSON.stringify({ status }),
-  );
 const head = async (name: string): Promise<string> =>
   (await execa('git', ['ls-remote', `${gitUrl}/local/${name}.git`, 'refs/heads/main'])).stdout.split('\t')[0] ?? '';
 
@@ -119,7 +94,7 @@ test('a folder: live, live again after a change, unchanged, then rejected', asyn
     await writeFile(join(app, 'index.html'), 'one');
     const goLive = async (): Promise<void> => {
       const commit = await head('my-app');
-      await setStatus('my-app', {
+      await setStatus(server, 'my-app', {
         phase: 'Live',
         url: 'https://my-app.test',
         source: { commit },
@@ -138,7 +113,7 @@ test('a folder: live, live again after a change, unchanged, then rejected', asyn
     await writeFile(join(app, 'key'), 'AKIA');
     const third = await run(to, app, {
       'submitted before': async () =>
-        setStatus('my-app', {
+        setStatus(server, 'my-app', {
           phase: 'Rejected',
           source: { commit: await head('my-app') },
           rejection: { rule: 'secrets/aws', file: 'key', line: 1, message: 'A key', fix: 'Take it out' },
@@ -182,7 +157,7 @@ test('faults say what to do', async () => {
     (error) => error instanceof Fault && error.message.includes('npm run up'),
   );
   const api = await startReplica(server);
-  await refused('octo/chat/extra', { baseUrl: api.url }, /repo: .*; write it as owner\/name/);
+  await refused('octo/chat/extra', { baseUrl: api.url }, /repo: .*\. Write it as owner\/name/);
   await api.stop();
 });
 

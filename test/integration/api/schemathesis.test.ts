@@ -9,11 +9,12 @@ import { readCatalog } from '../../../api/models/catalog.ts';
 import { startDemoRouter, type DemoRouter } from '../../../api/models/router/demo-router.ts';
 import { appToken } from '../../../lib/app-token.ts';
 import { waitFor } from '../../../cluster/wait.ts';
-import { applyText, namespaces, prepare } from '../../support/api/replica.ts';
-import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
-import { freePort } from '../../support/models/litellm.ts';
+import { setStatus, since, startAppsServer } from '../../support/api/apps-server.ts';
+import { applyText, namespaces } from '../../support/api/replica.ts';
+import type { ApiServer } from '../../support/kubernetes/api-server.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 import { runSchemathesis } from '../../support/api/schemathesis.ts';
+import { freePort } from '../../support/free-port.ts';
 
 const secret = 'a-secret-of-the-tests-that-is-long-enough';
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -33,27 +34,14 @@ spec: {source: {repo: "https://git.test/octo/chat"}, models: {enabled: true, dai
 `;
 
 beforeAll(async () => {
-  server = await startApiServer();
-  await prepare(server);
+  server = await startAppsServer();
   await applyText(server, liveApp);
-  await server.kubectl(
-    'patch',
-    'hostedapp',
-    'chat',
-    '-n',
-    namespaces.apps,
-    '--subresource=status',
-    '--type=merge',
-    '-p',
-    JSON.stringify({
-      status: {
-        phase: 'Live',
-        url: 'https://chat.moorage.test',
-        source: { commit: 'a'.repeat(40) },
-        served: { image: 'i', commit: 'a'.repeat(40), since: '2026-01-01T00:00:00Z' },
-      },
-    }),
-  );
+  await setStatus(server, 'chat', {
+    phase: 'Live',
+    url: 'https://chat.moorage.test',
+    source: { commit: 'a'.repeat(40) },
+    served: { image: 'i', commit: 'a'.repeat(40), since: since },
+  });
   const uid = z
     .string()
     .parse(await server.kubectl('get', 'hostedapp', 'chat', '-n', namespaces.apps, '-o', 'jsonpath={.metadata.uid}'));

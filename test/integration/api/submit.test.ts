@@ -3,15 +3,15 @@
 import assert from 'node:assert/strict';
 import { afterAll, afterEach, beforeAll, beforeEach, test } from 'vitest';
 import { z } from 'zod';
-import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
-import { namespaces, prepare, startReplica, type Replica, type ReplicaOptions } from '../../support/api/replica.ts';
+import type { ApiServer } from '../../support/kubernetes/api-server.ts';
+import { setStatus, startAppsServer } from '../../support/api/apps-server.ts';
+import { namespaces, startReplica, type Replica, type ReplicaOptions } from '../../support/api/replica.ts';
 
 let server: ApiServer;
 const replicas: Replica[] = [];
 
 beforeAll(async () => {
-  server = await startApiServer();
-  await prepare(server);
+  server = await startAppsServer();
 });
 afterAll(() => server.stop());
 
@@ -149,17 +149,7 @@ async function reject(name: string, attempt?: string): Promise<void> {
     rejection: { rule: 'build/failed', message: 'It failed.', fix: 'Fix it.' },
     ...(attempt === undefined ? {} : { attempt }),
   };
-  await server.kubectl(
-    'patch',
-    'hostedapp',
-    name,
-    '-n',
-    namespaces.apps,
-    '--subresource=status',
-    '--type=merge',
-    '-p',
-    JSON.stringify({ status }),
-  );
+  await setStatus(server, name, status);
 }
 
 async function statusBecomes(url: string, wanted: string): Promise<void> {
@@ -180,9 +170,9 @@ test('a rejected one submitted again, ten times at once: tried again once, and a
   await statusBecomes(api.url, 'rejected');
   const answers = await Promise.all(Array.from({ length: 10 }, async () => read(await api.submit('octo/chat'))));
   assert.equal(answers.filter(({ retried }) => retried === true).length, 1);
-  const told = answers.find(({ retried }) => retried === true);
-  assert.equal(told?.status, 'in_pipeline');
-  assert.match(told.message ?? '', /A new pipeline run was started/);
+  const second = answers.find(({ retried }) => retried === true);
+  assert.equal(second?.status, 'in_pipeline');
+  assert.match(second.message ?? '', /A new pipeline run was started/);
   const noted = (await apps())[0]?.metadata.annotations ?? {};
   const attempt = noted['moorage.dev/rebuild'];
   assert.ok(attempt !== undefined && noted['moorage.dev/poll'] === attempt);
@@ -240,7 +230,7 @@ test('room for apps: 30 at once, exactly as many as there is room for', async ()
   assert.equal((await apps()).length, 5);
 });
 
-test('an app that is being taken down is not taken up again', async () => {
+test('an app that is being deleted is not taken up again', async () => {
   const api = await replica();
   await api.submit('octo/chat');
   await server.kubectl(

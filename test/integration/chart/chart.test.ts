@@ -58,7 +58,7 @@ async function refusal(namespace: Namespace, spec: Fields): Promise<string | und
 }
 
 /**
- * The API server takes a moment to compile a new admission policy; a pod that breaks nothing but that policy tells when
+ * The API server takes a moment to compile a new admission policy; a pod that breaks nothing but that policy shows when
  * it has.
  */
 async function admissionIsOn(): Promise<void> {

@@ -115,7 +115,7 @@ const pod = z.looseObject({
 const podOf = (objects: readonly Rendered[], name: string): z.infer<typeof pod> =>
   pod.parse(podSpecOf(named(objects, 'Deployment', `moorage-${name}`)));
 
-test('nothing of them runs unless it is switched on, and the API is told of none', () => {
+test('nothing of them runs unless it is switched on, and the API knows of none', () => {
   assert.deepEqual(
     ofKind(plain, 'Deployment')
       .map(({ metadata }) => metadata.name)
@@ -252,7 +252,7 @@ test('the PDF translator finds the models that its image was built with', () => 
   );
 });
 
-test('an address of one elsewhere is told to the API and runs nothing', async () => {
+test('an address of one elsewhere is passed to the API and runs nothing', async () => {
   const objects = await render({
     ...required,
     tools: {

@@ -242,7 +242,11 @@ describe('reflector', () => {
       };
       await until(same);
       assert.notEqual(reflector.store.get(`${namespace}/c0`)?.metadata.uid, old?.metadata.uid);
-      assert.deepEqual(versions(broken.list()), versions(reflector.store.list()), 'the changes told give the cache');
+      assert.deepEqual(
+        versions(broken.list()),
+        versions(reflector.store.list()),
+        'the reported changes give the cache',
+      );
     },
   );
 

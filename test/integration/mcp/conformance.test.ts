@@ -59,7 +59,7 @@ function fixture(
     artifacts: ['image/png', 'audio/wav', 'text/plain'],
     run: (_input, { report }) => {
       const artifact = run((done) => {
-        report({ done, message: 'under way' });
+        report({ done, message: 'in progress' });
       });
       return Promise.resolve({ result: { ok: true }, ...(artifact === undefined ? {} : { artifact }) });
     },

@@ -215,14 +215,14 @@ const table: readonly Row[] = [
   { model: 'absurd-cost', status: 200, closed: 'pending', reference: 'gen-1' },
 ];
 
-const told = z.looseObject({
+const reported = z.looseObject({
   type: z.string().optional(),
   detail: z.string().optional(),
   cost_usd: z.number().optional(),
   cost_source: z.string().optional(),
 });
 
-async function expectClosed(body: z.output<typeof told>, closed: Row['closed'], reference?: string): Promise<void> {
+async function expectClosed(body: z.output<typeof reported>, closed: Row['closed'], reference?: string): Promise<void> {
   const [row] = await sample.database.query(newest, []);
   assert.equal(row?.state, closed);
   const answered = body.type === undefined;
@@ -250,7 +250,7 @@ for (const { model, key, status, type, says, closed, reference } of table) {
       '/api/ask',
       json({ prompt: 'Hello', model }, key === undefined ? {} : { authorization: `Bearer ${key}` }),
     );
-    const body = told.parse(await answer.json());
+    const body = reported.parse(await answer.json());
     assert.equal(answer.status, status, JSON.stringify(body));
     assert.equal(body.type, type === undefined ? undefined : `https://moorage.test/problems/${type}`);
     assert.match(body.detail ?? '', says ?? /^/);

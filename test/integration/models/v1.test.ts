@@ -115,9 +115,9 @@ test('without a database LiteLLM issues no keys: a call with one says so, and no
     '/api/ask',
     json({ prompt: 'Hello' }, { authorization: 'Bearer sk-invented-12345678' }),
   );
-  const told = z.looseObject({ type: z.string(), detail: z.string() }).parse(await answer.json());
-  assert.deepEqual([answer.status, told.type.replace(/.*\//, '')], [503, 'router-unavailable']);
-  assert.match(told.detail, /Your API key could not be checked: No connected db/);
+  const reported = z.looseObject({ type: z.string(), detail: z.string() }).parse(await answer.json());
+  assert.deepEqual([answer.status, reported.type.replace(/.*\//, '')], [503, 'router-unavailable']);
+  assert.match(reported.detail, /Your API key could not be checked: No connected db/);
   assert.deepEqual(await sample.ledger.counts(), { open: 0, pending: 0, abandoned: 0 });
 });
 

@@ -15,7 +15,7 @@ import type { EnforcerStatus } from '../../../cluster/network-policy/status-file
 import { createClient, createEventRecorder, fileConnection, silentLogger } from '../../../lib/kubernetes/index.ts';
 import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 import { exclusively } from '../../support/exclusively.ts';
-import { installTools, openLab, type Lab, type PodPlace } from '../../support/network-policy/lab.ts';
+import { installTools, openLab, type Lab, type PodHost } from '../../support/network-policy/lab.ts';
 
 /** The test needs root on Linux. */
 const skip = process.platform !== 'linux' || process.getuid?.() !== 0;
@@ -27,13 +27,13 @@ let records: string;
 let start: () => Promise<{ close: () => Promise<void>; run: (signal: AbortSignal) => Promise<void> }>;
 const statuses: EnforcerStatus[] = [];
 const forgotten: string[] = [];
-const pod = (index: number): PodPlace => lab.pods[index] ?? assert.fail(`no pod ${index}`);
+const pod = (index: number): PodHost => lab.pods[index] ?? assert.fail(`no pod ${index}`);
 
 beforeAll(async () => {
   if (skip) return;
   await exclusively(installTools);
   lab = await openLab(['10.244.0.2', '10.244.0.3']);
-  await Promise.all(lab.pods.map(async (place) => place.ask({ op: 'listen', ports: [1] })));
+  await Promise.all(lab.pods.map(async (host) => host.ask({ op: 'listen', ports: [1] })));
   records = await mkdtemp(join(tmpdir(), 'moorage-cni-'));
   api = await startApiServer();
   start = async () => {

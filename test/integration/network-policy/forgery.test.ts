@@ -10,7 +10,7 @@ import {
   enforce,
   lab,
   lot,
-  observed,
+  snapshotOf,
   only,
   opens,
   pod,
@@ -57,7 +57,7 @@ test('IPv6 between pods is closed', { skip }, async () => {
 });
 
 /**
- * Sends the forged frame, then an honest one by the same way; what is heard by then tells whether the first got
+ * Sends the forged frame, then an honest one by the same way; what is heard by then shows whether the first got
  * through.
  */
 async function getsThrough(text: string, forged: Uint8Array): Promise<boolean> {
@@ -101,7 +101,7 @@ test('frames forged to go around the rules do not arrive', { skip }, async () =>
     false,
   );
   assert.equal(await getsThrough(...frame('broadcast', { to: { ...to, address: '255.255.255.255' } })), false);
-  await applier.apply(derive({ ...observed(lot()), attachments: undefined }, SCOPE).tables);
+  await applier.apply(derive({ ...snapshotOf(lot()), attachments: undefined }, SCOPE).tables);
   assert.equal(
     await getsThrough(...frame('broadcast, no guard', { to: { ...to, address: '255.255.255.255' } })),
     false,

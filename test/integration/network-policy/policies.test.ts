@@ -15,7 +15,7 @@ import {
   enforce,
   lab,
   lot,
-  observed,
+  snapshotOf,
   only,
   opens,
   pod,
@@ -141,7 +141,7 @@ test(
       silent(pod(1), NODE_BRIDGE, NODE_PORTS.api),
       silent(lab.outside, podAddress(1), 1),
     ]);
-    await applier.apply(derive({ ...observed(all), pods: observed(known).pods }, SCOPE).tables);
+    await applier.apply(derive({ ...snapshotOf(all), pods: snapshotOf(known).pods }, SCOPE).tables);
     await Promise.all([
       opens(lab.node, podAddress(1), 1),
       silent(pod(1), podAddress(0), 1),
@@ -159,7 +159,7 @@ test('a policy that is not understood denies the pods that it selects, and no ot
     ingress: [{ from: [{ serviceAccountSelector: {} }] }],
   };
   const wanted = derive(
-    { ...observed(lot()), policies: [{ namespace: 'one', name: 'strange', spec: strange }] },
+    { ...snapshotOf(lot()), policies: [{ namespace: 'one', name: 'strange', spec: strange }] },
     SCOPE,
   );
   assert.match(wanted.refused[0]?.problems.join() ?? '', /spec\.ingress\.0\.from\.0.*serviceAccountSelector/);

@@ -212,7 +212,7 @@ test('an image outside the name that was asked for is never deployed', async () 
   await world.submit('hostile');
   const job = await startedJob(world, 'hostile');
   await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', imageOf('journey', 'e'));
-  const status = await until('the fault told', async () => {
+  const status = await until('the fault reported', async () => {
     const found = (await world.app('hostile'))?.status;
     return found?.history?.[0]?.result === 'Faulted' ? found : undefined;
   });

@@ -1,4 +1,4 @@
-// The build queue of the real operator: a cap on builds at once, oldest first, and places that are told.
+// The build queue of the real operator: a cap on builds at once, oldest first, and positions that are reported.
 // The Jobs' ends are written by the test in place of the job controller.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-async function place(name: string): Promise<number | undefined> {
+async function positionOf(name: string): Promise<number | undefined> {
   return (await world.app(name))?.status?.pipeline?.position;
 }
 
@@ -22,7 +22,7 @@ test('one build at a time: the others wait in the order in which they came, and 
     await until(`a Job of ${name}`, async () => (await world.jobs(name)).length === 1);
   }
   const first = await startedJob(world, 'one');
-  await until('places 1 and 2', async () => (await place('two')) === 1 && (await place('three')) === 2);
+  await until('positions 1 and 2', async () => (await positionOf('two')) === 1 && (await positionOf('three')) === 2);
   assert.equal((await world.app('two'))?.status?.phase, 'Queued');
   assert.deepEqual(
     (await Promise.all(['two', 'three'].map((name) => world.jobs(name)))).flat().map(({ spec }) => spec?.suspend),
@@ -31,7 +31,7 @@ test('one build at a time: the others wait in the order in which they came, and 
   await startJob(world.client, first);
   await failJob(world.client, first, 'DeadlineExceeded');
   await startedJob(world, 'two');
-  await until('three to move up', async () => (await place('three')) === 1);
+  await until('three to move up', async () => (await positionOf('three')) === 1);
   assert.equal((await world.jobs('three'))[0]?.spec?.suspend, true);
   await operator.end();
 });

@@ -1,4 +1,4 @@
-// Asking real git servers on loopback: what a revision resolves to, and every way in which it cannot be told.
+// Asking real git servers on loopback: what a revision resolves to, and every way in which it cannot be found out.
 import assert from 'node:assert/strict';
 import { createServer, type RequestListener } from 'node:http';
 import { afterAll, beforeAll, test } from 'vitest';

@@ -201,14 +201,14 @@ test('an object that git itself refuses is named', async () => {
   assert.deepEqual(rejectedBy(ended), ['git/damaged']);
 });
 
-interface Refused {
+interface Refusal {
   readonly name: string;
   readonly content: (key: string) => RepositoryContent;
   readonly expect: readonly string[];
 }
 
 const awsLine = (key: string): string => `import os\nregion = "eu-west-1"\nkey = "${key}"  # gitleaks:allow\n`;
-const refused: readonly Refused[] = [
+const refused: readonly Refusal[] = [
   {
     name: 'a planted AWS key',
     content: (key) => ({ fixture: 'flask', files: { 'config/settings.py': awsLine(key) } }),
@@ -375,8 +375,8 @@ test('a wrong input and a stop signal leave a fault', async () => {
   });
 });
 
-test('moorage.yaml decides the folder, the port and the start, and the operator is told', async () => {
-  const repository = await repositories.add('settings-file', { fixture: 'settings-file' });
+test('moorage.yaml decides the folder, the port and the start, and that is reported to the operator', async () => {
+  const repository = await repositories.add('app-manifest', { fixture: 'app-manifest' });
   await inPod(repository, async (pod) => {
     const ended = await pod.upTo('review');
     assert.equal(ended.code, 0, ended.log);

@@ -74,7 +74,7 @@ test(
         .filter((line) => line !== '');
     // It only begins jobs and looks at them.
     const jobs = shortJobs(database, () => Promise.reject(new Error('not here')), {
-      most: { anonymous: 100, key: 100, all: 500 },
+      maximum: { anonymous: 100, key: 100, all: 500 },
       maxKept: 100,
     });
     const ids = await Promise.all(

@@ -141,11 +141,11 @@ test('by /t: the file of a job is at its link for anybody, at poll_url for its c
   const path = pathOf(job?.poll_url ?? '');
   const { artifact, cost_usd } = await finished(path);
   assert.deepEqual([artifact?.bytes, cost_usd], [70_000, 0.0001]);
-  for (const [index, place] of [
+  for (const [index, address] of [
     [0, `${path}&raw=1`],
     [1, pathOf(artifact?.url ?? '')],
   ] as const) {
-    const file = await fetch(`${at(index).url}${place}`);
+    const file = await fetch(`${at(index).url}${address}`);
     assert.deepEqual(
       [file.headers.get('content-type'), Buffer.from(await file.arrayBuffer())],
       ['image/png', Buffer.alloc(70_000, 7)],
@@ -166,7 +166,7 @@ test('by /mcp: who asks for progress hears it rise until the result; who does no
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } });
   await client.connect(new StreamableHTTPClientTransport(new URL(`${at(1).url}/mcp`)));
   const heard: number[] = [];
-  const told = await client.callTool(
+  const reported = await client.callTool(
     { name: 'deep_research', arguments: { question: 'How will it be?' } },
     {
       onprogress: ({ progress }) => {
@@ -174,7 +174,7 @@ test('by /mcp: who asks for progress hears it rise until the result; who does no
       },
     },
   );
-  isResearch(envelope.parse(told.structuredContent));
+  isResearch(envelope.parse(reported.structuredContent));
   assert.ok(heard.length >= 1 && heard.every((one, index) => one > (heard[index - 1] ?? -1)), String(heard));
   const { job } = envelope.parse((await client.callTool({ name: 'paint', arguments: { bytes: 3 } })).structuredContent);
   const done = await client.callTool({ name: 'paint', arguments: { job: job?.id, wait: 30 } });

@@ -1,4 +1,4 @@
-// render_diagram draws three languages, tells faults with their line, and reads nothing outside the text.
+// render_diagram draws three languages, reports faults with their line, and reads nothing outside the text.
 import assert from 'node:assert/strict';
 import { afterAll, describe, test } from 'vitest';
 import { renderDiagramTool } from '../../../api/tools/builtin/render-diagram/render-diagram.ts';
@@ -60,7 +60,7 @@ test('the other layouts and kinds of diagrams', async () => {
   );
 });
 
-test('a fault is told with its line, and the next diagram is drawn', async () => {
+test('a fault is reported with its line, and the next diagram is drawn', async () => {
   const faults: [string, string, RegExp, number][] = [
     ['graphviz', 'digraph {\n a -> b\n c -> }', /line 3: syntax error near '}'/, 3],
     ['graphviz', 'hello', /line 1: syntax error/, 1],
@@ -78,7 +78,7 @@ test('a fault is told with its line, and the next diagram is drawn', async () =>
   }
 });
 
-test('tells languages apart', () => {
+test('distinguishes languages', () => {
   const known: [string, string][] = [
     ['strict digraph x\n{', 'graphviz'],
     ['/* c */ // d\n graph {', 'graphviz'],

@@ -1,4 +1,4 @@
-// run_code runs code, tells of its errors, and gives it nothing but the language.
+// run_code runs code, reports its errors, and gives it nothing but the language.
 import assert from 'node:assert/strict';
 import { afterAll, describe, test } from 'vitest';
 import { z } from 'zod';

@@ -100,7 +100,7 @@ describe('addresses in the input of tools', () => {
     assert.deepEqual(found.toSorted(), known.toSorted());
   });
 
-  it('are told by their format wherever a description speaks of an address to fetch', () => {
+  it('are known by their format wherever a description speaks of an address to fetch', () => {
     const untold = tools.flatMap((tool) =>
       Object.entries(inputOf(tool).properties)
         .filter(([, { description = '', format }]) => /https?:\/\/|public http/.test(description) && format !== 'uri')

@@ -76,7 +76,7 @@ test('a tariff is booked exactly, however many calls come at once [spec tools.co
   assert.equal(await earned('draw'), '-0.004');
 });
 
-test('a call that fails or is refused books nothing and holds nothing', async () => {
+test('a call that fails or is refused charges nothing and holds nothing', async () => {
   const paths = ['problem', 'unprocessable', 'throw', 'bad-output', 'late', 'stubborn', 'nonsense'].map(
     (how) => `/t/fail?how=${how}`,
   );
@@ -100,13 +100,13 @@ test('a call that fails after asking says what the asking cost, and charges no t
   assert.equal(await earned('asks'), '-0.0002');
 });
 
-test('what the router has not told yet is pending, left out, and said so', async () => {
+test('what the router has not reported yet is pending, left out, and said so', async () => {
   const { cost_usd, cost_source, hint } = await call(`/t/asks?model=${late?.id ?? ''}`);
   assert.deepEqual([cost_usd, cost_source], [0.0002, 'pending']);
   assert.match(hint ?? '', /not reported the cost of one model call yet; cost_usd does not include it/);
 });
 
-test('a quota that runs low is told, and is never overspent by calls at once [spec tools.low-quota limits.quota]', async () => {
+test('a quota that runs low is reported, and is never overspent by calls at once [spec tools.low-quota limits.quota]', async () => {
   const answers = await Promise.all(Array.from({ length: 64 }, () => call('/t/draw', '198.51.100.7')));
   const more = await Promise.all(Array.from({ length: 60 }, () => call('/t/draw', '198.51.100.7')));
   const paidFor = [...answers, ...more].filter(({ status }) => status === 200);
@@ -139,7 +139,7 @@ test('what a dead process held for a tool is given back', async () => {
   assert.deepEqual([used, held], [0n, 0n]);
 });
 
-test('the books are right to the last row', async () => {
+test('the ledger is right to the last row', async () => {
   assert.deepEqual(await ledger.audit(), []);
 });
 

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { z } from 'zod';
 import { moneyToNumber } from '../../../api/billing/ledger/money.ts';
 import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import { translatePdfTool } from '../../../api/tools/builtin/translate-pdf/translate-pdf.ts';
@@ -10,37 +9,14 @@ import { Problem } from '../../../lib/problem.ts';
 import { isProblem } from '../../support/tools/call.ts';
 import { reports, runTool, toolContext } from '../../support/tools/context.ts';
 import { page, startWeb, type Web } from '../../support/tools/fetch/web.ts';
+import { germanAnswer } from '../../support/tools/model-words.ts';
 import { says, startModelLab, type ModelLab } from '../../support/tools/model-lab.ts';
 import { urlServices } from '../../support/tools/url-services.ts';
-import { columns, look, startPdfTranslator, type Looked } from '../../support/services/pdf-translator.ts';
+import { columns, look, startPdfTranslator, type PageLayout } from '../../support/services/pdf-translator.ts';
 import type { LocalServer } from '../../support/services/python.ts';
 
-const german: Readonly<Record<string, string>> = {
-  'A study of moorings': 'Vom Festmachen',
-  'A study of anchors': 'Vom Ankern',
-  Ships: 'Schiffe',
-  harbour: 'Hafen',
-  ropes: 'Leinen',
-  anchor: 'Anker',
-  quay: 'Kai',
-  iron: 'Eisen',
-  chain: 'Kette',
-  strong: 'stark',
-  crew: 'Mannschaft',
-};
-const translated = (text: string): string =>
-  Object.entries(german).reduce((done, [english, word]) => done.replaceAll(english, word), text);
-
-/** Answers BabelDOC's two kinds of questions in their forms, as a model does. */
-function model(prompt: string): string {
-  const list = /Here is the input:\s*(\[[^]*\])\s*$/.exec(prompt)?.[1];
-  if (list === undefined) return translated(prompt.split('Now translate the following text:').at(-1)?.trim() ?? '');
-  const passages = z.array(z.object({ id: z.int(), input: z.string() })).parse(JSON.parse(list));
-  return JSON.stringify(passages.map(({ id, input }) => ({ id, output: translated(input) })));
-}
-
-/** The words are German, and everything stands where it stood. */
-function sameLayout({ size, words, boxes }: Looked, before: Looked | undefined): void {
+/** The words are German, and everything is where it was. */
+function sameLayout({ size, words, boxes }: PageLayout, before: PageLayout | undefined): void {
   assert.deepEqual(size, before?.size);
   assert.deepEqual(
     boxes.filter(([, top = 0]) => top >= 430),
@@ -50,8 +26,8 @@ function sameLayout({ size, words, boxes }: Looked, before: Looked | undefined):
   const text = words.map((word) => word.text).join(' ');
   for (const word of ['Schiffe', 'Leinen', 'Anker', 'Eisen']) assert.match(text, new RegExp(word), text);
   for (const word of ['Ships', 'ropes', 'iron']) assert.doesNotMatch(text, new RegExp(word), text);
-  const all = (these: RegExp, place: (word: { x: number; y: number }) => boolean): boolean =>
-    words.filter((word) => word.y > 110 && these.test(word.text)).every(place);
+  const all = (these: RegExp, within: (word: { x: number; y: number }) => boolean): boolean =>
+    words.filter((word) => word.y > 110 && these.test(word.text)).every(within);
   assert.ok(
     all(/Schiffe|Mannschaft/, ({ x }) => x < 300),
     'what was on the left is on the left',
@@ -81,7 +57,7 @@ describe('translate_pdf with BabelDOC', () => {
       models: {
         'alpha-v4-flash': says((prompt, system) => {
           systems.push(system);
-          return model(prompt);
+          return germanAnswer(prompt);
         }),
         'epsilon-3.5-flash': (response) => {
           response.writeHead(402).end('{"error": {"message": "no credit"}}');
@@ -97,7 +73,7 @@ describe('translate_pdf with BabelDOC', () => {
     await services.workers.close();
   });
 
-  it('translates the words, keeps the layout, and books each call', async () => {
+  it('translates the words, keeps the layout, and pays for each call', async () => {
     const spender = lab.spender();
     const { seen, report } = reports();
     const { result, artifact } = await runTool(
@@ -149,7 +125,7 @@ describe('translate_pdf with BabelDOC', () => {
     );
   });
 
-  it('ends with what the model call ended with, and leaves the only place free', async () => {
+  it('ends with what the model call ended with, and leaves the only slot free', async () => {
     const fail = async (): Promise<unknown> =>
       runTool(
         translatePdfTool(services),

@@ -30,7 +30,7 @@ export function appOf(endpoints: readonly Endpoint[], protocols: readonly Protoc
 }
 
 /** What an endpoint was given. */
-export interface Given {
+export interface EndpointInput {
   readonly params: Record<string, unknown>;
   readonly query: Record<string, unknown>;
 }
@@ -39,7 +39,7 @@ export interface Given {
 export function endpointAt(
   method: Method,
   path: string,
-  handler: (given: Given, context: RequestContext) => unknown,
+  handler: (given: EndpointInput, context: RequestContext) => unknown,
 ): Endpoint {
   return defineEndpoint({
     method,

@@ -101,7 +101,7 @@ export interface Replica {
 export async function startReplica(server: ApiServer, options: ReplicaOptions = {}): Promise<Replica> {
   const {
     perCallerAndDay = 10_000,
-    apps: most = 10_000,
+    apps: maximum = 10_000,
     pollMs = 60_000,
     allowed = ['git.test'],
     insecure = [],
@@ -125,7 +125,7 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
     apps,
     namespace: namespaces.apps,
     pollMs,
-    limits: { perCallerAndDay, apps: most },
+    limits: { perCallerAndDay, apps: maximum },
   });
   const registers = [new Registry()];
   const port = Promise.withResolvers<number>();

@@ -4,9 +4,9 @@ import fc, { type Arbitrary } from 'fast-check';
 const letters = (alphabet: string, minLength: number, maxLength: number): Arbitrary<string> =>
   fc.string({ unit: fc.constantFrom(...Array.from(alphabet)), minLength, maxLength });
 const lower = 'abcxyz019';
-const label = (most: number): Arbitrary<string> =>
+const label = (maximum: number): Arbitrary<string> =>
   fc
-    .tuple(fc.constantFrom('a', 'm', 'z'), letters(`${lower}-`, 0, most - 2), fc.constantFrom('a', '9'))
+    .tuple(fc.constantFrom('a', 'm', 'z'), letters(`${lower}-`, 0, maximum - 2), fc.constantFrom('a', '9'))
     .map((parts) => parts.join(''));
 const maybe = <Value>(value: Arbitrary<Value>): Arbitrary<Value | undefined> => fc.option(value, { nil: undefined });
 /** What JSON would leave out is left out. */
@@ -34,10 +34,10 @@ const millicores = (low: number): Arbitrary<string> =>
   fc.integer({ min: low, max: 64_000 }).chain((value) => fc.constantFrom(`${value}m`, (value / 1000).toFixed(3)));
 
 const variableName = letters('ABCxyz_019', 1, 20).map((text) => `V_${text}`);
-const variables = (name: Arbitrary<string>, most: number): Arbitrary<unknown> =>
+const variables = (name: Arbitrary<string>, maximum: number): Arbitrary<unknown> =>
   fc.uniqueArray(fc.record({ name, value: fc.string({ unit: 'grapheme', maxLength: 40 }) }), {
     selector: (item) => item.name,
-    maxLength: most,
+    maxLength: maximum,
   });
 const secret = fc.record({
   name: variableName.map((text) => `S_${text}`),
@@ -200,7 +200,7 @@ const text = fc.oneof(
     'a'.repeat(513),
   ),
 );
-const places = [
+const fields = [
   ['source', 'repo'],
   ['source', 'revision'],
   ['source', 'path'],
@@ -237,24 +237,24 @@ const items: Readonly<Record<string, object>> = {
   volumes: { name: 'v', path: '/v', size: '1Gi' },
 };
 
-function place(path: readonly string[], value: unknown): unknown {
+function nested(path: readonly string[], value: unknown): unknown {
   const [head, ...rest] = path;
   if (head === undefined) return value;
   const item = items[head];
-  if (item !== undefined) return { [head]: [{ ...item, ...(place(rest, value) as object) }] };
-  return { [head]: place(rest, value) };
+  if (item !== undefined) return { [head]: [{ ...item, ...(nested(rest, value) as object) }] };
+  return { [head]: nested(rest, value) };
 }
 
 /** A spec in which one value is anything at all; numbers are taken to their bounds as well. */
 export const oddSpec = fc
   .oneof(
-    fc.tuple(fc.constantFrom<readonly string[]>(...places), text),
+    fc.tuple(fc.constantFrom<readonly string[]>(...fields), text),
     fc.tuple(
       fc.constantFrom<readonly string[]>(['run', 'port'], ['run', 'replicas']),
       fc.oneof(fc.integer({ min: -2, max: 25 }), fc.constantFrom(65_535, 65_536, 1.5, 2 ** 40)),
     ),
   )
   .map(([path, value]) => {
-    const odd = place(path, value) as Record<string, Record<string, unknown>>;
+    const odd = nested(path, value) as Record<string, Record<string, unknown>>;
     return { ...odd, source: { repo: 'https://github.com/owner/name', ...odd['source'] } };
   });

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineTool, type Tool } from '../../../api/tools/tool.ts';
 import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 
-/** Repeats what it is told. */
+/** Repeats what is sent to it. */
 export const echoTool: Tool = defineTool({
   name: 'echo',
   title: 'Echo',

@@ -52,7 +52,7 @@ function boundToThisProcess(spec: ProcessSpec): ProcessSpec {
 export async function startApiServer(): Promise<ApiServer> {
   await exclusively(() => buildPart('kubernetes'));
   const folder = await mkdtemp(join(tmpdir(), 'moorage-api-server-'));
-  const places = { run: join(folder, 'run'), logs: join(folder, 'log') };
+  const folders = { run: join(folder, 'run'), logs: join(folder, 'log') };
   const [apiPort = 0, etcdPort = 0, etcdPeerPort = 0] = await freePorts(3);
   const plane = await prepareControlPlane({
     ...{
@@ -74,12 +74,12 @@ export async function startApiServer(): Promise<ApiServer> {
   });
   const [etcd, apiServer] = [plane.etcd, plane.apiServer].map(boundToThisProcess);
   const stop = async (): Promise<void> => {
-    await stopProcess(places, 'kube-apiserver', 1);
-    await stopProcess(places, 'etcd', 2);
+    await stopProcess(folders, 'kube-apiserver', 1);
+    await stopProcess(folders, 'etcd', 2);
     await rm(folder, { recursive: true, force: true });
   };
   const start = async (spec: ProcessSpec | undefined): Promise<void> => {
-    if (spec !== undefined) await ensureProcess(places, spec);
+    if (spec !== undefined) await ensureProcess(folders, spec);
   };
   try {
     await start(etcd);
@@ -95,7 +95,7 @@ export async function startApiServer(): Promise<ApiServer> {
     const kubectl = (...args: string[]): Promise<string> =>
       run(join(binariesOf('kubernetes'), 'kubectl'), args, { env: { KUBECONFIG: kubeconfig } });
     const restart = async (): Promise<void> => {
-      await stopProcess(places, 'kube-apiserver', 0);
+      await stopProcess(folders, 'kube-apiserver', 0);
       await start(apiServer);
     };
     return { kubeconfig, server: plane.server, kubectl, restart, stop };

@@ -25,7 +25,7 @@ interface Watcher {
 /** Answers a request itself (returns true), or leaves it to the server. */
 export type Fault = (request: IncomingMessage, response: ServerResponse, url: URL) => boolean;
 
-interface Place {
+interface RequestTarget {
   /** Path without the namespace: names the kind. */
   kind: string;
   namespace: string | undefined;
@@ -34,7 +34,7 @@ interface Place {
 }
 
 /** Turns a request's path into what it names. */
-function placeOf(pathname: string): Place {
+function targetOf(pathname: string): RequestTarget {
   const parts = pathname
     .split('/')
     .filter((part) => part !== '')
@@ -151,7 +151,7 @@ export class FakeApi {
   #record(path: string, type: string, object: Stored): void {
     const entry = { version: this.#version, type, path, object };
     this.#log.push(entry);
-    for (const watcher of this.#watchers) tell(watcher, entry);
+    for (const watcher of this.#watchers) notify(watcher, entry);
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -163,16 +163,16 @@ export class FakeApi {
     const method = request.method ?? 'GET';
     this.requests.push({ method, url, body, type: request.headers['content-type'] });
     if (this.faults.some((fault) => fault(request, response, url))) return;
-    const place = placeOf(url.pathname);
-    if (url.searchParams.get('watch') === 'true') this.#watch(place, url, response);
-    else if (method === 'GET' && place.name === undefined) this.#list(place, url, response);
-    else this.#single(method, place, body as Stored | undefined, response);
+    const target = targetOf(url.pathname);
+    if (url.searchParams.get('watch') === 'true') this.#watch(target, url, response);
+    else if (method === 'GET' && target.name === undefined) this.#list(target, url, response);
+    else this.#single(method, target, body as Stored | undefined, response);
   }
 
-  #list(place: Place, url: URL, response: ServerResponse): void {
+  #list(target: RequestTarget, url: URL, response: ServerResponse): void {
     const token = url.searchParams.get('continue');
     const limit = Number(url.searchParams.get('limit') ?? '0') || Infinity;
-    const page = token === null ? { items: this.#selected(place), version: this.#version } : this.#pages.get(token);
+    const page = token === null ? { items: this.#selected(target), version: this.#version } : this.#pages.get(token);
     if (page === undefined) {
       send(response, 410, status(410, 'Expired', 'The provided continue parameter is too old'));
       return;
@@ -188,11 +188,11 @@ export class FakeApi {
     send(response, 200, { kind: 'List', metadata, items });
   }
 
-  #selected({ kind, namespace }: Place): Stored[] {
+  #selected({ kind, namespace }: RequestTarget): Stored[] {
     return this.objects(kind).filter((object) => namespace === undefined || object.metadata.namespace === namespace);
   }
 
-  #watch(place: Place, url: URL, response: ServerResponse): void {
+  #watch(target: RequestTarget, url: URL, response: ServerResponse): void {
     const from = Number(url.searchParams.get('resourceVersion'));
     if (from < this.#compacted) {
       send(response, 410, status(410, 'Expired', `too old resource version: ${from} (${this.#compacted})`));
@@ -200,32 +200,32 @@ export class FakeApi {
     }
     const name = url.searchParams.get('fieldSelector')?.replace('metadata.name=', '');
     const watcher = {
-      path: place.kind,
+      path: target.kind,
       name,
       bookmarks: url.searchParams.get('allowWatchBookmarks') === 'true',
       response,
     };
     response.writeHead(200, { 'content-type': 'application/json' });
     response.flushHeaders();
-    for (const entry of this.#log) if (entry.version > from) tell(watcher, entry);
+    for (const entry of this.#log) if (entry.version > from) notify(watcher, entry);
     this.#watchers.add(watcher);
     response.on('close', () => this.#watchers.delete(watcher));
   }
 
-  #single(method: string, place: Place, body: Stored | undefined, response: ServerResponse): void {
-    const name = place.name ?? body?.metadata.name ?? '';
-    const old = this.#objects.get(`${place.kind}:${place.namespace ?? ''}/${name}`);
+  #single(method: string, target: RequestTarget, body: Stored | undefined, response: ServerResponse): void {
+    const name = target.name ?? body?.metadata.name ?? '';
+    const old = this.#objects.get(`${target.kind}:${target.namespace ?? ''}/${name}`);
     const refusal = refuse(method, old, body);
     if (refusal !== undefined) send(response, refusal.code, refusal);
     else if (method === 'GET') send(response, 200, old);
     else if (method === 'DELETE') {
-      this.remove(place.kind, name, place.namespace);
+      this.remove(target.kind, name, target.namespace);
       send(response, 200, old);
     } else
       send(
         response,
         200,
-        this.put(place.kind, { ...old, ...body, metadata: { ...old?.metadata, ...body?.metadata, name } }),
+        this.put(target.kind, { ...old, ...body, metadata: { ...old?.metadata, ...body?.metadata, name } }),
       );
   }
 }
@@ -253,7 +253,7 @@ function conflict(old: Stored, { uid, resourceVersion }: Preconditions): Refusal
   return undefined;
 }
 
-function tell(watcher: Watcher, entry: Entry): void {
+function notify(watcher: Watcher, entry: Entry): void {
   if (entry.path !== watcher.path || (watcher.name !== undefined && entry.object.metadata.name !== watcher.name))
     return;
   watcher.response.write(`${JSON.stringify({ type: entry.type, object: entry.object })}\n`);

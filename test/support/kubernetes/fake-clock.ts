@@ -1,4 +1,4 @@
-// A clock that moves only when told to, for tests of what waits.
+// A clock that moves only when a test moves it, for tests of what waits.
 import type { Clock, Timer } from '../../../lib/kubernetes/index.ts';
 
 interface Pending {

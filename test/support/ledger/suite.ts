@@ -63,7 +63,7 @@ export function ledgerSuite(
       database = await open();
       ledger = new Ledger(database);
     });
-    // Sweeping and reconciling see the whole book, so no test may leave work behind for another.
+    // Sweeping and reconciling see the whole ledger, so no test may leave work behind for another.
     beforeEach(async () => {
       const unfinished = await database.query(unfinishedHolds, []);
       await Promise.all(unfinished.map(({ id }) => ledger.release(id)));
@@ -73,7 +73,7 @@ export function ledgerSuite(
       await database.close();
     });
 
-    test('a hold reserves for both sides, a settlement books the real cost and frees the rest', async () => {
+    test('a hold reserves for both sides, a settlement charges the real cost and frees the rest', async () => {
       const hold = someHold();
       const held = await ledger.reserve(hold);
       assert.equal(held.outcome, 'reserved');

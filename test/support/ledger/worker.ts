@@ -27,7 +27,7 @@ async function race(): Promise<void> {
   process.stdout.write(`held ${answers.filter(({ outcome }) => outcome === 'reserved').length}\n`);
 }
 
-/** One call after another until killed. The router bills into its own log, as a real one would, before we can book. */
+/** One call after another until killed. The router bills into its own log, as a real one would, before we can settle. */
 async function spend(ledger: Ledger): Promise<void> {
   for (let call = 1; ; call += 1) {
     const id = randomUUID();

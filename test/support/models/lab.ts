@@ -8,7 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { formatMoney, picoDollars } from '../../../api/billing/ledger/money.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
-import { freePort, type LiteLlm, type MockModel } from './litellm.ts';
+import { type LiteLlm, type MockModel } from './litellm.ts';
+import { freePort } from '../free-port.ts';
 
 export interface ApiProcess {
   readonly url: string;

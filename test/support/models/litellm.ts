@@ -3,7 +3,6 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,6 +12,7 @@ import { parseBilled, type Money } from '../../../api/billing/ledger/money.ts';
 import { parseExact } from '../../../api/models/router/exact-json.ts';
 import { exclusively } from '../exclusively.ts';
 import { paths } from '../../../cluster/paths.ts';
+import { freePort } from '../free-port.ts';
 
 /** The newest version whose dependencies can be had from a mirror that lags behind. */
 const version = '1.106.0';
@@ -105,17 +105,6 @@ export async function startLiteLlm(models: readonly MockModel[], workers = 1): P
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** A port of this machine that is free now. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const port = portOf(server);
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 function install(): string {
@@ -226,10 +215,4 @@ async function alive(url: string, child: ChildProcess): Promise<void> {
 function endGroup(child: ChildProcess): void {
   if (child.pid === undefined || child.exitCode !== null) return;
   process.kill(-child.pid, 'SIGKILL');
-}
-
-function portOf(server: Server): number {
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the server does not listen');
-  return address.port;
 }

@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { z } from 'zod';
 
 /** What came in. */
-export interface Asked {
+export interface RouterRequest {
   readonly path: string;
   readonly body: string;
   readonly authorization: string | undefined;
@@ -13,11 +13,11 @@ export interface Asked {
 }
 
 /** Answers as it likes; `closed` resolves when the other side has gone away. */
-export type Script = (response: ServerResponse, asked: Asked, closed: Promise<unknown>) => void | Promise<void>;
+export type Script = (response: ServerResponse, asked: RouterRequest, closed: Promise<unknown>) => void | Promise<void>;
 
 export interface ScriptedRouter {
   readonly url: string;
-  readonly asked: Asked[];
+  readonly asked: RouterRequest[];
   close(): Promise<void>;
 }
 
@@ -25,10 +25,10 @@ const named = z.looseObject({ model: z.string() });
 
 /** Starts it on loopback. Scripts are found by the model of a POST, or by the path of a GET. */
 export async function startScriptedRouter(scripts: Readonly<Record<string, Script>>): Promise<ScriptedRouter> {
-  const asked: Asked[] = [];
+  const asked: RouterRequest[] = [];
   const server = createServer((request, response) => {
     void (async () => {
-      const one: Asked = {
+      const one: RouterRequest = {
         path: request.url ?? '',
         body: await bodyOf(request),
         authorization: request.headers.authorization,

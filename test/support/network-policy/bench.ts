@@ -8,7 +8,7 @@ import { derive, type Snapshot } from '../../../cluster/network-policy/state.ts'
 import type { WirePolicy, World } from './oracle.ts';
 import { podAddress } from './worlds.ts';
 import { exclusively } from '../exclusively.ts';
-import { installTools, NODE_OUTSIDE, NODE_PORTS, openLab, type Lab, type Place, type PodPlace } from './lab.ts';
+import { installTools, NODE_OUTSIDE, NODE_PORTS, openLab, type Lab, type NetworkHost, type PodHost } from './lab.ts';
 
 /** The tests need root on Linux. */
 export const skip = process.platform !== 'linux' || process.getuid?.() !== 0;
@@ -36,14 +36,14 @@ table ip lab-nat {
 
 export let lab: Lab;
 export let applier: Applier;
-export const pod = (index: number): PodPlace => lab.pods[index] ?? assert.fail(`no pod ${index}`);
+export const pod = (index: number): PodHost => lab.pods[index] ?? assert.fail(`no pod ${index}`);
 
 beforeAll(async () => {
   if (skip) return;
   await exclusively(installTools);
   lab = await openLab(ADDRESSES);
   await nftRunner(lab.nft)(NAT);
-  await Promise.all([...lab.pods, lab.outside].map(async (place) => place.ask({ op: 'listen', ports: PORTS })));
+  await Promise.all([...lab.pods, lab.outside].map(async (host) => host.ask({ op: 'listen', ports: PORTS })));
 });
 afterAll(async () => {
   if (!skip) await lab.close();
@@ -57,7 +57,7 @@ beforeEach(async () => {
   await lab.node.sysctl('net.bridge.bridge-nf-call-iptables=1');
 });
 
-export function observed(cluster: World): Snapshot {
+export function snapshotOf(cluster: World): Snapshot {
   const pods = cluster.pods.map(({ namespace, name, labels, address, ports }): Pod => ({
     metadata: { namespace, name, uid: name, labels, annotations: {} },
     spec: {
@@ -97,34 +97,34 @@ export function lot(...policies: WirePolicy['spec'][]): World {
 }
 
 export async function enforce(cluster: World): Promise<void> {
-  await applier.apply(derive(observed(cluster), SCOPE).tables);
+  await applier.apply(derive(snapshotOf(cluster), SCOPE).tables);
 }
 
 export async function opens(
-  place: Place,
+  source: NetworkHost,
   host: string,
   port: number,
   options: { op?: 'tcp' | 'udp'; from?: string } = {},
 ): Promise<void> {
   const { op = 'tcp', from = '' } = options;
   assert.equal(
-    await place.ask({ op, host, port, from, waitMs: ANSWER_MS }),
+    await source.ask({ op, host, port, from, waitMs: ANSWER_MS }),
     'open',
-    `${place.name} to ${host}:${port} should be open`,
+    `${source.name} to ${host}:${port} should be open`,
   );
 }
 
 export async function silent(
-  place: Place,
+  source: NetworkHost,
   host: string,
   port: number,
   options: { op?: 'tcp' | 'udp'; from?: string } = {},
 ): Promise<void> {
   const { op = 'tcp', from = '' } = options;
   assert.equal(
-    await place.ask({ op, host, port, from, waitMs: SILENCE_MS }),
+    await source.ask({ op, host, port, from, waitMs: SILENCE_MS }),
     'silent',
-    `${place.name} to ${host}:${port} should be closed`,
+    `${source.name} to ${host}:${port} should be closed`,
   );
 }
 

@@ -14,7 +14,7 @@ export const WORLD = ['192.0.2.7', '192.0.2.200', '169.254.169.254'] as const;
 export const NODE_PORTS = { ssh: 22, kubelet: 10250, api: 6443 };
 
 /** One namespace with an agent in it. */
-export interface Place {
+export interface NetworkHost {
   readonly name: string;
   ask(ask: Ask): Promise<Reply>;
   /** Sends one Ethernet frame as it is. */
@@ -25,8 +25,8 @@ export interface Place {
   sysctl(setting: string): Promise<void>;
 }
 
-/** A pod's place. */
-export interface PodPlace extends Place {
+/** A pod, seen as a host. */
+export interface PodHost extends NetworkHost {
   readonly port: string;
   readonly mac: string;
   readonly address: string;
@@ -34,9 +34,9 @@ export interface PodPlace extends Place {
 
 /** The lab. */
 export interface Lab {
-  readonly node: Place;
-  readonly outside: Place;
-  readonly pods: readonly PodPlace[];
+  readonly node: NetworkHost;
+  readonly outside: NetworkHost;
+  readonly pods: readonly PodHost[];
   /** Runs nft in the node's namespace. */
   readonly nft: readonly [string, ...string[]];
   close(): Promise<void>;
@@ -70,7 +70,7 @@ export async function openLab(addresses: readonly string[]): Promise<Lab> {
   const prefix = `${PREFIX}${process.pid}-`;
   const nodeNamespace = `${prefix}node`;
   const closers: (() => Promise<void>)[] = [];
-  const place = async (suffix: string): Promise<Place> => {
+  const host = async (suffix: string): Promise<NetworkHost> => {
     const namespace = `${prefix}${suffix}`;
     await execa('ip', ['netns', 'add', namespace]);
     closers.unshift(async () => run(['ip', 'netns', 'del', namespace]));
@@ -89,7 +89,7 @@ export async function openLab(addresses: readonly string[]): Promise<Lab> {
     for (const closer of closers) await closer();
   };
   try {
-    const node = await place('node');
+    const node = await host('node');
     await node.ip('link', 'add', 'moorage0', 'type', 'bridge');
     await node.ip('addr', 'add', `${NODE_BRIDGE}/24`, 'dev', 'moorage0');
     await node.ip('link', 'set', 'moorage0', 'up');
@@ -99,11 +99,11 @@ export async function openLab(addresses: readonly string[]): Promise<Lab> {
       'net.ipv4.conf.all.route_localnet=1',
     ])
       await node.sysctl(setting);
-    const outside = await place('outside');
+    const outside = await host('outside');
     await connectOutside(node, outside);
-    const pods: PodPlace[] = [];
+    const pods: PodHost[] = [];
     for (const [index, address] of addresses.entries())
-      pods.push(await connectPod(node, await place(`pod${index}`), index, address));
+      pods.push(await connectPod(node, await host(`pod${index}`), index, address));
     await node.ask({ op: 'listen', ports: Object.values(NODE_PORTS) });
     return { node, outside, pods, nft: ['ip', 'netns', 'exec', nodeNamespace, 'nft', '-f', '-'], close };
   } catch (error) {
@@ -112,7 +112,7 @@ export async function openLab(addresses: readonly string[]): Promise<Lab> {
   }
 }
 
-async function connectOutside(node: Place, outside: Place): Promise<void> {
+async function connectOutside(node: NetworkHost, outside: NetworkHost): Promise<void> {
   await node.ip('link', 'add', 'uplink', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', outside.name);
   await node.ip('addr', 'add', `${NODE_OUTSIDE}/24`, 'dev', 'uplink');
   await node.ip('link', 'set', 'uplink', 'up');
@@ -122,7 +122,7 @@ async function connectOutside(node: Place, outside: Place): Promise<void> {
   await node.ip('route', 'add', '169.254.0.0/16', 'via', WORLD[0]);
 }
 
-async function connectPod(node: Place, pod: Place, index: number, address: string): Promise<PodPlace> {
+async function connectPod(node: NetworkHost, pod: NetworkHost, index: number, address: string): Promise<PodHost> {
   const port = `veth${index}`;
   const mac = `0a:58:0a:f4:00:${(index + 2).toString(16).padStart(2, '0')}`;
   await node.ip('link', 'add', port, 'type', 'veth', 'peer', 'name', 'eth0', 'address', mac, 'netns', pod.name);
@@ -134,7 +134,7 @@ async function connectPod(node: Place, pod: Place, index: number, address: strin
   return { ...pod, port, mac, address };
 }
 
-async function startAgent(namespace: string): Promise<{ ask: Place['ask']; stop: () => Promise<void> }> {
+async function startAgent(namespace: string): Promise<{ ask: NetworkHost['ask']; stop: () => Promise<void> }> {
   const script = new URL('agent.ts', import.meta.url).pathname;
   const child = spawn('ip', ['netns', 'exec', namespace, process.execPath, script], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],

@@ -172,7 +172,7 @@ export const cloned = (commit: string): ContainerStatus => ended('clone', 0, { c
 export const reviewed = ended('review', 0, { findings: [], plan });
 export const pushed = (image: string): ContainerStatus => ended('build', 0, { image, port: 8000, findings: [] });
 
-export function observe(of: HostedApp, rest: Partial<Snapshot> = {}): Snapshot {
+export function snapshotOf(of: HostedApp, rest: Partial<Snapshot> = {}): Snapshot {
   return deepFreeze({
     app: of,
     now,
@@ -262,7 +262,7 @@ export function deployed(
   counts: object = { replicas: 1, updatedReplicas: 1, availableReplicas: 1 },
   pod: Partial<ContainerStatus> = { ready: true, started: true },
 ): Partial<Snapshot> {
-  const decision = decide(observe(of));
+  const decision = decide(snapshotOf(of));
   const deployment = applied(decision, 'Deployment', { observedGeneration: 2, ...counts });
   return { deployment, pods: [appPod(deployment, pod)], route: applied(decision, 'HTTPRoute', accepted) };
 }

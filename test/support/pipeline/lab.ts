@@ -10,7 +10,7 @@ import { pipelineInput, type PipelineInput } from '../../../controller/pipeline/
 import type { PipelineContainer } from '../../../crds/names.ts';
 import { stageMessage, type StageMessage } from '../../../controller/pipeline/message.ts';
 import { run } from '../../../controller/pipeline/process.ts';
-import { placesBelow } from '../../../controller/pipeline/config.ts';
+import { pathsBelow } from '../../../controller/pipeline/config.ts';
 import { fillRegistry, programsOnPath, startRegistry, type TestRegistry } from './registry.ts';
 import { serveRepositories, type Repositories, type Repository } from './repositories.ts';
 
@@ -116,7 +116,7 @@ export async function startLab(): Promise<Lab> {
   const registry = await startRegistry();
   const repositories = await serveRepositories();
   const root = await mkdtemp(join(tmpdir(), 'moorage-lab-'));
-  const places = placesBelow(join(root, 'workspace'), join(root, 'buildkit'));
+  const paths = pathsBelow(join(root, 'workspace'), join(root, 'buildkit'));
   const input = pipelineInput.parse({
     app: 'lab',
     repo: 'http://none.invalid/a/b',
@@ -128,8 +128,8 @@ export async function startLab(): Promise<Lab> {
     mirror: registry.host,
     limits,
   });
-  await run('mkdir', ['-p', places.notes], { env: {} });
-  const daemon = await startDaemon(input, places);
+  await run('mkdir', ['-p', paths.notes], { env: {} });
+  const daemon = await startDaemon(input, paths);
   const env = { PATH: process.env['PATH'] ?? '', HOME: root, DOCKER_CONFIG: registry.dockerConfig };
   const buildctl = async (context: string, args: readonly string[]): Promise<string> => {
     const built = await run(

@@ -4,7 +4,6 @@ import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,6 +13,7 @@ import { images, type ImageRecipe } from '../../../cluster/images/catalog.ts';
 import { ensurePackages, unpackedFolder } from '../../../cluster/node/packages.ts';
 import { exclusively } from '../exclusively.ts';
 import { paths } from '../../../cluster/paths.ts';
+import { freePort } from '../free-port.ts';
 
 const password = 'not-a-secret-of-anyone';
 const user = 'pipeline';
@@ -25,17 +25,6 @@ export interface TestRegistry {
   readonly dockerConfig: string;
   readonly authorization: string;
   stop(): Promise<void>;
-}
-
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 /** Puts the pipeline's programs on PATH, compiled from their modules when the cache lacks them. */

@@ -23,7 +23,7 @@ import { folderKey } from '../../../cluster/files.ts';
 import { paths } from '../../../cluster/paths.ts';
 import { run } from '../../../cluster/shell.ts';
 import { exclusively } from '../exclusively.ts';
-import { freePort } from '../models/litellm.ts';
+import { freePort } from '../free-port.ts';
 
 const source = join(import.meta.dirname, 'gotenberg');
 const chartFiles = join(import.meta.dirname, '../../../charts/moorage/files');

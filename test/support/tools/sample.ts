@@ -1,4 +1,4 @@
-// The application with tools of the test's choice, over books and a router of its choice.
+// The application with tools of the test's choice, over a ledger and a router of its choice.
 import { Registry } from 'prom-client';
 import { createApi, type Api } from '../../../api/create-api.ts';
 import { readAppSettings } from '../../../api/apps/config.ts';

@@ -204,7 +204,7 @@ const cases: readonly Case[] = [
     status: 400,
     type: 'invalid-request',
     fields: ['host'],
-    says: /is given 2 times/,
+    says: /is sent 2 times/,
   },
   {
     name: 'odd owner',

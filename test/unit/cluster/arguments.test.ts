@@ -1,7 +1,10 @@
 // The command line of up, down and status.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { readArguments, UsageError } from '../../../cluster/arguments.ts';
+import { commandLine, readArguments, type Arguments } from '../../../cluster/arguments.ts';
+import { parseCommandLine, UsageError } from '../../../lib/command-line.ts';
+
+const read = (...args: readonly string[]): Arguments => readArguments(parseCommandLine(commandLine, args));
 
 test('commands and flags are read', () => {
   const plain = {
@@ -11,18 +14,17 @@ test('commands and flags are read', () => {
     httpsPort: undefined,
     httpPort: undefined,
     purge: false,
-    help: false,
   };
-  assert.deepEqual(readArguments(['up']), { ...plain, command: 'up' });
-  assert.deepEqual(readArguments(['up', '--https-port', '8443', '--http-port=8080']), {
+  assert.deepEqual(read('up'), { ...plain, command: 'up' });
+  assert.deepEqual(read('up', '--https-port', '8443', '--http-port=8080'), {
     ...plain,
     command: 'up',
     httpsPort: 8443,
     httpPort: 8080,
   });
-  assert.deepEqual(readArguments(['up', '--kind']), { ...plain, command: 'up', kind: true });
-  assert.deepEqual(readArguments(['down', '--purge']), { ...plain, command: 'down', purge: true });
-  assert.deepEqual(readArguments(['up', '--context', 'prod', '--values', 'a.yaml']), {
+  assert.deepEqual(read('up', '--kind'), { ...plain, command: 'up', kind: true });
+  assert.deepEqual(read('down', '--purge'), { ...plain, command: 'down', purge: true });
+  assert.deepEqual(read('up', '--context', 'prod', '--values', 'a.yaml'), {
     ...plain,
     command: 'up',
     context: 'prod',
@@ -31,20 +33,20 @@ test('commands and flags are read', () => {
 });
 
 for (const [args, message] of [
-  [[], /give one of up, down and status, not ""/],
+  [[], /must be up, down or status, not ""/],
   [['start'], /not "start"/],
-  [['up', 'now'], /"now" is one word too many/],
-  [['up', '--https-port', '0'], /--https-port is "0": give a port between 1 and 65535/],
-  [['up', '--http-port', '80a'], /--http-port is "80a"/],
-  [['up', '--http-port', '70000'], /--http-port is "70000"/],
-  [['up', '--http-port', '8443', '--https-port', '8443'], /are both 8443: give two ports/],
-  [['up', '--values', 'a.yaml'], /--values goes with --context/],
-  [['up', '--kind', '--context', 'prod'], /--kind and --context name two clusters/],
+  [['up', 'now'], /unexpected argument "now"/],
+  [['up', '--https-port', '0'], /--https-port must be a whole number from 1 to 65535, not "0"/],
+  [['up', '--http-port', '80a'], /--http-port .* not "80a"/],
+  [['up', '--http-port', '70000'], /--http-port .* not "70000"/],
+  [['up', '--http-port', '8443', '--https-port', '8443'], /must differ; both are 8443/],
+  [['up', '--values', 'a.yaml'], /--values requires --context/],
+  [['up', '--kind', '--context', 'prod'], /--kind and --context cannot be used together/],
   [['up', '--fast'], /--fast/],
 ] as const) {
   test(`${args.join(' ') || '(nothing)'} is refused with the fix`, () => {
     assert.throws(
-      () => readArguments(args),
+      () => read(...args),
       (error) => error instanceof UsageError && message.test(error.message),
     );
   });

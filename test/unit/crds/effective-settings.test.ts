@@ -1,7 +1,7 @@
 // The HostedApp wins over moorage.yaml, and moorage.yaml over the defaults.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { authorSettings } from '../../../crds/author-settings.ts';
+import { appManifest } from '../../../crds/app-manifest.ts';
 import { spec as specSchema, type HostedAppSpec } from '../../../crds/hosted-app.ts';
 import { effectiveSettings, readSettings, withSettings } from '../../../crds/effective-settings.ts';
 
@@ -9,7 +9,7 @@ const spec = (fields: object = {}): HostedAppSpec =>
   specSchema.parse({ source: { repo: 'https://git.example/a/b' }, ...fields });
 
 test('a field at its default takes what the file says, any other keeps what it has', () => {
-  const settings = authorSettings.parse({
+  const settings = appManifest.parse({
     run: { port: 3000, resources: { memory: '1Gi', cpu: '2' } },
     listing: { title: 'Mine' },
   });
@@ -22,7 +22,7 @@ test('a field at its default takes what the file says, any other keeps what it h
 
 test('what the file cannot say is never touched', () => {
   const given = spec({ author: { share: '0.5' }, suspend: true, run: { replicas: 0 } });
-  const merged = withSettings(given, authorSettings.parse({ run: { port: 1 } }));
+  const merged = withSettings(given, appManifest.parse({ run: { port: 1 } }));
   assert.deepEqual({ ...merged, run: undefined }, { ...given, run: undefined });
   assert.equal(merged.run.replicas, 0);
   assert.equal(withSettings(given, undefined), given);
@@ -34,7 +34,7 @@ test('variables come together by name; one that comes from a Secret is not repla
   });
   const merged = withSettings(
     given,
-    authorSettings.parse({
+    appManifest.parse({
       run: {
         env: [
           { name: 'A', value: 'file' },
@@ -51,18 +51,18 @@ test('variables come together by name; one that comes from a Secret is not repla
   assert.deepEqual(specSchema.parse(merged), merged);
 });
 
-test('what holds is told with whose word it is', () => {
-  const settings = authorSettings.parse({
+test('what holds is shown with whose word it is', () => {
+  const settings = appManifest.parse({
     run: { port: 3000, env: [{ name: 'A', value: 'x'.repeat(300) }] },
     build: { resources: { memory: '8Gi' } },
   });
-  const told = effectiveSettings(spec({ run: { port: 80 } }), settings);
+  const reported = effectiveSettings(spec({ run: { port: 80 } }), settings);
   assert.deepEqual(
-    told.map(({ field, from }) => `${field} ${from}`),
+    reported.map(({ field, from }) => `${field} ${from}`),
     ['build.resources.memory moorage.yaml', 'run.port HostedApp', 'run.env moorage.yaml'],
   );
-  assert.equal(told[1]?.value, '80');
-  assert.ok(told.every(({ value }) => value.length <= 200));
+  assert.equal(reported[1]?.value, '80');
+  assert.ok(reported.every(({ value }) => value.length <= 200));
 });
 
 test('settings of a status that cannot be read are none', () => {

@@ -1,8 +1,14 @@
-// Which repositories are understood, and what the refused ones are told.
+// Which repositories are understood, and what the reports on the refused ones say.
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { parseRepository, RepositoryError, type GitHosts } from '../../../lib/repository.ts';
+import {
+  acceptedRepository,
+  parseRepository,
+  readRepository,
+  RepositoryError,
+  type GitHosts,
+} from '../../../lib/repository.ts';
 
 const hosts: GitHosts = { allowed: ['github.com', 'git.local:8080'], insecure: ['git.local:8080'] };
 
@@ -67,4 +73,18 @@ test('whatever is typed, either a normal address of an allowed host comes out or
       },
     ),
   );
+});
+
+test('an accepted address has the same normal form, whichever hosts are allowed by now', () => {
+  for (const [text, url] of accepted) assert.equal(acceptedRepository(parseRepository(text, hosts).cloneUrl).url, url);
+  const { host, owner, name } = acceptedRepository('https://git.gone.test/a/b.git/');
+  assert.deepEqual([host, owner, name], ['git.gone.test', 'a', 'b']);
+});
+
+test('a fix is a sentence', () => {
+  for (const [text] of refused) {
+    const read = readRepository(text, hosts);
+    assert.ok(read instanceof RepositoryError);
+    assert.match(read.fix, /^[A-Z].*\.$/);
+  }
 });

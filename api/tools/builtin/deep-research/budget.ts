@@ -11,7 +11,7 @@ export class Budget {
   readonly #models: Spender;
   readonly #limit: Money;
   readonly #maxCalls: number;
-  /** What was spent, with the most that a call can have cost where its cost is not known. */
+  /** What was spent, with the maximum that a call can have cost where its cost is not known. */
   #spent: Money = zero;
   /** What calls in progress can cost. */
   #held: Money = zero;
@@ -27,20 +27,20 @@ export class Budget {
     return this.#calls;
   }
 
-  /** Asks, if the most that it can cost is left beside what is kept. @throws BudgetExhausted and what asking throws */
+  /** Asks, if the maximum that it can cost is left beside what is kept. @throws BudgetExhausted and what asking throws */
   async ask(prompt: Prompt, keep: Money = zero): Promise<Reply> {
-    const most = this.#models.maxCost(prompt);
-    if (this.#calls >= this.#maxCalls || this.#spent + this.#held + most + keep > this.#limit)
+    const maximum = this.#models.maxCost(prompt);
+    if (this.#calls >= this.#maxCalls || this.#spent + this.#held + maximum + keep > this.#limit)
       throw new BudgetExhausted('the budget is exhausted');
     this.#calls += 1;
-    this.#held = picoDollars(this.#held + most);
-    let cost = most;
+    this.#held = picoDollars(this.#held + maximum);
+    let cost = maximum;
     try {
       const reply = await this.#models.ask(prompt);
-      cost = reply.cost ?? most;
+      cost = reply.cost ?? maximum;
       return reply;
     } finally {
-      this.#held = picoDollars(this.#held - most);
+      this.#held = picoDollars(this.#held - maximum);
       this.#spent = picoDollars(this.#spent + cost);
     }
   }

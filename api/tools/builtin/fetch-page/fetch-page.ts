@@ -77,6 +77,6 @@ export function fetchPageTool(services: ToolDependencies): Tool {
 }
 
 /** Never between the halves of a character. */
-function cut(text: string, most: number): string {
-  return text.slice(0, most).replace(/[\uD800-\uDBFF]$/, '');
+function cut(text: string, maximum: number): string {
+  return text.slice(0, maximum).replace(/[\uD800-\uDBFF]$/, '');
 }

@@ -81,8 +81,8 @@ function fitting(slide: Slide): Slide[] {
   if (slide.layout === 'table') return spread(slide, chunks(slide.rows, rowsOnSlide), (rows) => ({ rows }));
   if (slide.layout !== 'two_columns') return [slide];
   const [left, right] = [slide.left, slide.right].map(({ bullets }) => pages(bullets, columnBox, smallest));
-  const most = Math.max(left?.length ?? 0, right?.length ?? 0);
-  return spread(slide, [...Array(most).keys()], (index) => ({
+  const maximum = Math.max(left?.length ?? 0, right?.length ?? 0);
+  return spread(slide, [...Array(maximum).keys()], (index) => ({
     left: { ...slide.left, bullets: left?.[index] ?? [] },
     right: { ...slide.right, bullets: right?.[index] ?? [] },
   }));
@@ -199,15 +199,15 @@ function heading(sheet: Sheet, title: string, theme: Theme): void {
   sheet.addShape('rect', { x: margin, y: 1.5, w: 1.2, h: 0.06, fill: { color: theme.accent } });
 }
 
-interface Place {
+interface Area {
   readonly x: number;
   readonly y: number;
   readonly width: number;
   readonly height: number;
 }
 
-function bullets(sheet: Sheet, lines: readonly Line[], place: Place, theme: Theme, largest: number): void {
-  const size = sizeFor(lines, place, largest, smallest) ?? smallest;
+function bullets(sheet: Sheet, lines: readonly Line[], area: Area, theme: Theme, largest: number): void {
+  const size = sizeFor(lines, area, largest, smallest) ?? smallest;
   const runs = lines.flatMap(({ text, level }, index): TextProps[] => {
     const parts = styled(text, theme, level === 0 ? theme.text : theme.soft);
     return parts.map((part, at) => ({
@@ -228,10 +228,10 @@ function bullets(sheet: Sheet, lines: readonly Line[], place: Place, theme: Them
   });
   if (runs.length > 0)
     sheet.addText(runs, {
-      x: place.x,
-      y: place.y,
-      w: place.width,
-      h: place.height,
+      x: area.x,
+      y: area.y,
+      w: area.width,
+      h: area.height,
       margin: 0,
       valign: 'top',
       fontFace: font,

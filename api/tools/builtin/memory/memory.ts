@@ -12,10 +12,10 @@ const keyedLimits: MemoryLimits = { entries: 1_000, bytes: 4 * 1024 * 1024, ttlM
 const anonymousLimits: MemoryLimits = { entries: 100, bytes: 256 * 1024, ttlMs: 24 * 3_600_000 };
 
 /** PostgreSQL has no character 0, and half of a surrogate pair would come back as something else. */
-const text = (most: number): z.ZodString =>
+const text = (maximum: number): z.ZodString =>
   z
     .string()
-    .max(most)
+    .max(maximum)
     .regex(/^[^\0]*$/u, 'must not contain the character U+0000')
     .refine((value) => value.isWellFormed(), 'must not contain half of a surrogate pair');
 

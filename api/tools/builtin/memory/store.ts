@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Database, Statement } from '../../../billing/database/database.ts';
 
 /**
- * Whose values: a caller's hash, and the session name by which the caller tells its spaces apart; empty for the main
+ * Whose values: a caller's hash, and the session name by which the caller separates its spaces; empty for the main
  * one.
  */
 export interface Space {

@@ -173,12 +173,12 @@ function failure(error: Fault): Outcome {
 
 /** How deep JSON text is nested, at most: what reads it further on recurses. */
 function nesting(text: string): number {
-  let [depth, most] = [0, 0];
+  let [depth, maximum] = [0, 0];
   for (const [mark] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
-    if (mark === '[' || mark === '{') most = Math.max(most, (depth += 1));
+    if (mark === '[' || mark === '{') maximum = Math.max(maximum, (depth += 1));
     else if (mark === ']' || mark === '}') depth -= 1;
   }
-  return most;
+  return maximum;
 }
 
 /** The limit under a name of its own. */

@@ -78,7 +78,7 @@ function refusal(status: number, said: string | undefined, model: string): Probl
   if (status === 404)
     return new Problem(
       toolFailed,
-      `The speech server does not have the model ${model}${words}. The operator of this installation loads it there, or sets MOORAGE_SPEECH_MODEL to another.`,
+      `The speech server does not have the model ${model}${words}. The operator of this installation needs to load it there, or to set MOORAGE_SPEECH_MODEL to another model.`,
     );
   if ([400, 413, 415, 422].includes(status))
     return new Problem(

@@ -5,7 +5,7 @@ import { modelField } from '../../../models/request.ts';
 import { invalid } from '../../../http/index.ts';
 import { readPdf, type PdfContent } from '../extract-pdf/read.ts';
 import { urlField } from '../../fetch/url-field.ts';
-import { findLanguage, type Language } from '../languages.ts';
+import { languageOf, type Language } from '../languages.ts';
 import { unprocessable } from '../../problems.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
@@ -127,19 +127,6 @@ export function translatePdfTool({ catalog, fetcher, workers, urls }: ToolDepend
       };
     },
   });
-}
-
-function languageOf(field: 'to' | 'from', text: string): Language {
-  const language = findLanguage(text);
-  if (language !== undefined) return language;
-  throw invalid([
-    {
-      in: 'query',
-      field,
-      message: 'is not a language',
-      fix: 'Send a code such as de, pt-BR or zh-Hans, or a name such as German.',
-    },
-  ]);
 }
 
 /** BabelDOC sets every line from left to right. */

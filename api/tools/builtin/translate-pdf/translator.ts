@@ -155,12 +155,12 @@ function* pieces(bytes: Uint8Array, size: number): Generator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
-async function* lines(body: Readable, most: number): AsyncGenerator<string> {
+async function* lines(body: Readable, maximum: number): AsyncGenerator<string> {
   const decoder = new StringDecoder('utf8');
   let [rest, size] = ['', 0];
   for await (const chunk of body as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > most) throw new Problem(toolFailed, `The PDF translator returned more than ${most} bytes.`);
+    if (size > maximum) throw new Problem(toolFailed, `The PDF translator returned more than ${maximum} bytes.`);
     const [first = '', ...more] = decoder.write(chunk).split('\n');
     rest += first;
     for (const next of more) {

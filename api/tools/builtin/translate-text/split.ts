@@ -1,11 +1,11 @@
 // Splits a long text into parts that a model translates well: between paragraphs, otherwise between sentences, or
 // between words in an overlong sentence.
 
-/** Parts of at most `most` characters where the text allows it; joined they are the text again, to the letter. */
-export function splitText(text: string, most: number): string[] {
+/** Parts of at most `maximum` characters where the text allows it; joined they are the text again, to the letter. */
+export function splitText(text: string, maximum: number): string[] {
   return packed(
-    blocks(text).flatMap((block) => (block.length <= most ? [block] : sentences(block, most))),
-    most,
+    blocks(text).flatMap((block) => (block.length <= maximum ? [block] : sentences(block, maximum))),
+    maximum,
   );
 }
 
@@ -43,23 +43,23 @@ function fenceAfter(open: string | undefined, line: string): string | undefined 
 const segmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
 
 /** Sentences; one that is too long is cut between words, and a word that is too long, anywhere but inside a character. */
-function sentences(text: string, most: number): string[] {
+function sentences(text: string, maximum: number): string[] {
   return [...segmenter.segment(text)].flatMap(({ segment }) => {
-    if (segment.length <= most) return [segment];
+    if (segment.length <= maximum) return [segment];
     return packed(
       (segment.match(/\S*\s*/g) ?? []).flatMap((word) =>
-        word.length <= most ? [word] : packed(Array.from(word), most),
+        word.length <= maximum ? [word] : packed(Array.from(word), maximum),
       ),
-      most,
+      maximum,
     );
   });
 }
 
-function packed(pieces: readonly string[], most: number): string[] {
+function packed(pieces: readonly string[], maximum: number): string[] {
   const parts: string[] = [];
   for (const piece of pieces) {
     const last = parts.at(-1);
-    if (last !== undefined && last.length + piece.length <= most) parts[parts.length - 1] = last + piece;
+    if (last !== undefined && last.length + piece.length <= maximum) parts[parts.length - 1] = last + piece;
     else if (piece !== '') parts.push(piece);
   }
   return parts;

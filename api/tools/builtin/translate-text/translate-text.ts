@@ -2,8 +2,7 @@
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { modelField } from '../../../models/request.ts';
-import { invalid } from '../../../http/index.ts';
-import { findLanguage, type Language } from '../languages.ts';
+import { languageOf, type Language } from '../languages.ts';
 import { toolFailed } from '../../problems.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import type { Spender } from '../../engine/spender.ts';
@@ -92,19 +91,6 @@ export function translateTextTool({ catalog }: ToolDependencies): Tool {
       };
     },
   });
-}
-
-function languageOf(field: 'to' | 'from', text: string): Language {
-  const language = findLanguage(text);
-  if (language !== undefined) return language;
-  throw invalid([
-    {
-      in: 'query',
-      field,
-      message: 'is not a language',
-      fix: 'Send a code such as de, pt-BR or zh-Hant, or a name such as German.',
-    },
-  ]);
 }
 
 function instructions(to: Language, from: Language | undefined): string {

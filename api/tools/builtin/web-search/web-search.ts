@@ -124,7 +124,7 @@ function read({ status, bytes }: { status: number; bytes: Uint8Array }): z.outpu
   if (status === 403)
     throw new Problem(
       toolFailed,
-      'SearXNG does not return JSON. The operator of this installation adds json to search.formats in its settings.',
+      'SearXNG does not return JSON. The operator of this installation needs to add json to search.formats in its settings.',
     );
   if (status !== 200) throw new Problem(toolFailed, `SearXNG returned status ${status}.`);
   try {
@@ -154,6 +154,6 @@ function resultOf(url: string, { title, content, engine, engines, publishedDate 
   };
 }
 
-function tidy(text: string, most: number): string {
-  return text.replace(/\s+/g, ' ').trim().slice(0, most);
+function tidy(text: string, maximum: number): string {
+  return text.replace(/\s+/g, ' ').trim().slice(0, maximum);
 }

@@ -71,10 +71,10 @@ export class ArtifactStore {
    */
   async keep(owner: string, { bytes, mediaType, fileName }: Artifact): Promise<StoredArtifact | undefined> {
     const { database, keepMs = 3_600_000, maxFiles = 100 } = this.#options;
-    const most = this.#most;
-    if (bytes.length > Math.min(most.one, most.owner)) return undefined;
+    const maximum = this.#maximum;
+    if (bytes.length > Math.min(maximum.one, maximum.owner)) return undefined;
     // Not left to the chore alone: many callers could bring much between two rounds of it.
-    if (this.#added + bytes.length > most.all / 16) await this.sweep();
+    if (this.#added + bytes.length > maximum.all / 16) await this.sweep();
     this.#added += bytes.length;
     const id = artifactId();
     const [kept] = await database().replay(statements.keep, [
@@ -85,7 +85,7 @@ export class ArtifactStore {
       bytes,
       bytes.length,
       maxFiles,
-      most.owner,
+      maximum.owner,
       keepMs,
     ]);
     return kept === undefined ? undefined : { id, expiresAt: kept.expires_at };
@@ -101,10 +101,10 @@ export class ArtifactStore {
   /** Forgets what has expired, and the oldest beyond what is kept for all. To be repeated. @returns how many */
   async sweep(): Promise<number> {
     this.#added = 0;
-    return (await this.#options.database().replay(statements.sweep, [this.#most.all])).length;
+    return (await this.#options.database().replay(statements.sweep, [this.#maximum.all])).length;
   }
 
-  get #most(): { readonly one: number; readonly owner: number; readonly all: number } {
+  get #maximum(): { readonly one: number; readonly owner: number; readonly all: number } {
     return this.#options.maxBytes ?? { one: 32 * 1_048_576, owner: 64 * 1_048_576, all: 1_073_741_824 };
   }
 }

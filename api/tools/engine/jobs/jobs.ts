@@ -29,7 +29,7 @@ export interface JobsOptions {
   /** Jobs at once in this process; default 2. */
   readonly maxConcurrent?: number;
   /** Maximum jobs in progress of a caller without a key, of one with a key, and of all; default 3, 10 and 500. */
-  readonly most?: { readonly anonymous: number; readonly key: number; readonly all: number };
+  readonly maximum?: { readonly anonymous: number; readonly key: number; readonly all: number };
   /** Ended jobs that are kept for one caller; default 20. */
   readonly maxKept?: number;
   /** Largest file of a job, and of all together; default 32 MiB and 4 GiB. */
@@ -92,7 +92,7 @@ export class Jobs {
    * Problem (too-many-jobs)
    */
   async begin({ tool, input, payer, session }: JobCall): Promise<string> {
-    const { database, most = { anonymous: 3, key: 10, all: 500 }, maxKept = 20 } = this.#options;
+    const { database, maximum = { anonymous: 3, key: 10, all: 500 }, maxKept = 20 } = this.#options;
     const id = randomUUID();
     const keyed = payer.kind === 'key';
     const text = JSON.stringify(input);
@@ -111,8 +111,8 @@ export class Jobs {
       keyed ? this.#runner : null,
       this.#leaseMs,
       this.#keepMs,
-      most[kind],
-      most.all,
+      maximum[kind],
+      maximum.all,
     ];
     const [added] = await database()
       .query(statements.add, values)
@@ -129,7 +129,7 @@ export class Jobs {
     if (same !== undefined) return same.id;
     throw new Problem(
       tooManyJobs,
-      `The limit is ${most[kind]} jobs in progress per caller and ${most.all} for all callers. Wait for a job to finish, or try again in 30 seconds.`,
+      `The limit is ${maximum[kind]} jobs in progress per caller and ${maximum.all} for all callers. Wait for a job to finish, or try again in 30 seconds.`,
       { headers: { 'retry-after': '30' } },
     );
   }

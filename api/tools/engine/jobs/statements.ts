@@ -14,7 +14,7 @@ const later = (milliseconds: string): string => `${now} + ${milliseconds}::bigin
 
 /**
  * $1 id, $2 tool, $3 input, $4 fingerprint, $5 owner, $6 payer, $7 session, $8 runner, $9 lease ms, $10 keep ms, $11
- * most of the owner, $12 most of all. No row: refused, or the same call is under way.
+ * maximum of the owner, $12 maximum of all. No row: refused, or the same call is in progress.
  */
 export const add = statement(
   'add',
@@ -60,7 +60,7 @@ export const claim = statement(
 export type ClaimedJob = z.output<typeof claim.row>;
 
 /**
- * Ends those that nobody can take up again. $1 most attempts, $2 problem of a keyed one, $3 of any other, $4 keep ms.
+ * Ends those that nobody can take up again. $1 maximum attempts, $2 problem of a keyed one, $3 of any other, $4 keep ms.
  */
 export const lose = statement(
   'lose',

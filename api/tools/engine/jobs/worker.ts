@@ -211,14 +211,18 @@ export class JobWorker {
   }
 }
 
-function tooLarge(artifact: Artifact | undefined, most: number): Problem | undefined {
-  if (artifact === undefined || artifact.bytes.length <= most) return undefined;
-  return new Problem(toolLimit, `The created file has ${artifact.bytes.length} bytes; the maximum is ${most}.`);
+function tooLarge(artifact: Artifact | undefined, maximum: number): Problem | undefined {
+  if (artifact === undefined || artifact.bytes.length <= maximum) return undefined;
+  return new Problem(toolLimit, `The created file has ${artifact.bytes.length} bytes; the maximum is ${maximum}.`);
 }
 
 function problemOf(error: unknown, job: string): JobProblem {
   if (!(error instanceof Problem))
-    return { slug: internalFault.slug, detail: `Internal error. The log has it under job ${job}.`, members: {} };
+    return {
+      slug: internalFault.slug,
+      detail: `Something went wrong on our side. It is logged under job ${job}.`,
+      members: {},
+    };
   const { type, message, members, errors } = error;
   return { slug: type.slug, detail: message, members: { ...members, ...(errors.length === 0 ? {} : { errors }) } };
 }

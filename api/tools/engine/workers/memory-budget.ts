@@ -11,7 +11,7 @@ const usualMb = 1_024;
 
 /** What the limit of the container leaves, in MB. */
 export function memoryBudgetMb(constrained = process.constrainedMemory()): number {
-  // Without a limit the system tells a number that no machine has.
+  // Without a limit the system reports a number that no machine has.
   if (constrained === 0 || constrained > 2 ** 50) return usualMb;
   return Math.max(leastMb, Math.floor(constrained / mb) - ownMb);
 }

@@ -1,19 +1,13 @@
 // The messages of a worker process to the process that started it.
 import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../../lib/problem.ts';
+import { fieldErrors } from '../field-errors.ts';
 
 const problem = z.object({
   type: z.object({ slug: z.string(), status: z.int(), title: z.string(), description: z.string() }),
   detail: z.string(),
   members: z.record(z.string(), z.unknown()),
-  errors: z.array(
-    z.object({
-      in: z.enum(['body', 'path', 'query', 'header', 'argument']),
-      field: z.string(),
-      message: z.string(),
-      fix: z.string(),
-    }),
-  ),
+  errors: fieldErrors,
 });
 
 const common = {

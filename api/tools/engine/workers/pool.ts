@@ -161,8 +161,8 @@ class WorkerPool implements Workers {
       total -= has;
     }
     if (total <= this.#budgetMb) return;
-    const most = having.filter(({ worker }) => this.#busy.has(worker)).sort((a, b) => b.has - a.has)[0];
-    most?.worker.kill(tooMuch(most.worker, most.has));
+    const largest = having.filter(({ worker }) => this.#busy.has(worker)).sort((a, b) => b.has - a.has)[0];
+    largest?.worker.kill(tooMuch(largest.worker, largest.has));
   }
 
   #take(options: ProcessOptions): WorkerProcess {

@@ -25,7 +25,7 @@ const key = /^[A-Z][A-Z0-9_]{0,60}_(?:KEY|TOKEN|SECRET)$/;
 /** What a bundler writes into pages, and what tools of the build itself sign in with. */
 const leftAlone =
   /^(?:NEXT_PUBLIC|VITE|PUBLIC|REACT_APP|NUXT_PUBLIC|EXPO_PUBLIC|GATSBY|SENTRY|NPM|NODE|GITHUB|GH|GITLAB|CODECOV|VERCEL|NETLIFY|CHROMATIC|TURBO)_/;
-const mostKeys = 40;
+const maximumKeys = 40;
 
 /** Names of the keys: of the clients among the packages, and of the repository's sample of an environment. */
 export function keysToStandInFor(tree: Tree, dependencies: ReadonlySet<string>): string[] {
@@ -35,5 +35,5 @@ export function keysToStandInFor(tree: Tree, dependencies: ReadonlySet<string>):
   return [...new Set([...wanted, ...listed])]
     .filter((name) => key.test(name) && !leftAlone.test(name))
     .sort()
-    .slice(0, mostKeys);
+    .slice(0, maximumKeys);
 }

@@ -26,7 +26,7 @@ const previews =
   /^(?:npx )?(?:vite|astro|react-scripts|vue-cli-service|docusaurus|vitepress|parcel|serve|http-server)\b/;
 const servers = ['express', 'fastify', 'koa', 'hono', '@nestjs/core', '@hapi/hapi', 'polka'];
 
-/** What the project is; undefined when nothing tells. */
+/** What the project is; undefined when nothing says so. */
 export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
   const web = procfile(tree);
   if (web !== undefined)

@@ -23,7 +23,7 @@ interface Source {
   readonly text: string;
 }
 
-const mostSources = 60;
+const maximumSources = 60;
 const preferred = [
   'main.py',
   'app.py',
@@ -41,7 +41,7 @@ const preferred = [
 const aside = /(?:^|\/)(?:tests?|docs?|examples?|scripts?|migrations|\.[^/]+|venv|node_modules)\//;
 const sourceBytes = 200 * 1024;
 
-/** How the app starts; undefined when nothing tells. Names are those of the wanted packages. */
+/** How the app starts; undefined when nothing says so. Names are those of the wanted packages. */
 export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   const web = procfile(tree);
   if (web !== undefined)
@@ -63,7 +63,7 @@ function pythonSources(tree: Tree): Source[] {
   };
   return files
     .toSorted((one, other) => weight(one) - weight(other))
-    .slice(0, mostSources)
+    .slice(0, maximumSources)
     .map((path) => ({ path, text: tree.text(path, sourceBytes) ?? '' }));
 }
 

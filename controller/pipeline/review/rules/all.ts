@@ -6,7 +6,7 @@ import { limits } from './limits.ts';
 import { names } from './names.ts';
 import type { Rule } from '../rule.ts';
 import { secrets } from './secrets/secrets.ts';
-import { settingsRule } from '../../settings-file/merge.ts';
+import { manifestRule } from '../../manifest/merge.ts';
 import { sourcePath } from './source-path.ts';
 import { submodules } from './submodules.ts';
 import { symlinks } from './symlinks.ts';
@@ -16,7 +16,7 @@ export const rules: readonly Rule[] = [
   names,
   symlinks,
   submodules,
-  settingsRule,
+  manifestRule,
   sourcePath,
   secrets,
   license,

@@ -5,7 +5,7 @@ import { authoredDockerfile } from '../../plan/authored.ts';
 import { head, oneLine } from '../../text.ts';
 import type { Rule } from '../rule.ts';
 
-const mostBytes = 512 * 1024;
+const maximumBytes = 512 * 1024;
 
 export const dockerfile: Rule = {
   name: 'dockerfile',
@@ -25,7 +25,7 @@ export const dockerfile: Rule = {
       ];
     }
     if (!authoredDockerfile(tree.below(input.path), input.build) && strategy !== 'dockerfile') return [];
-    if (entry?.kind !== 'file' || entry.bytes > mostBytes) {
+    if (entry?.kind !== 'file' || entry.bytes > maximumBytes) {
       return [
         {
           rule: 'dockerfile/not-a-file',

@@ -15,9 +15,9 @@ import { invalidRequest } from '../../../../api/http/problems.ts';
 import { startServer, type PublicServer } from '../../../../api/http/server.ts';
 import { httpMetrics } from '../../../../lib/metrics.ts';
 import { Problem } from '../../../../lib/problem.ts';
-import { freePort } from '../../../support/models/litellm.ts';
 import { echoTool, silentTool } from '../../../support/discovery/sample.ts';
 import { silent } from '../../../support/api/sample.ts';
+import { freePort } from '../../../support/free-port.ts';
 
 let server: PublicServer;
 let baseUrl: string;
@@ -174,7 +174,7 @@ test('a text is answered with what can be done, and in full of the tool that it 
   assert.match(String(one?.content?.value), /"maxLength":200/);
 });
 
-test('an app is told with where it answers', async () => {
+test('an app is listed with where it answers', async () => {
   assert.deepEqual(
     messageParts(await send(data({ tool: 'app:chat' }))).map(
       (one) => z.looseObject({ url: z.string() }).parse(valueOf(one)).url,
@@ -183,7 +183,7 @@ test('an app is told with where it answers', async () => {
   );
 });
 
-test('a refusal is a rejected task with the problem, a fault a failed one that does not tell its insides', async () => {
+test('a refusal is a rejected task with the problem, a fault a failed one that does not show its insides', async () => {
   for (const [tool, state, says] of [
     ['nope', TaskState.TASK_STATE_REJECTED, /no tool nope/],
     ['app:nope', TaskState.TASK_STATE_REJECTED, /No live app is named "nope"/],
@@ -238,11 +238,11 @@ test('a client of A2A 0.3 finds the endpoint in the card and runs a tool', async
   ).json()) as Record<string, unknown>;
   assert.ok(supportedInterfaces !== undefined && isLegacyAgentCard(card));
   const {
-    supportedInterfaces: [place],
+    supportedInterfaces: [entry],
     skills,
   } = parseLegacyAgentCard(card);
-  assert.deepEqual([place?.url, place?.protocolBinding, skills.length], [`${baseUrl}/a2a`, 'JSONRPC', 3]);
-  const transport = new LegacyJsonRpcTransport({ endpoint: place?.url ?? '' });
+  assert.deepEqual([entry?.url, entry?.protocolBinding, skills.length], [`${baseUrl}/a2a`, 'JSONRPC', 3]);
+  const transport = new LegacyJsonRpcTransport({ endpoint: entry?.url ?? '' });
   const message: Message = {
     messageId: '1',
     contextId: '',

@@ -132,9 +132,9 @@ async function json(slug: string, body: unknown, headers: Record<string, string>
 }
 
 async function refused(answer: Response, status: number, slug: string): Promise<z.output<typeof problem>> {
-  const told = problem.parse(await answer.json());
-  assert.deepEqual([answer.status, told.type], [status, `${baseUrl}/problems/${slug}`], told.detail);
-  return told;
+  const reported = problem.parse(await answer.json());
+  assert.deepEqual([answer.status, reported.type], [status, `${baseUrl}/problems/${slug}`], reported.detail);
+  return reported;
 }
 
 async function earned(slug: string): Promise<[revenue: string, author: string]> {
@@ -154,12 +154,12 @@ test('as JSON: method, path, query, headers and body go on, and the answer comes
     body: { hello: 'you' },
   });
   assert.equal(answer.status, 200);
-  const told = envelope.parse(await answer.json());
+  const reported = envelope.parse(await answer.json());
   assert.deepEqual(
-    [told.app, told.status, told.media_type, told.cost_usd, told.cost_source],
+    [reported.app, reported.status, reported.media_type, reported.cost_usd, reported.cost_source],
     ['mirror', 200, 'application/json', 0.0001, 'tariff'],
   );
-  const { method, url, headers, body } = seen.parse(told.body);
+  const { method, url, headers, body } = seen.parse(reported.body);
   assert.deepEqual([method, url, body], ['PUT', '/a/b?x=1&y=2&y=true&z=%C3%A4%26', '{"hello":"you"}']);
   assert.deepEqual(
     [
@@ -170,7 +170,7 @@ test('as JSON: method, path, query, headers and body go on, and the answer comes
       headers['x-forwarded-proto'],
       headers['x-request-id'],
     ],
-    ['text/csv', 'mine', 'application/json', 'mirror.moorage.test', 'https', told.request_id],
+    ['text/csv', 'mine', 'application/json', 'mirror.moorage.test', 'https', reported.request_id],
   );
   assert.match(answer.headers.get('ratelimit') ?? '', /^"free-day";r=\d+;t=\d+$/);
 });
@@ -199,7 +199,7 @@ test('as it is: the same, with status, media type and streamed body, and the cos
   assert.equal((await sample.request('/api/projects/mirror/call/?status=418')).status, 418);
 });
 
-test('keys, cookies and what tells of the way are not passed on, and cookies and the like do not come back', async () => {
+test('keys, cookies and what describes the way are not passed on, and cookies and the like do not come back', async () => {
   const secret = {
     cookie: 'session=secret',
     'x-forwarded-for': '192.0.2.77, 10.0.0.1',
@@ -231,12 +231,12 @@ test('keys, cookies and what tells of the way are not passed on, and cookies and
     [answer.headers.get('content-security-policy'), answer.headers.get('x-content-type-options')],
     ['sandbox', 'nosniff'],
   );
-  const told = await refused(
+  const reported = await refused(
     await json('mirror', { headers: { Cookie: 'a=b', authorization: 'x' } }),
     400,
     'invalid-request',
   );
-  assert.match(told.detail, /headers\.Cookie/);
+  assert.match(reported.detail, /headers\.Cookie/);
   await refused(
     await sample.request('/api/projects/mirror/call/', { headers: { authorization: 'Bearer sk-12345678' } }),
     503,
@@ -269,9 +269,9 @@ test('no path leads anywhere but to the app', async () => {
 
 test('an app that there is not is named with the nearest; one that is not live with how it stands', async () => {
   assert.match((await refused(await json('mirorr', {}), 404, 'unknown-app')).detail, /Did you mean mirror\?/);
-  const told = await refused(await sample.request('/api/projects/young/call/'), 409, 'app-not-live');
-  assert.deepEqual([told['status'], told['status_url']], [409, `${baseUrl}/api/submit-status/octo/young`]);
-  assert.match(told.detail, /young is not live yet/);
+  const reported = await refused(await sample.request('/api/projects/young/call/'), 409, 'app-not-live');
+  assert.deepEqual([reported['status'], reported['status_url']], [409, `${baseUrl}/api/submit-status/octo/young`]);
+  assert.match(reported.detail, /young is not live yet/);
   await refused(await sample.request('/api/projects/mirror/call'), 405, 'method-not-allowed');
 });
 
@@ -304,13 +304,13 @@ test('an answer without an end is broken off', async () => {
   assert.ok(bytes <= 64 * 1_048_576, String(bytes));
 });
 
-test('what an app answers is told as what it is', async () => {
-  const told = async (path: string): Promise<z.output<typeof envelope>> =>
+test('what an app answers is reported as what it is', async () => {
+  const reported = async (path: string): Promise<z.output<typeof envelope>> =>
     envelope.parse(await (await json('moody', { path })).json());
-  assert.deepEqual([(await told('/image')).base64, (await told('/image')).body], ['iVBORw==', undefined]);
-  assert.equal((await told('/liar')).body, '{not json');
-  assert.match(String((await told('/deep')).body).slice(0, 3), /^\[\[\[/);
-  assert.equal((await told('/to')).location, '/there?a=1');
+  assert.deepEqual([(await reported('/image')).base64, (await reported('/image')).body], ['iVBORw==', undefined]);
+  assert.equal((await reported('/liar')).body, '{not json');
+  assert.match(String((await reported('/deep')).body).slice(0, 3), /^\[\[\[/);
+  assert.equal((await reported('/to')).location, '/there?a=1');
   const within = await sample.request('/api/projects/moody/call/to');
   assert.deepEqual(
     [within.status, within.headers.get('location')],

@@ -1,4 +1,4 @@
-// Chores repeat until told to stop; failures and migrations with wrong names are told plainly.
+// Chores repeat until stopped; failures and migrations with wrong names are reported plainly.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

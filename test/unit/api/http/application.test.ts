@@ -21,7 +21,7 @@ const faulty = (path: string, error: Error): ReturnType<typeof defineEndpoint> =
     handler: () => Promise.reject(error),
   });
 
-test('a fault of ours is told without its insides', async () => {
+test('a fault of ours is reported without its insides', async () => {
   const { app } = sampleServer(sampleServices(), [faulty('/broken', new Error('password is hunter2'))]);
   const answer = await send(app, '/broken', { headers: { 'x-request-id': 'request-0001' } });
   const text = await answer.text();
@@ -127,7 +127,7 @@ test('the OpenAPI document names every endpoint, its input, and its problems [sp
   assert.deepEqual(described.sort(), endpoints.map(({ method, path }) => `${method} ${path}`).sort());
   const status = document.paths['/api/submit-status/{owner}/{name}']?.['get'];
   assert.deepEqual(
-    status?.parameters.map(({ name, in: place, required }) => [name, place, required]),
+    status?.parameters.map(({ name, in: part, required }) => [name, part, required]),
     [
       ['owner', 'path', true],
       ['name', 'path', true],

@@ -1,4 +1,4 @@
-// Who calls: the right hop of X-Forwarded-For, one caller a network, and hashes that tell nothing.
+// Who calls: the right hop of X-Forwarded-For, one caller a network, and hashes that reveal nothing.
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';

@@ -59,7 +59,7 @@ for (const { name, file, says } of [
   { name: 'broken YAML', file: 'models: [', says: /cannot read .*models\.yaml; set MOORAGE_MODELS_FILE .*line 1/s },
   { name: 'no model', file: text(), says: /models/ },
 ]) {
-  test(`a models.yaml with ${name} is refused by its place`, () => {
+  test(`a models.yaml with ${name} is refused by its path`, () => {
     const folder = mkdtempSync(join(tmpdir(), 'moorage-catalog-'));
     const path = join(folder, 'models.yaml');
     writeFileSync(path, file);

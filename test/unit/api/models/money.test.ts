@@ -1,4 +1,4 @@
-// Money on its way through: digits kept, costs told, the most a call can cost, and how a comparison is summed up.
+// Money on its way through: digits kept, costs reported, the maximum that a call can cost, and how a comparison is summed up.
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
@@ -92,15 +92,15 @@ const costs: readonly CostCase[] = [
   { name: 'a negative header', shape: liteLlm, headers: header('-1e-05'), cost: undefined },
   { name: 'no header', shape: liteLlm, cost: undefined },
 ];
-for (const { name, shape, headers = {}, usage: told, streamed = false, priced = true, cost } of costs) {
+for (const { name, shape, headers = {}, usage: reported, streamed = false, priced = true, cost } of costs) {
   test(`cost from ${name}: ${cost ?? 'not known'}`, () => {
-    const read = told === undefined ? undefined : usage.parse(parseExact(told));
+    const read = reported === undefined ? undefined : usage.parse(parseExact(reported));
     const found = shape.cost({ headers, usage: read, streamed, priced });
     assert.equal(found === undefined ? undefined : formatMoney(found.amount), cost);
   });
 }
 
-test('the most a call can cost covers every tokenizer: a token a byte, and what stands around', () => {
+test('the maximum that a call can cost covers every tokenizer: a token a byte, and what stands around', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'grapheme' })), (texts) => {
       assert.ok(maxPromptTokens({ texts }) >= texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0));

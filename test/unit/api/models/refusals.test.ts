@@ -232,16 +232,16 @@ for (const [path, cases] of [
       const text = await answer.text();
       assert.equal(answer.status, status, text);
       assert.equal(answer.headers.get('content-type'), problemMediaType);
-      const told = problem.parse(JSON.parse(text));
-      assert.equal(told.type, `https://moorage.test/problems/${type}`);
+      const reported = problem.parse(JSON.parse(text));
+      assert.equal(reported.type, `https://moorage.test/problems/${type}`);
       if (fields !== undefined)
         assert.deepEqual(
-          told.errors?.map(({ field }) => field),
+          reported.errors?.map(({ field }) => field),
           fields,
         );
       if (says !== undefined)
         assert.match(
-          [told.detail, ...(told.errors ?? []).map(({ message, fix }) => `${message} ${fix}`)].join('\n'),
+          [reported.detail, ...(reported.errors ?? []).map(({ message, fix }) => `${message} ${fix}`)].join('\n'),
           says,
         );
       assert.doesNotMatch(text, /sk-(demo|revoked)-12345678/);
@@ -274,7 +274,7 @@ test('402 reports the limit, what is used, when it resets, and how to continue [
   assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/);
 });
 
-test('without a router or a database, a 503 tells which setting is missing', async () => {
+test('without a router or a database, a 503 names which setting is missing', async () => {
   for (const [environment, says] of [
     [{}, /MOORAGE_ROUTER_URL.*--demo-router/],
     [{ MOORAGE_ROUTER_URL: router.url }, /DATABASE_URL/],

@@ -208,10 +208,10 @@ test('/v1: chat completions, streams and embeddings are booked to the app, to th
         await sample.request('/v1/embeddings', json({ model: 'embed-small', input: ['a', 'b'] }, bearer(app)))
       ).json(),
     );
-  const told = whole.usage.cost + (chunks.at(-1)?.usage?.cost ?? Number.NaN) * 2 + vectors.usage.cost;
+  const reported = whole.usage.cost + (chunks.at(-1)?.usage?.cost ?? Number.NaN) * 2 + vectors.usage.cost;
   assert.equal(
     moneyToNumber(await sample.ledger.balance(appAccount('chat'))) - moneyToNumber(before),
-    Number(told.toFixed(12)),
+    Number(reported.toFixed(12)),
   );
   const models = z
     .looseObject({ data: z.array(z.looseObject({ id: z.string() })) })
@@ -269,7 +269,7 @@ for (const { name, headers, body, status, type } of [
 ]) {
   test(`/v1 refuses ${name}, in the form that OpenAI clients read too`, async () => {
     const answer = await sample.request('/v1/chat/completions', json(body, headers));
-    const told = z
+    const reported = z
       .looseObject({
         type: z.string(),
         error: z.object({
@@ -280,7 +280,7 @@ for (const { name, headers, body, status, type } of [
         }),
       })
       .parse(await answer.json());
-    assert.deepEqual([answer.status, told.type], [status, `https://moorage.test/problems/${type}`]);
+    assert.deepEqual([answer.status, reported.type], [status, `https://moorage.test/problems/${type}`]);
   });
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,6 +11,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { CommandError, run } from '../../../../cluster/shell.ts';
 import { answers, probe } from '../../../../cluster/node/probe.ts';
 import { waitFor } from '../../../../cluster/wait.ts';
+import { freePort } from '../../../support/free-port.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'moorage-git-'));
 const work = join(folder, 'work');
@@ -21,14 +22,6 @@ const git = (...args: string[]): Promise<string> =>
   run('git', ['-c', 'user.name=a', '-c', 'user.email=a@b.test', ...args], {
     env: { GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_GLOBAL: '/dev/null', GIT_ASKPASS: 'true' },
   });
-
-async function freePort(): Promise<number> {
-  const probeServer = createServer();
-  await new Promise<void>((done) => probeServer.listen(0, '127.0.0.1', done));
-  const address = probeServer.address();
-  await new Promise((done) => probeServer.close(done));
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 beforeAll(async () => {
   const port = await freePort();
@@ -108,7 +101,7 @@ test('an answer does not begin before its request has ended', async () => {
   assert.match(answer, /^HTTP\/1\.1 200 /);
 });
 
-test('more requests than are served at once wait for a place, and one that goes away leaves it to the next', async () => {
+test('more requests than are served at once wait for a slot, and one that goes away leaves it to the next', async () => {
   const { hostname, port } = new URL(base);
   const held = Array.from({ length: 16 }, () => connect(Number(port), hostname));
   for (const socket of held) {

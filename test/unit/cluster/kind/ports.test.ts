@@ -21,7 +21,7 @@ test('other ports than those of the cluster are refused with what to do', () => 
 });
 
 test('one port cannot serve both', () => {
-  assert.throws(() => decidePorts({ http: 443, https: undefined }, undefined), /both on port 443/);
+  assert.throws(() => decidePorts({ http: 443, https: undefined }, undefined), /cannot share port 443/);
 });
 
 test('the ports of a cluster are read from what Docker publishes', () => {

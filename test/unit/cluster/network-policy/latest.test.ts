@@ -18,7 +18,7 @@ test('changes in quick succession are one run; a change during a run leads to an
       await new Promise((resolve) => setImmediate(resolve));
       at--;
     },
-    { settleMs: 0, retryMs: 0, onError: unexpected },
+    { pauseMs: 0, retryMs: 0, onError: unexpected },
     never,
   );
   for (let asked = 0; asked < 5; asked++) latest.request();
@@ -34,7 +34,7 @@ test('a run that fails is reported and repeated', async () => {
   let runs = 0;
   const latest = createLatest(
     async () => (++runs < 3 ? Promise.reject(new Error(`run ${runs}`)) : Promise.resolve()),
-    { settleMs: 0, retryMs: 0, onError: (error) => errors.push(error) },
+    { pauseMs: 0, retryMs: 0, onError: (error) => errors.push(error) },
     never,
   );
   latest.request();
@@ -46,7 +46,7 @@ test('after the end nothing runs', async () => {
   const end = new AbortController();
   const latest = createLatest(
     async () => Promise.reject(new Error('ran')),
-    { settleMs: 0, retryMs: 0, onError: unexpected },
+    { pauseMs: 0, retryMs: 0, onError: unexpected },
     end.signal,
   );
   end.abort();

@@ -15,7 +15,7 @@ import {
   job,
   jobFailed,
   live,
-  observe,
+  snapshotOf,
   pipelinePod,
   polled,
   pushed,
@@ -93,7 +93,7 @@ const oldLive = live(first);
 export const scenarios: readonly Scenario[] = [
   {
     name: 'a new app asks its repository',
-    snapshot: observe(app()),
+    snapshot: snapshotOf(app()),
     phase: 'Pending',
     public: 'in_pipeline',
     asks: ['poll'],
@@ -107,7 +107,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the repository is missing',
-    snapshot: observe(app(), { poll: missing }),
+    snapshot: snapshotOf(app(), { poll: missing }),
     phase: 'Rejected',
     public: 'rejected',
     asks: [],
@@ -122,7 +122,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the repository cannot be reached at first',
-    snapshot: observe(app(), { poll: unreachable }),
+    snapshot: snapshotOf(app(), { poll: unreachable }),
     phase: 'Pending',
     public: 'in_pipeline',
     asks: [],
@@ -136,7 +136,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'a commit is found',
-    snapshot: observe(app(), { poll: { ok: true, commit: first, reference: 'refs/heads/main' } }),
+    snapshot: snapshotOf(app(), { poll: { ok: true, commit: first, reference: 'refs/heads/main' } }),
     phase: 'Queued',
     public: 'in_pipeline',
     asks: ['create Job'],
@@ -151,7 +151,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the Job waits for its turn',
-    snapshot: observe(app({}, polled(first)), { jobs: [queued], queue: ['other', queued.metadata.name] }),
+    snapshot: snapshotOf(app({}, polled(first)), { jobs: [queued], queue: ['other', queued.metadata.name] }),
     phase: 'Queued',
     public: 'in_pipeline',
     asks: [],
@@ -166,7 +166,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'it is being cloned',
-    snapshot: observe(app({}, polled(first)), { jobs: [one], pipelinePods: [pipelinePod(one, [runs('clone')])] }),
+    snapshot: snapshotOf(app({}, polled(first)), { jobs: [one], pipelinePods: [pipelinePod(one, [runs('clone')])] }),
     phase: 'Cloning',
     public: 'in_pipeline',
     asks: [],
@@ -181,7 +181,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'it is being reviewed',
-    snapshot: observe(app({}, polled(first)), {
+    snapshot: snapshotOf(app({}, polled(first)), {
       jobs: [one],
       pipelinePods: [pipelinePod(one, [cloned(first), runs('review')])],
     }),
@@ -199,7 +199,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'it is being built',
-    snapshot: observe(app({}, polled(first)), {
+    snapshot: snapshotOf(app({}, polled(first)), {
       jobs: [one],
       pipelinePods: [pipelinePod(one, [cloned(first), reviewed, runs('build')])],
     }),
@@ -217,7 +217,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the review refuses it',
-    snapshot: observe(app({}, polled(first)), {
+    snapshot: snapshotOf(app({}, polled(first)), {
       jobs: [refusedByReview],
       pipelinePods: [pipelinePod(refusedByReview, [cloned(first), ended('review', 42, refusal)])],
     }),
@@ -236,7 +236,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the build takes too long',
-    snapshot: observe(app({}, polled(first)), { jobs: [job(first, jobFailed('DeadlineExceeded'))] }),
+    snapshot: snapshotOf(app({}, polled(first)), { jobs: [job(first, jobFailed('DeadlineExceeded'))] }),
     phase: 'Rejected',
     public: 'rejected',
     asks: [],
@@ -252,7 +252,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the platform fails',
-    snapshot: observe(app({}, polled(first)), { jobs: [job(first, jobFailed('BackoffLimitExceeded'))] }),
+    snapshot: snapshotOf(app({}, polled(first)), { jobs: [job(first, jobFailed('BackoffLimitExceeded'))] }),
     phase: 'Queued',
     public: 'in_pipeline',
     asks: [],
@@ -267,7 +267,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the image is there',
-    snapshot: observe(app({}, polled(first)), {
+    snapshot: snapshotOf(app({}, polled(first)), {
       jobs: [done],
       pipelinePods: [pipelinePod(done, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' })],
     }),
@@ -284,7 +284,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'it starts',
-    snapshot: observe(
+    snapshot: snapshotOf(
       app({}, built(first)),
       deployed(
         app({}, built(first)),
@@ -309,7 +309,7 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    snapshot: observe(
+    snapshot: snapshotOf(
       app({}, built(first)),
       deployed(
         app({}, built(first)),
@@ -337,7 +337,7 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    snapshot: observe(
+    snapshot: snapshotOf(
       app({}, built(first)),
       deployed(
         app({}, built(first)),
@@ -359,7 +359,7 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    snapshot: observe(
+    snapshot: snapshotOf(
       app({}, built(first)),
       deployed(
         app({}, built(first)),
@@ -387,7 +387,7 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Deploying',
     public: 'in_pipeline',
     asks: upkeep,
-    snapshot: observe(
+    snapshot: snapshotOf(
       app({}, built(first)),
       deployed(
         app({}, built(first)),
@@ -409,7 +409,7 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    snapshot: observe(
+    snapshot: snapshotOf(
       app({}, built(first)),
       evicted(
         app({}, built(first)),
@@ -434,7 +434,7 @@ export const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    snapshot: observe(app({}, live(first)), evicted(app({}, live(first)), 2, 60)),
+    snapshot: snapshotOf(app({}, live(first)), evicted(app({}, live(first)), 2, 60)),
     conditions: conditions(
       'Ready=False StoppedForDisk',
       'Stalled=True StoppedForDisk',
@@ -449,7 +449,7 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    snapshot: observe(app({}, live(first)), haltedForDisk()),
+    snapshot: snapshotOf(app({}, live(first)), haltedForDisk()),
     conditions: conditions(
       'Ready=False StoppedForDisk',
       'Stalled=True StoppedForDisk',
@@ -464,7 +464,7 @@ export const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    snapshot: observe(app({}, live(first)), evicted(app({}, live(first)), 1, 3_600)),
+    snapshot: snapshotOf(app({}, live(first)), evicted(app({}, live(first)), 1, 3_600)),
     conditions: conditions('Ready=True Live', standing, 'Deployed=True Available', 'Routed=True Routed'),
   },
   {
@@ -473,7 +473,7 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    snapshot: observe(
+    snapshot: snapshotOf(
       app({}, built(first)),
       deployed(
         app({}, built(first)),
@@ -495,7 +495,7 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    snapshot: observe(
+    snapshot: snapshotOf(
       app({}, built(first)),
       deployed(
         app({}, built(first)),
@@ -516,7 +516,7 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Deploying',
     public: 'in_pipeline',
     asks: upkeep,
-    snapshot: observe(
+    snapshot: snapshotOf(
       app({}, built(first)),
       deployed(app({}, built(first)), { conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'quota' }] }),
     ),
@@ -533,7 +533,7 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Routing',
     public: 'in_pipeline',
     asks: upkeep,
-    snapshot: observe(app({}, built(first)), withoutVerdict(deployed(app({}, built(first))))),
+    snapshot: snapshotOf(app({}, built(first)), withoutVerdict(deployed(app({}, built(first))))),
     conditions: conditions(
       'Ready=Unknown RoutePending',
       'Reconciling=True RoutePending',
@@ -548,7 +548,7 @@ export const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    snapshot: observe(app({}, built(first)), deployed(app({}, built(first)))),
+    snapshot: snapshotOf(app({}, built(first)), deployed(app({}, built(first)))),
     conditions: conditions('Ready=True Live', standing, serving),
   },
   {
@@ -583,7 +583,7 @@ export const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: ['create Job', ...upkeep],
     served: first,
-    snapshot: observe(app({}, oldLive), {
+    snapshot: snapshotOf(app({}, oldLive), {
       ...deployed(app({}, oldLive)),
       poll: { ok: true, commit: second, reference: 'refs/heads/main' },
     }),
@@ -601,7 +601,7 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Cloning',
     public: 'in_pipeline',
     asks: [`delete ${one.metadata.name}`],
-    snapshot: observe(app({}, polled(second)), {
+    snapshot: snapshotOf(app({}, polled(second)), {
       jobs: [one, two],
       pipelinePods: [pipelinePod(one, [runs('clone')]), pipelinePod(two, [runs('clone')])],
     }),
@@ -621,7 +621,7 @@ export const scenarios: readonly Scenario[] = [
     asks: upkeep,
     served: first,
     rule: 'build/timeout',
-    snapshot: observe(app({}, { ...oldLive, ...polled(second) }), {
+    snapshot: snapshotOf(app({}, { ...oldLive, ...polled(second) }), {
       ...deployed(app({}, oldLive)),
       jobs: [job(second, jobFailed('DeadlineExceeded'))],
     }),
@@ -656,7 +656,7 @@ export const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    snapshot: observe(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: unreachable }),
+    snapshot: snapshotOf(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: unreachable }),
     conditions: conditions(
       'Ready=True Live',
       'SourceResolved=False RepositoryUnreachable',
@@ -672,7 +672,7 @@ export const scenarios: readonly Scenario[] = [
     asks: upkeep,
     served: first,
     rule: 'source/repository-not-found',
-    snapshot: observe(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: missing }),
+    snapshot: snapshotOf(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: missing }),
     conditions: conditions(
       'Ready=False RepositoryNotFound',
       'Stalled=True RepositoryNotFound',
@@ -687,7 +687,7 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Deploying',
     public: 'in_pipeline',
     asks: upkeep,
-    snapshot: observe(
+    snapshot: snapshotOf(
       app({}, oldLive),
       deployed(
         app({}, oldLive),
@@ -714,7 +714,7 @@ export const scenarios: readonly Scenario[] = [
       'apply HTTPRoute',
       `delete ${one.metadata.name}`,
     ],
-    snapshot: observe(app({ suspend: true }, oldLive), {
+    snapshot: snapshotOf(app({ suspend: true }, oldLive), {
       ...deployed(app({ suspend: true }, oldLive), {}),
       pods: [],
       jobs: [one],
@@ -734,7 +734,7 @@ function haltedForDisk(): Partial<Snapshot> {
 
 export function probed(probe: ProbeResult | undefined): Snapshot {
   const of = app({}, built(first));
-  return observe(of, { ...deployed(of), probe, config: { ...config, probeUrl: 'https://gateway.test' } });
+  return snapshotOf(of, { ...deployed(of), probe, config: { ...config, probeUrl: 'https://gateway.test' } });
 }
 
 /** The old pod and the new one side by side, as RollingUpdate leaves them. */
@@ -746,5 +746,5 @@ function failedRollout(): Snapshot {
     { replicas: 2, updatedReplicas: 1, availableReplicas: 1 },
     { started: false, state: { running: { startedAt: at(-300) } } },
   );
-  return observe(of, { ...after, pods: [...(before.pods ?? []), ...(after.pods ?? [])] });
+  return snapshotOf(of, { ...after, pods: [...(before.pods ?? []), ...(after.pods ?? [])] });
 }

@@ -32,7 +32,7 @@ for (const scenario of scenarios) {
   });
 }
 
-test('errors of a live app are told with an event, asked about again, and forgotten once it answers well', () => {
+test('errors of a live app are reported with an event, asked about again, and forgotten once it answers well', () => {
   const errors = outcome(probed({ responds: true, status: 500, detail: 'HTTP 500' })).status;
   const look = (probe: ProbeResult | undefined, status: HostedAppStatus): ReturnType<typeof outcome> =>
     outcome({ ...probed(probe), app: app({}, status) });
@@ -51,6 +51,6 @@ test('errors of a live app are told with an event, asked about again, and forgot
 });
 
 function publicWarning(status: HostedAppStatus): string | undefined {
-  const told = publicStatus({ spec: app().spec, status });
-  return told.status === 'live' ? told.warning : undefined;
+  const reported = publicStatus({ spec: app().spec, status });
+  return reported.status === 'live' ? reported.warning : undefined;
 }

@@ -18,11 +18,11 @@ interface Event extends Stored {
 }
 
 function about(name: string, namespace?: string): KubeObject {
-  const place = namespace === undefined ? {} : { namespace };
+  const scope = namespace === undefined ? {} : { namespace };
   return {
     apiVersion: 'example.dev/v1',
     kind: 'Thing',
-    metadata: { name, ...place, uid: `uid-${name}`, resourceVersion: '5', creationTimestamp: '2026-01-01T00:00:00Z' },
+    metadata: { name, ...scope, uid: `uid-${name}`, resourceVersion: '5', creationTimestamp: '2026-01-01T00:00:00Z' },
   };
 }
 

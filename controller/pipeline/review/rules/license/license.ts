@@ -9,7 +9,7 @@ import type { Rule } from '../../rule.ts';
 const fileName = /^(?:.+[-_.])?(?:li[cs]en[cs]e|copying|unlicense)(?:[-_.].+)?$/i;
 const textExtension = /\.(?:md|markdown|txt|rst|adoc|html)$/i;
 const codeExtension = /\.[a-z0-9]{1,4}$/i;
-const mostFiles = 20;
+const maximumFiles = 20;
 
 const fixAbsent =
   'Add a LICENSE file with the full text of an open-source licence (MIT, Apache-2.0, GPL-3.0, …; see choosealicense.com), or set its SPDX identifier in package.json or pyproject.toml.';
@@ -75,7 +75,7 @@ function licenseFiles(tree: Tree): string[] {
   return top
     .map((each) => each.path)
     .filter((path) => path.startsWith('LICENSES/') || (fileName.test(path) && looksLikeText(path)))
-    .slice(0, mostFiles);
+    .slice(0, maximumFiles);
 }
 
 function looksLikeText(path: string): boolean {

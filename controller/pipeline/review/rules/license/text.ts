@@ -24,7 +24,7 @@ const restrictions: readonly (readonly [RegExp, string])[] = [
   [/business source license/, 'the Business Source License'],
 ];
 
-interface Known {
+interface KnownLicense {
   readonly id: string;
   readonly shingles: ReadonlySet<string>;
   readonly text: string;
@@ -56,7 +56,7 @@ const notices: readonly (readonly [RegExp, (version: string) => string])[] = [
 /** A notice is about a hundred words; what is much longer says something else as well. */
 const noticeWords = 200;
 
-const known = new Map<string, Known>();
+const known = new Map<string, KnownLicense>();
 
 /** Judges the text of a licence file. */
 export function recognise(text: string): Verdict {
@@ -97,7 +97,7 @@ function noticed(plain: string, words: number): Verdict {
 }
 
 /** Among the licences that the text holds, the one that it resembles most: many are another one and a clause. */
-function closest(shingles: ReadonlySet<string>): Known | undefined {
+function closest(shingles: ReadonlySet<string>): KnownLicense | undefined {
   const [first] = resembling(common, shingles);
   if (first !== undefined && first.likeness >= sure) return first.each;
   return resembling(
@@ -106,7 +106,7 @@ function closest(shingles: ReadonlySet<string>): Known | undefined {
   )[0]?.each;
 }
 
-function resembling(ids: readonly string[], shingles: ReadonlySet<string>): { each: Known; likeness: number }[] {
+function resembling(ids: readonly string[], shingles: ReadonlySet<string>): { each: KnownLicense; likeness: number }[] {
   const candidates = ids.map((id) => read(id)).map((each) => ({ each, held: overlap(each.shingles, shingles) }));
   const holding = candidates.filter(
     ({ each, held }) => each.shingles.size >= 5 && held / each.shingles.size >= enough(each.shingles),
@@ -116,7 +116,7 @@ function resembling(ids: readonly string[], shingles: ReadonlySet<string>): { ea
     .toSorted((one, other) => other.likeness - one.likeness);
 }
 
-function read(id: string): Known {
+function read(id: string): KnownLicense {
   const present = known.get(id);
   if (present !== undefined) return present;
   const text = normalise(licenses[id]?.licenseText ?? '');

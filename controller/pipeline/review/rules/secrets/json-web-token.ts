@@ -1,4 +1,4 @@
-// Tells JSON Web Tokens that open nothing from those that may.
+// Separates JSON Web Tokens that open nothing from those that may.
 import { field, parseJson } from '../../../manifest.ts';
 
 const token = /eyJ[\w-]{5,4000}\.(eyJ[\w-]{5,8000})\.[\w-]{0,2000}/g;

@@ -232,7 +232,7 @@ test('plain text for a terminal', async () => {
   );
 });
 
-test('a reader who leaves ends the reading upstream and frees the place', async () => {
+test('a reader who leaves ends the reading upstream and frees the slot', async () => {
   const gone = Promise.withResolvers<string>();
   const hanging = (_opened: number, signal: AbortSignal): OpenedLog => ({
     state: 'open',
@@ -302,7 +302,7 @@ test('one caller takes a quarter of the streams and not the rest', async () => {
   const held = [await ask(), await ask()];
   const third = await ask();
   assert.equal(third.status, 503);
-  assert.match(await third.text(), /too-many-streams.*You are following 2 logs/);
+  assert.match(await third.text(), /too-many-streams.*You have 2 log streams open/);
   await held[0]?.body?.cancel();
   const again = await ask();
   assert.equal(again.status, 200, 'a slot that was left is free again');

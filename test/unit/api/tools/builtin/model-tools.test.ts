@@ -212,12 +212,12 @@ test('the parts of a text are the text again, none too long, and no fence of cod
     '中文。',
   );
   fc.assert(
-    fc.property(fc.array(piece, { maxLength: 80 }), fc.integer({ min: 5, max: 200 }), (pieces, most) => {
+    fc.property(fc.array(piece, { maxLength: 80 }), fc.integer({ min: 5, max: 200 }), (pieces, maximum) => {
       const text = pieces.join('');
-      const parts = splitText(text, most);
+      const parts = splitText(text, maximum);
       assert.equal(parts.join(''), text);
       for (const part of parts) {
-        assert.ok(part.length <= most && part !== '');
+        assert.ok(part.length <= maximum && part !== '');
         assert.ok(part.isWellFormed());
       }
       const cut = halves(text);

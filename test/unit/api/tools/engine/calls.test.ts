@@ -96,7 +96,7 @@ const refusals: readonly Refusal[] = [
   {
     name: 'scalar given twice',
     path: '/t/echo?text=a&text=b',
-    expected: [400, 'invalid-request', 'query text is given 2 times'],
+    expected: [400, 'invalid-request', 'query text is sent 2 times'],
   },
   {
     name: 'list too long',
@@ -232,7 +232,7 @@ for (const {
   });
 }
 
-test('an unknown tool is told the nearest names, a nameless one where all are', async () => {
+test('an unknown tool is answered with the nearest names, a nameless one where all are', async () => {
   const nearest = async (name: string): Promise<unknown> =>
     problem.parse(await (await sample.request(`/t/${name}`)).json())['nearest'];
   assert.deepEqual(await nearest('Echo!'), ['echo']);
@@ -354,7 +354,7 @@ test('slots are limited for one caller and for all; a slot is released when the 
   await busy.stop();
 });
 
-test('without books, what costs nothing works, and what has a price says what is missing', async () => {
+test('without a ledger, what costs nothing works, and what has a price says what is missing', async () => {
   const bare = await sampleToolApp();
   assert.equal((await bare.request('/t/echo?text=a')).status, 200);
   const refused = await bare.request('/t/draw');

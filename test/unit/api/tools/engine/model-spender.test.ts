@@ -53,7 +53,7 @@ test('what the calls have cost is summed exactly, and is what the ledger says of
   assert.ok(spender.spending.quota !== undefined && spender.spending.quota.used > 0n);
 });
 
-test('holds are announced before they are made, under the ids by which the books know the calls', async () => {
+test('holds are announced before they are made, under the ids by which the ledger knows the calls', async () => {
   const announced: string[] = [];
   const known: number[] = [];
   const spender = lab.spender({

@@ -127,7 +127,7 @@ test('a key belongs to one call of one caller: another body or tool is refused, 
   assert.equal(await slug(await post('counted', {}, 'k'.repeat(256))), '400 invalid-request');
 });
 
-test('while the first is being answered, the second is told to wait; a call that fails may be sent again', async () => {
+test('while the first is being answered, the second is asked to wait; a call that fails may be sent again', async () => {
   go = Promise.withResolvers();
   const first = post('counted', { hold: true }, 'busy');
   while ((await slug(await post('counted', { hold: true }, 'busy')).catch(() => '')) !== '409 idempotency-in-flight');

@@ -100,7 +100,7 @@ describe('the guarded fetch', () => {
     assert.equal(listener.connections(), 0);
   });
 
-  it('does reach the listener when it is told that it may, so that a count of 0 means something', async () => {
+  it('does reach the listener when it may, so that a count of 0 means something', async () => {
     const open = new GuardedFetcher({ allow: [`127.0.0.1:${listener.port}`, `::1:${listener.port}`] });
     await assert.rejects(open.fetch({ url: `http://127.0.0.1:${listener.port}/`, maxBytes: 1_000, signal }), {
       name: 'Problem',

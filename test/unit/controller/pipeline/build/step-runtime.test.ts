@@ -34,14 +34,14 @@ async function step(
   return { config: JSON.parse(readFileSync(file, 'utf8')), exitCode, stdout };
 }
 
-for (const [place, list, left] of [
+for (const [set, list, left] of [
   ['first', ['CAP_NET_RAW', 'CAP_CHOWN'], ['CAP_CHOWN']],
   ['last', ['CAP_CHOWN', 'CAP_NET_RAW'], ['CAP_CHOWN']],
   ['in the middle', ['CAP_KILL', 'CAP_NET_RAW', 'CAP_NET_ADMIN'], ['CAP_KILL', 'CAP_NET_ADMIN']],
   ['alone', ['CAP_NET_RAW'], []],
   ['absent', ['CAP_CHOWN'], ['CAP_CHOWN']],
 ] as const) {
-  test(`the capability goes from every set: ${place}`, async () => {
+  test(`the capability goes from every set: ${set}`, async () => {
     const sets = (of: readonly string[]): object => ({
       bounding: of,
       effective: of,

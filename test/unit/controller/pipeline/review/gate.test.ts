@@ -7,23 +7,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'vitest';
 import { reviewPassed, withGate } from '../../../../../controller/pipeline/review/gate.ts';
-import { placesBelow, type Places } from '../../../../../controller/pipeline/config.ts';
+import { pathsBelow, type WorkspacePaths } from '../../../../../controller/pipeline/config.ts';
 
-async function workspace(t: TestContext): Promise<Places> {
+async function workspace(t: TestContext): Promise<WorkspacePaths> {
   const root = await mkdtemp(join(tmpdir(), 'moorage-gate-'));
   t.onTestFinished(() => rm(root, { recursive: true, force: true }));
-  return placesBelow(root, root);
+  return pathsBelow(root, root);
 }
 
 test('the build that comes first waits, and goes on once the review has passed', async (t) => {
-  const places = await workspace(t);
+  const paths = await workspace(t);
   const order: string[] = [];
-  const waiting = reviewPassed(places).then((passed) => {
+  const waiting = reviewPassed(paths).then((passed) => {
     order.push('build');
     return passed;
   });
   const review = Promise.withResolvers<string>();
-  const reviewing = withGate(places, () => review.promise);
+  const reviewing = withGate(paths, () => review.promise);
   await new Promise((resolve) => {
     setTimeout(resolve, 100);
   });
@@ -35,44 +35,44 @@ test('the build that comes first waits, and goes on once the review has passed',
 });
 
 test('a review that passed long ago lets the build through', async (t) => {
-  const places = await workspace(t);
-  await withGate(places, () => Promise.resolve());
-  assert.equal(await reviewPassed(places), true);
+  const paths = await workspace(t);
+  await withGate(paths, () => Promise.resolve());
+  assert.equal(await reviewPassed(paths), true);
 });
 
 test('a review that refuses keeps the build from starting, whichever of the two comes first', async (t) => {
-  const places = await workspace(t);
+  const paths = await workspace(t);
   const refused = Promise.withResolvers<never>();
   const refusal = assert.rejects(
-    withGate(places, () => refused.promise),
+    withGate(paths, () => refused.promise),
     /no licence/,
   );
   refused.promise.catch(() => undefined);
-  const waiting = reviewPassed(places);
+  const waiting = reviewPassed(paths);
   refused.reject(new Error('no licence'));
   await refusal;
   assert.equal(await waiting, false);
-  assert.equal(await reviewPassed(places), false);
+  assert.equal(await reviewPassed(paths), false);
 });
 
 test('a review that is killed keeps the build from starting', async (t) => {
-  const places = await workspace(t);
+  const paths = await workspace(t);
   const gate = join(import.meta.dirname, '../../../../../controller/pipeline/review/gate.ts');
-  const program = `import { withGate } from ${JSON.stringify(gate)}; await withGate(${JSON.stringify(places)}, () => new Promise(() => { process.stdout.write('at work'); setInterval(() => undefined, 1000); }));`;
+  const program = `import { withGate } from ${JSON.stringify(gate)}; await withGate(${JSON.stringify(paths)}, () => new Promise(() => { process.stdout.write('at work'); setInterval(() => undefined, 1000); }));`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   await once(child.stdout, 'data');
-  const waiting = reviewPassed(places);
+  const waiting = reviewPassed(paths);
   child.kill('SIGKILL');
   assert.equal(await waiting, false);
-  assert.equal(await reviewPassed(places), false);
+  assert.equal(await reviewPassed(paths), false);
 });
 
 test('the wait can be called off', async (t) => {
-  const places = await workspace(t);
+  const paths = await workspace(t);
   const stop = new AbortController();
-  const waiting = reviewPassed(places, stop.signal);
+  const waiting = reviewPassed(paths, stop.signal);
   stop.abort(new Error('stopped'));
   await assert.rejects(waiting);
 });

@@ -13,7 +13,7 @@ import { symlinks } from '../../../../../controller/pipeline/review/rules/symlin
 import { mit, sampleContext } from '../../../../support/pipeline/sample.ts';
 
 /** A finding as `severity rule file:line`. */
-type Expected = readonly string[];
+type Expectation = readonly string[];
 
 async function found(rule: Rule, context: ReviewContext): Promise<string[]> {
   const findings = await rule.check(context);
@@ -35,7 +35,7 @@ const apacheNotice =
 const gplNotice =
   'This program is free software: you can redistribute it and/or modify it under the terms of the GNU General Public License as published by the Free Software Foundation, either version 3 of the License, or (at your option) any later version.\n';
 const words = (count: number): string => Array.from({ length: count }, (_, index) => `term${index}`).join(' ');
-const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect: Expected }[] = [
+const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect: Expectation }[] = [
   {
     name: 'within the limits',
     rule: limits,

@@ -16,7 +16,7 @@ import {
   job,
   jobFailed,
   now,
-  observe,
+  snapshotOf,
   outcome,
   polled,
   second,
@@ -41,19 +41,19 @@ function entry(number: number, result: HistoryEntry['result'], rest: Partial<His
 
 test('a build says why it is made', () => {
   const before = [job(first, complete)];
-  assert.equal(reasonOf(observe(app({}, polled(first)))), 'first build');
-  assert.equal(reasonOf(observe(app({}, polled(second)), { jobs: before })), 'new commit bbbbbbb (was aaaaaaa)');
+  assert.equal(reasonOf(snapshotOf(app({}, polled(first)))), 'first build');
+  assert.equal(reasonOf(snapshotOf(app({}, polled(second)), { jobs: before })), 'new commit bbbbbbb (was aaaaaaa)');
   const changed = { build: { args: [{ name: 'A', value: '1' }], strategy: 'python' as const } };
   assert.equal(
-    reasonOf(observe(app(changed, polled(first)), { jobs: before })),
+    reasonOf(snapshotOf(app(changed, polled(first)), { jobs: before })),
     'changed build settings: spec.build.strategy, spec.build.args',
   );
   assert.equal(
-    reasonOf(observe(app({}, polled(first), { [annotations.rebuild]: '1' }), { jobs: before })),
+    reasonOf(snapshotOf(app({}, polled(first), { [annotations.rebuild]: '1' }), { jobs: before })),
     'rebuild requested',
   );
   assert.equal(
-    reasonOf(observe(app({ source: { path: 'web' } }, polled(second)), { jobs: before })),
+    reasonOf(snapshotOf(app({ source: { path: 'web' } }, polled(second)), { jobs: before })),
     'new commit bbbbbbb (was aaaaaaa); changed build settings: spec.source.path',
   );
 });
@@ -67,7 +67,7 @@ test('the image of the pipeline is no reason to build again, nor is how an app i
     built: { image: 'registry.test/apps/hello@sha256:0', commit: first, inputsHash: hash(app()) },
   };
   const upgraded = { ...config, pipeline: { ...config.pipeline, image: 'registry.test/pipeline:2' } };
-  assert.ok(!asked(outcome(observe(app({}, status), { config: upgraded })).decision).includes('create Job'));
+  assert.ok(!asked(outcome(snapshotOf(app({}, status), { config: upgraded })).decision).includes('create Job'));
 });
 
 test('names of Jobs fit into a label, whatever the app is called', () => {
@@ -77,28 +77,28 @@ test('names of Jobs fit into a label, whatever the app is called', () => {
 test('a fault is tried again after a delay that doubles, by clearing the Job away', () => {
   const failed = job(first, { ...jobFailed('BackoffLimitExceeded'), number: 1 });
   const recorded = polled(first, { history: [entry(1, 'Faulted', { finishedAt: at(-10) })] });
-  assert.deepEqual(asked(outcome(observe(app({}, recorded), { jobs: [failed] })).decision), []);
+  assert.deepEqual(asked(outcome(snapshotOf(app({}, recorded), { jobs: [failed] })).decision), []);
   const later = new Date(now.getTime() + faultDelayMs(1));
-  assert.deepEqual(asked(outcome(observe(app({}, recorded), { jobs: [failed], now: later })).decision), [
+  assert.deepEqual(asked(outcome(snapshotOf(app({}, recorded), { jobs: [failed], now: later })).decision), [
     `delete ${failed.metadata.name}`,
   ]);
-  assert.equal(reasonOf(observe(app({}, recorded))), 'retry after a platform fault (attempt 2 of 5)');
+  assert.equal(reasonOf(snapshotOf(app({}, recorded))), 'retry after a platform fault (attempt 2 of 5)');
   assert.deepEqual([1, 2, 3, 10].map(faultDelayMs), [30_000, 60_000, 120_000, 1_800_000]);
 });
 
 test('after five faults a person is asked, and a rebuild starts afresh', () => {
   const faults = [5, 4, 3, 2, 1].map((number) => entry(number, 'Faulted'));
-  const given = observe(app({}, polled(first, { history: faults })));
+  const given = snapshotOf(app({}, polled(first, { history: faults })));
   assert.equal(outcome(given).status.rejection?.rule, 'platform/fault');
   assert.deepEqual(asked(outcome(given).decision), []);
-  const rebuilt = observe(app({}, polled(first, { history: faults }), { [annotations.rebuild]: 'now' }));
+  const rebuilt = snapshotOf(app({}, polled(first, { history: faults }), { [annotations.rebuild]: 'now' }));
   assert.deepEqual(asked(outcome(rebuilt).decision), ['create Job']);
   assert.equal(outcome(rebuilt).status.pipeline?.number, 6);
 });
 
 test('a cache that does not show the Job yet leads to the same Job with the same number', () => {
-  const once = outcome(observe(app({}, polled(first))));
-  const again = outcome(observe(app({}, once.status)));
+  const once = outcome(snapshotOf(app({}, polled(first))));
+  const again = outcome(snapshotOf(app({}, once.status)));
   const manifests = [once, again].map(({ decision }) =>
     decision.actions.map(({ action }) => (action.kind === 'create' ? action.manifest : undefined)),
   );
@@ -111,7 +111,7 @@ test('only so many finished Jobs are kept, never the present one', () => {
     metadata: { ...job(first).metadata, name: `old-${number}`, annotations: { [annotations.number]: String(number) } },
   }));
   const present = job(second, { ...jobFailed('DeadlineExceeded'), number: 6 });
-  assert.deepEqual(asked(outcome(observe(app({}, polled(second)), { jobs: [...past, present] })).decision), [
+  assert.deepEqual(asked(outcome(snapshotOf(app({}, polled(second)), { jobs: [...past, present] })).decision), [
     'delete old-2',
     'delete old-1',
   ]);
@@ -126,7 +126,7 @@ test('a Job of an earlier app of the same name is cleared away, not believed', (
       annotations: { ...stranger.metadata.annotations, [annotations.appUid]: 'another' },
     },
   };
-  const { decision, status } = outcome(observe(app({}, polled(first)), { jobs: [foreign] }));
+  const { decision, status } = outcome(snapshotOf(app({}, polled(first)), { jobs: [foreign] }));
   assert.deepEqual(asked(decision), [`delete ${foreign.metadata.name}`]);
   assert.equal(status.built, undefined);
 });

@@ -70,7 +70,7 @@ test('only name@sha256:digest is an image of that name', () => {
   assert.ok(isImageOf(digest('a'), image));
 });
 
-test('a refusal is told by exit code 42 alone', () => {
+test('a refusal is reported by exit code 42 alone', () => {
   const failed = job(first, jobFailed('PodFailurePolicy'));
   assert.equal(
     judged(failed, [cloned(first), ended('review', 42, { rejected: true, findings: [finding] })]),

@@ -14,14 +14,14 @@ import {
   deployed,
   first,
   live,
-  observe,
+  snapshotOf,
   outcome,
   polled,
   second,
   config,
 } from '../../../../support/operator/scenario.ts';
 
-function wanted(snapshot: ReturnType<typeof observe>, kind: string): Manifest {
+function wanted(snapshot: ReturnType<typeof snapshotOf>, kind: string): Manifest {
   const found = outcome(snapshot)
     .decision.actions.map(({ action }) => action)
     .find((action) => (action.kind === 'apply' || action.kind === 'create') && action.manifest.kind === kind);
@@ -52,7 +52,7 @@ const workload = z.looseObject({
 });
 
 test('the pod of an app has a user namespace, few capabilities, limits on all, and no token', () => {
-  const { spec } = workload.parse(wanted(observe(app({}, built(first))), 'Deployment')).spec.template;
+  const { spec } = workload.parse(wanted(snapshotOf(app({}, built(first))), 'Deployment')).spec.template;
   assert.deepEqual(spec['securityContext'], { seccompProfile: { type: 'RuntimeDefault' } });
   const [only] = spec.containers;
   assert.deepEqual(only?.securityContext, {
@@ -69,7 +69,9 @@ test('the pod of an app has a user namespace, few capabilities, limits on all, a
 
 test('the pod of an app has the priority class of the installation, if there is one', () => {
   const priorityOf = (rest: object): unknown =>
-    workload.parse(wanted(observe(app({}, built(first)), rest), 'Deployment')).spec.template.spec['priorityClassName'];
+    workload.parse(wanted(snapshotOf(app({}, built(first)), rest), 'Deployment')).spec.template.spec[
+      'priorityClassName'
+    ];
   assert.equal(priorityOf({}), undefined);
   assert.equal(
     priorityOf({ config: { ...config, run: { ...config.run, priorityClass: 'moorage-apps' } } }),
@@ -78,7 +80,7 @@ test('the pod of an app has the priority class of the installation, if there is 
 });
 
 test('only the build container of a pipeline has the push secret and any capability', () => {
-  const { spec } = workload.parse(wanted(observe(app({}, polled(first))), 'Job')).spec.template;
+  const { spec } = workload.parse(wanted(snapshotOf(app({}, polled(first))), 'Job')).spec.template;
   const {
     initContainers = [],
     containers: [review, build, ...none],
@@ -105,12 +107,12 @@ test('a build gets no more than the installation allows', () => {
     { build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } },
     polled(first, {}, app({ build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } })),
   );
-  const { spec } = workload.parse(wanted(observe(greedy), 'Job')).spec.template;
+  const { spec } = workload.parse(wanted(snapshotOf(greedy), 'Job')).spec.template;
   assert.deepEqual(spec.containers[1]?.resources.limits, { cpu: '4', memory: '8Gi', 'ephemeral-storage': '20Gi' });
 });
 
 test('an app is reached from the gateway and from the API only, and reaches DNS and public addresses only', () => {
-  const policy = wanted(observe(app({}, built(first))), 'NetworkPolicy');
+  const policy = wanted(snapshotOf(app({}, built(first))), 'NetworkPolicy');
   assert.deepEqual((policy['spec'] as { ingress: unknown }).ingress, [
     {
       from: [
@@ -128,7 +130,7 @@ test('an app is reached from the gateway and from the API only, and reaches DNS 
 });
 
 test('an app sends no mail itself: port 25 of public addresses is closed, its neighbours are open', () => {
-  const policy = wanted(observe(app({}, built(first))), 'NetworkPolicy');
+  const policy = wanted(snapshotOf(app({}, built(first))), 'NetworkPolicy');
   const { egress } = policy['spec'] as {
     egress: { to: { ipBlock?: object }[]; ports: { protocol: string; port: number; endPort?: number }[] }[];
   };
@@ -149,7 +151,7 @@ test('an app sends no mail itself: port 25 of public addresses is closed, its ne
 test('while a release with another port rolls out, both ports are open', () => {
   const before = deployed(app({}, live(first)));
   const moved = app({ run: { port: 9000 } }, live(first));
-  const policy = wanted(observe(moved, before), 'NetworkPolicy');
+  const policy = wanted(snapshotOf(moved, before), 'NetworkPolicy');
   assert.deepEqual(
     (policy['spec'] as { ingress: { ports: { port: number }[] }[] }).ingress[0]?.ports.map(({ port }) => port),
     [8080, 9000],
@@ -160,10 +162,10 @@ test('an app with a volume is recreated, and put back when the new release fails
   const spec = { run: { volumes: [{ name: 'data', path: '/data', size: '1Gi' }] } };
   const of = app(spec, live(first, {}, app(spec)));
   const good = deployed(of);
-  const kept = wanted(observe(of, good), 'Deployment');
+  const kept = wanted(snapshotOf(of, good), 'Deployment');
   assert.deepEqual((kept['spec'] as { strategy: unknown }).strategy, { type: 'Recreate' });
   const next = app(spec, { ...live(first, {}, app(spec)), ...built(second, {}, app(spec)) });
-  const rolling = observe(next, { deployment: asObject(kept) });
+  const rolling = snapshotOf(next, { deployment: asObject(kept) });
   const starting = wanted(rolling, 'Deployment');
   assert.ok(JSON.stringify(starting['spec']).includes(second));
   const bad = deployed(
@@ -171,21 +173,21 @@ test('an app with a volume is recreated, and put back when the new release fails
     { replicas: 1, updatedReplicas: 1 },
     { restartCount: 4, state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: { exitCode: 1 } } },
   );
-  const failing = observe(next, { ...bad, deployment: asObject(starting) });
+  const failing = snapshotOf(next, { ...bad, deployment: asObject(starting) });
   const back = wanted(failing, 'Deployment');
   assert.ok(JSON.stringify(back['spec']).includes(first) && !JSON.stringify(back['spec']).includes(second));
-  const told = outcome(failing).status;
-  assert.equal(told.rejection?.rule, 'run/crashed');
-  assert.match(told.rejection.message, /Rolled back to commit aaaaaaa\.$/);
-  const settled = outcome(observe({ ...next, status: told }, { deployment: asObject(back) })).status;
-  assert.deepEqual(settled.rejection, told.rejection, 'the reason outlives the pods that it was read from');
+  const reported = outcome(failing).status;
+  assert.equal(reported.rejection?.rule, 'run/crashed');
+  assert.match(reported.rejection.message, /Rolled back to commit aaaaaaa\.$/);
+  const settled = outcome(snapshotOf({ ...next, status: reported }, { deployment: asObject(back) })).status;
+  assert.deepEqual(settled.rejection, reported.rejection, 'the reason outlives the pods that it was read from');
 });
 
 test('volumes of two apps never share a claim; a claim from before there was a hash is kept by its own app alone', () => {
   const named = (name: string, volume: string, claims: Snapshot['claims'] = []): unknown => {
     const made = app({ run: { volumes: [{ name: volume, path: '/data', size: '1Gi' }] } }, built(first));
     const of = { ...made, metadata: { ...made.metadata, name } };
-    const seen = observe({ ...of, status: built(first, {}, of) }, { claims });
+    const seen = snapshotOf({ ...of, status: built(first, {}, of) }, { claims });
     const claimed = wanted(seen, 'PersistentVolumeClaim').metadata.name;
     assert.ok(
       JSON.stringify(wanted(seen, 'Deployment')).includes(`"claimName":"${claimed}"`),
@@ -210,7 +212,7 @@ test('volumes of two apps never share a claim; a claim from before there was a h
   assert.match(String(named('a-b', 'c', [claim('uid-of-another')])), /^a-b-c-[0-9a-f]{8}$/);
 });
 
-function asObject(manifest: Manifest): NonNullable<ReturnType<typeof observe>['deployment']> {
+function asObject(manifest: Manifest): NonNullable<ReturnType<typeof snapshotOf>['deployment']> {
   return {
     ...manifest,
     metadata: {

@@ -60,7 +60,7 @@ test('after a clean end or a cut in the middle of a line it resumes where it was
   );
 });
 
-test('a bookmark moves the place to resume from, so that a compaction since does no harm', async (t) => {
+test('a bookmark moves the position to resume from, so that a compaction since does no harm', async (t) => {
   const { api, reflector, same, lists, watches } = await started(t, (fresh) => fresh.put(KIND, thing('a')));
   api.put('apis/example.dev/v1/others', thing('elsewhere'));
   api.bookmark();
@@ -81,7 +81,7 @@ test('a bookmark moves the place to resume from, so that a compaction since does
   assert.equal(lists(), 1);
 });
 
-test('410 in the stream leads to a new list, and what was deleted meanwhile is told as deleted', async (t) => {
+test('410 in the stream leads to a new list, and what was deleted meanwhile is reported as deleted', async (t) => {
   const { api, changes, same, lists } = await started(t, (fresh) => {
     fresh.put(KIND, thing('a'));
     fresh.put(KIND, thing('b'));
@@ -106,7 +106,7 @@ test('410 in answer to the request leads to a new list', async (t) => {
   assert.ok(lists() >= 2);
 });
 
-test('deleted and made again while offline is told as delete of the old and add of the new', async (t) => {
+test('deleted and made again while offline is reported as delete of the old and add of the new', async (t) => {
   for (const resume of ['resume', 'relist'] as const) {
     const { api, changes, same } = await started(t, (fresh) => fresh.put(KIND, thing('a')));
     const old = api.objects(KIND)[0]?.metadata.uid.slice(0, 8) ?? '';
@@ -187,7 +187,7 @@ test('a server that forgets, or ends each watch, at once is not asked without pa
       { metrics: runtimeMetrics(registry), clock, backoffMs: [1000, 30_000] },
     );
     t.onTestFinished(() => made.stop());
-    // To have lost its place once is in order; from then on, each turn waits.
+    // To have lost its position once is in order; from then on, each turn waits.
     const free = fault === 'gone' ? 2 : 1;
     const waits: number[] = [];
     for (let turn = 0; turn < 8; turn += 1) {

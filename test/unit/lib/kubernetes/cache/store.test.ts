@@ -68,7 +68,7 @@ const steps = fc.array(
   { maxLength: 12 },
 );
 
-test('the changes told, played back, give the cache; and the indexes hold exactly what is in it', () => {
+test('the reported changes, played back, give the cache; and the indexes hold exactly what is in it', () => {
   const property = fc.property(steps, (list) => {
     const faults: unknown[] = [];
     const store = createStore({ indexers: { app: byLabel('app') }, onError: (error) => faults.push(error) });
@@ -90,13 +90,13 @@ test('the changes told, played back, give the cache; and the indexes hold exactl
   fc.assert(property, { numRuns: 500 });
 });
 
-test('a namesake with another UID is told as deleted, then added', () => {
+test('a namesake with another UID is reported as deleted, then added', () => {
   const store = createStore();
-  const told: string[] = [];
+  const reported: string[] = [];
   store.replace([object('a', 'old', 1)]);
-  store.subscribe(({ type, object: { metadata } }) => told.push(`${type} ${metadata.uid}`));
+  store.subscribe(({ type, object: { metadata } }) => reported.push(`${type} ${metadata.uid}`));
   store.replace([object('a', 'new', 9)]);
-  assert.deepEqual(told, ['added old', 'deleted old', 'added new']);
+  assert.deepEqual(reported, ['added old', 'deleted old', 'added new']);
 });
 
 test('a late delete of the old namesake leaves the new one', () => {
@@ -106,15 +106,15 @@ test('a late delete of the old namesake leaves the new one', () => {
   assert.equal(store.get('apps/a')?.metadata.uid, 'new');
 });
 
-test('an object that has not changed is told only once', () => {
+test('an object that has not changed is reported only once', () => {
   const store = createStore();
-  let told = 0;
+  let reported = 0;
   store.subscribe(() => {
-    told += 1;
+    reported += 1;
   });
   store.replace([object('a', '1', 1)]);
   store.replace([object('a', '1', 1)]);
-  assert.equal(told, 1);
+  assert.equal(reported, 1);
 });
 
 test('a reconciler that changes a cached object is caught', () => {
@@ -132,19 +132,19 @@ test('a reconciler that changes a cached object is caught', () => {
 test('a subscriber that throws is reported, and the others still hear', () => {
   const faults: unknown[] = [];
   const store = createStore({ onError: (error) => faults.push(error) });
-  let told = 0;
+  let reported = 0;
   store.subscribe(() => {
     throw new Error('bad mapping');
   });
   const stop = store.subscribe(() => {
-    told += 1;
+    reported += 1;
   });
   store.set(object('a', '1', 1));
-  assert.equal(told, 1);
+  assert.equal(reported, 1);
   assert.match(String(faults[0]), /bad mapping/);
   stop();
   store.set(object('a', '1', 2));
-  assert.equal(told, 1);
+  assert.equal(reported, 1);
 });
 
 test('an index that does not exist is an error that names those that do', () => {

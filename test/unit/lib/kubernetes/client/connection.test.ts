@@ -42,21 +42,21 @@ test('a kubeconfig gives server, namespace and token of its current context or o
 });
 
 test('a pod uses its service account, and hears of it when there is none', async (t) => {
-  const place = await folder(t);
+  const directory = await folder(t);
   for (const [name, text] of [
     ['token', 'abc\n'],
     ['namespace', 'system'],
     ['ca.crt', 'ca'],
   ] as const)
-    await writeFile(join(place, name), text);
+    await writeFile(join(directory, name), text);
   const before = { ...process.env };
   t.onTestFinished(() => {
     process.env = before;
   });
   delete process.env['KUBERNETES_SERVICE_HOST'];
-  await assert.rejects(inClusterConnection(place), /Not in a pod.*KUBECONFIG/);
+  await assert.rejects(inClusterConnection(directory), /Not in a pod.*KUBECONFIG/);
   Object.assign(process.env, { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' });
-  const connection = await inClusterConnection(place);
+  const connection = await inClusterConnection(directory);
   assert.deepEqual([connection.server, connection.namespace], ['https://[fd00::1]:443', 'system']);
   assert.deepEqual((await connection.credentials()).headers, { authorization: 'Bearer abc' });
   connection.close();

@@ -129,11 +129,11 @@ test('each error leads to what it says: stalled stops, waiting comes back in tim
   }
 });
 
-test('the wait doubles with each failure, a success ends that, and the reconciler is told how often it failed', async (t) => {
-  const told: number[] = [];
+test('the wait doubles with each failure, a success ends that, and the reconciler gets how often it failed', async (t) => {
+  const reported: number[] = [];
   let healthy = false;
   const { store, seen, clock, controller } = bench(t, (_key, { failures }) => {
-    told.push(failures);
+    reported.push(failures);
     return healthy ? Promise.resolve(done) : Promise.reject(new Error('boom'));
   });
   store.replace([object('a')]);
@@ -150,10 +150,10 @@ test('the wait doubles with each failure, a success ends that, and the reconcile
   healthy = true;
   clock.advance(80);
   await until(() => seen.length === 6 && controller.idle);
-  assert.deepEqual(told, [0, 1, 2, 3, 4, 5]);
+  assert.deepEqual(reported, [0, 1, 2, 3, 4, 5]);
   controller.enqueue('apps/a');
-  await until(() => told.length === 7);
-  assert.equal(told[6], 0);
+  await until(() => reported.length === 7);
+  assert.equal(reported[6], 0);
 });
 
 test('a throw that is no promise is an error like any other, and the worker lives on', async (t) => {
@@ -197,7 +197,7 @@ test('workers work side by side, up to their number', async (t) => {
   await until(() => controller.idle);
 });
 
-test('the resync brings every own key again, about as often as told', async (t) => {
+test('the resync brings every own key again, about as often as set', async (t) => {
   const children = createStore();
   const own = createStore();
   const { clock, seen, controller } = bench(t, ok, {

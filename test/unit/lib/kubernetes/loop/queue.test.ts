@@ -165,13 +165,13 @@ test('with many workers, none has the key of another, and each add is followed b
       const queue = createQueue({ clock: new FakeClock() });
       const inWork = new Set<string>();
       const owed = new Set<string>();
-      let most = 0;
+      let maximum = 0;
       const work = async (): Promise<void> => {
         for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
           assert.ok(!inWork.has(key), `${key} is in work twice`);
           inWork.add(key);
           owed.delete(key);
-          most = Math.max(most, inWork.size);
+          maximum = Math.max(maximum, inWork.size);
           await scheduler.schedule(Promise.resolve(), `work ${key}`);
           inWork.delete(key);
           queue.done(key);
@@ -189,7 +189,7 @@ test('with many workers, none has the key of another, and each add is followed b
       queue.shutDown();
       await scheduler.waitFor(Promise.all(working));
       assert.deepEqual([...owed], []);
-      assert.ok(most <= workers);
+      assert.ok(maximum <= workers);
     },
   );
   await fc.assert(property, { numRuns: 300 });
@@ -262,7 +262,7 @@ test('after shutDown nothing more is taken, what is ready is given out, and no t
   assert.equal(await queue.get(), undefined);
 });
 
-test('drain drops what is ready, tells waiting workers, and ends when the work in hand does', async () => {
+test('drain drops what is ready, wakes waiting workers, and ends when the work in hand does', async () => {
   const queue = createQueue({ clock: new FakeClock() });
   queue.add('a');
   assert.equal(await queue.get(), 'a');

@@ -152,7 +152,7 @@ describe('convert_image', () => {
     }
   });
 
-  it('fits as it is told', async () => {
+  it('fits as it is asked', async () => {
     const sizes = await Promise.all(
       ['inside', 'cover', 'contain', 'fill'].map(
         async (fit) => (await convert({ url: `${web.url}/red.png`, width: 10, height: 10, fit })).result,

@@ -116,13 +116,13 @@ describe('fetch_page', () => {
     assert.ok(found.word_count > 100 && found.word_count < 250, String(found.word_count));
   });
 
-  it('keeps the whole page when told to', async () => {
+  it('keeps the whole page when asked to', async () => {
     const found = await read('/docs/moorings.html', { whole_page: true });
     assert.match(found.markdown, /All rights reserved/);
     assert.ok(found.links.some(({ url }) => url === `${web.url}/shop`));
   });
 
-  it('cuts where it is told, and says so', async () => {
+  it('cuts where it is asked to, and says so', async () => {
     const found = await read('/docs/moorings.html', { max_characters: 100 });
     assert.deepEqual([found.markdown.length, found.truncated], [100, true]);
   });

@@ -1,4 +1,4 @@
-// list_apps tells the apps that are live.
+// list_apps lists the apps that are live.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { listAppsTool } from '../../../../../../api/tools/builtin/list-apps/list-apps.ts';

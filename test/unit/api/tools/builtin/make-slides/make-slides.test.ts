@@ -87,7 +87,7 @@ From 1956 to today
     - third
 - [no](javascript:alert(1))
 
-Notes: Tell the story.
+Notes: Speak slowly.
 
 ## Against each other
 ### Before
@@ -141,7 +141,7 @@ test('an outline becomes slides of every kind, whose text is text, without a mod
     ['By decade', 'Decade', 'TEU', '1970s', '2,400', '5'],
     ['A word', '“I don&apos;t have much nostalgia.”', '— Malcom McLean', '6'],
   ]);
-  assert.equal(notes[1], 'Tell the story.');
+  assert.equal(notes[1], 'Speak slowly.');
   assert.match(xml[4] ?? '', /<a:tbl>/);
   assert.doesNotMatch(xml.join(''), /javascript/);
   // PowerPoint takes a paragraph for damaged whose properties are not its first child, and its only ones.

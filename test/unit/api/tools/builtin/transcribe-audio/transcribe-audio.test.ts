@@ -101,7 +101,7 @@ describe('transcribe_audio', () => {
       replies.push([200, '{"text": "", "language": null}']);
       const { result } = await hear({ url: `${web.url}/a.wav`, lang: language });
       assert.equal(fieldsOf(forms.pop() ?? '')['language'], code);
-      assert.equal(result['language'], code, 'of the hint, where the server does not tell');
+      assert.equal(result['language'], code, 'of the hint, where the server does not report one');
     }
     await assert.rejects(
       hear({ url: `${web.url}/a.wav`, language: 'Klingon' }),
@@ -191,7 +191,7 @@ it('[spec limits.audio-formats] knows mp3, wav, m4a and ogg by how they begin', 
     );
 });
 
-it('tells whatever comes from a recording, or a recording of it, without a fault', () => {
+it('reports whatever comes from a recording, or a recording of it, without a fault', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 400 }), (any) => {
       try {

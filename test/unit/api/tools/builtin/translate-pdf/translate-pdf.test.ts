@@ -193,7 +193,7 @@ describe('translate_pdf', () => {
     assert.deepEqual(orders, []);
   });
 
-  it('tells whose fault it is', async () => {
+  it('reports whose fault it is', async () => {
     const cases: [Script, string, RegExp][] = [
       [
         (say) => {
@@ -271,7 +271,7 @@ describe('translate_pdf', () => {
     );
   });
 
-  it('ends with the problem of a model call, once what is under way has ended; tries once more where the model stumbled', async () => {
+  it('ends with the problem of a model call, once what is in progress has ended; tries once more where the model stumbled', async () => {
     script = async (say) => {
       say(ask(1));
       say(ask(2));

@@ -11,7 +11,7 @@ const tool = validateJsonTool(servicesWith({ workers }));
 const check = async (schema: unknown, data: unknown): Promise<Record<string, unknown>> =>
   (await call(tool, { schema, data })).result;
 
-test('names each place that does not keep to the schema', async () => {
+test('names each path that does not keep to the schema', async () => {
   const { valid, errors, error_count, draft } = await check(tool.example.schema, tool.example.data);
   assert.deepEqual({ valid, error_count, draft }, { valid: false, error_count: 2, draft: '2020-12' });
   assert.deepEqual(errors, [
@@ -90,7 +90,7 @@ test('ends what never ends, and goes on', async () => {
   assert.equal((await check(true, 1)).valid, true);
 });
 
-test('tells at most a hundred of many errors', async () => {
+test('reports at most a hundred of many errors', async () => {
   const { errors, error_count } = await check({ items: { type: 'string' } }, new Array(5_000).fill(1));
   assert.deepEqual([(errors as unknown[]).length, error_count], [100, 5_000]);
 });

@@ -115,7 +115,7 @@ describe('web_search', () => {
     );
   });
 
-  it('tells nothing found from nobody asked', async () => {
+  it('distinguishes nothing found from nobody asked', async () => {
     assert.deepEqual((await search('nothing')).result['results'], []);
     await fails('failing', 'tool-failed', /one \(timeout\), two \(access denied\)/);
   });

@@ -1,5 +1,5 @@
-// What the author's moorage.yaml changes about the app, once the review of its commit has reported it.
-import type { AuthorSettings } from '../../../crds/author-settings.ts';
+// What the author's manifest (moorage.yaml) changes about the app, once the review of its commit has reported it.
+import type { AppManifest } from '../../../crds/app-manifest.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { effectiveSettings, readSettings, withSettings } from '../../../crds/effective-settings.ts';
 import type { Draft } from '../../reconcile/outcome.ts';
@@ -18,7 +18,7 @@ export function podApp(app: HostedApp, draft: Draft, commit: string): HostedApp 
   const build = readSettings(settingsOf(draft, commit))?.build;
   if (build === undefined) return app;
   const { timeout, resources } = build;
-  const wanted: AuthorSettings = {
+  const wanted: AppManifest = {
     build: { ...(timeout === undefined ? {} : { timeout }), ...(resources === undefined ? {} : { resources }) },
   };
   return { ...app, spec: withSettings(app.spec, wanted) };

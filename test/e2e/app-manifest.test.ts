@@ -15,16 +15,16 @@ import {
   withFiles,
 } from '../support/cluster.ts';
 
-const names = { settings: 'e2e-settings', refused: 'e2e-bad-settings', again: 'e2e-again' };
+const names = { manifest: 'e2e-manifest', refused: 'e2e-bad-manifest', again: 'e2e-again' };
 
 afterAll(() => deleteApps(...Object.values(names)));
 
 test('an app that only moorage.yaml makes hostable is live, as the file says; a changed file is taken up', async () => {
-  await withCopy('settings-file', names.settings, async (folder) => {
+  await withCopy('app-manifest', names.manifest, async (folder) => {
     const ended = await submit(folder);
     assert.equal(ended.exitCode, 0, ended.all);
-    assert.equal((await get(appUrl(names.settings))).body, 'Hello from moorage.yaml');
-    const { status } = await readApp(names.settings);
+    assert.equal((await get(appUrl(names.manifest))).body, 'Hello from moorage.yaml');
+    const { status } = await readApp(names.manifest);
     assert.ok(
       status?.effective?.some(
         ({ field, from, value }) => field === 'run.port' && from === 'moorage.yaml' && value === '9123',
@@ -35,7 +35,7 @@ test('an app that only moorage.yaml makes hostable is live, as the file says; a 
     const changed = await submit(folder);
     assert.equal(changed.exitCode, 0, changed.all);
     await eventually('the changed greeting', async () =>
-      (await get(appUrl(names.settings))).body === 'Changed in moorage.yaml' ? true : undefined,
+      (await get(appUrl(names.manifest))).body === 'Changed in moorage.yaml' ? true : undefined,
     );
   });
 });

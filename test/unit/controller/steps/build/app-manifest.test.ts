@@ -17,7 +17,7 @@ import {
   first,
   job,
   jobFailed,
-  observe,
+  snapshotOf,
   outcome,
   pipelinePod,
   plan,
@@ -48,10 +48,10 @@ function created(decision: ReturnType<typeof outcome>['decision']): { name: stri
   };
 }
 
-test('what the review told runs the app, and status says so', () => {
+test('what the review reported runs the app, and status says so', () => {
   const done = job(first, complete);
   const { status, decision } = outcome(
-    observe(app({}, polled(first)), {
+    snapshotOf(app({}, polled(first)), {
       jobs: [done],
       pipelinePods: [
         pipelinePod(done, [cloned(first), reviewedWith(filed), pushed(digest('a'))], { phase: 'Succeeded' }),
@@ -81,7 +81,7 @@ test('settings of a commit that is not served yet leave the served one as it is'
     ),
   );
   const { status, decision } = outcome(
-    observe(of, {
+    snapshotOf(of, {
       jobs: [running],
       pipelinePods: [pipelinePod(running, [cloned(second), reviewedWith(filed), runs('build')])],
     }),
@@ -94,7 +94,7 @@ test('other limits of the build: another pipeline, once', () => {
   const greedy = { build: { resources: { memory: '8Gi' }, timeout: '40m' } };
   const started = job(first, {});
   const one = outcome(
-    observe(app({}, polled(first)), {
+    snapshotOf(app({}, polled(first)), {
       jobs: [started],
       pipelinePods: [pipelinePod(started, [cloned(first), reviewedWith(greedy), runs('build')])],
     }),
@@ -113,7 +113,7 @@ test('other limits of the build: another pipeline, once', () => {
     },
   };
   const two = outcome(
-    observe(app({}, one.status), {
+    snapshotOf(app({}, one.status), {
       jobs: [next],
       pipelinePods: [pipelinePod(next, [cloned(first), reviewedWith(greedy), runs('build')])],
     }),
@@ -122,7 +122,7 @@ test('other limits of the build: another pipeline, once', () => {
   assert.equal(two.status.phase, 'Building');
   const whole: Job = { ...next, status: complete };
   const three = outcome(
-    observe(app({}, two.status), {
+    snapshotOf(app({}, two.status), {
       jobs: [whole],
       pipelinePods: [
         pipelinePod(whole, [cloned(first), reviewedWith(greedy), pushed(digest('a'))], { phase: 'Succeeded' }),
@@ -131,7 +131,7 @@ test('other limits of the build: another pipeline, once', () => {
   );
   assert.ok(three.status.built !== undefined);
   assert.ok(
-    !asked(outcome(observe(app({}, three.status))).decision).includes('create Job'),
+    !asked(outcome(snapshotOf(app({}, three.status))).decision).includes('create Job'),
     'nor when the Job is gone',
   );
 });
@@ -139,7 +139,7 @@ test('other limits of the build: another pipeline, once', () => {
 test('an explicit limit of the HostedApp is not changed by the file', () => {
   const of = app({ build: { resources: { memory: '1Gi' } } });
   const started = job(first, {}, of);
-  const seen = observe(app({ build: { resources: { memory: '1Gi' } } }, polled(first)), {
+  const seen = snapshotOf(app({ build: { resources: { memory: '1Gi' } } }, polled(first)), {
     jobs: [started],
     pipelinePods: [
       pipelinePod(started, [cloned(first), reviewedWith({ build: { resources: { memory: '8Gi' } } }), runs('build')]),
@@ -153,7 +153,7 @@ const again = '2026-11-21T11:59:59.000Z';
 const resubmitted = { [annotations.poll]: again, [annotations.rebuild]: again };
 function rejectedApp(noted: Record<string, string>): HostedApp {
   const failed = job(first, jobFailed('DeadlineExceeded'));
-  const { status } = outcome(observe(app({}, polled(first)), { jobs: [failed] }));
+  const { status } = outcome(snapshotOf(app({}, polled(first)), { jobs: [failed] }));
   assert.equal(status.phase, 'Rejected');
   return app({}, status, noted);
 }
@@ -163,12 +163,12 @@ test('submitted again: in the pipeline at once, and one pipeline for the commit 
   assert.equal(publicStatus(rejectedApp({})).status, 'rejected');
   assert.equal(publicStatus(of).status, 'in_pipeline');
   const old = [job(first, jobFailed('DeadlineExceeded'))];
-  const asking = outcome(observe(of, { jobs: old }));
+  const asking = outcome(snapshotOf(of, { jobs: old }));
   assert.deepEqual(asked(asking.decision), ['poll']);
   assert.equal(publicStatus({ ...of, status: asking.status }).status, 'in_pipeline');
   for (const commit of [first, second]) {
     const found = outcome(
-      observe(
+      snapshotOf(
         { ...of, status: asking.status },
         { jobs: old, poll: { ok: true, commit, reference: 'refs/heads/main' } },
       ),

@@ -1,11 +1,11 @@
-// The settings of an app that its author can set in moorage.yaml in the repository: fields of HostedApp, within limits.
+// The manifest of an app, moorage.yaml in its repository: the fields of HostedApp that the author can set, within limits.
 import { z } from 'zod';
 import { parseDuration } from '../lib/duration.ts';
 import { agents, build, listing, run, source } from './hosted-app.ts';
 import { quantity, quantityValue } from './values.ts';
 
 /** The file is at the top level of the repository, whatever source.path is. */
-export const settingsFile = 'moorage.yaml';
+export const manifestFile = 'moorage.yaml';
 
 /** Limits of what an author can set; beyond them, the operator of the installation edits the HostedApp. */
 export const authorLimits = {
@@ -15,7 +15,7 @@ export const authorLimits = {
 } as const;
 
 /** Maximum size of the settings as JSON, which is how the pipeline reports them to the operator. */
-export const maximumSettingsBytes = 2_000;
+export const maximumManifestBytes = 2_000;
 
 /** A duration of the spec that an author may raise only so far. */
 function atMost(field: z.ZodDefault<z.ZodString>, what: string, maximum: string): z.ZodString {
@@ -38,7 +38,7 @@ const volumes = run.shape.volumes
     error: 'two volumes have the same path; give each its own',
   });
 
-export const authorSettings = z.strictObject({
+export const appManifest = z.strictObject({
   source: z.strictObject({ path: source.shape.path.unwrap().optional() }).optional(),
   build: z
     .strictObject({
@@ -89,4 +89,4 @@ export const authorSettings = z.strictObject({
     })
     .optional(),
 });
-export type AuthorSettings = z.infer<typeof authorSettings>;
+export type AppManifest = z.infer<typeof appManifest>;

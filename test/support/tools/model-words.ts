@@ -1,7 +1,10 @@
-// The words of the model in the table of tools: written here, since no model can be asked. All around them is real.
+// What a model says in the tests that have none, and in the table of tools: German for the words of the sample PDF, and
+// the answers that deep_research asks for. All around these words is real.
 import { z } from 'zod';
 
 const german: Readonly<Record<string, string>> = {
+  'A study of moorings': 'Vom Festmachen',
+  'A study of anchors': 'Vom Ankern',
   Ships: 'Schiffe',
   harbour: 'Hafen',
   ropes: 'Leinen',
@@ -25,16 +28,13 @@ const research: readonly (readonly [RegExp, string])[] = [
 /** Answers as the instructions and the question ask. */
 export function modelWords(said: string, system = ''): string {
   const known = research.find(([role]) => role.test(system));
-  return known === undefined ? translation(said) : known[1];
+  return known === undefined ? germanAnswer(said) : known[1];
 }
 
-function translation(said: string): string {
-  const passages = /Here is the input:\s*(\[[^]*\])\s*$/.exec(said)?.[1];
-  if (passages === undefined) return inGerman(said.split('Now translate the following text:').at(-1)?.trim() ?? '');
-  return JSON.stringify(
-    z
-      .array(z.object({ id: z.int(), input: z.string() }))
-      .parse(JSON.parse(passages))
-      .map(({ id, input }) => ({ id, output: inGerman(input) })),
-  );
+/** Answers BabelDOC's two kinds of questions in their forms, as a model does. */
+export function germanAnswer(said: string): string {
+  const list = /Here is the input:\s*(\[[^]*\])\s*$/.exec(said)?.[1];
+  if (list === undefined) return inGerman(said.split('Now translate the following text:').at(-1)?.trim() ?? '');
+  const passages = z.array(z.object({ id: z.int(), input: z.string() })).parse(JSON.parse(list));
+  return JSON.stringify(passages.map(({ id, input }) => ({ id, output: inGerman(input) })));
 }

@@ -1,16 +1,15 @@
-// moorage.yaml: what is taken from it, and how each wrong one is refused with field, line and fix.
+// The manifest, moorage.yaml: what is taken from it, and how each wrong one is refused with field, line and fix.
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { readSettingsFile } from '../../../../../controller/pipeline/settings-file/read.ts';
-import { settle } from '../../../../../controller/pipeline/settings-file/merge.ts';
+import { readManifest } from '../../../../../controller/pipeline/manifest/read.ts';
+import { mergeManifest } from '../../../../../controller/pipeline/manifest/merge.ts';
 import { termination } from '../../../../../controller/pipeline/message.ts';
 import { reviewResult } from '../../../../../controller/pipeline/contract.ts';
 import { memoryTree } from '../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../support/pipeline/sample.ts';
 
-const read = (text: string): ReturnType<typeof readSettingsFile> =>
-  readSettingsFile(memoryTree({ 'moorage.yaml': text }));
+const read = (text: string): ReturnType<typeof readManifest> => readManifest(memoryTree({ 'moorage.yaml': text }));
 
 test('what an author may set is read', () => {
   const { settings, findings } = read(
@@ -32,7 +31,7 @@ test('what an author may set is read', () => {
 });
 
 test('no file and an empty one set nothing', () => {
-  assert.deepEqual(readSettingsFile(memoryTree({ a: '' })), { findings: [] });
+  assert.deepEqual(readManifest(memoryTree({ a: '' })), { findings: [] });
   for (const empty of ['', '# nothing yet\n', '\ufeff{}'])
     assert.deepEqual(read(empty), { settings: {}, findings: [] });
 });
@@ -102,10 +101,10 @@ test('an alias bomb costs nothing', () => {
 
 test('a link in its place, and a name that is not read', () => {
   assert.match(
-    readSettingsFile(memoryTree({ 'moorage.yaml': { linkTo: '/etc/passwd' } })).findings[0]?.message ?? '',
+    readManifest(memoryTree({ 'moorage.yaml': { linkTo: '/etc/passwd' } })).findings[0]?.message ?? '',
     /not a regular file/,
   );
-  const [misnamed] = readSettingsFile(memoryTree({ 'moorage.yml': 'run: {}' })).findings;
+  const [misnamed] = readManifest(memoryTree({ 'moorage.yml': 'run: {}' })).findings;
   assert.deepEqual([misnamed?.severity, misnamed?.file], ['warning', 'moorage.yml']);
 });
 
@@ -133,9 +132,9 @@ test('the stages work with the file where the operator gives nothing, and with t
     'moorage.yaml':
       'source: {path: ./web/}\nbuild: {strategy: node, env: [{name: A, value: file}, {name: B, value: file}]}\nrun: {port: 3000, command: [a]}\n',
   });
-  const { input } = settle(sampleInput(), tree);
+  const { input } = mergeManifest(sampleInput(), tree);
   assert.deepEqual([input.path, input.build.strategy, input.port, input.hasCommand], ['web', 'node', 3000, true]);
-  const given = settle(
+  const given = mergeManifest(
     {
       ...sampleInput({ path: 'other', port: 80, strategy: 'python' }),
       build: { strategy: 'python', dockerfile: 'Dockerfile', args: [], env: [{ name: 'A', value: 'own' }] },

@@ -1,11 +1,11 @@
 // Says what is wrong in moorage.yaml: the field, its line, and what to write instead.
 import { isMap, isNode, isScalar, isSeq, type Document, type LineCounter } from 'yaml';
 import type { z } from 'zod';
-import { authorSettings, settingsFile } from '../../../crds/author-settings.ts';
+import { appManifest, manifestFile } from '../../../crds/app-manifest.ts';
 import { author, build, listing, models, run, source, spec, type Finding } from '../../../crds/hosted-app.ts';
 import { head, oneLine } from '../text.ts';
 
-const mostProblems = 10;
+const maximumProblems = 10;
 type Path = readonly PropertyKey[];
 type Issue = z.core.$ZodIssue;
 
@@ -13,11 +13,11 @@ type Issue = z.core.$ZodIssue;
 export function problemsOf(error: z.ZodError, document: Document.Parsed, lines: LineCounter): Finding[] {
   return error.issues
     .flatMap(split)
-    .slice(0, mostProblems)
+    .slice(0, maximumProblems)
     .map(({ path, message, fix }) => ({
       rule: 'settings/invalid',
       severity: 'error',
-      file: settingsFile,
+      file: manifestFile,
       line: lineOf(document, lines, path),
       message: head(oneLine(message), 400),
       fix: head(oneLine(fix), 590),
@@ -45,7 +45,7 @@ function split(issue: Issue): SettingProblem[] {
     {
       path: issue.path,
       message: `${expected}.`.replace(/\.\.$/, '.'),
-      fix: `Correct ${field} in ${settingsFile}.${hint}`,
+      fix: `Correct ${field} in ${manifestFile}.${hint}`,
     },
   ];
 }
@@ -69,13 +69,13 @@ function unknownField(path: Path): SettingProblem {
   return known
     ? {
         path,
-        message: `${field} cannot be set in ${settingsFile}.`,
+        message: `${field} cannot be set in ${manifestFile}.`,
         fix: `Remove ${field}: only the operator of this installation can set it.${field === 'run.secrets' ? ' Never commit a secret.' : ''}`,
       }
     : { path, message: `Unknown setting ${field}.`, fix: `Remove ${field}, or correct its name.${choice}` };
 }
 
-/** Fields of HostedApp. Those that authorSettings takes never come here. */
+/** Fields of HostedApp. Those that appManifest takes never come here. */
 const ofInstallation: ReadonlySet<string> = new Set([
   ...Object.keys(spec.shape),
   ...Object.entries({ source, build, run, listing, author, models }).flatMap(([section, schema]) =>
@@ -84,7 +84,7 @@ const ofInstallation: ReadonlySet<string> = new Set([
 ]);
 
 function fieldsAt(path: Path): string[] {
-  let schema: unknown = authorSettings;
+  let schema: unknown = appManifest;
   for (const name of path) schema = unwrapped((shapeOf(schema) ?? {})[String(name)]);
   return Object.keys(shapeOf(schema) ?? {});
 }
@@ -109,24 +109,24 @@ function nameOf(path: Path): string {
     .join('');
 }
 
-/** The line of the nearest place on the way to `path` that the file has. */
+/** The line of the deepest part of `path` that the file has. */
 function lineOf(document: Document.Parsed, lines: LineCounter, path: Path): number {
-  let place: Place = { node: document.contents, at: document.contents?.range[0] ?? 0 };
+  let position: Position = { node: document.contents, at: document.contents?.range[0] ?? 0 };
   for (const part of path) {
-    const next = below(place.node, part);
+    const next = below(position.node, part);
     if (next === undefined) break;
-    place = { node: next.node, at: next.at ?? place.at };
+    position = { node: next.node, at: next.at ?? position.at };
   }
-  return lines.linePos(place.at ?? 0).line;
+  return lines.linePos(position.at ?? 0).line;
 }
 
-interface Place {
+interface Position {
   readonly node: unknown;
   readonly at: number | undefined;
 }
 
 /** A field of a section begins at its name, an item of a list at itself. */
-function below(node: unknown, part: PropertyKey): Place | undefined {
+function below(node: unknown, part: PropertyKey): Position | undefined {
   if (isMap(node)) {
     const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === String(part));
     return pair === undefined ? undefined : { node: pair.value, at: startOf(pair.key) };
