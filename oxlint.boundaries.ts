@@ -50,7 +50,14 @@ function apiRoom(room: string, index: number): OxlintOverride {
   return rule(from, [...forbidden(from, [...(closed['api'] ?? []), ...order.slice(index + 1)]), wiring]);
 }
 
+/** What runs inside a pipeline pod knows nothing of the operator. */
+const pipeline = rule(
+  'controller/pipeline',
+  forbidden('controller/pipeline', [...(closed['controller'] ?? []), 'reconcile', 'steps', 'build-queue', 'objects']),
+);
+
 export const boundaries = [
   ...Object.entries(closed).map(([room, targets]) => rule(room, forbidden(room, targets))),
+  pipeline,
   ...order.map(apiRoom),
 ];

@@ -35,7 +35,7 @@ export function readMigrations(folder: string): Migration[] {
   names.forEach((name, index) => {
     if (numbers[index] === undefined) throw new Error(`${join(folder, name)}: name it like 001-what-it-adds.sql`);
     if (numbers.indexOf(numbers[index]) !== index)
-      throw new Error(`${join(folder, name)}: the number ${numbers[index]} is taken, use the next free one`);
+      throw new Error(`${join(folder, name)}: the number ${numbers[index]} is taken: use a number above the last one`);
   });
   return names.map((name) => {
     const sql = readFileSync(join(folder, name), 'utf8');

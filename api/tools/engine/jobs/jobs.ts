@@ -1,10 +1,8 @@
-/*
- * Jobs of tools: started in one request, polled in others, run by whichever process has a free slot.
- *
- * A job is a row in PostgreSQL. A process that dies loses its lease, and another one takes over the job, a limited
- * number of times; the job's cost is that of all attempts. A caller's own key is never stored: a job paid for with a key
- * runs in the process that received the key, and fails as job-lost when that process ends.
- */
+// Jobs of tools: started in one request, polled in others, run by whichever process has a free slot.
+//
+// A job is a row in PostgreSQL. A process that dies loses its lease, and another one takes over the job, a limited
+// number of times; the job's cost is that of all attempts. A caller's own key is never stored: a job paid for with a key
+// runs in the process that received the key, and fails as job-lost when that process ends.
 import { createHash, randomUUID } from 'node:crypto';
 import type { Logger } from '../../../../lib/log.ts';
 import { Problem } from '../../../../lib/problem.ts';
