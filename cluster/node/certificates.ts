@@ -24,7 +24,7 @@ export interface Authority {
 }
 
 const dayMs = 86_400_000;
-const authorityDays = 3650;
+const authorityDays = 730;
 /** Browsers refuse server certificates that are valid for longer than 398 days. */
 const certificateDays = 397;
 const renewBeforeDays = 60;
@@ -39,30 +39,60 @@ export function needsRenewal(pem: string | undefined, now: Date): boolean {
   }
 }
 
-/** Makes the authority `<folder>/<name>.{crt,key}` unless it exists. */
-export async function ensureAuthority(folder: string, name: string, commonName: string): Promise<Authority> {
-  const authority = { certificate: join(folder, `${name}.crt`), key: join(folder, `${name}.key`) };
-  if (!needsRenewal(await readText(authority.certificate), new Date()) && (await readText(authority.key)) !== undefined)
+export interface AuthoritySpec {
+  /** File name without ending. */
+  name: string;
+  commonName: string;
+  /** DNS names, each with all below it, that it may sign; any when left out. */
+  permitted?: readonly string[];
+}
+
+/** The configuration file for openssl: it signs no other authority, and nothing outside of what is permitted. */
+export function authorityRequest({ commonName, permitted }: AuthoritySpec): string {
+  return [
+    '[req]',
+    'prompt=no',
+    'distinguished_name=subject',
+    'x509_extensions=authority',
+    '[subject]',
+    `CN=${commonName}`,
+    '[authority]',
+    'basicConstraints=critical,CA:TRUE,pathlen:0',
+    'keyUsage=critical,keyCertSign,cRLSign',
+    'subjectKeyIdentifier=hash',
+    ...(permitted === undefined
+      ? []
+      : [`nameConstraints=critical,${permitted.map((name) => `permitted;DNS:${name}`).join(',')}`]),
+    '',
+  ].join('\n');
+}
+
+/**
+ * Makes the authority `<folder>/<name>.{crt,key}` unless it exists and is not about to expire. One that may sign more
+ * than is permitted is made anew.
+ */
+export async function ensureAuthority(folder: string, spec: AuthoritySpec): Promise<Authority> {
+  const authority = { certificate: join(folder, `${spec.name}.crt`), key: join(folder, `${spec.name}.key`) };
+  const stamp = join(folder, `${spec.name}.spec`);
+  const request = authorityRequest(spec);
+  const key = contentKey([request, String(authorityDays)]);
+  if (
+    (spec.permitted === undefined || (await readText(stamp)) === key) &&
+    !needsRenewal(await readText(authority.certificate), new Date()) &&
+    (await readText(authority.key)) !== undefined
+  )
     return authority;
   await mkdir(folder, { recursive: true, mode: 0o700 });
+  await writeText(join(folder, `${spec.name}.cnf`), request);
   await run('openssl', [
-    ...[
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:P-256',
-      '-nodes',
-      '-days',
-      String(authorityDays),
-    ],
-    ...['-subj', `/CN=${commonName}`, '-keyout', `${authority.key}.draft`, '-out', `${authority.certificate}.draft`],
-    ...['-addext', 'keyUsage=critical,keyCertSign,cRLSign'],
+    ...['req', '-x509', '-config', join(folder, `${spec.name}.cnf`)],
+    ...['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', String(authorityDays)],
+    ...['-keyout', `${authority.key}.draft`, '-out', `${authority.certificate}.draft`],
   ]);
   await chmod(`${authority.key}.draft`, 0o600);
   await rename(`${authority.key}.draft`, authority.key);
   await rename(`${authority.certificate}.draft`, authority.certificate);
+  await writeText(stamp, key);
   return authority;
 }
 

@@ -100,9 +100,12 @@ function etcdSpec(options: ControlPlaneOptions, authority: Authority, server: Au
  */
 export async function prepareControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const certificates = join(options.folder, 'certificates');
-  const authority = await ensureAuthority(certificates, 'ca', 'moorage cluster');
-  const etcdAuthority = await ensureAuthority(certificates, 'etcd-ca', 'moorage etcd');
-  const frontAuthority = await ensureAuthority(certificates, 'front-proxy-ca', 'moorage front proxy');
+  const authority = await ensureAuthority(certificates, { name: 'ca', commonName: 'moorage cluster' });
+  const etcdAuthority = await ensureAuthority(certificates, { name: 'etcd-ca', commonName: 'moorage etcd' });
+  const frontAuthority = await ensureAuthority(certificates, {
+    name: 'front-proxy-ca',
+    commonName: 'moorage front proxy',
+  });
   const issue = (spec: CertificateSpec, from = authority): Promise<Authority> =>
     ensureCertificate(certificates, from, spec);
   const [etcdServer, etcdClient, serving, kubeletClient, admin] = await Promise.all([

@@ -9,7 +9,12 @@ import { node } from './settings.ts';
 /** Makes the authority and the wildcard certificate, and copies the authority's certificate beside the source. */
 export async function ensureGatewayCertificate(): Promise<Authority> {
   const folder = join(paths.cache, 'authority');
-  const authority = await ensureAuthority(folder, 'ca', 'Moorage local authority');
+  const authority = await ensureAuthority(folder, {
+    name: 'ca',
+    commonName: 'Moorage local authority',
+    // Whoever trusts it trusts it for nothing else.
+    permitted: [node.baseDomain],
+  });
   await mkdir(paths.local, { recursive: true });
   await copyFile(authority.certificate, paths.authority);
   return await ensureCertificate(folder, authority, {
