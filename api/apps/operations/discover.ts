@@ -75,7 +75,7 @@ export function operationDiscoverer({ appClient, workers }: DiscovererOptions): 
   async function readOperations(description: AppDescription, signal: AbortSignal, where = ''): Promise<OperationList> {
     const { fault, ...found } = read.parse(
       await workers
-        .run({ module, input: description, timeoutMs: 5_000, memoryMb: 128, signal })
+        .run({ module, input: description, timeoutMs: 5_000, memoryMb: 128 }, { owner: 'operations of apps', signal })
         .catch((error: unknown) => {
           if (error instanceof Problem)
             throw new DiscoveryError(`The description of the app could not be read: ${error.message}`, {
