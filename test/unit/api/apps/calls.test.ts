@@ -45,8 +45,9 @@ const moods: Readonly<Record<string, RequestListener>> = {
   '/to': (_request, response) => {
     response.writeHead(302, { location: '/there?a=1' }).end();
   },
-  '/away': (_request, response) => {
-    response.writeHead(302, { location: 'https://other.example/' }).end();
+  '/away': (request, response) => {
+    const to = new URL(request.url ?? '', 'http://app').searchParams.get('to') ?? '';
+    response.writeHead(302, { location: to }).end();
   },
   '/image': (_request, response) => {
     response.writeHead(200, { 'content-type': 'image/png' }).end(Buffer.from([137, 80, 78, 71]));
@@ -77,7 +78,7 @@ beforeAll(async () => {
   });
   await sample.host('moody', (request, response) => {
     (
-      moods[request.url ?? ''] ??
+      moods[request.url?.split('?')[0] ?? ''] ??
       ((_request, usual) => {
         usual.end('ok');
       })
@@ -315,10 +316,37 @@ test('what an app answers is told as what it is', async () => {
     [within.status, within.headers.get('location')],
     [302, `${baseUrl}/api/projects/moody/call/there?a=1`],
   );
-  assert.equal(
-    (await sample.request('/api/projects/moody/call/away')).headers.get('location'),
-    'https://other.example/',
-  );
+});
+
+test('attack: an app redirects nobody from the origin of the API, by whatever address', async () => {
+  const within = `${baseUrl}/api/projects/moody/call`;
+  const visible = 'moody.moorage.test';
+  for (const [to, header, text] of [
+    ['https://evil.example/', null, true],
+    ['//evil.example/x', null, true],
+    ['/\\evil.example', null, true],
+    ['https:evil.example', `${within}/evil.example`, true],
+    [`https://${visible}@evil.example/`, null, true],
+    [`https://${visible}.evil.example/`, null, true],
+    ['javascript:alert(1)', null, false],
+    [`javascript://${visible}/%0aalert(1)`, null, false],
+    ['JaVaScRiPt:alert(1)', null, false],
+    ['data:text/html,<script>alert(1)</script>', null, false],
+    [`blob:https://${visible}/1`, null, false],
+    ['file:///etc/passwd', null, false],
+    [`ftp://${visible}/`, null, false],
+    ['', null, false],
+    [`https://${visible}/there`, `${within}/there`, true],
+    ['../there#here', `${within}/there#here`, true],
+    ['?x=1', `${within}/away?x=1`, true],
+    ['/..//evil.example', `${within}//evil.example`, true],
+  ] as const) {
+    const path = `/away?to=${encodeURIComponent(to)}`;
+    const answer = await sample.request(`/api/projects/moody/call${path}`);
+    assert.deepEqual([answer.status, answer.headers.get('location')], [302, header], to);
+    const told = envelope.parse(await (await json('moody', { path })).json());
+    assert.equal(told.location, text ? to : undefined, to);
+  }
 });
 
 test('bodies: as they came, as JSON, as base64, and not with GET', async () => {
