@@ -209,6 +209,9 @@ const models = z.strictObject({
     .prefault({})
     .describe('Model router.'),
   freeQuotaUsd: usd.default('0.05').describe('Daily quota in USD of a caller without an API key.'),
+  keyLimitUsd: usd
+    .default('5')
+    .describe('Daily limit in USD of what a caller with an API key is charged for tools and apps.'),
   dailyCapUsd: usd.default('5').describe('Daily limit in USD of all calls that are paid with the platform key.'),
   callSeconds: z.int().min(1).max(900).default(120).describe('Time limit of a call, in seconds.'),
   listConfigMap: optional(name)
