@@ -409,10 +409,7 @@ test('each call is booked, to the caller and to the app', async () => {
   );
   assert.equal(await spent(), '0.0003');
   const [revenueAfter = 0, authorAfter = 0] = (await earned('mirror')).map(Number);
-  assert.deepEqual(
-    [(revenueAfter - revenue).toFixed(6), (authorAfter - author).toFixed(6)],
-    ['-0.000300', '0.000000'],
-  );
+  assert.deepEqual([(revenueAfter - revenue).toFixed(6), (authorAfter - author).toFixed(6)], ['-0.000300', '0.000000']);
   assert.deepEqual(await sample.models.ledger.get().ledger.audit(), []);
   const uses = await sample.models.ledger.get().database.query(
     {
