@@ -161,21 +161,10 @@ const network = z.strictObject({
   nodeCidrs: z.array(cidr).default([]).describe('Node CIDRs, which apps and builds cannot reach.'),
   closedCidrs: z
     .array(cidr)
-    .default([
-      '10.0.0.0/8',
-      '172.16.0.0/12',
-      '192.168.0.0/16',
-      '100.64.0.0/10',
-      '169.254.0.0/16',
-      '127.0.0.0/8',
-      '0.0.0.0/8',
-      '224.0.0.0/4',
-      'fc00::/7',
-      'fe80::/10',
-      'ff00::/8',
-      '::1/128',
-    ])
-    .describe('Further CIDRs that apps and builds cannot reach: private, shared, link-local and metadata addresses.'),
+    .default([])
+    .describe(
+      'Further CIDRs that apps, builds and tools cannot reach. Private, reserved, link-local, multicast and metadata addresses are always closed.',
+    ),
   apiServer: z
     .strictObject({ cidrs: z.array(cidr).default([]), ports: z.array(port).min(1).default([443, 6443]) })
     .prefault({})
@@ -220,6 +209,9 @@ const models = z.strictObject({
     .prefault({})
     .describe('Model router.'),
   freeQuotaUsd: usd.default('0.05').describe('Daily quota in USD of a caller without an API key.'),
+  keyLimitUsd: usd
+    .default('5')
+    .describe('Daily limit in USD of what a caller with an API key is charged for tools and apps.'),
   dailyCapUsd: usd.default('5').describe('Daily limit in USD of all calls that are paid with the platform key.'),
   callSeconds: z.int().min(1).max(900).default(120).describe('Time limit of a call, in seconds.'),
   listConfigMap: optional(name)

@@ -1,8 +1,10 @@
 // The operator's configuration, read from its environment.
 import { hostname } from 'node:os';
 import { z } from 'zod';
+import { closedWith } from '../lib/closed-addresses.ts';
 import { count, flag, list, readConfig } from '../lib/config.ts';
 import { parseDuration } from '../lib/duration.ts';
+import { subnets } from '../lib/subnets.ts';
 import type { InstallationConfig } from './reconcile/installation-config.ts';
 
 const pairs = list.transform((items, context) => {
@@ -77,17 +79,11 @@ export const environment = z.object({
   MOORAGE_RUNTIME_CLASS: z.string().optional().describe('RuntimeClass of app pods.'),
   MOORAGE_STORAGE_CLASS: z.string().optional().describe('StorageClass of app volumes.'),
   MOORAGE_APPS_PRIORITY_CLASS: z.string().optional().describe('PriorityClass of app pods.'),
-  MOORAGE_CLOSED_CIDRS: list
-    .default([
-      '10.0.0.0/8',
-      '172.16.0.0/12',
-      '192.168.0.0/16',
-      '100.64.0.0/10',
-      '169.254.0.0/16',
-      'fc00::/7',
-      'fe80::/10',
-    ])
-    .describe('Subnets that apps and builds cannot reach.'),
+  MOORAGE_CLOSED_CIDRS: subnets
+    .default([])
+    .describe(
+      'Further subnets that apps and builds cannot reach, such as those of nodes, pods and services. Private, reserved and metadata addresses are always closed.',
+    ),
   MOORAGE_MODELS_BASE_URL: z
     .url({ protocol: /^https?$/ })
     .optional()
@@ -180,7 +176,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
       runtimeClass: read.MOORAGE_RUNTIME_CLASS,
       storageClass: read.MOORAGE_STORAGE_CLASS,
       priorityClass: read.MOORAGE_APPS_PRIORITY_CLASS,
-      closedCidrs: read.MOORAGE_CLOSED_CIDRS,
+      closedCidrs: closedWith(read.MOORAGE_CLOSED_CIDRS),
       models: modelsOf(read),
     },
     probeUrl: read.MOORAGE_PROBE_URL,

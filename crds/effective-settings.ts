@@ -1,7 +1,7 @@
 // The effective settings of an app: the HostedApp wins, then the author's moorage.yaml, then the default.
 import { isDeepStrictEqual } from 'node:util';
 import { appManifest, manifestFile, type AppManifest } from './app-manifest.ts';
-import { spec as specSchema, type HostedAppSpec, type HostedAppStatus } from './hosted-app.ts';
+import { spec as specSchema, type HostedApp, type HostedAppSpec, type HostedAppStatus } from './hosted-app.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type Effective = NonNullable<HostedAppStatus['effective']>[number];
@@ -65,23 +65,60 @@ export function readSettings(text: string | undefined): AppManifest | undefined 
   }
 }
 
-/** Each field that the file sets, its effective value, and where that comes from. */
+/**
+ * Each field that the file sets, its effective value, and where that comes from. It is public, so of what the
+ * installation wrote itself, such as values of variables, only the names are shown.
+ */
 export function effectiveSettings(spec: HostedAppSpec, settings: AppManifest): Effective[] {
   const merged = withSettings(spec, settings);
   return leaves(settings)
     .slice(0, 64)
     .map(({ path, value }) => {
-      const held = path.reduce<unknown>((current, name) => (isFields(current) ? current[name] : undefined), merged);
-      const shown = typeof held === 'string' ? held : JSON.stringify(held);
-      const isOwn = path.some((name) => byName.has(name))
-        ? (value as { name: string }[]).every((item) => (held as unknown[]).some((one) => isDeepStrictEqual(one, item)))
-        : isDeepStrictEqual(held, value);
+      const { held, isOwn } = path.some((name) => byName.has(name))
+        ? shownItems(items(at(spec, path)), items(value), items(at(merged, path)))
+        : { held: at(merged, path), isOwn: isDeepStrictEqual(at(merged, path), value) };
+      const field = path.join('.');
+      const shown = isOwn || !free.has(field) ? text(held) : hidden;
       return {
-        field: path.join('.'),
+        field,
         value: shown.length > 200 ? `${shown.slice(0, 199)}…` : shown,
         from: isOwn ? manifestFile : 'HostedApp',
       };
     });
+}
+
+/** The same of an app, by what its status knows of the file; undefined where there is none. */
+export function publicSettings({ spec, status }: Pick<HostedApp, 'spec' | 'status'>): Effective[] | undefined {
+  const settings = readSettings(status?.settings?.values);
+  return settings === undefined ? undefined : effectiveSettings(spec, settings);
+}
+
+/** Fields in which an installation may write anything, also what nobody else is to read. */
+const free: ReadonlySet<string> = new Set(['run.command']);
+const hidden = '(set by the operator of this installation)';
+
+/**
+ * Items of the file with their values, those of the installation by name alone: also where both say the same, so that
+ * nobody can guess a value and see whether he was right.
+ */
+function shownItems(
+  given: readonly { readonly name?: unknown }[],
+  filed: readonly { readonly name?: unknown }[],
+  held: readonly { readonly name?: unknown }[],
+): { held: unknown; isOwn: boolean } {
+  const ofInstallation = new Set(given.map(({ name }) => name));
+  return {
+    held: held.map((item) => (ofInstallation.has(item.name) ? { name: item.name } : item)),
+    isOwn: filed.every(({ name }) => !ofInstallation.has(name) && held.some((item) => item.name === name)),
+  };
+}
+
+function at(fields: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>((current, name) => (isFields(current) ? current[name] : undefined), fields);
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 function leaves(value: Fields, path: readonly string[] = []): { path: string[]; value: unknown }[] {

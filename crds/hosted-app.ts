@@ -441,7 +441,7 @@ export const status = z.object({
     .array(
       z.object({
         field: z.string().describe('Field of the spec, such as run.port.'),
-        value: z.string().describe('Effective value, shortened.'),
+        value: z.string().describe('Effective value, shortened. Of variables that the HostedApp sets, only the names.'),
         from: z
           .enum(['HostedApp', 'moorage.yaml'])
           .describe('Where the value comes from. A value in the HostedApp overrides moorage.yaml.'),

@@ -19,6 +19,17 @@ export function blockList(subnets: readonly string[]): BlockList {
   return set;
 }
 
+/**
+ * Says whether an address lies in one of these subnets, of its own family: to a BlockList, an IPv4 address also lies in
+ * an IPv6 subnet that contains ::ffff:0:0/96. @throws Error for an entry that is no subnet
+ */
+export function memberOf(subnets: readonly string[]): (address: string) => boolean {
+  const ofFamily = (family: number): BlockList =>
+    blockList(subnets.filter((subnet) => isIP(subnet.split('/')[0] ?? '') === family));
+  const [four, six] = [ofFamily(4), ofFamily(6)];
+  return (address) => (isIP(address) === 6 ? six.check(address, 'ipv6') : four.check(address, 'ipv4'));
+}
+
 function isSubnet(text: string): boolean {
   const [address = '', length = '', ...rest] = text.split('/');
   const maximum = { 4: 32, 6: 128 }[isIP(address)];

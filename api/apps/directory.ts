@@ -1,6 +1,7 @@
 // The directory of live apps: where each answers inside the cluster, and whose it is. Never an address from a caller.
 import { Problem } from '../../lib/problem.ts';
 import { readSettings, withSettings } from '../../crds/effective-settings.ts';
+import { labels } from '../../crds/names.ts';
 import { publicStatus } from '../../crds/public-status.ts';
 import { repositoryOf, type App, type AppIndex } from './hosted-apps.ts';
 import { appUrl, sentence } from './status-view.ts';
@@ -25,6 +26,8 @@ export interface Target {
   readonly publicOrigin: string;
   /** Git host and owner of its repository: who accrues. */
   readonly author: string;
+  /** Hash of the caller who submitted it, as payers are named; undefined where it was not submitted through the API. */
+  readonly submitter: string | undefined;
   /** The author's share, in parts per million. */
   readonly authorShare: number;
   /** Undefined for an app whose operations are not offered as tools. */
@@ -92,6 +95,7 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
     origin: originOf(app),
     publicOrigin: new URL(status.url).origin,
     author: `${host}/${owner}`.toLowerCase(),
+    submitter: app.metadata.labels?.[labels.caller],
     authorShare: Math.round(Number(author.share) * 1_000_000),
     agentPaths: agents.enabled ? { openapi: agents.openapi, mcp: agents.mcp } : undefined,
   };

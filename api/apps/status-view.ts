@@ -1,6 +1,7 @@
 // The status of a submitted repository, as JSON and as a sentence.
 import { z } from 'zod';
 import { finding, plan } from '../../crds/hosted-app.ts';
+import { publicSettings } from '../../crds/effective-settings.ts';
 import { publicStatus, type PublicProgress, type PublicReason, type PublicStatus } from '../../crds/public-status.ts';
 import { repositoryOf, type App } from './hosted-apps.ts';
 
@@ -65,7 +66,9 @@ export const statusView = z.looseObject({
   settings: z
     .array(z.object({ field: z.string(), value: z.string(), from: z.string() }))
     .optional()
-    .describe('Each field that moorage.yaml in the repository sets, its effective value and where that comes from.'),
+    .describe(
+      'Each field that moorage.yaml in the repository sets, its effective value and where that comes from. Of variables that the operator of this installation sets, only the names.',
+    ),
   history: z.array(past).optional().describe('Past pipeline runs, newest first.'),
   poll_after_seconds: z
     .int()
@@ -85,7 +88,7 @@ export interface LinkBase {
 /** Makes the view of an app. */
 export function viewStatus(app: App, linkBase: LinkBase): StatusView {
   const status = publicStatus(app);
-  const { plan: made, findings, history, effective } = app.status ?? {};
+  const { plan: made, findings, history } = app.status ?? {};
   return {
     status: status.status,
     message: sentence(status, appUrl(app, linkBase.baseUrl)),
@@ -94,7 +97,8 @@ export function viewStatus(app: App, linkBase: LinkBase): StatusView {
     newest_commit: app.status?.source?.commit,
     plan: made,
     findings: findings?.length === 0 ? undefined : findings,
-    settings: effective,
+    // Not as the status has it: that may be older than what is hidden today.
+    settings: publicSettings(app),
     history: history?.map(pastView),
   };
 }

@@ -1,6 +1,7 @@
 // Revenue of a use, and the share of it that its author accrues, as the lines of one transaction.
 import { authorAccount, receivableAccount, revenueAccount, type Account } from './ledger/accounts.ts';
 import { negate, shareOf, type Money } from './ledger/money.ts';
+import type { Payer } from './payer.ts';
 
 /** One line of a transaction; debits are positive, credits negative. */
 export interface Line {
@@ -27,6 +28,14 @@ export function chargeLines(charge: Charge): Line[] {
     { account: revenueAccount(app), amount: negate(price) },
     ...appLines(charge),
   ];
+}
+
+/**
+ * Whether an author accrues a share of a charge: only of money that somebody is charged, so not of the free quota, which
+ * nobody pays; and not of a call that he makes himself. `submitter`: whoever submitted the app, as payers are named.
+ */
+export function accrues({ kind, owner }: Payer, submitter: string | undefined): boolean {
+  return kind === 'key' && owner !== submitter;
 }
 
 /** What goes on from an app's revenue to its author; the lines sum to zero. */

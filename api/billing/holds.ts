@@ -28,7 +28,7 @@ export interface Reservation {
   readonly maxCost: Money;
   /** Longer than the use can last. */
   readonly ttlMs: number;
-  /** Who is owed, unless it is the payer's router. */
+  /** Who is owed for a price of our own; without it, it is a model call, and the payer's router is owed. */
   readonly credit?: LimitedAccount;
 }
 
@@ -49,14 +49,13 @@ export class Holds {
   }
 
   /** Reserves money. @throws Problem (quota-exhausted, ledger-unavailable) */
-  async reserve({ id, payer, maxCost, ttlMs, credit = payer.credit }: Reservation): Promise<Hold> {
+  async reserve({ id, payer, maxCost, ttlMs, credit }: Reservation): Promise<Hold> {
     const { ledger, refused } = this.#options;
-    const answer = await orUnavailable(() =>
-      ledger.reserve({ id, amount: maxCost, ttlMs, debit: payer.debit, credit }),
-    );
+    const sides = credit === undefined ? { debit: payer.debit, credit: payer.credit } : { debit: payer.charge, credit };
+    const answer = await orUnavailable(() => ledger.reserve({ id, amount: maxCost, ttlMs, ...sides }));
     if (answer.outcome === 'refused') {
       refused(payer.kind, answer.refused_by === 'credit' ? 'everyone' : 'caller');
-      throw quotaProblem(answer, payer, maxCost, Date.now());
+      throw quotaProblem(answer, { payer, ...sides }, maxCost, Date.now());
     }
     return { id, maxCost, quota: quotaOf(answer, payer) };
   }
@@ -156,7 +155,8 @@ function isTimeout(error: unknown): boolean {
 
 function quotaOf(answer: ReserveAnswer, payer: Payer): Quota | undefined {
   const { debit, day_ends_at: resetsAt } = answer;
-  return debit === null || payer.debit.limit === null
+  // Of a caller with a key, only the refusal reports its limit.
+  return debit === null || payer.kind === 'key' || payer.debit.limit === null
     ? undefined
     : { limit: payer.debit.limit, used: debit.used, held: debit.held, resetsAt };
 }

@@ -1,5 +1,12 @@
 // Who pays for a call: the caller's free quota, the caller's own API key, or the budget of a hosted app.
-import { appAccount, callerAccount, ownKeyAccount, ownKeyRouterAccount, platformAccount } from './ledger/accounts.ts';
+import {
+  appAccount,
+  callerAccount,
+  keyAccount,
+  ownKeyAccount,
+  ownKeyRouterAccount,
+  platformAccount,
+} from './ledger/accounts.ts';
 import type { LimitedAccount } from './ledger/ledger.ts';
 import type { Money } from './ledger/money.ts';
 
@@ -10,8 +17,11 @@ export interface Payer {
   readonly owner: string;
   /** The caller's own key, passed on to the router and kept nowhere. */
   readonly key: string | undefined;
+  /** Who is debited for a model call, and who is owed for it. */
   readonly debit: LimitedAccount;
   readonly credit: LimitedAccount;
+  /** Who is debited for what we charge ourselves: the prices of tools and apps. */
+  readonly charge: LimitedAccount;
 }
 
 /** What the platform pays for, and how far. */
@@ -20,35 +30,42 @@ export interface Limits {
   readonly router: string;
   readonly freeQuota: Money;
   readonly dailyCap: Money;
+  /** What one caller with a key may be charged for tools and apps in a day. */
+  readonly keyLimit: Money;
 }
 
 export function anonymousPayer(caller: string, { router, freeQuota, dailyCap }: Limits): Payer {
+  const debit = { account: callerAccount(caller), limit: freeQuota };
   return {
     kind: 'anonymous',
     owner: caller,
     key: undefined,
-    debit: { account: callerAccount(caller), limit: freeQuota },
+    debit,
+    charge: debit,
     credit: { account: platformAccount(router), limit: dailyCap },
   };
 }
 
-/** No quota: the router bills the key's owner. */
-export function keyPayer(caller: string, key: string, { router }: Limits): Payer {
+/** No quota for model calls: the router bills the key's owner. */
+export function keyPayer(caller: string, key: string, { router, keyLimit }: Limits): Payer {
   return {
     kind: 'key',
     owner: caller,
     key,
     debit: { account: ownKeyAccount(caller), limit: null },
     credit: { account: ownKeyRouterAccount(router), limit: null },
+    charge: { account: keyAccount(caller), limit: keyLimit },
   };
 }
 
 export function appPayer(app: string, dailyBudget: Money, { router, dailyCap }: Limits): Payer {
+  const debit = { account: appAccount(app), limit: dailyBudget };
   return {
     kind: 'app',
     owner: app,
     key: undefined,
-    debit: { account: appAccount(app), limit: dailyBudget },
+    debit,
+    charge: debit,
     credit: { account: platformAccount(router), limit: dailyCap },
   };
 }

@@ -3,6 +3,7 @@
 import { Problem } from '../../lib/problem.ts';
 import type { ReserveAnswer } from './ledger/shapes.ts';
 import { formatMoney, type Money } from './ledger/money.ts';
+import type { LimitedAccount } from './ledger/ledger.ts';
 import type { Payer } from './payer.ts';
 import { quotaExhausted } from './problems.ts';
 
@@ -27,7 +28,7 @@ const microDollar = 1_000_000n;
 /** Headers of the IETF draft "RateLimit header fields for HTTP". `t`: seconds until the quota resets. */
 export function rateLimitHeaders(quota: Quota | undefined, payer: Payer, now: number): Record<string, string> {
   if (quota === undefined) return {};
-  const name = payer.kind === 'app' ? 'app-day' : 'free-day';
+  const name = { anonymous: 'free-day', key: 'key-day', app: 'app-day' }[payer.kind];
   const seconds = Math.max(0, Math.ceil((quota.resetsAt.getTime() - now) / 1000));
   return {
     'ratelimit-policy': `"${name}";q=${(quota.limit / microDollar).toString()};w=86400;qu="micro-usd"`,
@@ -65,17 +66,17 @@ export interface Action {
 export function actionsFor(quota: Quota, payer: Payer): Action[] {
   const until = quota.resetsAt.toISOString();
   return [
-    ...(payer.kind === 'app'
+    ...(payer.kind !== 'anonymous'
       ? []
       : [
           {
             action: 'use-own-key' as const,
             description:
-              'Send your own API key for the model router. The call is billed to that key, and no quota applies.',
+              'Send your own API key for the model router. The call is billed to that key, not to the free quota.',
             header: 'Authorization: Bearer sk-…',
           },
         ]),
-    ...(remaining(quota) > 0n
+    ...(remaining(quota) > 0n && payer.kind !== 'key'
       ? [
           {
             action: 'shorten' as const,
@@ -88,10 +89,18 @@ export function actionsFor(quota: Quota, payer: Payer): Action[] {
   ];
 }
 
+/** Who pays, and the two sides of what was to be reserved. */
+export interface Refused {
+  readonly payer: Payer;
+  readonly debit: LimitedAccount;
+  readonly credit: LimitedAccount;
+}
+
 /** The refusal of a call that the quota does not cover. */
-export function quotaProblem(answer: ReserveAnswer, payer: Payer, maxCost: Money, now: number): Problem {
+export function quotaProblem(answer: ReserveAnswer, refused: Refused, maxCost: Money, now: number): Problem {
+  const { payer } = refused;
   const everyone = answer.refused_by === 'credit';
-  const quota = refusedQuota(answer, payer, maxCost);
+  const quota = refusedQuota(answer, refused, maxCost);
   return new Problem(
     quotaExhausted,
     `This call can cost up to $${formatMoney(maxCost)}. ${shortage(quota, payer, everyone)}`,
@@ -124,14 +133,16 @@ function shortage(quota: Quota, payer: Payer, everyone: boolean): string {
       : `To continue now, ${ownKeyText}`;
   if (everyone)
     return `This installation has ${balanceText(quota, 'its')} daily limit for all callers ${reset}. ${own}`;
+  if (payer.kind === 'key')
+    return `You have ${balanceText(quota)} daily limit for tools and apps with a key ${reset}. The operator of this installation can raise it.`;
   if (payer.kind === 'app')
     return `The app has ${balanceText(quota, 'its')} daily budget ${reset}. The operator of this installation can raise the budget. ${own}`;
   return `You have ${balanceText(quota)} daily quota ${reset}. ${own}`;
 }
 
-function refusedQuota(answer: ReserveAnswer, payer: Payer, maxCost: Money): Quota {
+function refusedQuota(answer: ReserveAnswer, { debit, credit }: Refused, maxCost: Money): Quota {
   const side = answer.refused_by === 'credit' ? answer.credit : answer.debit;
-  const { limit } = answer.refused_by === 'credit' ? payer.credit : payer.debit;
+  const { limit } = answer.refused_by === 'credit' ? credit : debit;
   return {
     limit: limit ?? maxCost,
     used: side?.used ?? maxCost,

@@ -50,6 +50,7 @@ function openApiEndpoint(site: Site): Endpoint {
   let document: Record<string, unknown> | undefined;
   return defineEndpoint({
     method: 'GET',
+    head: 'as GET',
     path: '/openapi.json',
     operation: 'getOpenApi',
     tag: 'discovery',
@@ -69,6 +70,7 @@ function openApiEndpoint(site: Site): Endpoint {
 function cardEndpoint(site: Site): Endpoint {
   return defineEndpoint({
     method: 'GET',
+    head: 'as GET',
     path: '/.well-known/agent-card.json',
     operation: 'getAgentCard',
     tag: 'discovery',
@@ -99,6 +101,7 @@ function cardEndpoint(site: Site): Endpoint {
 function llmsEndpoint(site: Site): Endpoint {
   return defineEndpoint({
     method: 'GET',
+    head: 'as GET',
     path: '/llms.txt',
     operation: 'getLlmsText',
     tag: 'discovery',
@@ -119,6 +122,7 @@ function llmsEndpoint(site: Site): Endpoint {
 function capabilitiesEndpoint(site: Site): Endpoint {
   return defineEndpoint({
     method: 'GET',
+    head: 'as GET',
     path: '/agent-capabilities.json',
     operation: 'getCapabilities',
     tag: 'discovery',
@@ -134,6 +138,7 @@ function problemEndpoint({ baseUrl, endpoints }: Site): Endpoint {
   const types = (): ReturnType<typeof problemTypesOf> => problemTypesOf(endpoints);
   return defineEndpoint({
     method: 'GET',
+    head: 'as GET',
     path: '/problems/{slug}',
     operation: 'getProblemType',
     tag: 'discovery',

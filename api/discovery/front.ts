@@ -25,6 +25,7 @@ const paths: Readonly<Record<string, string>> = {
 export function frontEndpoint(site: Site): Endpoint {
   return defineEndpoint({
     method: 'GET',
+    head: 'as GET',
     path: '/',
     operation: 'getFront',
     tag: 'discovery',

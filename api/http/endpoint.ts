@@ -21,6 +21,11 @@ export interface RequestContext {
   /** Aborted when the client goes away or when the process has to end. */
   readonly signal: AbortSignal;
   readonly log: Logger;
+  /**
+   * Calls this when the exchange is over, on every path: the answer is sent, was never read, failed, or the client has
+   * gone. What a handler takes for the time of its answer, it gives back here.
+   */
+  whenOver(done: () => void): void;
 }
 
 /**
@@ -83,9 +88,10 @@ export interface EndpointDefinition<
   /** Answers with a value of `output`, or with a whole Response of one of `produces`. Refuses by throwing a Problem. */
   readonly handler: (input: Reading, context: RequestContext) => Promise<z.input<Output> | Response>;
   /**
-   * Answers HEAD where the handler does or charges something; by default the handler runs, and its content is left out.
+   * Required for GET. `as GET`: the handler only reads, so it also answers HEAD, and its content is left out. A function
+   * answers HEAD where the handler takes, does or charges something, and does none of that.
    */
-  readonly head?: (input: Reading, context: RequestContext) => Promise<Response>;
+  readonly head?: 'as GET' | ((input: Reading, context: RequestContext) => Promise<Response>);
 }
 
 /** An endpoint as the application mounts and describes it. */
@@ -111,8 +117,7 @@ export function defineEndpoint<
   Reading = Input<Params, Query, Body>,
 >(definition: EndpointDefinition<Params, Query, Body, Output, Reading>): Endpoint {
   const { handler, head, read = (raw: RawInput) => readInput(definition, raw) as Reading, ...rest } = definition;
-  if (head === undefined && definition.produces?.includes(eventStream) === true && definition.method === 'GET')
-    throw new TypeError(`${definition.path} streams events and needs \`head\`, so that HEAD opens no stream`);
+  if (definition.method === 'GET') checkHead(definition);
   const run = async (raw: RawInput, context: RequestContext): Promise<Response> => {
     const answer = await handler(read(raw), context);
     if (answer instanceof Response) return answer;
@@ -124,6 +129,14 @@ export function defineEndpoint<
     bodyLimit: definition.bodyLimit ?? 65_536,
     problems: definition.problems ?? [],
     run,
-    head: head === undefined ? run : async (raw, context) => head(read(raw), context),
+    head: typeof head === 'function' ? async (raw, context) => head(read(raw), context) : run,
   };
+}
+
+/** Whoever defines a GET has to say what HEAD does: a handler with an effect must not run for it. */
+function checkHead({ path, head, produces }: { path: string; head?: unknown; produces?: readonly string[] }): void {
+  if (head === undefined)
+    throw new TypeError(`GET ${path} needs \`head\`: 'as GET' if its handler only reads, or a function`);
+  if (head === 'as GET' && produces?.includes(eventStream) === true)
+    throw new TypeError(`GET ${path} streams events and needs a function as \`head\`, so that HEAD opens no stream`);
 }

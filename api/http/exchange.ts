@@ -34,6 +34,8 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
   /** As it was sent: the router changes that of the request. */
   readonly #url: string;
   readonly #start = performance.now();
+  readonly #whenOver: (() => void)[] = [];
+  #over = false;
   #request: Request | undefined;
 
   constructor(incoming: IncomingMessage, outgoing: ServerResponse, options: ExchangeOptions) {
@@ -103,6 +105,11 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
     );
   }
 
+  whenOver(done: () => void): void {
+    if (this.#over) done();
+    else this.#whenOver.push(done);
+  }
+
   /** Records the answer in the log and the metrics, and sends it. */
   async answer(response: Response): Promise<void> {
     this.#record(response.status);
@@ -112,6 +119,9 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
     } catch (error) {
       // Headers are sent, so there is no other answer to give: the connection is closed.
       this.log.debug({ err: error }, 'response was not sent to its end');
+    } finally {
+      this.#over = true;
+      for (const done of this.#whenOver.splice(0)) done();
     }
   }
 

@@ -19,8 +19,14 @@ export async function sendResponse(
     return;
   }
   const { body, status } = response;
-  // Several headers of one name, such as Set-Cookie, stay several.
-  outgoing.writeHead(status, [...response.headers].flat().concat(added));
+  try {
+    // Several headers of one name, such as Set-Cookie, stay several.
+    outgoing.writeHead(status, [...response.headers].flat().concat(added));
+  } catch (error) {
+    outgoing.destroy();
+    await body?.cancel(error);
+    throw error;
+  }
   if (body === null || incoming.method === 'HEAD' || outgoing.destroyed) {
     outgoing.end();
     await body?.cancel();

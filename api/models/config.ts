@@ -22,6 +22,8 @@ export interface ModelSettings {
   readonly freeQuota: Money;
   /** What all calls with the platform's key may cost together a day. */
   readonly dailyCap: Money;
+  /** What one caller with a key may be charged for tools and apps a day. */
+  readonly keyLimit: Money;
   /** Longest call. */
   readonly callMs: number;
   /** Output tokens when a caller sets no limit, and the maximum that can be set. */
@@ -56,6 +58,9 @@ export const environment = z.object({
   MOORAGE_DAILY_CAP_USD: moneyField
     .prefault('5')
     .describe('Daily limit of all calls with the platform key together, USD.'),
+  MOORAGE_KEY_LIMIT_USD: moneyField
+    .prefault('5')
+    .describe('Daily limit of what a caller with a key is charged for tools and apps, USD. Model calls are not in it.'),
   MOORAGE_CALL_SECONDS: count.max(900).default(120).describe('Time limit of a model call.'),
   MOORAGE_USUAL_TOKENS: count.default(1024).describe('Output tokens when a caller names no number.'),
   MOORAGE_MAX_TOKENS: count.default(16_384).describe('Maximum number of output tokens that a caller can ask for.'),
@@ -80,6 +85,7 @@ export function readModelSettings(variables: NodeJS.ProcessEnv = process.env): M
     modelsFile: read.MOORAGE_MODELS_FILE,
     freeQuota: read.MOORAGE_FREE_QUOTA_USD,
     dailyCap: read.MOORAGE_DAILY_CAP_USD,
+    keyLimit: read.MOORAGE_KEY_LIMIT_USD,
     callMs: read.MOORAGE_CALL_SECONDS * 1000,
     maxTokens: { default: Math.min(read.MOORAGE_USUAL_TOKENS, read.MOORAGE_MAX_TOKENS), max: read.MOORAGE_MAX_TOKENS },
     keepDays: read.MOORAGE_KEEP_DAYS,

@@ -21,6 +21,7 @@ export function listEndpoint(catalog: Catalog): Endpoint {
   }));
   return defineEndpoint({
     method: 'GET',
+    head: 'as GET',
     path: '/api/models',
     operation: 'listModels',
     tag: 'models',

@@ -12,6 +12,7 @@ import { readCatalog, type Catalog } from './catalog.ts';
 import type { ModelSettings } from './config.ts';
 import { modelEndpoints } from './endpoints.ts';
 import { CallerKeys } from './callers/keys.ts';
+import { limitsOf } from './callers/payers.ts';
 import { MeteredRouter } from './metered/metered-router.ts';
 import { modelMetrics } from './metrics.ts';
 import { ledgerUnavailable } from '../billing/problems.ts';
@@ -77,7 +78,7 @@ export function startModels(options: ModelsOptions): Models {
         callMs: settings.callMs,
       }),
       keys: new CallerKeys({ router, hash: (key) => keyedHash(`key:${key}`, options.callerSalt) }),
-      limits: { router: router.name, freeQuota: settings.freeQuota, dailyCap: settings.dailyCap },
+      limits: { ...limitsOf(settings), router: router.name },
     };
   });
   return {

@@ -8,6 +8,7 @@ import { follow } from './log/follow.ts';
 import type { AppIndex } from '../apps/hosted-apps.ts';
 import type { SubmitMetrics } from './metrics.ts';
 import { beingRemoved, notSubmitted, platformFull, tooManyStreams, tooManySubmissions } from './problems.ts';
+import { StreamSlots } from './log/stream-slots.ts';
 import { byteStream, eventStream, eventWriter, plainText, textWriter, type Writer } from './log/log-stream.ts';
 import type { OpenLog } from './log/pod-log.ts';
 import { statusView, viewStatus, type LinkBase, type StatusView } from '../apps/status-view.ts';
@@ -147,6 +148,7 @@ function submittedMessage(
 function statusEndpoint(services: SubmitServices): Endpoint {
   return defineEndpoint({
     method: 'GET',
+    head: 'as GET',
     path: '/api/submit-status/{owner}/{name}',
     operation: 'getSubmitStatus',
     tag: 'submit',
@@ -168,17 +170,9 @@ function statusEndpoint(services: SubmitServices): Endpoint {
 
 function logEndpoint(services: SubmitServices): Endpoint {
   const { apps, hosts, openLog, logStreams, metrics, keepaliveMs = 15_000, logRetryMs: retryMs = 500 } = services;
-  let open = 0;
-  const openBy = new Map<string, number>();
-  // The streams of one caller leave some for the others.
-  const maxPerCaller = Math.ceil(logStreams / 4);
-  const count = (caller: string, change: 1 | -1): void => {
-    open += change;
-    metrics.streams.set(open);
-    const left = (openBy.get(caller) ?? 0) + change;
-    if (left === 0) openBy.delete(caller);
-    else openBy.set(caller, left);
-  };
+  const slots = new StreamSlots(logStreams, (taken) => {
+    metrics.streams.set(taken);
+  });
   const writerOf = ({ mediaType }: RequestContext): Writer =>
     mediaType === plainText ? textWriter(linkBase(services)) : eventWriter(linkBase(services));
   return defineEndpoint({
@@ -205,19 +199,9 @@ function logEndpoint(services: SubmitServices): Endpoint {
     },
     handler({ params, query }, context) {
       const app = findApp(apps, hosts, { ...params, ...query });
-      if (open >= logStreams)
-        throw new Problem(
-          tooManyStreams,
-          `This replica has reached its limit of ${logStreams} log streams. Try again in 10 seconds, or poll /api/submit-status.`,
-          { headers: { 'retry-after': '10' } },
-        );
       const caller = context.caller().hash;
-      if ((openBy.get(caller) ?? 0) >= maxPerCaller)
-        throw new Problem(
-          tooManyStreams,
-          `You have ${maxPerCaller} log streams open, which is the limit per caller. Close one, or poll /api/submit-status.`,
-          { headers: { 'retry-after': '10' } },
-        );
+      // Refused here, with a status; taken at the first byte.
+      slots.check(caller);
       const writer = writerOf(context);
       const leaving = new AbortController();
       const events = follow(app.metadata.name, {
@@ -227,20 +211,23 @@ function logEndpoint(services: SubmitServices): Endpoint {
         signal: AbortSignal.any([context.signal, leaving.signal]),
         after: context.headers.get('last-event-id') ?? undefined,
       });
-      count(caller, 1);
-      let counted = true;
+      let giveBack = (): void => undefined;
       const closed = (): void => {
-        if (!counted) return;
-        counted = false;
-        count(caller, -1);
+        giveBack();
       };
-      context.signal.addEventListener('abort', closed);
+      context.whenOver(() => {
+        leaving.abort();
+        closed();
+      });
       const body = byteStream({
         events,
         writer,
         keepaliveMs,
         abort: () => {
           leaving.abort();
+        },
+        opened: () => {
+          giveBack = slots.take(caller);
         },
         closed,
       });

@@ -206,6 +206,7 @@ function unknownEndpoints(toolRegistry: ToolRegistry): Endpoint[] {
       output: z.never(),
       outputDescription: 'Never returned.',
       problems: [problems.unknownTool],
+      ...(method === 'GET' ? { head: 'as GET' as const } : {}),
       handler: ({ params }) => Promise.reject(refusal(() => toolRegistry.get(params.tool))),
     }),
   );

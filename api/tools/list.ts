@@ -14,6 +14,7 @@ export function listEndpoint(toolRegistry: ToolRegistry, baseUrl: string): Endpo
   };
   return defineEndpoint({
     method: 'GET',
+    head: 'as GET',
     path: '/t',
     operation: 'listTools',
     tag: 'tools',

@@ -30,6 +30,8 @@ export interface ToolContext {
   /** Aborted when the caller goes away, when the call takes too long, or when the process ends. */
   readonly signal: AbortSignal;
   readonly log: Logger;
+  /** Stops the clock of the call until this is over: for waits in a queue, which are not the work of the call. */
+  readonly waiting: <Value>(wait: Promise<Value>) => Promise<Value>;
   /** Calls models, and charges each call to this caller through the ledger. */
   readonly models: Spender;
   /** Reports the progress of a long call. Shown in a job's status and as MCP progress. */

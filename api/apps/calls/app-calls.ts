@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { finished } from 'node:stream/promises';
 import { Problem } from '../../../lib/problem.ts';
-import { appLines } from '../../billing/accrual.ts';
+import { accrues, appLines } from '../../billing/accrual.ts';
 import { revenueAccount } from '../../billing/ledger/accounts.ts';
 import { zero, type Money } from '../../billing/ledger/money.ts';
 import type { Hold, Holds } from '../../billing/holds.ts';
@@ -154,7 +154,7 @@ export class AppCalls {
   }
 
   #settle(
-    { slug, author, authorShare }: Target,
+    { slug, author, authorShare, submitter }: Target,
     payer: Payer,
     held: Hold,
     latencyMs: number,
@@ -164,7 +164,7 @@ export class AppCalls {
       cost: price,
       source: 'tariff',
       usage: { kind: 'app', caller: payer.owner, app: slug, latencyMs },
-      lines: appLines({ app: slug, author, price, authorShare }),
+      lines: accrues(payer, submitter) ? appLines({ app: slug, author, price, authorShare }) : [],
     });
   }
 }

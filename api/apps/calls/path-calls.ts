@@ -12,6 +12,7 @@ import { appPath, methods, type Method } from './app-path.ts';
 import { limitBytes, tooLong, type AppResponse } from './app-client.ts';
 import type { Directory, Target } from '../directory.ts';
 import { forwardedHeaders, returnedHeaders } from './headers.ts';
+import { locationWithin } from './location.ts';
 
 export interface PathCallsOptions {
   readonly directory: Directory;
@@ -122,20 +123,13 @@ function ours({ slug }: Target, { cost, latencyMs }: CallReceipt): Record<string
   };
 }
 
-/** A redirect within the app leads through here; any other is returned as it is. */
+/** A redirect within the app leads through here; one that leaves it is dropped. */
 function returnedLocation(
   { headers: { location } }: AppResponse,
-  { slug, publicOrigin }: Target,
+  target: Target,
   path: string,
   baseUrl: string,
 ): { location?: string } {
-  if (
-    typeof location !== 'string' ||
-    !/^[\x21-\x7e]{1,4000}$/.test(location) ||
-    !URL.canParse(location, `${publicOrigin}${path}`)
-  )
-    return {};
-  const to = new URL(location, `${publicOrigin}${path}`);
-  if (to.hostname !== new URL(publicOrigin).hostname) return { location: to.href };
-  return { location: `${baseUrl}/api/projects/${slug}/call${to.pathname}${to.search}${to.hash}` };
+  const within = locationWithin(location, target, path);
+  return within === undefined ? {} : { location: `${baseUrl}/api/projects/${target.slug}/call${within}` };
 }

@@ -8,6 +8,7 @@ import { BadEncoding, readBody, TooLarge } from '../../tools/fetch/body.ts';
 import type { CallReceipt } from './app-calls.ts';
 import type { AppResponse } from './app-client.ts';
 import type { Target } from '../directory.ts';
+import { reportedLocation } from './location.ts';
 import { appAnswerTooLarge, appUnreachable } from '../problems.ts';
 
 /** Longest response that is read into memory. */
@@ -22,17 +23,17 @@ export interface ResponseContent {
 }
 
 /** @throws Problem (app-answer-too-large, app-unreachable) */
-export async function readContent({ slug }: Target, { status, headers, body }: AppResponse): Promise<ResponseContent> {
+export async function readContent(target: Target, { status, headers, body }: AppResponse): Promise<ResponseContent> {
+  const { slug } = target;
   const [type = ''] = first(headers['content-type']).split(';');
   if (Number(first(headers['content-length'])) > maxBufferedBytes) throw tooLarge(slug, maxBufferedBytes);
   try {
     const bytes = await readBody(body, first(headers['content-encoding']), maxBufferedBytes);
-    const location = first(headers['location']);
     return {
       status,
       bytes,
       mediaType: type.trim().toLowerCase() || 'application/octet-stream',
-      location: location === '' ? undefined : location,
+      location: reportedLocation(headers['location'], target),
     };
   } catch (error) {
     if (error instanceof TooLarge) throw tooLarge(slug, maxBufferedBytes);
@@ -58,7 +59,12 @@ export function tooLarge(slug: string, limit: number): Problem {
 export const contentFields = {
   status: z.int().describe('HTTP status of the response of the app.'),
   media_type: z.string().describe('Media type of its body.'),
-  location: z.string().optional().describe('Location header of a redirect, as the app wrote it.'),
+  location: z
+    .string()
+    .optional()
+    .describe(
+      'Location header of a redirect, as the app wrote it; absent if it is not an http or https URL. Not followed.',
+    ),
   bytes: z.int().describe('Size of its body in bytes.'),
   body: z.unknown().optional().describe('Its body: parsed if it is JSON, a string if it is text, absent otherwise.'),
   base64: z.string().optional().describe('Its body as base64, if it is neither JSON nor text.'),
@@ -69,7 +75,7 @@ export function contentView({ status, mediaType, location, bytes }: ResponseCont
   return {
     status,
     media_type: mediaType,
-    ...(location === undefined ? {} : { location: location.slice(0, 2_000) }),
+    ...(location === undefined ? {} : { location }),
     bytes: bytes.length,
     ...bodyView(mediaType, bytes),
   };

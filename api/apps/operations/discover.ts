@@ -46,7 +46,7 @@ export function operationDiscoverer({ appClient, workers }: DiscovererOptions): 
       maxBytes,
       limitMs: mcpLimitMs,
     }).catch(() => undefined);
-    if (Array.isArray(tools) && tools.length > 0) return readOperations({ kind: 'mcp', slug, tools }, signal);
+    if (Array.isArray(tools) && tools.length > 0) return readOperations(target, { kind: 'mcp', slug, tools }, signal);
     const none = `There is no MCP endpoint at ${agentPaths.mcp}, and`;
     const { status, bytes } = await openApiOf(target, agentPaths, signal).catch((error: unknown) => {
       throw new DiscoveryError(
@@ -55,6 +55,7 @@ export function operationDiscoverer({ appClient, workers }: DiscovererOptions): 
     });
     if (status !== 200) throw new DiscoveryError(`${none} GET ${agentPaths.openapi} returned status ${status}.`);
     return readOperations(
+      target,
       { kind: 'openapi', slug, text: new TextDecoder().decode(bytes) },
       signal,
       `${none} ${agentPaths.openapi}`,
@@ -72,10 +73,18 @@ export function operationDiscoverer({ appClient, workers }: DiscovererOptions): 
     return readContent(target, response);
   }
 
-  async function readOperations(description: AppDescription, signal: AbortSignal, where = ''): Promise<OperationList> {
+  async function readOperations(
+    target: Target,
+    description: AppDescription,
+    signal: AbortSignal,
+    where = '',
+  ): Promise<OperationList> {
     const { fault, ...found } = read.parse(
       await workers
-        .run({ module, input: description, timeoutMs: 5_000, memoryMb: 128, signal })
+        .run(
+          { module, input: description, timeoutMs: 5_000, memoryMb: 128 }, // The apps of one author take their turns as one caller.
+          { owner: target.author, signal },
+        )
         .catch((error: unknown) => {
           if (error instanceof Problem)
             throw new DiscoveryError(`The description of the app could not be read: ${error.message}`, {

@@ -30,6 +30,11 @@ export function ownKeyAccount(caller: string): Account {
   return { kind: 'own-key', owner: caller, daily: false };
 }
 
+/** What we have charged a caller with a key for tools and apps on a day. Its limit is that of keys. */
+export function keyAccount(caller: string): Account {
+  return { kind: 'key', owner: caller, daily: true };
+}
+
 /** The other side of own keys: what a router has billed to its own customers through us. */
 export function ownKeyRouterAccount(router: string): Account {
   return { kind: 'own-key-router', owner: router, daily: false };

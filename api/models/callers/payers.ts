@@ -19,7 +19,7 @@ export type PayerFor = (context: Pick<RequestContext, 'headers' | 'caller'>) => 
 
 /** As the settings of models say. */
 export function payersOf(
-  settings: Pick<ModelSettings, 'router' | 'freeQuota' | 'dailyCap'>,
+  settings: Pick<ModelSettings, 'router' | 'freeQuota' | 'dailyCap' | 'keyLimit'>,
   services: PayersOptions['services'],
 ): PayerFor {
   return payers({ limits: limitsOf(settings), routerSet: settings.router !== undefined, services });
@@ -29,8 +29,9 @@ export function limitsOf({
   router,
   freeQuota,
   dailyCap,
-}: Pick<ModelSettings, 'router' | 'freeQuota' | 'dailyCap'>): Limits {
-  return { router: router?.kind ?? 'none', freeQuota, dailyCap };
+  keyLimit,
+}: Pick<ModelSettings, 'router' | 'freeQuota' | 'dailyCap' | 'keyLimit'>): Limits {
+  return { router: router?.kind ?? 'none', freeQuota, dailyCap, keyLimit };
 }
 
 /** @throws Problem (key-refused, router-unavailable, models-unconfigured) */

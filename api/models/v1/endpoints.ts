@@ -89,6 +89,7 @@ function modelsEndpoint(options: ModelEndpointsOptions, tokens: AppTokens): Endp
   const listed = listOf(options.catalog);
   return defineEndpoint({
     method: 'GET',
+    head: 'as GET',
     path: '/v1/models',
     operation: 'listAppModels',
     tag: 'apps',

@@ -76,15 +76,27 @@ export interface ByteSource {
   readonly keepaliveMs: number;
   /** Ends `events`; called when the reader goes away. */
   readonly abort: () => void;
-  /** Called once the stream is over, in whatever way. */
+  /** Called at the first read: nothing is taken for a stream that nobody reads, such as that of HEAD. */
+  readonly opened: () => void;
+  /** Called when the stream is over, in whatever way. */
   readonly closed: () => void;
 }
 
 /** Streams events as bytes. Nothing is pulled from `events` before the first read, nor while the reader is slow. */
-export function byteStream({ events, writer, keepaliveMs, abort, closed }: ByteSource): ReadableStream<Uint8Array> {
+export function byteStream({
+  events,
+  writer,
+  keepaliveMs,
+  abort,
+  opened,
+  closed,
+}: ByteSource): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const readOn = readWithSilence(events, keepaliveMs);
+  let first = true;
   const read = async (): Promise<string | undefined> => {
+    if (first) opened();
+    first = false;
     const result = await readOn();
     if (result === undefined) return writer.keepalive;
     return result.done === true ? undefined : writer.write(result.value);

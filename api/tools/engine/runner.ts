@@ -13,6 +13,7 @@ import type { Slots } from './slots.ts';
 import type { ToolMetrics, Via } from './metrics.ts';
 import { noArtifact, toolBusy, toolLimit } from '../problems.ts';
 import type { Spender } from './spender.ts';
+import { TimeLimit } from './time-limit.ts';
 import type { Artifact, Progress, Tool, ToolAnswer, ToolContext } from '../tool.ts';
 
 /** A spender that keeps account. */
@@ -179,7 +180,7 @@ class Work {
     const { tool, input } = this.#call;
     const limit = limitOf(tool);
     const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
+    const clock = new TimeLimit(limit, () => {
       const problem = new Problem(
         toolLimit,
         `${tool.name} did not finish within its time limit of ${limit / 1000} s and was stopped.`,
@@ -189,8 +190,8 @@ class Work {
       );
       late.reject(problem);
       this.#over.abort(problem);
-    }, limit);
-    const working = tool.run(input, this.#context());
+    });
+    const working = tool.run(input, this.#context(clock));
     void working.catch(() => undefined).finally(leave);
     try {
       return await Promise.race([working, late.promise]);
@@ -201,12 +202,12 @@ class Work {
         cause: error,
       });
     } finally {
-      clearTimeout(timer);
+      clock.end();
     }
   }
 
   /** Signal and spender are made when they are asked for: most tools need neither. */
-  #context(): ToolContext {
+  #context(clock: TimeLimit): ToolContext {
     const { tool, id, session, payer, log, report } = this.#call;
     const signal = (): AbortSignal => (this.#signal ??= AbortSignal.any([this.#call.signal(), this.#over.signal]));
     const models = (): CountingSpender =>
@@ -228,6 +229,7 @@ class Work {
         return models();
       },
       report: report ?? (() => undefined),
+      waiting: (wait) => clock.waiting(wait),
     };
   }
 }

@@ -1,6 +1,8 @@
 // Which addresses are public: only these are reached for a stranger.
 import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
+import { closedWith, nat64 } from '../../../lib/closed-addresses.ts';
+import { memberOf } from '../../../lib/subnets.ts';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
@@ -12,16 +14,14 @@ export type AddressCheck = (address: string) => boolean;
  * entry that is no subnet
  */
 export function publicOnly(closed: readonly string[]): AddressCheck {
-  const subnets = closed.map((subnet) => ipaddr.parseCIDR(subnet));
+  const never = memberOf(closedWith(closed));
   return (text) => {
     if (!ipaddr.isValid(text)) return false;
     const own = ownAddresses();
-    return readings(ipaddr.parse(text)).every(
-      (address) =>
-        isPublic(address) &&
-        !own.has(address.toNormalizedString()) &&
-        !subnets.some((subnet) => within(address, subnet)),
-    );
+    return readings(ipaddr.parse(text)).every((address) => {
+      const normal = address.toNormalizedString();
+      return !own.has(normal) && !never(normal);
+    });
   };
 }
 
@@ -33,24 +33,12 @@ function readings(address: Address): Address[] {
   return isNat64(address) || isIsatap(address) ? [address, embedded] : [address];
 }
 
-function isPublic(address: Address): boolean {
-  if (!(address instanceof ipaddr.IPv6)) return address.range() === 'unicast';
-  if (isNat64(address)) return true;
-  // Nothing but 2000::/3 has been handed out to anyone; ranges within it that are no one's are known to the library.
-  return ((address.parts[0] ?? 0) & 0xe000) === 0x2000 && address.range() === 'unicast';
-}
-
-/** 64:ff9b::/96, by which networks without IPv4 reach public servers that have nothing else. */
 function isNat64(address: ipaddr.IPv6): boolean {
-  return address.match(ipaddr.IPv6.parse('64:ff9b::'), 96);
+  return address.match(ipaddr.IPv6.parseCIDR(nat64));
 }
 
 function isIsatap({ parts }: ipaddr.IPv6): boolean {
   return ((parts[4] ?? 0) & 0xfdff) === 0 && parts[5] === 0x5efe;
-}
-
-function within(address: Address, subnet: [Address, number]): boolean {
-  return address.kind() === subnet[0].kind() && address.match(subnet);
 }
 
 function ownAddresses(): ReadonlySet<string> {

@@ -13,7 +13,9 @@ export const environment = z.object({
     .describe('TCP ports that tools may fetch from. Default: 80, 443, 8080 and 8443.'),
   MOORAGE_CLOSED_CIDRS: subnets
     .default([])
-    .describe('Subnets with public numbers that are inside all the same: those of nodes, pods and services.'),
+    .describe(
+      'Further subnets that tools never fetch from, such as those of nodes, pods and services. Private, reserved and metadata addresses are always closed.',
+    ),
   MOORAGE_FETCH_CLOSED_NAMES: list.default([]).describe('Host names that tools never fetch from.'),
 });
 

@@ -26,10 +26,16 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- join "," $pairs -}}
 {{- end }}
 
-{{/* Every address that apps and builds must not reach. */}}
-{{- define "moorage.closedCidrs" -}}
+{{/* What is closed in this cluster; the programs themselves know what is closed everywhere. */}}
+{{- define "moorage.furtherClosedCidrs" -}}
 {{- $n := .Values.network -}}
 {{- join "," (concat $n.closedCidrs $n.podCidrs $n.serviceCidrs $n.nodeCidrs | uniq) -}}
+{{- end }}
+
+{{/* Every address that apps, builds and tools must not reach. */}}
+{{- define "moorage.closedCidrs" -}}
+{{- $n := .Values.network -}}
+{{- join "," (concat (.Files.Lines "files/closed-cidrs.txt" | compact) $n.closedCidrs $n.podCidrs $n.serviceCidrs $n.nodeCidrs | uniq) -}}
 {{- end }}
 
 {{- define "moorage.saltSecret" -}}

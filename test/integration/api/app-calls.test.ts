@@ -5,20 +5,35 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { keyedHash } from '../../../api/http/caller.ts';
-import { authorAccount, callerAccount, revenueAccount, type Account } from '../../../api/billing/ledger/accounts.ts';
+import {
+  authorAccount,
+  callerAccount,
+  keyAccount,
+  revenueAccount,
+  type Account,
+} from '../../../api/billing/ledger/accounts.ts';
 import type { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, parseMoney } from '../../../api/billing/ledger/money.ts';
 import { sampleAppsServer, withAgents, type AppsSample } from '../../support/apps/sample.ts';
+import { startScriptedRouter, type ScriptedRouter } from '../../support/models/scripted-router.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 let postgres: Postgres;
 let sample: AppsSample;
+let router: ScriptedRouter;
 let ledger: Ledger;
 
 beforeAll(async () => {
   postgres = await startPostgres({ durable: false });
+  router = await startScriptedRouter({
+    '/key': (response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"data":{}}');
+    },
+  });
   sample = await sampleAppsServer({
     environment: {
+      MOORAGE_ROUTER_URL: router.url,
+      MOORAGE_KEY_LIMIT_USD: '0.01',
       DATABASE_URL: await postgres.createDatabase('apps'),
       MOORAGE_FREE_QUOTA_USD: '0.01',
       MOORAGE_APP_CALL_USD: '0.0003',
@@ -51,29 +66,40 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await sample.stop();
+  await router.close();
   await postgres.stop();
 });
 
 const balance = async (account: Account): Promise<string> => formatMoney(await ledger.balance(account));
-const spentBy = (network: string): Promise<string> => balance(callerAccount(keyedHash(`address:${network}`, 'salt')));
-const call = async (path: string, address: string): Promise<number> => {
-  const answer = await sample.request(`/api/projects/odd/call${path}`, { headers: { 'x-forwarded-for': address } });
+const quotaOf = (network: string): Account => callerAccount(keyedHash(`address:${network}`, 'salt'));
+const key = 'sk-of-a-reader-12345678';
+const call = async (path: string, headers: Record<string, string>): Promise<number> => {
+  const answer = await sample.request(`/api/projects/odd/call${path}`, { headers });
   await answer.arrayBuffer();
   return answer.status;
 };
 
-test('200 calls at once on a quota for 33: so many are answered, the rest refused, and the shares add up to the digit [spec limits.quota service.share]', async () => {
+/** 200 calls at once, of which 33 are covered. @returns what they cost */
+async function flood(headers: Record<string, string>): Promise<bigint> {
   const statuses = await Promise.all(
-    Array.from({ length: 200 }, (_none, index) => call(index % 10 === 0 ? '/fail' : '/', '192.0.2.1')),
+    Array.from({ length: 200 }, (_none, index) => call(index % 10 === 0 ? '/fail' : '/', headers)),
   );
   const count = (status: number): number => statuses.filter((one) => one === status).length;
   assert.equal(count(200) + count(503) + count(402), 200);
   assert.ok(count(200) <= 33 && count(200) > 0, `${count(200)} answered`);
-  const spent = BigInt(count(200)) * parseMoney('0.0003');
-  assert.equal(await spentBy('192.0.2.0/24'), formatMoney(spent as ReturnType<typeof parseMoney>));
-  const share = BigInt(count(200)) * parseMoney('0.00009999');
-  assert.equal(await ledger.balance(authorAccount('git.test/octo')), -share);
-  assert.equal(await ledger.balance(revenueAccount('odd')), share - spent);
+  return BigInt(count(200)) * parseMoney('0.0003');
+}
+
+test('200 calls at once on a limit for 33: so many are answered, the rest refused, and the shares add up to the digit [spec limits.quota service.share]', async () => {
+  const [author, revenue] = [authorAccount('git.test/octo'), revenueAccount('odd')];
+  const free = await flood({ 'x-forwarded-for': '192.0.2.1' });
+  assert.equal(await ledger.balance(quotaOf('192.0.2.0/24')), free);
+  assert.deepEqual([await ledger.balance(author), await ledger.balance(revenue)], [0n, -free], 'nobody paid');
+  const paid = await flood({ authorization: `Bearer ${key}` });
+  assert.equal(await ledger.balance(keyAccount(keyedHash(`key:${key}`, 'salt'))), paid);
+  const share = (paid / parseMoney('0.0003')) * parseMoney('0.00009999');
+  assert.equal(await ledger.balance(author), -share);
+  assert.equal(await ledger.balance(revenue), share - paid - free);
   assert.equal((await ledger.counts()).open, 0);
   assert.deepEqual(await ledger.audit(), []);
   const { database } = sample.models.ledger.get();
@@ -100,7 +126,7 @@ test('an operation costs what a call costs, and is booked as a use of the app [s
   const answer = await tool.call({ given: {}, context: context as never, signal: context.signal });
   assert.equal((answer.structuredContent as { cost_usd: number }).cost_usd, 0.0003);
   assert.equal(await balance(callerAccount('of-the-tests')), '0.0003');
-  assert.equal(await balance(revenueAccount('tools')), '-0.00009');
+  assert.equal(await balance(revenueAccount('tools')), '-0.0003');
 });
 
 test('what a process held that is gone is given back: nobody was answered', async () => {

@@ -8,6 +8,7 @@ import { readApiConfig } from '../../../api/config.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
 import { readFetchConfig } from '../../../api/tools/fetch/config.ts';
 import { images } from '../../../cluster/images/catalog.ts';
+import { closedCidrs, closedWith } from '../../../lib/closed-addresses.ts';
 import { operatorConfig } from '../../../controller/config.ts';
 import {
   chart,
@@ -193,6 +194,8 @@ test('the internet that a build reaches leaves out pods, Services, nodes, privat
     '192.0.2.1/32',
   ];
   for (const cidr of closed) assert.ok(blocks[1]?.except?.includes(cidr), `${cidr} is open`);
+  const excepted = blocks.flatMap(({ except = [] }) => except);
+  for (const cidr of closedCidrs) assert.ok(excepted.includes(cidr), `${cidr} is open to builds`);
   assert.ok(blocks[2]?.except?.every((cidr) => cidr.includes(':')));
 });
 
@@ -216,7 +219,7 @@ test('what the API fetches for callers is public, by its own check and by its po
   const [web] = rules.filter((one) => JSON.stringify(one.ports) === JSON.stringify(ports));
   const except = web?.to?.flatMap(({ ipBlock }) => ipBlock?.except ?? []) ?? [];
   const { closed } = readFetchConfig(environmentOf(full, 'api'));
-  assert.deepEqual([...except].sort(), [...(closed ?? [])].sort());
+  assert.deepEqual([...except].sort(), [...closedWith(closed ?? [])].sort());
   for (const cidr of ['10.0.0.0/8', '169.254.0.0/16', '10.244.0.0/16', '10.96.0.0/16', '192.0.2.1/32', 'fc00::/7'])
     assert.ok(except.includes(cidr), `${cidr} is open`);
 });

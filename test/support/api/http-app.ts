@@ -51,6 +51,7 @@ export function endpointAt(
     params: z.looseObject({}),
     query: z.looseObject({}),
     ...(method === 'POST' ? { body: z.unknown() } : {}),
+    ...(method === 'GET' ? { head: 'as GET' as const } : {}),
     output: z.unknown(),
     outputDescription: '.',
     handler: async (given, context) => await handler(given, context),

@@ -47,6 +47,7 @@ export function contextWith(some: Partial<ToolContext> = {}): ToolContext {
     keyed: false,
     signal: new AbortController().signal,
     log: silent,
+    waiting: (wait) => wait,
     models: absent as ToolContext['models'],
     report: () => undefined,
     ...some,

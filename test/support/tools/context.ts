@@ -20,6 +20,7 @@ export function toolContext(changes: Partial<ToolContext> = {}): ToolContext {
     keyed: false,
     signal: new AbortController().signal,
     log: pino({ level: 'silent' }),
+    waiting: (wait) => wait,
     models: noModels,
     report: () => undefined,
     ...changes,

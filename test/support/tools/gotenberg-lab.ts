@@ -49,7 +49,7 @@ export async function startGotenbergLab(pages: Record<string, Page>): Promise<Go
       const read = await readPdf(
         services.workers,
         { bytes: artifact.bytes, from: 1, to: undefined },
-        new AbortController().signal,
+        { owner: 'test' },
       );
       return { result, artifact, read, text: read.pages.map(({ text }) => text).join('\n') };
     },

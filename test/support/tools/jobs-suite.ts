@@ -14,7 +14,12 @@ import { toolBusy, unprocessable } from '../../../api/tools/problems.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { silent } from '../api/sample.ts';
 
-export const limits = { router: 'router', freeQuota: parseMoney('1'), dailyCap: parseMoney('100') };
+export const limits = {
+  router: 'router',
+  freeQuota: parseMoney('1'),
+  dailyCap: parseMoney('100'),
+  keyLimit: parseMoney('5'),
+};
 export const anonymous = (owner: string): Payer => anonymousPayer(owner, limits);
 const signal = new AbortController().signal;
 const slug =

@@ -58,7 +58,12 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
   const holds = new Holds({ ledger, log: silent, refused: () => undefined });
   const metered = new MeteredRouter({ ledger, holds, router: client, metrics, log: silent, callMs: 10_000 });
   const keys = new CallerKeys({ router: client, hash: (key) => `hash-of-${key}` });
-  const limits = { router: 'openrouter', freeQuota: parseMoney(freeQuota), dailyCap: parseMoney('100') };
+  const limits = {
+    router: 'openrouter',
+    freeQuota: parseMoney(freeQuota),
+    dailyCap: parseMoney('100'),
+    keyLimit: parseMoney('5'),
+  };
   const anonymous = anonymousPayer('somebody', limits);
   return {
     catalog,

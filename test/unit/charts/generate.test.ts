@@ -3,12 +3,20 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'vitest';
 import { parse } from 'yaml';
-import { renderSchema, renderValues, schemaFile, valuesFile } from '../../../charts/generate.ts';
+import {
+  closedFile,
+  renderClosed,
+  renderSchema,
+  renderValues,
+  schemaFile,
+  valuesFile,
+} from '../../../charts/generate.ts';
 import { values } from '../../../charts/values.ts';
 
 for (const [file, render] of [
   [schemaFile, renderSchema],
   [valuesFile, renderValues],
+  [closedFile, renderClosed],
 ] as const) {
   test(`${file.pathname.split('/').slice(-1).join('')} is what npm run generate writes`, async () => {
     assert.equal(await readFile(file, 'utf8'), render(), 'stale: run `npm run generate` and commit what it writes');

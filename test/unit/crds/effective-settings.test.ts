@@ -65,6 +65,51 @@ test('what holds is shown with whose word it is', () => {
   assert.ok(reported.every(({ value }) => value.length <= 200));
 });
 
+test('attack: whoever adds env to moorage.yaml does not read what the installation set', () => {
+  const secret = 'sk-of-the-installation';
+  const given = spec({
+    run: {
+      env: [
+        { name: 'KEY', value: secret },
+        { name: 'MODE', value: secret },
+      ],
+      command: ['serve', `--token=${secret}`],
+    },
+    build: { args: [{ name: 'TOKEN', value: secret }], env: [{ name: 'NPM_TOKEN', value: secret }] },
+  });
+  const filed = [
+    { name: 'MINE', value: 'mine' },
+    { name: 'KEY', value: 'guess' },
+  ];
+  const settings = appManifest.parse({
+    run: { env: filed, command: ['serve'] },
+    build: { args: filed, env: [{ name: 'MINE', value: 'mine' }] },
+  });
+  const told = effectiveSettings(given, settings);
+  assert.doesNotMatch(JSON.stringify(told), /sk-of/);
+  assert.deepEqual(
+    told.map(({ field, value, from }) => [field, value, from]),
+    [
+      [
+        'build.args',
+        '[{"name":"TOKEN"},{"name":"MINE","value":"mine"},{"name":"KEY","value":"guess"}]',
+        'moorage.yaml',
+      ],
+      ['build.env', '[{"name":"NPM_TOKEN"},{"name":"MINE","value":"mine"}]', 'moorage.yaml'],
+      ['run.command', '(set by the operator of this installation)', 'HostedApp'],
+      ['run.env', '[{"name":"KEY"},{"name":"MODE"},{"name":"MINE","value":"mine"}]', 'HostedApp'],
+    ],
+  );
+});
+
+test('attack: a value that is guessed right looks as one that is guessed wrong', () => {
+  const given = spec({ run: { env: [{ name: 'KEY', value: 'right' }] } });
+  const [right, wrong] = ['right', 'wrong'].map((value) =>
+    effectiveSettings(given, appManifest.parse({ run: { env: [{ name: 'KEY', value }] } })),
+  );
+  assert.deepEqual(right, wrong);
+});
+
 test('settings of a status that cannot be read are none', () => {
   for (const text of [undefined, '', '{', '[]', '{"run":{"port":"x"}}', '{"author":{"share":"1"}}'])
     assert.equal(readSettings(text), undefined);

@@ -37,21 +37,24 @@ export function checkGrammarTool({ workers, urls }: ToolDependencies): Tool {
     example: { text: 'She go to teh store.', language: 'en' },
     price: '0.0001',
     openWorld: false,
-    async run({ text, language }, { signal }) {
+    async run({ text, language }, context) {
+      const { signal } = context;
       const english = /^en(-|$)/i.test(language);
       const found = english
         ? {
             language,
             checker: 'harper' as const,
             matches: matches.parse(
-              await workers.run({
-                module,
-                input: { text: text.toWellFormed(), language },
-                timeoutMs: 20_000,
-                memoryMb: 384,
-                quickStart: true,
-                signal,
-              }),
+              await workers.run(
+                {
+                  module,
+                  input: { text: text.toWellFormed(), language },
+                  timeoutMs: 20_000,
+                  memoryMb: 384,
+                  quickStart: true,
+                },
+                context,
+              ),
             ),
           }
         : {

@@ -67,17 +67,20 @@ export function convertImageTool(services: ToolDependencies): Tool {
     artifacts: ['image/png', 'image/jpeg', 'image/webp', 'image/avif', 'image/gif'],
     openWorld: true,
     limitMs: 60_000,
-    run: async ({ url, data, ...wanted }, { signal }) => {
+    run: async ({ url, data, ...wanted }, context) => {
+      const { signal } = context;
       const bytes = await bytesOf(services, url, data, signal);
       const task: ImageTask = { bytes, ...wanted };
       const { image, source, ...made } = converted.parse(
-        await services.workers.run({
-          module: new URL('image-worker.ts', import.meta.url),
-          input: task,
-          timeoutMs: 30_000,
-          memoryMb: 512,
-          signal,
-        }),
+        await services.workers.run(
+          {
+            module: new URL('image-worker.ts', import.meta.url),
+            input: task,
+            timeoutMs: 30_000,
+            memoryMb: 512,
+          },
+          context,
+        ),
       );
       return {
         result: { ...made, bytes: image.length, source: { ...source, bytes: bytes.length } },

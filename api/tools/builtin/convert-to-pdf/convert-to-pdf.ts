@@ -109,10 +109,11 @@ export function convertToPdfTool(services: ToolDependencies): Tool {
     needs: 'gotenberg',
     openWorld: true,
     limitMs: 90_000,
-    run: async (options, { signal }) => {
+    run: async (options, context) => {
+      const { signal } = context;
       const { made, request } = await plan(services, options, signal);
       const bytes = await askGotenberg(services.urls, { ...request, maxBytes, signal });
-      const { total_pages } = await readPdf(services.workers, { bytes, from: 1, to: 1 }, signal);
+      const { total_pages } = await readPdf(services.workers, { bytes, from: 1, to: 1 }, context);
       return {
         result: { ...made, pages: total_pages, bytes: bytes.length },
         artifact: { bytes, mediaType: 'application/pdf', fileName: 'document.pdf' },

@@ -42,7 +42,8 @@ export function extractPdfTool(services: ToolDependencies): Tool {
     price: '0.0001',
     openWorld: true,
     limitMs: 60_000,
-    run: async ({ url, from_page, to_page }, { signal }) => {
+    run: async ({ url, from_page, to_page }, context) => {
+      const { signal } = context;
       if (to_page !== undefined && to_page < from_page)
         throw new Problem(unprocessable, `to_page (${to_page}) is before from_page (${from_page}).`);
       const file = await services.fetcher.get({
@@ -51,7 +52,7 @@ export function extractPdfTool(services: ToolDependencies): Tool {
         headers: { accept: 'application/pdf,*/*;q=0.5' },
         signal,
       });
-      const read = await readPdf(services.workers, { bytes: file.bytes, from: from_page, to: to_page }, signal);
+      const read = await readPdf(services.workers, { bytes: file.bytes, from: from_page, to: to_page }, context);
       return {
         result: {
           url: file.url,

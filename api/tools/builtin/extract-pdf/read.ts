@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
-import type { Workers } from '../../engine/workers/workers.ts';
+import type { WorkerCall, Workers } from '../../engine/workers/workers.ts';
 
 /** The content of a PDF. */
 export const pdfContent = z.object({
@@ -42,17 +42,14 @@ export interface PdfTask {
 }
 
 /** @throws Problem (unprocessable for what is no readable PDF, tool-limit) */
-export async function readPdf(workers: Workers, task: PdfTask, signal: AbortSignal): Promise<PdfContent> {
+export async function readPdf(workers: Workers, task: PdfTask, call: WorkerCall): Promise<PdfContent> {
   if (!startsAsPdf(task.bytes))
     throw new Problem(unprocessable, 'The file is not a PDF: it does not begin with %PDF-.');
   return pdfContent.parse(
-    await workers.run({
-      module: new URL('pdf-worker.ts', import.meta.url),
-      input: task,
-      timeoutMs: 20_000,
-      memoryMb: 512,
-      signal,
-    }),
+    await workers.run(
+      { module: new URL('pdf-worker.ts', import.meta.url), input: task, timeoutMs: 20_000, memoryMb: 512 },
+      call,
+    ),
   );
 }
 

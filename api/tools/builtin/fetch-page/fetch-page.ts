@@ -52,7 +52,8 @@ export function fetchPageTool(services: ToolDependencies): Tool {
     price: '0.0002',
     openWorld: true,
     limitMs: 60_000,
-    run: async ({ url, max_characters, whole_page }, { signal }) => {
+    run: async ({ url, max_characters, whole_page }, context) => {
+      const { signal } = context;
       const file = await services.fetcher.get({
         url,
         maxBytes: 10_000_000,
@@ -61,7 +62,7 @@ export function fetchPageTool(services: ToolDependencies): Tool {
         },
         signal,
       });
-      const page = await readPage(services.workers, file, whole_page, signal);
+      const page = await readPage(services.workers, file, whole_page, context);
       const markdown = cut(page.markdown, max_characters);
       return {
         result: {

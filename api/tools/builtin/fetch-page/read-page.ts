@@ -4,7 +4,7 @@ import { Problem } from '../../../../lib/problem.ts';
 import { readPdf, startsAsPdf } from '../extract-pdf/read.ts';
 import type { FetchResult } from '../../fetch/fetcher.ts';
 import { unprocessable } from '../../problems.ts';
-import type { Workers } from '../../engine/workers/workers.ts';
+import type { WorkerCall, Workers } from '../../engine/workers/workers.ts';
 import { decode } from './charset.ts';
 
 /** The content of an HTML page. */
@@ -35,23 +35,20 @@ export async function readPage(
   workers: Workers,
   file: FetchResult,
   whole: boolean,
-  signal: AbortSignal,
+  call: WorkerCall,
 ): Promise<PageContent> {
   const kind = kindOf(file);
-  if (kind === 'pdf') return { fetched_as: 'pdf', ...(await pdf(workers, file, signal)) };
+  if (kind === 'pdf') return { fetched_as: 'pdf', ...(await pdf(workers, file, call)) };
   const text = decode(file.bytes, file.headers.get('content-type') ?? '', kind === 'html');
   if (kind === 'html') {
     const task: HtmlTask = { html: text, url: file.url, whole };
     return {
       fetched_as: 'html',
       ...htmlContent.parse(
-        await workers.run({
-          module: new URL('html-worker.ts', import.meta.url),
-          input: task,
-          timeoutMs: 20_000,
-          memoryMb: 512,
-          signal,
-        }),
+        await workers.run(
+          { module: new URL('html-worker.ts', import.meta.url), input: task, timeoutMs: 20_000, memoryMb: 512 },
+          call,
+        ),
       ),
     };
   }
@@ -87,11 +84,11 @@ function looksLike(bytes: Uint8Array): PageContent['fetched_as'] | undefined {
   return /^\s*<(?:!doctype html|html)/i.test(new TextDecoder().decode(start)) ? 'html' : 'text';
 }
 
-async function pdf(workers: Workers, file: FetchResult, signal: AbortSignal): Promise<HtmlContent> {
+async function pdf(workers: Workers, file: FetchResult, call: WorkerCall): Promise<HtmlContent> {
   const {
     metadata: { title, author, created },
     pages,
-  } = await readPdf(workers, { bytes: file.bytes, from: 1, to: undefined }, signal);
+  } = await readPdf(workers, { bytes: file.bytes, from: 1, to: undefined }, call);
   const read = plain(pages.map(({ page, text }) => `## Page ${page}\n\n${text}`).join('\n\n'));
   return {
     ...read,

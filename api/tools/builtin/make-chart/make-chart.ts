@@ -41,11 +41,11 @@ export function makeChartTool({ workers }: ToolDependencies): Tool {
     price: '0.0001',
     artifacts: ['image/png', 'image/svg+xml'],
     openWorld: false,
-    async run({ spec, format, scale }, { signal }) {
+    async run({ spec, format, scale }, context) {
       const language: 'vega' | 'vega-lite' =
         typeof spec['$schema'] === 'string' && /\/schema\/vega\/v\d/.test(spec['$schema']) ? 'vega' : 'vega-lite';
       const made = picture.parse(
-        await workers.run({ module, input: { spec, language, format, scale }, timeoutMs: 10_000, signal }),
+        await workers.run({ module, input: { spec, language, format, scale }, timeoutMs: 10_000 }, context),
       );
       const { width, height, warnings } = made;
       return { result: { format, width, height, warnings, language }, artifact: artifactOf(made, 'chart') };

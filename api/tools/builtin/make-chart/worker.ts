@@ -1,5 +1,6 @@
-// Draws a specification with Vega. Runs in a worker process. Expressions are interpreted, never compiled, and nothing is
-// loaded.
+// Draws a specification with Vega. Runs in a worker process. Expressions are interpreted, never compiled, patterns in
+// them are matched by RE2, and nothing is loaded.
+import { takeRefusal } from '../../patterns/all-patterns.ts';
 import * as vega from 'vega';
 import { expressionInterpreter } from 'vega-interpreter';
 import { compile, type TopLevelSpec } from 'vega-lite';
@@ -20,6 +21,7 @@ export default async function chart({ spec, language, ...wanted }: Input): Promi
   const warnings: string[] = [];
   const refused: string[] = [];
   const logger = loggerOf(warnings);
+  takeRefusal();
   try {
     const full =
       language === 'vega' ? (spec as unknown as vega.Spec) : compile(spec as unknown as TopLevelSpec, { logger }).spec;
@@ -33,6 +35,7 @@ export default async function chart({ spec, language, ...wanted }: Input): Promi
     checkSize(view.width(), view.height());
     const svg = await view.toSVG();
     view.finalize();
+    refusePatterns();
     if (refused.length > 0)
       throw new Problem(
         unprocessable,
@@ -41,12 +44,19 @@ export default async function chart({ spec, language, ...wanted }: Input): Promi
     return draw(svg, wanted, warnings);
   } catch (error) {
     if (error instanceof Problem) throw error;
+    refusePatterns();
     throw new Problem(
       unprocessable,
       `The chart in spec cannot be drawn: ${error instanceof Error ? error.message.slice(0, 500) : String(error).slice(0, 500)}`,
       { cause: error },
     );
   }
+}
+
+/** Vega reports a pattern that cannot be made as invalid, or draws without it. */
+function refusePatterns(): void {
+  const refusal = takeRefusal();
+  if (refusal !== undefined) throw refusal;
 }
 
 function checkSize(width: number, height: number): void {

@@ -49,7 +49,8 @@ export function ocrImageTool(services: ToolDependencies): Tool {
     price: '0.0002',
     openWorld: true,
     limitMs: 90_000,
-    run: async ({ url, language }, { signal }) => {
+    run: async ({ url, language }, context) => {
+      const { signal } = context;
       const known = ocrLanguages.find(({ code, names }) => code === language || names.includes(language));
       if (known === undefined)
         throw invalid([
@@ -63,13 +64,15 @@ export function ocrImageTool(services: ToolDependencies): Tool {
       const file = await services.fetcher.get({ url, maxBytes: 15_000_000, headers: { accept: 'image/*' }, signal });
       const task: OcrTask = { bytes: file.bytes, language: known.code };
       const read = recognised.parse(
-        await services.workers.run({
-          module: new URL('ocr-worker.ts', import.meta.url),
-          input: task,
-          timeoutMs: 60_000,
-          memoryMb: 512,
-          signal,
-        }),
+        await services.workers.run(
+          {
+            module: new URL('ocr-worker.ts', import.meta.url),
+            input: task,
+            timeoutMs: 60_000,
+            memoryMb: 512,
+          },
+          context,
+        ),
       );
       return { result: { url: file.url, language: known.code, ...read } };
     },

@@ -57,15 +57,17 @@ export function renderDiagramTool(services: ToolDependencies): Tool {
     price: '0.0001',
     artifacts: ['image/svg+xml', 'image/png'],
     openWorld: false,
-    async run({ source, kind: named, format, layout, scale }, { signal }) {
+    async run({ source, kind: named, format, layout, scale }, context) {
       const kind = languageOf(source, named);
       const made = picture.parse(
-        await services.workers.run({
-          ...workers[kind],
-          input: { source, layout, format, scale },
-          timeoutMs: 15_000,
-          signal,
-        }),
+        await services.workers.run(
+          {
+            ...workers[kind],
+            input: { source, layout, format, scale },
+            timeoutMs: 15_000,
+          },
+          context,
+        ),
       );
       const { width, height, warnings } = made;
       return { result: { kind, format, width, height, warnings }, artifact: artifactOf(made, 'diagram') };

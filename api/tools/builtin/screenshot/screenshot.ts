@@ -57,7 +57,8 @@ export function screenshotTool(services: ToolDependencies): Tool {
     needs: 'gotenberg',
     openWorld: true,
     limitMs: 90_000,
-    run: async ({ url, width, height, full_page, format, wait_ms }, { signal }) => {
+    run: async ({ url, width, height, full_page, format, wait_ms }, context) => {
+      const { signal } = context;
       // A plain request first reports what is wrong: a browser would show its own error page.
       const page = await services.fetcher.get({
         url,
@@ -80,13 +81,15 @@ export function screenshotTool(services: ToolDependencies): Tool {
         signal,
       });
       const measured = size.parse(
-        await services.workers.run({
-          module: new URL('size-worker.ts', import.meta.url),
-          input: { bytes },
-          timeoutMs: 20_000,
-          memoryMb: 512,
-          signal,
-        }),
+        await services.workers.run(
+          {
+            module: new URL('size-worker.ts', import.meta.url),
+            input: { bytes },
+            timeoutMs: 20_000,
+            memoryMb: 512,
+          },
+          context,
+        ),
       );
       return {
         result: { url: page.url, format, ...measured, bytes: bytes.length },

@@ -78,7 +78,8 @@ export function translatePdfTool({ catalog, fetcher, workers, urls }: ToolDepend
     openWorld: true,
     long: true,
     limitMs: 1_200_000,
-    async run({ url, to, from, from_page, to_page, model }, { signal, models, report }) {
+    async run({ url, to, from, from_page, to_page, model }, context) {
+      const { signal, models, report } = context;
       const [target, source] = [languageOf('to', to), languageOf('from', from ?? 'en')];
       refuseRightToLeft(target);
       if (to_page !== undefined && to_page < from_page)
@@ -96,7 +97,7 @@ export function translatePdfTool({ catalog, fetcher, workers, urls }: ToolDepend
       const read = await readPdf(
         workers,
         { bytes: file.bytes, from: from_page, to: Math.min(to_page ?? Infinity, from_page + maxPages - 1) },
-        signal,
+        context,
       );
       refuseScan(read);
       const chosen = model ?? catalog.preferred.id;

@@ -32,7 +32,7 @@ export function validateJsonTool({ workers }: ToolDependencies): Tool {
     name: 'validate_json',
     title: 'Validate JSON',
     description:
-      'Validates data against a JSON Schema with Ajv and returns every error with its location, up to 100. Supports draft 2020-12 (default), 2019-09, draft-07 and draft-06, selected by $schema. Checks formats such as date-time, email and uri. Does not load references outside the schema. Time limit: 5 seconds.',
+      'Validates data against a JSON Schema with Ajv and returns every error with its location, up to 100. Supports draft 2020-12 (default), 2019-09, draft-07 and draft-06, selected by $schema. Checks formats such as date-time, email and uri. Does not load references outside the schema. Patterns are matched by RE2: without look-ahead, look-behind and back-references. It is given 1 second of work.',
     input: z.strictObject({
       schema: jsonField(schemaField).describe('JSON Schema, as JSON or JSON text.'),
       data: jsonField(z.unknown().refine((data) => data !== undefined, 'is missing')).describe(
@@ -47,8 +47,9 @@ export function validateJsonTool({ workers }: ToolDependencies): Tool {
     },
     price: '0',
     openWorld: false,
-    async run({ schema, data }, { signal }) {
-      const result = await workers.run({ module, input: { schema, data }, timeoutMs: 5_000, memoryMb: 128, signal });
+    async run({ schema, data }, context) {
+      // A free call gets a worker for a moment only.
+      const result = await workers.run({ module, input: { schema, data }, timeoutMs: 1_000, memoryMb: 128 }, context);
       return { result: output.parse(result) };
     },
   });

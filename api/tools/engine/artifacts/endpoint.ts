@@ -16,6 +16,7 @@ export function artifactUrl(baseUrl: string, id: string): string {
 export function artifactEndpoint(artifacts: Pick<ArtifactStore, 'get'>): Endpoint {
   return defineEndpoint({
     method: 'GET',
+    head: 'as GET',
     path: `${path}/{id}`,
     operation: 'getArtifact',
     tag: 'tools',

@@ -1,16 +1,21 @@
-// A small pool of worker processes: limited in number and memory, with a bounded queue; idle ones are kept for the next
-// task of their module.
+// A small pool of worker processes: limited in number and memory, with a bounded queue in which callers take turns; idle
+// ones are kept for the next task of their module.
 import { Problem } from '../../../../lib/problem.ts';
 import { toolBusy, toolLimit } from '../../problems.ts';
 import { memoryBudgetMb, ownMemoryMb } from './memory-budget.ts';
 import { keyOf, WorkerProcess, type ProcessOptions } from './worker-process.ts';
-import type { WorkerTask, Workers } from './workers.ts';
+import { Turns, type Turn } from './turns.ts';
+import type { WorkerCall, WorkerTask, Workers } from './workers.ts';
 
 export interface PoolOptions {
   /** Tasks that run at once; default 2. */
   readonly size?: number;
-  /** Tasks that may wait; default 64. */
+  /** Tasks of one caller that run at once; default one less than run in all, so that no caller has every worker. */
+  readonly perCaller?: number;
+  /** Tasks that may wait; default 64. When there are more, the newest of the caller who has most is refused. */
   readonly waiting?: number;
+  /** How long a task may wait; default 30 000. */
+  readonly maxWaitMs?: number;
   /** Processes that are kept without work; default 3. */
   readonly idle?: number;
   /** How long they are kept; default 60 000. */
@@ -22,12 +27,6 @@ export interface PoolOptions {
 /** Between two looks at the memory of processes, while some work. */
 const lookMs = 100;
 
-interface Waiter {
-  readonly memoryMb: number;
-  readonly start: () => void;
-  readonly refuse: (reason: unknown) => void;
-}
-
 export function createWorkers(options: PoolOptions = {}): Workers {
   return new WorkerPool(options);
 }
@@ -37,7 +36,8 @@ class WorkerPool implements Workers {
   readonly #maxWaiting: number;
   readonly #maxIdle: number;
   readonly #idleMs: number;
-  readonly #waiting: Waiter[] = [];
+  readonly #maxWaitMs: number;
+  readonly #turns: Turns;
   readonly #idle: WorkerProcess[] = [];
   readonly #busy = new Set<WorkerProcess>();
   readonly #sweep: NodeJS.Timeout;
@@ -48,10 +48,20 @@ class WorkerPool implements Workers {
   #look: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor({ size = 2, waiting = 64, idle = 3, idleMs = 60_000, budgetMb = memoryBudgetMb() }: PoolOptions) {
+  constructor({
+    size = 2,
+    perCaller = Math.max(1, size - 1),
+    waiting = 64,
+    maxWaitMs = 30_000,
+    idle = 3,
+    idleMs = 60_000,
+    budgetMb = memoryBudgetMb(),
+  }: PoolOptions) {
+    this.#turns = new Turns({ perCaller, maxWaiting: waiting });
     this.#budgetMb = budgetMb;
     this.#size = size;
     this.#maxWaiting = waiting;
+    this.#maxWaitMs = maxWaitMs;
     this.#maxIdle = idle;
     this.#idleMs = idleMs;
     this.#sweep = setInterval(() => {
@@ -59,23 +69,20 @@ class WorkerPool implements Workers {
     }, idleMs / 4).unref();
   }
 
-  async run({
-    module,
-    input,
-    timeoutMs = 20_000,
-    memoryMb = 256,
-    quickStart = false,
-    signal,
-  }: WorkerTask): Promise<unknown> {
-    await this.#slot(memoryMb, signal);
+  async run(
+    { module, input, timeoutMs = 20_000, memoryMb = 256, quickStart = false }: WorkerTask,
+    call: WorkerCall,
+  ): Promise<unknown> {
+    const slot = this.#slot(memoryMb, call);
+    await (call.waiting?.(slot) ?? slot);
     const worker = this.#take({ module, memoryMb, quickStart });
     this.#busy.add(worker);
     try {
-      return await worker.run(input, timeoutMs, signal);
+      return await worker.run(input, timeoutMs, call.signal);
     } finally {
       this.#busy.delete(worker);
       this.#keep(worker);
-      this.#leave(memoryMb);
+      this.#leave(memoryMb, call.owner);
     }
   }
 
@@ -83,37 +90,47 @@ class WorkerPool implements Workers {
     this.#closed = true;
     clearInterval(this.#sweep);
     clearInterval(this.#look);
-    for (const waiter of this.#waiting.splice(0)) waiter.refuse(busy('This replica is shutting down. Try again.'));
+    for (const turn of this.#turns.clear()) turn.refuse(busy('This replica is shutting down. Try again.'));
     await Promise.all([...this.#busy, ...this.#idle.splice(0)].map((worker) => worker.end()));
   }
 
   /** Waits for a slot. */
-  async #slot(memoryMb: number, signal: AbortSignal | undefined): Promise<void> {
+  async #slot(memoryMb: number, { owner, signal }: WorkerCall): Promise<void> {
     signal?.throwIfAborted();
     if (this.#closed) throw busy('This replica is shutting down. Try again.');
-    if (this.#waiting.length === 0 && this.#fits(memoryMb)) {
-      this.#enter(memoryMb);
-      return;
-    }
-    if (this.#waiting.length >= this.#maxWaiting)
-      throw busy(`${this.#running} calls are in progress and ${this.#maxWaiting} are waiting. Try again in 5 seconds.`);
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    const waiter: Waiter = {
+    const turn: Turn = {
+      owner,
       memoryMb,
       start: () => {
+        this.#enter(memoryMb);
         resolve(undefined);
       },
       refuse: reject,
     };
-    const leave = (): void => {
-      const at = this.#waiting.indexOf(waiter);
-      if (at >= 0) this.#waiting.splice(at, 1);
-      reject(signal?.reason);
+    const leave = (reason: unknown): void => {
+      this.#turns.remove(turn);
+      reject(reason);
       this.#startNext();
     };
-    this.#waiting.push(waiter);
-    signal?.addEventListener('abort', leave, { once: true });
-    await promise.finally(() => signal?.removeEventListener('abort', leave));
+    const gone = (): void => {
+      leave(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      leave(busy(`No worker became free within ${this.#maxWaitMs / 1000} s. Try again in 5 seconds.`));
+    }, this.#maxWaitMs);
+    signal?.addEventListener('abort', gone, { once: true });
+    this.#turns.add(turn);
+    this.#startNext();
+    this.#turns
+      .overflow()
+      ?.refuse(
+        busy(`${this.#running} calls are in progress and ${this.#maxWaiting} are waiting. Try again in 5 seconds.`),
+      );
+    await promise.finally(() => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', gone);
+    });
   }
 
   /** A task that may take more than there is in all runs alone. */
@@ -129,8 +146,9 @@ class WorkerPool implements Workers {
     }, lookMs).unref();
   }
 
-  /** Releases the slot, and starts waiting tasks in their order, as long as they fit. */
-  #leave(memoryMb: number): void {
+  /** Releases the slot, and starts waiting tasks. */
+  #leave(memoryMb: number, owner: string): void {
+    this.#turns.ended(owner);
     this.#running -= 1;
     this.#promisedMb -= memoryMb;
     this.#startNext();
@@ -140,11 +158,7 @@ class WorkerPool implements Workers {
   }
 
   #startNext(): void {
-    for (let next = this.#waiting[0]; next !== undefined && this.#fits(next.memoryMb); next = this.#waiting[0]) {
-      this.#waiting.shift();
-      this.#enter(next.memoryMb);
-      next.start();
-    }
+    this.#turns.startNext(({ memoryMb }) => this.#fits(memoryMb));
   }
 
   /**

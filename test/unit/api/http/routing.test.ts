@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
+import { bufferedResponse } from '../../../../api/http/buffered-response.ts';
 import { defineEndpoint } from '../../../../api/http/endpoint.ts';
 import { sampleApp, sampleApps, sampleServer, sampleServices } from '../../../support/api/sample.ts';
 import { appOf, endpointAt, open, receive, serve, stop } from '../../../support/api/http-app.ts';
@@ -53,22 +54,53 @@ test('HEAD of a log opens no log and takes no slot', async () => {
   await stream.body?.cancel();
 });
 
-test('a stream of events cannot be defined without an answer to HEAD', () => {
+test('attack: no GET is run for HEAD unless its definition says that it only reads', () => {
+  const definition = {
+    method: 'GET',
+    path: '/events',
+    operation: 'events',
+    tag: 'test',
+    summary: '.',
+    description: '.',
+    output: z.string(),
+    outputDescription: '.',
+    handler: () => Promise.resolve(''),
+  } as const;
+  assert.throws(() => defineEndpoint(definition), /needs `head`/);
+  defineEndpoint({ ...definition, head: 'as GET' });
   assert.throws(
-    () =>
-      defineEndpoint({
-        method: 'GET',
-        path: '/events',
-        operation: 'events',
-        tag: 'test',
-        summary: '.',
-        description: '.',
-        output: z.string(),
-        outputDescription: '.',
-        produces: ['text/event-stream'],
-        handler: () => Promise.resolve(''),
+    () => defineEndpoint({ ...definition, head: 'as GET', produces: ['text/event-stream'] }),
+    /needs a function as `head`/,
+  );
+});
+
+test('what is taken for an answer is given back when it is sent, fails, or cannot begin', async () => {
+  const over: string[] = [];
+  const answers: Record<string, () => Response> = {
+    '/sent': () => new Response('text'),
+    '/buffered': () => bufferedResponse('text'),
+    '/refused': () => {
+      throw new Error('a fault');
+    },
+    '/failing': () => new Response(new ReadableStream({ pull: () => Promise.reject(new Error('a fault')) })),
+    '/impossible': () => Object.defineProperty(new Response('text'), 'status', { value: 42 }),
+  };
+  const app = appOf(
+    Object.entries(answers).map(([path, answer]) =>
+      endpointAt('GET', path, (_, context) => {
+        context.whenOver(() => over.push(path));
+        return answer();
       }),
-    /needs `head`/,
+    ),
+  );
+  for (const path of Object.keys(answers))
+    for (const method of ['GET', 'HEAD'])
+      await send(app, path, { method, signal: AbortSignal.timeout(3_000) })
+        .then((answer) => answer.text())
+        .catch(() => undefined);
+  assert.deepEqual(
+    over,
+    Object.keys(answers).flatMap((path) => [path, path]),
   );
 });
 

@@ -6,7 +6,12 @@ import { anonymousPayer, appPayer } from '../../../../api/billing/payer.ts';
 import { callProblem } from '../../../../api/models/metered/call-problem.ts';
 import { RouterFailure } from '../../../../api/models/router/failure.ts';
 
-const limits = { router: 'openrouter', freeQuota: parseMoney('1'), dailyCap: parseMoney('10') };
+const limits = {
+  router: 'openrouter',
+  freeQuota: parseMoney('1'),
+  dailyCap: parseMoney('10'),
+  keyLimit: parseMoney('5'),
+};
 const settlement = { cost: undefined, source: 'none', latencyMs: 1, quota: undefined } as const;
 const outOfCredit = new RouterFailure('credit', 'Insufficient credits');
 

@@ -1,6 +1,7 @@
 // What is put into the cluster for an app: pods that may do little, policies that let little through, rollouts that
 // lose nothing.
 import assert from 'node:assert/strict';
+import { closedCidrs } from '../../../../../lib/closed-addresses.ts';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { z } from 'zod';
@@ -126,7 +127,8 @@ test('an app is reached from the gateway and from the API only, and reaches DNS 
     },
   ]);
   const text = JSON.stringify(policy);
-  for (const closed of ['10.0.0.0/8', '169.254.0.0/16', 'fc00::/7']) assert.ok(text.includes(closed), closed);
+  for (const closed of [...closedCidrs, '10.0.0.0/8', '169.254.0.0/16', 'fc00::/7', '168.63.129.16/32'])
+    assert.ok(text.includes(`"${closed}"`), closed);
 });
 
 test('an app sends no mail itself: port 25 of public addresses is closed, its neighbours are open', () => {

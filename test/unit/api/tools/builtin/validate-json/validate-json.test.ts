@@ -80,14 +80,20 @@ test('a schema that is none is refused with what is wrong; nothing outside is re
 });
 
 test('ends what never ends, and goes on', async () => {
-  await assert.rejects(
-    check({ pattern: '^(a+)+$' }, `"${'a'.repeat(40)}!"`),
-    isProblem('tool-limit', /longer than 5 s/),
-  );
+  const hostile = { pattern: '^(a+)+$', patternProperties: { '^(a+)+$': false } };
+  assert.equal((await check(hostile, `"${'a'.repeat(40)}!"`)).valid, false);
+  assert.equal((await check(hostile, { [`${'a'.repeat(40)}!`]: 1 })).valid, true);
   await assert.rejects(check({ $ref: '#' }, 1), isProblem('unprocessable', /refers to itself/));
   const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
   await assert.rejects(check({ items: { $ref: '#' } }, deep), isProblem('unprocessable', /nested too deeply/));
   assert.equal((await check(true, 1)).valid, true);
+});
+
+test('a pattern that RE2 cannot match is refused by name, with the fix', async () => {
+  await assert.rejects(
+    check({ properties: { password: { pattern: '^(?=.*\\d).{8,}$' } } }, {}),
+    isProblem('unprocessable', /The pattern \^\(\?=.*uses a look-ahead.*put them into allOf/),
+  );
 });
 
 test('reports at most a hundred of many errors', async () => {

@@ -9,6 +9,9 @@ import { createWorkers } from '../../../../../../api/tools/engine/workers/pool.t
 
 const module = new URL('../../../../../support/tools/worker-module.ts', import.meta.url);
 const identity = z.object({ pid: z.number(), count: z.number() });
+let callers = 0;
+/** Another caller each time: what one caller may have at once is not what these tests are about. */
+const somebody = (): { readonly owner: string } => ({ owner: `caller ${(callers += 1)}` });
 const alive = (pid: number): boolean => {
   try {
     return process.kill(pid, 0);
@@ -31,8 +34,12 @@ describe('a pool of workers', () => {
   const run = (
     deed: string,
     value?: unknown,
-    more: { timeoutMs?: number; signal?: AbortSignal; memoryMb?: number } = {},
-  ): Promise<unknown> => workers.run({ module, input: { deed, value }, memoryMb: 64, ...more });
+    { signal, ...more }: { timeoutMs?: number; signal?: AbortSignal; memoryMb?: number } = {},
+  ): Promise<unknown> =>
+    workers.run(
+      { module, input: { deed, value }, memoryMb: 64, ...more },
+      { ...somebody(), ...(signal && { signal }) },
+    );
 
   test('gives what the module gives, bytes and undefined and all', async () => {
     const value = { bytes: new Uint8Array([1, 2, 3]), map: new Map([['a', 1]]), text: '\u{1F600}', nothing: undefined };
@@ -119,21 +126,25 @@ describe('a pool of workers', () => {
 
 test('closing ends all processes, and refuses what runs and what comes', async () => {
   const workers = createWorkers({ size: 1 });
-  const { pid } = identity.parse(await workers.run({ module, input: { deed: 'process' } }));
-  const calls = ['loop', 'process'].map((deed) => workers.run({ module, input: { deed } }));
+  const { pid } = identity.parse(await workers.run({ module, input: { deed: 'process' } }, somebody()));
+  const calls = ['loop', 'process'].map((deed) => workers.run({ module, input: { deed } }, somebody()));
   const outcomes = Promise.all(calls.map((call) => assert.rejects(call, problem('tool-busy', /shutting down/))));
   await sleep(50);
   await workers.close();
   await outcomes;
   assert.equal(alive(pid), false);
-  await assert.rejects(workers.run({ module, input: { deed: 'process' } }), problem('tool-busy', /shutting down/));
+  await assert.rejects(
+    workers.run({ module, input: { deed: 'process' } }, somebody()),
+    problem('tool-busy', /shutting down/),
+  );
 });
 
 test('idle processes are ended after a while, and beyond their number', async () => {
   const workers = createWorkers({ size: 2, idle: 1, idleMs: 100 });
   const pids = await Promise.all(
     [64, 65].map(
-      async (memoryMb) => identity.parse(await workers.run({ module, memoryMb, input: { deed: 'process' } })).pid,
+      async (memoryMb) =>
+        identity.parse(await workers.run({ module, memoryMb, input: { deed: 'process' } }, somebody())).pid,
     ),
   );
   while (pids.some(alive)) await sleep(50);
@@ -146,31 +157,35 @@ describe('memory that workers share', () => {
   test('tasks that may take more together than there is run one after the other, others at once', async () => {
     const workers = createWorkers({ size: 2, budgetMb: 300 });
     const times = async (memoryMb: number, ms: number): Promise<z.output<typeof time>[]> => {
-      const tasks = [1, 2].map(() => workers.run({ module, input: { deed: 'times', value: ms }, memoryMb }));
+      const tasks = [1, 2].map(() =>
+        workers.run({ module, input: { deed: 'times', value: ms }, memoryMb }, somebody()),
+      );
       return (await Promise.all(tasks)).map((one) => time.parse(one)).sort((a, b) => a.from - b.from);
     };
     const [first, second] = await times(200, 100);
     assert.ok((first?.to ?? 0) <= (second?.from ?? 0));
     // The processes are there already now, so these begin together.
-    await Promise.all([1, 2].map(() => workers.run({ module, input: { deed: 'sleep', value: 300 }, memoryMb: 100 })));
+    await Promise.all(
+      [1, 2].map(() => workers.run({ module, input: { deed: 'sleep', value: 300 }, memoryMb: 100 }, somebody())),
+    );
     const [one, other] = await times(100, 2_000);
     assert.ok((other?.from ?? 0) < (one?.to ?? 0));
     // More than there is in all: alone.
-    assert.equal(await workers.run({ module, input: { deed: 'echo', value: 1 }, memoryMb: 512 }), 1);
+    assert.equal(await workers.run({ module, input: { deed: 'echo', value: 1 }, memoryMb: 512 }, somebody()), 1);
     await workers.close();
   });
 
   test('a task that takes more than there is for all is ended, and the next one works', async () => {
     const workers = createWorkers({ size: 2, budgetMb: 250 });
     await assert.rejects(
-      workers.run({ module, input: { deed: 'grow', value: 600 }, memoryMb: 128 }),
+      workers.run({ module, input: { deed: 'grow', value: 600 }, memoryMb: 128 }, somebody()),
       problem('tool-limit', /more than 128 MB of memory/),
     );
     await assert.rejects(
-      workers.run({ module, input: { deed: 'grow', value: 600 }, memoryMb: 1_024 }),
+      workers.run({ module, input: { deed: 'grow', value: 600 }, memoryMb: 1_024 }, somebody()),
       problem('tool-busy', /more memory than this replica has/),
     );
-    assert.equal(await workers.run({ module, input: { deed: 'echo', value: 1 }, memoryMb: 128 }), 1);
+    assert.equal(await workers.run({ module, input: { deed: 'echo', value: 1 }, memoryMb: 128 }, somebody()), 1);
     await workers.close();
   });
 

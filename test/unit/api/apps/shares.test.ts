@@ -1,0 +1,84 @@
+// What an author accrues: a share of what callers are charged, and nothing of what nobody pays.
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, test } from 'vitest';
+import { z } from 'zod';
+import { keyedHash } from '../../../../api/http/caller.ts';
+import { authorAccount, keyAccount, revenueAccount, type Account } from '../../../../api/billing/ledger/accounts.ts';
+import { formatMoney } from '../../../../api/billing/ledger/money.ts';
+import { labels } from '../../../../crds/names.ts';
+import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
+import { startScriptedRouter, type ScriptedRouter } from '../../../support/models/scripted-router.ts';
+
+const keyOfAuthor = 'sk-of-the-author-12345678';
+const nameOf = (key: string): string => keyedHash(`key:${key}`, 'salt');
+let router: ScriptedRouter;
+let sample: AppsSample;
+
+beforeAll(async () => {
+  router = await startScriptedRouter({
+    '/key': (response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"data":{}}');
+    },
+  });
+  sample = await sampleAppsServer({
+    environment: {
+      MOORAGE_ROUTER_URL: router.url,
+      MOORAGE_APP_CALL_USD: '0.001',
+      MOORAGE_KEY_LIMIT_USD: '0.01',
+      MOORAGE_FREE_QUOTA_USD: '0.005',
+    },
+  });
+  await sample.host(
+    'mine',
+    (_request, response) => response.end('ok'),
+    (app) => ({ ...app, metadata: { ...app.metadata, labels: { [labels.caller]: nameOf(keyOfAuthor) } } }),
+  );
+});
+afterAll(async () => {
+  await sample.stop();
+  await router.close();
+});
+
+const balance = async (account: Account): Promise<string> =>
+  formatMoney(await sample.models.ledger.get().ledger.balance(account));
+const share = (): Promise<string> => balance(authorAccount('git.test/octo'));
+const call = (key?: string): Promise<Response> =>
+  sample.request('/api/projects/mine/call/', {
+    headers: key === undefined ? { 'x-forwarded-for': '198.51.100.7' } : { authorization: `Bearer ${key}` },
+  });
+
+test('attack: an author who calls his own app on the free quota accrues nothing', async () => {
+  const statuses = [];
+  for (let count = 0; count < 7; count += 1) statuses.push((await call()).status);
+  assert.deepEqual(statuses, [200, 200, 200, 200, 200, 402, 402]);
+  assert.equal(await share(), '0');
+});
+
+test('attack: an author who calls his own app with the key that submitted it accrues nothing', async () => {
+  assert.equal((await call(keyOfAuthor)).status, 200);
+  assert.equal(await share(), '0');
+  assert.equal(await balance(keyAccount(nameOf(keyOfAuthor))), '0.001');
+});
+
+test('of what another caller with a key is charged, the share accrues [spec service.share]', async () => {
+  const before = Number(await balance(revenueAccount('mine')));
+  assert.equal((await call('sk-of-a-reader-12345678')).status, 200);
+  assert.equal(await share(), '-0.0007');
+  assert.equal((Number(await balance(revenueAccount('mine'))) - before).toFixed(6), '-0.000300');
+});
+
+test('attack: a caller with a key has a limit too, so that no share grows without end', async () => {
+  const key = 'sk-of-a-friend-12345678';
+  const before = Number(await share());
+  const answers = await Promise.all(Array.from({ length: 15 }, () => call(key)));
+  const statuses = answers.map(({ status }) => status);
+  assert.equal(statuses.filter((status) => status === 200).length, 10);
+  assert.equal(statuses.filter((status) => status === 402).length, 5);
+  assert.equal((Number(await share()) - before).toFixed(6), '-0.007000');
+  const refusal = z
+    .looseObject({ detail: z.string(), quota: z.looseObject({ limit: z.string() }), actions: z.array(z.unknown()) })
+    .parse(await answers.find(({ status }) => status === 402)?.json());
+  assert.match(refusal.detail, /You have \$0 of your \$0\.01 daily limit for tools and apps with a key left/);
+  assert.deepEqual([refusal.quota.limit, refusal.actions.length], ['0.01', 1]);
+  assert.deepEqual(await sample.models.ledger.get().ledger.audit(), []);
+});
