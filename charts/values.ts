@@ -102,6 +102,19 @@ const builds = z.strictObject({
     .max(100)
     .default(2)
     .describe('Maximum number of concurrent pipelines; the others are queued.'),
+  perSubmitter: z
+    .int()
+    .min(1)
+    .max(100)
+    .default(1)
+    .describe(
+      'Maximum number of concurrent pipelines of apps that were submitted from one network; the others wait. An app that was created with kubectl counts by itself.',
+    ),
+  schedulingTime: duration
+    .default('60s')
+    .describe(
+      'How long the pod of a pipeline may wait for a node; after that, the pipeline is queued again. With a cluster autoscaler, longer than it takes to add a node.',
+    ),
   maximum: z
     .strictObject({ cpu: quantity.default('4'), memory: quantity.default('8Gi'), disk: quantity.default('20Gi') })
     .prefault({})

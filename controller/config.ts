@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { z } from 'zod';
 import { count, flag, list, readConfig } from '../lib/config.ts';
 import { parseDuration } from '../lib/duration.ts';
+import type { BuildQueueOptions } from './build-queue/build-queue.ts';
 import type { InstallationConfig } from './reconcile/installation-config.ts';
 
 const pairs = list.transform((items, context) => {
@@ -62,6 +63,12 @@ export const environment = z.object({
     .default({ 'kubernetes.io/metadata.name': 'moorage-gateway' })
     .describe('Labels of the namespace whose pods carry the traffic of the Gateway; only these may reach apps.'),
   MOORAGE_BUILDS_CONCURRENCY: count.default(2).describe('Pipelines that run at once; the others wait in the queue.'),
+  MOORAGE_BUILDS_PER_SUBMITTER: count
+    .default(1)
+    .describe('Pipelines of apps of one submitter that run at once; an app made with kubectl is its own submitter.'),
+  MOORAGE_BUILDS_SCHEDULING_TIME: duration
+    .prefault('60s')
+    .describe('How long the pod of a pipeline may wait for a node before its slot is given back.'),
   MOORAGE_BUILDS_HISTORY_LIMIT: count.default(3).describe('Finished pipelines kept for each app, with their logs.'),
   MOORAGE_BUILDS_PRIORITY_CLASS: z.string().optional().describe('PriorityClass of pipeline pods.'),
   MOORAGE_BUILDS_FAULT_LIMIT: count
@@ -114,7 +121,7 @@ export interface OperatorConfig {
   readonly installation: InstallationConfig;
   readonly lease: { readonly namespace: string; readonly name: string; readonly identity: string };
   readonly internalPort: number;
-  readonly buildsConcurrency: number;
+  readonly builds: Pick<BuildQueueOptions, 'limits' | 'schedulingMs'>;
   readonly resyncMs: number;
   /** Folder with the token and the CA of a service account, where it is not where a pod has it. */
   readonly serviceAccount?: string | undefined;
@@ -132,7 +139,10 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
       identity: `${read.POD_NAME}_${crypto.randomUUID().slice(0, 8)}`,
     },
     internalPort: read.MOORAGE_INTERNAL_PORT,
-    buildsConcurrency: read.MOORAGE_BUILDS_CONCURRENCY,
+    builds: {
+      limits: { concurrency: read.MOORAGE_BUILDS_CONCURRENCY, perSubmitter: read.MOORAGE_BUILDS_PER_SUBMITTER },
+      schedulingMs: read.MOORAGE_BUILDS_SCHEDULING_TIME,
+    },
     resyncMs: read.MOORAGE_RESYNC,
     serviceAccount: read.MOORAGE_SERVICE_ACCOUNT,
   };

@@ -9,6 +9,7 @@ import { repositoryHash, type Repository } from '../../lib/repository.ts';
 import { beingRemoved, platformFull } from './problems.ts';
 import { checkRoom, type Limits } from './admission.ts';
 import { hostedApps, oldestFirst, repositoryUrl, type App, type AppIndex } from '../apps/hosted-apps.ts';
+import { retriableFrom } from './retry-wait.ts';
 import { slugCandidates } from './slug.ts';
 
 /** What is submitted, by whom. */
@@ -41,7 +42,7 @@ export interface SubmitterOptions {
   readonly limits: Limits;
   /** Minimum milliseconds between two polls of one repository requested here. */
   readonly pollMs: number;
-  /** Minimum milliseconds between two retries of a rejected app. */
+  /** Milliseconds until a rejected app can be retried the second time; doubles with each retry of its commit. */
   readonly retryMs?: number;
   readonly now?: () => number;
 }
@@ -125,7 +126,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
   async function retry(cached: App): Promise<SubmissionResult> {
     const app = (await client.get(hostedApps, { namespace, name: cached.metadata.name })) ?? cached;
     if (!isRetriable(app)) return { app, created: false, polled: await poll(app), retried: false };
-    const due = Date.parse(app.metadata.annotations?.[annotations.rebuild] ?? '') + retryMs;
+    const due = retriableFrom(app, retryMs);
     if (due > now()) return { app, created: false, polled: await poll(app), retried: false, retryAt: new Date(due) };
     const asked = new Date(now()).toISOString();
     const metadata = {

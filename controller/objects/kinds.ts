@@ -9,6 +9,7 @@ import type {
   V1JobStatus,
   V1NetworkPolicy,
   V1PersistentVolumeClaim,
+  V1PodCondition,
   V1PodStatus,
   V1Secret,
   V1Service,
@@ -131,10 +132,16 @@ export function isTrue(
   return conditionOf(conditions, type)?.status === 'True';
 }
 
+/** The scheduler's word on a pod that no node takes. */
+export function unschedulable(pod: Pod): Wire<V1PodCondition> | undefined {
+  const scheduled = conditionOf(pod.status?.conditions, 'PodScheduled');
+  return scheduled?.status === 'False' ? scheduled : undefined;
+}
+
 /** Why no node takes the pod, if none does. */
 export function unscheduled(pod: Pod): string | undefined {
-  const scheduled = conditionOf(pod.status?.conditions, 'PodScheduled');
-  return scheduled?.status === 'False' ? `no node can run it (${scheduled.message ?? 'unschedulable'})` : undefined;
+  const refused = unschedulable(pod);
+  return refused === undefined ? undefined : `no node can run it (${refused.message ?? 'unschedulable'})`;
 }
 
 /** Why a container has not started, if it is more than that its turn has not come. */

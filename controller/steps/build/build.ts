@@ -1,6 +1,7 @@
 // Step Pipeline: one Job a commit and its build inputs, from the queue to an image or a refusal.
 import { timestamp } from '../../objects/timestamp.ts';
 import { annotations } from '../../../crds/names.ts';
+import { noRoomOf, triedAgainAt } from '../../build-queue/no-room.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
 import type { HistoryEntry } from '../../../crds/hosted-app.ts';
 import { faultDelayMs, faultsOf, isRecorded, nextNumber, numberOf, record } from './history.ts';
@@ -157,12 +158,7 @@ function previousOf(
 function conclude(snapshot: Snapshot, draft: Draft, wanted: Wanted, job: Job, verdict: Verdict): StepResult {
   switch (verdict.kind) {
     case 'queued':
-      return {
-        outcomes: beforeReview(
-          'Queued',
-          `Commit ${short(wanted.commit)} is queued at position ${draft.pipeline?.position ?? '?'}.`,
-        ),
-      };
+      return { outcomes: queued(draft, wanted.commit, job) };
     case 'running':
       return { outcomes: inProgress(verdict, wanted.commit) };
     case 'succeeded':
@@ -172,6 +168,16 @@ function conclude(snapshot: Snapshot, draft: Draft, wanted: Wanted, job: Job, ve
     case 'faulted':
       return faulted(snapshot, draft, job, verdict);
   }
+}
+
+function queued(draft: Draft, commit: string, job: Job): Outcomes {
+  const found = noRoomOf(job);
+  if (found === undefined)
+    return beforeReview('Queued', `Commit ${short(commit)} is queued at position ${draft.pipeline?.position ?? '?'}.`);
+  return beforeReview(
+    'WaitingForRoom',
+    `Waiting for room: ${found.reason.replace(/[.\s]*$/, '.')} Commit ${short(commit)} is queued again and tried from ${timestamp(new Date(triedAgainAt(found)))} on.`,
+  );
 }
 
 function succeeded(

@@ -52,6 +52,7 @@ export function pipelineJob(app: HostedApp, config: InstallationConfig, identity
         [annotations.queuedAt]: identity.queuedAt.toISOString(),
         [annotations.inputs]: JSON.stringify(identity.inputs.each),
         [annotations.appUid]: app.metadata.uid,
+        [annotations.submitter]: submitterOf(app),
       },
     },
     spec: {
@@ -64,6 +65,12 @@ export function pipelineJob(app: HostedApp, config: InstallationConfig, identity
       template: { metadata: { labels: marks }, spec: podSpec(app, config, identity) },
     } satisfies Wire<V1JobSpec>,
   };
+}
+
+/** By its network, which is harder to change than a key; an app that was not submitted through the API counts alone. */
+function submitterOf({ metadata }: HostedApp): string {
+  const { [labels.network]: network, [labels.caller]: caller } = metadata.labels ?? {};
+  return network ?? caller ?? `${metadata.namespace}/${metadata.name}`;
 }
 
 const failureRules = [
