@@ -21,6 +21,10 @@ const host = z
   .string()
   .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$/)
   .describe('host or host:port, in lower case.');
+const labelKey = z
+  .string()
+  .regex(/^[A-Za-z0-9]([-A-Za-z0-9._/]*[A-Za-z0-9])?$/)
+  .max(317);
 const optional = <Schema extends z.ZodType>(schema: Schema): z.ZodUnion<readonly [Schema, z.ZodLiteral<''>]> =>
   z.union([schema, z.literal('')]);
 
@@ -166,6 +170,27 @@ const apps = z.strictObject({
   storageClass: optional(name)
     .default('')
     .describe('StorageClass of app volumes. Defaults to the default StorageClass of the cluster.'),
+});
+
+const sandbox = z.strictObject({
+  priorityClasses: z
+    .array(name)
+    .default([])
+    .describe(
+      'PriorityClasses that pods of apps and builds may have besides that of their kind, such as the global default of the cluster.',
+    ),
+  tolerationKeys: z
+    .array(labelKey)
+    .default([])
+    .describe(
+      'Keys of taints that pods of apps and builds may tolerate, if the cluster adds such tolerations to them.',
+    ),
+  nodeSelectorKeys: z
+    .array(labelKey)
+    .default([])
+    .describe(
+      'Keys of node labels that pods of apps and builds may select, if the cluster or a RuntimeClass adds such selectors to them.',
+    ),
 });
 
 const network = z.strictObject({
@@ -432,6 +457,7 @@ export const values = z.strictObject({
   database: database.prefault({}).describe('Database of the ledger.'),
   postgres: postgres.prefault({}),
   network: network.prefault({}),
+  sandbox: sandbox.prefault({}).describe('What pods of apps and builds may ask of the scheduler.'),
   hostUsers: z
     .boolean()
     .default(false)
