@@ -15,7 +15,7 @@ import type {
   V1Service,
 } from '@kubernetes/client-node';
 import type { HostedAppSpec, HostedAppStatus } from '../../crds/hosted-app.ts';
-import { group, kind, plural, version } from '../../crds/names.ts';
+import { annotations, group, kind, plural, version } from '../../crds/names.ts';
 import { defineResource, type KubeObject, type KubeType, type Wire } from '../../lib/kubernetes/index.ts';
 
 /** A HostedApp as it is in the cache: `spec` is what the API server let through, not yet parsed. */
@@ -115,6 +115,11 @@ export const routes = defineResource<HttpRoute>({
   plural: 'httproutes',
   namespaced: true,
 });
+
+/** True when the Job builds this very app, and not another one that has or had its name. */
+export function isJobOf(job: KubeObject, uid: string): boolean {
+  return job.metadata.annotations?.[annotations.appUid] === uid;
+}
 
 /** The condition of that type. */
 export function conditionOf<Condition extends { type: string }>(

@@ -70,6 +70,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
         await createOnce(client, action, signal);
         return;
       case 'delete':
+        if (action.isStranger === true && !(await isCurrent(client, app, signal))) return;
         await deleteObject(client, action.resource, action.object, { propagation: 'Background', signal });
         return;
       case 'poll':
@@ -105,7 +106,8 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   async function writeStatus(app: HostedAppObject, status: HostedAppStatus, signal: AbortSignal): Promise<void> {
     const key = `${app.metadata.namespace ?? ''}/${app.metadata.name}`;
     if (isDeepStrictEqual(status, app.status)) return;
-    written.set(key, await applyStatus(client, hostedApps, refOf(key), status, { signal }));
+    const { resourceVersion } = app.metadata;
+    written.set(key, await applyStatus(client, hostedApps, refOf(key), status, { resourceVersion, signal }));
     for (const note of transitions(app.status, status)) recorder.record(app, note);
   }
 
@@ -124,6 +126,14 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     for (const action of decision.afterStatus) await act(snapshot, action, signal);
     return nextReconcile(outcomes);
   };
+}
+
+/**
+ * Whether the app of this name is still the one that was decided about. A cache that is behind, as that of a leader
+ * which does not know yet that it was replaced, may take the newer app's objects for those of an older one.
+ */
+async function isCurrent(client: Client, { metadata }: Snapshot['app'], signal: AbortSignal): Promise<boolean> {
+  return (await client.get(hostedApps, metadata, { signal }))?.metadata.uid === metadata.uid;
 }
 
 function nextReconcile(outcomes: Outcomes): ReconcileResult {

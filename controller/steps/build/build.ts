@@ -8,9 +8,9 @@ import { faultDelayMs, faultsOf, isRecorded, nextNumber, numberOf, record } from
 import { podApp, settingsOf, recordSettings } from './author-settings.ts';
 import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './inputs.ts';
 import { imageName, pipelineJob } from './job.ts';
-import { oldJobs, remove, supersede } from './obsolete-jobs.ts';
+import { oldJobs, remove, removeStranger, supersede } from './obsolete-jobs.ts';
 import { judge, newestOf, readReview, type ReviewReport, type Verdict } from './verdict.ts';
-import { jobs as jobResource, type Job } from '../../objects/kinds.ts';
+import { isJobOf, jobs as jobResource, type Job } from '../../objects/kinds.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { present } from '../../objects/present.ts';
 import { sourceIdentity } from '../source/source.ts';
@@ -32,8 +32,10 @@ interface Wanted {
   readonly name: string;
 }
 
-export function pipelineStep(snapshot: Snapshot, draft: Draft): StepResult {
-  const { app } = snapshot;
+export function pipelineStep(all: Snapshot, draft: Draft): StepResult {
+  const { app } = all;
+  const isOwn = (job: Job): boolean => isJobOf(job, app.metadata.uid);
+  const snapshot = { ...all, jobs: all.jobs.filter(isOwn) };
   recordAttempt(snapshot, draft);
   if (app.spec.suspend)
     return { outcomes: suspended(draft), afterStatus: supersede(snapshot, draft, undefined, 'the app was suspended') };
@@ -45,7 +47,8 @@ export function pipelineStep(snapshot: Snapshot, draft: Draft): StepResult {
   if (draft.built?.commit === commit && draft.built.inputsHash === inputs.hash) {
     return { outcomes: standing(draft, commit), afterStatus: [...superseded, ...oldJobs(snapshot, wanted.name)] };
   }
-  const result = pursue(snapshot, draft, wanted);
+  const stranger = all.jobs.find((job) => !isOwn(job) && job.metadata.name === wanted.name);
+  const result = stranger === undefined ? pursue(snapshot, draft, wanted) : makeWay(stranger);
   return { ...result, afterStatus: [...superseded, ...(result.afterStatus ?? []), ...oldJobs(snapshot, wanted.name)] };
 }
 
@@ -66,11 +69,7 @@ function wantedOf({ app }: Snapshot, draft: Draft, commit: string): Wanted {
  * build.
  */
 function afterReview(snapshot: Snapshot, draft: Draft, wanted: Wanted): Wanted {
-  const job = snapshot.jobs.find(
-    (candidate) =>
-      candidate.metadata.name === wanted.name &&
-      candidate.metadata.annotations?.[annotations.appUid] === snapshot.app.metadata.uid,
-  );
+  const job = snapshot.jobs.find((candidate) => candidate.metadata.name === wanted.name);
   const review = job === undefined ? undefined : readReview(newestOf(podsOf(snapshot, job)));
   if (review === undefined) return wanted;
   recordSettings(snapshot.app, draft, wanted.commit, review);
@@ -82,15 +81,17 @@ function pursue(snapshot: Snapshot, draft: Draft, wanted: Wanted): StepResult {
   if (job === undefined) return start(snapshot, draft, wanted);
   if (job.metadata.deletionTimestamp !== undefined)
     return { outcomes: beforeReview('Starting', 'The previous Job of this commit is being deleted.') };
-  if (job.metadata.annotations?.[annotations.appUid] !== snapshot.app.metadata.uid) {
-    return {
-      outcomes: beforeReview('Starting', 'A Job of an earlier app with this name is being deleted.'),
-      afterStatus: [remove(job)],
-    };
-  }
   const verdict = judge(job, podsOf(snapshot, job), imageName(snapshot.config, snapshot.app.metadata.name));
   recordPipeline(snapshot, draft, job, verdict);
   return conclude(snapshot, draft, wanted, job, verdict);
+}
+
+function makeWay(stranger: Job): StepResult {
+  const isLeaving = stranger.metadata.deletionTimestamp !== undefined;
+  return {
+    outcomes: beforeReview('Starting', 'A Job of an earlier app with this name is being deleted.'),
+    afterStatus: isLeaving ? [] : [removeStranger(stranger)],
+  };
 }
 
 function start(snapshot: Snapshot, draft: Draft, wanted: Wanted): StepResult {

@@ -108,7 +108,11 @@ test('a cache that does not show the Job yet leads to the same Job with the same
 test('only so many finished Jobs are kept, never the present one', () => {
   const past = [1, 2, 3, 4, 5].map((number) => ({
     ...job(first, { ...complete, number }),
-    metadata: { ...job(first).metadata, name: `old-${number}`, annotations: { [annotations.number]: String(number) } },
+    metadata: {
+      ...job(first).metadata,
+      name: `old-${number}`,
+      annotations: { [annotations.number]: String(number), [annotations.appUid]: 'uid-1' },
+    },
   }));
   const present = job(second, { ...jobFailed('DeadlineExceeded'), number: 6 });
   assert.deepEqual(asked(outcome(observe(app({}, polled(second)), { jobs: [...past, present] })).decision), [
@@ -129,6 +133,20 @@ test('a Job of an earlier app of the same name is cleared away, not believed', (
   const { decision, status } = outcome(observe(app({}, polled(first)), { jobs: [foreign] }));
   assert.deepEqual(asked(decision), [`delete ${foreign.metadata.name}`]);
   assert.equal(status.built, undefined);
+});
+
+test('of another app of this name, no Job is superseded, counted or cleared away as old', () => {
+  const foreign = (name: string, state: Parameters<typeof job>[1]): ReturnType<typeof job> => {
+    const made = job(second, state);
+    const noted = { ...made.metadata.annotations, [annotations.appUid]: 'another', [annotations.number]: '7' };
+    return { ...made, metadata: { ...made.metadata, name, annotations: noted } };
+  };
+  const theirs = [foreign('running', {}), ...['a', 'b', 'c', 'd', 'e'].map((name) => foreign(name, complete))];
+  const { decision, status } = outcome(observe(app({}, polled(first)), { jobs: theirs }));
+  assert.deepEqual(asked(decision), ['create Job']);
+  assert.equal(status.pipeline?.number, 1);
+  const suspended = outcome(observe(app({ suspend: true }, polled(first)), { jobs: theirs }));
+  assert.ok(!asked(suspended.decision).some((each) => each.startsWith('delete')));
 });
 
 test('the queue is in the order of arrival, to the millisecond', () => {
