@@ -147,6 +147,15 @@ const usd = z.string().regex(/^[0-9]{1,7}(\.[0-9]{1,12})?$/);
 
 const apps = z.strictObject({
   max: z.int().min(1).max(100_000).default(500).describe('Maximum number of hosted apps.'),
+  perNetwork: z
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(10)
+    .describe('Maximum number of hosted apps that were submitted from one network (/24 of IPv4, /48 of IPv6).'),
+  expireAfter: duration
+    .default('168h')
+    .describe('A submitted app that has never been live is deleted after this time, with a warning before. 0s: never.'),
   quota: z
     .record(z.string(), z.string())
     .default({

@@ -84,6 +84,9 @@ export const environment = z.object({
   MOORAGE_RUNTIME_CLASS: z.string().optional().describe('RuntimeClass of app pods.'),
   MOORAGE_STORAGE_CLASS: z.string().optional().describe('StorageClass of app volumes.'),
   MOORAGE_APPS_PRIORITY_CLASS: z.string().optional().describe('PriorityClass of app pods.'),
+  MOORAGE_APPS_EXPIRE_AFTER: duration
+    .prefault('168h')
+    .describe('A submitted app that has never been live is deleted after this time; 0s: never.'),
   MOORAGE_CLOSED_CIDRS: list
     .default([
       '10.0.0.0/8',
@@ -193,6 +196,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
       closedCidrs: read.MOORAGE_CLOSED_CIDRS,
       models: modelsOf(read),
     },
+    expireMs: read.MOORAGE_APPS_EXPIRE_AFTER === 0 ? undefined : read.MOORAGE_APPS_EXPIRE_AFTER,
     probeUrl: read.MOORAGE_PROBE_URL,
   };
 }

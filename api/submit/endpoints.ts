@@ -7,7 +7,14 @@ import { findApp } from './find-app.ts';
 import { follow } from './log/follow.ts';
 import type { AppIndex } from '../apps/hosted-apps.ts';
 import type { SubmitMetrics } from './metrics.ts';
-import { beingRemoved, notSubmitted, platformFull, tooManyStreams, tooManySubmissions } from './problems.ts';
+import {
+  beingRemoved,
+  notSubmitted,
+  platformFull,
+  tooManyApps,
+  tooManyStreams,
+  tooManySubmissions,
+} from './problems.ts';
 import { byteStream, eventStream, eventWriter, plainText, textWriter, type Writer } from './log/log-stream.ts';
 import type { OpenLog } from './log/pod-log.ts';
 import { statusView, viewStatus, type LinkBase, type StatusView } from '../apps/status-view.ts';
@@ -104,15 +111,17 @@ function submitEndpoint(services: SubmitServices): Endpoint {
         .describe('When a rejected app that was retried recently can be retried again, RFC 3339.'),
     }),
     outputDescription: 'The app and its status. Poll status_url for the outcome.',
-    problems: [tooManySubmissions, platformFull, beingRemoved, clusterUnavailable],
+    problems: [tooManySubmissions, tooManyApps, platformFull, beingRemoved, clusterUnavailable],
     async handler({ body }, context) {
       const repository = readRepository(body.repo, services.hosts);
       try {
+        const { hash: caller, network } = context.caller();
         const submitted = await services.submit({
           repository,
           contact: body.contact,
           note: body.note,
-          caller: context.caller().hash,
+          caller,
+          network,
         });
         const { app, created, polled, retried, retryAt } = submitted;
         metrics.submissions.inc({ result: created ? 'created' : 'known' });

@@ -17,8 +17,9 @@ export interface Submission {
   readonly repository: Repository;
   readonly contact?: string | undefined;
   readonly note?: string | undefined;
-  /** Hash of the caller. */
+  /** Hashes of the caller and of the network. */
   readonly caller: string;
+  readonly network: string;
 }
 
 /**
@@ -50,7 +51,7 @@ export interface SubmitterOptions {
 const fieldManager = 'moorage-api';
 const seenWithinMs = 2_000;
 
-/** Submits repositories. @throws Problem (too-many-submissions, platform-full, being-removed) */
+/** Submits repositories. @throws Problem (too-many-submissions, too-many-apps, platform-full, being-removed) */
 export function createSubmitter(options: SubmitterOptions): (submission: Submission) => Promise<SubmissionResult> {
   const { client, apps, namespace, now = Date.now, retryMs = 60_000 } = options;
   const unseen = new Map<string, App>();
@@ -76,7 +77,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
     for (const [name, seen] of unseen)
       if (apps.get(name) !== undefined || now() - Date.parse(seen.metadata.creationTimestamp) > 60_000)
         unseen.delete(name);
-    checkRoom(apps, [...unseen.values()], submission.caller, options.limits, now());
+    checkRoom(apps, [...unseen.values()], submission, options.limits, now());
     for (const slug of slugCandidates(submission.repository)) {
       const found = await tryName(slug, submission, hash);
       if (found !== undefined) return found;
@@ -175,11 +176,12 @@ function isRetriable(app: App): boolean {
 }
 
 function manifestOf(name: string, namespace: string, submission: Submission, hash: string): Manifest {
-  const { repository, contact, note, caller } = submission;
+  const { repository, contact, note, caller, network } = submission;
+  const marks = { [labels.repository]: hash, [labels.caller]: caller, [labels.network]: network };
   return {
     apiVersion: `${group}/${version}`,
     kind,
-    metadata: { name, namespace, labels: { [labels.repository]: hash, [labels.caller]: caller } },
+    metadata: { name, namespace, labels: marks },
     spec: {
       source: { repo: repository.url },
       ...(note === undefined ? {} : { listing: { description: note } }),

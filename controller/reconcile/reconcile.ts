@@ -111,6 +111,15 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     for (const note of transitions(app.status, status)) recorder.record(app, note);
   }
 
+  /** Exactly the version that was looked at: one that has changed is looked at again. */
+  async function expire(app: HostedAppObject, signal: AbortSignal): Promise<ReconcileResult> {
+    const { resourceVersion } = app.metadata;
+    await deleteObject(client, hostedApps, app, { resourceVersion, signal });
+    const message = 'The app was deleted, because it has never been live. Its repository can be submitted anew.';
+    recorder.record(app, { type: 'Warning', reason: 'Expired', message });
+    return nothingMore;
+  }
+
   return async (key, { signal }) => {
     const cached = newest(key);
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {
@@ -121,10 +130,11 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     if (app !== cached) written.set(key, app);
     const snapshot = takeSnapshot(options, app, now());
     const decision = decide(snapshot);
+    if (decision.expiry?.isDue === true) return expire(app, signal);
     const outcomes = await actOn(snapshot, decision, signal);
-    await writeStatus(app, makeStatus(snapshot, decision.draft, outcomes), signal);
+    await writeStatus(app, makeStatus(snapshot, { ...decision, outcomes }), signal);
     for (const action of decision.afterStatus) await act(snapshot, action, signal);
-    return nextReconcile(outcomes);
+    return nextReconcile(outcomes, decision.expiry?.afterMs);
   };
 }
 
@@ -136,8 +146,8 @@ async function isCurrent(client: Client, { metadata }: Snapshot['app'], signal: 
   return (await client.get(hostedApps, metadata, { signal }))?.metadata.uid === metadata.uid;
 }
 
-function nextReconcile(outcomes: Outcomes): ReconcileResult {
-  const times = Object.values(outcomes).flatMap(({ afterMs }) =>
+function nextReconcile(outcomes: Outcomes, expiryMs?: number): ReconcileResult {
+  const times = [...Object.values(outcomes), { afterMs: expiryMs }].flatMap(({ afterMs }) =>
     afterMs !== undefined && Number.isFinite(afterMs) ? [afterMs] : [],
   );
   return times.length === 0 ? nothingMore : requeueAfter(Math.max(0, Math.min(...times)));

@@ -10,6 +10,8 @@ import {
   type Rejection,
   type StepCondition,
 } from './outcome.ts';
+import { expiringCondition, expiryWarning } from './expiry.ts';
+import type { Decision } from './decide.ts';
 import { timestamp } from '../objects/timestamp.ts';
 
 type Phase = NonNullable<HostedAppStatus['phase']>;
@@ -25,7 +27,11 @@ interface Obstacle {
  * Makes the status. Pure: the same observation and outcomes give the same status, and equal conditions keep their
  * times.
  */
-export function makeStatus(snapshot: Snapshot, draft: Draft, outcomes: Outcomes): HostedAppStatus {
+export function makeStatus(
+  snapshot: Snapshot,
+  decision: Pick<Decision, 'draft' | 'outcomes' | 'expiry'>,
+): HostedAppStatus {
+  const { draft, outcomes, expiry } = decision;
   const { app, now } = snapshot;
   const obstacle = firstObstacle(outcomes);
   const phase = phaseOf(snapshot, draft, outcomes);
@@ -39,7 +45,10 @@ export function makeStatus(snapshot: Snapshot, draft: Draft, outcomes: Outcomes)
     since: (isSame ? before.since : undefined) ?? timestamp(now),
     ...(draft.source === undefined ? {} : { shortCommit: short(draft.source.commit) }),
     ...(rejection === undefined ? {} : { rejection }),
-    conditions: conditionsOf(snapshot, draft, outcomes, obstacle),
+    conditions: [
+      ...conditionsOf(snapshot, draft, outcomes, obstacle),
+      ...(expiry?.at === undefined ? [] : [expiring(snapshot, expiry.at)]),
+    ],
   };
 }
 
@@ -91,6 +100,10 @@ function conditionsOf(
     if (step !== 'Published') state.push([step, stepCondition(outcomes[step])]);
   }
   return state.map(([type, condition]) => dated(snapshot, type, condition));
+}
+
+function expiring(snapshot: Snapshot, at: Date): Condition {
+  return dated(snapshot, expiringCondition, { status: 'True', reason: 'NeverLive', message: expiryWarning(at) });
 }
 
 function ready(snapshot: Snapshot, draft: Draft, outcomes: Outcomes, obstacle: Obstacle | undefined): ConditionState {

@@ -27,6 +27,14 @@ export function imageName(config: InstallationConfig, app: string): string {
   return `${config.registry.host}/apps/${app}`;
 }
 
+/**
+ * Name of the layer cache of an app. By its UID: another app that gets the name later must not build on what this one
+ * left there.
+ */
+export function cacheName(config: InstallationConfig, { metadata }: HostedApp): string {
+  return `${config.registry.host}/cache/${metadata.name}/${metadata.uid}`;
+}
+
 /** The Job, suspended: the build queue lets it go when its turn has come. */
 export function pipelineJob(app: HostedApp, config: InstallationConfig, identity: JobIdentity): Manifest {
   const marks = {
@@ -190,7 +198,7 @@ function pipelineInput(app: HostedApp, config: InstallationConfig, { commit, rep
     ...(run.port === undefined ? {} : { port: run.port }),
     hasCommand: run.command.length > 0,
     image: imageName(config, app.metadata.name),
-    ...(config.pipeline.cache ? { cache: `${config.registry.host}/cache/${app.metadata.name}` } : {}),
+    ...(config.pipeline.cache ? { cache: cacheName(config, app) } : {}),
     insecureRegistry: config.registry.insecure,
     ...(config.registry.mirror === undefined ? {} : { mirror: config.registry.mirror }),
     limits: config.pipeline.limits,

@@ -158,6 +158,39 @@ test('a pod that exists is given no tolerations', async () => {
   await server.kubectl(...change, JSON.stringify({ metadata: { annotations: { 'example.org/seen': 'yes' } } }));
 });
 
+test('a taken-over operator deletes no app but one that expires', async () => {
+  const asOperator = '--as=system:serviceaccount:moorage-system:moorage-operator';
+  const remove = (name: string): Promise<string> =>
+    server.kubectl('delete', 'happ', name, '-n', 'moorage-apps', asOperator, '--wait=false');
+  const mark = async (name: string, status: object): Promise<void> => {
+    const options = ['-n', 'moorage-apps', '--subresource=status', '--type=merge', '-p', JSON.stringify({ status })];
+    await server.kubectl('patch', 'happ', name, ...options);
+  };
+  const expiring = {
+    conditions: [
+      {
+        type: 'Expiring',
+        status: 'True',
+        reason: 'NeverLive',
+        message: '.',
+        lastTransitionTime: '2026-01-01T00:00:00Z',
+      },
+    ],
+  };
+  const labels = { labels: { 'moorage.dev/caller': 'someone' } };
+  const only = /deletes only submitted apps that have never been live/;
+  await kubectlWith(server, [submitted('fresh', {}, labels)], 'create');
+  await assert.rejects(remove('fresh'), only);
+  await mark('fresh', { ...expiring, url: 'https://fresh.example.org/' });
+  await assert.rejects(remove('fresh'), only);
+  await kubectlWith(server, [submitted('by-hand')], 'create');
+  await mark('by-hand', expiring);
+  await assert.rejects(remove('by-hand'), only);
+  await kubectlWith(server, [submitted('expired', {}, labels)], 'create');
+  await mark('expired', expiring);
+  await remove('expired');
+});
+
 const asApi = '--as=system:serviceaccount:moorage-system:moorage-api';
 const source = { repo: 'https://github.com/owner/name' };
 const submitted = (name: string, spec: object = {}, metadata: object = {}): object => ({

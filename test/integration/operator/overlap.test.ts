@@ -61,7 +61,7 @@ test('a reconcile of the old app neither deletes the pipeline of the new one nor
     client: world.client,
     caches,
     config: { ...config, gitHosts: { allowed: [world.git.host], insecure: [world.git.host] } },
-    recorder: { record: () => undefined, flush: () => Promise.resolve() } as never,
+    recorder: { record: () => undefined, flush: () => Promise.resolve() },
     polls: lookups,
     probes: lookups,
   });

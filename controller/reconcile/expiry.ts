@@ -1,0 +1,45 @@
+// Submitted apps that never went live are deleted after a while, so that they do not take up room for good.
+import { labels } from '../../crds/names.ts';
+import { timestamp } from '../objects/timestamp.ts';
+import type { Draft } from './outcome.ts';
+import type { Snapshot } from './snapshot.ts';
+
+/** How an app stands that has not gone live. */
+export interface Expiry {
+  /** Its time is up, and it was warned. */
+  readonly isDue: boolean;
+  /** When it is deleted; absent until it is warned. */
+  readonly at?: Date;
+  /** Look again after this many milliseconds. */
+  readonly afterMs: number;
+}
+
+/** Type of the condition that warns. */
+export const expiringCondition = 'Expiring';
+
+const longestWarningMs = 86_400_000;
+
+/**
+ * Whether and when the app expires; undefined for one that has been live, is suspended, or was not submitted through
+ * the API: what someone made with kubectl is theirs to delete.
+ */
+export function expiryOf({ app, config, now }: Snapshot, draft: Draft): Expiry | undefined {
+  const { expireMs } = config;
+  const isSubmitted = app.metadata.labels?.[labels.caller] !== undefined;
+  const isPaused = app.spec.suspend || app.spec.run.replicas === 0;
+  // Once an app has answered, its address stays in the status.
+  if (expireMs === undefined || !isSubmitted || isPaused || draft.url !== undefined) return undefined;
+  const warningMs = Math.min(longestWarningMs, expireMs / 2);
+  const end = Date.parse(app.metadata.creationTimestamp) + expireMs;
+  if (now.getTime() < end - warningMs) return { isDue: false, afterMs: end - warningMs - now.getTime() };
+  const warned = app.status?.conditions?.find(({ type }) => type === expiringCondition)?.lastTransitionTime;
+  // Also an app that is long past its time, when this limit is new, gets its warning first.
+  const at = Math.max(end, (warned === undefined ? now.getTime() : Date.parse(warned)) + warningMs);
+  const afterMs = Math.max(0, at - now.getTime());
+  return { isDue: warned !== undefined && afterMs === 0, at: new Date(at), afterMs };
+}
+
+/** The warning, for people. */
+export function expiryWarning(at: Date): string {
+  return `The app has never been live. It is deleted at ${timestamp(at)} unless it goes live before; its repository can then be submitted anew.`;
+}
