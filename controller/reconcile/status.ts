@@ -35,14 +35,12 @@ export function makeStatus(
   const { app, now } = snapshot;
   const obstacle = firstObstacle(outcomes);
   const phase = phaseOf(snapshot, draft, outcomes);
-  const before = app.status;
-  const isSame = before?.phase === phase && before.source?.commit === draft.source?.commit;
   const rejection = isPaused(snapshot) ? undefined : rejectionOf(obstacle);
   return {
     ...draft,
     observedGeneration: app.metadata.generation,
     phase,
-    since: (isSame ? before.since : undefined) ?? timestamp(now),
+    since: sinceOf(app.status, phase, draft) ?? timestamp(now),
     ...(draft.source === undefined ? {} : { shortCommit: short(draft.source.commit) }),
     ...(rejection === undefined ? {} : { rejection }),
     conditions: [
@@ -50,6 +48,12 @@ export function makeStatus(
       ...(expiry?.at === undefined ? [] : [expiring(snapshot, expiry.at)]),
     ],
   };
+}
+
+/** When it entered this phase, if it was in it already. */
+function sinceOf(before: HostedAppStatus | undefined, phase: Phase, draft: Draft): string | undefined {
+  const isSame = before?.phase === phase && before.source?.commit === draft.source?.commit;
+  return isSame ? before.since : undefined;
 }
 
 const computed: ReadonlySet<string> = new Set([

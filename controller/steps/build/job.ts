@@ -32,7 +32,7 @@ export function imageName(config: InstallationConfig, app: string): string {
  * left there.
  */
 export function cacheName(config: InstallationConfig, { metadata }: HostedApp): string {
-  return `${config.registry.host}/cache/${metadata.name}/${metadata.uid}`;
+  return `${config.registry.host}/cache/${metadata.name}.${metadata.uid}`;
 }
 
 /** The Job, suspended: the build queue lets it go when its turn has come. */

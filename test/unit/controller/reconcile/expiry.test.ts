@@ -45,7 +45,7 @@ test('one that is long past its time, when the limit is new, is warned first', (
 });
 
 test('one that has been live, is suspended, or was made with kubectl does not expire', () => {
-  const wasLive = aged(300 * day, 30 * day, app({}, live(first, { served: undefined } as never)));
+  const wasLive = aged(300 * day, 30 * day, app({}, live(first, { served: undefined })));
   assert.equal(expiry(wasLive).isDue, undefined);
   assert.equal(expiry(aged(300 * day, 30 * day, app({ suspend: true }, polled(first)))).isDue, undefined);
   const byHand = aged(300 * day, 30 * day);

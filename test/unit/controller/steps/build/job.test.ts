@@ -28,7 +28,7 @@ function jobOf(of: HostedApp): ReturnType<typeof pipelineJob> {
 test('the cache of an app is not that of a later app of its name', () => {
   const uid = '0a1b2c3d-0000-4000-8000-000000000000';
   const name = cacheName(config, withMeta({ uid }));
-  assert.equal(name, `registry.test/cache/hello/${uid}`);
+  assert.equal(name, `registry.test/cache/hello.${uid}`);
   assert.notEqual(cacheName(config, withMeta({ uid: uid.replace('0a', '0b') })), name);
   assert.ok(JSON.stringify(jobOf(withMeta({ uid }))).includes(name));
 });
