@@ -3,9 +3,9 @@ import { writeFile } from 'node:fs/promises';
 import { build } from './build/build.ts';
 import { clone } from './clone/clone.ts';
 import { containers, type PipelineContainer } from '../../crds/names.ts';
-import { rejectedExitCode } from './contract.ts';
+import { doubtfulExitCode, rejectedExitCode } from './contract.ts';
 import { termination, type StageMessage } from './message.ts';
-import { Fault, NotReached, Rejected } from './outcome.ts';
+import { DoubtfulFault, Fault, NotReached, Rejected } from './outcome.ts';
 import { withGate } from './review/gate.ts';
 import { line, review } from './review/review.ts';
 import { readPipelineConfig, terminationLog, type PipelineConfig } from './config.ts';
@@ -60,7 +60,10 @@ function ended(error: unknown): { message: StageMessage; code: number } {
   process.stderr.write(
     `fault: ${error instanceof Error && !(error instanceof Fault) ? (error.stack ?? fault) : fault}\n`,
   );
-  return { message: { fault }, code: stop.signal.aborted ? stoppedExitCode : faultExitCode };
+  if (stop.signal.aborted) return { message: { fault }, code: stoppedExitCode };
+  return error instanceof DoubtfulFault
+    ? { message: { fault, doubtful: true }, code: doubtfulExitCode }
+    : { message: { fault }, code: faultExitCode };
 }
 
 async function main(): Promise<number> {

@@ -122,6 +122,7 @@ async function solveImage(solve: Solve, places: Places, tools: BuildTools): Prom
     output,
     dockerfile: (await readFile(solve.notes.dockerfile, 'utf8')).slice(0, dockerfileBytes),
     ...authored(solve.notes, places),
+    doubted: solve.input.doubted,
     ...((await mirrorAnswers(solve.input)) ? { mirrorAnswers: true } : {}),
   });
 }

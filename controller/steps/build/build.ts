@@ -4,7 +4,7 @@ import { annotations } from '../../../crds/names.ts';
 import { noRoomOf, triedAgainAt } from '../../build-queue/no-room.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
 import type { HistoryEntry } from '../../../crds/hosted-app.ts';
-import { faultDelayMs, faultsOf, isRecorded, nextNumber, numberOf, record } from './history.ts';
+import { faultDelayMs, faultsOf, isDoubted, isRecorded, nextNumber, numberOf, record } from './history.ts';
 import { podApp, settingsOf, recordSettings } from './author-settings.ts';
 import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './inputs.ts';
 import { imageName, pipelineJob } from './job.ts';
@@ -124,6 +124,7 @@ function start(snapshot: Snapshot, draft: Draft, wanted: Wanted): StepResult {
     number,
     reason,
     queuedAt: snapshot.now,
+    doubted: isDoubted(history, wanted.commit),
   });
   return {
     outcomes: beforeReview('Queued', `Pipeline ${number} of commit ${short(wanted.commit)} is queued: ${reason}.`),
@@ -224,9 +225,9 @@ function rejected(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict &
 
 /** The Job is kept until the wait is over, with its pods, so that what happened can be looked at. */
 function faulted(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict & { kind: 'faulted' }): StepResult {
-  const { message } = verdict;
+  const { message, doubtful } = verdict;
   const wasRecorded = isRecorded(draft.history ?? [], job);
-  draft.history = record(draft.history ?? [], job, snapshot.now, { result: 'Faulted', message });
+  draft.history = record(draft.history ?? [], job, snapshot.now, { result: 'Faulted', message, doubtful });
   const faults = faultsOf(draft.history, job.metadata.name);
   if (faults.length >= snapshot.config.pipeline.faultLimit) return { outcomes: givenUp(faults) };
   const review = reviewOf(snapshot, job, verdict);

@@ -3,7 +3,7 @@ import type { V1Container, V1JobSpec, V1PodSpec, V1SecurityContext } from '@kube
 import { parseDuration } from '../../../lib/duration.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
+import { doubtfulExitCode, rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
 import type { Repository } from '../../../lib/repository.ts';
 import type { Manifest, Wire } from '../../../lib/kubernetes/index.ts';
 import { least, shareOf } from '../../objects/quantity.ts';
@@ -18,6 +18,8 @@ export interface JobIdentity {
   readonly number: number;
   readonly repository: Repository;
   readonly queuedAt: Date;
+  /** A fault that the author could have staged was believed for this commit before. */
+  readonly doubted?: boolean;
   /** Why it is made, for people. */
   readonly reason: string;
 }
@@ -83,7 +85,7 @@ function submitterOf({ metadata }: HostedApp): string {
 
 const failureRules = [
   { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
-  { action: 'FailJob', onExitCodes: { operator: 'In', values: [rejectedExitCode] } },
+  { action: 'FailJob', onExitCodes: { operator: 'In', values: [rejectedExitCode, doubtfulExitCode] } },
   // Killed for its memory or its disk; the same build would be killed again.
   ...['clone', 'build'].map((containerName) => ({
     action: 'FailJob',
@@ -186,7 +188,11 @@ function buildLimits(app: HostedApp, config: InstallationConfig): { cpu: string;
   };
 }
 
-function pipelineInput(app: HostedApp, config: InstallationConfig, { commit, repository }: JobIdentity): PipelineInput {
+function pipelineInput(
+  app: HostedApp,
+  config: InstallationConfig,
+  { commit, repository, doubted = false }: JobIdentity,
+): PipelineInput {
   const { source, build, run } = app.spec;
   return {
     app: app.metadata.name,
@@ -201,6 +207,7 @@ function pipelineInput(app: HostedApp, config: InstallationConfig, { commit, rep
     ...(config.pipeline.cache ? { cache: cacheName(config, app) } : {}),
     insecureRegistry: config.registry.insecure,
     ...(config.registry.mirror === undefined ? {} : { mirror: config.registry.mirror }),
+    doubted,
     limits: config.pipeline.limits,
   };
 }

@@ -11,14 +11,18 @@ import {
   app,
   asked,
   at,
+  cloned,
   complete,
+  ended,
   first,
   job,
   jobFailed,
   now,
   observe,
   outcome,
+  pipelinePod,
   polled,
+  reviewed,
   second,
   config,
 } from '../../../../support/operator/scenario.ts';
@@ -84,6 +88,31 @@ test('a fault is tried again after a delay that doubles, by clearing the Job awa
   ]);
   assert.equal(reasonOf(observe(app({}, recorded))), 'retry after a platform fault (attempt 2 of 5)');
   assert.deepEqual([1, 2, 3, 10].map(faultDelayMs), [30_000, 60_000, 120_000, 1_800_000]);
+});
+
+test('a fault that the app could have staged gets one pod, one more Job, and no belief after that', () => {
+  const failed = job(first, { ...jobFailed('PodFailurePolicy'), number: 1 });
+  const staged = ended('build', 43, {
+    fault: 'a package registry failed during the build: ECONNRESET',
+    doubtful: true,
+  });
+  const pod = pipelinePod(failed, [cloned(first), reviewed, staged], { phase: 'Failed' });
+  const { status } = outcome(observe(app({}, polled(first)), { jobs: [failed], pipelinePods: [pod] }));
+  assert.deepEqual(
+    status.history?.map(({ result, doubtful }) => [result, doubtful]),
+    [['Faulted', true]],
+  );
+  const created = (of: Snapshot): string =>
+    JSON.stringify(outcome(of).decision.actions.map(({ action }) => (action.kind === 'create' ? action.manifest : {})));
+  const doubted = String.raw`\"doubted\":true`;
+  const history = [entry(1, 'Faulted', { doubtful: true })];
+  assert.ok(created(observe(app({}, polled(first, { history })))).includes(doubted));
+  // A rebuild has another Job, but is of the same commit.
+  const rebuilt = observe(app({}, polled(first, { history }), { [annotations.rebuild]: 'now' }));
+  assert.ok(created(rebuilt).includes(doubted));
+  assert.ok(!created(observe(app({}, polled(second, { history })))).includes(doubted));
+  // The Job makes no second pod of its own.
+  assert.match(created(rebuilt), /"action":"FailJob","onExitCodes":\{"operator":"In","values":\[42,43\]\}/);
 });
 
 test('after five faults a person is asked, and a rebuild starts afresh', () => {
