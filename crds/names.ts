@@ -74,28 +74,6 @@ export const annotations = {
   stopped: 'moorage.dev/stopped',
 } as const;
 
-/** Slugs that an app can never have, since the name serves the platform itself. */
-export const reservedSlugs: ReadonlySet<string> = new Set([
-  'moorage',
-  'www',
-  'api',
-  'git',
-  'app',
-  'apps',
-  'admin',
-  'auth',
-  'login',
-  'status',
-  'docs',
-  'mail',
-  'static',
-  'assets',
-  'mcp',
-  't',
-  'registry',
-  'gateway',
-]);
-
 const maximumSlugLength = 40;
 
 /**
