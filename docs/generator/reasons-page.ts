@@ -91,7 +91,7 @@ export const conditions: Page = {
         .map(code)
         .join(
           ', ',
-        )}. \`Ready\`, \`Reconciling\` and \`Stalled\` carry the reason of the first step that is not done. Each transition is an Event with the same reason. \`NotReached\`: the steps before come first. \`Refused\`, on any: the cluster refused a write, and it is tried again.`,
+        )}. \`Ready\`, \`Reconciling\` and \`Stalled\` carry the reason of the first step that is not done. Each transition is an Event with the same reason. \`NotReached\`: the steps before come first. \`Refused\`, on any: the cluster refused a write, and it is tried again. \`WaitingForRoom\`, on \`Reviewed\`: no node took the pod of the pipeline, which is queued again. A submitted app that has never been live also gets the condition \`Expiring\` (reason \`NeverLive\`) before it is deleted, which is the event \`Expired\`.`,
       ...parts,
       '## Rules',
       'A finding or a rejection names its rule, and usually file and line. `*` stands for a name that a scanner or a linter gives.',
