@@ -19,24 +19,33 @@ export const expiringCondition = 'Expiring';
 
 const longestWarningMs = 86_400_000;
 
-/**
- * Whether and when the app expires; undefined for one that has been live, is suspended, or was not submitted through
- * the API: what someone made with kubectl is theirs to delete.
- */
-export function expiryOf({ app, config, now }: Snapshot, draft: Draft): Expiry | undefined {
+/** Whether and when the app expires; undefined for one that does not. */
+export function expiryOf(snapshot: Snapshot, draft: Draft): Expiry | undefined {
+  const { app, config, now } = snapshot;
   const { expireMs } = config;
-  const isSubmitted = app.metadata.labels?.[labels.caller] !== undefined;
-  const isPaused = app.spec.suspend || app.spec.run.replicas === 0;
-  // Once an app has answered, its address stays in the status.
-  if (expireMs === undefined || !isSubmitted || isPaused || draft.url !== undefined) return undefined;
+  if (expireMs === undefined || !mayExpire(app, draft)) return undefined;
   const warningMs = Math.min(longestWarningMs, expireMs / 2);
   const end = Date.parse(app.metadata.creationTimestamp) + expireMs;
   if (now.getTime() < end - warningMs) return { isDue: false, afterMs: end - warningMs - now.getTime() };
-  const warned = app.status?.conditions?.find(({ type }) => type === expiringCondition)?.lastTransitionTime;
+  const warned = warnedAt(app);
   // Also an app that is long past its time, when this limit is new, gets its warning first.
-  const at = Math.max(end, (warned === undefined ? now.getTime() : Date.parse(warned)) + warningMs);
+  const at = Math.max(end, (warned ?? now.getTime()) + warningMs);
   const afterMs = Math.max(0, at - now.getTime());
   return { isDue: warned !== undefined && afterMs === 0, at: new Date(at), afterMs };
+}
+
+/**
+ * Not one that has been live (its address stays in the status), is suspended, or was not submitted through the API:
+ * what someone made with kubectl is theirs to delete.
+ */
+function mayExpire({ metadata, spec }: Snapshot['app'], { url }: Draft): boolean {
+  const isPaused = spec.suspend || spec.run.replicas === 0;
+  return metadata.labels?.[labels.caller] !== undefined && !isPaused && url === undefined;
+}
+
+function warnedAt({ status }: Snapshot['app']): number | undefined {
+  const warning = status?.conditions?.find(({ type }) => type === expiringCondition);
+  return warning === undefined ? undefined : Date.parse(warning.lastTransitionTime);
 }
 
 /** The warning, for people. */
