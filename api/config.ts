@@ -22,6 +22,7 @@ export interface ApiConfig {
   readonly trustedProxies: BlockList;
   readonly submissionsPerDay: number;
   readonly maxApps: number;
+  readonly appsPerNetwork: number;
   readonly pollSeconds: number;
   readonly logStreams: number;
   readonly drainSeconds: number;
@@ -55,6 +56,9 @@ export const environment = z.object({
     .describe('Secret of at least 32 characters that hashes callers.'),
   MOORAGE_TRUSTED_PROXIES: subnets.default([]).describe('Subnets whose X-Forwarded-For is believed.'),
   MOORAGE_SUBMISSIONS_PER_DAY: count.default(20).describe('New apps that one caller may submit within 24 hours.'),
+  MOORAGE_APPS_PER_NETWORK: count
+    .default(10)
+    .describe('Maximum number of hosted apps that were submitted from one network (/24 of IPv4, /48 of IPv6).'),
   MOORAGE_MAX_APPS: count.default(500).describe('Maximum number of hosted apps.'),
   MOORAGE_POLL_SECONDS: count
     .default(10)
@@ -78,6 +82,7 @@ export function readApiConfig(variables: NodeJS.ProcessEnv = process.env): ApiCo
     trustedProxies: blockList(read.MOORAGE_TRUSTED_PROXIES),
     submissionsPerDay: read.MOORAGE_SUBMISSIONS_PER_DAY,
     maxApps: read.MOORAGE_MAX_APPS,
+    appsPerNetwork: read.MOORAGE_APPS_PER_NETWORK,
     pollSeconds: read.MOORAGE_POLL_SECONDS,
     logStreams: read.MOORAGE_LOG_STREAMS,
     drainSeconds: read.MOORAGE_DRAIN_SECONDS,

@@ -50,7 +50,7 @@ const submit = createSubmitter({
   apps,
   namespace: config.appsNamespace,
   pollMs: config.pollSeconds * 1000,
-  limits: { perCallerAndDay: config.submissionsPerDay, apps: config.maxApps },
+  limits: { perCallerAndDay: config.submissionsPerDay, apps: config.maxApps, perNetwork: config.appsPerNetwork },
 });
 const submitting = submitEndpoints({
   apps,

@@ -21,6 +21,10 @@ const host = z
   .string()
   .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$/)
   .describe('host or host:port, in lower case.');
+const labelKey = z
+  .string()
+  .regex(/^[A-Za-z0-9]([-A-Za-z0-9._/]*[A-Za-z0-9])?$/)
+  .max(317);
 const optional = <Schema extends z.ZodType>(schema: Schema): z.ZodUnion<readonly [Schema, z.ZodLiteral<''>]> =>
   z.union([schema, z.literal('')]);
 
@@ -102,6 +106,19 @@ const builds = z.strictObject({
     .max(100)
     .default(2)
     .describe('Maximum number of concurrent pipelines; the others are queued.'),
+  perSubmitter: z
+    .int()
+    .min(1)
+    .max(100)
+    .default(1)
+    .describe(
+      'Maximum number of concurrent pipelines of apps that were submitted from one network; the others wait. An app that was created with kubectl counts by itself.',
+    ),
+  schedulingTime: duration
+    .default('60s')
+    .describe(
+      'How long the pod of a pipeline may wait for a node; after that, the pipeline is queued again. With a cluster autoscaler, longer than it takes to add a node.',
+    ),
   maximum: z
     .strictObject({ cpu: quantity.default('4'), memory: quantity.default('8Gi'), disk: quantity.default('20Gi') })
     .prefault({})
@@ -130,6 +147,15 @@ const usd = z.string().regex(/^[0-9]{1,7}(\.[0-9]{1,12})?$/);
 
 const apps = z.strictObject({
   max: z.int().min(1).max(100_000).default(500).describe('Maximum number of hosted apps.'),
+  perNetwork: z
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(10)
+    .describe('Maximum number of hosted apps that were submitted from one network (/24 of IPv4, /48 of IPv6).'),
+  expireAfter: duration
+    .default('168h')
+    .describe('A submitted app that has never been live is deleted after this time, with a warning before. 0s: never.'),
   quota: z
     .record(z.string(), z.string())
     .default({
@@ -153,6 +179,27 @@ const apps = z.strictObject({
   storageClass: optional(name)
     .default('')
     .describe('StorageClass of app volumes. Defaults to the default StorageClass of the cluster.'),
+});
+
+const sandbox = z.strictObject({
+  priorityClasses: z
+    .array(name)
+    .default([])
+    .describe(
+      'PriorityClasses that pods of apps and builds may have besides that of their kind, such as the global default of the cluster.',
+    ),
+  tolerationKeys: z
+    .array(labelKey)
+    .default([])
+    .describe(
+      'Keys of taints that pods of apps and builds may tolerate, if the cluster adds such tolerations to them.',
+    ),
+  nodeSelectorKeys: z
+    .array(labelKey)
+    .default([])
+    .describe(
+      'Keys of node labels that pods of apps and builds may select, if the cluster or a RuntimeClass adds such selectors to them.',
+    ),
 });
 
 const network = z.strictObject({
@@ -411,6 +458,7 @@ export const values = z.strictObject({
   database: database.prefault({}).describe('Database of the ledger.'),
   postgres: postgres.prefault({}),
   network: network.prefault({}),
+  sandbox: sandbox.prefault({}).describe('What pods of apps and builds may ask of the scheduler.'),
   hostUsers: z
     .boolean()
     .default(false)

@@ -5,6 +5,7 @@ import { closedWith } from '../lib/closed-addresses.ts';
 import { count, flag, list, readConfig } from '../lib/config.ts';
 import { parseDuration } from '../lib/duration.ts';
 import { subnets } from '../lib/subnets.ts';
+import type { BuildQueueOptions } from './build-queue/build-queue.ts';
 import type { InstallationConfig } from './reconcile/installation-config.ts';
 
 const pairs = list.transform((items, context) => {
@@ -64,6 +65,12 @@ export const environment = z.object({
     .default({ 'kubernetes.io/metadata.name': 'moorage-gateway' })
     .describe('Labels of the namespace whose pods carry the traffic of the Gateway; only these may reach apps.'),
   MOORAGE_BUILDS_CONCURRENCY: count.default(2).describe('Pipelines that run at once; the others wait in the queue.'),
+  MOORAGE_BUILDS_PER_SUBMITTER: count
+    .default(1)
+    .describe('Pipelines of apps of one submitter that run at once; an app made with kubectl is its own submitter.'),
+  MOORAGE_BUILDS_SCHEDULING_TIME: duration
+    .prefault('60s')
+    .describe('How long the pod of a pipeline may wait for a node before its slot is given back.'),
   MOORAGE_BUILDS_HISTORY_LIMIT: count.default(3).describe('Finished pipelines kept for each app, with their logs.'),
   MOORAGE_BUILDS_PRIORITY_CLASS: z.string().optional().describe('PriorityClass of pipeline pods.'),
   MOORAGE_BUILDS_FAULT_LIMIT: count
@@ -79,6 +86,9 @@ export const environment = z.object({
   MOORAGE_RUNTIME_CLASS: z.string().optional().describe('RuntimeClass of app pods.'),
   MOORAGE_STORAGE_CLASS: z.string().optional().describe('StorageClass of app volumes.'),
   MOORAGE_APPS_PRIORITY_CLASS: z.string().optional().describe('PriorityClass of app pods.'),
+  MOORAGE_APPS_EXPIRE_AFTER: duration
+    .prefault('168h')
+    .describe('A submitted app that has never been live is deleted after this time; 0s: never.'),
   MOORAGE_CLOSED_CIDRS: subnets
     .default([])
     .describe(
@@ -110,7 +120,7 @@ export interface OperatorConfig {
   readonly installation: InstallationConfig;
   readonly lease: { readonly namespace: string; readonly name: string; readonly identity: string };
   readonly internalPort: number;
-  readonly buildsConcurrency: number;
+  readonly builds: Pick<BuildQueueOptions, 'limits' | 'schedulingMs'>;
   readonly resyncMs: number;
   /** Folder with the token and the CA of a service account, where it is not where a pod has it. */
   readonly serviceAccount?: string | undefined;
@@ -128,7 +138,10 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
       identity: `${read.POD_NAME}_${crypto.randomUUID().slice(0, 8)}`,
     },
     internalPort: read.MOORAGE_INTERNAL_PORT,
-    buildsConcurrency: read.MOORAGE_BUILDS_CONCURRENCY,
+    builds: {
+      limits: { concurrency: read.MOORAGE_BUILDS_CONCURRENCY, perSubmitter: read.MOORAGE_BUILDS_PER_SUBMITTER },
+      schedulingMs: read.MOORAGE_BUILDS_SCHEDULING_TIME,
+    },
     resyncMs: read.MOORAGE_RESYNC,
     serviceAccount: read.MOORAGE_SERVICE_ACCOUNT,
   };
@@ -179,6 +192,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
       closedCidrs: closedWith(read.MOORAGE_CLOSED_CIDRS),
       models: modelsOf(read),
     },
+    expireMs: read.MOORAGE_APPS_EXPIRE_AFTER === 0 ? undefined : read.MOORAGE_APPS_EXPIRE_AFTER,
     probeUrl: read.MOORAGE_PROBE_URL,
   };
 }

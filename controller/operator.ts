@@ -1,9 +1,10 @@
 // The operator's parts and how they hang together: wiring only.
 import { Registry, collectDefaultMetrics } from 'prom-client';
+import { labels } from '../crds/names.ts';
 import { createLog } from '../lib/log.ts';
 import { createBuildQueue } from './build-queue/build-queue.ts';
 import { operatorConfig } from './config.ts';
-import { mirror } from './reconcile/cache/caches.ts';
+import { byApp, mirror } from './reconcile/cache/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
 import {
   createClient,
@@ -16,7 +17,7 @@ import {
 /** Runs until SIGTERM or the loss of leadership. */
 export async function runOperator(): Promise<void> {
   const log = createLog('operator');
-  const { installation: config, lease, internalPort, buildsConcurrency, resyncMs, serviceAccount } = operatorConfig();
+  const { installation: config, lease, internalPort, builds, resyncMs, serviceAccount } = operatorConfig();
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
 
@@ -32,8 +33,9 @@ export async function runOperator(): Promise<void> {
     createBuildQueue({
       client,
       namespace: config.buildsNamespace,
-      concurrency: buildsConcurrency,
+      ...builds,
       jobs: caches.jobs,
+      podsOf: ({ metadata }) => caches.pipelinePods.byIndex(byApp, metadata.labels?.[labels.app] ?? ''),
       log,
       registry,
     }),

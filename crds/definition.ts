@@ -1,6 +1,7 @@
 // Builds the CustomResourceDefinition of HostedApp from its zod schema.
 import { z } from 'zod';
-import { group, kind, plural, reservedSlugs, version } from './names.ts';
+import { group, kind, plural, version } from './names.ts';
+import { reservedPattern, reservedSlugs } from './reserved-names.ts';
 import { spec, status } from './hosted-app.ts';
 import { celString, type Validation } from './rules.ts';
 import { toStructural, type SchemaNode } from './structural.ts';
@@ -31,7 +32,7 @@ const printerColumns = [
 ];
 
 /** The name is the subdomain, and names of Services, Deployments and Jobs are made from it. */
-const nameRules: readonly (Validation & { fieldPath: string })[] = [
+const nameRules: readonly (Validation & { fieldPath: string; optionalOldSelf?: boolean })[] = [
   {
     fieldPath: '.metadata.name',
     rule: `self.metadata.name.matches('^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$')`,
@@ -40,8 +41,11 @@ const nameRules: readonly (Validation & { fieldPath: string })[] = [
   },
   {
     fieldPath: '.metadata.name',
-    rule: `!(self.metadata.name in [${[...reservedSlugs].sort().map(celString).join(', ')}])`,
-    message: 'metadata.name is a subdomain of the platform itself; choose another name',
+    // Of new apps only: one that has its name already keeps it when the list grows.
+    rule: `oldSelf.hasValue() || !(self.metadata.name in [${[...reservedSlugs].sort().map(celString).join(', ')}] || self.metadata.name.matches(${celString(reservedPattern)}))`,
+    optionalOldSelf: true,
+    message:
+      'metadata.name is a subdomain of the platform itself, or one that programs or people trust by its name; choose another name',
   },
 ];
 

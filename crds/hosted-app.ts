@@ -336,6 +336,10 @@ const historyEntry = z.object({
     .enum(['Succeeded', 'Rejected', 'Faulted', 'Superseded'])
     .describe('Result of the pipeline. Faulted means that the platform failed and the pipeline is retried.'),
   message: z.string().max(1_000).optional().describe('Short explanation of the result.'),
+  doubtful: z
+    .boolean()
+    .optional()
+    .describe('The fault could have been staged by the app; a second one of this commit is not believed.'),
   image: z.string().optional().describe('Image by digest, if one was built.'),
   startedAt: timestamp.optional(),
   finishedAt: timestamp.optional(),

@@ -21,6 +21,8 @@ export const labels = {
   repository: 'moorage.dev/repository',
   /** On a HostedApp: keyed hash of whoever submitted it, to limit submissions. */
   caller: 'moorage.dev/caller',
+  /** On a HostedApp: keyed hash of the network it was submitted from, by which apps and builds are shared out. */
+  network: 'moorage.dev/network',
   /** On a pipeline Job: full commit id. */
   commit: 'moorage.dev/commit',
   /** On a namespace whose HTTPRoutes the Gateway accepts. */
@@ -50,6 +52,10 @@ export const annotations = {
   inputs: 'moorage.dev/inputs',
   /** On a pipeline Job: UID of the HostedApp that it builds. */
   appUid: 'moorage.dev/app-uid',
+  /** On a pipeline Job: who submitted the app, of whom only so many builds run at once. */
+  submitter: 'moorage.dev/submitter',
+  /** On a pipeline Job: when and why its pod found no room, JSON. */
+  noRoom: 'moorage.dev/no-room',
   /** On app pods: image by digest, as it was built. */
   image: 'moorage.dev/image',
   /** On app pods: port that they listen on. */
@@ -67,28 +73,6 @@ export const annotations = {
   /** On a Deployment: templates, by comma, that were evicted for their disk too often to be started again. */
   stopped: 'moorage.dev/stopped',
 } as const;
-
-/** Slugs that an app can never have, since the name serves the platform itself. */
-export const reservedSlugs: ReadonlySet<string> = new Set([
-  'moorage',
-  'www',
-  'api',
-  'git',
-  'app',
-  'apps',
-  'admin',
-  'auth',
-  'login',
-  'status',
-  'docs',
-  'mail',
-  'static',
-  'assets',
-  'mcp',
-  't',
-  'registry',
-  'gateway',
-]);
 
 const maximumSlugLength = 40;
 

@@ -12,12 +12,14 @@ export const hostedApps = defineResource<App>({ group, version, kind, plural, na
 const repositoryIndex = 'repository';
 const pathIndex = 'path';
 const callerIndex = 'caller';
+const networkIndex = 'network';
 
 /** Indexers that the store of {@link appIndex} needs. They read the spec, so that an app made by hand is found too. */
 export const appIndexers: Readonly<Record<string, Indexer<App>>> = {
   [repositoryIndex]: (app) => [repositoryHash(repositoryOf(app).url)],
   [pathIndex]: (app) => [repositoryPath(app)],
   [callerIndex]: byLabel(labels.caller),
+  [networkIndex]: byLabel(labels.network),
 };
 
 /** Finds apps in the cache. Of several for one repository, the oldest is meant. */
@@ -27,6 +29,7 @@ export interface AppIndex {
   /** Apps whose repository is `owner/name` on whatever host; case does not matter. */
   byPath(owner: string, name: string): readonly App[];
   byCaller(hash: string): readonly App[];
+  byNetwork(hash: string): readonly App[];
   /** All of them, the oldest first. */
   all(): readonly App[];
   readonly size: number;
@@ -48,6 +51,7 @@ export function appIndex(store: Store<App>, namespace: string): AppIndex {
     byRepository: (hash) => oldestFirst(store.byIndex(repositoryIndex, hash))[0],
     byPath: (owner, name) => oldestFirst(store.byIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
     byCaller: (hash) => store.byIndex(callerIndex, hash),
+    byNetwork: (hash) => store.byIndex(networkIndex, hash),
     all: () => oldestFirst(store.list(namespace)),
     get size() {
       return store.size;

@@ -90,14 +90,14 @@ export function actionsFor(quota: Quota, payer: Payer): Action[] {
 }
 
 /** Who pays, and the two sides of what was to be reserved. */
-export interface Refused {
+export interface Refusal {
   readonly payer: Payer;
   readonly debit: LimitedAccount;
   readonly credit: LimitedAccount;
 }
 
 /** The refusal of a call that the quota does not cover. */
-export function quotaProblem(answer: ReserveAnswer, refused: Refused, maxCost: Money, now: number): Problem {
+export function quotaProblem(answer: ReserveAnswer, refused: Refusal, maxCost: Money, now: number): Problem {
   const { payer } = refused;
   const everyone = answer.refused_by === 'credit';
   const quota = refusedQuota(answer, refused, maxCost);
@@ -140,7 +140,7 @@ function shortage(quota: Quota, payer: Payer, everyone: boolean): string {
   return `You have ${balanceText(quota)} daily quota ${reset}. ${own}`;
 }
 
-function refusedQuota(answer: ReserveAnswer, { debit, credit }: Refused, maxCost: Money): Quota {
+function refusedQuota(answer: ReserveAnswer, { debit, credit }: Refusal, maxCost: Money): Quota {
   const side = answer.refused_by === 'credit' ? answer.credit : answer.debit;
   const { limit } = answer.refused_by === 'credit' ? credit : debit;
   return {

@@ -6,6 +6,8 @@ import { isIP, isIPv4, type BlockList } from 'node:net';
 export interface Caller {
   readonly kind: 'address' | 'key';
   readonly hash: string;
+  /** Hash of the wider network that the caller calls from, with a key too. */
+  readonly network: string;
 }
 
 /** What a request says about its caller. */
@@ -32,11 +34,12 @@ export interface CallerRules {
 
 /** Identifies the caller: by the bearer key when it is genuine, else by the prefix of the client's address. */
 export function identifyCaller(clues: CallerClues, rules: CallerRules): Caller {
+  const address = clientAddress(clues.peer, clues.forwardedFor, rules.trustedProxies);
+  const network = addressHash('network', networkPrefix(address), rules.salt);
   const key = /^Bearer ([^\s]+)$/i.exec(clues.authorization ?? '')?.[1];
   if (key !== undefined && rules.isGenuineKey?.(key) === true)
-    return { kind: 'key', hash: keyedHash(`key:${key}`, rules.salt) };
-  const address = clientAddress(clues.peer, clues.forwardedFor, rules.trustedProxies);
-  return { kind: 'address', hash: addressHash(addressPrefix(address), rules.salt) };
+    return { kind: 'key', hash: keyedHash(`key:${key}`, rules.salt), network };
+  return { kind: 'address', hash: addressHash('address', addressPrefix(address), rules.salt), network };
 }
 
 /** The client's address: the last hop that no trusted proxy vouches for as one of its own. */
@@ -61,15 +64,22 @@ export function addressPrefix(address: string): string {
   return `${[a, b, c, d & 0xff00].map((group) => group.toString(16)).join(':')}::/56`;
 }
 
+/** The network that somebody may have to himself: /24 of IPv4, /48 of IPv6. */
+export function networkPrefix(address: string): string {
+  if (isIP(address) !== 6) return addressPrefix(address);
+  const [a = 0, b = 0, c = 0] = groups(address);
+  return `${[a, b, c].map((group) => group.toString(16)).join(':')}::/48`;
+}
+
 /** Hashes of addresses that called recently: the same ones call again and again. */
 const recent = new Map<string, string>();
 const maxRecent = 4_096;
 
-function addressHash(prefix: string, salt: string): string {
-  const named = `${salt} ${prefix}`;
+function addressHash(kind: 'address' | 'network', prefix: string, salt: string): string {
+  const named = `${salt} ${kind} ${prefix}`;
   const known = recent.get(named);
   if (known !== undefined) return known;
-  const hash = keyedHash(`address:${prefix}`, salt);
+  const hash = keyedHash(`${kind}:${prefix}`, salt);
   if (recent.size >= maxRecent) recent.clear();
   recent.set(named, hash);
   return hash;

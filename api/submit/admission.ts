@@ -1,7 +1,7 @@
-// The limits on new apps: per caller and day, and for the whole installation.
+// The limits on new apps: per caller and day, per network, and for the whole installation.
 import { labels } from '../../crds/names.ts';
 import { Problem } from '../../lib/problem.ts';
-import { platformFull, tooManySubmissions } from './problems.ts';
+import { platformFull, tooManyApps, tooManySubmissions } from './problems.ts';
 import type { App, AppIndex } from '../apps/hosted-apps.ts';
 
 /** Limits on apps. */
@@ -10,6 +10,14 @@ export interface Limits {
   readonly perCallerAndDay: number;
   /** Apps in all. */
   readonly apps: number;
+  /** Apps that were submitted from one network, however long ago. */
+  readonly perNetwork: number;
+}
+
+/** Who submits: hashes of the caller and of the network. */
+export interface Submitter {
+  readonly caller: string;
+  readonly network: string;
 }
 
 const dayMs = 86_400_000;
@@ -19,12 +27,29 @@ const dayMs = 86_400_000;
  * @param now milliseconds since the epoch
  * @throws Problem (too-many-submissions with Retry-After, platform-full)
  */
-export function checkRoom(apps: AppIndex, unseen: readonly App[], caller: string, limits: Limits, now: number): void {
+export function checkRoom(
+  apps: AppIndex,
+  unseen: readonly App[],
+  { caller, network }: Submitter,
+  limits: Limits,
+  now: number,
+): void {
   if (apps.size + unseen.length >= limits.apps) {
     throw new Problem(
       platformFull,
       `This installation hosts ${limits.apps} apps, which is its limit. Ask the operator of this installation to raise it.`,
       { headers: { 'retry-after': '3600' } },
+    );
+  }
+  const near = [
+    ...apps.byNetwork(network),
+    ...unseen.filter((app) => app.metadata.labels?.[labels.network] === network),
+  ].length;
+  if (near >= limits.perNetwork) {
+    throw new Problem(
+      tooManyApps,
+      `Your network has ${near} apps here; the limit is ${limits.perNetwork}. An app that never goes live is deleted after a while, which makes room. Ask the operator of this installation to delete one that is no longer needed.`,
+      { headers: { 'retry-after': '86400' }, members: { limit: limits.perNetwork, used: near } },
     );
   }
   const mine = [...apps.byCaller(caller), ...unseen.filter((app) => app.metadata.labels?.[labels.caller] === caller)];

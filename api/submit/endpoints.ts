@@ -7,7 +7,14 @@ import { findApp } from './find-app.ts';
 import { follow } from './log/follow.ts';
 import type { AppIndex } from '../apps/hosted-apps.ts';
 import type { SubmitMetrics } from './metrics.ts';
-import { beingRemoved, notSubmitted, platformFull, tooManyStreams, tooManySubmissions } from './problems.ts';
+import {
+  beingRemoved,
+  notSubmitted,
+  platformFull,
+  tooManyApps,
+  tooManyStreams,
+  tooManySubmissions,
+} from './problems.ts';
 import { StreamSlots } from './log/stream-slots.ts';
 import { byteStream, eventStream, eventWriter, plainText, textWriter, type Writer } from './log/log-stream.ts';
 import type { OpenLog } from './log/pod-log.ts';
@@ -90,7 +97,7 @@ function submitEndpoint(services: SubmitServices): Endpoint {
     description:
       'The repository is reviewed, built into an image and deployed on its own subdomain over HTTPS. Submission is free. ' +
       'Submitting the same repository again does not create a second app: the response has its current status, and the repository is checked for a new commit at once. ' +
-      'If the app was rejected, submitting it again also retries it, with the same commit if there is no newer one, at most once a minute. ' +
+      'If the app was rejected, submitting it again also retries it, with the same commit if there is no newer one. Each retry of a commit waits twice as long as the one before, from a minute to a day; retry_at is the time. ' +
       'An Idempotency-Key is not needed.',
     body: submission,
     output: statusView.extend({
@@ -105,15 +112,17 @@ function submitEndpoint(services: SubmitServices): Endpoint {
         .describe('When a rejected app that was retried recently can be retried again, RFC 3339.'),
     }),
     outputDescription: 'The app and its status. Poll status_url for the outcome.',
-    problems: [tooManySubmissions, platformFull, beingRemoved, clusterUnavailable],
+    problems: [tooManySubmissions, tooManyApps, platformFull, beingRemoved, clusterUnavailable],
     async handler({ body }, context) {
       const repository = readRepository(body.repo, services.hosts);
       try {
+        const { hash: caller, network } = context.caller();
         const submitted = await services.submit({
           repository,
           contact: body.contact,
           note: body.note,
-          caller: context.caller().hash,
+          caller,
+          network,
         });
         const { app, created, polled, retried, retryAt } = submitted;
         metrics.submissions.inc({ result: created ? 'created' : 'known' });
@@ -142,7 +151,7 @@ function submittedMessage(
   if (created) return `Submitted. ${message} Follow its progress at ${status_url}.`;
   if (retried)
     return `Submitted again. A new pipeline run was started for the newest commit. Follow its progress at ${status_url}.`;
-  return `Already submitted. ${message}${retryAt === undefined ? '' : ` It was retried less than a minute ago. To retry the same commit, submit it again after ${retryAt.toISOString()}.`}`;
+  return `Already submitted. ${message}${retryAt === undefined ? '' : ` It was retried recently, and each retry of a commit waits longer than the one before. Push a new commit, or submit it again after ${retryAt.toISOString()} to retry the same commit.`}`;
 }
 
 function statusEndpoint(services: SubmitServices): Endpoint {

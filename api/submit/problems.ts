@@ -17,6 +17,14 @@ export const tooManySubmissions: ProblemType = {
     'The number of new repositories is limited for each caller within 24 hours. Repositories that are already hosted can be submitted again at any time.',
 };
 
+export const tooManyApps: ProblemType = {
+  slug: 'too-many-apps',
+  status: 429,
+  title: 'Too many apps from one network',
+  description:
+    'The apps that exist are limited for each network (/24 of IPv4, /48 of IPv6) that they were submitted from. Apps that never go live are deleted after a while. A repository that is hosted already can be submitted again at any time.',
+};
+
 export const platformFull: ProblemType = {
   slug: 'platform-full',
   status: 503,

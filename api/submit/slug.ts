@@ -1,5 +1,6 @@
 // Candidates for the name of the app of a repository, the best one first.
-import { reservedSlugs, toDnsLabel } from '../../crds/names.ts';
+import { toDnsLabel } from '../../crds/names.ts';
+import { isReserved } from '../../crds/reserved-names.ts';
 import { repositoryHash, type Repository } from '../../lib/repository.ts';
 
 /**
@@ -11,7 +12,7 @@ export function slugCandidates(repository: Repository): readonly string[] {
   const base = lettered(toDnsLabel(name)) || 'app';
   const hashed = `${base.slice(0, 31).replace(/-+$/, '')}-${repositoryHash(url).slice(0, 8)}`;
   const candidates = [lettered(toDnsLabel(name)), lettered(toDnsLabel(`${owner}-${name}`)), hashed];
-  return [...new Set(candidates)].filter((slug) => slug !== '' && !reservedSlugs.has(slug));
+  return [...new Set(candidates)].filter((slug) => slug !== '' && !isReserved(slug));
 }
 
 /** Some of what is named after an app (its Service) must start with a letter. */

@@ -9,6 +9,7 @@ import { repositoryHash, type Repository } from '../../lib/repository.ts';
 import { beingRemoved, platformFull } from './problems.ts';
 import { checkRoom, type Limits } from './admission.ts';
 import { hostedApps, oldestFirst, repositoryOf, type App, type AppIndex } from '../apps/hosted-apps.ts';
+import { retriableFrom } from './retry-wait.ts';
 import { slugCandidates } from './slug.ts';
 
 /** What is submitted, by whom. */
@@ -16,8 +17,9 @@ export interface Submission {
   readonly repository: Repository;
   readonly contact?: string | undefined;
   readonly note?: string | undefined;
-  /** Hash of the caller. */
+  /** Hashes of the caller and of the network. */
   readonly caller: string;
+  readonly network: string;
 }
 
 /**
@@ -41,7 +43,7 @@ export interface SubmitterOptions {
   readonly limits: Limits;
   /** Minimum milliseconds between two polls of one repository requested here. */
   readonly pollMs: number;
-  /** Minimum milliseconds between two retries of a rejected app. */
+  /** Milliseconds until a rejected app can be retried the second time; doubles with each retry of its commit. */
   readonly retryMs?: number;
   readonly now?: () => number;
 }
@@ -49,7 +51,7 @@ export interface SubmitterOptions {
 const fieldManager = 'moorage-api';
 const seenWithinMs = 2_000;
 
-/** Submits repositories. @throws Problem (too-many-submissions, platform-full, being-removed) */
+/** Submits repositories. @throws Problem (too-many-submissions, too-many-apps, platform-full, being-removed) */
 export function createSubmitter(options: SubmitterOptions): (submission: Submission) => Promise<SubmissionResult> {
   const { client, apps, namespace, now = Date.now, retryMs = 60_000 } = options;
   const unseen = new Map<string, App>();
@@ -75,7 +77,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
     for (const [name, seen] of unseen)
       if (apps.get(name) !== undefined || now() - Date.parse(seen.metadata.creationTimestamp) > 60_000)
         unseen.delete(name);
-    checkRoom(apps, [...unseen.values()], submission.caller, options.limits, now());
+    checkRoom(apps, [...unseen.values()], submission, options.limits, now());
     for (const slug of slugCandidates(submission.repository)) {
       const found = await tryName(slug, submission, hash);
       if (found !== undefined) return found;
@@ -125,7 +127,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
   async function retry(cached: App): Promise<SubmissionResult> {
     const app = (await client.get(hostedApps, { namespace, name: cached.metadata.name })) ?? cached;
     if (!isRetriable(app)) return { app, created: false, polled: await poll(app), retried: false };
-    const due = Date.parse(app.metadata.annotations?.[annotations.rebuild] ?? '') + retryMs;
+    const due = retriableFrom(app, retryMs);
     if (due > now()) return { app, created: false, polled: await poll(app), retried: false, retryAt: new Date(due) };
     const asked = new Date(now()).toISOString();
     const metadata = {
@@ -174,11 +176,12 @@ function isRetriable(app: App): boolean {
 }
 
 function manifestOf(name: string, namespace: string, submission: Submission, hash: string): Manifest {
-  const { repository, contact, note, caller } = submission;
+  const { repository, contact, note, caller, network } = submission;
+  const marks = { [labels.repository]: hash, [labels.caller]: caller, [labels.network]: network };
   return {
     apiVersion: `${group}/${version}`,
     kind,
-    metadata: { name, namespace, labels: { [labels.repository]: hash, [labels.caller]: caller } },
+    metadata: { name, namespace, labels: marks },
     spec: {
       source: { repo: repository.url },
       ...(note === undefined ? {} : { listing: { description: note } }),

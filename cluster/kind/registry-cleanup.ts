@@ -1,5 +1,5 @@
 // Frees the disk of the registry beside a kind cluster of images that nothing in the cluster names any more.
-import { limitBytes, digestsIn, imageUsers } from '../registry/storage.ts';
+import { limitBytes, namesIn, imageUsers } from '../registry/storage.ts';
 import { nodeKubectl } from './cluster.ts';
 import { containers, docker, startContainer } from './docker.ts';
 import { registryImage } from './versions.ts';
@@ -24,7 +24,7 @@ async function withItsFiles(args: readonly string[], input = ''): Promise<string
 export async function cleanRegistry(image: string, limit = limitBytes): Promise<string> {
   const before = await size();
   if (before < limit) return `${Math.round(before / 1024 ** 2)} MiB`;
-  const used = [...digestsIn(await nodeKubectl(['get', ...imageUsers]))].join('\n');
+  const used = [...namesIn(await nodeKubectl(['get', ...imageUsers]))].join('\n');
   await docker(['stop', containers.registry]);
   let removed: string;
   try {

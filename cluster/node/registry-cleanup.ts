@@ -1,7 +1,7 @@
 // Removes images from the node's registry that nothing in the cluster refers to any more.
 import { join } from 'node:path';
 import type { Kubectl } from '../kubectl.ts';
-import { digestsIn, imageUsers, limitBytes, removeUnused } from '../registry/storage.ts';
+import { namesIn, imageUsers, limitBytes, removeUnused } from '../registry/storage.ts';
 import { run } from '../shell.ts';
 import { unpackedFolder } from './packages.ts';
 import { ensureProcess, stopProcess } from './processes.ts';
@@ -19,7 +19,7 @@ async function size(): Promise<number> {
 export async function cleanRegistry(kubectl: Kubectl, limit = limitBytes): Promise<string> {
   const before = await size();
   if (before < limit) return `${Math.round(before / 1024 ** 2)} MiB`;
-  const used = digestsIn(await kubectl(['get', ...imageUsers]));
+  const used = namesIn(await kubectl(['get', ...imageUsers]));
   await stopProcess(processFolders, 'registry');
   let removed: number;
   try {

@@ -11,9 +11,9 @@ export const limitBytes = 5 * 1024 ** 3;
 /** The objects of a cluster that name images, as arguments of `kubectl get`. */
 export const imageUsers = ['pods,replicasets,deployments,daemonsets,jobs,happ', '--all-namespaces', '-o', 'json'];
 
-/** Every image digest that stands anywhere in a text. */
-export function digestsIn(text: string): Set<string> {
-  return new Set(text.match(/sha256:[0-9a-f]{64}/g) ?? []);
+/** Every image digest and every UID that stands anywhere in a text. */
+export function namesIn(text: string): Set<string> {
+  return new Set(text.match(/sha256:[0-9a-f]{64}|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g) ?? []);
 }
 
 async function entries(...path: string[]): Promise<string[]> {
@@ -70,13 +70,6 @@ class Storage {
     return all;
   }
 
-  /** True for the build cache of an app of which no image is left. Apps come before caches. */
-  async isUnusedCache(repository: string): Promise<boolean> {
-    const [owner, name = ''] = repository.split('/');
-    if (owner !== 'cache') return false;
-    return (await entries(this.#manifests(`apps/${name}`), 'revisions', 'sha256')).length === 0;
-  }
-
   async dropOldTags(repository: string, used: ReadonlySet<string>): Promise<void> {
     for (const tag of await entries(this.#manifests(repository), 'tags')) {
       const digest = await this.#digestOf(repository, tag);
@@ -94,12 +87,18 @@ class Storage {
   }
 }
 
-/** Removes images that neither a tag nor `used` names. Returns how many. */
+/** True for the build cache of an app that is gone: `cache/<name>.<UID>`. One without a UID is of an older version. */
+function isUnusedCache(repository: string, used: ReadonlySet<string>): boolean {
+  const [owner, name = ''] = repository.split('/');
+  return owner === 'cache' && !used.has(name.slice(name.indexOf('.') + 1));
+}
+
+/** Removes images that neither a tag nor `used` (digests and UIDs) names. Returns how many. */
 export async function removeUnused(root: string, used: ReadonlySet<string>): Promise<number> {
   const storage = new Storage(root);
   let removed = 0;
   for (const repository of await storage.repositories()) {
-    if (ownRepositories.includes(repository) || (await storage.isUnusedCache(repository)))
+    if (ownRepositories.includes(repository) || isUnusedCache(repository, used))
       await storage.dropOldTags(repository, used);
     removed += await storage.dropRevisions(repository, used);
   }

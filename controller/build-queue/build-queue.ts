@@ -1,26 +1,34 @@
-// Releases the oldest suspended Jobs while fewer than the limit are running.
+// Lets suspended Jobs run, in turns by submitter, and takes the slot back from one whose pod finds no room.
 import type { Registry } from 'prom-client';
-import { labels } from '../../crds/names.ts';
+import { annotations, labels } from '../../crds/names.ts';
 import {
   createController,
   done,
+  isApiStatus,
+  requeueAfter,
   watches,
   type Client,
   type Controller,
   type Logger,
+  type ReconcileResult,
   type Store,
 } from '../../lib/kubernetes/index.ts';
-import { jobs as jobResource, type Job } from '../objects/kinds.ts';
-import { inOrder, isQueued, isRunning } from './order.ts';
+import { jobs as jobResource, type Job, type Pod } from '../objects/kinds.ts';
+import { noRoomOf, noted, roomless, triedAgainAt } from './no-room.ts';
+import { isQueued, isRunning, next, type BuildLimits } from './order.ts';
 
 export interface BuildQueueOptions {
   readonly client: Client;
   readonly namespace: string;
-  /** Maximum number of concurrent builds. */
-  readonly concurrency: number;
+  readonly limits: BuildLimits;
+  /** How long the pod of a started build may wait for a node. */
+  readonly schedulingMs: number;
   readonly jobs: Store<Job>;
+  /** Pods of a Job's app. */
+  readonly podsOf: (job: Job) => readonly Pod[];
   readonly log: Logger;
   readonly registry: Registry;
+  readonly now?: () => number;
 }
 
 const key = 'queue';
@@ -30,7 +38,34 @@ const key = 'queue';
  * from a stale cache.
  */
 export function createBuildQueue(options: BuildQueueOptions): Controller {
-  const { client, namespace, concurrency, log, registry } = options;
+  const { client, namespace, limits, log, registry, now = Date.now } = options;
+
+  async function patch(job: Job, change: object, signal: AbortSignal): Promise<void> {
+    const { uid, resourceVersion } = job.metadata;
+    const body = { metadata: { uid, resourceVersion, ...change }, spec: { suspend: !isQueued(job) } };
+    await client.patch(jobResource, job.metadata, body, { type: 'application/merge-patch+json', signal });
+  }
+
+  /** Those that keep their slots. A Job that changed meanwhile is looked at again when the change arrives. */
+  async function withRoom(all: readonly Job[], log: Logger, signal: AbortSignal): Promise<Job[]> {
+    const kept: Job[] = [];
+    for (const job of all) {
+      const found = isRunning(job) ? roomless(job, options.podsOf(job)) : undefined;
+      if (found === undefined || now() - found.since < options.schedulingMs) {
+        kept.push(job);
+        continue;
+      }
+      try {
+        await patch(job, { annotations: { [annotations.noRoom]: noted(job, found.reason, now()) } }, signal);
+        log.warn({ job: job.metadata.name, reason: found.reason }, 'build found no room, slot given back');
+      } catch (error) {
+        if (!isApiStatus(error, 409)) throw error;
+        kept.push(job);
+      }
+    }
+    return kept;
+  }
+
   return createController({
     name: 'build-queue',
     workers: 1,
@@ -38,19 +73,32 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
     registry,
     watches: [watches(options.jobs, () => [key], { changed: (job, old) => isRunning(job) !== isRunning(old) })],
     async reconcile(_key, { signal, log: context }) {
-      if (!options.jobs.list().some(isQueued)) return done;
-      const all: Job[] = [];
+      const cached = options.jobs.list();
+      if (!cached.some((job) => isQueued(job) || isRunning(job))) return done;
+      const unfinished: Job[] = [];
       // Most Jobs have done their work well and are kept for their logs; the server need not send them.
-      const unfinished = { namespace, labelSelector: labels.app, fieldSelector: 'status.successful=0' };
-      for await (const job of client.listAll(jobResource, { ...unfinished, signal })) all.push(job);
-      const free = Math.max(0, concurrency - all.filter(isRunning).length);
-      for (const job of inOrder(all).slice(0, free)) {
-        const { uid, resourceVersion } = job.metadata;
-        const patch = { metadata: { uid, resourceVersion }, spec: { suspend: false } };
-        await client.patch(jobResource, job.metadata, patch, { type: 'application/merge-patch+json', signal });
+      const selection = { namespace, labelSelector: labels.app, fieldSelector: 'status.successful=0' };
+      for await (const job of client.listAll(jobResource, { ...selection, signal })) unfinished.push(job);
+      const present = new Set(unfinished.map(({ metadata }) => metadata.uid));
+      // Of the others the cache says who had a turn when.
+      const past = cached.filter((job) => !present.has(job.metadata.uid) && !isQueued(job) && !isRunning(job));
+      const all = [...past, ...(await withRoom(unfinished, context, signal))];
+      for (const job of next(all, limits, now())) {
+        await patch(job, {}, signal);
         context.info({ job: job.metadata.name }, 'build started');
       }
-      return done;
+      return lookAgain(all, options, now());
     },
   });
+}
+
+/** When a Job that found no room is due, or it is time to see whether those that run have found some. */
+function lookAgain(jobs: readonly Job[], { schedulingMs, podsOf }: BuildQueueOptions, now: number): ReconcileResult {
+  const due = jobs.flatMap((job) => {
+    if (isRunning(job)) return [(roomless(job, podsOf(job))?.since ?? now) + schedulingMs];
+    const found = isQueued(job) ? noRoomOf(job) : undefined;
+    return found === undefined ? [] : [triedAgainAt(found)];
+  });
+  const later = due.filter((time) => time > now);
+  return later.length === 0 ? done : requeueAfter(Math.min(...later) - now);
 }

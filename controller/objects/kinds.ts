@@ -9,12 +9,13 @@ import type {
   V1JobStatus,
   V1NetworkPolicy,
   V1PersistentVolumeClaim,
+  V1PodCondition,
   V1PodStatus,
   V1Secret,
   V1Service,
 } from '@kubernetes/client-node';
 import type { HostedAppSpec, HostedAppStatus } from '../../crds/hosted-app.ts';
-import { group, kind, plural, version } from '../../crds/names.ts';
+import { annotations, group, kind, plural, version } from '../../crds/names.ts';
 import { defineResource, type KubeObject, type KubeType, type Wire } from '../../lib/kubernetes/index.ts';
 
 /** A HostedApp as it is in the cache: `spec` is what the API server let through, not yet parsed. */
@@ -115,6 +116,11 @@ export const routes = defineResource<HttpRoute>({
   namespaced: true,
 });
 
+/** True when the Job builds this very app, and not another one that has or had its name. */
+export function isJobOf(job: KubeObject, uid: string): boolean {
+  return job.metadata.annotations?.[annotations.appUid] === uid;
+}
+
 /** The condition of that type. */
 export function conditionOf<Condition extends { type: string }>(
   conditions: readonly Condition[] | undefined,
@@ -131,10 +137,16 @@ export function isTrue(
   return conditionOf(conditions, type)?.status === 'True';
 }
 
+/** The scheduler's word on a pod that no node takes. */
+export function unschedulable(pod: Pod): Wire<V1PodCondition> | undefined {
+  const scheduled = conditionOf(pod.status?.conditions, 'PodScheduled');
+  return scheduled?.status === 'False' ? scheduled : undefined;
+}
+
 /** Why no node takes the pod, if none does. */
 export function unscheduled(pod: Pod): string | undefined {
-  const scheduled = conditionOf(pod.status?.conditions, 'PodScheduled');
-  return scheduled?.status === 'False' ? `no node can run it (${scheduled.message ?? 'unschedulable'})` : undefined;
+  const refused = unschedulable(pod);
+  return refused === undefined ? undefined : `no node can run it (${refused.message ?? 'unschedulable'})`;
 }
 
 /** Why a container has not started, if it is more than that its turn has not come. */

@@ -6,6 +6,9 @@ import { build, finding, plan } from '../../crds/hosted-app.ts';
 /** Exit code of a container whose verdict is final; every other failure is tried again by the Job. */
 export const rejectedExitCode = 42;
 
+/** Exit code of a container with a fault that the author could have staged: the operator decides about another try. */
+export const doubtfulExitCode = 43;
+
 /** Kubernetes keeps this much of a termination message, in bytes. */
 export const terminationMessageLimit = 4096;
 
@@ -41,6 +44,10 @@ export const pipelineInput = z.strictObject({
   cache: z.string().optional().describe('Name of the layer cache in the registry; absent: none.'),
   insecureRegistry: z.boolean().default(false),
   mirror: z.string().optional().describe('Registry host asked instead of Docker Hub.'),
+  doubted: z
+    .boolean()
+    .default(false)
+    .describe('A fault that the author could have staged was believed once for this commit; no other is.'),
   limits,
 });
 export type PipelineInput = z.infer<typeof pipelineInput>;
@@ -82,5 +89,8 @@ export const tooLargeSource = {
 /**
  * Left by a container that could not come to a verdict: a fault of the platform or the network; the Job tries again.
  */
-export const fault = z.object({ fault: z.string() });
+export const fault = z.object({
+  fault: z.string(),
+  doubtful: z.literal(true).optional().describe('The author could have staged it.'),
+});
 export type PipelineFault = z.infer<typeof fault>;

@@ -3,9 +3,9 @@ import { writeFile } from 'node:fs/promises';
 import { build } from './build/build.ts';
 import { clone } from './clone/clone.ts';
 import { containers, type PipelineContainer } from '../../crds/names.ts';
-import { rejectedExitCode } from './contract.ts';
+import { doubtfulExitCode, rejectedExitCode, type PipelineFault } from './contract.ts';
 import { termination, type StageMessage } from './message.ts';
-import { Fault, NotReached, Rejected } from './outcome.ts';
+import { DoubtfulFault, Fault, NotReached, Rejected } from './outcome.ts';
 import { withGate } from './review/gate.ts';
 import { line, review } from './review/review.ts';
 import { readPipelineConfig, terminationLog, type PipelineConfig } from './config.ts';
@@ -54,13 +54,18 @@ function ended(error: unknown): { message: StageMessage; code: number } {
       code: rejectedExitCode,
     };
   }
-  const fault = stop.signal.aborted
-    ? 'the stage was stopped before it completed'
-    : oneLine(error instanceof Error ? error.message : String(error));
-  process.stderr.write(
-    `fault: ${error instanceof Error && !(error instanceof Fault) ? (error.stack ?? fault) : fault}\n`,
-  );
-  return { message: { fault }, code: stop.signal.aborted ? stoppedExitCode : faultExitCode };
+  if (stop.signal.aborted)
+    return { message: faultMessage('the stage was stopped before it completed'), code: stoppedExitCode };
+  const message = faultMessage(oneLine(error instanceof Error ? error.message : String(error)), error);
+  return error instanceof DoubtfulFault
+    ? { message: { ...message, doubtful: true }, code: doubtfulExitCode }
+    : { message, code: faultExitCode };
+}
+
+function faultMessage(fault: string, error?: unknown): PipelineFault {
+  const isUnexpected = error instanceof Error && !(error instanceof Fault);
+  process.stderr.write(`fault: ${isUnexpected ? (error.stack ?? fault) : fault}\n`);
+  return { fault };
 }
 
 async function main(): Promise<number> {

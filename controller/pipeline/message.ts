@@ -35,7 +35,7 @@ function tidy(message: StageMessage): StageMessage {
 function* shortenings(message: StageMessage): Generator<StageMessage> {
   yield message;
   if ('fault' in message) {
-    for (const budget of textBudgets) yield { fault: head(message.fault, budget) };
+    for (const budget of textBudgets) yield { ...message, fault: head(message.fault, budget) };
     return;
   }
   if (!('findings' in message)) return;

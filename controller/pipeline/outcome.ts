@@ -19,6 +19,9 @@ export class Fault extends Error {
   override readonly name = 'Fault';
 }
 
+/** A fault that what the author wrote, or a server of his, could have staged: believed once a commit. */
+export class DoubtfulFault extends Fault {}
+
 /** The stage before this one did not pass, and says why itself. */
 export class NotReached extends Error {
   override readonly name = 'NotReached';

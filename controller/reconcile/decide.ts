@@ -1,5 +1,6 @@
 // Decides what to do about a snapshot: runs the steps in order, with nothing carried out yet.
 import { deployStep } from '../steps/deploy/deploy.ts';
+import { expiryOf, type Expiry } from './expiry.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { Action, Draft, Outcomes, Step, StepCondition } from './outcome.ts';
 import { pipelineStep } from '../steps/build/build.ts';
@@ -16,6 +17,7 @@ export interface Decision {
   readonly actions: readonly { readonly condition: StepCondition; readonly action: Action }[];
   /** To be carried out once the status is written. */
   readonly afterStatus: readonly Action[];
+  readonly expiry: Expiry | undefined;
 }
 
 const steps: readonly (readonly [StepCondition, Step])[] = [
@@ -43,5 +45,5 @@ export function decide(snapshot: Snapshot): Decision {
     actions.push(...(result.actions ?? []).map((action) => ({ condition, action })));
     afterStatus.push(...(result.afterStatus ?? []));
   }
-  return { draft, outcomes, actions, afterStatus };
+  return { draft, outcomes, actions, afterStatus, expiry: expiryOf(snapshot, draft) };
 }

@@ -8,7 +8,7 @@ import {
   type Client,
   type ReconcileResult,
 } from '../../lib/kubernetes/index.ts';
-import { hostedApps, jobs, type HostedAppObject } from '../objects/kinds.ts';
+import { hostedApps, isJobOf, jobs, type HostedAppObject } from '../objects/kinds.ts';
 
 /** Adds the finalizer if it is missing; returns the object as it is then. Must happen before the first Job is made. */
 export async function hold(client: Client, app: HostedAppObject, signal: AbortSignal): Promise<HostedAppObject> {
@@ -28,6 +28,8 @@ export async function release(
   const selection = { namespace: buildsNamespace, labelSelector: `${labels.app}=${app.metadata.name}` };
   let left = 0;
   for await (const job of client.listAll(jobs, { ...selection, signal })) {
+    // A cache that is behind may still hold an app whose namesake builds by now.
+    if (!isJobOf(job, app.metadata.uid)) continue;
     await deleteObject(client, jobs, job, { propagation: 'Background', signal });
     left += 1;
   }

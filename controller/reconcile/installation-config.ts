@@ -46,6 +46,8 @@ export interface InstallationConfig {
     /** Addresses that an app must not reach. */
     readonly closedCidrs: readonly string[];
   };
+  /** A submitted app that has not gone live after this many milliseconds is deleted; absent: never. */
+  readonly expireMs?: number | undefined;
   /** Base URL of the gateway from inside; absent: apps are not probed before they are reported as live. */
   readonly probeUrl?: string | undefined;
 }

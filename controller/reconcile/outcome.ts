@@ -60,7 +60,13 @@ export type Action =
       readonly cached: KubeObject | undefined;
     }
   | { readonly kind: 'create'; readonly resource: Resource; readonly manifest: Manifest }
-  | { readonly kind: 'delete'; readonly resource: Resource; readonly object: KubeObject }
+  | {
+      readonly kind: 'delete';
+      readonly resource: Resource;
+      readonly object: KubeObject;
+      /** The object is another app's of this name: deleted only if the server says that this app is the one there is. */
+      readonly isStranger?: boolean;
+    }
   | { readonly kind: 'poll'; readonly repository: Repository }
   | { readonly kind: 'probe'; readonly host: string };
 

@@ -21,6 +21,7 @@ export const reasons = {
     Resolving: ['waiting'],
     Starting: ['waiting'],
     Queued: ['waiting'],
+    WaitingForRoom: ['waiting'],
     Cloning: ['waiting'],
     Reviewing: ['waiting'],
     ReviewRejected: ['stalled'],

@@ -70,6 +70,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
         await createOnce(client, action, signal);
         return;
       case 'delete':
+        if (action.isStranger === true && !(await isCurrent(client, app, signal))) return;
         await deleteObject(client, action.resource, action.object, { propagation: 'Background', signal });
         return;
       case 'poll':
@@ -105,8 +106,18 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   async function writeStatus(app: HostedAppObject, status: HostedAppStatus, signal: AbortSignal): Promise<void> {
     const key = `${app.metadata.namespace ?? ''}/${app.metadata.name}`;
     if (isDeepStrictEqual(status, app.status)) return;
-    written.set(key, await applyStatus(client, hostedApps, refOf(key), status, { signal }));
+    const { resourceVersion } = app.metadata;
+    written.set(key, await applyStatus(client, hostedApps, refOf(key), status, { resourceVersion, signal }));
     for (const note of transitions(app.status, status)) recorder.record(app, note);
+  }
+
+  /** Exactly the version that was looked at: one that has changed is looked at again. */
+  async function expire(app: HostedAppObject, signal: AbortSignal): Promise<ReconcileResult> {
+    const { resourceVersion } = app.metadata;
+    await deleteObject(client, hostedApps, app, { resourceVersion, signal });
+    const message = 'The app was deleted, because it has never been live. Its repository can be submitted anew.';
+    recorder.record(app, { type: 'Warning', reason: 'Expired', message });
+    return nothingMore;
   }
 
   return async (key, { signal }) => {
@@ -119,15 +130,24 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     if (app !== cached) written.set(key, app);
     const snapshot = takeSnapshot(options, app, now());
     const decision = decide(snapshot);
+    if (decision.expiry?.isDue === true) return expire(app, signal);
     const outcomes = await actOn(snapshot, decision, signal);
-    await writeStatus(app, makeStatus(snapshot, decision.draft, outcomes), signal);
+    await writeStatus(app, makeStatus(snapshot, { ...decision, outcomes }), signal);
     for (const action of decision.afterStatus) await act(snapshot, action, signal);
-    return nextReconcile(outcomes);
+    return nextReconcile(outcomes, decision.expiry?.afterMs);
   };
 }
 
-function nextReconcile(outcomes: Outcomes): ReconcileResult {
-  const times = Object.values(outcomes).flatMap(({ afterMs }) =>
+/**
+ * Whether the app of this name is still the one that was decided about. A cache that is behind, as that of a leader
+ * which does not know yet that it was replaced, may take the newer app's objects for those of an older one.
+ */
+async function isCurrent(client: Client, { metadata }: Snapshot['app'], signal: AbortSignal): Promise<boolean> {
+  return (await client.get(hostedApps, metadata, { signal }))?.metadata.uid === metadata.uid;
+}
+
+function nextReconcile(outcomes: Outcomes, expiryMs?: number): ReconcileResult {
+  const times = [...Object.values(outcomes), { afterMs: expiryMs }].flatMap(({ afterMs }) =>
     afterMs !== undefined && Number.isFinite(afterMs) ? [afterMs] : [],
   );
   return times.length === 0 ? nothingMore : requeueAfter(Math.max(0, Math.min(...times)));

@@ -10,6 +10,8 @@ import {
   type Rejection,
   type StepCondition,
 } from './outcome.ts';
+import { expiringCondition, expiryWarning } from './expiry.ts';
+import type { Decision } from './decide.ts';
 import { timestamp } from '../objects/timestamp.ts';
 
 type Phase = NonNullable<HostedAppStatus['phase']>;
@@ -25,22 +27,33 @@ interface Obstacle {
  * Makes the status. Pure: the same observation and outcomes give the same status, and equal conditions keep their
  * times.
  */
-export function makeStatus(snapshot: Snapshot, draft: Draft, outcomes: Outcomes): HostedAppStatus {
+export function makeStatus(
+  snapshot: Snapshot,
+  decision: Pick<Decision, 'draft' | 'outcomes' | 'expiry'>,
+): HostedAppStatus {
+  const { draft, outcomes, expiry } = decision;
   const { app, now } = snapshot;
   const obstacle = firstObstacle(outcomes);
   const phase = phaseOf(snapshot, draft, outcomes);
-  const before = app.status;
-  const isSame = before?.phase === phase && before.source?.commit === draft.source?.commit;
   const rejection = isPaused(snapshot) ? undefined : rejectionOf(obstacle);
   return {
     ...draft,
     observedGeneration: app.metadata.generation,
     phase,
-    since: (isSame ? before.since : undefined) ?? timestamp(now),
+    since: sinceOf(app.status, phase, draft) ?? timestamp(now),
     ...(draft.source === undefined ? {} : { shortCommit: short(draft.source.commit) }),
     ...(rejection === undefined ? {} : { rejection }),
-    conditions: conditionsOf(snapshot, draft, outcomes, obstacle),
+    conditions: [
+      ...conditionsOf(snapshot, draft, outcomes, obstacle),
+      ...(expiry?.at === undefined ? [] : [expiring(snapshot, expiry.at)]),
+    ],
   };
+}
+
+/** When it entered this phase, if it was in it already. */
+function sinceOf(before: HostedAppStatus | undefined, phase: Phase, draft: Draft): string | undefined {
+  const isSame = before?.phase === phase && before.source?.commit === draft.source?.commit;
+  return isSame ? before.since : undefined;
 }
 
 const computed: ReadonlySet<string> = new Set([
@@ -91,6 +104,10 @@ function conditionsOf(
     if (step !== 'Published') state.push([step, stepCondition(outcomes[step])]);
   }
   return state.map(([type, condition]) => dated(snapshot, type, condition));
+}
+
+function expiring(snapshot: Snapshot, at: Date): Condition {
+  return dated(snapshot, expiringCondition, { status: 'True', reason: 'NeverLive', message: expiryWarning(at) });
 }
 
 function ready(snapshot: Snapshot, draft: Draft, outcomes: Outcomes, obstacle: Obstacle | undefined): ConditionState {

@@ -69,7 +69,7 @@ export const conditions: Page = {
         .map(code)
         .join(
           ', ',
-        )}. \`Ready\`, \`Reconciling\` and \`Stalled\` carry the reason of the first step that is not done. Each transition is an Event with the same reason. \`NotReached\`: the steps before come first. \`Refused\`, on any: the cluster refused a write, and it is tried again.`,
+        )}. \`Ready\`, \`Reconciling\` and \`Stalled\` carry the reason of the first step that is not done. Each transition is an Event with the same reason. \`NotReached\`: the steps before come first. \`Refused\`, on any: the cluster refused a write, and it is tried again. A submitted app that has never been live also gets the condition \`Expiring\` (reason \`NeverLive\`) before it is deleted, which is the event \`Expired\`.`,
       ...stepConditions.map(section),
       '## Rules',
       'A finding or a rejection names its rule, and usually file and line. `*` stands for a name that a scanner or a linter gives.',

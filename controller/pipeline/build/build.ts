@@ -122,6 +122,7 @@ async function solveImage(solve: Solve, paths: WorkspacePaths, tools: BuildTools
     output,
     dockerfile: (await readFile(solve.notes.dockerfile, 'utf8')).slice(0, dockerfileBytes),
     ...authored(solve.notes, paths),
+    doubted: solve.input.doubted,
     ...((await mirrorAnswers(solve.input)) ? { mirrorAnswers: true } : {}),
   });
 }

@@ -1,7 +1,7 @@
 // Turns what a failed build printed into a verdict on the repository or a fault of the platform.
 import { posix } from 'node:path';
 import type { Finding } from '../../../crds/hosted-app.ts';
-import { Fault, Rejected } from '../outcome.ts';
+import { DoubtfulFault, Fault, Rejected } from '../outcome.ts';
 import { images } from '../plan/recipe.ts';
 import { clean, head, oneLine, tail } from '../text.ts';
 import { excerptAt, type Excerpt } from './excerpt.ts';
@@ -11,9 +11,11 @@ export interface FailedBuild {
   /** The plain progress and the error that buildctl printed at its end. */
   readonly output: string;
   /** Path of the author's Dockerfile in the repository; absent when Moorage planned it. */
-  readonly authored?: string;
+  readonly authored?: string | undefined;
   /** Text of the Dockerfile that was built. */
   readonly dockerfile: string;
+  /** A fault that the author could have staged was believed for this commit before. */
+  readonly doubted?: boolean;
   /** A mirror stands in for Docker Hub, and it answers. */
   readonly mirrorAnswers?: boolean;
 }
@@ -29,8 +31,8 @@ export function judgeFailure(build: FailedBuild): Rejected | Fault {
   const output = clean(build.output);
   const error = oneLine(tail(output.slice(output.lastIndexOf('\nerror: ') + 1), 1_500)).replace(/^error: /, '');
   const said = failedStep(output);
-  const fault = faultOf(error, said, output);
-  if (fault !== undefined) return new Fault(fault);
+  const fault = faultOf(error, said, output) ?? stagedFault(error, said, build);
+  if (fault !== undefined) return fault;
   const verdict =
     judgeBaseImage(error, build) ??
     judgeDockerfile(error, build, excerptAt(output)) ??
@@ -40,13 +42,23 @@ export function judgeFailure(build: FailedBuild): Rejected | Fault {
     : new Rejected([verdict], excerpt(said === '' ? error : `${said}\n${error}`));
 }
 
+const inStep = (error: string): boolean => error.includes('did not complete successfully');
+
 /** Why this is nobody's fault here; undefined when the author can fix it. */
-function faultOf(error: string, said: string, output: string): string | undefined {
+function faultOf(error: string, said: string, output: string): Fault | undefined {
   if (!/failed to solve|dockerfile parse error/i.test(error))
-    return `the builder failed: ${oneLine(tail(error === '' ? output : error, 500))}`;
-  const inStep = error.includes('did not complete successfully');
-  if (inStep && registryHiccup(said)) return `a package registry failed during the build: ${oneLine(tail(said, 400))}`;
-  return !inStep && platform.test(error) ? `the builder failed: ${head(error, 600)}` : undefined;
+    return new Fault(`the builder failed: ${oneLine(tail(error === '' ? output : error, 500))}`);
+  return !inStep(error) && platform.test(error) ? new Fault(`the builder failed: ${head(error, 600)}`) : undefined;
+}
+
+/**
+ * What a step printed proves nothing: any step can print it. So it is believed once, and of steps that we planned; an
+ * author's Dockerfile can say what it likes.
+ */
+function stagedFault(error: string, said: string, build: FailedBuild): Fault | undefined {
+  const isBelieved = build.authored === undefined && build.doubted !== true;
+  if (!isBelieved || !inStep(error) || !registryHiccup(said)) return undefined;
+  return new DoubtfulFault(`a package registry failed during the build: ${oneLine(tail(said, 400))}`);
 }
 
 /** The beginning, where tools tend to say what is wrong, and the end, where the rest of them do. */
@@ -90,13 +102,28 @@ function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | un
   if (closed !== undefined) return { ...rule, ...closed };
   const outOfReach = name.startsWith('docker.io/') && build.mirrorAnswers === true;
   if (!absent.test(why) && !outOfReach)
-    return unavailable.test(why)
-      ? new Fault(`the base image ${name} could not be fetched: ${head(why, 300)}`)
-      : undefined;
+    return unavailable.test(why) ? unavailableImage(build, name, why, rule) : undefined;
   return {
     ...rule,
     message: `The base image ${name} cannot be found${outOfReach ? ": neither this installation's mirror of Docker Hub nor Docker Hub itself, as far as it can be reached from here, has it" : ''}.`,
     fix: `Check the name and tag in FROM: the image must be public and available for this CPU architecture. ${otherwise}`,
+  };
+}
+
+/** A registry of the author's can be out of reach whenever he likes; Docker Hub and those of our plans cannot. */
+function unavailableImage(
+  build: FailedBuild,
+  name: string,
+  why: string,
+  rule: Pick<Finding, 'rule' | 'severity'>,
+): Finding | Fault {
+  const fault = `the base image ${name} could not be fetched: ${head(why, 300)}`;
+  if (build.authored === undefined || name.startsWith('docker.io/')) return new Fault(fault);
+  if (build.doubted !== true) return new DoubtfulFault(fault);
+  return {
+    ...rule,
+    message: `The base image ${name} could not be fetched, also when tried again: ${head(why, 300)}`,
+    fix: `Wait until its registry can be reached and submit the repository again, or use another image in FROM. ${otherwise}`,
   };
 }
 

@@ -1,20 +1,20 @@
 // Step Pipeline: one Job a commit and its build inputs, from the queue to an image or a refusal.
 import { timestamp } from '../../objects/timestamp.ts';
 import { annotations } from '../../../crds/names.ts';
+import { noRoomOf, triedAgainAt } from '../../build-queue/no-room.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
-import type { HistoryEntry } from '../../../crds/hosted-app.ts';
-import { faultDelayMs, faultsOf, isRecorded, nextNumber, numberOf, record } from './history.ts';
+import { faultDelayMs, faultsOf, isDoubted, isRecorded, nextNumber, numberOf, record } from './history.ts';
 import { podApp, settingsOf, recordSettings } from './app-manifest.ts';
 import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './inputs.ts';
 import { imageName, pipelineJob } from './job.ts';
-import { oldJobs, remove, supersede } from './obsolete-jobs.ts';
+import { oldJobs, remove, removeStranger, supersede } from './obsolete-jobs.ts';
+import { beforeReview, givenUp, inProgress, passed, standing } from './outcomes.ts';
 import { judge, newestOf, readReview, type ReviewReport, type Verdict } from './verdict.ts';
-import { jobs as jobResource, type Job } from '../../objects/kinds.ts';
+import { isJobOf, jobs as jobResource, type Job } from '../../objects/kinds.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { present } from '../../objects/present.ts';
 import { sourceIdentity } from '../source/source.ts';
 import {
-  done,
   failed,
   short,
   stalled,
@@ -23,7 +23,6 @@ import {
   type Outcomes,
   type StepResult,
 } from '../../reconcile/outcome.ts';
-import type { ReasonOf } from '../../reconcile/reasons.ts';
 
 /** What the newest commit asks for. */
 interface WantedBuild {
@@ -32,8 +31,10 @@ interface WantedBuild {
   readonly name: string;
 }
 
-export function pipelineStep(snapshot: Snapshot, draft: Draft): StepResult {
-  const { app } = snapshot;
+export function pipelineStep(all: Snapshot, draft: Draft): StepResult {
+  const { app } = all;
+  const isOwn = (job: Job): boolean => isJobOf(job, app.metadata.uid);
+  const snapshot = { ...all, jobs: all.jobs.filter(isOwn) };
   recordAttempt(snapshot, draft);
   if (app.spec.suspend)
     return { outcomes: suspended(draft), afterStatus: supersede(snapshot, draft, undefined, 'the app was suspended') };
@@ -45,7 +46,8 @@ export function pipelineStep(snapshot: Snapshot, draft: Draft): StepResult {
   if (draft.built?.commit === commit && draft.built.inputsHash === inputs.hash) {
     return { outcomes: standing(draft, commit), afterStatus: [...superseded, ...oldJobs(snapshot, wanted.name)] };
   }
-  const result = pursue(snapshot, draft, wanted);
+  const stranger = all.jobs.find((job) => !isOwn(job) && job.metadata.name === wanted.name);
+  const result = stranger === undefined ? pursue(snapshot, draft, wanted) : makeWay(stranger);
   return { ...result, afterStatus: [...superseded, ...(result.afterStatus ?? []), ...oldJobs(snapshot, wanted.name)] };
 }
 
@@ -66,11 +68,7 @@ function wantedOf({ app }: Snapshot, draft: Draft, commit: string): WantedBuild 
  * build.
  */
 function afterReview(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): WantedBuild {
-  const job = snapshot.jobs.find(
-    (candidate) =>
-      candidate.metadata.name === wanted.name &&
-      candidate.metadata.annotations?.[annotations.appUid] === snapshot.app.metadata.uid,
-  );
+  const job = snapshot.jobs.find((candidate) => candidate.metadata.name === wanted.name);
   const review = job === undefined ? undefined : readReview(newestOf(podsOf(snapshot, job)));
   if (review === undefined) return wanted;
   recordSettings(snapshot.app, draft, wanted.commit, review);
@@ -82,15 +80,17 @@ function pursue(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): StepResu
   if (job === undefined) return start(snapshot, draft, wanted);
   if (job.metadata.deletionTimestamp !== undefined)
     return { outcomes: beforeReview('Starting', 'The previous Job of this commit is being deleted.') };
-  if (job.metadata.annotations?.[annotations.appUid] !== snapshot.app.metadata.uid) {
-    return {
-      outcomes: beforeReview('Starting', 'A Job of an earlier app with this name is being deleted.'),
-      afterStatus: [remove(job)],
-    };
-  }
   const verdict = judge(job, podsOf(snapshot, job), imageName(snapshot.config, snapshot.app.metadata.name));
   recordPipeline(snapshot, draft, job, verdict);
   return conclude(snapshot, draft, wanted, job, verdict);
+}
+
+function makeWay(stranger: Job): StepResult {
+  const isLeaving = stranger.metadata.deletionTimestamp !== undefined;
+  return {
+    outcomes: beforeReview('Starting', 'A Job of an earlier app with this name is being deleted.'),
+    afterStatus: isLeaving ? [] : [removeStranger(stranger)],
+  };
 }
 
 function start(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): StepResult {
@@ -123,6 +123,7 @@ function start(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): StepResul
     number,
     reason,
     queuedAt: snapshot.now,
+    doubted: isDoubted(history, wanted.commit),
   });
   return {
     outcomes: beforeReview('Queued', `Pipeline ${number} of commit ${short(wanted.commit)} is queued: ${reason}.`),
@@ -158,12 +159,7 @@ function previousOf(
 function conclude(snapshot: Snapshot, draft: Draft, wanted: WantedBuild, job: Job, verdict: Verdict): StepResult {
   switch (verdict.kind) {
     case 'queued':
-      return {
-        outcomes: beforeReview(
-          'Queued',
-          `Commit ${short(wanted.commit)} is queued at position ${draft.pipeline?.position ?? '?'}.`,
-        ),
-      };
+      return { outcomes: queued(draft, wanted.commit, job) };
     case 'running':
       return { outcomes: inProgress(verdict, wanted.commit) };
     case 'succeeded':
@@ -173,6 +169,16 @@ function conclude(snapshot: Snapshot, draft: Draft, wanted: WantedBuild, job: Jo
     case 'faulted':
       return faulted(snapshot, draft, job, verdict);
   }
+}
+
+function queued(draft: Draft, commit: string, job: Job): Outcomes {
+  const found = noRoomOf(job);
+  if (found === undefined)
+    return beforeReview('Queued', `Commit ${short(commit)} is queued at position ${draft.pipeline?.position ?? '?'}.`);
+  return beforeReview(
+    'WaitingForRoom',
+    `Waiting for room: ${found.reason.replace(/[.\s]*$/, '.')} Commit ${short(commit)} is queued again and tried from ${timestamp(new Date(triedAgainAt(found)))} on.`,
+  );
 }
 
 function succeeded(
@@ -218,9 +224,9 @@ function rejected(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict &
 
 /** The Job is kept until the wait is over, with its pods, so that what happened can be looked at. */
 function faulted(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict & { kind: 'faulted' }): StepResult {
-  const { message } = verdict;
+  const { message, doubtful } = verdict;
   const wasRecorded = isRecorded(draft.history ?? [], job);
-  draft.history = record(draft.history ?? [], job, snapshot.now, { result: 'Faulted', message });
+  draft.history = record(draft.history ?? [], job, snapshot.now, { result: 'Faulted', message, doubtful });
   const faults = faultsOf(draft.history, job.metadata.name);
   if (faults.length >= snapshot.config.pipeline.faultLimit) return { outcomes: givenUp(faults) };
   const review = reviewOf(snapshot, job, verdict);
@@ -242,56 +248,6 @@ function reviewOf(snapshot: Snapshot, job: Job, verdict: Verdict): Outcomes {
     pipeline?.job === job.metadata.name &&
     conditions.some(({ type, status }) => type === 'Reviewed' && status === 'True');
   return wasPassed ? { Reviewed: passed(findings.length) } : {};
-}
-
-function givenUp(faults: readonly HistoryEntry[]): Outcomes {
-  const rejection = {
-    rule: 'platform/fault',
-    message:
-      `The platform failed ${faults.length} times to build this commit: ${faults[0]?.message ?? 'no message'}`.slice(
-        0,
-        1_500,
-      ),
-    fix: `Your app did not cause this. Push a new commit, or submit the repository again.`,
-  };
-  return { Built: stalled('PipelineFaulted', rejection) };
-}
-
-/** Once an image is there it stays so, whether its Job still exists or not. */
-function standing(draft: Draft, commit: string): Outcomes {
-  const warnings = (draft.findings ?? []).length;
-  return {
-    Reviewed: passed(warnings),
-    Built: done('Built', `Built commit ${short(commit)}: ${draft.built?.image.split('/').at(-1) ?? ''}.`),
-  };
-}
-
-function passed(warnings: number): ReturnType<typeof done> {
-  return done(
-    'ReviewPassed',
-    warnings === 0
-      ? 'The review found no problems.'
-      : `Passed with ${warnings} warning${warnings === 1 ? '' : 's'}; see status.findings.`,
-  );
-}
-
-function inProgress(verdict: Verdict & { kind: 'running' }, commit: string): Outcomes {
-  const trouble = verdict.trouble === undefined ? '' : ` ${verdict.trouble}`;
-  if (verdict.stage !== 'Build') {
-    const reviewed =
-      verdict.stage === 'Clone'
-        ? waiting('Cloning', `Commit ${short(commit)} is being cloned.${trouble}`)
-        : waiting('Reviewing', `Commit ${short(commit)} is being reviewed.${trouble}`);
-    return { Reviewed: reviewed, Built: waiting('NotReached', 'Waiting for the review.') };
-  }
-  return {
-    Reviewed: passed(verdict.review?.findings.length ?? 0),
-    Built: waiting('Building', `Commit ${short(commit)} is being built.${trouble}`),
-  };
-}
-
-function beforeReview(reason: ReasonOf<'waiting'>, message: string): Outcomes {
-  return { Reviewed: waiting(reason, message), Built: waiting('NotReached', 'Waiting for the review.') };
 }
 
 function suspended(draft: Draft): Outcomes {

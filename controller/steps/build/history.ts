@@ -33,7 +33,11 @@ export function record(
   history: readonly HistoryEntry[],
   job: Job,
   now: Date,
-  end: Pick<HistoryEntry, 'result'> & { message?: string | undefined; image?: string | undefined },
+  end: Pick<HistoryEntry, 'result'> & {
+    message?: string | undefined;
+    image?: string | undefined;
+    doubtful?: boolean | undefined;
+  },
 ): HistoryEntry[] {
   if (isRecorded(history, job)) return [...history];
   const noted = job.metadata.annotations ?? {};
@@ -45,6 +49,7 @@ export function record(
     result: end.result,
     message: end.message?.slice(0, 1_000),
     image: end.image,
+    doubtful: end.doubtful,
     startedAt: job.status?.startTime,
     finishedAt: endOf(job) ?? timestamp(now),
   });
@@ -60,6 +65,11 @@ export function faultsOf(history: readonly HistoryEntry[], job: string): History
   const own = history.filter((entry) => entry.job === job && entry.result !== 'Superseded');
   const other = own.findIndex((entry) => entry.result !== 'Faulted');
   return other < 0 ? own : own.slice(0, other);
+}
+
+/** True when a fault that the author could have staged was believed for this commit. */
+export function isDoubted(history: readonly HistoryEntry[], commit: string): boolean {
+  return history.some((entry) => entry.commit === commit && entry.doubtful === true);
 }
 
 /** How long to wait after that many faults, in milliseconds: 30 s, doubling, at most 30 min. */

@@ -3,7 +3,7 @@ import type { V1Container, V1JobSpec, V1PodSpec, V1SecurityContext } from '@kube
 import { parseDuration } from '../../../lib/duration.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
+import { doubtfulExitCode, rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
 import type { Repository } from '../../../lib/repository.ts';
 import type { Manifest, Wire } from '../../../lib/kubernetes/index.ts';
 import { least, shareOf } from '../../objects/quantity.ts';
@@ -18,6 +18,8 @@ export interface JobIdentity {
   readonly number: number;
   readonly repository: Repository;
   readonly queuedAt: Date;
+  /** A fault that the author could have staged was believed for this commit before. */
+  readonly doubted?: boolean;
   /** Why it is made, for people. */
   readonly reason: string;
 }
@@ -25,6 +27,14 @@ export interface JobIdentity {
 /** Name of an app's image, without tag or digest. A pipeline may push to this name and no other. */
 export function imageName(config: InstallationConfig, app: string): string {
   return `${config.registry.host}/apps/${app}`;
+}
+
+/**
+ * Name of the layer cache of an app. By its UID: another app that gets the name later must not build on what this one
+ * left there.
+ */
+export function cacheName(config: InstallationConfig, { metadata }: HostedApp): string {
+  return `${config.registry.host}/cache/${metadata.name}.${metadata.uid}`;
 }
 
 /** The Job, suspended: the build queue lets it go when its turn has come. */
@@ -52,6 +62,7 @@ export function pipelineJob(app: HostedApp, config: InstallationConfig, identity
         [annotations.queuedAt]: identity.queuedAt.toISOString(),
         [annotations.inputs]: JSON.stringify(identity.inputs.each),
         [annotations.appUid]: app.metadata.uid,
+        [annotations.submitter]: submitterOf(app),
       },
     },
     spec: {
@@ -66,9 +77,15 @@ export function pipelineJob(app: HostedApp, config: InstallationConfig, identity
   };
 }
 
+/** By its network, which is harder to change than a key; an app that was not submitted through the API counts alone. */
+function submitterOf({ metadata }: HostedApp): string {
+  const { [labels.network]: network, [labels.caller]: caller } = metadata.labels ?? {};
+  return network ?? caller ?? `${metadata.namespace}/${metadata.name}`;
+}
+
 const failureRules = [
   { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
-  { action: 'FailJob', onExitCodes: { operator: 'In', values: [rejectedExitCode] } },
+  { action: 'FailJob', onExitCodes: { operator: 'In', values: [rejectedExitCode, doubtfulExitCode] } },
   // Killed for its memory or its disk; the same build would be killed again.
   ...['clone', 'build'].map((containerName) => ({
     action: 'FailJob',
@@ -171,7 +188,11 @@ function buildLimits(app: HostedApp, config: InstallationConfig): { cpu: string;
   };
 }
 
-function pipelineInput(app: HostedApp, config: InstallationConfig, { commit, repository }: JobIdentity): PipelineInput {
+function pipelineInput(
+  app: HostedApp,
+  config: InstallationConfig,
+  { commit, repository, doubted = false }: JobIdentity,
+): PipelineInput {
   const { source, build, run } = app.spec;
   return {
     app: app.metadata.name,
@@ -183,9 +204,10 @@ function pipelineInput(app: HostedApp, config: InstallationConfig, { commit, rep
     ...(run.port === undefined ? {} : { port: run.port }),
     hasCommand: run.command.length > 0,
     image: imageName(config, app.metadata.name),
-    ...(config.pipeline.cache ? { cache: `${config.registry.host}/cache/${app.metadata.name}` } : {}),
+    ...(config.pipeline.cache ? { cache: cacheName(config, app) } : {}),
     insecureRegistry: config.registry.insecure,
     ...(config.registry.mirror === undefined ? {} : { mirror: config.registry.mirror }),
+    doubted,
     limits: config.pipeline.limits,
   };
 }

@@ -30,3 +30,8 @@ export function oldJobs(snapshot: Snapshot, current: string): Action[] {
 export function remove(job: Job): Action {
   return { kind: 'delete', resource: jobResource, object: job };
 }
+
+/** The same for one that another app of this name has left. */
+export function removeStranger(job: Job): Action {
+  return { kind: 'delete', resource: jobResource, object: job, isStranger: true };
+}

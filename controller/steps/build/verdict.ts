@@ -6,6 +6,7 @@ import { annotations, type PipelineContainer } from '../../../crds/names.ts';
 import {
   buildResult,
   cloneResult,
+  doubtfulExitCode,
   fault,
   rejectedExitCode,
   rejection as rejectionSchema,
@@ -54,7 +55,7 @@ export type Verdict = { readonly pod: string | undefined; readonly review?: Revi
       readonly rejection: Rejection;
       readonly findings: readonly Finding[];
     }
-  | { readonly kind: 'faulted'; readonly message: string }
+  | { readonly kind: 'faulted'; readonly message: string; readonly doubtful?: boolean }
 );
 
 /** True when the Job will run no more pod. */
@@ -118,7 +119,7 @@ export function isImageOf(image: string, name: string): boolean {
 
 type Failure =
   | { kind: 'rejected'; stage: 'Review' | 'Build'; rejection: Rejection; findings: readonly Finding[] }
-  | { kind: 'faulted'; message: string };
+  | { kind: 'faulted'; message: string; doubtful?: boolean };
 
 function failed(job: Job, pods: readonly Pod[], newest: Pod | undefined): Failure {
   const refused = pods
@@ -133,6 +134,7 @@ function failed(job: Job, pods: readonly Pod[], newest: Pod | undefined): Failur
   return {
     kind: 'faulted',
     message: bounded(faultOf(newest) ?? failure?.message ?? 'The Job failed without a message.'),
+    ...(pods.some(isDoubtful) ? { doubtful: true } : {}),
   };
 }
 
@@ -159,6 +161,11 @@ function rejectedBy(status: ContainerStatus): Failure {
 
 function firstError(findings: readonly Finding[]): Finding | undefined {
   return findings.find((finding) => finding.severity === 'error') ?? findings[0];
+}
+
+/** Whether a container of the pod ended with a fault that the author could have staged. */
+function isDoubtful(pod: Pod): boolean {
+  return allStatuses(pod).some(({ state }) => state?.terminated?.exitCode === doubtfulExitCode);
 }
 
 function faultOf(pod: Pod | undefined): string | undefined {

@@ -33,15 +33,26 @@ export function apply<T extends KubeObject>(
   });
 }
 
+/** Settings of an apply of a status. */
+export interface StatusOptions extends Omit<ApplyOptions, 'subresource'> {
+  /** Only to this version: a change made since is left alone, and a namesake (409). A UID is no precondition here. */
+  resourceVersion?: string | undefined;
+}
+
 /** Applies the status of an object and nothing else. `status` is the whole of what we own there. */
 export function applyStatus<T extends KubeObject>(
   client: Client,
   resource: Resource<T>,
   ref: ObjectRef,
   status: object,
-  options: Omit<ApplyOptions, 'subresource'> = {},
+  { resourceVersion, ...options }: StatusOptions = {},
 ): Promise<T> {
-  const metadata = ref.namespace === undefined ? { name: ref.name } : { name: ref.name, namespace: ref.namespace };
+  const { name, namespace } = ref;
+  const metadata = {
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+  };
   const manifest: Manifest = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata, status };
   return apply(client, resource, manifest, { ...options, subresource: 'status' });
 }

@@ -118,7 +118,7 @@ test('an operation costs what a call costs, and is booked as a use of the app [s
   const context = {
     id: randomUUID(),
     headers: new Headers(),
-    caller: () => ({ kind: 'address' as const, hash: 'of-the-tests' }),
+    caller: () => ({ kind: 'address' as const, hash: 'of-the-tests', network: 'of-the-tests' }),
     signal: new AbortController().signal,
   };
   const tool = await sample.apps.more.find('tools.a');

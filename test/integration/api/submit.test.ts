@@ -217,6 +217,20 @@ test('limit of a caller: 30 at once, exactly as many as are admitted; others are
   assert.equal((await read(await api.submit(`octo/${admitted}`))).code, 200);
 });
 
+test('limit of a network: 30 at once from as many of its subnets, exactly as many as it may have', async () => {
+  const api = await replica({ perNetwork: 4 });
+  const addresses = Array.from({ length: 30 }, (_, index) => `2001:db8:7:${index.toString(16)}00::1`);
+  const answers = await Promise.all(
+    addresses.map(async (address, index) => read(await api.submit(`octo/app${index}`, address))),
+  );
+  assert.equal(answers.filter(({ code }) => code === 200).length, 4);
+  const refused = answers.filter(({ code }) => code !== 200);
+  assert.ok(refused.every(({ code, type }) => code === 429 && type?.endsWith('/problems/too-many-apps')));
+  assert.equal((await read(await api.submit('octo/other', '2001:db8:8::1'))).code, 200);
+  const networks = (await apps()).map(({ metadata }) => metadata.labels?.['moorage.dev/network']);
+  assert.deepEqual([networks.length, new Set(networks).size], [5, 2]);
+});
+
 test('room for apps: 30 at once, exactly as many as there is room for', async () => {
   const api = await replica({ apps: 5 });
   const answers = await Promise.all(

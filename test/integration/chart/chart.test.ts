@@ -380,10 +380,10 @@ function review({ who, verb, what, where, name }: Right): object {
 
 const happ = 'hostedapps@moorage.dev';
 const rights: readonly (readonly [Right, boolean])[] = [
-  ...['get', 'list', 'watch', 'patch'].map(
+  ...['get', 'list', 'watch', 'patch', 'delete'].map(
     (verb) => [{ who: 'operator', verb, what: happ, where: 'moorage-apps' }, true] as const,
   ),
-  ...['create', 'delete', 'deletecollection'].map(
+  ...['create', 'deletecollection'].map(
     (verb) => [{ who: 'operator', verb, what: happ, where: 'moorage-apps' }, false] as const,
   ),
   [{ who: 'operator', verb: 'patch', what: 'hostedapps/status@moorage.dev', where: 'moorage-apps' }, true],

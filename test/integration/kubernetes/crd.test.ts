@@ -5,10 +5,11 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { hostedApp, spec as specSchema } from '../../../crds/hosted-app.ts';
-import { reservedSlugs } from '../../../crds/names.ts';
+import { reservedSlugs } from '../../../crds/reserved-names.ts';
 import { goodSpec, oddSpec } from '../../support/crds/arbitraries.ts';
 import { refusals, structuralRefusals } from '../../support/crds/refusals.ts';
 import { established, startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
+import { until } from '../../support/operator/world.ts';
 
 let server: ApiServer;
 let api: CustomObjectsApi;
@@ -80,7 +81,7 @@ test('refuses names that cannot be a subdomain of their own', async () => {
       `${name}: ${JSON.stringify(answer)}`,
     );
   }
-  for (const name of reservedSlugs) {
+  for (const name of [...reservedSlugs, 'mx1', 'ns2', 'xn--80ak6aa92e']) {
     const answer = await offer({ source }, name);
     assert.ok(
       'refused' in answer && answer.refused.includes('choose another name'),
@@ -88,6 +89,19 @@ test('refuses names that cannot be a subdomain of their own', async () => {
     );
   }
   assert.ok('taken' in (await offer({ source }, `a${'b'.repeat(39)}`)));
+});
+
+test('an app that has a name before it is reserved keeps it, and is still written to', async () => {
+  const rules = '/spec/versions/0/schema/openAPIV3Schema/x-kubernetes-validations';
+  const without = JSON.stringify([{ op: 'remove', path: rules }]);
+  await server.kubectl('patch', 'crd', 'hostedapps.moorage.dev', '--type=json', '-p', without);
+  await until('the older CRD', async () => 'taken' in (await offer({ source }, 'wpad')));
+  await create({ source }, 'wpad');
+  await server.kubectl('apply', '--server-side', '--force-conflicts', '-f', crd);
+  await until('the newer CRD', async () => 'refused' in (await offer({ source }, 'autodiscover')));
+  await server.kubectl('patch', 'happ', 'wpad', '--type=merge', '-p', '{"spec":{"suspend":true}}');
+  const status = JSON.stringify({ status: { phase: 'Suspended' } });
+  await server.kubectl('patch', 'happ', 'wpad', '--subresource=status', '--type=merge', '-p', status);
 });
 
 test('the repository of an app cannot change, everything else can', async () => {

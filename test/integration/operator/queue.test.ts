@@ -2,14 +2,21 @@
 // The Jobs' ends are written by the test in place of the job controller.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import { failJob, startedJob, startJob } from '../../support/operator/stand-in.ts';
-import { startWorld, until, type World } from '../../support/operator/world.ts';
+import { failJob, findNoRoom, startedJob, startJob } from '../../support/operator/stand-in.ts';
+import { labels } from '../../../crds/names.ts';
+import { startWorld, until, type Operator, type World } from '../../support/operator/world.ts';
 
 let world: World;
 beforeAll(async () => {
   world = await startWorld();
 });
 afterAll(() => world.stop());
+
+/** The operator takes down what it made, so that the next test has all slots. */
+async function clear(operator: Operator): Promise<void> {
+  await world.api.kubectl('delete', 'hostedapps', '--all', '-n', 'moorage-apps', '--timeout=60s');
+  await operator.end();
+}
 
 async function positionOf(name: string): Promise<number | undefined> {
   return (await world.app(name))?.status?.pipeline?.position;
@@ -33,5 +40,55 @@ test('one build at a time: the others wait in the order in which they came, and 
   await startedJob(world, 'two');
   await until('three to move up', async () => (await positionOf('three')) === 1);
   assert.equal((await world.jobs('three'))[0]?.spec?.suspend, true);
-  await operator.end();
+  await clear(operator);
+});
+
+async function queued(...names: string[]): Promise<void> {
+  for (const name of names) await until(`a Job of ${name}`, async () => (await world.jobs(name)).length === 1);
+}
+
+async function suspended(...names: string[]): Promise<(boolean | undefined)[]> {
+  return (await Promise.all(names.map((name) => world.jobs(name)))).flat().map(({ spec }) => spec?.suspend);
+}
+
+test('one network that submits many apps has one build at a time: the next slot is for another', async () => {
+  const operator = world.startOperator({ MOORAGE_BUILDS_CONCURRENCY: '2' });
+  const attacker = { [labels.network]: 'attacker', [labels.caller]: 'attacker' };
+  const flood = ['flood-a', 'flood-b', 'flood-c'];
+  for (const name of flood) {
+    // Another key, the same network.
+    await world.submit(name, {}, { ...attacker, [labels.caller]: name });
+    await queued(name);
+  }
+  await world.submit('honest', {}, { [labels.network]: 'honest', [labels.caller]: 'honest' });
+  await startedJob(world, 'honest');
+  assert.deepEqual(await suspended(...flood), [false, true, true]);
+  const held = await startedJob(world, 'flood-a');
+  await startJob(world.client, held);
+  await failJob(world.client, held, 'DeadlineExceeded');
+  await startedJob(world, 'flood-b');
+  assert.deepEqual(await suspended('flood-c'), [true]);
+  await clear(operator);
+});
+
+test('a build whose pod no node takes gives its slot back, and says why', async () => {
+  const operator = world.startOperator({ MOORAGE_BUILDS_CONCURRENCY: '1', MOORAGE_BUILDS_SCHEDULING_TIME: '2s' });
+  await world.submit('huge');
+  const huge = await startedJob(world, 'huge');
+  await world.submit('small');
+  await queued('small');
+  await startJob(world.client, huge);
+  await findNoRoom(world.client, huge, '0/1 nodes are available: 1 Insufficient memory.');
+  await startedJob(world, 'small');
+  assert.deepEqual(await suspended('huge'), [true]);
+  await until('the reason', async () => {
+    const { conditions = [], phase } = (await world.app('huge'))?.status ?? {};
+    const reviewed = conditions.find(({ type }) => type === 'Reviewed');
+    return (
+      phase === 'Queued' &&
+      reviewed?.reason === 'WaitingForRoom' &&
+      reviewed.message.startsWith('Waiting for room: 0/1 nodes are available: 1 Insufficient memory.')
+    );
+  });
+  await clear(operator);
 });

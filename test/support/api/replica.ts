@@ -84,6 +84,7 @@ async function limitedConnection(server: ApiServer): Promise<Connection> {
 
 export interface ReplicaOptions {
   perCallerAndDay?: number;
+  perNetwork?: number;
   apps?: number;
   pollMs?: number;
   allowed?: string[];
@@ -101,6 +102,7 @@ export interface Replica {
 export async function startReplica(server: ApiServer, options: ReplicaOptions = {}): Promise<Replica> {
   const {
     perCallerAndDay = 10_000,
+    perNetwork = 10_000,
     apps: maximum = 10_000,
     pollMs = 60_000,
     allowed = ['git.test'],
@@ -125,7 +127,7 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
     apps,
     namespace: namespaces.apps,
     pollMs,
-    limits: { perCallerAndDay, apps: maximum },
+    limits: { perCallerAndDay, perNetwork, apps: maximum },
   });
   const registers = [new Registry()];
   const port = Promise.withResolvers<number>();

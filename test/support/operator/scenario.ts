@@ -293,7 +293,7 @@ export function evicted(
 /** What comes of an observation: the status, and the conditions as short lines. */
 export function outcome(snapshot: Snapshot): { decision: Decision; status: HostedAppStatus; conditions: string[] } {
   const decision = decide(snapshot);
-  const status = makeStatus(snapshot, decision.draft, decision.outcomes);
+  const status = makeStatus(snapshot, decision);
   return {
     decision,
     status,

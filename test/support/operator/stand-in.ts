@@ -63,6 +63,7 @@ export async function writePod(
   job: Job,
   statuses: ContainerStatus[],
   phase = 'Running',
+  conditions: object[] = [],
 ): Promise<void> {
   const name = `${job.metadata.name}-pod`;
   const ref = { name, namespace: builds };
@@ -90,6 +91,7 @@ export async function writePod(
     ref,
     {
       phase,
+      conditions,
       initContainerStatuses: statuses.filter((status) => status.name === 'clone').map(padded),
       containerStatuses: statuses.filter((status) => status.name !== 'clone').map(padded),
     },
@@ -136,6 +138,12 @@ export async function completeJob(client: Client, job: Job): Promise<void> {
     },
     manager,
   );
+}
+
+/** Says of a Job's pod, in place of the scheduler, that no node takes it. */
+export async function findNoRoom(client: Client, job: Job, message: string): Promise<void> {
+  const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message };
+  await writePod(client, job, [], 'Pending', [{ ...condition, lastTransitionTime: time() }]);
 }
 
 /** Ends a Job in failure; `at`: when, for what is tried again after a while. */

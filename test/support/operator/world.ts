@@ -37,7 +37,11 @@ export interface World {
   readonly git: GitServer;
   startOperator: (variables?: Record<string, string>) => Operator;
   /** Creates a HostedApp; the repository is `git`'s unless `spec.source` says otherwise. */
-  submit: (name: string, spec?: { source?: object; [field: string]: unknown }) => Promise<void>;
+  submit: (
+    name: string,
+    spec?: { source?: object; [field: string]: unknown },
+    marks?: Record<string, string>,
+  ) => Promise<void>;
   app: (name: string) => Promise<HostedAppObject | undefined>;
   jobs: (app: string) => Promise<Job[]>;
   stop: () => Promise<void>;
@@ -86,8 +90,8 @@ async function furnish(api: ApiServer): Promise<World> {
       operators.push(operator);
       return operator;
     },
-    async submit(name, spec = {}) {
-      const metadata = { name, namespace: 'moorage-apps' };
+    async submit(name, spec = {}, marks = {}) {
+      const metadata = { name, namespace: 'moorage-apps', labels: marks };
       await client.create(hostedApps, {
         apiVersion: 'moorage.dev/v1alpha1',
         kind: 'HostedApp',

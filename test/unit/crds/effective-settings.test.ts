@@ -85,10 +85,10 @@ test('attack: whoever adds env to moorage.yaml does not read what the installati
     run: { env: filed, command: ['serve'] },
     build: { args: filed, env: [{ name: 'MINE', value: 'mine' }] },
   });
-  const told = effectiveSettings(given, settings);
-  assert.doesNotMatch(JSON.stringify(told), /sk-of/);
+  const reported = effectiveSettings(given, settings);
+  assert.doesNotMatch(JSON.stringify(reported), /sk-of/);
   assert.deepEqual(
-    told.map(({ field, value, from }) => [field, value, from]),
+    reported.map(({ field, value, from }) => [field, value, from]),
     [
       [
         'build.args',

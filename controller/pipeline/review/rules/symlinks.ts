@@ -2,7 +2,7 @@
 import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { head, oneLine } from '../../text.ts';
-import type { TreeEntry } from '../../tree.ts';
+import type { Tree, TreeEntry } from '../../tree.ts';
 import type { Rule } from '../rule.ts';
 
 const fix = 'Replace the link with the file itself, or with a relative link to a file inside the repository.';
@@ -12,13 +12,13 @@ export const symlinks: Rule = {
   check({ tree }) {
     return tree.entries
       .filter((each) => each.kind === 'symlink')
-      .flatMap(judge)
+      .flatMap((each) => judge(each, tree))
       .slice(0, 20);
   },
 };
 
-/** A link is judged by its own text; whether what it names exists, or is a link again, cannot make it leave. */
-function judge(entry: TreeEntry): Finding[] {
+/** Absolute ones are refused wherever they lead; the others by the way that they take. */
+function judge(entry: TreeEntry, tree: Tree): Finding[] {
   const target = entry.target ?? '';
   const shown = head(oneLine(target), 120);
   if (posix.isAbsolute(target)) {
@@ -32,8 +32,7 @@ function judge(entry: TreeEntry): Finding[] {
       },
     ];
   }
-  const reached = posix.join(posix.dirname(entry.path), target);
-  if (reached !== '..' && !reached.startsWith('../')) return [];
+  if (!leavesByText(entry.path, target) && !leavesByLinks(entry.path, target, tree)) return [];
   return [
     {
       rule: 'symlinks/escape',
@@ -43,4 +42,40 @@ function judge(entry: TreeEntry): Finding[] {
       fix,
     },
   ];
+}
+
+/** As tools read it that do not look at the files. */
+function leavesByText(path: string, target: string): boolean {
+  const reached = posix.join(posix.dirname(path), target);
+  return reached === '..' || reached.startsWith('../');
+}
+
+/** As many as the kernel follows, after which the link leads nowhere. */
+const maximumLinks = 40;
+
+/** As the kernel reads it: step by step, through every link on the way. "a/.." is not "." where a is a link. */
+function leavesByLinks(path: string, target: string, tree: Tree): boolean {
+  const reached = parts(posix.dirname(path));
+  const ahead = parts(target);
+  for (let links = 0; links < maximumLinks;) {
+    const step = ahead.shift();
+    if (step === undefined) return false;
+    if (step === '..' && reached.pop() === undefined) return true;
+    if (step === '..') continue;
+    const found = tree.entry([...reached, step].join('/'));
+    if (found?.kind !== 'symlink') {
+      reached.push(step);
+      continue;
+    }
+    links += 1;
+    const next = found.target ?? '';
+    // Refused by itself.
+    if (posix.isAbsolute(next)) return false;
+    ahead.unshift(...parts(next));
+  }
+  return false;
+}
+
+function parts(path: string): string[] {
+  return path.split('/').filter((part) => part !== '' && part !== '.');
 }

@@ -345,8 +345,8 @@ test('attack: an app redirects nobody from the origin of the API, by whatever ad
     const path = `/away?to=${encodeURIComponent(to)}`;
     const answer = await sample.request(`/api/projects/moody/call${path}`);
     assert.deepEqual([answer.status, answer.headers.get('location')], [302, header], to);
-    const told = envelope.parse(await (await json('moody', { path })).json());
-    assert.equal(told.location, text ? to : undefined, to);
+    const reported = envelope.parse(await (await json('moody', { path })).json());
+    assert.equal(reported.location, text ? to : undefined, to);
   }
 });
 

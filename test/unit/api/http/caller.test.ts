@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { addressPrefix, clientAddress, identifyCaller } from '../../../../api/http/caller.ts';
+import { addressPrefix, clientAddress, identifyCaller, networkPrefix } from '../../../../api/http/caller.ts';
 import { blockList } from '../../../../lib/subnets.ts';
 
 const trusted = blockList(['10.0.0.0/8', 'fd00::/8']);
@@ -71,4 +71,17 @@ test('an invented key does not make a new caller; a genuine one does', () => {
   const genuine = { ...rules, isGenuineKey: (key: string) => key === 'sk-1' };
   assert.equal(identifyCaller(withKey, genuine).kind, 'key');
   assert.equal(identifyCaller({ ...withKey, authorization: 'Bearer sk-2' }, genuine).kind, 'address');
+});
+
+test('neither a key nor another /56 of the same /48 is another network', () => {
+  const from = (peer: string, authorization?: string): string =>
+    identifyCaller({ ...clues, peer, authorization }, { ...rules, isGenuineKey: () => true }).network;
+  assert.equal(from('2001:db8:1:100::1'), from('2001:db8:1:ff00::1', 'Bearer sk-1'));
+  assert.notEqual(from('2001:db8:1::1'), from('2001:db8:2::1'));
+  assert.equal(from('203.0.113.1', 'Bearer sk-1'), from('203.0.113.200', 'Bearer sk-2'));
+  assert.deepEqual(['2001:db8:1:100::1', '203.0.113.9', 'x'].map(networkPrefix), [
+    '2001:db8:1::/48',
+    '203.0.113.0/24',
+    'unknown',
+  ]);
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { slugCandidates } from '../../../../api/submit/slug.ts';
-import { reservedSlugs } from '../../../../crds/names.ts';
+import { isReserved } from '../../../../crds/reserved-names.ts';
 import { parseRepository, repositoryHash } from '../../../../lib/repository.ts';
 
 const hosts = { allowed: ['git.test'], insecure: [] };
@@ -13,6 +13,12 @@ for (const [repo, first, second] of [
   ['octo/Chat-UI', 'chat-ui', 'octo-chat-ui'],
   ['octo/chat_ui.git', 'chat-ui', 'octo-chat-ui'],
   ['octo/api', 'octo-api', undefined],
+  // What programs and people trust by its name alone.
+  ['octo/wpad', 'octo-wpad', undefined],
+  ['octo/autodiscover', 'octo-autodiscover', undefined],
+  ['octo/mta-sts', 'octo-mta-sts', undefined],
+  ['octo/accounts', 'octo-accounts', undefined],
+  ['octo/mx1', 'octo-mx1', undefined],
   ['octo/3d-viewer', 'app-3d-viewer', 'octo-3d-viewer'],
   ['4chan/2048', 'app-2048', 'app-4chan-2048'],
 ] as const) {
@@ -21,6 +27,11 @@ for (const [repo, first, second] of [
     if (second !== undefined) assert.equal(candidates(repo)[1], second);
   });
 }
+
+test('nor does an owner make one with the name of his repository', () => {
+  assert.ok(!candidates('mta/sts').includes('mta-sts'));
+  assert.ok(!candidates('accounts/_').includes('accounts'));
+});
 
 test('a name of no usable characters still has a candidate', () => {
   assert.match(candidates('octo/_').at(-1) ?? '', /^[a-z][a-z0-9-]*-[0-9a-f]{8}$/);
@@ -35,7 +46,7 @@ test('every candidate is a label, and the last one is the repository’s alone',
       assert.ok(slugs.length > 0);
       for (const slug of slugs) {
         assert.match(slug, /^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$/);
-        assert.equal(reservedSlugs.has(slug), false);
+        assert.equal(isReserved(slug), false);
       }
       assert.ok(slugs.at(-1)?.endsWith(repositoryHash(repository.url).slice(0, 8)));
     }),

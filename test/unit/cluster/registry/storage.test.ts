@@ -5,21 +5,22 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, test } from 'vitest';
-import { digestsIn, removeUnused } from '../../../../cluster/registry/storage.ts';
+import { namesIn, removeUnused } from '../../../../cluster/registry/storage.ts';
 
 const hex = (digit: string): string => digit.repeat(64);
 const digest = (digit: string): string => `sha256:${hex(digit)}`;
+const uid = '0a1b2c3d-0000-4000-8000-000000000000';
 
-test('every digest anywhere in the objects counts as in use', () => {
+test('every digest and UID anywhere in the objects counts as in use', () => {
   const [one, two] = ['a', 'b'].map(digest);
   const text = JSON.stringify({
     items: [
       { spec: { image: `r:5000/apps/x@${one ?? ''}` } },
       { status: { history: [{ image: two }] } },
-      { note: 'sha256:short' },
+      { note: 'sha256:short', metadata: { uid } },
     ],
   });
-  assert.deepEqual([...digestsIn(text)], [one, two]);
+  assert.deepEqual([...namesIn(text)], [one, two, uid]);
 });
 
 const root = await mkdtemp(join(tmpdir(), 'moorage-registry-'));
@@ -51,4 +52,18 @@ test('what a tag or an object names stays, with the manifests of an index; the r
     [true, true, true, false],
   );
   assert.equal(existsSync(tag('moorage/moorage', 'old')), false);
+});
+
+test('the build cache of an app that is gone goes, also when another app has its name', async () => {
+  const caches = [`cache/hello.${uid}`, `cache/hello.${uid.replace('0a', '0b')}`, 'cache/hello'];
+  for (const [index, cache] of caches.entries()) {
+    await put(join(revision(cache, String(index)), 'link'), digest(String(index)));
+    await put(tag(cache, 'latest'), digest(String(index)));
+  }
+  await put(join(revision('apps/hello', '7'), 'link'), digest('7'));
+  await removeUnused(root, new Set([digest('7'), uid]));
+  assert.deepEqual(
+    caches.map((cache) => existsSync(tag(cache, 'latest'))),
+    [true, false, false],
+  );
 });

@@ -22,6 +22,31 @@ const restrictions: readonly (readonly [RegExp, string])[] = [
   ],
   [/research (?:purposes|use) only/, 'a limit to research'],
   [/business source license/, 'the Business Source License'],
+  [
+    /(?:may|must|shall) not (?:use|run|copy|host|deploy)(?: or \w+)? (?:this|the|our) (?:software|code|program|repository|project)\b(?! (?:except|unless|to|in) )/,
+    'a prohibition of use',
+  ],
+];
+
+/**
+ * Words by which a text forbids use. They count in texts beside an SPDX tag that are no known licence: what people write
+ * themselves.
+ */
+const prohibitions: readonly (readonly [RegExp, string])[] = [
+  ...restrictions,
+  [
+    /\b(?:may|must|shall|can|do|are|is)(?: ?not|nt) (?:\w+ ){0,4}(?:use|used|run|copy|copied|modify|modified|distribute|distributed|redistribute|redistributed|host|hosted|deploy|deployed|publish|published|permitted|allowed|licensed|granted)\b/,
+    'a prohibition of use',
+  ],
+  [/\b(?:prohibited|forbidden|proprietary|confidential|unlicensed)\b/, 'a prohibition of use'],
+  [/\bno (?:\w+ ){0,3}(?:license|permission|rights?|use)\b(?: \w+){0,4}(?: granted| given)?/, 'a refusal of rights'],
+  [
+    /\b(?:personal|internal|private|educational|academic|evaluation|research|non ?production)(?: and \w+)? (?:use|purposes?)\b/,
+    'a limit of the purpose',
+  ],
+  [/\b(?:prior|written|explicit|express) (?:written )?(?:permission|consent|approval)\b/, 'a reservation of consent'],
+  [/\b(?:only|except|unless|exclusively)\b/, 'a condition of its own'],
+  [/all rights reserved/, 'a reservation of all rights'],
 ];
 
 interface KnownLicense {
@@ -60,8 +85,42 @@ const known = new Map<string, KnownLicense>();
 
 /** Judges the text of a licence file. */
 export function recognise(text: string): Verdict {
-  const tag = /SPDX-License-Identifier:\s*([^\n*]{1,200})/.exec(text)?.[1];
-  if (tag !== undefined && openExpression(tag)) return { open: true, id: tag.trim() };
+  const tag = /SPDX-License-Identifier:\s*([^\n*]{1,200})/.exec(text)?.[1]?.trim();
+  return tag !== undefined && openExpression(tag) ? recogniseTagged(tag, text) : recogniseText(text);
+}
+
+/** A tag says what holds where the text beside it says nothing else. */
+function recogniseTagged(tag: string, text: string): Verdict {
+  const rest = text.replace(/SPDX-(?:License-Identifier|FileCopyrightText|FileContributor):[^\n]*/g, ' ');
+  const plain = normalise(rest);
+  const isOwnText = plain.split(' ').filter((word) => /[a-z]/.test(word)).length > taggedWords;
+  const found = recogniseText(rest);
+  if (found.open) return { open: true, id: tag };
+  // A reservation of all rights stands in a line with a copyright, which is not compared with a licence.
+  const said = `${plain} ${reserved(rest)}`;
+  const against = prohibitions.find(([pattern]) => pattern.test(said));
+  if (against !== undefined)
+    return {
+      open: false,
+      reason: `The licence file is tagged ${head(tag)} but its text adds ${against[1]}, so it is not an open-source licence.`,
+    };
+  return isOwnText ? found : { open: true, id: tag };
+}
+
+/** What is longer beside a tag is a text of its own, and has to be a licence that is known. */
+const taggedWords = 60;
+
+function reserved(text: string): string {
+  return /all rights reserved/i.test(text) && !/licen[cs]ed? (?:under|as|by)|permission is hereby granted/i.test(text)
+    ? 'all rights reserved'
+    : '';
+}
+
+function head(tag: string): string {
+  return tag.slice(0, 60);
+}
+
+function recogniseText(text: string): Verdict {
   const plain = normalise(text);
   const shingles = new Set(shingle(plain));
   if (shingles.size < 5) return { open: false, reason: 'The licence file is empty or only names a licence.' };

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import { judgeFailure, type FailedBuild } from '../../../../../controller/pipeline/build/failure.ts';
 import { suggestFix, registryHiccup } from '../../../../../controller/pipeline/build/fixes.ts';
-import { Fault, Rejected } from '../../../../../controller/pipeline/outcome.ts';
+import { DoubtfulFault, Fault, Rejected } from '../../../../../controller/pipeline/outcome.ts';
 
 const dockerfile = 'FROM python:3.11\nCOPY x /\nRUN make all\n';
 const excerpt = (line: number): string =>
@@ -157,7 +157,7 @@ for (const { name, output, changes, rule, line, message, fix } of verdicts) {
   });
 }
 
-const faults: readonly { name: string; output: string }[] = [
+const faults: readonly { name: string; output: string; changes?: Partial<FailedBuild> }[] = [
   {
     name: 'a push',
     output:
@@ -188,16 +188,41 @@ const faults: readonly { name: string; output: string }[] = [
       'error: failed to solve: failed to resolve source metadata for docker.io/library/python:3.11: unexpected status from HEAD request: 429 Too Many Requests\n',
   },
   {
-    name: 'a package registry',
+    name: 'a package registry, as a planned step reports it',
+    changes: { authored: undefined },
     output: step("ReadTimeoutError: HTTPSConnectionPool(host='files.pythonhosted.org', port=443): Read timed out."),
   },
 ];
 
-for (const { name, output } of faults) {
+for (const { name, output, changes } of faults) {
   test(`a fault: ${name}`, () => {
-    assert.ok(judge(output) instanceof Fault);
+    assert.ok(judge(output, changes) instanceof Fault);
   });
 }
+
+const staged = step('npm error network request to https://registry.npmjs.org/x failed, reason: read ECONNRESET');
+
+test('a step of an author’s Dockerfile that prints what a registry’s fault looks like is not believed', () => {
+  const verdict = judge(staged);
+  assert.ok(verdict instanceof Rejected);
+  assert.equal(verdict.findings[0].file, 'web/Dockerfile');
+});
+
+test('a planned step that prints it is believed once, and then rejected', () => {
+  assert.ok(judge(staged, { authored: undefined }) instanceof DoubtfulFault);
+  assert.ok(judge(staged, { authored: undefined, doubted: true }) instanceof Rejected);
+});
+
+test('a registry of the author’s that is out of reach is believed once; Docker Hub is each time', () => {
+  const from = (image: string): string =>
+    `error: failed to solve: failed to resolve source metadata for ${image}: unexpected status from HEAD request to https://x/: 503 Service Unavailable\n`;
+  assert.ok(judge(from('registry.example/a:1')) instanceof DoubtfulFault);
+  const verdict = judge(from('registry.example/a:1'), { doubted: true });
+  assert.ok(verdict instanceof Rejected);
+  assert.equal(verdict.findings[0].rule, 'build/base-image');
+  const hub = judge(from('docker.io/library/python:3.11'), { doubted: true });
+  assert.ok(hub instanceof Fault && !(hub instanceof DoubtfulFault));
+});
 
 test('a planned step is named by what it is for, and by the file that led to it', () => {
   const planned = 'FROM a\n# step: package-lock.json | installing the packages\nRUN make all\n';

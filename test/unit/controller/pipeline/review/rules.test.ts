@@ -105,6 +105,31 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     context: sampleContext({ 'a/b': { linkTo: '../../etc' }, c: { linkTo: '..' }, 'd/e': { linkTo: 'x/../../../f' } }),
     expect: ['error symlinks/escape a/b', 'error symlinks/escape c', 'error symlinks/escape d/e'],
   },
+  {
+    name: 'a link that leaves through another link, and looks as if it stayed',
+    rule: symlinks,
+    context: sampleContext({
+      'deep/er/file': '',
+      'deep/er/up': { linkTo: '../..' },
+      out: { linkTo: 'deep/er/up/../secret' },
+      'deep/via': { linkTo: 'er/up' },
+      'deep/far': { linkTo: 'via/../../x' },
+      'deep/twice': { linkTo: '../out' },
+    }),
+    expect: ['error symlinks/escape deep/far', 'error symlinks/escape deep/twice', 'error symlinks/escape out'],
+  },
+  {
+    name: 'links through links that stay, and a chain without an end',
+    rule: symlinks,
+    context: sampleContext({
+      'a/b/file': '',
+      'a/link': { linkTo: 'b' },
+      'a/again': { linkTo: 'link/../link/file' },
+      one: { linkTo: 'two/x' },
+      two: { linkTo: 'one/x' },
+    }),
+    expect: [],
+  },
 
   { name: 'no submodules', rule: submodules, context: sampleContext({ a: '' }), expect: [] },
   {
@@ -169,6 +194,42 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     context: sampleContext({ COPYING: 'SPDX-License-Identifier: Apache-2.0 OR MIT\n' }),
     expect: [],
   },
+  {
+    name: 'an SPDX tag with who wrote it',
+    rule: license,
+    context: sampleContext({
+      LICENSE: 'SPDX-FileCopyrightText: 2026 Somebody\nSPDX-License-Identifier: MIT\n\nCopyright (c) 2026 Somebody\n',
+    }),
+    expect: [],
+  },
+  {
+    name: 'an SPDX tag above the text of its licence',
+    rule: license,
+    context: sampleContext({ LICENSE: `SPDX-License-Identifier: MIT\n\n${mit}` }),
+    expect: [],
+  },
+  {
+    name: 'an SPDX tag above a notice',
+    rule: license,
+    context: sampleContext({ LICENSE: `SPDX-License-Identifier: Apache-2.0\n\n${apacheNotice}` }),
+    expect: [],
+  },
+  ...[
+    ['forbids use', 'You may not use, run or host this software.'],
+    ['reserves all rights', 'Copyright (c) 2026 Somebody. All rights reserved.'],
+    ['is proprietary', 'This code is proprietary and confidential.'],
+    ['grants nothing', 'No permission is granted to anyone.'],
+    ['limits the purpose', 'For evaluation purposes. Ask for anything else.'],
+    ['asks for consent', 'Hosting it needs our prior written consent.'],
+    ['is other terms', `${words(30)}. These are terms of our own, which hold for all of it. ${words(60)}`],
+    ['is the licence with the Commons Clause', `${mit}${clause}`],
+    ['is the licence with a prohibition', `${mit}\nYou may not run this software on servers of others.\n`],
+  ].map(([what = '', text = '']) => ({
+    name: `an SPDX tag above a text that ${what}`,
+    rule: license,
+    context: sampleContext({ LICENSE: `SPDX-License-Identifier: MIT\n\n${text}\n` }),
+    expect: ['error license/unrecognised LICENSE'],
+  })),
   {
     name: 'only the notice of the Apache License',
     rule: license,

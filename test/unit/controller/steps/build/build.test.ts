@@ -11,14 +11,18 @@ import {
   app,
   asked,
   at,
+  cloned,
   complete,
+  ended,
   first,
   job,
   jobFailed,
   now,
   snapshotOf,
   outcome,
+  pipelinePod,
   polled,
+  reviewed,
   second,
   config,
 } from '../../../../support/operator/scenario.ts';
@@ -86,6 +90,31 @@ test('a fault is tried again after a delay that doubles, by clearing the Job awa
   assert.deepEqual([1, 2, 3, 10].map(faultDelayMs), [30_000, 60_000, 120_000, 1_800_000]);
 });
 
+test('a fault that the app could have staged gets one pod, one more Job, and no belief after that', () => {
+  const failed = job(first, { ...jobFailed('PodFailurePolicy'), number: 1 });
+  const staged = ended('build', 43, {
+    fault: 'a package registry failed during the build: ECONNRESET',
+    doubtful: true,
+  });
+  const pod = pipelinePod(failed, [cloned(first), reviewed, staged], { phase: 'Failed' });
+  const { status } = outcome(snapshotOf(app({}, polled(first)), { jobs: [failed], pipelinePods: [pod] }));
+  assert.deepEqual(
+    status.history?.map(({ result, doubtful }) => [result, doubtful]),
+    [['Faulted', true]],
+  );
+  const created = (of: Snapshot): string =>
+    JSON.stringify(outcome(of).decision.actions.map(({ action }) => (action.kind === 'create' ? action.manifest : {})));
+  const doubted = String.raw`\"doubted\":true`;
+  const history = [entry(1, 'Faulted', { doubtful: true })];
+  assert.ok(created(snapshotOf(app({}, polled(first, { history })))).includes(doubted));
+  // A rebuild has another Job, but is of the same commit.
+  const rebuilt = snapshotOf(app({}, polled(first, { history }), { [annotations.rebuild]: 'now' }));
+  assert.ok(created(rebuilt).includes(doubted));
+  assert.ok(!created(snapshotOf(app({}, polled(second, { history })))).includes(doubted));
+  // The Job makes no second pod of its own.
+  assert.match(created(rebuilt), /"action":"FailJob","onExitCodes":\{"operator":"In","values":\[42,43\]\}/);
+});
+
 test('after five faults a person is asked, and a rebuild starts afresh', () => {
   const faults = [5, 4, 3, 2, 1].map((number) => entry(number, 'Faulted'));
   const given = snapshotOf(app({}, polled(first, { history: faults })));
@@ -108,7 +137,11 @@ test('a cache that does not show the Job yet leads to the same Job with the same
 test('only so many finished Jobs are kept, never the present one', () => {
   const past = [1, 2, 3, 4, 5].map((number) => ({
     ...job(first, { ...complete, number }),
-    metadata: { ...job(first).metadata, name: `old-${number}`, annotations: { [annotations.number]: String(number) } },
+    metadata: {
+      ...job(first).metadata,
+      name: `old-${number}`,
+      annotations: { [annotations.number]: String(number), [annotations.appUid]: 'uid-1' },
+    },
   }));
   const present = job(second, { ...jobFailed('DeadlineExceeded'), number: 6 });
   assert.deepEqual(asked(outcome(snapshotOf(app({}, polled(second)), { jobs: [...past, present] })).decision), [
@@ -129,6 +162,20 @@ test('a Job of an earlier app of the same name is cleared away, not believed', (
   const { decision, status } = outcome(snapshotOf(app({}, polled(first)), { jobs: [foreign] }));
   assert.deepEqual(asked(decision), [`delete ${foreign.metadata.name}`]);
   assert.equal(status.built, undefined);
+});
+
+test('of another app of this name, no Job is superseded, counted or cleared away as old', () => {
+  const foreign = (name: string, state: Parameters<typeof job>[1]): ReturnType<typeof job> => {
+    const made = job(second, state);
+    const noted = { ...made.metadata.annotations, [annotations.appUid]: 'another', [annotations.number]: '7' };
+    return { ...made, metadata: { ...made.metadata, name, annotations: noted } };
+  };
+  const theirs = [foreign('running', {}), ...['a', 'b', 'c', 'd', 'e'].map((name) => foreign(name, complete))];
+  const { decision, status } = outcome(snapshotOf(app({}, polled(first)), { jobs: theirs }));
+  assert.deepEqual(asked(decision), ['create Job']);
+  assert.equal(status.pipeline?.number, 1);
+  const suspended = outcome(snapshotOf(app({ suspend: true }, polled(first)), { jobs: theirs }));
+  assert.ok(!asked(suspended.decision).some((each) => each.startsWith('delete')));
 });
 
 test('the queue is in the order of arrival, to the millisecond', () => {

@@ -1,0 +1,273 @@
+// What a hostile hand that may make pods, or that has taken over the API, is refused by a real API server.
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, test } from 'vitest';
+import { z } from 'zod';
+import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
+import { addGatewayTypes, install, kubectlWith, required } from '../../support/chart.ts';
+import {
+  appPod,
+  container,
+  ordinary,
+  pipelinePod,
+  podNamed,
+  type Fields,
+  type Namespace,
+} from '../../support/kubernetes/sandbox-pods.ts';
+
+let server: ApiServer;
+
+beforeAll(async () => {
+  server = await startApiServer();
+  await addGatewayTypes(server);
+  await install(server, { ...required, sandbox: { tolerationKeys: ['example.org/sandbox'] } });
+  const plain = { apiVersion: 'node.k8s.io/v1', kind: 'RuntimeClass', metadata: { name: 'plain' }, handler: 'runc' };
+  await kubectlWith(server, [plain], 'create');
+  await until(async () => (await offered('moorage-apps', appPod({ hostUsers: true })))?.includes('hostUsers') === true);
+});
+afterAll(() => server.stop());
+
+/** The API server takes a moment to compile a new admission policy. */
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 300; tries += 1) {
+    if (await holds()) return;
+    await sleep(100);
+  }
+  assert.fail('the admission policies were not enforced');
+}
+
+/** What the API server says to a pod: nothing when it takes it. Nothing is stored. */
+async function offered(namespace: Namespace, spec: Fields, annotations: Fields = {}): Promise<string | undefined> {
+  const pod = z.looseObject({ metadata: z.looseObject({}) }).parse(podNamed(namespace, 'offered', spec));
+  try {
+    await kubectlWith(server, [{ ...pod, metadata: { ...pod.metadata, annotations } }], 'create', '--dry-run=server');
+    return undefined;
+  } catch (error) {
+    return String(error);
+  }
+}
+
+const toleration = (key: string): Fields => ({ tolerations: [{ key, operator: 'Exists', effect: 'NoSchedule' }] });
+const withApp = (changes: Fields): Fields => appPod({ containers: [container('app', changes)] });
+const toMetadata = { httpGet: { host: '169.254.169.254', port: 80, path: '/latest/meta-data/' } };
+const everywhere = { nodeSelectorTerms: [{ matchExpressions: [{ key: 'a', operator: 'DoesNotExist' }] }] };
+
+const hostile: readonly (readonly [what: string, fields: Fields, fix: RegExp])[] = [
+  ['a node', { nodeName: 'control-plane' }, /leave spec\.nodeName away/],
+  ['another scheduler', { schedulerName: 'mine' }, /leave spec\.schedulerName away/],
+  ['the priority of the platform', { priorityClassName: 'moorage-system' }, /leave spec\.priorityClassName/],
+  ['the priority of the cluster', { priorityClassName: 'system-node-critical' }, /priorityClassName|priority class/],
+  ['every taint', { tolerations: [{ operator: 'Exists' }] }, /leave spec\.tolerations away/],
+  ['the taint of the control plane', toleration('node-role.kubernetes.io/control-plane'), /leave spec\.tolerations/],
+  ['labels of a node', { nodeSelector: { 'node-role.kubernetes.io/control-plane': '' } }, /leave spec\.nodeSelector/],
+  [
+    'neighbours',
+    { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: everywhere } } },
+    /spec\.affinity/,
+  ],
+  ['another runtime', { runtimeClassName: 'plain' }, /runs in the RuntimeClass of the installation/],
+  ['an hour to end', { terminationGracePeriodSeconds: 3600 }, /lower spec\.terminationGracePeriodSeconds/],
+  [
+    'a kernel parameter',
+    {
+      securityContext: {
+        seccompProfile: { type: 'RuntimeDefault' },
+        sysctls: [{ name: 'net.ipv4.ip_unprivileged_port_start', value: '0' }],
+      },
+    },
+    /leave securityContext\.sysctls away/,
+  ],
+  ['names of its own', { hostAliases: [{ ip: '10.0.0.1', hostnames: ['registry'] }] }, /leave hostAliases/],
+  [
+    'a name server of its own',
+    { dnsPolicy: 'None', dnsConfig: { nameservers: ['203.0.113.1'] } },
+    /leave hostAliases, dnsConfig/,
+  ],
+  ['the names of the node', { dnsPolicy: 'Default' }, /dnsPolicy/],
+  ['processes of its neighbours', { shareProcessNamespace: true }, /leave spec\.shareProcessNamespace away/],
+  ['a device', { resourceClaims: [{ name: 'gpu', resourceClaimName: 'gpu' }] }, /leave resourceClaims/],
+];
+for (const [what, fields, fix] of hostile) {
+  test(`a pod of an app that asks for ${what} is refused`, async () => {
+    assert.match((await offered('moorage-apps', appPod(fields))) ?? 'it was taken', fix);
+  });
+  test(`a pipeline that asks for ${what} is refused`, async () => {
+    assert.match((await offered('moorage-builds', pipelinePod({ pod: fields }))) ?? 'it was taken', fix);
+  });
+}
+
+const inContainer: readonly (readonly [what: string, fields: Fields, fix: RegExp])[] = [
+  ['a GPU', { resources: { limits: { cpu: '1', memory: '1Gi', 'example.org/gpu': '1' } } }, /limits other than cpu/],
+  ['a probe of the metadata service', { livenessProbe: toMetadata }, /leave their host away|host/],
+  ['a hook that calls the metadata service', { lifecycle: { postStart: toMetadata } }, /leave their host away|host/],
+  ['more privileges at exec', { securityContext: { ...ordinary, allowPrivilegeEscalation: true } }, /to false/],
+  [
+    'no AppArmor',
+    { securityContext: { ...ordinary, appArmorProfile: { type: 'Unconfined' } } },
+    /leave appArmorProfile away|PodSecurity/,
+  ],
+];
+for (const [what, fields, fix] of inContainer) {
+  test(`a container with ${what} is refused`, async () => {
+    assert.match((await offered('moorage-apps', withApp(fields))) ?? 'it was taken', fix);
+  });
+  test(`a clone with ${what} is refused`, async () => {
+    const { securityContext, ...rest } = fields;
+    const plain = { seccompProfile: { type: 'RuntimeDefault' }, ...ordinary, ...(securityContext ?? {}) };
+    // Only a sidecar may have probes and hooks before the others.
+    const sidecar = 'lifecycle' in rest || 'livenessProbe' in rest ? { restartPolicy: 'Always' } : {};
+    const clone = { ...rest, ...sidecar, securityContext: plain };
+    assert.match((await offered('moorage-builds', pipelinePod({ clone }))) ?? 'it was taken', fix);
+  });
+}
+
+test('a mount that others see is refused', async () => {
+  const mounts = [{ name: 'data', mountPath: '/data', mountPropagation: 'HostToContainer' }];
+  const spec = { ...withApp({ volumeMounts: mounts }), volumes: [{ name: 'data', emptyDir: {} }] };
+  assert.match((await offered('moorage-apps', spec)) ?? 'it was taken', /leave mountPropagation away/);
+});
+
+for (const key of ['k8s.v1.cni.cncf.io/networks', 'io.katacontainers.config.hypervisor.path']) {
+  test(`a pod with the annotation ${key} is refused`, async () => {
+    assert.match((await offered('moorage-apps', appPod(), { [key]: 'x' })) ?? 'it was taken', /their annotations away/);
+  });
+}
+
+test('what the installation allows, and its own priorities, are taken', async () => {
+  assert.equal(await offered('moorage-apps', appPod({ priorityClassName: 'moorage-apps' })), undefined);
+  assert.equal(
+    await offered('moorage-builds', pipelinePod({ pod: { priorityClassName: 'moorage-builds' } })),
+    undefined,
+  );
+  assert.match((await offered('moorage-apps', appPod({ priorityClassName: 'moorage-builds' }))) ?? '', /priority/);
+  assert.equal(await offered('moorage-apps', appPod(toleration('example.org/sandbox'))), undefined);
+});
+
+test('a pod that exists is given no tolerations', async () => {
+  await kubectlWith(server, [podNamed('moorage-apps', 'running', appPod())], 'create');
+  const tolerations = [
+    ...z
+      .array(z.looseObject({}))
+      .parse(
+        JSON.parse(
+          await server.kubectl('get', 'pod', 'running', '-n', 'moorage-apps', '-o', 'jsonpath={.spec.tolerations}'),
+        ),
+      ),
+    { operator: 'Exists' },
+  ];
+  const change = ['patch', 'pod', 'running', '-n', 'moorage-apps', '--type=merge', '-p'] as const;
+  await assert.rejects(server.kubectl(...change, JSON.stringify({ spec: { tolerations } })), /tolerations .* stay/);
+  await server.kubectl(...change, JSON.stringify({ metadata: { annotations: { 'example.org/seen': 'yes' } } }));
+});
+
+test('a taken-over operator deletes no app but one that expires', async () => {
+  const asOperator = '--as=system:serviceaccount:moorage-system:moorage-operator';
+  const remove = (name: string): Promise<string> =>
+    server.kubectl('delete', 'happ', name, '-n', 'moorage-apps', asOperator, '--wait=false');
+  const mark = async (name: string, status: object): Promise<void> => {
+    const options = ['-n', 'moorage-apps', '--subresource=status', '--type=merge', '-p', JSON.stringify({ status })];
+    await server.kubectl('patch', 'happ', name, ...options);
+  };
+  const expiring = {
+    conditions: [
+      {
+        type: 'Expiring',
+        status: 'True',
+        reason: 'NeverLive',
+        message: '.',
+        lastTransitionTime: '2026-01-01T00:00:00Z',
+      },
+    ],
+  };
+  const labels = { labels: { 'moorage.dev/caller': 'someone' } };
+  const only = /deletes only submitted apps that have never been live/;
+  await kubectlWith(server, [submitted('fresh', {}, labels)], 'create');
+  await assert.rejects(remove('fresh'), only);
+  await mark('fresh', { ...expiring, url: 'https://fresh.example.org/' });
+  await assert.rejects(remove('fresh'), only);
+  await kubectlWith(server, [submitted('by-hand')], 'create');
+  await mark('by-hand', expiring);
+  await assert.rejects(remove('by-hand'), only);
+  await kubectlWith(server, [submitted('expired', {}, labels)], 'create');
+  await mark('expired', expiring);
+  await remove('expired');
+});
+
+const asApi = '--as=system:serviceaccount:moorage-system:moorage-api';
+const source = { repo: 'https://github.com/owner/name' };
+const submitted = (name: string, spec: object = {}, metadata: object = {}): object => ({
+  apiVersion: 'moorage.dev/v1alpha1',
+  kind: 'HostedApp',
+  metadata: { name, namespace: 'moorage-apps', ...metadata },
+  spec: { source, ...spec },
+});
+const noOwner = {
+  ownerReferences: [
+    { apiVersion: 'v1', kind: 'ConfigMap', name: 'never-was', uid: '00000000-0000-0000-0000-000000000000' },
+  ],
+};
+
+async function patched(name: string, metadata: object): Promise<string> {
+  const options = ['-n', 'moorage-apps', asApi, '--type=merge', '-p', JSON.stringify({ metadata })];
+  return server.kubectl('patch', 'happ', name, ...options);
+}
+
+test('a taken-over API cannot have an app collected by an owner that does not exist', async () => {
+  await kubectlWith(server, [submitted('kept')], 'create', asApi);
+  await assert.rejects(patched('kept', noOwner), /not change its ownerReferences/);
+  await assert.rejects(
+    kubectlWith(server, [submitted('born', {}, noOwner)], 'create', asApi),
+    /not change its ownerReferences/,
+  );
+});
+
+test('a taken-over API cannot hold an app for ever, nor let one go whose pipelines run', async () => {
+  const finalizers = { finalizers: ['moorage.dev/pipelines'] };
+  await kubectlWith(server, [submitted('held', {}, finalizers)], 'create');
+  await assert.rejects(patched('held', { finalizers: null }), /not change its finalizers/);
+  await assert.rejects(patched('held', { finalizers: ['example.org/never'] }), /not change its finalizers/);
+  await assert.rejects(
+    kubectlWith(server, [submitted('stuck', {}, { finalizers: ['example.org/never'] })], 'create', asApi),
+    /not change its finalizers/,
+  );
+});
+
+test('of annotations, the API writes the two that ask for a look and for a build', async () => {
+  const kept = { annotations: { 'example.org/owner': 'ops' } };
+  await kubectlWith(server, [submitted('noted', {}, kept)], 'create');
+  const time = '2026-11-22T05:47:26.000Z';
+  await patched('noted', { annotations: { 'moorage.dev/poll': time, 'moorage.dev/rebuild': time } });
+  const only = /may write only the annotations moorage\.dev\/poll and moorage\.dev\/rebuild/;
+  for (const annotations of [
+    { 'example.org/owner': 'me' },
+    { 'example.org/owner': null },
+    { 'kubectl.kubernetes.io/last-applied-configuration': '{}' },
+    { 'moorage.dev/rebuild': 'x'.repeat(10_000) },
+  ])
+    await assert.rejects(patched('noted', { annotations }), only);
+  await assert.rejects(kubectlWith(server, [submitted('born-noted', {}, kept)], 'create', asApi), only);
+});
+
+for (const [what, spec, fix] of [
+  ['all of the revenue', { author: { share: '1' } }, /spec\.author\.share/],
+  ['twenty replicas', { run: { replicas: 20 } }, /one replica/],
+  ['a volume', { run: { volumes: [{ name: 'data', path: '/data', size: '1Ti' }] } }, /one replica, and no volumes/],
+  ['more memory', { run: { resources: { memory: '256Gi' } } }, /default resources at most/],
+  ['more CPU for the build', { build: { resources: { cpu: '64' } } }, /default resources at most/],
+  ['two hours for the build', { build: { timeout: '2h' } }, /default times at most/],
+  ['a poll every 30 s', { source: { ...source, interval: '30s' } }, /default times at most/],
+] as const) {
+  test(`an app that the API submits is not given ${what}`, async () => {
+    await assert.rejects(kubectlWith(server, [submitted('greedy', spec)], 'create', asApi), fix);
+  });
+}
+
+test('an app that the API submits has only the labels by which it is counted', async () => {
+  await assert.rejects(
+    kubectlWith(server, [submitted('greedy', {}, { labels: { 'example.org/any': 'x' } })], 'create', asApi),
+    /not change its labels/,
+  );
+  const labels = { 'moorage.dev/repository': 'a', 'moorage.dev/caller': 'b', 'moorage.dev/network': 'c' };
+  const said = { author: { contact: 'a@example.org' }, listing: { description: 'It does.' } };
+  await kubectlWith(server, [submitted('modest', said, { labels })], 'create', asApi);
+});

@@ -1,0 +1,73 @@
+// A leader that does not know yet that it was replaced, and that an app was deleted and submitted anew under its name:
+// what it decides by its old caches leaves the newer app's pipeline alone.
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, test } from 'vitest';
+import { operatorConfig } from '../../../controller/config.ts';
+import type { HostedAppObject, Job } from '../../../controller/objects/kinds.ts';
+import type { Caches } from '../../../controller/reconcile/cache/caches.ts';
+import { release } from '../../../controller/reconcile/finalize.ts';
+import { createReconciler } from '../../../controller/reconcile/reconcile.ts';
+import { environmentOf, render, required } from '../../support/chart.ts';
+import { startedJob } from '../../support/operator/stand-in.ts';
+import { startWorld, until, type World } from '../../support/operator/world.ts';
+
+let world: World;
+/** The app as the old leader knows it, and the pipeline of the one that has its name now. */
+let old: HostedAppObject;
+let job: Job;
+
+beforeAll(async () => {
+  world = await startWorld();
+  const operator = world.startOperator();
+  await world.submit('twin');
+  await startedJob(world, 'twin');
+  old = await until('its status', async () => {
+    const app = await world.app('twin');
+    return app?.status?.pipeline === undefined ? undefined : app;
+  });
+  await world.api.kubectl('delete', 'happ', 'twin', '-n', 'moorage-apps', '--timeout=60s');
+  await world.submit('twin');
+  job = await startedJob(world, 'twin');
+  await operator.end();
+});
+afterAll(() => world.stop());
+
+async function pipelines(): Promise<(string | undefined)[]> {
+  return (await world.jobs('twin')).map(({ metadata }) =>
+    metadata.deletionTimestamp === undefined ? metadata.uid : 'deleted',
+  );
+}
+
+test('letting the old app go does not delete the pipeline of the new one', async () => {
+  const leaving = { ...old, metadata: { ...old.metadata, deletionTimestamp: new Date().toISOString() } };
+  // Taking the finalizer off is refused, since the app of this name is another one.
+  await assert.rejects(release(world.client, leaving, 'moorage-builds', AbortSignal.timeout(10_000)), { status: 409 });
+  assert.deepEqual(await pipelines(), [job.metadata.uid]);
+});
+
+test('a reconcile of the old app neither deletes the pipeline of the new one nor writes its status', async () => {
+  const { installation: config } = operatorConfig(environmentOf(await render(required), 'operator'));
+  const none = { get: () => undefined, byIndex: () => [], list: () => [] };
+  // What the old leader's caches hold: the old app, and of the new one only the Job.
+  const caches = {
+    apps: { ...none, get: () => old },
+    jobs: { ...none, byIndex: () => [job], list: () => [job] },
+    ...Object.fromEntries(
+      ['pipelinePods', 'deployments', 'services', 'policies', 'claims', 'pods', 'routes'].map((name) => [name, none]),
+    ),
+  } as unknown as Caches;
+  const lookups = { start: () => undefined, take: () => undefined, forget: () => undefined };
+  const reconcile = createReconciler({
+    client: world.client,
+    caches,
+    config: { ...config, gitHosts: { allowed: [world.git.host], insecure: [world.git.host] } },
+    recorder: { record: () => undefined, flush: () => Promise.resolve() },
+    polls: lookups,
+    probes: lookups,
+  });
+  const before = await world.app('twin');
+  const context = { signal: AbortSignal.timeout(10_000), log: console as never, failures: 0 };
+  await assert.rejects(reconcile('moorage-apps/twin', context), { status: 409 });
+  assert.deepEqual(await pipelines(), [job.metadata.uid]);
+  assert.deepEqual((await world.app('twin'))?.status, before?.status);
+});
