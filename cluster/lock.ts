@@ -2,7 +2,7 @@
 import { link, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { readText } from './files.ts';
-import { startTimeOf } from './node/processes.ts';
+import { startTimeOf } from './node/daemons/processes.ts';
 
 /** A process by its id and, where there is a /proc, by its start; undefined when it is not alive. */
 async function identity(pid: number): Promise<string | undefined> {

@@ -5,11 +5,11 @@ import { ApiError } from '../../lib/kubernetes/index.ts';
 import { Problem } from '../../lib/problem.ts';
 import type { Endpoint, ProtocolMount, RequestContext } from './endpoint.ts';
 import { Exchange, type ExchangeOptions } from './exchange.ts';
-import { clusterUnavailable, internalFault, methodNotAllowed, notFound } from './problems.ts';
-import { refuseKeys } from './query-keys.ts';
-import { readJsonBody } from './request-body.ts';
-import { expressPath, routingUrl, undecodedPath } from './request-path.ts';
-import { invalid } from './validation.ts';
+import { clusterUnavailable, internalFault, methodNotAllowed, notFound } from './problems/problems.ts';
+import { refuseKeys } from './request/query-keys.ts';
+import { readJsonBody } from './request/request-body.ts';
+import { expressPath, routingUrl, undecodedPath } from './request/request-path.ts';
+import { invalid } from './problems/validation.ts';
 
 /** What the application needs. */
 export interface AppOptions extends ExchangeOptions {

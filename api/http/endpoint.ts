@@ -2,10 +2,10 @@
 import type { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import type { ProblemType } from '../../lib/problem.ts';
-import { jsonResponse } from './buffered-response.ts';
-import type { Caller } from './caller.ts';
-import { eventStream } from './event-stream.ts';
-import { readInput, type noFields, type RawInput } from './validation.ts';
+import { jsonResponse } from './response/buffered-response.ts';
+import type { Caller } from './request/caller.ts';
+import { eventStream } from './response/event-stream.ts';
+import { readInput, type noFields, type RawInput } from './problems/validation.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 

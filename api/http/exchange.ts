@@ -6,11 +6,11 @@ import { NodeRequest } from 'srvx/node';
 import type { Logger } from '../../lib/log.ts';
 import { methodLabel, type HttpMetrics } from '../../lib/metrics.ts';
 import { Problem, problemBody, problemMediaType } from '../../lib/problem.ts';
-import { jsonResponse } from './buffered-response.ts';
-import { identifyCaller, type Caller, type CallerRules } from './caller.ts';
+import { jsonResponse } from './response/buffered-response.ts';
+import { identifyCaller, type Caller, type CallerRules } from './request/caller.ts';
 import type { RequestContext } from './endpoint.ts';
-import { notAcceptable } from './problems.ts';
-import { sendResponse } from './send-response.ts';
+import { notAcceptable } from './problems/problems.ts';
+import { sendResponse } from './response/send-response.ts';
 
 /** What every exchange needs. */
 export interface ExchangeOptions {

@@ -1,14 +1,14 @@
 // The public face of the HTTP room: what other rooms import.
 export { createApp, type AppOptions } from './application.ts';
-export { bufferedResponse, jsonResponse } from './buffered-response.ts';
-export * from './caller.ts';
+export { bufferedResponse, jsonResponse } from './response/buffered-response.ts';
+export * from './request/caller.ts';
 export * from './endpoint.ts';
-export * from './event-stream.ts';
-export * from './html.ts';
+export * from './response/event-stream.ts';
+export * from './response/html.ts';
 export * from './paths.ts';
-export { problemTypesOf } from './problem-types.ts';
-export * from './problems.ts';
+export { problemTypesOf } from './problems/problem-types.ts';
+export * from './problems/problems.ts';
 export { startServer, type PublicServer, type ServerOptions } from './server.ts';
 export * from './service.ts';
-export { readWithSilence } from './silence.ts';
-export { invalid, readInput, readPart, type Part, type RawInput } from './validation.ts';
+export { readWithSilence } from './response/silence.ts';
+export { invalid, readInput, readPart, type Part, type RawInput } from './problems/validation.ts';

@@ -2,7 +2,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../../lib/log.ts';
-import { headLimit, refuseUnparsed } from './unparsed.ts';
+import { headLimit, refuseUnparsed } from './request/unparsed.ts';
 
 /** Settings of the public server. */
 export interface ServerOptions {

@@ -3,7 +3,7 @@ import { chmod, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeText } from '../files.ts';
 import type { Kubectl } from '../kubectl.ts';
-import type { GatewayPorts } from '../node/ports.ts';
+import type { GatewayPorts } from '../node/gateway/ports.ts';
 import { paths } from '../paths.ts';
 import { run, succeeds } from '../shell.ts';
 import { waitFor } from '../wait.ts';

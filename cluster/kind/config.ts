@@ -1,7 +1,7 @@
 // The configuration that `kind create cluster` is given.
 import { stringify } from 'yaml';
 import { node } from '../node/settings.ts';
-import type { GatewayPorts } from '../node/ports.ts';
+import type { GatewayPorts } from '../node/gateway/ports.ts';
 
 /** What the kubelet of the one-machine node has too: kind's own never evicts and counts no processes. */
 const kubelet = {

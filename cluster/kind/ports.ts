@@ -2,7 +2,7 @@
 import { connect } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import type { GatewayPorts } from '../node/ports.ts';
+import type { GatewayPorts } from '../node/gateway/ports.ts';
 import { containerExists, containers, docker } from './docker.ts';
 
 const bindings = z.record(z.string(), z.array(z.object({ HostPort: z.string() })).nullable());

@@ -2,7 +2,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readText, writeText } from '../files.ts';
-import { probe } from '../node/probe.ts';
+import { probe } from '../node/daemons/probe.ts';
 import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';

@@ -5,7 +5,7 @@ import type { Arguments } from '../arguments.ts';
 import { waitForRelease } from '../install/helm.ts';
 import { findHelm, findKind } from '../install/tools.ts';
 import { withLock } from '../lock.ts';
-import { httpsUrl } from '../node/ports.ts';
+import { httpsUrl } from '../node/gateway/ports.ts';
 import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import { formatElapsed, lineReporter, say } from '../report.ts';

@@ -10,7 +10,7 @@ import {
   installNamespaces,
   installPushSecret,
 } from '../node/addons.ts';
-import type { GatewayPorts } from '../node/ports.ts';
+import type { GatewayPorts } from '../node/gateway/ports.ts';
 import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import type { Step } from '../steps.ts';

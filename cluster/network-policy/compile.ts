@@ -1,11 +1,11 @@
 // Compiles pods, namespaces and policies to address sets and lists of what is allowed. Pure: no nftables syntax, no
 // I/O.
 import { createHash } from 'node:crypto';
-import type { Block } from './address.ts';
-import type { Endpoint } from './endpoints.ts';
-import type { Peer, Policy, PolicyPort, Protocol, Rule } from './model.ts';
-import { mergeRanges, type PortRange } from './ports.ts';
-import { matches, type Labels, type Selector } from './selector.ts';
+import type { Block } from './objects/address.ts';
+import type { Endpoint } from './objects/endpoints.ts';
+import type { Peer, Policy, PolicyPort, Protocol, Rule } from './objects/model.ts';
+import { mergeRanges, type PortRange } from './objects/ports.ts';
+import { matches, type Labels, type Selector } from './objects/selector.ts';
 
 /** What is compiled. */
 export interface Cluster {

@@ -1,7 +1,7 @@
 // The enforcer's configuration, from its environment.
 import { z } from 'zod';
 import { flag } from '../../lib/config.ts';
-import { readCidr } from './address.ts';
+import { readCidr } from './objects/address.ts';
 
 /** The variables that the process reads. */
 export const configSchema = z.object({

@@ -1,11 +1,11 @@
 // The loop: whenever a pod, namespace, policy or CNI record changes, derive the tables anew and apply the difference.
 import { keyOf, messageOf, type EventRecorder, type Logger } from '../../lib/kubernetes/index.ts';
-import type { Applier } from './apply.ts';
-import type { AttachmentReading } from './attachments.ts';
-import type { Endpoint } from './endpoints.ts';
-import { reassigned } from './flows.ts';
-import type { Scope } from './scope.ts';
-import { takeSnapshot, type Sources } from './sources.ts';
+import type { Applier } from './tables/apply.ts';
+import type { AttachmentReading } from './objects/attachments.ts';
+import type { Endpoint } from './objects/endpoints.ts';
+import { reassigned } from './tables/flows.ts';
+import type { Scope } from './tables/scope.ts';
+import { takeSnapshot, type Sources } from './objects/sources.ts';
 import { derive, type RefusedPolicy, type Desired } from './state.ts';
 import type { EnforcerStatus } from './status-file.ts';
 

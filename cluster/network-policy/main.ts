@@ -9,15 +9,15 @@ import {
 } from '../../lib/kubernetes/index.ts';
 import { readConfig } from '../../lib/config.ts';
 import { createLog } from '../../lib/log.ts';
-import { createApplier, nftRunner, tableExists } from './apply.ts';
-import { readAttachments } from './attachments.ts';
+import { createApplier, nftRunner, tableExists } from './tables/apply.ts';
+import { readAttachments } from './objects/attachments.ts';
 import { configSchema } from './config.ts';
 import { createEnforcer } from './enforcer.ts';
-import { forgetFlows } from './flows.ts';
-import { showBridgedPackets } from './kernel.ts';
+import { forgetFlows } from './tables/flows.ts';
+import { showBridgedPackets } from './tables/kernel.ts';
 import { runEnforcer } from './run.ts';
-import { TABLE } from './scope.ts';
-import { createSources } from './sources.ts';
+import { TABLE } from './tables/scope.ts';
+import { createSources } from './objects/sources.ts';
 import { writeStatus } from './status-file.ts';
 
 const log = createLog('network-policy');

@@ -2,10 +2,10 @@
 import { watch } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { messageOf, type Logger } from '../../lib/kubernetes/index.ts';
-import type { Applier } from './apply.ts';
+import type { Applier } from './tables/apply.ts';
 import type { Enforcer } from './enforcer.ts';
 import { createLatest } from './latest.ts';
-import type { Sources } from './sources.ts';
+import type { Sources } from './objects/sources.ts';
 
 /** Settings. */
 export interface RunOptions {

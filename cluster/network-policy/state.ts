@@ -1,12 +1,12 @@
 // Derives the tables to enforce from what the API server and the CNI plugins show. Pure.
 import { compile } from './compile.ts';
-import { findEndpoints, type Attachment, type Endpoint, type Pod } from './endpoints.ts';
-import { renderGuard } from './guard.ts';
-import { readPolicy } from './model.ts';
-import { renderPolicy } from './render.ts';
-import type { Scope } from './scope.ts';
-import type { Labels } from './selector.ts';
-import type { NftTable } from './tables.ts';
+import { findEndpoints, type Attachment, type Endpoint, type Pod } from './objects/endpoints.ts';
+import { renderGuard } from './tables/guard.ts';
+import { readPolicy } from './objects/model.ts';
+import { renderPolicy } from './tables/render.ts';
+import type { Scope } from './tables/scope.ts';
+import type { Labels } from './objects/selector.ts';
+import type { NftTable } from './tables/tables.ts';
 
 /** What the API server and the CNI plugins show at one moment. */
 export interface Snapshot {

@@ -8,7 +8,7 @@ import { imageReference } from '../images/build.ts';
 import { apply, applyFile, waitForRollout, type Kubectl } from '../kubectl.ts';
 import { paths } from '../paths.ts';
 import { waitFor } from '../wait.ts';
-import { ensureGatewayCertificate } from './gateway-certificate.ts';
+import { ensureGatewayCertificate } from './gateway/gateway-certificate.ts';
 import { node } from './settings.ts';
 
 const manifest = (name: string): string => join(paths.root, 'cluster', 'manifests', `${name}.yaml`);

@@ -6,9 +6,9 @@ import { readText } from '../files.ts';
 import { run, succeeds } from '../shell.ts';
 import type { Step } from '../steps.ts';
 import { waitFor } from '../wait.ts';
-import { nodeCgroups } from './cgroups.ts';
-import { newEmptyFolders, newFolders, readBefore, removeNetwork } from './network.ts';
-import { processNames, stopProcess } from './processes.ts';
+import { nodeCgroups } from './daemons/cgroups.ts';
+import { newEmptyFolders, newFolders, readBefore, removeNetwork } from './network/network.ts';
+import { processNames, stopProcess } from './daemons/processes.ts';
 import { processFolders } from './settings.ts';
 
 /** Mount points under the folders, deepest first, from the text of /proc/self/mountinfo. */

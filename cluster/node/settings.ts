@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { binariesOf } from '../binaries/build.ts';
 import { paths } from '../paths.ts';
-import type { ControlPlaneOptions } from './control-plane.ts';
+import type { ControlPlaneOptions } from './control-plane/control-plane.ts';
 
 export const node = {
   name: 'moorage',

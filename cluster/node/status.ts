@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { paths } from '../paths.ts';
 import { readFile } from 'node:fs/promises';
 import { say } from '../report.ts';
-import { httpsUrl, rememberedPorts } from './ports.ts';
-import { probe } from './probe.ts';
-import { findProcess, processNames } from './processes.ts';
+import { httpsUrl, rememberedPorts } from './gateway/ports.ts';
+import { probe } from './daemons/probe.ts';
+import { findProcess, processNames } from './daemons/processes.ts';
 import { node, processFolders } from './settings.ts';
 import { nodeKubectl } from './up.ts';
 

@@ -8,7 +8,7 @@ import { runSteps } from '../steps.ts';
 import type { Target } from '../target.ts';
 import { downSteps } from './down.ts';
 import { requireNodeMachine } from './machine.ts';
-import { choosePorts, httpsUrl } from './ports.ts';
+import { choosePorts, httpsUrl } from './gateway/ports.ts';
 import { node } from './settings.ts';
 import { nodeStatus } from './status.ts';
 import { nodeKubectl, nodeSteps, stopBuildkit } from './up.ts';

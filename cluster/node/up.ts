@@ -16,16 +16,21 @@ import {
   installStorage,
   waitForNode,
 } from './addons.ts';
-import { containerdSpec } from './containerd.ts';
-import { controllerManagerSpec, prepareControlPlane, schedulerSpec, type ControlPlane } from './control-plane.ts';
-import { writeKubeconfig } from './kubeconfig.ts';
-import { kubeletSpec, kubeProxySpec } from './kubelet.ts';
-import { ensureNetwork } from './network.ts';
-import { networkPolicySpec } from './network-policy.ts';
-import { ensurePackages } from './packages.ts';
-import type { GatewayPorts } from './ports.ts';
-import { ensureProcess, type ProcessSpec } from './processes.ts';
-import { registrySpec } from './registry.ts';
+import { containerdSpec } from './daemons/containerd.ts';
+import {
+  controllerManagerSpec,
+  prepareControlPlane,
+  schedulerSpec,
+  type ControlPlane,
+} from './control-plane/control-plane.ts';
+import { writeKubeconfig } from './control-plane/kubeconfig.ts';
+import { kubeletSpec, kubeProxySpec } from './daemons/kubelet.ts';
+import { ensureNetwork } from './network/network.ts';
+import { networkPolicySpec } from './network/network-policy.ts';
+import { ensurePackages } from './daemons/packages.ts';
+import type { GatewayPorts } from './gateway/ports.ts';
+import { ensureProcess, type ProcessSpec } from './daemons/processes.ts';
+import { registrySpec } from './registry/registry.ts';
 import { controlPlaneOptions, node, processFolders } from './settings.ts';
 
 async function startOrKeep(spec: ProcessSpec): Promise<string> {

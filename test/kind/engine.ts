@@ -4,7 +4,7 @@ import { chmod, copyFile, mkdir, open, readdir, rm, writeFile } from 'node:fs/pr
 import { delimiter, join } from 'node:path';
 import { execa } from 'execa';
 import { readText } from '../../cluster/files.ts';
-import { holdsSysResource } from '../../cluster/node/containerd.ts';
+import { holdsSysResource } from '../../cluster/node/daemons/containerd.ts';
 import { paths } from '../../cluster/paths.ts';
 import { run, succeeds } from '../../cluster/shell.ts';
 import { waitFor } from '../../cluster/wait.ts';

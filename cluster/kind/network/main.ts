@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 import { z } from 'zod';
 import { readConfig } from '../../../lib/config.ts';
-import { cniConfig } from '../../node/cni.ts';
-import { nodeRules } from '../../node/rules.ts';
+import { cniConfig } from '../../node/network/cni.ts';
+import { nodeRules } from '../../node/network/rules.ts';
 
 const config = readConfig(
   z.object({

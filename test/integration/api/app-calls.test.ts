@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { keyedHash } from '../../../api/http/caller.ts';
+import { keyedHash } from '../../../api/http/request/caller.ts';
 import {
   authorAccount,
   callerAccount,

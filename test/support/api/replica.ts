@@ -12,7 +12,7 @@ import { submitEndpoints } from '../../../api/submit/endpoints.ts';
 import { appIndex, appIndexers, hostedApps } from '../../../api/apps/hosted-apps.ts';
 import { podLogs } from '../../../api/submit/log/pod-log.ts';
 import { createSubmitter } from '../../../api/submit/submit-app.ts';
-import { ensureCertificate } from '../../../cluster/node/certificates.ts';
+import { ensureCertificate } from '../../../cluster/node/control-plane/certificates.ts';
 import { createClient, createReflector, fileConnection, type Connection } from '../../../lib/kubernetes/index.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
 import { silent } from './sample.ts';

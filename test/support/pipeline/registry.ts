@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { buildPart, binariesOf } from '../../../cluster/binaries/build.ts';
 import { imageKey } from '../../../cluster/images/build.ts';
 import { images, type ImageRecipe } from '../../../cluster/images/catalog.ts';
-import { ensurePackages, unpackedFolder } from '../../../cluster/node/packages.ts';
+import { ensurePackages, unpackedFolder } from '../../../cluster/node/daemons/packages.ts';
 import { exclusively } from '../exclusively.ts';
 import { paths } from '../../../cluster/paths.ts';
 import { freePort } from '../free-port.ts';

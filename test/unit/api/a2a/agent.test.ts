@@ -11,7 +11,7 @@ import type { AgentCall, AgentOptions } from '../../../../api/a2a/calls.ts';
 import { createApp } from '../../../../api/http/application.ts';
 import { blockList } from '../../../../lib/subnets.ts';
 import { discoveryEndpoints } from '../../../../api/discovery/endpoints.ts';
-import { invalidRequest } from '../../../../api/http/problems.ts';
+import { invalidRequest } from '../../../../api/http/problems/problems.ts';
 import { startServer, type PublicServer } from '../../../../api/http/server.ts';
 import { httpMetrics } from '../../../../lib/metrics.ts';
 import { Problem } from '../../../../lib/problem.ts';

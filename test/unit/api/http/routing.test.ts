@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { bufferedResponse } from '../../../../api/http/buffered-response.ts';
+import { bufferedResponse } from '../../../../api/http/response/buffered-response.ts';
 import { defineEndpoint } from '../../../../api/http/endpoint.ts';
 import { sampleApp, sampleApps, sampleServer, sampleServices } from '../../../support/api/sample.ts';
 import { appOf, endpointAt, open, receive, serve, stop } from '../../../support/api/http-app.ts';

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { CommandError, run } from '../../../../cluster/shell.ts';
-import { answers, probe } from '../../../../cluster/node/probe.ts';
+import { answers, probe } from '../../../../cluster/node/daemons/probe.ts';
 import { waitFor } from '../../../../cluster/wait.ts';
 import { freePort } from '../../../support/free-port.ts';
 

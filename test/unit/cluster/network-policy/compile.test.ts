@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { compile, type RuleSet } from '../../../../cluster/network-policy/compile.ts';
-import { readPolicy } from '../../../../cluster/network-policy/model.ts';
+import { readPolicy } from '../../../../cluster/network-policy/objects/model.ts';
 import { oracleAllows, rulesAllow, type World } from '../../../support/network-policy/oracle.ts';
 import { flow, world } from '../../../support/network-policy/worlds.ts';
 

@@ -7,12 +7,12 @@ import { isNewEnough } from '../../../../cluster/binaries/toolchain.ts';
 import { recipes } from '../../../../cluster/binaries/recipes.ts';
 import { contentKey } from '../../../../cluster/files.ts';
 import { fillIn } from '../../../../cluster/kubectl.ts';
-import { extensions, needsRenewal } from '../../../../cluster/node/certificates.ts';
-import { holdsSysResource } from '../../../../cluster/node/containerd.ts';
-import { firstServiceAddress } from '../../../../cluster/node/control-plane.ts';
+import { extensions, needsRenewal } from '../../../../cluster/node/control-plane/certificates.ts';
+import { holdsSysResource } from '../../../../cluster/node/daemons/containerd.ts';
+import { firstServiceAddress } from '../../../../cluster/node/control-plane/control-plane.ts';
 import { mountsUnder } from '../../../../cluster/node/down.ts';
-import { isEmptyTable } from '../../../../cluster/node/network.ts';
-import { httpsUrl } from '../../../../cluster/node/ports.ts';
+import { isEmptyTable } from '../../../../cluster/node/network/network.ts';
+import { httpsUrl } from '../../../../cluster/node/gateway/ports.ts';
 import { unreadyPods } from '../../../../cluster/node/status.ts';
 import { formatElapsed } from '../../../../cluster/report.ts';
 

@@ -1,0 +1,114 @@
+// Checks what came in against an endpoint's schemas, and names every field that is wrong together with its fix.
+import { z } from 'zod';
+import { Problem, type FieldError } from '../../../lib/problem.ts';
+import { fixOf, messageOf, unknownFieldError } from './field-errors.ts';
+import { invalidRequest } from './problems.ts';
+
+/** Where a field stands. */
+export type Part = FieldError['in'];
+
+/** The parts of a request before validation. */
+export interface RawInput {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, string | string[]>>;
+  /** Parsed JSON; undefined where the endpoint takes no body. */
+  readonly body: unknown;
+}
+
+interface Schemas<Params extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodType> {
+  readonly params?: Params;
+  readonly query?: Query;
+  readonly body?: Body;
+}
+
+/** Schema of a part in which nothing is taken. */
+export const noFields = z.strictObject({});
+
+/** Validates all parts and reports what is wrong in all of them at once. @throws Problem (invalid-request) */
+export function readInput<Params extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodType>(
+  schemas: Schemas<Params, Query, Body>,
+  raw: RawInput,
+): { params: z.output<Params>; query: z.output<Query>; body: z.output<Body> } {
+  const errors: FieldError[] = [];
+  const params = check('path', schemas.params ?? noFields, raw.params, errors);
+  const query = check('query', schemas.query ?? noFields, raw.query, errors);
+  const body = schemas.body === undefined ? undefined : check('body', schemas.body, raw.body, errors);
+  if (errors.length > 0) throw invalid(errors);
+  return { params: params as z.output<Params>, query: query as z.output<Query>, body: body as z.output<Body> };
+}
+
+/** Validates one part. @throws Problem (invalid-request) */
+export function readPart<Schema extends z.ZodType>(part: Part, schema: Schema, value: unknown): z.output<Schema> {
+  const errors: FieldError[] = [];
+  const read = check(part, schema, value, errors);
+  if (errors.length > 0) throw invalid(errors);
+  return read as z.output<Schema>;
+}
+
+/** Errors that are reported; a body of nothing but unknown fields must not be answered by ten times its length. */
+const maxErrors = 20;
+
+/** A problem that names what is wrong. */
+export function invalid(errors: readonly FieldError[]): Problem {
+  const [first] = errors;
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more, see errors)` : '';
+  return new Problem(invalidRequest, first === undefined ? 'The request is not valid.' : `${sentence(first)}${more}.`, {
+    errors: errors.slice(0, maxErrors),
+  });
+}
+
+const wholes: Readonly<Record<Part, string>> = {
+  body: 'The body',
+  query: 'The query',
+  path: 'The path',
+  header: 'The header',
+  argument: 'The arguments',
+};
+const fields: Readonly<Record<Part, string>> = {
+  body: 'Body field',
+  query: 'Query parameter',
+  path: 'Path parameter',
+  header: 'Header',
+  argument: 'Argument',
+};
+
+/** `Query parameter "q" is missing`, without a full stop. */
+function sentence({ in: part, field, message }: FieldError): string {
+  const subject = field === '' ? wholes[part] : `${fields[part]} "${field}"`;
+  return `${subject} ${message.replace(/\.$/, '')}`;
+}
+
+/** The value as its schema gives it; what is wrong with it is added to `errors`. */
+function check(part: Part, schema: z.ZodType, value: unknown, errors: FieldError[]): unknown {
+  // A message of its own stays with a rule; where there is none, it is left empty and found in plain words here.
+  const parsed = schema.safeParse(value, { reportInput: true, error: () => '' });
+  if (parsed.success) return parsed.data;
+  for (const issue of parsed.error.issues) errors.push(...fieldErrors(part, schema, issue));
+  return undefined;
+}
+
+function fieldErrors(part: Part, schema: z.ZodType, issue: z.core.$ZodIssue): FieldError[] {
+  const field = issue.path.map(String).join('.');
+  const within = at(schema, issue.path);
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.map((key) => unknownFieldError(part, field === '' ? key : `${field}.${key}`, within));
+  return [{ in: part, field, message: messageOf(part, issue), fix: fixOf(part, issue, within) }];
+}
+
+/** The schema of the field at a path, looked up through objects, arrays and optional wrappers. */
+function at(schema: z.ZodType | undefined, path: readonly PropertyKey[]): z.ZodType | undefined {
+  const [head, ...rest] = path;
+  if (head === undefined || schema === undefined) return schema;
+  return at(child(unwrap(schema), head), rest);
+}
+
+function child(schema: z.ZodType, key: PropertyKey): z.ZodType | undefined {
+  if (schema instanceof z.ZodObject) return (schema.shape as Record<PropertyKey, z.ZodType>)[key];
+  if (schema instanceof z.ZodArray) return schema.element as z.ZodType;
+  return undefined;
+}
+
+function unwrap(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) return unwrap(schema.unwrap() as z.ZodType);
+  return schema;
+}

@@ -1,0 +1,81 @@
+// Reads the JSON body of a request within a limit, and refuses anything else with a problem that says what to send.
+import type { IncomingMessage } from 'node:http';
+import getRawBody from 'raw-body';
+import { Problem } from '../../../lib/problem.ts';
+import { bodyTooLarge, malformedRequest, unsupportedMediaType } from '../problems/problems.ts';
+import { invalid } from '../problems/validation.ts';
+
+/** The body as parsed JSON. @throws Problem (body-too-large, unsupported-media-type, invalid-request, malformed-request) */
+export async function readJsonBody(request: IncomingMessage, limit: number): Promise<unknown> {
+  checkEncoding(request.headers['content-encoding']);
+  const bytes = await readBytes(request, limit);
+  if (bytes.length === 0) throw invalidBody('is empty', 'Send a JSON object.');
+  checkMediaType(request.headers['content-type']);
+  return parse(bytes);
+}
+
+function checkMediaType(given: string | undefined): void {
+  const [type = '', ...parameters] = (given ?? '')
+    .toLowerCase()
+    .split(';')
+    .map((part) => part.trim());
+  const charset = parameters
+    .find((parameter) => parameter.startsWith('charset='))
+    ?.slice('charset='.length)
+    .replaceAll('"', '');
+  if (!/^application\/(json|[a-z0-9.+-]+\+json)$/.test(type)) {
+    const found =
+      given === undefined
+        ? 'The request has no Content-Type header.'
+        : `The Content-Type ${given.slice(0, 100)} is not supported.`;
+    throw unsupported(`${found} Send JSON with Content-Type: application/json.`);
+  }
+  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')
+    throw unsupported(`The charset ${charset.slice(0, 40)} is not supported. Send JSON in UTF-8.`);
+}
+
+function checkEncoding(encoding: string | undefined): void {
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
+    throw unsupported('The body is compressed. Send it without Content-Encoding.');
+}
+
+function unsupported(detail: string): Problem {
+  return new Problem(unsupportedMediaType, detail, { headers: { accept: 'application/json' } });
+}
+
+async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+  try {
+    return await getRawBody(request, { limit, length: request.headers['content-length'] ?? null });
+  } catch (error) {
+    if (!(error instanceof Error && 'type' in error)) throw error;
+    if (error.type === 'entity.too.large')
+      throw new Problem(bodyTooLarge, `The body is larger than the limit of ${limit} bytes. Send a smaller body.`, {
+        members: { limit_bytes: limit },
+      });
+    throw new Problem(malformedRequest, 'The request ended before its body was complete. Send it again.', {
+      cause: error,
+    });
+  }
+}
+
+function parse(bytes: Buffer): unknown {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw invalidBody('is not valid UTF-8', 'Send JSON in UTF-8.');
+  }
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    // The engine's message quotes the body around the fault, which is just what its author needs.
+    throw invalidBody(
+      `is not valid JSON: ${error instanceof Error ? error.message.slice(0, 200) : 'malformed'}`,
+      'Send one JSON object, with double quotes and without a trailing comma.',
+    );
+  }
+}
+
+function invalidBody(message: string, fix: string): Problem {
+  return invalid([{ in: 'body', field: '', message, fix }]);
+}

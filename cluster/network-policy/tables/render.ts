@@ -1,0 +1,123 @@
+// Writes the policy table: what is compiled, as sets, verdict maps and chains of the inet family.
+import { blockText } from '../objects/address.ts';
+import type { Allowance, Direction, DirectionRules, PeerMatch, PortMatch, RuleSet } from '../compile.ts';
+import { SEEN, SOURCE_PROVED, type Scope } from './scope.ts';
+import { plainSet, type NftChain, type NftSet, type NftTable } from './tables.ts';
+
+/**
+ * Renders the table that enforces policies. Its filter hooks run after destination NAT (priority -100) and before
+ * source
+ * NAT (100), so that flows to Services and host ports are judged by the pods that they really join.
+ *
+ * `guarded`: packets must have been proved by the bridge's table to come from the address that their port was given.
+ */
+export function renderPolicy(rules: RuleSet, scope: Scope, guarded: boolean): NftTable {
+  const chains = new Map<string, NftChain>([
+    ...groupChains('egress', rules.egress),
+    ...groupChains('ingress', rules.ingress),
+    ['egress', { rules: ['ip saddr vmap @egress-of', 'counter drop comment "egress of an unknown pod"'] }],
+    ['ingress', { rules: ['ip daddr vmap @ingress-of', 'counter drop comment "ingress of an unknown pod"'] }],
+    ['prerouting', prerouting(scope, guarded)],
+    ['input', input(scope)],
+    ['forward', forward(scope)],
+  ]);
+  return { family: 'inet', name: scope.table, sets: policySets(rules), chains };
+}
+
+function policySets(rules: RuleSet): Map<string, NftSet> {
+  const sets = new Map<string, NftSet>();
+  for (const [name, addresses] of rules.addressSets) sets.set(name, plainSet('ipv4_addr', addresses));
+  for (const [name, ports] of rules.portSets) {
+    const elements = ports.map(({ address, protocol, port }) => `${address} . ${protocol.toLowerCase()} . ${port}`);
+    sets.set(name, plainSet('ipv4_addr . inet_proto . inet_service', elements));
+  }
+  sets.set(
+    'itself',
+    plainSet(
+      'ipv4_addr . ipv4_addr',
+      Array.from(rules.egress.members.keys(), (address) => `${address} . ${address}`),
+    ),
+  );
+  sets.set('egress-of', verdicts(rules.egress));
+  sets.set('ingress-of', verdicts(rules.ingress));
+  return sets;
+}
+
+function verdicts({ members }: DirectionRules): NftSet {
+  const elements = Array.from(members, ([address, group]): [string, string] => [
+    address,
+    group === undefined ? 'return' : `goto ${group}`,
+  ]);
+  return { type: 'ipv4_addr : verdict', elements: new Map(elements) };
+}
+
+function prerouting({ bridge }: Scope, guarded: boolean): NftChain {
+  return {
+    hook: 'type filter hook prerouting priority -300; policy accept;',
+    rules: [
+      `iifname != "${bridge}" accept`,
+      'meta nfproto ipv6 counter drop',
+      // Port mapping on loopback sets route_localnet, which would open the node's loopback services to pods.
+      'ip daddr 127.0.0.0/8 counter drop comment "loopback of the node"',
+      ...(guarded ? [`meta mark and ${SOURCE_PROVED} == 0 counter drop comment "source address not its own"`] : []),
+    ],
+  };
+}
+
+function input({ bridge }: Scope): NftChain {
+  return {
+    hook: 'type filter hook input priority 0; policy accept;',
+    rules: [`iifname != "${bridge}" accept`, 'ct state established,related accept', 'jump egress'],
+  };
+}
+
+function forward({ bridge, podCidr }: Scope): NftChain {
+  return {
+    hook: 'type filter hook forward priority 0; policy accept;',
+    rules: [
+      `iifname != "${bridge}" oifname != "${bridge}" accept`,
+      'meta nfproto ipv6 counter drop',
+      `meta mark set meta mark or ${SEEN}`,
+      'ct state established,related accept',
+      `iifname != "${bridge}" ip saddr ${podCidr} counter drop comment "pod address from outside"`,
+      'ip saddr . ip daddr @itself accept',
+      `iifname "${bridge}" jump egress`,
+      // Broadcast and multicast addresses belong to no pod, so this drops them, too.
+      `oifname "${bridge}" jump ingress`,
+    ],
+  };
+}
+
+function groupChains(direction: Direction, { groups }: DirectionRules): [string, NftChain][] {
+  // `return` from a chain reached by `goto` goes back to the base chain, which then checks the other direction.
+  return Array.from(groups, ([name, allowances]) => [
+    name,
+    { rules: [...new Set(allowances.map((allowance) => allowanceText(direction, allowance))), 'counter drop'] },
+  ]);
+}
+
+function allowanceText(direction: Direction, { peer, ports }: Allowance): string {
+  const field = direction === 'ingress' ? 'ip saddr' : 'ip daddr';
+  return [
+    ...(peer === undefined ? [] : peerText(field, peer)),
+    ...(ports === undefined ? [] : [portsText(ports)]),
+    'return',
+  ].join(' ');
+}
+
+function peerText(field: string, peer: PeerMatch): string[] {
+  if ('set' in peer) return [`${field} @${peer.set}`];
+  const except = new Set(peer.except.map(blockText));
+  return [
+    `${field} ${blockText(peer.block)}`,
+    ...(except.size > 0 ? [`${field} != { ${[...except].join(', ')} }`] : []),
+  ];
+}
+
+function portsText(ports: PortMatch): string {
+  if ('set' in ports) return `ip daddr . meta l4proto . th dport @${ports.set}`;
+  const ranges = ports.ranges.map(
+    ({ protocol, first, last }) => `${protocol.toLowerCase()} . ${first === last ? first : `${first}-${last}`}`,
+  );
+  return `meta l4proto . th dport { ${ranges.join(', ')} }`;
+}

@@ -1,0 +1,132 @@
+// The kubelet and kube-proxy as processes.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { binary } from '../../binaries/build.ts';
+import { readText } from '../../files.ts';
+import { paths } from '../../paths.ts';
+import { cgroupRoot, ensureCgroups } from './cgroups.ts';
+import { ensureCertificate } from '../control-plane/certificates.ts';
+import { componentKubeconfig, type ControlPlane } from '../control-plane/control-plane.ts';
+import { answers } from './probe.ts';
+import { configFile, type ProcessSpec } from './processes.ts';
+import { containerdSocket, node } from '../settings.ts';
+
+export const kubeletRoot = join(paths.state, 'kubelet');
+
+const path = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' };
+
+/** The resolver file for pods to inherit: systemd-resolved's stub on loopback does not work inside a pod. */
+async function resolvers(): Promise<string> {
+  const upstream = '/run/systemd/resolve/resolv.conf';
+  return (await readText(upstream)) === undefined ? '/etc/resolv.conf' : upstream;
+}
+
+async function kubeletConfig(certificate: { certificate: string; key: string }, authority: string): Promise<string> {
+  return stringify({
+    apiVersion: 'kubelet.config.k8s.io/v1beta1',
+    kind: 'KubeletConfiguration',
+    address: node.address,
+    port: node.kubeletPort,
+    readOnlyPort: 0,
+    healthzBindAddress: '127.0.0.1',
+    authentication: { anonymous: { enabled: false }, webhook: { enabled: true }, x509: { clientCAFile: authority } },
+    authorization: { mode: 'Webhook' },
+    tlsCertFile: certificate.certificate,
+    tlsPrivateKeyFile: certificate.key,
+    clusterDNS: [node.dnsAddress],
+    clusterDomain: node.clusterDomain,
+    resolvConf: await resolvers(),
+    containerRuntimeEndpoint: `unix://${containerdSocket}`,
+    cgroupDriver: 'cgroupfs',
+    cgroupRoot,
+    // Some machines still have cgroup v1 alone; Kubernetes only warns.
+    failCgroupV1: false,
+    failSwapOn: false,
+    makeIPTablesUtilChains: false,
+    seccompDefault: true,
+    maxPods: 200,
+    podPidsLimit: 2048,
+    // Without a limit, a dozen fork bombs would use up the kernel's 32768 process ids.
+    systemReserved: { cpu: '200m', memory: '1Gi', pid: '4096' },
+    // Unused images are removed before the disk is full, and after a week in any case.
+    imageGCHighThresholdPercent: 80,
+    imageGCLowThresholdPercent: 70,
+    imageMaximumGCAge: '168h',
+    evictionHard: {
+      'memory.available': '200Mi',
+      'nodefs.available': '5%',
+      'nodefs.inodesFree': '3%',
+      'imagefs.available': '5%',
+    },
+    containerLogMaxSize: '10Mi',
+    containerLogMaxFiles: 3,
+    serializeImagePulls: false,
+    maxParallelImagePulls: 3,
+    volumePluginDir: join(kubeletRoot, 'volume-plugins'),
+    podLogsDir: join(paths.logs, 'pods'),
+  });
+}
+
+export async function kubeletSpec(plane: ControlPlane): Promise<ProcessSpec> {
+  const serving = await ensureCertificate(plane.certificates, plane.authority, {
+    name: 'kubelet',
+    commonName: node.name,
+    names: [node.name],
+    addresses: [node.address],
+    usage: ['serverAuth'],
+  });
+  await ensureCgroups();
+  const identity = { name: 'kubelet-node', commonName: `system:node:${node.name}`, organization: 'system:nodes' };
+  const kubeconfig = await componentKubeconfig(plane, paths.state, identity);
+  const file = join(paths.state, 'kubelet.yaml');
+  const text = await configFile(file, await kubeletConfig(serving, plane.authority.certificate));
+  return {
+    name: 'kubelet',
+    command: binary('kubernetes', 'kubelet'),
+    args: [
+      `--config=${file}`,
+      `--kubeconfig=${kubeconfig.path}`,
+      `--root-dir=${kubeletRoot}`,
+      `--hostname-override=${node.name}`,
+      `--node-ip=${node.address}`,
+    ],
+    env: path,
+    inputs: [text, kubeconfig.text, await readFile(serving.certificate, 'utf8')],
+    ready: () => answers('http://127.0.0.1:10248/healthz'),
+  };
+}
+
+export async function kubeProxySpec(plane: ControlPlane): Promise<ProcessSpec> {
+  const kubeconfig = await componentKubeconfig(plane, paths.state, {
+    name: 'kube-proxy',
+    commonName: 'system:kube-proxy',
+  });
+  const file = join(paths.state, 'kube-proxy.yaml');
+  const text = await configFile(
+    file,
+    stringify({
+      apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
+      kind: 'KubeProxyConfiguration',
+      mode: 'nftables',
+      clusterCIDR: node.podCidr,
+      clientConnection: { kubeconfig: kubeconfig.path },
+      hostnameOverride: node.name,
+      bindAddress: node.address,
+      healthzBindAddress: '127.0.0.1:10256',
+      metricsBindAddress: '127.0.0.1:10249',
+      nodePortAddresses: [`${node.address}/32`],
+      // Zero leaves the machine's own settings as they are.
+      conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
+      nftables: { syncPeriod: '30s', minSyncPeriod: '100ms' },
+    }),
+  );
+  return {
+    name: 'kube-proxy',
+    command: binary('kubernetes', 'kube-proxy'),
+    args: [`--config=${file}`],
+    env: path,
+    inputs: [text, kubeconfig.text],
+    ready: () => answers('http://127.0.0.1:10256/livez'),
+  };
+}

@@ -1,0 +1,76 @@
+// Debian packages: tools are installed; daemons are only unpacked into the cache, so that Debian never starts them.
+import { access, chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { paths } from '../../paths.ts';
+import { run } from '../../shell.ts';
+import { noReport, type Report } from '../../steps.ts';
+
+/** Tools that `up` runs, and what compiling runc requires. None of them comes with a daemon. */
+const tools = [
+  ...['openssl', 'ca-certificates', 'iproute2', 'nftables', 'iptables', 'conntrack', 'kmod', 'procps', 'util-linux'],
+  ...['debootstrap', 'skopeo', 'apache2-utils', 'unzip', 'git', 'gcc', 'libc6-dev', 'libseccomp-dev', 'pkg-config'],
+];
+
+const unpacked = {
+  'docker-registry': 'usr/bin/docker-registry',
+  'containernetworking-plugins': 'usr/lib/cni/bridge',
+} as const;
+
+type DaemonPackage = keyof typeof unpacked;
+
+const noQuestions = { DEBIAN_FRONTEND: 'noninteractive' };
+
+/** The folder with the files of an unpacked package. */
+export function unpackedFolder(name: DaemonPackage): string {
+  return join(paths.cache, 'debian', name);
+}
+
+async function missingTools(): Promise<string[]> {
+  const present = await run('dpkg-query', ['-W', '-f', '${db:Status-Abbrev} ${Package}\\n']);
+  const installed = new Set(
+    present
+      .split('\n')
+      .filter((line) => line.startsWith('ii'))
+      .map((line) => line.split(/\s+/)[1]),
+  );
+  return tools.filter((name) => !installed.has(name));
+}
+
+async function isUnpacked(name: DaemonPackage): Promise<boolean> {
+  return await access(join(unpackedFolder(name), unpacked[name])).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function unpack(name: DaemonPackage): Promise<void> {
+  const draft = `${unpackedFolder(name)}.draft`;
+  await rm(draft, { recursive: true, force: true });
+  await mkdir(draft, { recursive: true });
+  // apt drops its privileges for downloads; its user must be able to write here.
+  await chmod(draft, 0o777);
+  await run('apt-get', ['download', name], { cwd: draft, env: noQuestions });
+  const archive = (await readdir(draft)).find((file) => file.endsWith('.deb'));
+  if (archive === undefined) throw new Error(`apt-get download ${name} left no package in ${draft}`);
+  await run('dpkg-deb', ['-x', join(draft, archive), draft]);
+  await rm(join(draft, archive));
+  await chmod(draft, 0o755);
+  await rm(unpackedFolder(name), { recursive: true, force: true });
+  await rename(draft, unpackedFolder(name));
+}
+
+/** Installs missing tools and unpacks missing daemons. Requires root on Debian or Ubuntu. */
+export async function ensurePackages(report: Report = noReport): Promise<string> {
+  const missing = await missingTools();
+  const daemons: DaemonPackage[] = [];
+  for (const name of Object.keys(unpacked) as DaemonPackage[]) if (!(await isUnpacked(name))) daemons.push(name);
+  if (missing.length + daemons.length === 0) return 'installed already';
+  await run('apt-get', ['update', '-q'], { env: noQuestions, onLine: report });
+  if (missing.length > 0)
+    await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...missing], {
+      env: noQuestions,
+      onLine: report,
+    });
+  for (const name of daemons) await unpack(name);
+  return `installed ${[...missing, ...daemons].join(' ')}`;
+}

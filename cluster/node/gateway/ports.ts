@@ -1,0 +1,63 @@
+// The gateway's two ports on this machine: remembered between runs, and refused when another program uses them.
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { readText, writeText } from '../../files.ts';
+import { paths } from '../../paths.ts';
+
+export interface GatewayPorts {
+  http: number;
+  https: number;
+}
+
+const schema = z.object({ http: z.number(), https: z.number() });
+const file = join(paths.state, 'ports.json');
+
+/** The ports of the last `up`, or the defaults. */
+export async function rememberedPorts(): Promise<GatewayPorts> {
+  const text = await readText(file);
+  return text === undefined ? { http: 80, https: 443 } : schema.parse(JSON.parse(text));
+}
+
+async function isTaken(port: number): Promise<boolean> {
+  return await new Promise((done) => {
+    const server = createServer();
+    server.once('error', () => {
+      done(true);
+    });
+    server.listen(port, '127.0.0.1', () =>
+      server.close(() => {
+        done(false);
+      }),
+    );
+  });
+}
+
+/**
+ * Decides on the ports and remembers them. The cluster's own gateway does not listen on them: its ports are redirected
+ * by the kernel.
+ */
+export async function choosePorts(requested: {
+  http: number | undefined;
+  https: number | undefined;
+}): Promise<GatewayPorts> {
+  const remembered = await rememberedPorts();
+  const ports = { http: requested.http ?? remembered.http, https: requested.https ?? remembered.https };
+  if (ports.http === ports.https)
+    throw new Error(
+      `HTTP and HTTPS cannot share port ${ports.http}: choose another one with --http-port or --https-port`,
+    );
+  for (const name of ['https', 'http'] as const) {
+    if (await isTaken(ports[name]))
+      throw new Error(
+        `port ${ports[name]} is already in use by another program: choose a free one with --${name}-port N`,
+      );
+  }
+  await writeText(file, JSON.stringify(ports));
+  return ports;
+}
+
+/** An https address at these ports. */
+export function httpsUrl(host: string, ports: { https: number }): string {
+  return `https://${host}${ports.https === 443 ? '' : `:${ports.https}`}`;
+}

@@ -1,0 +1,156 @@
+// The node's network: the bridge, the route of the service range, and one nftables table that confines pods.
+import { join } from 'node:path';
+import { z } from 'zod';
+import { readText, writeText } from '../../files.ts';
+import { paths } from '../../paths.ts';
+import { run, succeeds } from '../../shell.ts';
+import { nodeRules } from './rules.ts';
+import { node } from '../settings.ts';
+
+const changedSysctls = { 'net.ipv4.ip_forward': '1', 'net.bridge.bridge-nf-call-iptables': '1' } as const;
+
+const beforeSchema = z.object({
+  sysctls: z.record(z.string(), z.string()),
+  tables: z.array(z.string()),
+  folders: z.array(z.string()),
+});
+export type Before = z.output<typeof beforeSchema>;
+const beforePath = join(paths.state, 'before.json');
+
+/**
+ * Folders and files outside the node's own that its programs write to; `down` removes those that did not exist before.
+ */
+const foreignFolders = [
+  '/var/lib/cni',
+  '/run/containerd',
+  '/var/log/containers',
+  '/var/log/pods',
+  '/etc/cni',
+  '/opt/cni',
+  '/var/lib/kubelet',
+  '/etc/kubernetes',
+  '/var/lib/containers/cache/blob-info-cache-v1.boltdb',
+];
+
+/** Reads a kernel switch; undefined when the kernel has no such switch. */
+async function sysctl(name: string): Promise<string | undefined> {
+  return (await readText(`/proc/sys/${name.replaceAll('.', '/')}`))?.trim();
+}
+
+async function setSysctl(name: string, value: string): Promise<void> {
+  if ((await sysctl(name)) !== value) await run('sysctl', ['-q', '-w', `${name}=${value}`]);
+}
+
+/** The same for folders that others may write to: these are removed only when they are empty. */
+const sharedFolders = [
+  '/run/runc',
+  '/run/nri',
+  '/run/containers',
+  '/var/lib/containers/cache',
+  '/var/lib/containers',
+  '/run/buildkit',
+];
+
+/** The machine's state before the first `up`, or undefined when there was none. */
+export async function readBefore(): Promise<Before | undefined> {
+  const text = await readText(beforePath);
+  return text === undefined ? undefined : beforeSchema.parse(JSON.parse(text));
+}
+
+async function rememberBefore(): Promise<void> {
+  if ((await readText(beforePath)) !== undefined) return;
+  const sysctls: Record<string, string> = {};
+  for (const name of Object.keys(changedSysctls)) {
+    const value = await sysctl(name);
+    if (value !== undefined) sysctls[name] = value;
+  }
+  const tables = (await run('nft', ['list', 'tables'])).split('\n').filter((line) => line !== '');
+  const folders: string[] = [];
+  for (const folder of [...foreignFolders, ...sharedFolders])
+    if (await succeeds('test', ['-e', folder])) folders.push(folder);
+  await writeText(beforePath, `${JSON.stringify({ sysctls, tables, folders }, null, 2)}\n`);
+}
+
+/** Folders that only the node's programs can have made. */
+export function newFolders(before: Before): string[] {
+  return foreignFolders.filter((folder) => !before.folders.includes(folder));
+}
+
+export function newEmptyFolders(before: Before | undefined): string[] {
+  return sharedFolders.filter((folder) => before !== undefined && !before.folders.includes(folder));
+}
+
+async function ensureBridge(): Promise<void> {
+  const { bridge, bridgeMac, address, nodePodCidr, serviceCidr } = node;
+  if (!(await succeeds('ip', ['link', 'show', bridge])))
+    await run('ip', ['link', 'add', bridge, 'address', bridgeMac, 'type', 'bridge']);
+  await setSysctl(`net.ipv6.conf.${bridge}.disable_ipv6`, '1');
+  await run('ip', ['address', 'replace', `${address}/${nodePodCidr.split('/')[1] ?? '24'}`, 'dev', bridge]);
+  await run('ip', ['link', 'set', bridge, 'up']);
+  // A packet for a service without rules goes to the bridge, where the table above refuses it, and never to the
+  // machine's own network.
+  await run('ip', ['route', 'replace', serviceCidr, 'dev', bridge]);
+}
+
+async function refuseTakenRange(): Promise<void> {
+  for (const cidr of [node.podCidr, node.serviceCidr]) {
+    const routes = (await run('ip', ['-4', 'route', 'show', 'root', cidr]))
+      .split('\n')
+      .filter((line) => line !== '' && !line.includes(`dev ${node.bridge}`));
+    if (routes.length > 0)
+      throw new Error(
+        `the address range ${cidr} of pods or services is already in use on this machine: ${routes.join('; ')}. Remove that route, or choose an existing cluster with --context NAME`,
+      );
+  }
+}
+
+/** Sets up bridge, route, rules and kernel switches. Can be repeated at any time. */
+export async function ensureNetwork(): Promise<undefined> {
+  await rememberBefore();
+  await refuseTakenRange();
+  // Built into some kernels, a module of others.
+  await succeeds('modprobe', ['-q', '-a', 'br_netfilter', 'overlay', 'nf_tables']);
+  await ensureBridge();
+  for (const [name, value] of Object.entries(changedSysctls)) await setSysctl(name, value);
+  const rules = nodeRules(node, [
+    `ip daddr ${node.address} tcp dport { ${node.apiPort}, ${node.registryPort} } accept`,
+  ]);
+  await run('nft', ['-f', '-'], { input: rules });
+  return undefined;
+}
+
+async function removeChains(table: string): Promise<void> {
+  const rules = (await run('iptables', ['-t', table, '-S']).catch(() => '')).split('\n');
+  const isOwn = (rule: string): boolean => / -j (CNI|KUBE)-/.test(rule) || /^-A (CNI|KUBE)-/.test(rule);
+  for (const rule of rules.filter((line) => line.startsWith('-A') && isOwn(line))) {
+    await run('sh', ['-c', `iptables -t ${table} ${rule.replace(/^-A/, '-D')}`]);
+  }
+  for (const rule of rules.filter((line) => /^-N (CNI|KUBE)-/.test(line)))
+    await succeeds('iptables', ['-t', table, '-X', rule.slice(3)]);
+}
+
+/** True when the listing of a table shows no rule, and no chains but base chains. */
+export function isEmptyTable(listing: string): boolean {
+  return listing.split('\n').every((line) => /^(table .*|\tchain .*|\t\ttype .* hook .*|\t?\}|)$/.test(line));
+}
+
+async function removeTables(before: Before | undefined): Promise<void> {
+  const present = (await run('nft', ['list', 'tables'])).split('\n').filter((line) => line !== '');
+  const known = new Set(before?.tables ?? present);
+  for (const line of present) {
+    const isOwn = /^table \S+ (moorage\S*|kube-proxy)$/.test(line);
+    const leftEmpty =
+      !known.has(line) &&
+      /^table ip6? (nat|filter|mangle|raw)$/.test(line) &&
+      isEmptyTable(await run('nft', ['list', ...line.split(' ')]));
+    if (isOwn || leftEmpty) await succeeds('nft', ['delete', ...line.split(' ')]);
+  }
+}
+
+/** Reverts every change that the node made to the network. */
+export async function removeNetwork(before: Before | undefined): Promise<void> {
+  for (const table of ['nat', 'filter', 'mangle']) await removeChains(table);
+  await removeTables(before);
+  await succeeds('ip', ['link', 'delete', node.bridge]);
+  for (const [name, value] of Object.entries(before?.sysctls ?? {})) await setSysctl(name, value);
+}

@@ -1,0 +1,112 @@
+// The node's image registry: Debian's docker-registry behind a password, and its configuration for clients.
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { readText, writeText } from '../../files.ts';
+import { paths } from '../../paths.ts';
+import { run } from '../../shell.ts';
+import { unpackedFolder } from '../daemons/packages.ts';
+import { probe, type ProbeAnswer } from '../daemons/probe.ts';
+import { configFile, type ProcessSpec } from '../daemons/processes.ts';
+import { node } from '../settings.ts';
+
+export const registryFolder = join(paths.state, 'registry');
+export const registryConfig = join(registryFolder, 'config.yaml');
+const folder = registryFolder;
+const user = 'moorage';
+
+export const registryUrl = `http://${node.address}:${node.registryPort}`;
+/** Its address for skopeo and buildctl on the node itself. */
+export const registryAddress = `${node.address}:${node.registryPort}`;
+
+/** The registry's password, made once for each life of the cluster. */
+export async function registryPassword(): Promise<string> {
+  const path = join(folder, 'password');
+  const existing = await readText(path);
+  if (existing !== undefined) return existing.trim();
+  const password = randomBytes(24).toString('base64url');
+  await writeText(path, `${password}\n`, 0o600);
+  return password;
+}
+
+async function basicCredentials(): Promise<string> {
+  return Buffer.from(`${user}:${await registryPassword()}`).toString('base64');
+}
+
+/** A docker config.json with the password for every name of the registry. */
+export async function dockerConfig(): Promise<string> {
+  const auth = { auth: await basicCredentials() };
+  return JSON.stringify({ auths: { [node.registryHost]: auth, [registryAddress]: auth } });
+}
+
+/** The folder with that config.json, for DOCKER_CONFIG. */
+export async function dockerConfigFolder(): Promise<string> {
+  const home = join(folder, 'docker');
+  await writeText(join(home, 'config.json'), await dockerConfig(), 0o600);
+  return home;
+}
+
+/** Asks the registry. `accept` matters for manifests, whose digest depends on it. */
+export async function askRegistry(path: string, method = 'GET'): Promise<ProbeAnswer> {
+  const accept = [
+    'application/vnd.oci.image.index.v1+json',
+    'application/vnd.oci.image.manifest.v1+json',
+    'application/vnd.docker.distribution.manifest.v2+json',
+  ].join(', ');
+  return await probe(`${registryUrl}${path}`, {
+    method,
+    headers: { authorization: `Basic ${await basicCredentials()}`, accept },
+  });
+}
+
+export async function registrySpec(): Promise<ProcessSpec> {
+  const users = join(folder, 'users');
+  const password = await registryPassword();
+  if ((await readText(users)) === undefined)
+    await writeText(users, `${await run('htpasswd', ['-niB', user], { input: password })}\n`, 0o600);
+  const text = await configFile(
+    registryConfig,
+    stringify({
+      version: 0.1,
+      log: { level: 'warn', accesslog: { disabled: true } },
+      storage: {
+        filesystem: { rootdirectory: join(folder, 'blobs') },
+        delete: { enabled: true },
+        cache: { blobdescriptor: 'inmemory' },
+      },
+      http: { addr: registryAddress, secret: password },
+      auth: { htpasswd: { realm: 'moorage', path: users } },
+    }),
+  );
+  return {
+    name: 'registry',
+    command: join(unpackedFolder('docker-registry'), 'usr/bin/docker-registry'),
+    args: ['serve', registryConfig],
+    inputs: [text, (await readText(users)) ?? ''],
+    ready: async () => (await askRegistry('/v2/')).status === 200,
+  };
+}
+
+/** hosts.toml for containerd: the cluster's own images first; for Docker Hub's names, the real one after that. */
+function hostsToml(credentials: string, server: string): string {
+  return `server = "${server}"
+
+[host."${registryUrl}"]
+capabilities = ["pull", "resolve"]
+[host."${registryUrl}".header]
+Authorization = ["Basic ${credentials}"]
+`;
+}
+
+/** Writes containerd's registry configuration and returns its folder. It is read at each pull, so no restart is needed. */
+export async function writeHosts(): Promise<string> {
+  const certs = join(paths.state, 'containerd-hosts');
+  const credentials = await basicCredentials();
+  await writeText(
+    join(certs, 'docker.io', 'hosts.toml'),
+    hostsToml(credentials, 'https://registry-1.docker.io'),
+    0o600,
+  );
+  await writeText(join(certs, node.registryHost, 'hosts.toml'), hostsToml(credentials, registryUrl), 0o600);
+  return certs;
+}
