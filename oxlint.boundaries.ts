@@ -46,8 +46,13 @@ function rule(folder: string, patterns: Pattern[]): OxlintOverride {
 /** A room of the API may leave it by `../` only to an earlier room, and never for the files that wire all of them. */
 function apiRoom(room: string, index: number): OxlintOverride {
   const from = `api/${room}`;
+  // The engine of the patterns knows no look-ahead: anything that is in a folder, or does not begin with "in".
+  const inside = order.slice(0, index).map((earlier) => ({
+    regex: `^(\\.\\./)+${earlier}/(.*/|[^i]|i[^n])`,
+    message: `${from} may import from ${earlier} only through its index.ts.`,
+  }));
   const wiring = { regex: '^(\\.\\./)+(create-api|main|alone)\\.ts$', message: message(from, 'the wiring') };
-  return rule(from, [...forbidden(from, [...(closed['api'] ?? []), ...order.slice(index + 1)]), wiring]);
+  return rule(from, [...forbidden(from, [...(closed['api'] ?? []), ...order.slice(index + 1)]), ...inside, wiring]);
 }
 
 /** What runs inside a pipeline pod knows nothing of the operator. */

@@ -8,17 +8,19 @@ import { listenForShutdown } from '../lib/kubernetes/index.ts';
 import { count, readConfig } from '../lib/config.ts';
 import { createLog } from '../lib/log.ts';
 import { createRegistry } from '../lib/metrics.ts';
-import { readAppSettings } from './apps/config.ts';
+import { readAppSettings } from './apps/index.ts';
 import { createApi } from './create-api.ts';
 import { blockList, subnets } from '../lib/subnets.ts';
-import { readCatalog } from './models/catalog.ts';
-import { readModelSettings, type RouterSettings } from './models/config.ts';
-import { startDemoRouter, type DemoRouter } from './models/router/demo-router.ts';
+import {
+  type DemoRouter,
+  readCatalog,
+  readModelSettings,
+  type RouterSettings,
+  startDemoRouter,
+} from './models/index.ts';
 import { startServer } from './http/index.ts';
-import { submitWithoutCluster } from './submit/without-cluster.ts';
-import { readToolSettings } from './tools/config.ts';
-import { readFetchConfig } from './tools/fetch/config.ts';
-import { GuardedFetcher } from './tools/fetch/guarded-fetcher.ts';
+import { submitWithoutCluster } from './submit/index.ts';
+import { GuardedFetcher, readFetchConfig, readToolSettings } from './tools/index.ts';
 
 const usage = `usage: npm start -- [--port N] [--demo-router]
 

@@ -3,23 +3,29 @@ import type { BlockList } from 'node:net';
 import type { Registry } from 'prom-client';
 import type { Logger } from '../lib/log.ts';
 import { httpMetrics } from '../lib/metrics.ts';
-import { a2aEndpoint } from './a2a/endpoint.ts';
-import { toolCalls } from './a2a/tool-calls.ts';
-import type { AppSettings } from './apps/config.ts';
-import { directory, type DirectoryOptions } from './apps/directory.ts';
-import { liveApps } from './apps/live-apps.ts';
-import type { Offer } from './apps/offer.ts';
-import { startApps, type Apps, type AppsOptions } from './apps/start.ts';
-import { discoveryEndpoints } from './discovery/endpoints.ts';
+import { a2aEndpoint, toolCalls } from './a2a/index.ts';
+import {
+  type Apps,
+  type AppSettings,
+  type AppsOptions,
+  directory,
+  type DirectoryOptions,
+  liveApps,
+  type Offer,
+  startApps,
+} from './apps/index.ts';
+import { discoveryEndpoints } from './discovery/index.ts';
 import { createApp, type Endpoint } from './http/index.ts';
-import { mcpProtocol, type Mcp } from './mcp/protocol.ts';
-import { payersOf } from './models/callers/payers.ts';
-import type { ModelSettings } from './models/config.ts';
-import { startModels, type Models, type ModelsOptions } from './models/start.ts';
-import type { ToolSettings } from './tools/config.ts';
-import { createWorkers } from './tools/engine/workers/pool.ts';
-import type { Fetcher } from './tools/fetch/fetcher.ts';
-import { startTools, type Tools, type ToolsOptions } from './tools/start.ts';
+import { type Mcp, mcpProtocol } from './mcp/index.ts';
+import { type Models, type ModelSettings, type ModelsOptions, payersOf, startModels } from './models/index.ts';
+import {
+  createWorkers,
+  type Fetcher,
+  startTools,
+  type Tools,
+  type ToolSettings,
+  type ToolsOptions,
+} from './tools/index.ts';
 
 export interface ApiOptions {
   /** Like https://moorage.localhost, without a slash at the end. */

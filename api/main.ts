@@ -11,20 +11,13 @@ import {
 } from '../lib/kubernetes/index.ts';
 import { createLog } from '../lib/log.ts';
 import { createRegistry } from '../lib/metrics.ts';
-import { readAppSettings } from './apps/config.ts';
+import { appIndex, appIndexers, hostedApps, readAppSettings } from './apps/index.ts';
 import { readApiConfig } from './config.ts';
 import { createApi } from './create-api.ts';
-import { readModelSettings } from './models/config.ts';
-import { modelAppOf } from './models/v1/apps.ts';
+import { modelAppOf, readModelSettings } from './models/index.ts';
 import { startServer } from './http/index.ts';
-import { submitEndpoints } from './submit/endpoints.ts';
-import { submitMetrics } from './submit/metrics.ts';
-import { appIndex, appIndexers, hostedApps } from './apps/hosted-apps.ts';
-import { podLogs } from './submit/log/pod-log.ts';
-import { createSubmitter } from './submit/submit-app.ts';
-import { readToolSettings } from './tools/config.ts';
-import { readFetchConfig } from './tools/fetch/config.ts';
-import { GuardedFetcher } from './tools/fetch/guarded-fetcher.ts';
+import { createSubmitter, podLogs, submitEndpoints, submitMetrics } from './submit/index.ts';
+import { GuardedFetcher, readFetchConfig, readToolSettings } from './tools/index.ts';
 
 const config = readApiConfig();
 const log = createLog('api');

@@ -1,10 +1,9 @@
 // The A2A agent card, of 1.0 with what clients of 0.3 look for: name, endpoint, and a skill for each tool and each live
 // app.
 import { AgentCard, type AgentSkill } from '@a2a-js/sdk';
-import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
-import type { Tool } from '../tools/tool.ts';
-import { authentication, description, name, version, callPath } from '../http/index.ts';
-import { type Offer } from '../apps/offer.ts';
+import type { HostedAppSummary, Tool } from '../tools/index.ts';
+import { authentication, callPath, description, name, version } from '../http/index.ts';
+import type { Offer } from '../apps/index.ts';
 
 export const a2aPath = '/a2a';
 export const a2aVersion = '1.0';

@@ -1,6 +1,6 @@
 // The interface between the A2A agent and the tools.
 import type { RequestContext } from '../http/index.ts';
-import type { Offer } from '../apps/offer.ts';
+import type { Offer } from '../apps/index.ts';
 
 /** A call of a tool by an agent. */
 export interface AgentCall {

@@ -10,7 +10,7 @@ import {
   validateVersion,
 } from '@a2a-js/sdk/server';
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint, type RequestContext, jsonResponse } from '../http/index.ts';
+import { defineEndpoint, type Endpoint, jsonResponse, type RequestContext } from '../http/index.ts';
 import { a2aPath, a2aVersion, agentCard, olderVersion } from './agent-card.ts';
 import type { AgentOptions } from './calls.ts';
 import { executorFor } from './executor.ts';

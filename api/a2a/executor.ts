@@ -8,7 +8,7 @@ import {
   type RequestContext as A2aContext,
 } from '@a2a-js/sdk/server';
 import { problemBody, Problem } from '../../lib/problem.ts';
-import { type RequestContext, callPath, internalFault, notFound } from '../http/index.ts';
+import { callPath, internalFault, notFound, type RequestContext } from '../http/index.ts';
 import { a2aPath, appPrefix } from './agent-card.ts';
 import type { AgentAnswer, AgentOptions } from './calls.ts';
 import { helpText } from './help.ts';

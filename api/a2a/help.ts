@@ -1,7 +1,7 @@
 // The help text for a message that names no tool: the tools, and how to run one.
 import { z } from 'zod';
-import type { Offer } from '../apps/offer.ts';
-import type { Tool } from '../tools/tool.ts';
+import type { Offer } from '../apps/index.ts';
+import type { Tool } from '../tools/index.ts';
 
 /** Details of the tools that the text names, or else a line for each tool. */
 export function helpText({ tools, baseUrl }: Offer, text: string): string {

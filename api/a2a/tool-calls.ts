@@ -1,9 +1,6 @@
 // Tool calls of the A2A agent: read, paid for and run by the tool service that /t and /mcp use too.
-import type { ToolService } from '../tools/engine/tool-service.ts';
-import { envelopeOf, isEmbeddable } from '../tools/engine/envelope.ts';
-import type { PayerFor } from '../models/callers/payers.ts';
-import { ToolReader } from '../tools/engine/reading.ts';
-import type { ToolRegistry } from '../tools/engine/tool-registry.ts';
+import { envelopeOf, isEmbeddable, ToolReader, type ToolRegistry, type ToolService } from '../tools/index.ts';
+import type { PayerFor } from '../models/index.ts';
 import type { AgentAnswer, AgentOptions } from './calls.ts';
 
 export interface ToolCallsOptions {

@@ -1,8 +1,7 @@
 // The configuration of calls of apps, read from the environment.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
-import { moneyField } from '../billing/ledger/money-field.ts';
-import type { Money } from '../billing/ledger/money.ts';
+import { type Money, moneyField } from '../billing/index.ts';
 
 export interface AppSettings {
   /** What one call is charged. */

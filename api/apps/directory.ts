@@ -5,7 +5,7 @@ import { labels } from '../../crds/names.ts';
 import { publicStatus } from '../../crds/public-status.ts';
 import { repositoryOf, type App, type AppIndex } from './hosted-apps.ts';
 import { appUrl, sentence } from './status-view.ts';
-import { nearestNames } from '../tools/engine/tool-registry.ts';
+import { nearestNames } from '../tools/index.ts';
 import { appNotLive, unknownApp } from './problems.ts';
 
 /** Where an app describes its operations, as its author set it. */

@@ -1,7 +1,7 @@
 // The apps that are live, as tools and discovery documents show them.
 import { readSettings, withSettings } from '../../crds/effective-settings.ts';
 import { publicStatus } from '../../crds/public-status.ts';
-import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
+import type { HostedAppSummary } from '../tools/index.ts';
 import { repositoryOf, type App } from './hosted-apps.ts';
 
 /** Of these apps those that answer now. */

@@ -1,7 +1,6 @@
 // What this installation offers: its tools, its live apps with their operations, and the endpoints themselves.
-import { type Endpoint, callPath } from '../http/index.ts';
-import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
-import type { Tool } from '../tools/tool.ts';
+import { callPath, type Endpoint } from '../http/index.ts';
+import type { HostedAppSummary, Tool } from '../tools/index.ts';
 
 /** What is offered beside plain endpoints. */
 export interface Offer {

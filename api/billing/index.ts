@@ -1,15 +1,16 @@
-// The public face of billing: what the other rooms of the API import.
-export { appLines, chargeLines, type Line } from './accrual.ts';
-export type { Database, Statement } from './database/database.ts';
-export { openLedgerDatabase } from './database/open.ts';
-export { Holds, type Hold } from './holds.ts';
+// What the rest of the API uses of this room: money and its keeping: the ledger, holds, prices, payers, quotas and idempotent requests.
+export { accrues, appLines } from './accrual.ts';
+export { Database, type Statement } from './database/database.ts';
+export { type Hold, Holds } from './holds.ts';
 export { IdempotencyKeys } from './idempotency/keys.ts';
 export { idempotencyKey, idempotently } from './idempotency/request.ts';
-export * from './ledger/accounts.ts';
-export type { CostSource, Ledger } from './ledger/ledger.ts';
+export { revenueAccount, toolAccount } from './ledger/accounts.ts';
+export { type CostSource, Ledger } from './ledger/ledger.ts';
 export { moneyField } from './ledger/money-field.ts';
 export {
   formatMoney,
+  type Money,
+  MoneyError,
   moneyToNumber,
   negate,
   parseBilled,
@@ -18,14 +19,19 @@ export {
   priceOf,
   sumMoney,
   zero,
-  MoneyError,
-  type Money,
 } from './ledger/money.ts';
-export { reconcile, type LookupResult } from './ledger/reconciler.ts';
+export { type LookupResult, reconcile } from './ledger/reconciler.ts';
 export { money } from './ledger/shapes.ts';
 export type { Usage } from './ledger/usage.ts';
-export { openLedger, type LedgerHandle, type OpenLedger } from './open-ledger.ts';
+export { type LedgerHandle, openLedger, type OpenLedger } from './open-ledger.ts';
 export { anonymousPayer, appPayer, keyPayer, type Limits, type Payer } from './payer.ts';
 export { maxCallCost, type Prompt } from './price.ts';
-export * from './problems.ts';
-export { lowQuotaHint, rateLimitHeaders, remaining, type Quota } from './quota.ts';
+export {
+  billingProblems,
+  idempotencyInFlight,
+  idempotencyMismatch,
+  ledgerUnavailable,
+  ledgerUnconfigured,
+  quotaExhausted,
+} from './problems.ts';
+export { lowQuotaHint, type Quota, rateLimitHeaders, remaining } from './quota.ts';

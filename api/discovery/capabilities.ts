@@ -1,8 +1,8 @@
 // /agent-capabilities.json: every endpoint, tool and live app with how to call it, in one document.
 import { z } from 'zod';
-import { answersAt, callUrl, type Site } from '../apps/offer.ts';
+import { answersAt, callUrl, type Site } from '../apps/index.ts';
 import { authentication, description, name, version } from '../http/index.ts';
-import { exampleUrl } from '../tools/example-url.ts';
+import { exampleUrl } from '../tools/index.ts';
 
 const url = z.string();
 

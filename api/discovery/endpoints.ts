@@ -2,20 +2,20 @@
 import { z } from 'zod';
 import { Problem, problemUrl } from '../../lib/problem.ts';
 import {
+  bufferedResponse,
   defineEndpoint,
   type Endpoint,
-  problemTypesOf,
-  notFound,
-  bufferedResponse,
   jsonResponse,
+  notFound,
+  problemTypesOf,
 } from '../http/index.ts';
-import { a2aPath, cardJson } from '../a2a/agent-card.ts';
+import { a2aPath, cardJson } from '../a2a/index.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { frontEndpoint } from './front.ts';
 import { linkHeader } from './links.ts';
 import { llmsText } from './llms-txt.ts';
 import { openApi, withApps } from './openapi.ts';
-import { answersAt, type Offer, type Site } from '../apps/offer.ts';
+import { answersAt, type Offer, type Site } from '../apps/index.ts';
 
 /** What is described beside the endpoints; what is left out does not exist. */
 export type OfferOptions = Partial<Omit<Offer, 'baseUrl'>>;

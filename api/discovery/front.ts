@@ -1,8 +1,8 @@
 // The front page: HTML for a person, JSON for a program, and a Link header to every document.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint, bufferedResponse, jsonResponse, description, name } from '../http/index.ts';
+import { bufferedResponse, defineEndpoint, description, type Endpoint, jsonResponse, name } from '../http/index.ts';
 import { linkHeader } from './links.ts';
-import { answersAt, type Site } from '../apps/offer.ts';
+import { answersAt, type Site } from '../apps/index.ts';
 
 const html = 'text/html';
 

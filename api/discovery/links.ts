@@ -1,5 +1,5 @@
 // The Link header (RFC 8288), which leads a program from any page to the documents.
-import { answersAt, type Site } from '../apps/offer.ts';
+import { answersAt, type Site } from '../apps/index.ts';
 
 interface Link {
   readonly path: string;

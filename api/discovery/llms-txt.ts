@@ -1,9 +1,7 @@
 // /llms.txt: an overview in Markdown for language models (llmstxt.org).
-import { type Endpoint, authentication, description, name } from '../http/index.ts';
-import type { HostedAppSummary } from '../tools/engine/tool-dependencies.ts';
-import type { Tool } from '../tools/tool.ts';
-import { answersAt, callUrl, type Site } from '../apps/offer.ts';
-import { exampleUrl } from '../tools/example-url.ts';
+import { authentication, description, type Endpoint, name } from '../http/index.ts';
+import { exampleUrl, type HostedAppSummary, type Tool } from '../tools/index.ts';
+import { answersAt, callUrl, type Site } from '../apps/index.ts';
 
 export function llmsText(site: Site): string {
   const { baseUrl, tools } = site;

@@ -2,10 +2,10 @@
 import { z } from 'zod';
 import { problemMediaType, type ProblemType } from '../../lib/problem.ts';
 import {
+  bodyTooLarge,
+  callPath,
   type Endpoint,
   eventStream,
-  callPath,
-  bodyTooLarge,
   internalFault,
   invalidRequest,
   keyInQuery,
@@ -13,7 +13,7 @@ import {
   requestTooLong,
   unsupportedMediaType,
 } from '../http/index.ts';
-import type { Site } from '../apps/offer.ts';
+import type { Site } from '../apps/index.ts';
 
 type Json = Record<string, unknown>;
 

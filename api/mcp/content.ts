@@ -6,9 +6,7 @@ import type {
   TextResourceContents,
 } from '@modelcontextprotocol/server';
 import { problemBody, type Problem } from '../../lib/problem.ts';
-import type { ToolResult } from '../tools/engine/tool-call.ts';
-import { envelopeOf, isEmbeddable } from '../tools/engine/envelope.ts';
-import type { Artifact } from '../tools/tool.ts';
+import { type Artifact, envelopeOf, isEmbeddable, type ToolResult } from '../tools/index.ts';
 
 /** What clients can show as an image. SVG is text to them. */
 const images = /^image\/(png|jpeg|gif|webp)$/;

@@ -1,11 +1,7 @@
 // The tools as MCP lists them: schemas of input and output, and what a client may assume of each.
 import type { Tool as ListedTool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { describe } from '../tools/endpoints.ts';
-import { envelopeSchema } from '../tools/engine/envelope.ts';
-import { ToolReader } from '../tools/engine/reading.ts';
-import type { Tool } from '../tools/tool.ts';
-import type { ToolRegistry } from '../tools/engine/tool-registry.ts';
+import { describe, envelopeSchema, type Tool, ToolReader, type ToolRegistry } from '../tools/index.ts';
 
 export function listTools(toolRegistry: ToolRegistry): ListedTool[] {
   return toolRegistry.tools.map((tool) => {

@@ -10,11 +10,11 @@ import {
   type McpRequestContext,
 } from '@modelcontextprotocol/server';
 import type { Logger } from '../../lib/log.ts';
-import { bufferedResponse, type ProtocolMount, type RequestContext, name, version } from '../http/index.ts';
+import { bufferedResponse, name, type ProtocolMount, type RequestContext, version } from '../http/index.ts';
 import { McpToolCalls, type McpToolCallsOptions } from './tool-calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools } from './listing.ts';
-import { noExternalTools, type ExternalTools } from '../tools/engine/external-tools.ts';
+import { type ExternalTools, noExternalTools } from '../tools/index.ts';
 import { readAhead } from './read-ahead.ts';
 import { offerResources, type ResourcesOptions } from './resources.ts';
 

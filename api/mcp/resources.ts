@@ -1,7 +1,6 @@
 // Files that tools created, as MCP resources: a resource_link can be read through the same connection.
 import { ResourceNotFoundError, type McpServer, type ReadResourceResult } from '@modelcontextprotocol/server';
-import { artifactUrl } from '../tools/engine/artifacts/endpoint.ts';
-import type { ArtifactStore } from '../tools/engine/artifacts/artifact-store.ts';
+import { type ArtifactStore, artifactUrl } from '../tools/index.ts';
 import { Problem } from '../../lib/problem.ts';
 import { contentsOf } from './content.ts';
 

@@ -7,15 +7,18 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { Problem } from '../../lib/problem.ts';
-import { type RequestContext, internalFault } from '../http/index.ts';
-import type { ToolService } from '../tools/engine/tool-service.ts';
-import type { PayerFor } from '../models/callers/payers.ts';
-import { unknownTool } from '../tools/problems.ts';
-import { ToolReader } from '../tools/engine/reading.ts';
-import type { Progress, Tool } from '../tools/tool.ts';
-import type { ToolRegistry } from '../tools/engine/tool-registry.ts';
+import { internalFault, type RequestContext } from '../http/index.ts';
+import {
+  type ExternalTools,
+  type Progress,
+  type Tool,
+  ToolReader,
+  type ToolRegistry,
+  type ToolService,
+  unknownTool,
+} from '../tools/index.ts';
+import type { PayerFor } from '../models/index.ts';
 import { problemResult, resultOf } from './content.ts';
-import type { ExternalTools } from '../tools/engine/external-tools.ts';
 
 export interface McpToolCallsOptions {
   readonly toolRegistry: ToolRegistry;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { moneyField } from '../billing/ledger/money-field.ts';
+import { moneyField } from '../billing/index.ts';
 
 export const modelsFile = join(import.meta.dirname, 'models.yaml');
 

@@ -2,8 +2,7 @@
 // can be called.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
-import type { Money } from '../billing/ledger/money.ts';
-import { moneyField } from '../billing/ledger/money-field.ts';
+import { type Money, moneyField } from '../billing/index.ts';
 import { modelsFile } from './catalog.ts';
 
 export interface RouterSettings {

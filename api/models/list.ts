@@ -1,7 +1,7 @@
 // GET /api/models: the models and their prices.
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../http/index.ts';
-import { moneyToNumber } from '../billing/ledger/money.ts';
+import { moneyToNumber } from '../billing/index.ts';
 import type { Catalog } from './catalog.ts';
 
 export function listEndpoint(catalog: Catalog): Endpoint {

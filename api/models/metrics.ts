@@ -1,6 +1,6 @@
 // Metrics of model calls. Labels are ids from models.yaml, kinds and outcomes from here: sets that cannot grow.
 import { Counter, Histogram, type Registry } from 'prom-client';
-import type { Payer } from '../billing/payer.ts';
+import type { Payer } from '../billing/index.ts';
 
 type Kind = Payer['kind'];
 

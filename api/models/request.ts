@@ -4,7 +4,7 @@ import { Problem } from '../../lib/problem.ts';
 import type { RequestContext } from '../http/index.ts';
 import type { Catalog, Model } from './catalog.ts';
 import { identifyPayer } from './callers/identify.ts';
-import type { Payer } from '../billing/payer.ts';
+import type { Payer } from '../billing/index.ts';
 import { keyRequired } from './problems.ts';
 import type { ModelServices } from './services.ts';
 

@@ -1,9 +1,8 @@
 // What the model endpoints depend on.
-import type { IdempotencyKeys } from '../billing/idempotency/keys.ts';
+import type { IdempotencyKeys, Limits } from '../billing/index.ts';
 import type { Catalog } from './catalog.ts';
 import type { CallerKeys } from './callers/keys.ts';
 import type { MeteredRouter } from './metered/metered-router.ts';
-import type { Limits } from '../billing/payer.ts';
 
 export interface ModelServices {
   readonly router: MeteredRouter;

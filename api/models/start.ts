@@ -3,11 +3,16 @@
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
-import { keyedHash, type Endpoint } from '../http/index.ts';
-import type { Database } from '../billing/database/database.ts';
-import { IdempotencyKeys } from '../billing/idempotency/keys.ts';
-import { reconcile } from '../billing/ledger/reconciler.ts';
-import { openLedger, type LedgerHandle, type OpenLedger } from '../billing/open-ledger.ts';
+import { type Endpoint, keyedHash } from '../http/index.ts';
+import {
+  type Database,
+  IdempotencyKeys,
+  type LedgerHandle,
+  ledgerUnavailable,
+  openLedger,
+  type OpenLedger,
+  reconcile,
+} from '../billing/index.ts';
 import { readCatalog, type Catalog } from './catalog.ts';
 import type { ModelSettings } from './config.ts';
 import { modelEndpoints } from './endpoints.ts';
@@ -15,7 +20,6 @@ import { CallerKeys } from './callers/keys.ts';
 import { limitsOf } from './callers/payers.ts';
 import { MeteredRouter } from './metered/metered-router.ts';
 import { modelMetrics } from './metrics.ts';
-import { ledgerUnavailable } from '../billing/problems.ts';
 import { modelsUnconfigured } from './problems.ts';
 import { RouterClient } from './router/client.ts';
 import type { ModelServices } from './services.ts';

@@ -2,7 +2,7 @@
 import { labels } from '../../crds/names.ts';
 import { Problem } from '../../lib/problem.ts';
 import { platformFull, tooManyApps, tooManySubmissions } from './problems.ts';
-import type { App, AppIndex } from '../apps/hosted-apps.ts';
+import type { App, AppIndex } from '../apps/index.ts';
 
 /** Limits on apps. */
 export interface Limits {

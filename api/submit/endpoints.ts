@@ -2,10 +2,10 @@
 import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts, type Repository } from '../../lib/repository.ts';
-import { defineEndpoint, type Endpoint, type RequestContext, clusterUnavailable, invalid } from '../http/index.ts';
+import { clusterUnavailable, defineEndpoint, type Endpoint, invalid, type RequestContext } from '../http/index.ts';
 import { findApp } from './find-app.ts';
 import { follow } from './log/follow.ts';
-import type { AppIndex } from '../apps/hosted-apps.ts';
+import { type AppIndex, type LinkBase, statusView, type StatusView, viewStatus } from '../apps/index.ts';
 import type { SubmitMetrics } from './metrics.ts';
 import {
   beingRemoved,
@@ -18,7 +18,6 @@ import {
 import { StreamSlots } from './log/stream-slots.ts';
 import { byteStream, eventStream, eventWriter, plainText, textWriter, type Writer } from './log/log-stream.ts';
 import type { OpenLog } from './log/pod-log.ts';
-import { statusView, viewStatus, type LinkBase, type StatusView } from '../apps/status-view.ts';
 import type { Submission, SubmissionResult } from './submit-app.ts';
 
 /** What the endpoints depend on. */

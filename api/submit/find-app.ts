@@ -3,7 +3,7 @@ import { Problem } from '../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts } from '../../lib/repository.ts';
 import { notSubmitted } from './problems.ts';
 import { invalid } from '../http/index.ts';
-import { repositoryOf, type App, type AppIndex } from '../apps/hosted-apps.ts';
+import { type App, type AppIndex, repositoryOf } from '../apps/index.ts';
 
 /** Names a repository; `host` distinguishes namesakes on several hosts. */
 export interface RepositoryName {

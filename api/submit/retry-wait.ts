@@ -1,6 +1,6 @@
 // When a rejected app can be retried: each retry of the same commit waits twice as long as the one before.
 import { annotations } from '../../crds/names.ts';
-import type { App } from '../apps/hosted-apps.ts';
+import type { App } from '../apps/index.ts';
 
 const dayMs = 86_400_000;
 

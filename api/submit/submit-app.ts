@@ -8,7 +8,7 @@ import { Problem } from '../../lib/problem.ts';
 import { repositoryHash, type Repository } from '../../lib/repository.ts';
 import { beingRemoved, platformFull } from './problems.ts';
 import { checkRoom, type Limits } from './admission.ts';
-import { hostedApps, oldestFirst, repositoryOf, type App, type AppIndex } from '../apps/hosted-apps.ts';
+import { type App, type AppIndex, hostedApps, oldestFirst, repositoryOf } from '../apps/index.ts';
 import { retriableFrom } from './retry-wait.ts';
 import { slugCandidates } from './slug.ts';
 

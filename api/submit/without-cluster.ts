@@ -6,7 +6,7 @@ import type { Endpoint } from '../http/index.ts';
 import { noCluster } from './problems.ts';
 import { submitEndpoints } from './endpoints.ts';
 import { submitMetrics } from './metrics.ts';
-import { appIndex, appIndexers, type App } from '../apps/hosted-apps.ts';
+import { type App, appIndex, appIndexers } from '../apps/index.ts';
 
 export function submitWithoutCluster(baseUrl: string): Endpoint[] {
   const absent = (): Promise<never> =>

@@ -2,11 +2,29 @@
 import Negotiator from 'negotiator';
 import { z } from 'zod';
 import type { ProblemType } from '../../lib/problem.ts';
-import { defineEndpoint, type Endpoint, type RequestContext, jsonResponse } from '../http/index.ts';
-import * as billing from '../billing/problems.ts';
-import * as models from '../models/problems.ts';
-import { rateLimitHeaders } from '../billing/quota.ts';
-import type { Payer } from '../billing/payer.ts';
+import { defineEndpoint, type Endpoint, jsonResponse, type RequestContext } from '../http/index.ts';
+import {
+  formatMoney,
+  idempotencyInFlight,
+  idempotencyMismatch,
+  ledgerUnavailable,
+  ledgerUnconfigured,
+  parseMoney,
+  type Payer,
+  quotaExhausted,
+  rateLimitHeaders,
+} from '../billing/index.ts';
+import {
+  keyOutOfCredit,
+  keyRefused,
+  keyRequired,
+  modelFailed,
+  modelRefused,
+  modelsUnconfigured,
+  modelTimeout,
+  type PayerFor,
+  routerUnavailable,
+} from '../models/index.ts';
 import type { Delivery, ToolResult } from './engine/tool-call.ts';
 import type { ToolService } from './engine/tool-service.ts';
 import { unknownFile } from './engine/artifacts/problems.ts';
@@ -14,14 +32,12 @@ import { envelopeOf, envelopeSchema } from './engine/envelope.ts';
 import { fetchProblems } from './fetch/problems.ts';
 import { jobProblems } from './engine/jobs/problems.ts';
 import { listEndpoint } from './list.ts';
-import type { PayerFor } from '../models/callers/payers.ts';
 import * as problems from './problems.ts';
 import { serviceOff } from './services/backing-services.ts';
 import { costHeaders, rawResponse, refuseRaw } from './engine/raw.ts';
 import { ToolReader, type Reading } from './engine/reading.ts';
 import type { StoredResponse, Replays } from './engine/replays.ts';
 import { limitOf } from './engine/runner.ts';
-import { formatMoney, parseMoney } from '../billing/ledger/money.ts';
 import type { Tool } from './tool.ts';
 import type { ToolRegistry } from './engine/tool-registry.ts';
 
@@ -234,27 +250,25 @@ export function describe(tool: Tool): string {
 
 function problemsOf(tool: Tool): ProblemType[] {
   return [
-    billing.quotaExhausted,
-    models.keyRefused,
-    models.modelsUnconfigured,
-    models.routerUnavailable,
-    billing.ledgerUnavailable,
-    billing.ledgerUnconfigured,
+    quotaExhausted,
+    keyRefused,
+    modelsUnconfigured,
+    routerUnavailable,
+    ledgerUnavailable,
+    ledgerUnconfigured,
     problems.toolFailed,
     problems.toolLimit,
     problems.unprocessable,
     problems.noArtifact,
     problems.toolBusy,
     problems.tooManyCalls,
-    billing.idempotencyInFlight,
-    billing.idempotencyMismatch,
+    idempotencyInFlight,
+    idempotencyMismatch,
     unknownFile,
     ...(tool.needs === undefined ? [] : [serviceOff]),
     ...(tool.openWorld ? fetchProblems : []),
     ...(tool.long === true ? jobProblems : []),
-    ...(tool.asksModels === true
-      ? [models.keyRequired, models.keyOutOfCredit, models.modelFailed, models.modelTimeout, models.modelRefused]
-      : []),
+    ...(tool.asksModels === true ? [keyRequired, keyOutOfCredit, modelFailed, modelTimeout, modelRefused] : []),
   ];
 }
 

@@ -1,5 +1,5 @@
 // The HTML page that lists the tools.
-import { bufferedResponse, html, raw, type Html } from '../http/index.ts';
+import { bufferedResponse, type Html, html, raw } from '../http/index.ts';
 import type { ListedTool } from './listed-tool.ts';
 
 const headers = {

@@ -1,6 +1,6 @@
 // A tool as GET /t lists it.
 import { z } from 'zod';
-import { moneyToNumber, parseMoney } from '../billing/ledger/money.ts';
+import { moneyToNumber, parseMoney } from '../billing/index.ts';
 import { ToolReader } from './engine/reading.ts';
 import type { ToolRegistry } from './engine/tool-registry.ts';
 import { exampleUrl } from './example-url.ts';

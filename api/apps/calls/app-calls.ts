@@ -3,15 +3,18 @@
 import { randomUUID } from 'node:crypto';
 import { finished } from 'node:stream/promises';
 import { Problem } from '../../../lib/problem.ts';
-import { accrues, appLines } from '../../billing/accrual.ts';
-import { revenueAccount } from '../../billing/ledger/accounts.ts';
-import { zero, type Money } from '../../billing/ledger/money.ts';
-import type { Hold, Holds } from '../../billing/holds.ts';
-import type { Payer } from '../../billing/payer.ts';
-import type { Quota } from '../../billing/quota.ts';
-import type { Cost } from '../../tools/engine/cost.ts';
-import type { Slots } from '../../tools/engine/slots.ts';
-import { toolBusy } from '../../tools/problems.ts';
+import {
+  accrues,
+  appLines,
+  type Hold,
+  type Holds,
+  type Money,
+  type Payer,
+  type Quota,
+  revenueAccount,
+  zero,
+} from '../../billing/index.ts';
+import { type Cost, type Slots, toolBusy } from '../../tools/index.ts';
 import type { AppClient, AppRequestContent, AppResponse } from './app-client.ts';
 import type { Target } from '../directory.ts';
 import { outcomeOf, type AppMetrics, type AppVia } from '../metrics.ts';

@@ -1,12 +1,15 @@
 // POST /api/projects/{slug}/call: a request to a hosted app as JSON, and the response of the app with its cost.
 import { z } from 'zod';
-import { jsonResponse, callPath, defineEndpoint, type Endpoint, invalid } from '../../http/index.ts';
-import { formatMoney } from '../../billing/ledger/money.ts';
-import * as billing from '../../billing/problems.ts';
-import * as models from '../../models/problems.ts';
-import { rateLimitHeaders } from '../../billing/quota.ts';
-import type { PayerFor } from '../../models/callers/payers.ts';
-import { tooManyCalls, toolBusy } from '../../tools/problems.ts';
+import { callPath, defineEndpoint, type Endpoint, invalid, jsonResponse } from '../../http/index.ts';
+import {
+  formatMoney,
+  ledgerUnavailable,
+  ledgerUnconfigured,
+  quotaExhausted,
+  rateLimitHeaders,
+} from '../../billing/index.ts';
+import { keyRefused, modelsUnconfigured, type PayerFor, routerUnavailable } from '../../models/index.ts';
+import { toolBusy, tooManyCalls } from '../../tools/index.ts';
 import { contentFields, maxBufferedBytes, receiptFields, readContent, contentView, receiptView } from './response.ts';
 import type { AppCalls } from './app-calls.ts';
 import { appPath, methods } from './app-path.ts';
@@ -76,12 +79,12 @@ export function appEndpoints({ directory, calls, payerFor }: AppEndpointsOptions
       outputDescription: 'The response of the app, and the cost of the call.',
       problems: [
         ...appProblems,
-        billing.quotaExhausted,
-        models.keyRefused,
-        models.modelsUnconfigured,
-        models.routerUnavailable,
-        billing.ledgerUnavailable,
-        billing.ledgerUnconfigured,
+        quotaExhausted,
+        keyRefused,
+        modelsUnconfigured,
+        routerUnavailable,
+        ledgerUnavailable,
+        ledgerUnconfigured,
         tooManyCalls,
         toolBusy,
       ],

@@ -2,10 +2,9 @@
 // ways.
 import { Readable } from 'node:stream';
 import { Problem } from '../../../lib/problem.ts';
-import { type ProtocolMount, methodNotAllowed, notFound, invalid } from '../../http/index.ts';
-import { formatMoney } from '../../billing/ledger/money.ts';
-import { rateLimitHeaders } from '../../billing/quota.ts';
-import type { PayerFor } from '../../models/callers/payers.ts';
+import { invalid, methodNotAllowed, notFound, type ProtocolMount } from '../../http/index.ts';
+import { formatMoney, rateLimitHeaders } from '../../billing/index.ts';
+import type { PayerFor } from '../../models/index.ts';
 import { tooLarge } from './response.ts';
 import type { AppCalls, CallReceipt } from './app-calls.ts';
 import { appPath, methods, type Method } from './app-path.ts';

@@ -1,10 +1,8 @@
 // The response of an app as JSON: its body parsed where it is JSON, as text where it is text, else as base64.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { formatMoney } from '../../billing/ledger/money.ts';
-import { lowQuotaHint, remaining, type Quota } from '../../billing/quota.ts';
-import { costFields, reportedCost } from '../../tools/engine/cost.ts';
-import { BadEncoding, readBody, TooLarge } from '../../tools/fetch/body.ts';
+import { formatMoney, lowQuotaHint, type Quota, remaining } from '../../billing/index.ts';
+import { BadEncoding, costFields, readBody, reportedCost, TooLarge } from '../../tools/index.ts';
 import type { CallReceipt } from './app-calls.ts';
 import type { AppResponse } from './app-client.ts';
 import type { Target } from '../directory.ts';

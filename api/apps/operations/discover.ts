@@ -1,7 +1,7 @@
 // Discovers the operations of an app: from its MCP endpoint, or where there is none from its OpenAPI document.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import type { Workers } from '../../tools/engine/workers/workers.ts';
+import type { Workers } from '../../tools/index.ts';
 import { readContent, type ResponseContent } from '../calls/response.ts';
 import { appPath } from '../calls/app-path.ts';
 import type { AppClient } from '../calls/app-client.ts';

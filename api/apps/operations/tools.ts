@@ -2,9 +2,9 @@
 // of the app.
 import type { CallToolResult, ContentBlock, Tool as ListedTool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { formatMoney, parseMoney } from '../../billing/ledger/money.ts';
-import type { ExternalTools, ExternalToolCall } from '../../tools/engine/external-tools.ts';
-import type { PayerFor } from '../../models/callers/payers.ts';
+import { formatMoney, parseMoney } from '../../billing/index.ts';
+import type { ExternalToolCall, ExternalTools } from '../../tools/index.ts';
+import type { PayerFor } from '../../models/index.ts';
 import {
   maxBufferedBytes,
   receiptFields,

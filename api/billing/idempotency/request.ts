@@ -1,7 +1,7 @@
 // Requests with an Idempotency-Key: one effect, and the same answer each time it is sent.
 import type { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { type RequestContext, invalid } from '../../http/index.ts';
+import { invalid, type RequestContext } from '../../http/index.ts';
 import type { IdempotencyKeys } from './keys.ts';
 import { idempotencyInFlight, idempotencyMismatch } from '../problems.ts';
 

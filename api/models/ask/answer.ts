@@ -1,7 +1,7 @@
 // The answer of POST /api/ask: its fields, and how a finished call becomes one.
 import { z } from 'zod';
 import type { RequestContext } from '../../http/index.ts';
-import { lowQuotaHint, rateLimitHeaders } from '../../billing/quota.ts';
+import { lowQuotaHint, rateLimitHeaders } from '../../billing/index.ts';
 import { answerOrThrow } from '../metered/call-problem.ts';
 import { measurementOf } from '../metered/measurement.ts';
 import type { ModelCallResult } from '../metered/metered-router.ts';

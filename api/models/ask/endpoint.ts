@@ -1,8 +1,7 @@
 // POST /api/ask: one prompt to one model, answered whole or streamed, with what it cost.
 import { z } from 'zod';
-import { jsonResponse, defineEndpoint, type Endpoint, eventStream, eventStreamResponse } from '../../http/index.ts';
-import { idempotencyKey, idempotently } from '../../billing/idempotency/request.ts';
-import { billingProblems, ledgerUnconfigured } from '../../billing/problems.ts';
+import { defineEndpoint, type Endpoint, eventStream, eventStreamResponse, jsonResponse } from '../../http/index.ts';
+import { billingProblems, idempotencyKey, idempotently, ledgerUnconfigured } from '../../billing/index.ts';
 import { ask, type Question } from '../metered/question.ts';
 import * as problems from '../problems.ts';
 import { allowModels, bodyLimit, modelField, payerOf, promptField, systemField } from '../request.ts';

@@ -1,6 +1,6 @@
 // The answer of POST /api/ask as server-sent events.
 import { problemBody, Problem } from '../../../lib/problem.ts';
-import { type RequestContext, eventFrame, eventStreamResponse } from '../../http/index.ts';
+import { eventFrame, eventStreamResponse, type RequestContext } from '../../http/index.ts';
 import type { ModelCallResult } from '../metered/metered-router.ts';
 import { askStreaming, type Question } from '../metered/question.ts';
 import type { ModelServices } from '../services.ts';

@@ -2,7 +2,7 @@
 import { Problem } from '../../../lib/problem.ts';
 import type { RequestContext } from '../../http/index.ts';
 import { keyShape, type CallerKeys } from './keys.ts';
-import { anonymousPayer, keyPayer, type Limits, type Payer } from '../../billing/payer.ts';
+import { anonymousPayer, keyPayer, type Limits, type Payer } from '../../billing/index.ts';
 import { keyRefused, routerUnavailable } from '../problems.ts';
 import { RouterFailure } from '../router/failure.ts';
 

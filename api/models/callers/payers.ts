@@ -3,7 +3,7 @@ import { Problem } from '../../../lib/problem.ts';
 import type { RequestContext } from '../../http/index.ts';
 import type { ModelSettings } from '../config.ts';
 import { identifyPayer } from './identify.ts';
-import { anonymousPayer, type Limits, type Payer } from '../../billing/payer.ts';
+import { anonymousPayer, type Limits, type Payer } from '../../billing/index.ts';
 import { modelsUnconfigured } from '../problems.ts';
 import type { ModelServices } from '../services.ts';
 

@@ -2,10 +2,14 @@
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint, jsonResponse } from '../../http/index.ts';
 import { chooseModels, compareModels, comparisonResult, maxModels } from './comparison.ts';
-import { idempotently } from '../../billing/idempotency/request.ts';
-import { billingProblems, ledgerUnconfigured } from '../../billing/problems.ts';
+import {
+  billingProblems,
+  idempotently,
+  ledgerUnconfigured,
+  lowQuotaHint,
+  rateLimitHeaders,
+} from '../../billing/index.ts';
 import * as problems from '../problems.ts';
-import { lowQuotaHint, rateLimitHeaders } from '../../billing/quota.ts';
 import { bodyLimit, modelField, payerOf, promptField, systemField } from '../request.ts';
 import type { ModelEndpointsOptions } from '../services.ts';
 import { spreadSize } from './spread.ts';

@@ -1,5 +1,5 @@
 // Sums up a comparison: cheapest, fastest, total and spread.
-import { moneyToNumber, negate, sumMoney, type Money } from '../../billing/ledger/money.ts';
+import { type Money, moneyToNumber, negate, sumMoney } from '../../billing/index.ts';
 
 /** One model's part in it. `cost` is absent while it is not known. */
 export interface Entry {

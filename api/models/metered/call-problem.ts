@@ -3,7 +3,7 @@ import { Problem, type ProblemOptions } from '../../../lib/problem.ts';
 import type { Question } from './question.ts';
 import { refusedKey } from '../callers/identify.ts';
 import type { ModelCallResult, Settlement } from './metered-router.ts';
-import type { Payer } from '../../billing/payer.ts';
+import type { Payer } from '../../billing/index.ts';
 import { keyOutOfCredit, modelFailed, modelRefused, modelTimeout, routerUnavailable } from '../problems.ts';
 import type { RouterAnswer } from '../router/answer.ts';
 import type { FailureKind, RouterFailure } from '../router/failure.ts';

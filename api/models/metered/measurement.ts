@@ -1,5 +1,5 @@
 // What was measured of a call: cost, latency and tokens, as ask and compare show them.
-import { moneyToNumber } from '../../billing/ledger/money.ts';
+import { moneyToNumber } from '../../billing/index.ts';
 import type { ModelCallResult } from './metered-router.ts';
 
 export interface Measurement {

@@ -2,12 +2,17 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../../lib/log.ts';
-import type { CostSource, Ledger } from '../../billing/ledger/ledger.ts';
-import { moneyToNumber, type Money } from '../../billing/ledger/money.ts';
-import type { Usage } from '../../billing/ledger/usage.ts';
-import type { Hold, Holds } from '../../billing/holds.ts';
-import type { Payer } from '../../billing/payer.ts';
-import type { Quota } from '../../billing/quota.ts';
+import {
+  type CostSource,
+  type Hold,
+  type Holds,
+  type Ledger,
+  type Money,
+  moneyToNumber,
+  type Payer,
+  type Quota,
+  type Usage,
+} from '../../billing/index.ts';
 import type { RouterAnswer } from '../router/answer.ts';
 import type { RouterCall, RouterClient, StreamPart } from '../router/client.ts';
 import { RouterFailure } from '../router/failure.ts';

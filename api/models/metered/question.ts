@@ -1,8 +1,6 @@
 // One question to one model through the metered router: whole or streamed.
 import { randomUUID } from 'node:crypto';
-import type { Money } from '../../billing/ledger/money.ts';
-import type { Payer } from '../../billing/payer.ts';
-import { maxCallCost } from '../../billing/price.ts';
+import { maxCallCost, type Money, type Payer } from '../../billing/index.ts';
 import type { Model } from '../catalog.ts';
 import type { MeteredRouter, ModelCall, ModelCallResult } from './metered-router.ts';
 

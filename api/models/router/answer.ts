@@ -1,7 +1,6 @@
 // The responses of a router, as far as they are read: loose where they are theirs, exact where they are money.
 import { z } from 'zod';
-import type { CostSource } from '../../billing/ledger/ledger.ts';
-import { MoneyError, parseBilled, sumMoney, type Money } from '../../billing/ledger/money.ts';
+import { type CostSource, type Money, MoneyError, parseBilled, sumMoney } from '../../billing/index.ts';
 
 /** A cost that a router reported, and where it was found. */
 export interface Cost {

@@ -1,7 +1,7 @@
 // The HTTP client of a model router: calls, streams, keys and records, with every kind of failure distinguished.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request, type Dispatcher } from 'undici';
-import type { LookupResult } from '../../billing/ledger/reconciler.ts';
+import type { LookupResult } from '../../billing/index.ts';
 import type { RouterSettings } from '../config.ts';
 import { completion, embeddings, offered, type Chunk, type RouterAnswer, type RouterUsage } from './answer.ts';
 import { startDeadline, type Deadline } from './deadline.ts';

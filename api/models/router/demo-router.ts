@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { formatMoney, priceOf, sumMoney } from '../../billing/ledger/money.ts';
+import { formatMoney, priceOf, sumMoney } from '../../billing/index.ts';
 import type { Catalog } from '../catalog.ts';
 
 /** The beginning of every answer. */

@@ -1,5 +1,5 @@
 // What differs between routers: how they report a cost, keep records, and check a key.
-import type { LookupResult } from '../../billing/ledger/reconciler.ts';
+import type { LookupResult } from '../../billing/index.ts';
 import type { Cost, RouterUsage } from './answer.ts';
 
 /** Response headers, by name in lower case. */

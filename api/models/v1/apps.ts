@@ -2,8 +2,7 @@
 import { Problem } from '../../../lib/problem.ts';
 import { appNameIn, isTokenOf } from '../../../lib/app-token.ts';
 import type { HostedAppSpec } from '../../../crds/hosted-app.ts';
-import { parseMoney, type Money } from '../../billing/ledger/money.ts';
-import { appPayer, type Limits, type Payer } from '../../billing/payer.ts';
+import { appPayer, type Limits, type Money, parseMoney, type Payer } from '../../billing/index.ts';
 import { appTokenRefused } from '../problems.ts';
 
 /** A hosted app, as far as its model calls are concerned. */

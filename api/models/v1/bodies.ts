@@ -1,9 +1,7 @@
 // The router's response as an app gets it: under our name of the model, with the settled cost.
 import { z } from 'zod';
-import { moneyToNumber } from '../../billing/ledger/money.ts';
+import { moneyToNumber, type Payer, rateLimitHeaders } from '../../billing/index.ts';
 import type { Settlement } from '../metered/metered-router.ts';
-import type { Payer } from '../../billing/payer.ts';
-import { rateLimitHeaders } from '../../billing/quota.ts';
 
 const body = z.looseObject({ usage: z.looseObject({}).nullish() });
 

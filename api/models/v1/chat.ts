@@ -1,9 +1,8 @@
 // Chat completions of hosted apps: passed on to the router within limits, and charged to the app.
-import { type RequestContext, eventFrame, eventStreamResponse, invalid, jsonResponse } from '../../http/index.ts';
+import { eventFrame, eventStreamResponse, invalid, jsonResponse, type RequestContext } from '../../http/index.ts';
 import type { Catalog, Model } from '../catalog.ts';
 import type { ModelCall, ModelCallResult } from '../metered/metered-router.ts';
-import type { Payer } from '../../billing/payer.ts';
-import { maxCallCost } from '../../billing/price.ts';
+import { maxCallCost, type Payer } from '../../billing/index.ts';
 import { callProblem } from '../metered/call-problem.ts';
 import type { StreamPart } from '../router/client.ts';
 import type { ModelServices } from '../services.ts';

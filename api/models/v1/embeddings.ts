@@ -1,7 +1,7 @@
 // Embeddings of hosted apps.
 import { invalid, jsonResponse } from '../../http/index.ts';
 import type { Catalog, EmbeddingModel } from '../catalog.ts';
-import { maxCallCost } from '../../billing/price.ts';
+import { maxCallCost } from '../../billing/index.ts';
 import { callProblem } from '../metered/call-problem.ts';
 import { answerHeaders, completionBody } from './bodies.ts';
 import type { AppCall } from './chat.ts';

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint, eventStream } from '../../http/index.ts';
 import type { Catalog } from '../catalog.ts';
-import { ledgerUnavailable, quotaExhausted } from '../../billing/problems.ts';
+import { ledgerUnavailable, quotaExhausted } from '../../billing/index.ts';
 import * as problems from '../problems.ts';
 import { bodyLimit } from '../request.ts';
 import type { ModelEndpointsOptions } from '../services.ts';

@@ -1,6 +1,6 @@
 // What a hosted app may send to /v1: the usual fields of a chat completion, bounded so that its cost is.
 import { z } from 'zod';
-import type { Prompt } from '../../billing/price.ts';
+import type { Prompt } from '../../billing/index.ts';
 
 const part = z.looseObject({ type: z.string() });
 const message = z.looseObject({ role: z.string().max(40), content: z.union([z.string(), z.array(part)]).nullish() });

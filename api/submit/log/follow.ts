@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { containers, type PipelineContainer } from '../../../crds/names.ts';
 import { publicStatus } from '../../../crds/public-status.ts';
 import { createChannel, type Channel } from './channel.ts';
-import type { App, AppIndex } from '../../apps/hosted-apps.ts';
+import type { App, AppIndex } from '../../apps/index.ts';
 import { logLines } from './log-text.ts';
 import type { OpenLog } from './pod-log.ts';
 

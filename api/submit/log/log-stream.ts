@@ -2,7 +2,7 @@
 import { readWithSilence } from '../../http/index.ts';
 import type { FollowEvent } from './follow.ts';
 import { harmless } from './log-text.ts';
-import { viewStatus, type LinkBase, type StatusView } from '../../apps/status-view.ts';
+import { type LinkBase, type StatusView, viewStatus } from '../../apps/index.ts';
 
 export const eventStream = 'text/event-stream';
 export const plainText = 'text/plain';

@@ -1,7 +1,7 @@
 // The cost of a tool call: its tariff plus the billed cost of its model calls. Exact; a number only at the edge.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { moneyToNumber, sumMoney, zero, type Money } from '../../billing/ledger/money.ts';
+import { type Money, moneyToNumber, sumMoney, zero } from '../../billing/index.ts';
 
 /** What a spender has spent so far. */
 export interface Spending {

@@ -1,7 +1,6 @@
 // The JSON around a tool's result: its cost, its latency, its file, and the quota left.
 import { z } from 'zod';
-import { lowQuotaHint, remaining, type Quota } from '../../billing/quota.ts';
-import { formatMoney } from '../../billing/ledger/money.ts';
+import { formatMoney, lowQuotaHint, type Quota, remaining } from '../../billing/index.ts';
 import { costFields, jobCost, reportedCost } from './cost.ts';
 import type { ToolResult, JobStatus, ResultMeta } from './tool-call.ts';
 import type { ToolRun } from './runner.ts';

@@ -1,16 +1,21 @@
 // The spender of one tool call: asks models through the metered router, and remembers what each call cost.
 import type { Spending } from './cost.ts';
 import type { z } from 'zod';
-import { sumMoney, type Money } from '../../billing/ledger/money.ts';
-import type { Catalog, Model } from '../../models/catalog.ts';
-import { ask, maxCost, type Question } from '../../models/metered/question.ts';
-import { chooseModels, compareModels, type comparisonResult } from '../../models/compare/comparison.ts';
-import type { Settlement } from '../../models/metered/metered-router.ts';
-import type { Payer } from '../../billing/payer.ts';
-import type { Quota } from '../../billing/quota.ts';
-import { answerOrThrow } from '../../models/metered/call-problem.ts';
-import { allowModels } from '../../models/request.ts';
-import type { ModelServices } from '../../models/services.ts';
+import { type Money, type Payer, type Quota, sumMoney } from '../../billing/index.ts';
+import {
+  allowModels,
+  answerOrThrow,
+  ask,
+  type Catalog,
+  chooseModels,
+  compareModels,
+  type comparisonResult,
+  maxCost,
+  type Model,
+  type ModelServices,
+  type Question,
+  type Settlement,
+} from '../../models/index.ts';
 import type { ComparisonPrompt, Prompt, Reply, Spender } from './spender.ts';
 
 export interface ModelSpenderOptions {

@@ -1,6 +1,6 @@
 // The response with the bytes of a tool's file, with headers that keep a browser from running strangers' content.
 import { Problem } from '../../../lib/problem.ts';
-import { formatMoney, zero } from '../../billing/ledger/money.ts';
+import { formatMoney, zero } from '../../billing/index.ts';
 import type { Cost } from './cost.ts';
 import { noArtifact } from '../problems.ts';
 import type { Artifact, Tool } from '../tool.ts';

@@ -2,7 +2,7 @@
 // reported at once.
 import { z } from 'zod';
 import type { FieldError } from '../../../lib/problem.ts';
-import { invalid, readPart, type Part } from '../../http/index.ts';
+import { invalid, type Part, readPart } from '../../http/index.ts';
 import { coerceQuery } from './coerce.ts';
 import type { Tool } from '../tool.ts';
 

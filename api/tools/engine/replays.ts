@@ -2,10 +2,7 @@
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import type { RequestContext } from '../../http/index.ts';
-import type { Database } from '../../billing/database/database.ts';
-import { IdempotencyKeys } from '../../billing/idempotency/keys.ts';
-import { idempotencyKey, idempotently } from '../../billing/idempotency/request.ts';
-import type { Payer } from '../../billing/payer.ts';
+import { type Database, idempotencyKey, IdempotencyKeys, idempotently, type Payer } from '../../billing/index.ts';
 import type { ArtifactStore } from './artifacts/artifact-store.ts';
 import { unknownFile } from './artifacts/problems.ts';
 import type { Reading } from './reading.ts';

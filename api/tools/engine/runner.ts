@@ -3,11 +3,17 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../../lib/log.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { toolAccount } from '../../billing/ledger/accounts.ts';
-import { moneyToNumber, parseMoney, zero, type Money } from '../../billing/ledger/money.ts';
-import type { Hold, Holds } from '../../billing/holds.ts';
-import type { Payer } from '../../billing/payer.ts';
-import type { Quota } from '../../billing/quota.ts';
+import {
+  type Hold,
+  type Holds,
+  type Money,
+  moneyToNumber,
+  parseMoney,
+  type Payer,
+  type Quota,
+  toolAccount,
+  zero,
+} from '../../billing/index.ts';
 import { costOf, withCost, type Cost, type Spending } from './cost.ts';
 import type { Slots } from './slots.ts';
 import type { ToolMetrics, Via } from './metrics.ts';

@@ -1,8 +1,7 @@
 // How a tool asks models: prompts, replies and their cost. Implemented over the meter, so that each call is charged.
 import type { z } from 'zod';
-import type { CostSource } from '../../billing/ledger/ledger.ts';
-import type { Money } from '../../billing/ledger/money.ts';
-import type { comparisonResult } from '../../models/compare/comparison.ts';
+import type { CostSource, Money } from '../../billing/index.ts';
+import type { comparisonResult } from '../../models/index.ts';
 
 export interface Prompt {
   /** Id of a model of /api/models; the default model when left out. */

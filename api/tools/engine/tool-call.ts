@@ -1,7 +1,6 @@
 // A tool call and its result, as the tool service takes and returns them.
 import type { Logger } from '../../../lib/log.ts';
-import type { Money } from '../../billing/ledger/money.ts';
-import type { Payer } from '../../billing/payer.ts';
+import type { Money, Payer } from '../../billing/index.ts';
 import type { Artifact, Progress, Tool } from '../tool.ts';
 import type { Via } from './metrics.ts';
 import type { Reading } from './reading.ts';

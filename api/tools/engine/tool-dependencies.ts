@@ -1,7 +1,6 @@
 // What built-in tools depend on: given to each of them once, at start.
-import type { Database } from '../../billing/database/database.ts';
-import type { Catalog } from '../../models/catalog.ts';
-import type { ModelServices } from '../../models/services.ts';
+import type { Database } from '../../billing/index.ts';
+import type { Catalog, ModelServices } from '../../models/index.ts';
 import type { ServiceUrls } from '../services/backing-services.ts';
 import type { Fetcher } from '../fetch/fetcher.ts';
 import type { Workers } from './workers/workers.ts';

@@ -1,8 +1,8 @@
 // Takes a tool call and returns its result: at once, or as a job for a long tool. Used by /t, MCP and A2A.
 import { Problem } from '../../../lib/problem.ts';
 import { httpProblems, invalid, invalidRequest, type Part } from '../../http/index.ts';
-import { billingProblems } from '../../billing/problems.ts';
-import { modelProblems } from '../../models/problems.ts';
+import { billingProblems } from '../../billing/index.ts';
+import { modelProblems } from '../../models/index.ts';
 import type { ArtifactStore } from './artifacts/artifact-store.ts';
 import { artifactUrl } from './artifacts/endpoint.ts';
 import { fieldErrors } from './field-errors.ts';

@@ -1,6 +1,6 @@
 // The tool ask_model: sends one prompt to one language model.
 import { z } from 'zod';
-import { modelField, promptField, systemField } from '../../../models/request.ts';
+import { modelField, promptField, systemField } from '../../../models/index.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 

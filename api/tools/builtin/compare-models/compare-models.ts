@@ -1,8 +1,13 @@
 // The tool compare_models: sends one prompt to several models in parallel, like POST /api/compare.
 import { z } from 'zod';
-import { comparisonResult, maxModels } from '../../../models/compare/comparison.ts';
-import { modelField, promptField, systemField } from '../../../models/request.ts';
-import { spreadSize } from '../../../models/compare/spread.ts';
+import {
+  comparisonResult,
+  maxModels,
+  modelField,
+  promptField,
+  spreadSize,
+  systemField,
+} from '../../../models/index.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 

@@ -1,5 +1,5 @@
 // The budget of a research call: limits its money and its model calls, and reserves the cost of writing the answer.
-import { picoDollars, zero, type Money } from '../../../billing/ledger/money.ts';
+import { type Money, picoDollars, zero } from '../../../billing/index.ts';
 import type { Prompt, Reply, Spender } from '../../engine/spender.ts';
 
 /** Thrown when a call could cost more than is left for it: time to write up what there is. */

@@ -1,7 +1,7 @@
 // The tool deep_research: researches a question on the live web and answers with citations of pages it read.
 import { z } from 'zod';
-import { parseMoney } from '../../../billing/ledger/money.ts';
-import { modelField } from '../../../models/request.ts';
+import { parseMoney } from '../../../billing/index.ts';
+import { modelField } from '../../../models/index.ts';
 import { serviceUrl } from '../../services/backing-services.ts';
 import { Research, type Depth, type Web } from './research.ts';
 import { fetchPageTool } from '../fetch-page/fetch-page.ts';

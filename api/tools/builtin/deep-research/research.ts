@@ -1,8 +1,8 @@
 // Research in steps: plan searches, search, read pages and take notes, look for gaps, write the answer with citations.
 import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../../lib/problem.ts';
-import type { Money } from '../../../billing/ledger/money.ts';
-import { modelFailed, modelRefused, modelTimeout, routerUnavailable } from '../../../models/problems.ts';
+import type { Money } from '../../../billing/index.ts';
+import { modelFailed, modelRefused, modelTimeout, routerUnavailable } from '../../../models/index.ts';
 import { askJson } from '../../engine/ask-json.ts';
 import { toolFailed } from '../../problems.ts';
 import type { Prompt, Reply, Spender } from '../../engine/spender.ts';

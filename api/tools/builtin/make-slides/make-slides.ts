@@ -1,6 +1,6 @@
 // The tool make_slides: creates an editable PPTX presentation from an outline or, with a model, from a topic.
 import { z } from 'zod';
-import { modelField } from '../../../models/request.ts';
+import { modelField } from '../../../models/index.ts';
 import { invalid } from '../../../http/index.ts';
 import { askJson } from '../../engine/ask-json.ts';
 import { deck, maxSlides, type Deck } from './deck.ts';

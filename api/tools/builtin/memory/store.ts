@@ -1,6 +1,6 @@
 // The memory store: callers' values in the database, with limits and expiry.
 import { z } from 'zod';
-import type { Database, Statement } from '../../../billing/database/database.ts';
+import type { Database, Statement } from '../../../billing/index.ts';
 
 /**
  * Whose values: a caller's hash, and the session name by which the caller separates its spaces; empty for the main

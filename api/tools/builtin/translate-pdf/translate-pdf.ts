@@ -1,7 +1,7 @@
 // The tool translate_pdf: translates a PDF and keeps its layout. BabelDOC does the layout, a language model translates.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { modelField } from '../../../models/request.ts';
+import { modelField } from '../../../models/index.ts';
 import { invalid } from '../../../http/index.ts';
 import { readPdf, type PdfContent } from '../extract-pdf/read.ts';
 import { urlField } from '../../fetch/url-field.ts';

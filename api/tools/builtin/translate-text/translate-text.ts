@@ -1,7 +1,7 @@
 // The tool translate_text: translates a text with a model, part by part, and keeps its formatting.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { modelField } from '../../../models/request.ts';
+import { modelField } from '../../../models/index.ts';
 import { languageOf, type Language } from '../languages.ts';
 import { toolFailed } from '../../problems.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';

@@ -2,7 +2,7 @@
 // are removed first.
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import type { Database, Statement } from '../../../billing/database/database.ts';
+import type { Database, Statement } from '../../../billing/index.ts';
 import type { Artifact } from '../../tool.ts';
 
 export interface ArtifactStoreOptions {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../../../http/index.ts';
-import { ledgerUnavailable, ledgerUnconfigured } from '../../../billing/problems.ts';
+import { ledgerUnavailable, ledgerUnconfigured } from '../../../billing/index.ts';
 import { rawResponse } from '../raw.ts';
 import type { ArtifactStore } from './artifact-store.ts';
 import { unknownFile } from './problems.ts';

@@ -1,7 +1,7 @@
 // Follows jobs until they end: one database query for all who wait, wherever the jobs run.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
-import type { Database } from '../../../billing/database/database.ts';
+import type { Database } from '../../../billing/index.ts';
 import type { Progress } from '../../tool.ts';
 import * as statements from './statements.ts';
 

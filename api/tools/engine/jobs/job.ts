@@ -1,6 +1,5 @@
 // What a job is: a call of a tool that outlasts a request, as its caller sees it and as its work does.
-import type { Money } from '../../../billing/ledger/money.ts';
-import type { Payer } from '../../../billing/payer.ts';
+import type { Money, Payer } from '../../../billing/index.ts';
 import type { Artifact, Progress } from '../../tool.ts';
 
 /** A call that is to become a job. */

@@ -6,8 +6,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Logger } from '../../../../lib/log.ts';
 import { Problem } from '../../../../lib/problem.ts';
-import type { Database } from '../../../billing/database/database.ts';
-import type { Payer } from '../../../billing/payer.ts';
+import type { Database, Payer } from '../../../billing/index.ts';
 import type { Artifact, Progress } from '../../tool.ts';
 import { Following } from './following.ts';
 import type { JobCall, JobView, JobWork } from './job.ts';

@@ -1,7 +1,6 @@
 // The statements of jobs: one round trip each. Whatever a worker writes, it writes only while the job is its own.
 import { z } from 'zod';
-import type { Statement } from '../../../billing/database/database.ts';
-import { money } from '../../../billing/ledger/shapes.ts';
+import { money, type Statement } from '../../../billing/index.ts';
 
 function statement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
   return { name: `job-${name}`, text, row };

@@ -1,0 +1,16 @@
+// What the rest of the API uses of this room: hosted apps, calls of them, and their operations.
+export { type AppSettings, readAppSettings } from './config.ts';
+export { directory, type DirectoryOptions } from './directory.ts';
+export {
+  type App,
+  appIndex,
+  type AppIndex,
+  appIndexers,
+  hostedApps,
+  oldestFirst,
+  repositoryOf,
+} from './hosted-apps.ts';
+export { liveApps } from './live-apps.ts';
+export { answersAt, callUrl, type Offer, type Site } from './offer.ts';
+export { type Apps, type AppsOptions, startApps } from './start.ts';
+export { type LinkBase, statusView, type StatusView, viewStatus } from './status-view.ts';

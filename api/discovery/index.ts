@@ -1,0 +1,2 @@
+// What the rest of the API uses of this room: what agents read first: OpenAPI, llms.txt, capabilities.
+export { discoveryEndpoints } from './endpoints.ts';

@@ -1,0 +1,6 @@
+// What the rest of the API uses of this room: submission of repositories, their status and logs.
+export { submitEndpoints } from './endpoints.ts';
+export { podLogs } from './log/pod-log.ts';
+export { submitMetrics } from './metrics.ts';
+export { createSubmitter } from './submit-app.ts';
+export { submitWithoutCluster } from './without-cluster.ts';
