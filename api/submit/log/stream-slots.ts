@@ -26,7 +26,7 @@ export class StreamSlots {
       );
     if ((this.#callers.get(caller) ?? 0) >= this.#maxPerCaller)
       throw refusal(
-        `You are following ${this.#maxPerCaller} logs, which is the limit for one caller. Close one, or poll /api/submit-status.`,
+        `You have ${this.#maxPerCaller} log streams open, which is the limit per caller. Close one, or poll /api/submit-status.`,
       );
   }
 
