@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, test } from 'vitest';
-import { validateJsonTool } from '../../../../../../api/tools/builtin/validate-json/validate-json.ts';
-import { createWorkers, type PoolOptions } from '../../../../../../api/tools/engine/workers/pool.ts';
-import type { Workers } from '../../../../../../api/tools/engine/workers/workers.ts';
-import { Problem } from '../../../../../../lib/problem.ts';
-import { call, isProblem, servicesWith } from '../../../../../support/tools/call.ts';
+import { validateJsonTool } from '../../../api/tools/builtin/validate-json/validate-json.ts';
+import { createWorkers, type PoolOptions } from '../../../api/tools/engine/workers/pool.ts';
+import type { Workers } from '../../../api/tools/engine/workers/workers.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
 
-const module = new URL('../../../../../support/tools/worker-module.ts', import.meta.url);
+const module = new URL('../../support/tools/worker-module.ts', import.meta.url);
 const pools: Workers[] = [];
 afterEach(() => Promise.all(pools.splice(0).map((pool) => pool.close())));
 

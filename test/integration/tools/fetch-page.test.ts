@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import type { z } from 'zod';
-import { fetchPageTool, pageOutput } from '../../../../../../api/tools/builtin/fetch-page/fetch-page.ts';
-import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
-import type { Tool } from '../../../../../../api/tools/tool.ts';
-import { Problem } from '../../../../../../lib/problem.ts';
-import { runTool } from '../../../../../support/tools/context.ts';
-import { countConnections, type Listener } from '../../../../../support/tools/fetch/listener.ts';
-import { page, startWeb, type Web } from '../../../../../support/tools/fetch/web.ts';
-import { pdf } from '../../../../../support/tools/pdf.ts';
-import { urlServices } from '../../../../../support/tools/url-services.ts';
+import { fetchPageTool, pageOutput } from '../../../api/tools/builtin/fetch-page/fetch-page.ts';
+import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { Tool } from '../../../api/tools/tool.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { runTool } from '../../support/tools/context.ts';
+import { countConnections, type Listener } from '../../support/tools/fetch/listener.ts';
+import { page, startWeb, type Web } from '../../support/tools/fetch/web.ts';
+import { pdf } from '../../support/tools/pdf.ts';
+import { urlServices } from '../../support/tools/url-services.ts';
 
 const paragraph =
   'A mooring holds a vessel where it is, against wind and tide, by lines to something that does not move. ';

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, test } from 'vitest';
 import { z } from 'zod';
-import { Problem } from '../../../../../../lib/problem.ts';
-import { memoryBudgetMb } from '../../../../../../api/tools/engine/workers/memory-budget.ts';
-import { createWorkers } from '../../../../../../api/tools/engine/workers/pool.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { memoryBudgetMb } from '../../../api/tools/engine/workers/memory-budget.ts';
+import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 
-const module = new URL('../../../../../support/tools/worker-module.ts', import.meta.url);
+const module = new URL('../../support/tools/worker-module.ts', import.meta.url);
 const identity = z.object({ pid: z.number(), count: z.number() });
 let callers = 0;
 /** Another caller each time: what one caller may have at once is not what these tests are about. */
