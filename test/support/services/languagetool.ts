@@ -37,11 +37,11 @@ export async function startLanguageTool(): Promise<LocalServer> {
   const ended = once(child, 'exit');
   const url = `http://127.0.0.1:${port}`;
   await alive(url, child);
-  // Rules of a language are read when it is asked for first.
+  // Rules of a language are read when it is asked for first, and its words when one is misspelled.
   for (const [language, text] of [
-    ['de-DE', 'Ein Test.'],
-    ['de-CH', 'Ein Test.'],
-    ['fr', 'Un essai.'],
+    ['de-DE', 'Ein Feler, ein Tset.'],
+    ['de-CH', 'Ein Feler, ein Tset.'],
+    ['fr', 'Un esssai.'],
   ] as const)
     await ask(url, language, text);
   return {
