@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { registryImage } from '../../cluster/kind/versions.ts';
 import { paths } from '../../cluster/paths.ts';
+import { readCommandLine, UsageError } from '../../lib/command-line.ts';
 import { formatElapsed, say } from '../../cluster/report.ts';
 import { findEngine, lab, runIn, showIn, type Engine } from './engine.ts';
 import { ensureHubImages } from './hub-images.ts';
@@ -11,6 +12,14 @@ import { ensureNodeImage } from './node-image.ts';
 
 /** End-to-end tests that hold on any cluster of ours. */
 const files = ['kinds', 'rejections', 'sandbox', 'rollout', 'kubectl'];
+const usage = `usage: npm run test:kind [-- FILE...]
+
+  FILE   ${files.join(', ')}: these alone, without the installation by \`up --context\``;
+const wanted = readCommandLine({ usage, positionals: files.length, options: {} }, ({ positionals }) => {
+  const unknown = positionals.find((name) => !files.includes(name));
+  if (unknown !== undefined) throw new UsageError(`${unknown} is not one of ${files.join(', ')}`);
+  return positionals;
+});
 
 /** Base images of the tests' own Dockerfiles, which builds find in the registry where Docker Hub is out of reach. */
 const fixtureBases = ['debian:bookworm-slim'];
@@ -89,8 +98,9 @@ async function testCluster(engine: Engine, images: Record<string, string>): Prom
   await command('status', cluster('status'));
   if (images['MOORAGE_KIND_NODE_IMAGE'] !== undefined)
     await command('base images of the fixtures', ['node', 'test/kind/seed.ts', ...fixtureBases]);
-  for (const file of files) await command(`e2e ${file}`, endToEnd(file));
-  await proveContext(all, engine);
+  for (const file of files)
+    if (wanted.length === 0 || wanted.includes(file)) await command(`e2e ${file}`, endToEnd(file));
+  if (wanted.length === 0) await proveContext(all, engine);
   if (process.env['KEEP_CLUSTER'] === undefined) await command('down', cluster('down'));
 }
 
