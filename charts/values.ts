@@ -141,6 +141,12 @@ const builds = z.strictObject({
     })
     .describe('ResourceQuota of the builds namespace.'),
   ports: z.array(port).min(1).default([80, 443]).describe('TCP ports on the public internet that a build may reach.'),
+  packageCidrs: z
+    .array(cidr)
+    .default([])
+    .describe(
+      'Addresses among the closed ones at which builds find packages, such as those of a mirror inside. Apps and tools cannot reach them.',
+    ),
 });
 
 const usd = z.string().regex(/^[0-9]{1,7}(\.[0-9]{1,12})?$/);

@@ -13,6 +13,7 @@ import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import type { Report, Step } from '../steps.ts';
 import { installChart, waitForRelease } from './helm.ts';
+import { packageSettings } from './package-hosts.ts';
 import { submitSample, writeAddresses } from './sample.ts';
 
 const targets = ['moorage', 'moorage-pipeline'] as const;
@@ -73,6 +74,7 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[
           `image=${references.get('moorage') ?? ''}`,
           `pipelineImage=${references.get('moorage-pipeline') ?? ''}`,
           `externalPort=${ports().https}`,
+          ...(await packageSettings()),
         ];
         await installChart(
           { helm: binary('helm', 'helm'), kubeconfig: paths.kubeconfig },

@@ -1,6 +1,7 @@
 // Brings Moorage up on a kind cluster: the list of steps, and what each needs.
 import { join } from 'node:path';
 import { installChart, waitForRelease } from '../install/helm.ts';
+import { packageSettings } from '../install/package-hosts.ts';
 import { submitSample, writeAddresses } from '../install/sample.ts';
 import {
   installDemoRouter,
@@ -49,6 +50,7 @@ async function installMoorage(helm: string, images: Images, ports: GatewayPorts)
     `registry.cidrs={${registry}/32}`,
     `network.nodeCidrs={${api}/32}`,
     `network.apiServer.cidrs={${api}/32}`,
+    ...(await packageSettings()),
   ];
   const values = [join(paths.root, 'cluster', 'values.local.yaml')];
   await installChart({ helm, kubeconfig: paths.kubeconfig }, values, settings);
