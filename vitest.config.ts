@@ -52,7 +52,7 @@ export default defineConfig({
         name: 'unit',
         include: ['test/unit/**/*.test.ts'],
         seconds: 60,
-        maxWorkers: 2,
+        maxWorkers: 3,
         group: 0,
         isolate: false,
       }),
