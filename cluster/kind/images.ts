@@ -60,8 +60,8 @@ export async function publishNodeNetwork(base: string): Promise<PublishedImage> 
     Dockerfile: 'kind/network/Dockerfile',
     'cluster/network-policy': 'network-policy',
     'cluster/kind/network': 'kind/network',
-    'cluster/node/network/rules.ts': 'node/rules.ts',
-    'cluster/node/network/cni.ts': 'node/cni.ts',
+    'cluster/node/network/rules.ts': 'node/network/rules.ts',
+    'cluster/node/network/cni.ts': 'node/network/cni.ts',
     'cluster/registry': 'registry',
   };
   return await publishFrom('node-network', sources, ['--build-arg', `BASE=${base}`]);
