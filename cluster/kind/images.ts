@@ -54,17 +54,19 @@ export async function publishGitServer(): Promise<PublishedImage> {
   return await publishFrom('git-server', { '.': 'images/git-server', 'server.ts': 'git-server/server.ts' }, []);
 }
 
+/** What the image of the node's network is made of: paths in the image, and below `cluster/`. */
+export const networkSources: Readonly<Record<string, string>> = {
+  Dockerfile: 'kind/network/Dockerfile',
+  'cluster/network-policy': 'network-policy',
+  'cluster/kind/network': 'kind/network',
+  'cluster/node/network/rules.ts': 'node/network/rules.ts',
+  'cluster/node/network/cni.ts': 'node/network/cni.ts',
+  'cluster/registry': 'registry',
+};
+
 /** The image of the node's network and of the registry's cleanup, on top of Moorage's own. */
 export async function publishNodeNetwork(base: string): Promise<PublishedImage> {
-  const sources = {
-    Dockerfile: 'kind/network/Dockerfile',
-    'cluster/network-policy': 'network-policy',
-    'cluster/kind/network': 'kind/network',
-    'cluster/node/network/rules.ts': 'node/network/rules.ts',
-    'cluster/node/network/cni.ts': 'node/network/cni.ts',
-    'cluster/registry': 'registry',
-  };
-  return await publishFrom('node-network', sources, ['--build-arg', `BASE=${base}`]);
+  return await publishFrom('node-network', networkSources, ['--build-arg', `BASE=${base}`]);
 }
 
 /** Puts an image of Docker Hub into the registry, unless it is there. */
