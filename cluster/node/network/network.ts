@@ -147,10 +147,23 @@ async function removeTables(before: Before | undefined): Promise<void> {
   }
 }
 
+const linksSchema = z.array(z.object({ ifname: z.string() }));
+
+/**
+ * Removes the pods' ends of the bridge. The kernel removes a pod's network some time after its last process, so without
+ * this one of them may outlive the bridge.
+ */
+async function removePorts(): Promise<void> {
+  const links = await run('ip', ['-json', 'link', 'show', 'master', node.bridge]).catch(() => '');
+  for (const { ifname } of linksSchema.parse(JSON.parse(links.trim() === '' ? '[]' : links)))
+    await succeeds('ip', ['link', 'delete', ifname]);
+}
+
 /** Reverts every change that the node made to the network. */
 export async function removeNetwork(before: Before | undefined): Promise<void> {
   for (const table of ['nat', 'filter', 'mangle']) await removeChains(table);
   await removeTables(before);
+  await removePorts();
   await succeeds('ip', ['link', 'delete', node.bridge]);
   for (const [name, value] of Object.entries(before?.sysctls ?? {})) await setSysctl(name, value);
 }
