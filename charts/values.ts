@@ -72,15 +72,33 @@ const gateway = z.strictObject({
 });
 
 const registry = z.strictObject({
-  host: host.describe('Registry for app images, which are named <host>/apps/<app>.'),
+  host: host.describe('Registry for app images, which are named <host>/apps/<app>.<UID>.'),
   insecure: z.boolean().default(false).describe('Use plain HTTP.'),
   pushSecret: name
     .default('moorage-registry')
-    .describe('Secret of type kubernetes.io/dockerconfigjson in the builds namespace, for pushing images.'),
+    .describe(
+      'Secret of type kubernetes.io/dockerconfigjson in the namespace of the release, for pushing images. Only the registry proxy has it.',
+    ),
   pullSecret: optional(name)
     .default('')
     .describe('Secret of the same type in the apps namespace, if pulling images requires credentials.'),
-  mirror: optional(host).default('').describe('Registry used in place of Docker Hub.'),
+  pushTokenSecret: optional(name)
+    .default('')
+    .describe(
+      'Secret whose key `secret` (at least 32 characters) makes the tokens by which builds push. If empty, one is created once and kept. Set it if the chart is rendered without a cluster (GitOps).',
+    ),
+  proxy: z
+    .strictObject(workload)
+    .default({
+      replicas: 1,
+      resources: { requests: { cpu: '25m', memory: '64Mi' }, limits: { cpu: '1', memory: '256Mi' } },
+    })
+    .describe('The registry proxy, through which builds push and read their cache.'),
+  mirror: optional(host)
+    .default('')
+    .describe(
+      'Registry used in place of Docker Hub. It must not require credentials, unless it is the registry for app images itself.',
+    ),
   cidrs: z.array(cidr).default([]).describe('Addresses of the registry, if it is not on the public internet.'),
   port: port.default(443).describe('TCP port of the registry at these addresses.'),
 });

@@ -47,12 +47,16 @@ export const environment = z.object({
   MOORAGE_GIT_ALLOWED_HOSTS: list.default(['github.com']).describe('Git hosts that may be used, separated by commas.'),
   MOORAGE_GIT_INSECURE_HOSTS: list.default([]).describe('Those among them that are reached over plain http.'),
   MOORAGE_PIPELINE_IMAGE: z.string().describe('Image of the pipeline pods.'),
-  MOORAGE_REGISTRY_HOST: z.string().describe('Registry of app images: <host>/apps/<app>.'),
+  MOORAGE_REGISTRY_HOST: z.string().describe('Registry of app images: <host>/apps/<app>.<UID>.'),
   MOORAGE_REGISTRY_INSECURE: flag.default(false).describe('true: the registry is reached over plain http.'),
-  MOORAGE_REGISTRY_PUSH_SECRET: z
+  MOORAGE_REGISTRY_PROXY: z
     .string()
-    .default('moorage-registry')
-    .describe('dockerconfigjson Secret in the builds namespace that pushes images.'),
+    .default('moorage-registry-proxy.moorage-system.svc:5000')
+    .describe('The registry proxy, through which builds reach the registry.'),
+  MOORAGE_PUSH_TOKEN_SECRET: z
+    .string()
+    .min(32, 'must be a secret of at least 32 characters')
+    .describe('Secret of at least 32 characters that makes the tokens of apps for the registry proxy.'),
   MOORAGE_REGISTRY_PULL_SECRET: z
     .string()
     .optional()
@@ -163,7 +167,8 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
     registry: {
       host: read.MOORAGE_REGISTRY_HOST,
       insecure: read.MOORAGE_REGISTRY_INSECURE,
-      pushSecret: read.MOORAGE_REGISTRY_PUSH_SECRET,
+      proxy: read.MOORAGE_REGISTRY_PROXY,
+      tokenSecret: read.MOORAGE_PUSH_TOKEN_SECRET,
       pullSecret: read.MOORAGE_REGISTRY_PULL_SECRET,
       mirror: read.MOORAGE_REGISTRY_MIRROR,
     },

@@ -76,12 +76,12 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[
           `externalPort=${ports().https}`,
           ...(await packageSettings()),
         ];
+        await installPushSecret(kubectl, await dockerConfig());
         await installChart(
           { helm: binary('helm', 'helm'), kubeconfig: paths.kubeconfig },
           [join(paths.root, 'cluster', 'values.local.yaml')],
           settings,
         );
-        await installPushSecret(kubectl, await dockerConfig());
         return (await readFile(join(paths.root, 'charts', 'moorage', 'Chart.yaml'), 'utf8')).match(
           /^version:.*$/m,
         )?.[0];

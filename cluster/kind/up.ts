@@ -53,8 +53,8 @@ async function installMoorage(helm: string, images: Images, ports: GatewayPorts)
     ...(await packageSettings()),
   ];
   const values = [join(paths.root, 'cluster', 'values.local.yaml')];
-  await installChart({ helm, kubeconfig: paths.kubeconfig }, values, settings);
   await installPushSecret(kubectl, await pushConfig());
+  await installChart({ helm, kubeconfig: paths.kubeconfig }, values, settings);
   return undefined;
 }
 

@@ -123,9 +123,9 @@ export async function installDemoRouter(kubectl: Kubectl, image: string): Promis
   return undefined;
 }
 
-/** The password with which builds push, in their namespace, which the chart creates. */
+/** The account of the registry, for the registry proxy. */
 export async function installPushSecret(kubectl: Kubectl, config: string): Promise<undefined> {
-  await applySecret(kubectl, 'moorage-builds', 'moorage-registry', 'kubernetes.io/dockerconfigjson', {
+  await applySecret(kubectl, 'moorage-system', 'moorage-registry', 'kubernetes.io/dockerconfigjson', {
     '.dockerconfigjson': config,
   });
   return undefined;

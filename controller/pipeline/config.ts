@@ -16,6 +16,7 @@ const environment = z.object({
       }
     })
     .pipe(pipelineInput),
+  MOORAGE_PUSH_TOKEN: z.string().optional().describe('Opens the repositories of this app at the registry proxy.'),
   MOORAGE_WORKSPACE: z.string().startsWith('/').default(workspace.root),
   MOORAGE_BUILDKIT_ROOT: z.string().startsWith('/').default('/var/lib/buildkit'),
 });
@@ -33,6 +34,7 @@ export interface WorkspacePaths {
 export interface PipelineConfig {
   readonly input: PipelineInput;
   readonly paths: WorkspacePaths;
+  readonly pushToken?: string | undefined;
 }
 
 /** Where the termination message goes; /dev/termination-log but in tests. */
@@ -52,6 +54,7 @@ export function readPipelineConfig(variables: NodeJS.ProcessEnv = process.env): 
   return {
     input: { ...read.MOORAGE_PIPELINE, path: plainPath(read.MOORAGE_PIPELINE.path) },
     paths: pathsBelow(read.MOORAGE_WORKSPACE, read.MOORAGE_BUILDKIT_ROOT),
+    pushToken: read.MOORAGE_PUSH_TOKEN,
   };
 }
 

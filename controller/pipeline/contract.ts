@@ -40,9 +40,10 @@ export const pipelineInput = z.strictObject({
     .describe('spec.run.command is set, so the plan needs no start command of its own.'),
   image: z
     .string()
-    .describe('Name to push to, without tag or digest, like registry.moorage-system.svc:5000/apps/hello.'),
-  cache: z.string().optional().describe('Name of the layer cache in the registry; absent: none.'),
-  insecureRegistry: z.boolean().default(false),
+    .describe('Name of the image, without tag or digest, like registry.moorage-system.svc:5000/apps/hello.<UID>.'),
+  push: z.string().describe('The same image at the registry proxy, which is where it is pushed.'),
+  cache: z.string().optional().describe('Name of the layer cache at the registry proxy; absent: none.'),
+  plainHosts: z.array(z.string()).default([]).describe('Registry hosts that are reached over plain http.'),
   mirror: z.string().optional().describe('Registry host asked instead of Docker Hub.'),
   doubted: z
     .boolean()

@@ -24,7 +24,7 @@ const say = (text: string): void => {
   process.stdout.write(`${text}\n`);
 };
 
-function runStage(stage: PipelineContainer, { input, paths }: PipelineConfig): Promise<StageMessage> {
+function runStage(stage: PipelineContainer, { input, paths, pushToken }: PipelineConfig): Promise<StageMessage> {
   switch (stage) {
     case 'clone':
       return clone(input, paths, say, stop.signal);
@@ -33,6 +33,7 @@ function runStage(stage: PipelineContainer, { input, paths }: PipelineConfig): P
     case 'build':
       return build(input, paths, {
         say,
+        pushToken,
         write: (chunk) => {
           process.stdout.write(chunk);
         },

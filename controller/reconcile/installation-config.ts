@@ -19,7 +19,10 @@ export interface InstallationConfig {
   readonly registry: {
     readonly host: string;
     readonly insecure: boolean;
-    readonly pushSecret: string;
+    /** The registry proxy, host and port; builds reach the registry through it only. */
+    readonly proxy: string;
+    /** Makes the tokens of apps for the registry proxy. */
+    readonly tokenSecret: string;
     readonly pullSecret?: string | undefined;
     readonly mirror?: string | undefined;
   };

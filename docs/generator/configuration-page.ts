@@ -9,6 +9,7 @@ import { environment as models } from '../../api/models/config.ts';
 import { environment as tools } from '../../api/tools/config.ts';
 import { environment as fetching } from '../../api/tools/fetch/config.ts';
 import { environment as operator } from '../../controller/config.ts';
+import { environment as registryProxy } from '../../controller/registry-proxy/config.ts';
 import { blocks, code, table, type Page } from './markdown.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -53,9 +54,10 @@ export const configuration: Page = {
   file: 'configuration.md',
   title: 'Configuration',
   about:
-    'Every environment variable of the operator and of the API. The Helm chart sets them from [its values](chart-values.md).',
+    'Every environment variable of the operator, the registry proxy and the API. The Helm chart sets them from [its values](chart-values.md).',
   sources: [
     'controller/config.ts',
+    'controller/registry-proxy/config.ts',
     'api/config.ts',
     'api/models/config.ts',
     'api/tools/config.ts',
@@ -64,8 +66,9 @@ export const configuration: Page = {
   ],
   body: () =>
     blocks(
-      'An empty variable counts as absent. A wrong one stops the start, and the message names every wrong one. Lists are separated by commas; durations are written like `90s` or `20m`. `LOG_LEVEL` (`trace`, `debug`, `info`, `warn`, `error`) holds for both.',
+      'An empty variable counts as absent. A wrong one stops the start, and the message names every wrong one. Lists are separated by commas; durations are written like `90s` or `20m`. `LOG_LEVEL` (`trace`, `debug`, `info`, `warn`, `error`) holds for all.',
       section('Operator', 'Processes started from `controller/main.ts`.', [operator]),
+      section('Registry proxy', 'Processes started from `controller/registry-proxy/main.ts`.', [registryProxy]),
       section('API', 'Processes started from `api/main.ts`.', [api]),
       section('Models and ledger', 'The API and `npm start`.', [models]),
       section('Tools', 'The API and `npm start`.', [tools, fetching]),

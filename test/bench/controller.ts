@@ -21,7 +21,6 @@ import { sourceIdentity } from '../../controller/steps/source/source.ts';
 import { applyStatus } from '../../lib/kubernetes/index.ts';
 import { hostedApp } from '../../crds/hosted-app.ts';
 import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
-import { labels } from '../../crds/names.ts';
 import { acceptRoute, buildWell, imageOf, rollOut } from '../support/operator/stand-in.ts';
 import { all, startWorld, until, type Operator, type World } from '../support/operator/world.ts';
 
@@ -81,7 +80,7 @@ async function bringLive(world: World, names: readonly string[]): Promise<void> 
     `${names.length} live apps`,
     async () => {
       await each((await all(client, jobs, 'moorage-builds')).filter(isOpen), (job) =>
-        buildWell(client, job, commit, imageOf(job.metadata.labels?.[labels.app] ?? '', 'a')),
+        buildWell(client, job, commit, imageOf(job, 'a')),
       );
       await each((await all(client, deployments, namespace)).filter(isUnrolled), (deployment) =>
         rollOut(client, deployment),

@@ -123,7 +123,7 @@ describe('hostile authors', { concurrent: true }, () => {
     assert.equal(status?.rejection?.rule, 'run/crashed');
     assert.match(status.rejection.log ?? '', /tail$/);
     assert.ok(!(status.rejection.log ?? '').includes('\u001b'));
-    assert.match(status.built?.image ?? '', new RegExp(`/apps/${words}@sha256:`));
+    assert.match(status.built?.image ?? '', new RegExp(`/apps/${words}\\.[0-9a-f-]{36}@sha256:`));
   });
 });
 

@@ -143,13 +143,18 @@ const workload = z.looseObject({
   }),
 });
 
+/** Stand-ins for Secrets without which a program does not start. */
+const secrets: Readonly<Record<string, string>> = {
+  MOORAGE_PUSH_TOKEN_SECRET: 'push-token-secret-of-tests-0123456789',
+};
+
 /** The variables that a process of the chart is given as plain text; those from elsewhere are undefined. */
 export function environmentOf(
   objects: readonly Rendered[],
   component: 'operator' | 'api' | (string & {}),
 ): Record<string, string | undefined> {
   const [only] = workload.parse(named(objects, 'Deployment', `moorage-${component}`)).spec.template.spec.containers;
-  return Object.fromEntries(only?.env.map(({ name, value }) => [name, value]) ?? []);
+  return Object.fromEntries(only?.env.map(({ name, value }) => [name, value ?? secrets[name]]) ?? []);
 }
 
 /** The pod spec of a Deployment. */

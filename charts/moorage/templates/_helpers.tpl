@@ -46,6 +46,30 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{ default "moorage-app-token" .Values.models.appTokenSecret }}
 {{- end }}
 
+{{/* A Secret with one random value, made once: (list $ "name" "key"). */}}
+{{- define "moorage.keptSecret" -}}
+{{- $root := index . 0 }}{{ $name := index . 1 }}{{ $key := index . 2 -}}
+{{- $existing := lookup "v1" "Secret" $root.Release.Namespace $name -}}
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "moorage.labels" $root | nindent 4 }}
+  annotations:
+    helm.sh/resource-policy: keep
+type: Opaque
+data:
+  {{ $key }}: {{ dig "data" $key (randAlphaNum 64 | b64enc) $existing }}
+{{- end }}
+
+{{/* What makes the tokens by which builds push. */}}
+{{- define "moorage.pushTokenEnv" -}}
+- name: MOORAGE_PUSH_TOKEN_SECRET
+  valueFrom: {secretKeyRef: {name: {{ default "moorage-push-token" .Values.registry.pushTokenSecret }}, key: secret}}
+{{- end }}
+
 {{/* Name of the Secret with the database URL; empty where there is no database. */}}
 {{- define "moorage.databaseSecret" -}}
 {{- if .Values.database.urlSecret }}{{ .Values.database.urlSecret }}{{ else if .Values.postgres.enabled }}moorage-postgres{{ end }}
@@ -121,13 +145,16 @@ image: {{ $root.Values.image | quote }}
 imagePullPolicy: {{ $root.Values.imagePullPolicy }}
 terminationMessagePolicy: FallbackToLogsOnError
 resources:
-  {{- toYaml (index $root.Values $component).resources | nindent 2 }}
+  {{- toYaml (ternary $root.Values.registry.proxy (index $root.Values $component) (eq $component "registry-proxy")).resources | nindent 2 }}
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
 volumeMounts:
   - {name: tmp, mountPath: /tmp}
+  {{- if eq $component "registry-proxy" }}
+  - {name: account, mountPath: /etc/moorage/registry, readOnly: true}
+  {{- end }}
   {{- if and (eq $component "api") $root.Values.models.listConfigMap }}
   - {name: models, mountPath: /etc/moorage, readOnly: true}
   {{- end }}

@@ -9,13 +9,13 @@ import { run } from '../process.ts';
 import { reviewPassed } from '../review/gate.ts';
 import { line } from '../review/review.ts';
 import { mergeManifest } from '../manifest/merge.ts';
-import { childEnvironment } from '../../../lib/child-environment.ts';
 import type { WorkspacePaths } from '../config.ts';
 import { oneLine, tail } from '../text.ts';
 import { diskTree } from '../tree.ts';
 import { BuildLog } from './build-log.ts';
 import { startDaemon, type Daemon } from './daemon.ts';
-import { buildMetadata, plainHosts, sourcePolicy } from './daemon-config.ts';
+import { clientEnvironment } from './credentials.ts';
+import { buildMetadata, registryHost, sourcePolicy } from './daemon-config.ts';
 import { judgeFailure } from './failure.ts';
 import { exposedPort, readImageConfig, volumeWarning } from './image-config.ts';
 import { readLint } from './lint.ts';
@@ -25,6 +25,8 @@ const maximumLogBytes = 8 * 1024 * 1024;
 const dockerfileBytes = 512 * 1024;
 
 export interface BuildTools {
+  /** Opens the repositories of this app at the registry proxy. */
+  readonly pushToken?: string | undefined;
   readonly say: (line: string) => void;
   /** Where the build log goes. */
   readonly write: (chunk: Buffer) => void;
@@ -47,6 +49,7 @@ export async function build(asked: PipelineInput, paths: WorkspacePaths, tools: 
     policyFile,
     address: daemon.address,
     metadataFile: metadataPath(paths.notes),
+    environment: await clientEnvironment(registryHost(input.push), tools.pushToken, join(paths.builder, 'client')),
   };
   const findings = await solveAndLint(solve, paths, tools);
   const metadata = buildMetadata.parse(JSON.parse(await readFile(solve.metadataFile, 'utf8')));
@@ -80,16 +83,10 @@ async function solveAndLint(solve: Solve, paths: WorkspacePaths, tools: BuildToo
   return findings.value;
 }
 
-/** The environment of buildctl, which alone holds the registry's credentials. */
-function clientEnvironment(): Record<string, string> {
-  const credentials = process.env['DOCKER_CONFIG'];
-  return { ...childEnvironment(), ...(credentials === undefined ? {} : { DOCKER_CONFIG: credentials }) };
-}
-
 /** Checks that say an error are final; a check that cannot be made says nothing, for the build decides. */
 async function lint(solve: Solve, paths: WorkspacePaths, tools: BuildTools): Promise<Finding[]> {
   const checked = await run('buildctl', lintArguments(solve), {
-    env: clientEnvironment(),
+    env: solve.environment,
     ...(tools.signal === undefined ? {} : { signal: tools.signal }),
   });
   if (checked.code !== 0) return [];
@@ -108,7 +105,7 @@ async function solveImage(solve: Solve, paths: WorkspacePaths, tools: BuildTools
     log.add(chunk);
   };
   const built = await run('buildctl', buildArguments(solve), {
-    env: clientEnvironment(),
+    env: solve.environment,
     onStdout: add,
     onStderr: add,
     keepBytes: 64 * 1024,
@@ -134,7 +131,7 @@ function authored(notes: PlanNotes, paths: WorkspacePaths): { authored?: string 
 /** Whether the mirror is there at all: only then a missing image is missing and not out of reach. */
 async function mirrorAnswers(input: PipelineInput): Promise<boolean> {
   if (input.mirror === undefined) return false;
-  const protocol = plainHosts(input).includes(input.mirror) ? 'http' : 'https';
+  const protocol = input.plainHosts.includes(input.mirror) ? 'http' : 'https';
   try {
     const answer = await fetch(`${protocol}://${input.mirror}/v2/`, {
       redirect: 'manual',

@@ -1,9 +1,10 @@
 // Writes buildkitd.toml and the source policy: what a build may use, and from where.
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { platformFolders } from '../../../crds/image-names.ts';
 import type { PipelineInput } from '../contract.ts';
 
-type ConfigInput = Pick<PipelineInput, 'image' | 'cache' | 'insecureRegistry' | 'mirror'>;
+type ConfigInput = Pick<PipelineInput, 'plainHosts' | 'mirror'>;
 
 /** Where the daemon keeps its state and listens. */
 export interface DaemonPaths {
@@ -49,7 +50,7 @@ export function daemonConfig(input: ConfigInput, paths: DaemonPaths, processors:
     '[frontend."dockerfile.v0"]',
     '  enabled = true',
     ...(input.mirror === undefined ? [] : ['[registry."docker.io"]', `  mirrors = [${quoted(input.mirror)}]`]),
-    ...plainHosts(input).flatMap((host) => [`[registry.${quoted(host)}]`, '  http = true']),
+    ...input.plainHosts.flatMap((host) => [`[registry.${quoted(host)}]`, '  http = true']),
     '',
   ].join('\n');
 }
@@ -60,35 +61,19 @@ export function registryHost(image: string): string {
   return rest.length > 0 && /[.:]|^localhost$/.test(first) ? first : 'docker.io';
 }
 
-/** Hosts that are spoken to without TLS: the registry where it is insecure, and the mirror where it is the same one. */
-export function plainHosts(input: ConfigInput): string[] {
-  if (!input.insecureRegistry) return [];
-  const own = registryHost(input.image);
-  const named = [
-    own,
-    ...(input.cache === undefined ? [] : [registryHost(input.cache)]),
-    ...(input.mirror === undefined ? [] : [input.mirror]),
-  ];
-  return [...new Set(named)].filter((host) => host !== 'docker.io');
-}
-
 /**
- * A source policy in BuildKit's JSON. The build holds credentials for the registry that it pushes to, so a Dockerfile
- * must not
- * be able to read other apps' images or layer caches there with them. Where that registry is the mirror of Docker Hub
- * as well,
- * the same repositories could also be named as if they were on Docker Hub.
+ * A source policy in BuildKit's JSON. A build must not read what the platform keeps in its registry, which its token
+ * does not open either; where the registry proxy stands in for Docker Hub, the same repositories could also be named as
+ * if they were there. And no git: BuildKit would run it beside the daemon, outside of the sandbox of the steps.
  */
-export function sourcePolicy(input: Pick<PipelineInput, 'image' | 'cache' | 'mirror'>): string {
-  const closed = [input.image, ...(input.cache === undefined ? [] : [input.cache])].flatMap((image) => {
-    const host = registryHost(image);
-    const folder = image.slice(0, image.lastIndexOf('/'));
-    return host === input.mirror ? [folder, `docker.io${folder.slice(host.length)}`] : [folder];
-  });
+export function sourcePolicy({ push, mirror }: Pick<PipelineInput, 'push' | 'mirror'>): string {
+  const host = registryHost(push);
+  const hosts = host === mirror ? [host, 'docker.io'] : [host];
+  const closed = hosts.flatMap((each) => platformFolders.map((folder) => `docker-image://${each}/${folder}/*`));
   return JSON.stringify({
-    rules: [...new Set(closed)].map((folder) => ({
+    rules: [...closed, 'git://*'].map((identifier) => ({
       action: 'DENY',
-      selector: { identifier: `docker-image://${folder}/*`, matchType: 'WILDCARD' },
+      selector: { identifier, matchType: 'WILDCARD' },
     })),
   });
 }

@@ -35,7 +35,7 @@ export async function startDaemon(input: PipelineInput, paths: WorkspacePaths, s
   await mkdir(root, { recursive: true });
   await writeFile(config, daemonConfig(input, { root, socket }, availableParallelism()));
   const output = new OutputTail(32 * 1024);
-  // The daemon has no credentials: they stay with buildctl, in DOCKER_CONFIG, and build steps see neither of the two.
+  // The daemon has no credentials: they stay with buildctl, and build steps see neither of the two.
   const child = spawn('buildkitd', ['--config', config], {
     env: { ...childEnvironment(), HOME: root, XDG_RUNTIME_DIR: root },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -35,6 +35,7 @@ export function judgeFailure(build: FailedBuild): Rejected | Fault {
   if (fault !== undefined) return fault;
   const verdict =
     judgeBaseImage(error, build) ??
+    judgeGitSource(error, build) ??
     judgeDockerfile(error, build, excerptAt(output)) ??
     judgeStep(error, said, build, excerptAt(output));
   return verdict instanceof Fault
@@ -155,6 +156,21 @@ function lineOfImage(build: FailedBuild, name: string): number | undefined {
     .split('\n')
     .findIndex((line) => /^\s*(?:FROM|COPY|RUN)\b/i.test(line) && line.includes(short));
   return index < 0 ? undefined : index + 1;
+}
+
+/** Git runs beside the builder, with more rights than a step has, so no Dockerfile may start it. */
+function judgeGitSource(error: string, build: FailedBuild): Finding | undefined {
+  const url = /source "?git:\/\/([^\s"]+)"? (?:denied|not allowed) by policy/.exec(error)?.[1];
+  if (url === undefined) return undefined;
+  const name = url.replace(/#.*$/, '').split(/[/:]/).at(-1) ?? '';
+  const line = build.dockerfile.split('\n').findIndex((each) => /^\s*ADD\b/i.test(each) && each.includes(name));
+  return {
+    rule: 'build/git-source',
+    severity: 'error',
+    ...positionOf(build, line < 0 ? undefined : line + 1),
+    message: `The Dockerfile adds the git repository ${head(url, 200)}, which is not supported here.`,
+    fix: 'Fetch it in a step instead (RUN git clone --depth 1 URL, with git installed before), or ADD an archive of it by https.',
+  };
 }
 
 /** Errors of the Dockerfile itself: what cannot be read, and files that are not there to be copied. */

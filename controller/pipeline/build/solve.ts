@@ -11,6 +11,8 @@ export interface Solve {
   readonly time: number;
   readonly policyFile: string;
   readonly metadataFile: string;
+  /** Environment of buildctl, which alone holds the token for pushing. */
+  readonly environment: Readonly<Record<string, string>>;
 }
 
 function common({ input, notes, address, time, policyFile }: Solve): string[] {
@@ -53,7 +55,7 @@ export function buildArguments(solve: Solve): string[] {
   const { input, metadataFile } = solve;
   const output = [
     'type=image',
-    `name=${input.image}`,
+    `name=${input.push}`,
     'push=true',
     'push-by-digest=true',
     'oci-mediatypes=true',

@@ -80,7 +80,7 @@ function pursue(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): StepResu
   if (job === undefined) return start(snapshot, draft, wanted);
   if (job.metadata.deletionTimestamp !== undefined)
     return { outcomes: beforeReview('Starting', 'The previous Job of this commit is being deleted.') };
-  const verdict = judge(job, podsOf(snapshot, job), imageName(snapshot.config, snapshot.app.metadata.name));
+  const verdict = judge(job, podsOf(snapshot, job), imageName(snapshot.config, snapshot.app));
   recordPipeline(snapshot, draft, job, verdict);
   return conclude(snapshot, draft, wanted, job, verdict);
 }

@@ -1,9 +1,11 @@
 // The Job that takes one commit of an app through clone, review and build.
 import type { V1Container, V1JobSpec, V1PodSpec, V1SecurityContext } from '@kubernetes/client-node';
 import { parseDuration } from '../../../lib/duration.ts';
+import { cacheRepository, imageRepository } from '../../../crds/image-names.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { doubtfulExitCode, rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
+import { pushToken } from '../../../lib/push-token.ts';
 import type { Repository } from '../../../lib/repository.ts';
 import type { Manifest, Wire } from '../../../lib/kubernetes/index.ts';
 import { least, shareOf } from '../../objects/quantity.ts';
@@ -25,16 +27,8 @@ export interface JobIdentity {
 }
 
 /** Name of an app's image, without tag or digest. A pipeline may push to this name and no other. */
-export function imageName(config: InstallationConfig, app: string): string {
-  return `${config.registry.host}/apps/${app}`;
-}
-
-/**
- * Name of the layer cache of an app. By its UID: another app that gets the name later must not build on what this one
- * left there.
- */
-export function cacheName(config: InstallationConfig, { metadata }: HostedApp): string {
-  return `${config.registry.host}/cache/${metadata.name}.${metadata.uid}`;
+export function imageName({ registry }: InstallationConfig, { metadata }: HostedApp): string {
+  return `${registry.host}/${imageRepository(metadata)}`;
 }
 
 /** The Job, suspended: the build queue lets it go when its turn has come. */
@@ -130,7 +124,11 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
         name: 'build',
         ...common,
         command: [...command, 'build'],
-        env: [...common.env, { name: 'DOCKER_CONFIG', value: '/registry' }],
+        // Opens the repositories of this app at the registry proxy. What runs for the author does not see it.
+        env: [
+          ...common.env,
+          { name: 'MOORAGE_PUSH_TOKEN', value: pushToken(app.metadata, config.registry.tokenSecret) },
+        ],
         // Counts only inside the user namespace of the pod: on the node it is an ordinary user.
         securityContext: {
           runAsUser: 0,
@@ -143,23 +141,12 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
           requests: { cpu: shareOf(limits.cpu, 8n), memory: shareOf(limits.memory, 8n) },
           limits: { cpu: limits.cpu, memory: limits.memory, 'ephemeral-storage': limits.disk },
         },
-        volumeMounts: [
-          workspaceMount,
-          { name: 'layers', mountPath: '/var/lib/buildkit' },
-          { name: 'registry', mountPath: '/registry', readOnly: true },
-        ],
+        volumeMounts: [workspaceMount, { name: 'layers', mountPath: '/var/lib/buildkit' }],
       },
     ],
     volumes: [
       { name: 'workspace', emptyDir: { sizeLimit: limits.disk } },
       { name: 'layers', emptyDir: { sizeLimit: limits.disk } },
-      {
-        name: 'registry',
-        secret: {
-          secretName: config.registry.pushSecret,
-          items: [{ key: '.dockerconfigjson', path: 'config.json' }],
-        },
-      },
     ],
   };
 }
@@ -203,11 +190,22 @@ function pipelineInput(
     build: { strategy: build.strategy, dockerfile: build.dockerfile, args: build.args, env: build.env },
     ...(run.port === undefined ? {} : { port: run.port }),
     hasCommand: run.command.length > 0,
-    image: imageName(config, app.metadata.name),
-    ...(config.pipeline.cache ? { cache: cacheName(config, app) } : {}),
-    insecureRegistry: config.registry.insecure,
-    ...(config.registry.mirror === undefined ? {} : { mirror: config.registry.mirror }),
+    image: imageName(config, app),
+    push: `${config.registry.proxy}/${imageRepository(app.metadata)}`,
+    ...(config.pipeline.cache ? { cache: `${config.registry.proxy}/${cacheRepository(app.metadata)}` } : {}),
+    ...mirrorOf(config.registry),
     doubted,
     limits: config.pipeline.limits,
   };
+}
+
+/** The registry itself answers builds through its proxy only. */
+function mirrorOf({ host, proxy, mirror, insecure }: InstallationConfig['registry']): {
+  mirror?: string;
+  plainHosts: string[];
+} {
+  if (mirror === undefined) return { plainHosts: [proxy] };
+  return mirror === host
+    ? { mirror: proxy, plainHosts: [proxy] }
+    : { mirror, plainHosts: insecure ? [proxy, mirror] : [proxy] };
 }

@@ -319,22 +319,22 @@ const refused: readonly (readonly [what: string, namespace: Namespace, spec: () 
     /RuntimeDefault/,
   ],
   [
-    'a clone that is given the push secret',
+    'a pipeline that is given a Secret',
     'moorage-builds',
-    () => pipelinePod({ clone: { volumeMounts: [{ name: 'registry', mountPath: '/registry' }] } }),
-    /only the container build may be given a Secret/,
+    () => pipelinePod({ pod: { volumes: [{ name: 'registry', secret: { secretName: 'moorage-registry' } }] } }),
+    /a pipeline is given no Secret/,
   ],
   [
-    'a clone that reads it as a variable',
+    'a build that reads one as a variable',
     'moorage-builds',
-    () => pipelinePod({ clone: secretEnvironment }),
-    /only the container build may be given a Secret/,
+    () => pipelinePod({ build: secretEnvironment }),
+    /a pipeline is given no Secret/,
   ],
   [
-    'a clone that reads it whole',
+    'a clone that reads one whole',
     'moorage-builds',
     () => pipelinePod({ clone: { envFrom: [{ secretRef: { name: 'moorage-registry' } }] } }),
-    /only the container build may be given a Secret/,
+    /a pipeline is given no Secret/,
   ],
 ];
 for (const [what, namespace, spec, fix] of refused) {

@@ -9,6 +9,7 @@ import { readModelSettings } from '../../../api/models/config.ts';
 import { readFetchConfig } from '../../../api/tools/fetch/config.ts';
 import { images } from '../../../cluster/images/catalog.ts';
 import { closedCidrs, closedWith } from '../../../lib/closed-addresses.ts';
+import { environment as registryProxy } from '../../../controller/registry-proxy/config.ts';
 import { operatorConfig } from '../../../controller/config.ts';
 import {
   chart,
@@ -121,13 +122,13 @@ test('values that are missing, unknown or out of bounds are refused by name', as
   );
 });
 
-test('operator and API run with limits, probes, no capability, no root, in a user namespace', () => {
+test('operator, API and registry proxy run with limits, probes, no capability, no root, in a user namespace', () => {
   for (const objects of [plain, full])
     assert.deepEqual(
       ofKind(objects, 'Deployment')
         .map((object) => deployment.parse(object).metadata.name)
         .sort(),
-      ['moorage-api', 'moorage-operator'],
+      ['moorage-api', 'moorage-operator', 'moorage-registry-proxy'],
     );
 });
 
@@ -158,6 +159,36 @@ test('the API has HostedApps and the logs of pipelines, nothing more', () => {
   assert.deepEqual(rights, ['moorage-apps hostedapps get,list,watch,create,patch', 'moorage-builds pods/log get']);
 });
 
+test('builds reach the registry proxy, and only that reaches the registry and has its account', () => {
+  const policyOf = (name: string): z.output<typeof policy> =>
+    policy.parse(ofKind(full, 'NetworkPolicy').find(({ metadata }) => metadata.name === name));
+  assert.ok(!JSON.stringify(policyOf('builds')).includes('10.244.0.1/32'));
+  const proxy = policyOf('moorage-registry-proxy');
+  assert.ok(JSON.stringify(proxy.spec.egress).includes('{"ipBlock":{"cidr":"10.244.0.1/32"}}'));
+  assert.deepEqual(proxy.spec.ingress?.[0], {
+    from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-builds' } } }],
+    ports: [{ protocol: 'TCP', port: 5000 }],
+  });
+  const holders = ofKind(full, 'Deployment')
+    .filter((object) => JSON.stringify(object).includes('"secretName":"moorage-registry"'))
+    .map(({ metadata }) => metadata.name);
+  assert.deepEqual(holders, ['moorage-registry-proxy']);
+});
+
+test('the registry proxy reads every setting that the chart gives it', () => {
+  const given = Object.keys(environmentOf(full, 'registry-proxy'));
+  const known = [...Object.keys(registryProxy.shape), 'LOG_LEVEL', 'HOME'];
+  assert.deepEqual(
+    given.filter((name) => !known.includes(name)),
+    [],
+  );
+  assert.equal(
+    registryProxy.parse({ ...environmentOf(full, 'registry-proxy'), MOORAGE_REGISTRY_MIRROR: undefined })
+      .MOORAGE_REGISTRY_INSECURE,
+    true,
+  );
+});
+
 test('apps and builds start from nothing open', () => {
   const closed = ofKind(plain, 'NetworkPolicy')
     .map((object) => policy.parse(object))
@@ -181,7 +212,7 @@ test('the internet that a build reaches leaves out pods, Services, nodes, privat
     .flatMap(({ ipBlock }) => (ipBlock === undefined ? [] : [ipBlock]));
   assert.deepEqual(
     blocks.map(({ cidr }) => cidr),
-    ['10.244.0.1/32', '0.0.0.0/0', '::/0'],
+    ['0.0.0.0/0', '::/0'],
   );
   const closed = [
     '10.0.0.0/8',
@@ -193,7 +224,7 @@ test('the internet that a build reaches leaves out pods, Services, nodes, privat
     '10.96.0.0/16',
     '192.0.2.1/32',
   ];
-  for (const cidr of closed) assert.ok(blocks[1]?.except?.includes(cidr), `${cidr} is open`);
+  for (const cidr of closed) assert.ok(blocks[0]?.except?.includes(cidr), `${cidr} is open`);
   const excepted = blocks.flatMap(({ except = [] }) => except);
   for (const cidr of closedCidrs) assert.ok(excepted.includes(cidr), `${cidr} is open to builds`);
   assert.ok(blocks[2]?.except?.every((cidr) => cidr.includes(':')));
@@ -296,6 +327,7 @@ test('what users have made outlives the release', () => {
     'Namespace moorage-builds',
     'Secret moorage-app-token',
     'Secret moorage-caller-salt',
+    'Secret moorage-push-token',
   ]);
 });
 
@@ -308,6 +340,7 @@ test('the switches leave out what an installation brings itself', async () => {
     priorityClasses: { create: false },
     api: { callerSaltSecret: 'mine' },
     models: { appTokenSecret: 'mine' },
+    registry: { ...required.registry, pushTokenSecret: 'mine' },
   });
   for (const kind of ['CustomResourceDefinition', 'Namespace', 'Gateway', 'PriorityClass', 'Secret'])
     assert.deepEqual(ofKind(objects, kind), []);
@@ -452,10 +485,10 @@ test('models are switched on by a router and a database, and reach nothing else'
   ]);
   assert.deepEqual(
     ofKind(objects, 'StatefulSet').map(({ metadata }) => metadata.name),
-    ['moorage-postgres'],
+    ['moorage-postgres', 'moorage-push-token'],
   );
   const secrets = new Set(ofKind(objects, 'Secret').map(({ metadata }) => metadata.name));
-  assert.deepEqual([...secrets].sort(), ['moorage-app-token', 'moorage-caller-salt', 'moorage-postgres']);
+  assert.deepEqual([...secrets].sort(), ['moorage-app-token', 'moorage-caller-salt', 'moorage-postgres', 'moorage-push-token']);
 });
 
 test('on the local node models are asked through the demo router, with a PostgreSQL that the node makes itself', async () => {

@@ -55,8 +55,8 @@ async function poll(name: string): Promise<void> {
 async function goLive(name: string, character: string): Promise<string> {
   const commit = await until(`${name} resolved`, async () => (await world.app(name))?.status?.source?.commit);
   const job = await startedJob(world, name);
-  await buildWell(world.client, job, commit, imageOf(name, character));
-  await rollOut(world.client, await deploymentOf(world, name, imageOf(name, character)));
+  await buildWell(world.client, job, commit, imageOf(job, character));
+  await rollOut(world.client, await deploymentOf(world, name, imageOf(job, character)));
   await acceptRoute(world, name);
   await phase(name, 'Live');
   return commit;
@@ -73,10 +73,10 @@ test('a submitted repository goes through every stage and ends live', async () =
   await phase('journey', 'Reviewing');
   await writePod(world.client, job, [cloned(commit), reviewed(), running('build')]);
   await phase('journey', 'Building');
-  await writePod(world.client, job, [cloned(commit), reviewed(), pushed(imageOf('journey', 'a'))], 'Succeeded');
+  await writePod(world.client, job, [cloned(commit), reviewed(), pushed(imageOf(job, 'a'))], 'Succeeded');
   await completeJob(world.client, job);
   await phase('journey', 'Deploying');
-  await rollOut(world.client, await deploymentOf(world, 'journey', imageOf('journey', 'a')));
+  await rollOut(world.client, await deploymentOf(world, 'journey', imageOf(job, 'a')));
   await phase('journey', 'Routing');
   await acceptRoute(world, 'journey');
   await phase('journey', 'Live');
@@ -162,8 +162,8 @@ test('a newer commit takes the place of one that is being built, and the old one
   const status = (await world.app('journey'))?.status;
   assert.equal(status?.history?.[0]?.result, 'Superseded');
   assert.equal(publicStatus({ spec: ((await world.app('journey')) ?? assert.fail()).spec, status }).status, 'live');
-  await buildWell(world.client, job, third, imageOf('journey', 'c'));
-  await rollOut(world.client, await deploymentOf(world, 'journey', imageOf('journey', 'c')));
+  await buildWell(world.client, job, third, imageOf(job, 'c'));
+  await rollOut(world.client, await deploymentOf(world, 'journey', imageOf(job, 'c')));
   await until('the third commit serving', async () => (await world.app('journey'))?.status?.served?.commit === third);
   await phase('journey', 'Live');
 });
@@ -173,8 +173,8 @@ test('a rollout that never listens leaves the old commit serving and says so', a
   const bad = await world.git.commit('bad');
   await poll('journey');
   const job = await startedJob(world, 'journey');
-  await buildWell(world.client, job, bad, imageOf('journey', 'd'));
-  await rollOutInVain(world.client, await deploymentOf(world, 'journey', imageOf('journey', 'd')));
+  await buildWell(world.client, job, bad, imageOf(job, 'd'));
+  await rollOutInVain(world.client, await deploymentOf(world, 'journey', imageOf(job, 'd')));
   await phase('journey', 'Rejected');
   const app = (await world.app('journey')) ?? assert.fail();
   assert.equal(app.status?.served?.commit, good);
@@ -211,7 +211,8 @@ test('a refused repository says rule, file, line and fix', async () => {
 test('an image outside the name that was asked for is never deployed', async () => {
   await world.submit('hostile');
   const job = await startedJob(world, 'hostile');
-  await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', imageOf('journey', 'e'));
+  const [foreign = assert.fail()] = await world.jobs('journey');
+  await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', imageOf(foreign, 'e'));
   const status = await until('the fault reported', async () => {
     const found = (await world.app('hostile'))?.status;
     return found?.history?.[0]?.result === 'Faulted' ? found : undefined;

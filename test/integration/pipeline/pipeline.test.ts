@@ -1,9 +1,10 @@
 // Repositories of every kind go through clone, review and build for real, and the images that come out answer.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
+import { cacheRepository } from '../../../crds/image-names.ts';
 import { buildResult } from '../../../controller/pipeline/contract.ts';
 import { answerOf, inspect } from '../../support/pipeline/images.ts';
-import { startLab, type Lab, type StageEnd } from '../../support/pipeline/lab.ts';
+import { labUid, startLab, type Lab, type StageEnd } from '../../support/pipeline/lab.ts';
 import type { RepositoryContent } from '../../support/pipeline/repositories.ts';
 
 let lab: Lab;
@@ -18,7 +19,7 @@ async function through(
   more: Parameters<Lab['pod']>[1] = {},
 ): Promise<StageEnd> {
   const repository = await lab.repositories.add(name, content);
-  const pod = await lab.pod(repository, { image: `${lab.registry.host}/apps/${name}`, ...more });
+  const pod = await lab.pod(repository, { app: name, ...more });
   try {
     const ended = await pod.upTo('build');
     assert.ok(ended.messageBytes <= 4096);
@@ -48,7 +49,7 @@ for (const { fixture, port, path, answer } of apps) {
     const ended = await through(fixture, { fixture }, { build });
     assert.equal(ended.code, 0, ended.log.slice(-3000));
     const result = buildResult.parse(ended.message);
-    assert.match(result.image, new RegExp(`^${lab.registry.host}/apps/${fixture}@sha256:[0-9a-f]{64}$`));
+    assert.match(result.image, new RegExp(`^${lab.registry.host}/apps/${fixture}\\.${labUid}@sha256:[0-9a-f]{64}$`));
     assert.equal(result.port, port);
     const said = await answerOf(lab, result.image, port, path);
     assert.match(said, answer);
@@ -62,8 +63,8 @@ test('the same commit makes the same image, and a second build takes its layers 
   const logs: string[] = [];
   for (let round = 0; round < 2; round += 1) {
     const pod = await lab.pod(repository, {
-      image: `${lab.registry.host}/apps/again`,
-      cache: `${lab.registry.host}/cache/again`,
+      app: 'again',
+      cache: `${lab.registry.proxy.host}/${cacheRepository({ name: 'again', uid: labUid })}`,
     });
     const ended = await pod.upTo('build');
     assert.equal(ended.code, 0, ended.log.slice(-2000));
@@ -112,7 +113,7 @@ test('a build step reaches neither credentials nor the builder, and gets no priv
     'grep "@.*buildkit" /proc/net/unix || echo no-abstract-socket',
     'grep CapEff /proc/self/status',
     'mount -t tmpfs none /mnt 2>&1 || echo mount-refused',
-    `bash -c 'exec 3<>/dev/tcp/${lab.registry.host.replace(':', '/')}; printf "GET /v2/_catalog HTTP/1.0\\r\\n\\r\\n" >&3; head -1 <&3'`,
+    `bash -c 'exec 3<>/dev/tcp/${lab.registry.proxy.host.replace(':', '/')}; printf "GET /v2/_catalog HTTP/1.0\\r\\n\\r\\n" >&3; head -1 <&3'`,
   ];
   const ended = await through('prying', {
     fixture: 'static',
@@ -129,7 +130,7 @@ test('a build step reaches neither credentials nor the builder, and gets no priv
   assert.match(ended.log, /CapEff:\s+00000000a80405fb/);
 });
 
-test('a Dockerfile cannot read the images of other apps with the credentials of the push', async () => {
+test('a Dockerfile cannot name the images of other apps', async () => {
   const victim = await through('victim', { fixture: 'static' });
   const { image } = buildResult.parse(victim.message);
   for (const [index, dockerfile] of [
@@ -137,6 +138,7 @@ test('a Dockerfile cannot read the images of other apps with the credentials of 
     `ARG NAME=${image}\nFROM \${NAME}\n`,
     `FROM debian:bookworm-slim\nCOPY --from=${image} /srv /srv\n`,
     `FROM ${image.slice(lab.registry.host.length + 1)}\n`,
+    `FROM ${image.replace(lab.registry.host, lab.registry.proxy.host)}\n`,
   ].entries()) {
     const ended = await through(`thief-${index}`, { fixture: 'static', files: { Dockerfile: dockerfile } });
     assert.equal(ended.code, 42, ended.log.slice(-2000));
@@ -251,7 +253,7 @@ test("BuildKit's own checks become warnings with their line", async () => {
 });
 
 test('a registry that refuses the push is a fault, not a verdict', async () => {
-  const ended = await through('refused', { fixture: 'static' }, { image: '127.0.0.1:1/apps/refused' });
+  const ended = await through('refused', { fixture: 'static' }, { push: '127.0.0.1:1/apps/refused' });
   assert.equal(ended.code, 1, ended.log.slice(-2000));
   assert.ok('fault' in ended.message);
 });

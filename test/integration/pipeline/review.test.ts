@@ -355,6 +355,7 @@ test('a wrong input and a stop signal leave a fault', async () => {
       path: '.',
       build: { strategy: 'auto', dockerfile: 'Dockerfile', args: [], env: [] },
       image: 'r.invalid/apps/a',
+      push: 'r.invalid/apps/a',
       limits,
     };
     const held = spawn(process.execPath, [main, 'clone'], {

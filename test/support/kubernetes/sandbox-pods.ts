@@ -57,14 +57,11 @@ export function pipelinePod(changes: { clone?: Fields; build?: Fields; pod?: Fie
       container('review', plain),
       container('build', {
         securityContext: buildkit,
-        volumeMounts: [{ name: 'registry', mountPath: '/registry' }],
+        env: [{ name: 'MOORAGE_PUSH_TOKEN', value: 'token' }],
         ...changes.build,
       }),
     ],
-    volumes: [
-      { name: 'workspace', emptyDir: {} },
-      { name: 'registry', secret: { secretName: 'moorage-registry' } },
-    ],
+    volumes: [{ name: 'workspace', emptyDir: {} }],
     ...changes.pod,
   };
 }

@@ -14,11 +14,13 @@ import { annotations, labels } from '../../../crds/names.ts';
 export const now = new Date('2026-11-21T12:00:00Z');
 export const first = 'a'.repeat(40);
 export const second = 'b'.repeat(40);
-export const digest = (character: string): string => `registry.test/apps/hello@sha256:${character.repeat(64)}`;
+export const digest = (character: string): string => `registry.test/apps/hello.uid-1@sha256:${character.repeat(64)}`;
 
 export const { installation: config } = operatorConfig({
   MOORAGE_PIPELINE_IMAGE: 'registry.test/pipeline',
   MOORAGE_REGISTRY_HOST: 'registry.test',
+  MOORAGE_REGISTRY_PROXY: 'proxy.test:5000',
+  MOORAGE_PUSH_TOKEN_SECRET: 'push-token-secret-of-tests-0123456789',
   MOORAGE_BASE_DOMAIN: 'apps.test',
 });
 

@@ -11,7 +11,8 @@ import {
   type Job,
 } from '../../../controller/objects/kinds.ts';
 import { applyStatus, type Client } from '../../../lib/kubernetes/index.ts';
-import { labels } from '../../../crds/names.ts';
+import { imageRepository } from '../../../crds/image-names.ts';
+import { annotations, labels } from '../../../crds/names.ts';
 import { all, until, type World } from './world.ts';
 
 /** Pods are made from the operator's own templates, so that the chart's admission policy judges them as it would. */
@@ -169,8 +170,9 @@ export async function failJob(client: Client, job: Job, reason: string, at = tim
 export const plan = { strategy: 'python', reason: 'requirements.txt' };
 export const cloned = (commit: string): ContainerStatus => ended('clone', 0, { commit, files: 3, bytes: 300 });
 export const reviewed = (): ContainerStatus => ended('review', 0, { findings: [], plan });
-export const imageOf = (app: string, character: string): string =>
-  `registry.test/apps/${app}@sha256:${character.repeat(64)}`;
+/** An image of the app of a Job, as its pipeline would push it. */
+export const imageOf = ({ metadata }: Job, character: string): string =>
+  `registry.test/${imageRepository({ name: metadata.labels?.[labels.app] ?? '', uid: metadata.annotations?.[annotations.appUid] ?? '' })}@sha256:${character.repeat(64)}`;
 export const pushed = (image: string): ContainerStatus => ended('build', 0, { image, port: 8000 });
 
 /** Takes a started Job to its good end. */

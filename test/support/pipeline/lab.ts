@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startDaemon } from '../../../controller/pipeline/build/daemon.ts';
 import { pipelineInput, type PipelineInput } from '../../../controller/pipeline/contract.ts';
+import { imageRepository } from '../../../crds/image-names.ts';
 import type { PipelineContainer } from '../../../crds/names.ts';
 import { stageMessage, type StageMessage } from '../../../controller/pipeline/message.ts';
 import { run } from '../../../controller/pipeline/process.ts';
@@ -41,6 +42,9 @@ export interface Lab {
   stop(): Promise<void>;
 }
 
+/** UID of every app in the lab. */
+export const labUid = '0a1b2c3d-0000-4000-8000-000000000000';
+
 export const limits = { repositoryBytes: 50_000_000, files: 500, fileBytes: 10_000_000 };
 
 /** Runs one stage in a process of its own. */
@@ -50,6 +54,7 @@ async function runStage(
   root: string,
   registry: TestRegistry | undefined,
 ): Promise<StageEnd> {
+  const pushToken = registry?.proxy.tokenOf({ name: input.app, uid: labUid });
   const terminationLog = join(root, 'termination-log');
   await writeFile(terminationLog, '');
   const child = spawn(process.execPath, [main, name], {
@@ -59,7 +64,7 @@ async function runStage(
       MOORAGE_WORKSPACE: join(root, 'workspace'),
       MOORAGE_BUILDKIT_ROOT: join(root, 'buildkit'),
       MOORAGE_TERMINATION_LOG: terminationLog,
-      ...(registry === undefined || name !== 'build' ? {} : { DOCKER_CONFIG: registry.dockerConfig }),
+      ...(pushToken === undefined || name !== 'build' ? {} : { MOORAGE_PUSH_TOKEN: pushToken }),
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -85,16 +90,18 @@ export async function makePod(
   registry?: TestRegistry,
 ): Promise<Pod> {
   const root = await mkdtemp(join(tmpdir(), 'moorage-pod-'));
+  const app = input.app ?? 'sample';
+  const path = imageRepository({ name: app, uid: labUid });
   const whole = pipelineInput.parse({
-    app: 'sample',
+    app,
     repo: repository.url,
     insecure: true,
     commit: repository.commit,
     path: '.',
     build: { strategy: 'auto', dockerfile: 'Dockerfile', args: [], env: [] },
-    image: `${registry?.host ?? 'registry.invalid'}/apps/sample`,
-    insecureRegistry: true,
-    ...(registry === undefined ? {} : { mirror: registry.host }),
+    image: `${registry?.host ?? 'registry.invalid'}/${path}`,
+    push: `${registry?.proxy.host ?? 'proxy.invalid'}/${path}`,
+    ...(registry === undefined ? {} : { mirror: registry.proxy.host, plainHosts: [registry.proxy.host] }),
     limits,
     ...input,
   });
@@ -124,7 +131,8 @@ export async function startLab(): Promise<Lab> {
     path: '.',
     build: { strategy: 'auto', dockerfile: 'Dockerfile', args: [], env: [] },
     image: `${registry.host}/apps/lab`,
-    insecureRegistry: true,
+    push: `${registry.host}/apps/lab`,
+    plainHosts: [registry.host],
     mirror: registry.host,
     limits,
   });

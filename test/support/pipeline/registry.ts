@@ -7,16 +7,22 @@ import { cp, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
 import { buildPart, binariesOf } from '../../../cluster/binaries/build.ts';
 import { imageKey } from '../../../cluster/images/build.ts';
 import { images, type ImageRecipe } from '../../../cluster/images/catalog.ts';
 import { ensurePackages, unpackedFolder } from '../../../cluster/node/daemons/packages.ts';
+import { authorizer } from '../../../controller/registry-proxy/authorization.ts';
+import { createProxy } from '../../../controller/registry-proxy/proxy.ts';
+import { createLog } from '../../../lib/log.ts';
+import { pushToken, type PushIdentity } from '../../../lib/push-token.ts';
 import { exclusively } from '../exclusively.ts';
 import { paths } from '../../../cluster/paths.ts';
 import { freePort } from '../free-port.ts';
 
 const password = 'not-a-secret-of-anyone';
 const user = 'pipeline';
+const tokenSecret = 'push-token-secret-of-tests-0123456789';
 
 export interface TestRegistry {
   /** host:port */
@@ -24,6 +30,8 @@ export interface TestRegistry {
   /** Folder with a config.json that may push and pull. */
   readonly dockerConfig: string;
   readonly authorization: string;
+  /** The way of builds to it. */
+  readonly proxy: { readonly host: string; tokenOf(app: PushIdentity): string };
   stop(): Promise<void>;
 }
 
@@ -61,12 +69,32 @@ export async function startRegistry(): Promise<TestRegistry> {
     ['serve', join(folder, 'config.yml')],
     { stdio: 'ignore' },
   );
-  const registry: TestRegistry = { host, dockerConfig, authorization: `Basic ${auth}`, stop: () => end(child, folder) };
-  await answering(registry, child);
-  return registry;
+  await answering({ host, authorization: `Basic ${auth}` }, child);
+  const url = `http://${host}`;
+  const server = createProxy({
+    registry: url,
+    authorize: authorizer({ url, credentials: auth }),
+    tokenSecret,
+    mirrors: true,
+    log: createLog('registry-proxy'),
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = z.object({ port: z.int() }).parse(server.address());
+  return {
+    host,
+    dockerConfig,
+    authorization: `Basic ${auth}`,
+    proxy: { host: `127.0.0.1:${port}`, tokenOf: (app) => pushToken(app, tokenSecret) },
+    stop: async () => {
+      server.close();
+      server.closeAllConnections();
+      await end(child, folder);
+    },
+  };
 }
 
-async function answering(registry: TestRegistry, child: ChildProcess): Promise<void> {
+async function answering(registry: Pick<TestRegistry, 'host' | 'authorization'>, child: ChildProcess): Promise<void> {
   for (;;) {
     if (child.exitCode !== null) throw new Error(`the registry ended with ${child.exitCode}`);
     const answer = await fetch(`http://${registry.host}/v2/`, {

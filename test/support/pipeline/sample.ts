@@ -18,6 +18,7 @@ export function sampleInput(
     path: '.',
     build: { strategy, dockerfile, args: [], env: [] },
     image: 'registry.example:5000/apps/sample',
+    push: 'proxy.example:5000/apps/sample',
     limits: { repositoryBytes: 1000, files: 10, fileBytes: 500 },
     ...rest,
   });

@@ -104,6 +104,7 @@ test('what an installation closes comes on top, and can take nothing away', () =
     MOORAGE_PIPELINE_IMAGE: 'pipeline:1',
     MOORAGE_REGISTRY_HOST: 'registry.example.org',
     MOORAGE_CLOSED_CIDRS: '51.1.0.0/16',
+    MOORAGE_PUSH_TOKEN_SECRET: 'push-token-secret-of-tests-0123456789',
   });
   assert.deepEqual(installation.run.closedCidrs, closedWith(['51.1.0.0/16']));
 });

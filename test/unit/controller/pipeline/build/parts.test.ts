@@ -4,12 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { parse } from 'smol-toml';
 import { test } from 'vitest';
 import { BuildLog } from '../../../../../controller/pipeline/build/build-log.ts';
-import {
-  daemonConfig,
-  plainHosts,
-  registryHost,
-  sourcePolicy,
-} from '../../../../../controller/pipeline/build/daemon-config.ts';
+import { daemonConfig, registryHost, sourcePolicy } from '../../../../../controller/pipeline/build/daemon-config.ts';
 import { exposedPort, volumeWarning } from '../../../../../controller/pipeline/build/image-config.ts';
 import { readLint } from '../../../../../controller/pipeline/build/lint.ts';
 import { buildArguments } from '../../../../../controller/pipeline/build/solve.ts';
@@ -24,9 +19,8 @@ import { mit, sampleInput } from '../../../../support/pipeline/sample.ts';
 
 test('the daemon runs no foreign frontend, gives no privilege, and knows the mirror', () => {
   const input = sampleInput({
-    insecureRegistry: true,
+    plainHosts: ['proxy.example:5000', 'registry.example:5000'],
     mirror: 'registry.example:5000',
-    cache: 'cache.example:5001/cache/a',
   });
   assert.deepEqual(
     JSON.parse(JSON.stringify(parse(daemonConfig(input, { root: '/var/lib/b', socket: '/run/b.sock' }, 2)))),
@@ -53,8 +47,8 @@ test('the daemon runs no foreign frontend, gives no privilege, and knows the mir
       frontend: { 'gateway.v0': { enabled: false }, 'dockerfile.v0': { enabled: true } },
       registry: {
         'docker.io': { mirrors: ['registry.example:5000'] },
+        'proxy.example:5000': { http: true },
         'registry.example:5000': { http: true },
-        'cache.example:5001': { http: true },
       },
     },
   );
@@ -71,8 +65,7 @@ test('volumes of an image are warned of, whatever they are called', () => {
   assert.match(warning?.message ?? '', /^VOLUME \(\/data, \/x+…\) has no effect/);
 });
 
-test('TLS is left out only where it is said', () => {
-  assert.deepEqual(plainHosts(sampleInput({ mirror: 'registry.example:5000' })), []);
+test('an image names its registry, or it is on Docker Hub', () => {
   assert.deepEqual(['a/b', 'a/b/c', 'localhost/b', 'r.example/b', 'r:5000/a/b'].map(registryHost), [
     'docker.io',
     'docker.io',
@@ -82,24 +75,19 @@ test('TLS is left out only where it is said', () => {
   ]);
 });
 
-test('images of apps are no source for a build', () => {
+test('what the platform keeps in its registry is no source for a build, and neither is git', () => {
   const denied = (input: Parameters<typeof sourcePolicy>[0]): string[] =>
-    [
-      ...sourcePolicy(input).matchAll(
-        /"DENY","selector":\{"identifier":"docker-image:\/\/([^"]+)","matchType":"WILDCARD"/g,
-      ),
-    ].map((match) => match[1] ?? '');
-  const own = 'registry.example:5000';
-  assert.deepEqual(denied(sampleInput()), [`${own}/apps/*`]);
-  assert.deepEqual(denied(sampleInput({ cache: `${own}/cache/a`, mirror: 'other.example' })), [
-    `${own}/apps/*`,
-    `${own}/cache/*`,
-  ]);
-  assert.deepEqual(denied(sampleInput({ cache: `${own}/cache/a`, mirror: own })), [
-    `${own}/apps/*`,
-    'docker.io/apps/*',
-    `${own}/cache/*`,
-    'docker.io/cache/*',
+    [...sourcePolicy(input).matchAll(/"DENY","selector":\{"identifier":"([^"]+)","matchType":"WILDCARD"/g)].map(
+      (match) => match[1] ?? '',
+    );
+  const folders = ['apps', 'cache', 'moorage'];
+  const proxied = folders.map((folder) => `docker-image://proxy.example:5000/${folder}/*`);
+  assert.deepEqual(denied(sampleInput()), [...proxied, 'git://*']);
+  assert.deepEqual(denied(sampleInput({ mirror: 'other.example' })), [...proxied, 'git://*']);
+  assert.deepEqual(denied(sampleInput({ mirror: 'proxy.example:5000' })), [
+    ...proxied,
+    ...folders.map((folder) => `docker-image://docker.io/${folder}/*`),
+    'git://*',
   ]);
 });
 
@@ -114,6 +102,7 @@ test('an author sets build arguments, but not those of Moorage', () => {
     time: 5,
     policyFile: '/p',
     metadataFile: '/m',
+    environment: {},
     notes: {
       authored: true,
       context: '/c',

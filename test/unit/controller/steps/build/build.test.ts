@@ -68,7 +68,7 @@ test('the image of the pipeline is no reason to build again, nor is how an app i
   assert.notEqual(hash(app({ run: { port: 9000 } })), hash(app()));
   const status = {
     ...polled(first),
-    built: { image: 'registry.test/apps/hello@sha256:0', commit: first, inputsHash: hash(app()) },
+    built: { image: 'registry.test/apps/hello.uid-1@sha256:0', commit: first, inputsHash: hash(app()) },
   };
   const upgraded = { ...config, pipeline: { ...config.pipeline, image: 'registry.test/pipeline:2' } };
   assert.ok(!asked(outcome(snapshotOf(app({}, status), { config: upgraded })).decision).includes('create Job'));

@@ -1,10 +1,14 @@
 // What a pipeline Job is given: names in the registry that no later app of the same name shares, and whose turn it is.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { cacheName, imageName, pipelineJob } from '../../../../../controller/steps/build/job.ts';
+import { imageName, pipelineJob } from '../../../../../controller/steps/build/job.ts';
+import type { V1JobSpec, V1PodSpec } from '@kubernetes/client-node';
+import { pipelineInput, type PipelineInput } from '../../../../../controller/pipeline/contract.ts';
 import { buildInputs } from '../../../../../controller/steps/build/inputs.ts';
 import type { HostedApp } from '../../../../../crds/hosted-app.ts';
+import { cacheRepository, imageRepository } from '../../../../../crds/image-names.ts';
 import { annotations, labels } from '../../../../../crds/names.ts';
+import { pushToken } from '../../../../../lib/push-token.ts';
 import { parseRepository } from '../../../../../lib/repository.ts';
 import { app, config, first, now } from '../../../../support/operator/scenario.ts';
 
@@ -13,8 +17,8 @@ function withMeta(metadata: Partial<HostedApp['metadata']>): HostedApp {
   return { ...made, metadata: { ...made.metadata, ...metadata } };
 }
 
-function jobOf(of: HostedApp): ReturnType<typeof pipelineJob> {
-  return pipelineJob(of, config, {
+function jobOf(of: HostedApp, installation = config): ReturnType<typeof pipelineJob> {
+  return pipelineJob(of, installation, {
     name: 'job',
     commit: first,
     inputs: buildInputs(of),
@@ -25,22 +29,62 @@ function jobOf(of: HostedApp): ReturnType<typeof pipelineJob> {
   });
 }
 
-test('the cache of an app is not that of a later app of its name', () => {
-  const uid = '0a1b2c3d-0000-4000-8000-000000000000';
-  const name = cacheName(config, withMeta({ uid }));
-  assert.equal(name, `registry.test/cache/hello.${uid}`);
-  assert.notEqual(cacheName(config, withMeta({ uid: uid.replace('0a', '0b') })), name);
-  assert.ok(JSON.stringify(jobOf(withMeta({ uid }))).includes(name));
+function podOf(made: ReturnType<typeof pipelineJob>): V1PodSpec {
+  return (made['spec'] as V1JobSpec).template.spec ?? assert.fail();
+}
+
+function inputOf(made: ReturnType<typeof pipelineJob>): PipelineInput {
+  const value = podOf(made).containers[0]?.env?.find(({ name }) => name === 'MOORAGE_PIPELINE')?.value;
+  return pipelineInput.parse(JSON.parse(value ?? ''));
+}
+
+const uid = '0a1b2c3d-0000-4000-8000-000000000000';
+
+test('images and cache of an app are not those of a later app of its name', () => {
+  const later = uid.replace('0a', '0b');
+  assert.equal(imageName(config, withMeta({ uid })), `registry.test/apps/hello.${uid}`);
+  assert.notEqual(imageName(config, withMeta({ uid: later })), imageName(config, withMeta({ uid })));
+  assert.equal(inputOf(jobOf(withMeta({ uid }))).cache, `proxy.test:5000/cache/hello.${uid}`);
+  assert.equal(inputOf(jobOf(withMeta({ uid: later }))).cache, `proxy.test:5000/cache/hello.${later}`);
 });
 
 test('names in the registry are paths of the registry, and an image is never a cache', () => {
   const repository = /^[a-z0-9]+(?:[._-][a-z0-9]+|-+[a-z0-9]+)*(?:\/[a-z0-9]+(?:[._-][a-z0-9]+|-+[a-z0-9]+)*)*$/;
   for (const name of ['hello', 'cache', 'a--b', 'a-1']) {
-    const of = withMeta({ name, uid: '0a1b2c3d-0000-4000-8000-000000000000' });
-    for (const each of [imageName(config, name), cacheName(config, of)])
-      assert.match(each.replace('registry.test/', ''), repository);
-    assert.ok(imageName(config, name).startsWith('registry.test/apps/'));
+    for (const each of [imageRepository({ name, uid }), cacheRepository({ name, uid })]) assert.match(each, repository);
+    assert.ok(imageName(config, withMeta({ name, uid })).startsWith('registry.test/apps/'));
   }
+});
+
+test('a pipeline has no account at the registry: only its builder gets a token, and that of its own app', () => {
+  const made = jobOf(withMeta({ uid }));
+  const { containers, initContainers = [], volumes = [] } = podOf(made);
+  assert.deepEqual(
+    volumes.filter((each) => each.emptyDir === undefined),
+    [],
+  );
+  const tokens = [...initContainers, ...containers].map(({ name, env = [] }) => [
+    name,
+    env.find((each) => each.name === 'MOORAGE_PUSH_TOKEN')?.value,
+  ]);
+  const token = pushToken({ name: 'hello', uid }, config.registry.tokenSecret);
+  assert.deepEqual(tokens, [
+    ['clone', undefined],
+    ['review', undefined],
+    ['build', token],
+  ]);
+  assert.equal(inputOf(made).push, `proxy.test:5000/apps/hello.${uid}`);
+});
+
+test('where the registry stands in for Docker Hub, builds ask its proxy for that as well', () => {
+  const withMirror = (mirror: string, insecure = false): PipelineInput =>
+    inputOf(jobOf(withMeta({ uid }), { ...config, registry: { ...config.registry, mirror, insecure } }));
+  assert.deepEqual(inputOf(jobOf(app())).plainHosts, ['proxy.test:5000']);
+  assert.equal(withMirror('registry.test').mirror, 'proxy.test:5000');
+  assert.deepEqual(withMirror('registry.test', true).plainHosts, ['proxy.test:5000']);
+  assert.equal(withMirror('mirror.test').mirror, 'mirror.test');
+  assert.deepEqual(withMirror('mirror.test').plainHosts, ['proxy.test:5000']);
+  assert.deepEqual(withMirror('mirror.test', true).plainHosts, ['proxy.test:5000', 'mirror.test']);
 });
 
 test('a Job says who submitted: the network, else the caller, else the app itself', () => {

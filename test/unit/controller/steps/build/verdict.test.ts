@@ -19,7 +19,7 @@ import {
   second,
 } from '../../../../support/operator/scenario.ts';
 
-const image = 'registry.test/apps/hello';
+const image = 'registry.test/apps/hello.uid-1';
 const done = job(first, complete);
 const finding = { rule: 'licence/missing', severity: 'error', message: 'None.', fix: 'Add one.' };
 

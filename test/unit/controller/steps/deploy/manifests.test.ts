@@ -80,7 +80,7 @@ test('the pod of an app has the priority class of the installation, if there is 
   );
 });
 
-test('only the build container of a pipeline has the push secret and any capability', () => {
+test('only the build container of a pipeline has a token for pushing and any capability', () => {
   const { spec } = workload.parse(wanted(snapshotOf(app({}, polled(first))), 'Job')).spec.template;
   const {
     initContainers = [],
@@ -98,9 +98,10 @@ test('only the build container of a pipeline has the push secret and any capabil
     );
   }
   assert.deepEqual(build?.securityContext.capabilities, { add: ['SYS_ADMIN', 'NET_ADMIN'] });
-  assert.ok(build.volumeMounts?.some(({ name }) => name === 'registry'));
+  assert.ok(build.env.some(({ name }) => name === 'MOORAGE_PUSH_TOKEN'));
+  assert.ok(!JSON.stringify([initContainers, review]).includes('MOORAGE_PUSH_TOKEN'));
   const input = pipelineInput.parse(JSON.parse(build.env.find(({ name }) => name === 'MOORAGE_PIPELINE')?.value ?? ''));
-  assert.deepEqual([input.app, input.commit, input.image], ['hello', first, 'registry.test/apps/hello']);
+  assert.deepEqual([input.app, input.commit, input.image], ['hello', first, 'registry.test/apps/hello.uid-1']);
 });
 
 test('a build gets no more than the installation allows', () => {

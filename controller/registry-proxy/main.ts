@@ -1,0 +1,48 @@
+// Runs the registry proxy: the one process that holds the account of the installation at its registry.
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { readConfig } from '../../lib/config.ts';
+import { startHealthServer } from '../../lib/kubernetes/index.ts';
+import { createLog } from '../../lib/log.ts';
+import { authorizer } from './authorization.ts';
+import { environment } from './config.ts';
+import { credentialsFor } from './credentials.ts';
+import { createProxy } from './proxy.ts';
+
+const config = readConfig(environment);
+const log = createLog('registry-proxy');
+const host = config.MOORAGE_REGISTRY_HOST;
+const url = `${config.MOORAGE_REGISTRY_INSECURE ? 'http' : 'https'}://${host}`;
+const credentials = credentialsFor(host, await readFile(config.MOORAGE_REGISTRY_CREDENTIALS, 'utf8'));
+if (credentials === undefined)
+  log.warn({ host }, 'the Secret has no credentials for the registry; it is asked without');
+
+const registry = new Registry();
+collectDefaultMetrics({ register: registry });
+const proxy = createProxy({
+  registry: url,
+  authorize: authorizer({ url, credentials }),
+  tokenSecret: config.MOORAGE_PUSH_TOKEN_SECRET,
+  mirrors: config.MOORAGE_REGISTRY_MIRROR === host,
+  log,
+});
+proxy.listen(config.MOORAGE_REGISTRY_PROXY_PORT);
+await once(proxy, 'listening');
+const health = await startHealthServer({
+  port: config.MOORAGE_INTERNAL_PORT,
+  registry,
+  liveness: [],
+  readiness: [],
+});
+log.info({ registry: url, port: config.MOORAGE_REGISTRY_PROXY_PORT }, 'the registry proxy listens');
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.once(signal, () => {
+    // A push in progress may finish; the pod's grace period bounds it.
+    proxy.close(() => {
+      void health.close();
+    });
+    proxy.closeIdleConnections();
+  });
+}

@@ -1,0 +1,187 @@
+// The way of builds to the registry: takes a token of one app, and passes on what that app's builds may ask.
+import {
+  Agent as HttpAgent,
+  createServer,
+  request as requestHttp,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { pipeline } from 'node:stream/promises';
+import type { Logger } from '../../lib/log.ts';
+import { cacheRepository, imageRepository } from '../../crds/image-names.ts';
+import { pushIdentityOf, type PushIdentity } from '../../lib/push-token.ts';
+import { judge, type RegistryRequest } from './access.ts';
+import type { Authorize } from './authorization.ts';
+import { uploadName, uploadTarget } from './uploads.ts';
+
+export interface ProxyOptions {
+  /** Base URL of the registry, without a path. */
+  readonly registry: string;
+  readonly authorize: Authorize;
+  /** Makes and proves the tokens of apps. */
+  readonly tokenSecret: string;
+  /** The registry stands in for Docker Hub, so that base images are read through here. */
+  readonly mirrors: boolean;
+  readonly log: Logger;
+}
+
+/** The registry said nothing for this long. */
+const idleMilliseconds = 300_000;
+
+const requestHeaders = [
+  'accept',
+  'content-type',
+  'content-length',
+  'content-range',
+  'range',
+  'user-agent',
+  'transfer-encoding',
+];
+const responseHeaders = [
+  'content-type',
+  'content-length',
+  'content-range',
+  'accept-ranges',
+  'docker-content-digest',
+  'docker-distribution-api-version',
+  'docker-upload-uuid',
+  'etag',
+  'link',
+  'oci-subject',
+  'range',
+  'retry-after',
+];
+
+/** The server; it does not listen yet. */
+export function createProxy(options: ProxyOptions): Server {
+  const registry = new URL(options.registry);
+  const secure = registry.protocol === 'https:';
+  const agent = secure ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
+  const server = createServer((request, response) => {
+    answer(request, response).catch((error: unknown) => {
+      const message = error instanceof Error ? error.message : String(error);
+      options.log.warn({ error: message }, 'a request to the registry failed');
+      if (response.headersSent) response.destroy();
+      else refuse(response, 502, 'UNAVAILABLE', `The registry cannot be reached: ${message}.`);
+    });
+  });
+  // Layers take as long as they take; a connection on which nothing moves is ended below.
+  server.requestTimeout = 0;
+  server.setTimeout(idleMilliseconds);
+  server.on('close', () => {
+    agent.destroy();
+  });
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const app = pushIdentityOf(passwordOf(request), options.tokenSecret);
+    if (app === undefined) {
+      response.setHeader('www-authenticate', 'Basic realm="moorage"');
+      refuse(response, 401, 'UNAUTHORIZED', 'The token of an app is required.');
+      return;
+    }
+    const { method = 'GET', url = '/' } = request;
+    if (/^\/v2\/?$/.test(url)) {
+      response.end();
+      return;
+    }
+    const decision = judge(method, url, app, options.mirrors);
+    if ('refused' in decision) {
+      options.log.info({ app: app.name, method, url, status: decision.status }, 'refused');
+      refuse(response, decision.status, decision.status === 403 ? 'DENIED' : 'UNSUPPORTED', decision.refused);
+      return;
+    }
+    await pass(request, response, app, decision.allowed);
+  }
+
+  async function pass(
+    request: IncomingMessage,
+    response: ServerResponse,
+    app: PushIdentity,
+    { repository, path, query, session }: RegistryRequest,
+  ): Promise<void> {
+    const known = session === undefined ? path : uploadTarget(repository, session, options.tokenSecret);
+    if (known === undefined) {
+      refuse(response, 404, 'BLOB_UPLOAD_UNKNOWN', 'There is no such upload in this repository.');
+      return;
+    }
+    const target = new URL(known, registry);
+    if (target.origin !== registry.origin) throw new Error('it named an upload that is not its own');
+    for (const [name, value] of query) target.searchParams.append(name, value);
+    const authorization = await options.authorize(scopesOf(repository, app));
+    const headers = Object.fromEntries(
+      requestHeaders.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, request.headers[name]]])),
+    );
+    const onward = (secure ? requestHttps : requestHttp)(target, {
+      method: request.method ?? 'GET',
+      agent,
+      timeout: idleMilliseconds,
+      headers: { ...headers, ...(authorization === undefined ? {} : { authorization }) },
+    });
+    onward.on('timeout', () => {
+      onward.destroy(new Error(`no answer for ${idleMilliseconds / 1000} s`));
+    });
+    const answered = new Promise<IncomingMessage>((resolve, reject) => {
+      onward.on('response', resolve);
+      onward.on('error', reject);
+    });
+    // A registry may answer before it has read everything, as with a refusal; what it says counts, not the upload's end.
+    pipeline(request, onward).catch(() => undefined);
+    await handBack(await answered, target, response, repository);
+  }
+
+  async function handBack(
+    reply: IncomingMessage,
+    asked: URL,
+    response: ServerResponse,
+    repository: string,
+  ): Promise<void> {
+    const { statusCode: status = 502 } = reply;
+    if (status === 401 || status === 407) {
+      reply.resume();
+      throw new Error(`it refuses the account of this installation (${status})`);
+    }
+    for (const name of responseHeaders) {
+      const value = reply.headers[name];
+      if (value !== undefined) response.setHeader(name, value);
+    }
+    const location = reply.headers.location;
+    if (location !== undefined) response.setHeader('location', here(new URL(location, asked), status, repository));
+    response.writeHead(status);
+    await pipeline(reply, response);
+  }
+
+  /** An upload gets a name of ours; an address elsewhere, as of the store of large layers, stays as it is. */
+  function here(location: URL, status: number, repository: string): string {
+    if (location.origin !== registry.origin) return location.href;
+    const path = `${location.pathname}${location.search}`;
+    return status === 202 || status === 204
+      ? `/v2/${repository}/blobs/uploads/${uploadName(repository, path, options.tokenSecret)}`
+      : path;
+  }
+
+  return server;
+}
+
+/** Of its own repositories an app may have both at once, so that a layer of one can be mounted in the other. */
+function scopesOf(repository: string, app: PushIdentity): string[] {
+  const own = [imageRepository(app), cacheRepository(app)];
+  return own.includes(repository)
+    ? own.map((each) => `repository:${each}:pull,push`)
+    : [`repository:${repository}:pull`];
+}
+
+function passwordOf({ headers }: IncomingMessage): string {
+  const [scheme = '', value = ''] = (headers.authorization ?? '').split(' ');
+  if (scheme.toLowerCase() !== 'basic') return '';
+  return Buffer.from(value, 'base64')
+    .toString()
+    .replace(/^[^:]*:/, '');
+}
+
+/** An error as the distribution API has it. */
+function refuse(response: ServerResponse, status: number, code: string, message: string): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(`${JSON.stringify({ errors: [{ code, message }] })}\n`);
+}

@@ -1,0 +1,23 @@
+// Where an app's images and layer cache are in the registry: one repository each, by the app's name and UID.
+
+/** The app that a repository belongs to. */
+export interface RepositoryOwner {
+  readonly name: string;
+  readonly uid: string;
+}
+
+/**
+ * Repository of an app's images, without the registry's host. By its UID as well: an app that gets the name later has
+ * nothing to do with what this one left there.
+ */
+export function imageRepository({ name, uid }: RepositoryOwner): string {
+  return `apps/${name}.${uid}`;
+}
+
+/** Repository of an app's layer cache, without the registry's host. */
+export function cacheRepository({ name, uid }: RepositoryOwner): string {
+  return `cache/${name}.${uid}`;
+}
+
+/** First part of the name of each repository that the platform writes to; what an app's build must not read. */
+export const platformFolders = ['apps', 'cache', 'moorage'] as const;

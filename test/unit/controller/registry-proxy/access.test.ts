@@ -1,0 +1,90 @@
+// What the registry proxy lets a build do: all of its own repositories, reading of base images, nothing of others.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { judge } from '../../../../controller/registry-proxy/access.ts';
+
+const app = { name: 'hello', uid: '0a1b2c3d-0000-4000-8000-000000000000' };
+const own = `/v2/apps/hello.${app.uid}`;
+const cache = `/v2/cache/hello.${app.uid}`;
+const digest = `sha256:${'a'.repeat(64)}`;
+const status = (method: string, url: string, mirrors = true): number => {
+  const decision = judge(method, url, app, mirrors);
+  return 'refused' in decision ? decision.status : 200;
+};
+
+test('an app reads and writes its own image and cache', () => {
+  for (const repository of [own, cache]) {
+    for (const [method, path] of [
+      ['HEAD', `/manifests/${digest}`],
+      ['GET', '/manifests/latest'],
+      ['PUT', '/manifests/latest'],
+      ['PUT', `/manifests/${digest}`],
+      ['HEAD', `/blobs/${digest}`],
+      ['GET', `/blobs/${digest}`],
+      ['POST', '/blobs/uploads/'],
+      ['PUT', `/blobs/uploads/L3Yy.bWFj?digest=${digest}`],
+      ['PATCH', '/blobs/uploads/L3Yy.bWFj'],
+      ['DELETE', '/blobs/uploads/L3Yy.bWFj'],
+    ] as const)
+      assert.equal(status(method, `${repository}${path}`), 200, `${method} ${path}`);
+  }
+});
+
+test('repositories of other apps, of a namesake and of the platform are closed', () => {
+  for (const repository of [
+    `/v2/apps/other.${app.uid}`,
+    `/v2/apps/hello.${app.uid.replace('0a', '0b')}`,
+    '/v2/apps/hello',
+    `/v2/cache/other.${app.uid}`,
+    '/v2/moorage/moorage',
+  ]) {
+    for (const method of ['GET', 'HEAD', 'PUT'])
+      assert.equal(status(method, `${repository}/manifests/${digest}`), 403, `${method} ${repository}`);
+    assert.equal(status('GET', `${repository}/blobs/${digest}`), 403);
+    assert.equal(status('POST', `${repository}/blobs/uploads/`), 403);
+    assert.equal(status('GET', `${repository}/tags/list`), 403);
+  }
+});
+
+test('base images are read where the registry stands in for Docker Hub, and never written', () => {
+  assert.equal(status('GET', '/v2/library/python/manifests/3.13'), 200);
+  assert.equal(status('GET', '/v2/library/python/manifests/3.13', false), 403);
+  assert.equal(status('PUT', '/v2/library/python/manifests/3.13'), 403);
+  assert.equal(status('POST', '/v2/library/python/blobs/uploads/'), 403);
+});
+
+test('what is spelled in another way, or is no request of the distribution API, does not get through', () => {
+  for (const path of [
+    '/v2/_catalog',
+    `${own}/../../../v2/apps/other.${app.uid}/manifests/${digest}`,
+    `/v2/apps/hello.${app.uid}%2f..%2fother/manifests/${digest}`,
+    `/v2/apps//hello.${app.uid}/manifests/${digest}`,
+    `/v2/apps/hello.${app.uid}/manifests/${digest}/`,
+    `/v2/Apps/hello.${app.uid}/manifests/${digest}`,
+    `//v2/apps/hello.${app.uid}/manifests/${digest}`,
+    `http://registry.test/v2/apps/other.${app.uid}/manifests/${digest}`,
+    '/metrics',
+    '/debug/vars',
+  ])
+    assert.equal(status('GET', path), 404, path);
+  for (const [method, path] of [
+    ['DELETE', `${own}/manifests/${digest}`],
+    ['DELETE', `${own}/blobs/${digest}`],
+    ['PUT', `${own}/blobs/uploads/`],
+    ['POST', `${own}/blobs/uploads/L3Yy.bWFj`],
+    ['CONNECT', `${own}/manifests/latest`],
+  ] as const)
+    assert.equal(status(method, path), 405, `${method} ${path}`);
+});
+
+test('a layer of another repository is not mounted: the upload begins without it', () => {
+  const queryOf = (query: string): string => {
+    const decision = judge('POST', `${own}/blobs/uploads/?${query}`, app, true);
+    return 'allowed' in decision ? decision.allowed.query.toString() : assert.fail(decision.refused);
+  };
+  const mine = `mount=${encodeURIComponent(digest)}&from=${encodeURIComponent(cache.slice('/v2/'.length))}`;
+  assert.equal(queryOf(mine), mine);
+  assert.equal(queryOf(`mount=${digest}&from=apps/other.${app.uid}`), '');
+  assert.equal(queryOf(`mount=${digest}`), '');
+  assert.equal(queryOf(`${mine}&from=apps/other.${app.uid}`), '');
+});
