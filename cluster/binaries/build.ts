@@ -1,5 +1,5 @@
 // Compiles the parts into the cache, each only when its pinned module or its recipe has changed.
-import { chmod, cp, mkdir, rename, rm } from 'node:fs/promises';
+import { chmod, cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { contentKey, folderKey, readText, writeText } from '../files.ts';
@@ -7,7 +7,7 @@ import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
 import { noReport, type Report } from '../steps.ts';
 import { compileProgress, downloadProgress } from './progress.ts';
-import { recipeOf, type Graft, type Part, type Recipe } from './recipes.ts';
+import { recipeOf, type Edit, type Graft, type Part, type Recipe } from './recipes.ts';
 import { findGo } from './toolchain.ts';
 
 type Build = Recipe['builds'][number];
@@ -53,6 +53,13 @@ async function graft(go: string, source: string, { module, version, into, folder
   await cp(join(source, ours), join(copy, folder), { recursive: true });
 }
 
+async function edit(source: string, { file, before, after }: Edit): Promise<void> {
+  const path = join(source, file);
+  const parts = (await readFile(path, 'utf8')).split(before);
+  if (parts.length !== 2) throw new Error(`${file} does not have the text to change exactly once: ${before}`);
+  await writeFile(path, parts.join(after));
+}
+
 /** Fetches the modules of a part ahead of its compilation, unless it is compiled already. */
 export async function fetchModules(part: Part, report: Report = noReport): Promise<string> {
   if (await isBuilt(part)) return 'cached';
@@ -80,6 +87,7 @@ async function prepareSource(go: string, recipe: Recipe, purpose: string): Promi
   await rm(source, { recursive: true, force: true });
   await cp(moduleOf(recipe), source, { recursive: true });
   for (const each of recipe.grafts ?? []) await graft(go, source, each);
+  for (const each of recipe.edits ?? []) await edit(source, each);
   return source;
 }
 

@@ -10,6 +10,16 @@ export interface Recipe {
   builds: readonly { output: string; packages: readonly string[]; flags: readonly string[]; cgo?: boolean }[];
   /** Modules that are compiled from a copy, each with one of its folders replaced by a folder here. */
   grafts?: readonly Graft[];
+  /** Changes to those copies, after the grafts. */
+  edits?: readonly Edit[];
+}
+
+export interface Edit {
+  /** Path below the module of the part. */
+  file: string;
+  /** Stands in the file exactly once. */
+  before: string;
+  after: string;
 }
 
 export interface Graft {
@@ -106,6 +116,18 @@ export const recipes = [
         into: 'traefik',
         folder: 'pkg/provider/ecs',
         ours: 'ecs',
+      },
+    ],
+    // It would read every Secret of each namespace that it watches, and does not start without that right. A list of one
+    // name can be granted by that name.
+    edits: [
+      {
+        file: 'traefik/pkg/provider/kubernetes/gateway/client.go',
+        before: 'opts.LabelSelector = "owner!=helm"',
+        after: `opts.LabelSelector = "owner!=helm"
+		if name := os.Getenv("GATEWAY_SECRET"); name != "" {
+			opts.FieldSelector = "metadata.name=" + name
+		}`,
       },
     ],
     builds: [

@@ -133,7 +133,13 @@ export function kindSteps({ kind, helm }: KindTools, ports: GatewayPorts): Step[
     {
       name: 'gateway',
       needs: ['network policy', 'gateway api', `image ${traefikImage}`],
-      run: () => installGateway(kubectl, { image: traefikImage, address: '0.0.0.0', ports: { http: 80, https: 443 } }),
+      run: () =>
+        installGateway(kubectl, {
+          image: traefikImage,
+          address: '0.0.0.0',
+          ports: { http: 80, https: 443 },
+          asksByName: false,
+        }),
     },
     {
       name: 'git server',

@@ -68,12 +68,19 @@ export interface GatewaySettings {
   /** Where the gateway is published on the node. */
   address: string;
   ports: { http: number; https: number };
+  /** This Traefik asks for its certificate by name, and so needs to read no other Secret; a published one asks for all. */
+  asksByName: boolean;
 }
 
-export async function installGateway(kubectl: Kubectl, { image, address, ports }: GatewaySettings): Promise<undefined> {
+const certificateSecret = 'moorage-wildcard';
+
+export async function installGateway(
+  kubectl: Kubectl,
+  { image, address, ports, asksByName }: GatewaySettings,
+): Promise<undefined> {
   const certificate = await ensureGatewayCertificate();
   const [cert, key] = await Promise.all([readFile(certificate.certificate, 'utf8'), readFile(certificate.key, 'utf8')]);
-  await applySecret(kubectl, 'moorage-system', 'moorage-wildcard', 'kubernetes.io/tls', {
+  await applySecret(kubectl, 'moorage-system', certificateSecret, 'kubernetes.io/tls', {
     'tls.crt': cert,
     'tls.key': key,
   });
@@ -82,6 +89,7 @@ export async function installGateway(kubectl: Kubectl, { image, address, ports }
     HOST_ADDRESS: address,
     HTTP_PORT: String(ports.http),
     HTTPS_PORT: String(ports.https),
+    GATEWAY_SECRET: asksByName ? certificateSecret : '',
   });
   await waitForRollout(kubectl, 'moorage-gateway', 'traefik', patienceSeconds);
   return undefined;

@@ -147,7 +147,12 @@ export function nodeSteps(ports: () => GatewayPorts): Step[] {
       name: 'gateway',
       needs: ['dns', 'gateway api', 'image traefik'],
       run: async () =>
-        installGateway(kubectl, { image: await imageReference('traefik'), address: '127.0.0.1', ports: ports() }),
+        installGateway(kubectl, {
+          image: await imageReference('traefik'),
+          address: '127.0.0.1',
+          ports: ports(),
+          asksByName: true,
+        }),
     },
     {
       name: 'git server',

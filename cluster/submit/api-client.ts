@@ -208,7 +208,7 @@ function causeOf(error: unknown): string {
   return cause instanceof Error ? cause.message || cause.name : String(cause);
 }
 
-const lookup: LookupFunction = (hostname, options, callback) => {
+export const lookup: LookupFunction = (hostname, options, callback) => {
   if (hostname !== 'localhost' && !hostname.endsWith('.localhost')) systemLookup(hostname, options, callback);
   else if (options.all === true) callback(null, [{ address: '127.0.0.1', family: 4 }]);
   else callback(null, '127.0.0.1', 4);

@@ -1,0 +1,17 @@
+// Every attack, in the order in which they are tried and printed: the quick ones first.
+import type { Attack } from '../attack.ts';
+import { appAttacks } from './apps.ts';
+import { buildAttacks } from './builds.ts';
+import { callerAttacks } from './callers.ts';
+import { installationAttacks } from './installation.ts';
+import { moneyAttacks } from './money.ts';
+import { rightsAttacks } from './rights.ts';
+
+export const attacks: readonly Attack[] = [
+  ...callerAttacks,
+  ...rightsAttacks,
+  ...installationAttacks,
+  ...moneyAttacks,
+  ...appAttacks,
+  ...buildAttacks,
+];

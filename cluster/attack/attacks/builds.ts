@@ -1,0 +1,146 @@
+// Attacks of authors: repositories that mean harm to the builder, the review, or whoever waits behind them.
+import { z } from 'zod';
+import { pipelineInput } from '../../../controller/pipeline/contract.ts';
+import { judged, type Attack } from '../attack.ts';
+import type { Victim } from '../victim.ts';
+
+const pods = z.object({ items: z.array(z.object({ metadata: z.object({ name: z.string() }) })) });
+
+async function podsOf(victim: Victim, app: string): Promise<number> {
+  const namespace = await victim.buildsNamespace();
+  const selector = `moorage.dev/app=${app}`;
+  return pods.parse(JSON.parse(await victim.kubectl(['-n', namespace, 'get', 'pods', '-l', selector, '-o', 'json'])))
+    .items.length;
+}
+
+const staged: Attack = {
+  name: 'a step that prints what a platform fault looks like is built again and again',
+  needs: 'git',
+  run: async (victim) => {
+    const app = 'attack-staged';
+    const { live, output } = await victim.submit(app, {
+      Dockerfile:
+        'FROM debian:bookworm-slim\nRUN echo "npm error network request to https://registry.npmjs.org failed, reason: read ECONNRESET"; exit 1\n',
+    });
+    const made = await podsOf(victim, app);
+    return judged(!live && made <= 2, `It was ${/rule +\S+/.exec(output)?.[0] ?? 'not rejected'}, with ${made} pods.`);
+  },
+};
+
+const otherImage: Attack = {
+  name: "a build reads another app's image, by its name and digest",
+  needs: 'git',
+  run: async (victim) => {
+    const { status } = await victim.liveApp();
+    const image = status?.built?.image ?? '';
+    const proxy = (await victim.settings())['MOORAGE_REGISTRY_PROXY'] ?? '';
+    const names = [image, image.replace(/^[^/]+/, proxy), image.replace(/^[^/]+\//, '')];
+    const read: string[] = [];
+    for (const [index, each] of names.entries()) {
+      const { live, output } = await victim.submit(`attack-image-${index}`, { Dockerfile: `FROM ${each}\n` });
+      if (live || !/build\/base-image/.test(output)) read.push(each);
+    }
+    return judged(
+      read.length === 0,
+      read.length === 0 ? `Refused by ${names.length} names.` : `Not refused: ${read.join(', ')}.`,
+    );
+  },
+};
+
+const gitSource: Attack = {
+  name: 'a Dockerfile has git run beside the builder, outside of the sandbox of its steps',
+  needs: 'git',
+  run: async (victim) => {
+    const { output } = await victim.submit('attack-git', {
+      Dockerfile: 'FROM debian:bookworm-slim\nADD https://github.com/octocat/Hello-World.git /src\n',
+    });
+    return judged(
+      /build\/git-source/.test(output),
+      `The build ended by ${/rule +\S+/.exec(output)?.[0] ?? 'nothing'}.`,
+    );
+  },
+};
+
+const jobs = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ name: z.string() }),
+      spec: z.object({
+        template: z.object({
+          spec: z.object({
+            volumes: z.array(z.looseObject({})).default([]),
+            containers: z.array(
+              z.object({
+                env: z
+                  .array(z.object({ name: z.string(), value: z.string().optional(), valueFrom: z.unknown() }))
+                  .default([]),
+              }),
+            ),
+          }),
+        }),
+      }),
+    }),
+  ),
+});
+
+async function pipelines(victim: Victim): Promise<z.output<typeof jobs>['items']> {
+  const found = jobs.parse(
+    JSON.parse(await victim.kubectl(['-n', await victim.buildsNamespace(), 'get', 'jobs', '-o', 'json'])),
+  ).items;
+  if (found.length === 0) throw new Error('there is no pipeline to look at: submit an app first');
+  return found;
+}
+
+const account: Attack = {
+  name: "a build holds the installation's account of the registry",
+  needs: 'kubectl',
+  run: async (victim) => {
+    const holders = (await pipelines(victim)).filter(({ spec }) => {
+      const { volumes, containers } = spec.template.spec;
+      return (
+        volumes.some((each) => 'secret' in each) ||
+        containers.some(({ env }) => env.some((each) => each.valueFrom !== undefined))
+      );
+    });
+    const names = holders.map(({ metadata }) => metadata.name);
+    return judged(
+      names.length === 0,
+      names.length === 0 ? 'No pipeline is given a Secret.' : `Given one: ${names.join(', ')}.`,
+    );
+  },
+};
+
+const cache: Attack = {
+  name: 'an app builds on the layers or images that an earlier app of its name left',
+  needs: 'kubectl',
+  run: async (victim) => {
+    const inputs = (await pipelines(victim)).flatMap(({ spec }) => {
+      const value = spec.template.spec.containers[0]?.env.find(({ name }) => name === 'MOORAGE_PIPELINE')?.value;
+      const read = pipelineInput.safeParse(value === undefined ? undefined : JSON.parse(value));
+      return read.success ? [read.data] : [];
+    });
+    const uid = /\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+    const shared = inputs.filter(
+      ({ image, cache: named }) => !uid.test(image) || (named !== undefined && !uid.test(named)),
+    );
+    return judged(
+      shared.length === 0 && inputs.length > 0,
+      `${inputs.length - shared.length} of ${inputs.length} pipelines name image and cache by the UID of their app.`,
+    );
+  },
+};
+
+const licence: Attack = {
+  name: 'an SPDX tag is believed beside a text that forbids use',
+  needs: 'git',
+  run: async (victim) => {
+    const { live, output } = await victim.submit('attack-licence', {
+      LICENSE:
+        'SPDX-License-Identifier: MIT\n\nCopyright 2026 Nobody. All rights reserved. No part of this software may be used, copied, run or hosted by anyone without written permission. Commercial use is prohibited.\n',
+      'index.html': '<!doctype html><title>licence</title><p>hello\n',
+    });
+    return judged(!live && /licen[cs]e/.test(output), `The review said ${/rule +\S+/.exec(output)?.[0] ?? 'nothing'}.`);
+  },
+};
+
+export const buildAttacks: readonly Attack[] = [staged, otherImage, gitSource, account, cache, licence];

@@ -1,0 +1,92 @@
+// Attacks of callers: by HTTP alone, as anybody on the internet could.
+import { judged, type Attack } from '../attack.ts';
+import type { Victim } from '../victim.ts';
+
+const slotAttempts = 300;
+
+/** Where the log of some app is; of one that need not be there where nothing says which apps are. */
+async function someLog(victim: Victim): Promise<string> {
+  const repository = victim.hasKubectl ? (await victim.liveApp()).spec.source.repo : 'local/hello';
+  const [owner = '', name = ''] = repository
+    .replace(/\.git$/, '')
+    .split('/')
+    .slice(-2);
+  return `/api/submit-status/${owner}/${name}/log`;
+}
+
+const slots: Attack = {
+  name: 'HEAD on a log takes its slots for good, and nobody else can read one',
+  needs: 'address',
+  run: async (victim) => {
+    const path = await someLog(victim);
+    for (let round = 0; round < slotAttempts / 50; round += 1)
+      await Promise.all(Array.from({ length: 50 }, () => victim.ask(path, { method: 'HEAD' })));
+    const { status } = await victim.ask(path, { headers: { accept: 'text/plain' } });
+    return judged(status === 200 || status === 404, `After ${slotAttempts} HEAD requests a log answers ${status}.`);
+  },
+};
+
+const pattern = '^(a+)+$';
+const slowCalls = 28;
+const patience = 3_000;
+
+async function milliseconds(run: () => Promise<{ status: number }>): Promise<{ status: number; took: number }> {
+  const start = performance.now();
+  const { status } = await run();
+  return { status, took: Math.round(performance.now() - start) };
+}
+
+const starvation: Attack = {
+  name: 'a pattern that never ends keeps every worker of the tools busy',
+  needs: 'address',
+  run: async (victim) => {
+    const slow = Array.from({ length: slowCalls }, () =>
+      victim.ask('/t/validate_json', {
+        method: 'POST',
+        json: { json: JSON.stringify(`${'a'.repeat(40)}!`), schema: { type: 'string', pattern } },
+      }),
+    );
+    const { status, took } = await milliseconds(() =>
+      victim.ask('/t/run_code', { method: 'POST', json: { code: '1 + 1' } }),
+    );
+    const statuses = (await Promise.all(slow)).map((answer) => answer.status);
+    return judged(
+      status === 200 && took < patience,
+      `Beside ${slowCalls} such calls (${[...new Set(statuses)].join(', ')}) run_code answered ${status} in ${took} ms.`,
+    );
+  },
+};
+
+const closed = [
+  '168.63.129.16',
+  '169.254.169.254',
+  '100.64.0.1',
+  '192.0.0.192',
+  '198.18.0.1',
+  '240.0.0.1',
+  '[::1]',
+  '[fd00:ec2::254]',
+];
+
+const metadata: Attack = {
+  name: 'a tool fetches from a metadata service or a reserved address',
+  needs: 'address',
+  run: async (victim) => {
+    const answers = await Promise.all(
+      closed.map(async (address) => {
+        const { status, body } = await victim.ask('/t/fetch_page', {
+          method: 'POST',
+          json: { url: `http://${address}/` },
+        });
+        return { address, refused: status === 400 || status === 422 || status === 403, body };
+      }),
+    );
+    const open = answers.filter(({ refused }) => !refused).map(({ address }) => address);
+    return judged(
+      open.length === 0,
+      open.length === 0 ? `All ${closed.length} addresses are refused.` : `Not refused: ${open.join(', ')}.`,
+    );
+  },
+};
+
+export const callerAttacks: readonly Attack[] = [slots, starvation, metadata];

@@ -1,0 +1,139 @@
+// Attacks that count on how an installation is set: limits that do not limit, names that mislead, an authority that signs too much.
+import { X509Certificate } from 'node:crypto';
+import { z } from 'zod';
+import { judged, notTried, type Attack } from '../attack.ts';
+
+const slots: Attack = {
+  name: 'one submitter holds every slot for builds',
+  needs: 'kubectl',
+  run: async (victim) => {
+    const settings = await victim.settings();
+    const concurrency = Number(settings['MOORAGE_BUILDS_CONCURRENCY']);
+    const each = Number(settings['MOORAGE_BUILDS_PER_SUBMITTER']);
+    return judged(
+      each < concurrency,
+      `One submitter may have ${each} of ${concurrency} (builds.perSubmitter, builds.concurrency).`,
+    );
+  },
+};
+
+const crowd: Attack = {
+  name: 'a few networks fill the installation with apps for good',
+  needs: 'kubectl',
+  run: async (victim) => {
+    const text = await victim.kubectl(['-n', victim.systemNamespace, 'get', 'deployment', 'moorage-api', '-o', 'json']);
+    const numberOf = (name: string): number =>
+      Number(new RegExp(`"name": "${name}",\\s*"value": "(\\d+)"`).exec(text)?.[1] ?? Number.NaN);
+    const [each, all] = [numberOf('MOORAGE_APPS_PER_NETWORK'), numberOf('MOORAGE_APPS_MAX')];
+    const expires = (await victim.settings())['MOORAGE_APPS_EXPIRE_AFTER'] ?? '0s';
+    return judged(
+      each < all && !/^0+[smh]?$/.test(expires),
+      `A network may have ${each} of ${all} apps; one that never goes live is deleted after ${expires}.`,
+    );
+  },
+};
+
+const submitted = z.looseObject({ slug: z.string() });
+const trusted = ['wpad', 'autodiscover', 'mta-sts', 'accounts', 'www', 'api'];
+
+const names: Attack = {
+  name: 'an app takes a name that programs or people trust by itself',
+  needs: 'git',
+  run: async (victim) => {
+    const given: string[] = [];
+    for (const name of trusted) {
+      const { body } = await victim.ask('/api/submit', {
+        method: 'POST',
+        json: { repo: victim.repositoryNamed(name) },
+      });
+      const read = submitted.safeParse(JSON.parse(body));
+      if (read.success) victim.made(read.data.slug);
+      if (read.success && trusted.includes(read.data.slug)) given.push(read.data.slug);
+    }
+    return judged(
+      given.length === 0,
+      given.length === 0 ? `Not given: ${trusted.join(', ')}.` : `Given: ${given.join(', ')}.`,
+    );
+  },
+};
+
+const oids = { constraints: '0603551d1e', pathLength: '30060101ff020100' };
+const twoYears = 2 * 366 * 24 * 3_600_000;
+
+const authority: Attack = {
+  name: 'the local authority signs any site, for years',
+  needs: 'address',
+  run: (victim) => {
+    const pem = victim.authority;
+    if (pem === undefined) return Promise.resolve(notTried('This installation has no authority of its own.'));
+    const certificate = new X509Certificate(pem);
+    const hex = certificate.raw.toString('hex');
+    const lasts = Date.parse(certificate.validTo) - Date.parse(certificate.validFrom);
+    const missing = [
+      ...(hex.includes(oids.constraints) ? [] : ['no name constraints']),
+      ...(hex.includes(oids.pathLength) ? [] : ['no path length of 0']),
+      ...(lasts <= twoYears ? [] : [`good for ${Math.round(lasts / 86_400_000)} days`]),
+    ];
+    return Promise.resolve(
+      judged(
+        missing.length === 0,
+        missing.length === 0
+          ? `Its names are constrained, its path has length 0, it ends on ${certificate.validTo}.`
+          : `It has ${missing.join(', ')}.`,
+      ),
+    );
+  },
+};
+
+const links: Attack = {
+  name: 'symbolic links lead out of the repository, one by one',
+  needs: 'git',
+  run: async (victim) => {
+    const { live, output } = await victim.submit('attack-links', {
+      'index.html': '<!doctype html><title>links</title><p>hello\n',
+      'a/b/one': '-> ../two',
+      'a/two': '-> ../three',
+      three: '-> ../../../../etc/passwd',
+    });
+    return judged(
+      !live && /symlink|symbolic/.test(output),
+      `The review said ${/rule +\S+/.exec(output)?.[0] ?? 'nothing'}.`,
+    );
+  },
+};
+
+const secret = 'only-the-operator-knows';
+
+const environment: Attack = {
+  name: 'the public status shows what the operator of the installation set',
+  needs: 'git',
+  run: async (victim) => {
+    const app = 'attack-status';
+    await victim.host(app, { 'index.html': '<!doctype html><title>status</title><p>hello\n' });
+    const change = { spec: { run: { env: [{ name: 'ATTACKED', value: secret }] } } };
+    await victim.kubectl([
+      '-n',
+      await victim.appsNamespace(),
+      'patch',
+      'happ',
+      app,
+      '--type=merge',
+      '-p',
+      JSON.stringify(change),
+    ]);
+    const { body } = await victim.until(
+      'the variable in the status',
+      async () => {
+        const answer = await victim.ask(`/api/submit-status/local/${app}`);
+        return answer.body.includes('ATTACKED') ? answer : undefined;
+      },
+      60,
+    );
+    return judged(
+      !body.includes(secret),
+      body.includes(secret) ? 'Its value is shown.' : 'Its name is shown, its value is not.',
+    );
+  },
+};
+
+export const installationAttacks: readonly Attack[] = [slots, crowd, names, authority, links, environment];

@@ -1,0 +1,157 @@
+// Attacks of parts of the platform that were taken over: what the API, the gateway and the workers could do with their rights.
+import { z } from 'zod';
+import { judged, notTried, type Attack } from '../attack.ts';
+import type { Victim } from '../victim.ts';
+
+async function asApi(victim: Victim, change: object): Promise<string | undefined> {
+  const app = await victim.liveApp();
+  return await victim.refusal([
+    ...['-n', app.metadata.namespace, 'patch', 'happ', app.metadata.name, '--type=merge', '--dry-run=server'],
+    ...[`--as=system:serviceaccount:${victim.systemNamespace}:moorage-api`, '-p', JSON.stringify(change)],
+  ]);
+}
+
+const ownership: Attack = {
+  name: 'the API has an app and its volumes collected by a false owner',
+  needs: 'kubectl',
+  run: async (victim) => {
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: '00000000-0000-4000-8000-000000000000' };
+    const attempts = {
+      owner: { metadata: { ownerReferences: [owner] } },
+      finalizers: { metadata: { finalizers: [] } },
+      spec: { spec: { author: { share: '1' } } },
+      annotation: { metadata: { annotations: { 'kubectl.kubernetes.io/restartedAt': 'now' } } },
+    };
+    const taken: string[] = [];
+    for (const [name, change] of Object.entries(attempts))
+      if ((await asApi(victim, change)) === undefined) taken.push(name);
+    return judged(
+      taken.length === 0,
+      taken.length === 0 ? 'Four changes were refused.' : `Taken: ${taken.join(', ')}.`,
+    );
+  },
+};
+
+const gatewayPods = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ namespace: z.string() }),
+      spec: z.object({ serviceAccountName: z.string().default('default') }),
+    }),
+  ),
+});
+
+const gateway: Attack = {
+  name: 'the gateway reads every Secret',
+  needs: 'kubectl',
+  run: async (victim) => {
+    const labels = (await victim.settings())['MOORAGE_GATEWAY_NAMESPACE_LABELS'] ?? '';
+    const namespaces = (
+      await victim.kubectl(['get', 'namespaces', '-l', labels, '-o', 'jsonpath={.items[*].metadata.name}'])
+    ).split(' ');
+    const accounts = new Set<string>();
+    for (const namespace of namespaces.filter((each) => each !== '')) {
+      const { items } = gatewayPods.parse(
+        JSON.parse(await victim.kubectl(['-n', namespace, 'get', 'pods', '-o', 'json'])),
+      );
+      for (const { metadata, spec } of items)
+        accounts.add(`system:serviceaccount:${metadata.namespace}:${spec.serviceAccountName}`);
+    }
+    if (accounts.size === 0) return notTried('No pod of the gateway was found.');
+    const readers: string[] = [];
+    for (const account of accounts) {
+      for (const namespace of [victim.systemNamespace, await victim.appsNamespace()])
+        for (const verb of ['get', 'list'])
+          if (
+            (await victim.refusal(['auth', 'can-i', verb, 'secrets', '-n', namespace, `--as=${account}`])) === undefined
+          )
+            readers.push(`${account} may ${verb} those of ${namespace}`);
+    }
+    return judged(
+      readers.length === 0,
+      readers.length === 0 ? `${[...accounts].join(', ')} may not.` : `${readers.join('; ')}.`,
+    );
+  },
+};
+
+const listing: Attack = {
+  name: 'the API or the operator reads Secrets, or runs a program in a pod',
+  needs: 'kubectl',
+  run: async (victim) => {
+    const namespaces = [victim.systemNamespace, await victim.appsNamespace(), await victim.buildsNamespace()];
+    const open: string[] = [];
+    for (const who of ['moorage-api', 'moorage-operator'])
+      for (const namespace of namespaces)
+        for (const [verb, what] of [
+          ['get', 'secrets'],
+          ['list', 'secrets'],
+          ['create', 'pods/exec'],
+        ] as const) {
+          const as = `--as=system:serviceaccount:${victim.systemNamespace}:${who}`;
+          if ((await victim.refusal(['auth', 'can-i', verb, what, '-n', namespace, as])) === undefined)
+            open.push(`${who} may ${verb} ${what} in ${namespace}`);
+        }
+    return judged(
+      open.length === 0,
+      open.length === 0 ? 'Eighteen rights were asked for; none is there.' : `${open.join('; ')}.`,
+    );
+  },
+};
+
+/** A pod that the policies take, but for what is added to it. */
+function pod(more: object, container: object = {}): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'attack' },
+    spec: {
+      hostUsers: false,
+      automountServiceAccountToken: false,
+      containers: [
+        {
+          name: 'app',
+          image: 'example.invalid/none',
+          resources: { limits: { cpu: '100m', memory: '64Mi', 'ephemeral-storage': '64Mi' } },
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            capabilities: { drop: ['ALL'] },
+            seccompProfile: { type: 'RuntimeDefault' },
+          },
+          ...container,
+        },
+      ],
+      ...more,
+    },
+  });
+}
+
+const pods: Readonly<Record<string, string>> = {
+  priority: pod({ priorityClassName: 'system-node-critical' }),
+  node: pod({ nodeName: 'any' }),
+  tolerations: pod({ tolerations: [{ operator: 'Exists' }] }),
+  sysctls: pod({ securityContext: { sysctls: [{ name: 'net.ipv4.ping_group_range', value: '0 1' }] } }),
+  'user namespace': pod({ hostUsers: true }),
+  'host path': pod({ volumes: [{ name: 'host', hostPath: { path: '/' } }] }),
+  'host network': pod({ hostNetwork: true }),
+  token: pod({ automountServiceAccountToken: true }),
+  privileged: pod({}, { securityContext: { privileged: true } }),
+};
+
+const sandbox: Attack = {
+  name: 'a pod of an app or a build asks for more than the sandbox gives',
+  needs: 'kubectl',
+  run: async (victim) => {
+    const taken: string[] = [];
+    for (const namespace of [await victim.appsNamespace(), await victim.buildsNamespace()])
+      for (const [what, manifest] of Object.entries(pods))
+        if ((await victim.refusal(['-n', namespace, 'create', '--dry-run=server', '-f', '-'], manifest)) === undefined)
+          taken.push(`${what} in ${namespace}`);
+    const count = Object.keys(pods).length * 2;
+    return judged(
+      taken.length === 0,
+      taken.length === 0 ? `${count} pods were refused.` : `Taken: ${taken.join(', ')}.`,
+    );
+  },
+};
+
+export const rightsAttacks: readonly Attack[] = [ownership, gateway, listing, sandbox];
