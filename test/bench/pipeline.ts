@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { pipelineInput } from '../../controller/pipeline/contract.ts';
 import { readInstallation } from '../../cluster/submit/installation.ts';
 import { pushSnapshot } from '../../cluster/submit/push.ts';
 import { takeSnapshot } from '../../cluster/submit/snapshot.ts';
@@ -28,7 +29,14 @@ const pipelineJob = z.looseObject({
       z.looseObject({
         spec: z.looseObject({
           template: z.looseObject({
-            spec: z.looseObject({ containers: z.array(z.looseObject({ image: z.string() })) }),
+            spec: z.looseObject({
+              containers: z.array(
+                z.looseObject({
+                  image: z.string(),
+                  env: z.array(z.looseObject({ name: z.string(), value: z.string().default('') })),
+                }),
+              ),
+            }),
           }),
         }),
       }),
@@ -95,9 +103,16 @@ async function rawBuild(name: string, repo: string, commit: string): Promise<num
   const jobs = pipelineJob.parse(
     JSON.parse(await kubectl('get', 'jobs', '-n', buildsNamespace, '-l', `moorage.dev/app=${name}`, '-o', 'json')),
   );
-  const image = jobs.items[0]?.spec.template.spec.containers[0]?.image ?? '';
+  const { image = '', env = [] } = jobs.items[0]?.spec.template.spec.containers.at(-1) ?? {};
+  const valueOf = (wanted: string): string => env.find((each) => each.name === wanted)?.value ?? '';
+  const { push } = pipelineInput.parse(JSON.parse(valueOf('MOORAGE_PIPELINE')));
   const pod = `${name}-raw`;
-  await create(rawBuildPod({ name: pod, namespace: buildsNamespace, image, repo, commit }));
+  await create(
+    rawBuildPod({
+      ...{ name: pod, namespace: buildsNamespace, image, repo, commit, push },
+      token: valueOf('MOORAGE_PUSH_TOKEN'),
+    }),
+  );
   try {
     return await eventually(
       'the bare build',

@@ -6,19 +6,23 @@ interface RawBuild {
   readonly image: string;
   readonly repo: string;
   readonly commit: string;
+  /** Name to push to, at the registry proxy, with the token for it. */
+  readonly push: string;
+  readonly token: string;
 }
 
-const registry = 'registry.moorage-system.svc:5000';
-
-function script({ name, repo, commit }: RawBuild): string {
+function script({ repo, commit, push, token }: RawBuild): string {
+  const host = push.split('/')[0] ?? '';
+  const auth = Buffer.from(`bench:${token}`).toString('base64');
   return [
-    'set -eu; cd /tmp; git init -q source; cd source',
+    `set -eu; mkdir /tmp/client; printf '%s' '${JSON.stringify({ auths: { [host]: { auth } } })}' > /tmp/client/config.json`,
+    'cd /tmp; git init -q source; cd source',
     `git fetch -q --depth 1 ${repo} ${commit}; git checkout -q FETCH_HEAD`,
-    `printf '%s\\n' 'root = "/var/lib/buildkit"' '[grpc]' 'address = ["unix:///tmp/b.sock"]' '[worker.containerd]' 'enabled = false' '[worker.oci]' 'snapshotter = "overlayfs"' '[registry."docker.io"]' 'mirrors = ["${registry}"]' '[registry."${registry}"]' 'http = true' > /tmp/b.toml`,
+    `printf '%s\\n' 'root = "/var/lib/buildkit"' '[grpc]' 'address = ["unix:///tmp/b.sock"]' '[worker.containerd]' 'enabled = false' '[worker.oci]' 'snapshotter = "overlayfs"' '[registry."docker.io"]' 'mirrors = ["${host}"]' '[registry."${host}"]' 'http = true' > /tmp/b.toml`,
     'buildkitd --config /tmp/b.toml > /tmp/b.log 2>&1 &',
     'until buildctl --addr unix:///tmp/b.sock debug workers > /dev/null 2>&1; do sleep 0.05; done',
     'started=$(date +%s%3N)',
-    `buildctl --addr unix:///tmp/b.sock build --frontend dockerfile.v0 --local context=. --local dockerfile=. --output type=image,name=${registry}/bench/${name},push=true,compression=zstd,oci-mediatypes=true`,
+    `buildctl --addr unix:///tmp/b.sock build --frontend dockerfile.v0 --local context=. --local dockerfile=. --output type=image,name=${push},push=true,push-by-digest=true,compression=zstd,oci-mediatypes=true`,
     'echo "buildctl $(( $(date +%s%3N) - started ))"',
   ].join('\n');
 }
@@ -41,7 +45,7 @@ export function rawBuildPod(build: RawBuild): object {
           name: 'build',
           image: build.image,
           command: ['bash', '-c', script(build)],
-          env: [{ name: 'DOCKER_CONFIG', value: '/registry' }],
+          env: [{ name: 'DOCKER_CONFIG', value: '/tmp/client' }],
           securityContext: {
             runAsUser: 0,
             privileged: false,
@@ -53,19 +57,10 @@ export function rawBuildPod(build: RawBuild): object {
             requests: { cpu: '250m', memory: '512Mi' },
             limits: { cpu: '2', memory: '4Gi', 'ephemeral-storage': '10Gi' },
           },
-          volumeMounts: [
-            { name: 'layers', mountPath: '/var/lib/buildkit' },
-            { name: 'registry', mountPath: '/registry', readOnly: true },
-          ],
+          volumeMounts: [{ name: 'layers', mountPath: '/var/lib/buildkit' }],
         },
       ],
-      volumes: [
-        { name: 'layers', emptyDir: {} },
-        {
-          name: 'registry',
-          secret: { secretName: 'moorage-registry', items: [{ key: '.dockerconfigjson', path: 'config.json' }] },
-        },
-      ],
+      volumes: [{ name: 'layers', emptyDir: {} }],
     },
   };
 }
