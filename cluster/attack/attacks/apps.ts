@@ -147,7 +147,7 @@ const confinement: Attack = {
   run: async (victim) => {
     const { uid_map, token, environment } = self.parse(await inPod(victim, '/self'));
     const outside = Number(uid_map[1]);
-    const leaked = environment.filter((each) => /^(MOORAGE_|KUBERNETES_|DOCKER_)/.test(each));
+    const leaked = environment.filter((each) => /^(MOORAGE_|DOCKER_)/.test(each));
     return judged(
       outside >= 65_536 && !token && leaked.length === 0,
       `Root inside is user ${outside} outside; ${token ? 'a' : 'no'} token; ${leaked.length} variables of the platform.`,

@@ -24,7 +24,7 @@ const crowd: Attack = {
     const text = await victim.kubectl(['-n', victim.systemNamespace, 'get', 'deployment', 'moorage-api', '-o', 'json']);
     const numberOf = (name: string): number =>
       Number(new RegExp(`"name": "${name}",\\s*"value": "(\\d+)"`).exec(text)?.[1] ?? Number.NaN);
-    const [each, all] = [numberOf('MOORAGE_APPS_PER_NETWORK'), numberOf('MOORAGE_APPS_MAX')];
+    const [each, all] = [numberOf('MOORAGE_APPS_PER_NETWORK'), numberOf('MOORAGE_MAX_APPS')];
     const expires = (await victim.settings())['MOORAGE_APPS_EXPIRE_AFTER'] ?? '0s';
     return judged(
       each < all && !/^0+[smh]?$/.test(expires),
@@ -102,14 +102,17 @@ const links: Attack = {
   },
 };
 
-const secret = 'only-the-operator-knows';
+const [authors, secret] = ['written-by-the-author', 'only-the-operator-knows'];
 
 const environment: Attack = {
   name: 'the public status shows what the operator of the installation set',
   needs: 'git',
   run: async (victim) => {
     const app = 'attack-status';
-    await victim.host(app, { 'index.html': '<!doctype html><title>status</title><p>hello\n' });
+    await victim.host(app, {
+      'index.html': '<!doctype html><title>status</title><p>hello\n',
+      'moorage.yaml': `run: {env: [{name: ATTACKED, value: ${authors}}]}\n`,
+    });
     const change = { spec: { run: { env: [{ name: 'ATTACKED', value: secret }] } } };
     await victim.kubectl([
       '-n',
@@ -125,7 +128,7 @@ const environment: Attack = {
       'the variable in the status',
       async () => {
         const answer = await victim.ask(`/api/submit-status/local/${app}`);
-        return answer.body.includes('ATTACKED') ? answer : undefined;
+        return answer.body.includes('ATTACKED') && !answer.body.includes(authors) ? answer : undefined;
       },
       60,
     );
