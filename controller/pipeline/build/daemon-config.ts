@@ -66,10 +66,11 @@ export function registryHost(image: string): string {
  * does not open either; where the registry proxy stands in for Docker Hub, the same repositories could also be named as
  * if they were there. And no git: BuildKit would run it beside the daemon, outside of the sandbox of the steps.
  */
-export function sourcePolicy({ push, mirror }: Pick<PipelineInput, 'push' | 'mirror'>): string {
+export function sourcePolicy({ image, push, mirror }: Pick<PipelineInput, 'image' | 'push' | 'mirror'>): string {
   const host = registryHost(push);
-  const hosts = host === mirror ? [host, 'docker.io'] : [host];
-  const closed = hosts.flatMap((each) => platformFolders.map((folder) => `docker-image://${each}/${folder}/*`));
+  // The registry itself is out of a build's reach; naming it is refused at once, without waiting for an answer.
+  const hosts = new Set([host, registryHost(image), ...(host === mirror ? ['docker.io'] : [])]);
+  const closed = [...hosts].flatMap((each) => platformFolders.map((folder) => `docker-image://${each}/${folder}/*`));
   return JSON.stringify({
     rules: [...closed, 'git://*'].map((identifier) => ({
       action: 'DENY',

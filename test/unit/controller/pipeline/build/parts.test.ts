@@ -81,7 +81,9 @@ test('what the platform keeps in its registry is no source for a build, and neit
       (match) => match[1] ?? '',
     );
   const folders = ['apps', 'cache', 'moorage'];
-  const proxied = folders.map((folder) => `docker-image://proxy.example:5000/${folder}/*`);
+  const proxied = ['proxy.example:5000', 'registry.example:5000'].flatMap((host) =>
+    folders.map((folder) => `docker-image://${host}/${folder}/*`),
+  );
   assert.deepEqual(denied(sampleInput()), [...proxied, 'git://*']);
   assert.deepEqual(denied(sampleInput({ mirror: 'other.example' })), [...proxied, 'git://*']);
   assert.deepEqual(denied(sampleInput({ mirror: 'proxy.example:5000' })), [
