@@ -1,5 +1,6 @@
 // The status of a submitted repository, as JSON and as a sentence.
 import { z } from 'zod';
+import { appUrl, type AppsSite } from '../../crds/app-url.ts';
 import { finding, plan } from '../../crds/hosted-app.ts';
 import { publicSettings } from '../../crds/effective-settings.ts';
 import { publicStatus, type PublicProgress, type PublicReason, type PublicStatus } from '../../crds/public-status.ts';
@@ -81,6 +82,7 @@ export type StatusView = z.input<typeof statusView>;
 export interface LinkBase {
   /** Like https://moorage.localhost */
   readonly baseUrl: string;
+  readonly site: AppsSite;
   /** Git host that links leave out. */
   readonly defaultHost: string | undefined;
 }
@@ -91,7 +93,7 @@ export function viewStatus(app: App, linkBase: LinkBase): StatusView {
   const { plan: made, findings, history } = app.status ?? {};
   return {
     status: status.status,
-    message: sentence(status, appUrl(app, linkBase.baseUrl)),
+    message: sentence(status, urlOf(app, linkBase.site)),
     ...addresses(app, linkBase),
     ...details(status),
     newest_commit: app.status?.source?.commit,
@@ -125,7 +127,7 @@ export function reasonSentence(reason: PublicReason): string {
 
 function addresses(
   app: App,
-  { baseUrl, defaultHost }: LinkBase,
+  { baseUrl, site, defaultHost }: LinkBase,
 ): Pick<StatusView, 'repo' | 'slug' | 'url' | 'status_url' | 'log_url'> {
   const { url: repo, host, owner, name } = repositoryOf(app);
   const statusUrl = `${baseUrl}/api/submit-status/${owner}/${name}`;
@@ -133,18 +135,15 @@ function addresses(
   return {
     repo,
     slug: app.metadata.name,
-    url: appUrl(app, baseUrl),
+    url: urlOf(app, site),
     status_url: `${statusUrl}${query}`,
     log_url: `${statusUrl}/log${query}`,
   };
 }
 
 /** Where the app answers, or will once it is live. */
-export function appUrl(app: App, baseUrl: string): string {
-  if (app.status?.url !== undefined) return app.status.url;
-  const url = new URL(baseUrl);
-  url.hostname = `${app.metadata.name}.${url.hostname}`;
-  return url.origin;
+export function urlOf(app: App, site: AppsSite): string {
+  return app.status?.url ?? appUrl(app.metadata.name, site);
 }
 
 function details(status: PublicStatus): Partial<StatusView> {

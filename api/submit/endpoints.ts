@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts, type Repository } from '../../lib/repository.ts';
 import { clusterUnavailable, defineEndpoint, type Endpoint, invalid, type RequestContext } from '../http/index.ts';
+import type { AppsSite } from '../../crds/app-url.ts';
 import { findApp } from './find-app.ts';
 import { follow } from './log/follow.ts';
 import { type AppIndex, type LinkBase, statusView, type StatusView, viewStatus } from '../apps/index.ts';
@@ -25,6 +26,7 @@ export interface SubmitServices {
   readonly apps: AppIndex;
   readonly hosts: GitHosts;
   readonly baseUrl: string;
+  readonly site: AppsSite;
   readonly submit: (submission: Submission) => Promise<SubmissionResult>;
   readonly openLog: OpenLog;
   /** Maximum concurrent log streams. */
@@ -247,8 +249,8 @@ function logEndpoint(services: SubmitServices): Endpoint {
 /** X-Accel-Buffering: proxies of one widespread kind hold a stream back without it. */
 const streamHeaders = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' } as const;
 
-function linkBase({ baseUrl, hosts }: SubmitServices): LinkBase {
-  return { baseUrl, defaultHost: hosts.allowed[0] };
+function linkBase({ baseUrl, site, hosts }: SubmitServices): LinkBase {
+  return { baseUrl, site, defaultHost: hosts.allowed[0] };
 }
 
 function readRepository(text: string, hosts: GitHosts): Repository {

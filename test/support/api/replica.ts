@@ -136,6 +136,7 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
       apps,
       hosts,
       baseUrl,
+      site: { domain: 'apps.test', port: 443 },
       submit,
       openLog: podLogs(connection, namespaces.builds),
       logStreams: 100,

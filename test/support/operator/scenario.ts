@@ -19,7 +19,7 @@ export const digest = (character: string): string => `registry.test/apps/hello@s
 export const { installation: config } = operatorConfig({
   MOORAGE_PIPELINE_IMAGE: 'registry.test/pipeline',
   MOORAGE_REGISTRY_HOST: 'registry.test',
-  MOORAGE_BASE_DOMAIN: 'apps.test',
+  MOORAGE_APPS_DOMAIN: 'apps.test',
 });
 
 /** Seconds before (negative) or after `now`, RFC 3339. */
