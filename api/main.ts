@@ -20,6 +20,7 @@ import { createSubmitter, podLogs, submitEndpoints, submitMetrics } from './subm
 import { GuardedFetcher, readFetchConfig, readToolSettings } from './tools/index.ts';
 
 const config = readApiConfig();
+const models = readModelSettings();
 const log = createLog('api');
 const registry = createRegistry();
 const shutdown = listenForShutdown({ log, limitMs: (config.drainSeconds + 15) * 1000 });
@@ -51,6 +52,7 @@ const submitting = submitEndpoints({
   hosts: config.hosts,
   baseUrl: config.baseUrl,
   site: config.site,
+  ownershipSecret: models.appTokenSecret,
   logStreams: config.logStreams,
   openLog: podLogs(connection, config.buildsNamespace),
   metrics: submitMetrics(registry),
@@ -58,7 +60,7 @@ const submitting = submitEndpoints({
 const api = createApi({
   baseUrl: config.baseUrl,
   callers: { salt: config.callerSalt, trustedProxies: config.trustedProxies },
-  models: readModelSettings(),
+  models,
   tools: readToolSettings(),
   appCalls: readAppSettings(),
   apps: { apps, site: config.site },

@@ -105,7 +105,9 @@ export const environment = z.object({
     .string()
     .min(32, 'must be a secret of at least 32 characters')
     .optional()
-    .describe('Secret of at least 32 characters that makes the tokens of apps.'),
+    .describe(
+      'Secret of at least 32 characters that makes the tokens of apps, and those by which authors prove ownership.',
+    ),
   MOORAGE_PROBE_URL: z
     .url({ protocol: /^https?$/ })
     .optional()
@@ -194,6 +196,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
       closedCidrs: closedWith(read.MOORAGE_CLOSED_CIDRS),
       models: modelsOf(read),
     },
+    ownershipSecret: read.MOORAGE_APP_TOKEN_SECRET,
     expireMs: read.MOORAGE_APPS_EXPIRE_AFTER === 0 ? undefined : read.MOORAGE_APPS_EXPIRE_AFTER,
     probeUrl: read.MOORAGE_PROBE_URL,
   };

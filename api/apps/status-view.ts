@@ -1,5 +1,6 @@
 // The status of a submitted repository, as JSON and as a sentence.
 import { z } from 'zod';
+import { authorContact, contactSources } from '../../crds/author-contact.ts';
 import { appUrl, type AppsSite } from '../../crds/app-url.ts';
 import { finding, plan } from '../../crds/hosted-app.ts';
 import { publicSettings } from '../../crds/effective-settings.ts';
@@ -70,6 +71,14 @@ export const statusView = z.looseObject({
     .describe(
       'Each field that moorage.yaml in the repository sets, its effective value and where that comes from. Of variables that the operator of this installation sets, only the names.',
     ),
+  contact_from: z
+    .enum(contactSources)
+    .optional()
+    .describe('Where the contact of the app comes from. Absent: there is none.'),
+  contact_verified: z
+    .boolean()
+    .optional()
+    .describe('false: the contact was given with the submission, by anybody, and the author can replace it.'),
   history: z.array(past).optional().describe('Past pipeline runs, newest first.'),
   poll_after_seconds: z
     .int()
@@ -91,6 +100,7 @@ export interface LinkBase {
 export function viewStatus(app: App, linkBase: LinkBase): StatusView {
   const status = publicStatus(app);
   const { plan: made, findings, history } = app.status ?? {};
+  const contact = authorContact(app);
   return {
     status: status.status,
     message: sentence(status, urlOf(app, linkBase.site)),
@@ -101,6 +111,8 @@ export function viewStatus(app: App, linkBase: LinkBase): StatusView {
     findings: findings?.length === 0 ? undefined : findings,
     // Not as the status has it: that may be older than what is hidden today.
     settings: publicSettings(app),
+    contact_from: contact?.from,
+    contact_verified: contact?.verified,
     history: history?.map(pastView),
   };
 }

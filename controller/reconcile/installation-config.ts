@@ -45,6 +45,8 @@ export interface InstallationConfig {
     /** Addresses that an app must not reach. */
     readonly closedCidrs: readonly string[];
   };
+  /** Opens the tokens by which authors prove ownership; absent: none is believed. */
+  readonly ownershipSecret?: string | undefined;
   /** A submitted app that has not gone live after this many milliseconds is deleted; absent: never. */
   readonly expireMs?: number | undefined;
   /** Base URL of the gateway from inside; absent: apps are not probed before they are reported as live. */

@@ -167,8 +167,9 @@ export async function failJob(client: Client, job: Job, reason: string, at = tim
 }
 
 export const plan = { strategy: 'python', reason: 'requirements.txt' };
-export const cloned = (commit: string): ContainerStatus => ended('clone', 0, { commit, files: 3, bytes: 300 });
-export const reviewed = (): ContainerStatus => ended('review', 0, { findings: [], plan });
+export const cloned = (commit: string, more: object = {}): ContainerStatus =>
+  ended('clone', 0, { commit, files: 3, bytes: 300, ...more });
+export const reviewed = (more: object = {}): ContainerStatus => ended('review', 0, { findings: [], plan, ...more });
 export const imageOf = (app: string, character: string): string =>
   `registry.test/apps/${app}@sha256:${character.repeat(64)}`;
 export const pushed = (image: string): ContainerStatus => ended('build', 0, { image, port: 8000 });
