@@ -75,7 +75,7 @@ test('attack: a stranger submits first; what he says is a claim, and nothing of 
   assert.equal(openContact(ownership?.token ?? '', repository, ownershipSecret), stranger.contact);
 });
 
-test('the author who submits again is told what to commit, and nobody learns the contact by guessing', async () => {
+test('the author who submits again learns what to commit, and nobody finds out the contact by guessing', async () => {
   const [first, guess] = [await submit(author), await submit({ ...author, contact: stranger.contact })];
   assert.equal(first.created, false);
   assert.equal(first.ownership?.file, '.moorage-owner');
