@@ -20,7 +20,7 @@ const since = '2025-01-01T00:00:00Z';
 
 function recorded(
   review: Parameters<typeof recordOwnership>[2],
-  before: Draft['ownership'] = undefined,
+  before?: Draft['ownership'],
 ): Draft['ownership'] {
   const draft: Draft = before === undefined ? {} : { ownership: before };
   const snapshot = snapshotOf(hosted);
