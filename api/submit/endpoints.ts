@@ -94,6 +94,7 @@ function submitEndpoint(services: SubmitServices): Endpoint {
       'The repository is reviewed, built into an image and deployed on its own subdomain over HTTPS. Submission is free. ' +
       'Submitting the same repository again does not create a second app: the response has its current status, and the repository is checked for a new commit at once. ' +
       'If the app was rejected, submitting it again also retries it, with the same commit if there is no newer one. Each retry of a commit waits twice as long as the one before, from a minute to a day; retry_at is the time. ' +
+      'contact and note are what the first submitter says: moorage.yaml in the repository overrides both, and ownership in the response says how an author can give a contact that is not public. ' +
       'An Idempotency-Key is not needed.',
     body: submission,
     output: statusView.extend({
