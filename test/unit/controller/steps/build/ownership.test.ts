@@ -18,10 +18,7 @@ const { repo } = hosted.spec.source;
 const ours = sealContact('me@example.org', repo, secret);
 const since = '2025-01-01T00:00:00Z';
 
-function recorded(
-  review: Parameters<typeof recordOwnership>[2],
-  before?: Draft['ownership'],
-): Draft['ownership'] {
+function recorded(review: Parameters<typeof recordOwnership>[2], before?: Draft['ownership']): Draft['ownership'] {
   const draft: Draft = before === undefined ? {} : { ownership: before };
   const snapshot = snapshotOf(hosted);
   recordOwnership({ ...snapshot, config: { ...snapshot.config, ownershipSecret: secret } }, draft, review);
