@@ -72,7 +72,7 @@ const api = createApi({
   models: modelSettings,
   tools: readToolSettings(),
   appCalls: readAppSettings(),
-  apps: { apps: { get: () => undefined, all: () => [] } },
+  apps: { apps: { get: () => undefined, all: () => [] }, site: { domain: 'localhost', port } },
   findModelApp: () => undefined,
   submitting: submitWithoutCluster(baseUrl),
   fetcher: new GuardedFetcher(readFetchConfig()),

@@ -3,6 +3,7 @@ import type { BlockList } from 'node:net';
 import { z } from 'zod';
 import { count, list, readConfig } from '../lib/config.ts';
 import { blockList, subnets } from '../lib/subnets.ts';
+import type { AppsSite } from '../crds/app-url.ts';
 import type { GitHosts } from '../lib/repository.ts';
 
 /** Configuration of the API. */
@@ -14,6 +15,8 @@ export interface ApiConfig {
   readonly internalPort: number;
   /** Like `https://moorage.localhost`, without a slash at the end. */
   readonly baseUrl: string;
+  /** Where apps answer. */
+  readonly site: AppsSite;
   readonly appsNamespace: string;
   readonly buildsNamespace: string;
   readonly hosts: GitHosts;
@@ -29,6 +32,9 @@ export interface ApiConfig {
 }
 
 const port = count.max(65_535, 'must be a port, 1 to 65535');
+const domain = z
+  .string()
+  .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, 'must be a domain in lower case, like moorage.example.org');
 const lowerList = list.transform((items) => items.map((item) => item.toLowerCase()));
 
 /** Every variable that the API reads of itself. */
@@ -36,10 +42,10 @@ export const environment = z.object({
   MOORAGE_PORT: port.default(8080).describe('Port of the API.'),
   MOORAGE_APPS_PORT: port.default(8081).describe('Port on which only /v1 answers, for hosted apps inside the cluster.'),
   MOORAGE_INTERNAL_PORT: port.default(9090).describe('Port of /healthz, /readyz and /metrics.'),
-  MOORAGE_BASE_DOMAIN: z
-    .string()
-    .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, 'must be a domain in lower case, like apps.example.org')
-    .describe('The API answers at https://<domain>, an app at https://<app>.<domain>.'),
+  MOORAGE_BASE_DOMAIN: domain.describe('The API answers at https://<domain>.'),
+  MOORAGE_APPS_DOMAIN: domain
+    .optional()
+    .describe('An app answers at https://<app>.<domain>. Defaults to MOORAGE_BASE_DOMAIN.'),
   MOORAGE_EXTERNAL_PORT: port.default(443).describe('Port in the addresses that people see.'),
   MOORAGE_APPS_NAMESPACE: z
     .string()
@@ -75,6 +81,7 @@ export function readApiConfig(variables: NodeJS.ProcessEnv = process.env): ApiCo
     appsPort: read.MOORAGE_APPS_PORT,
     internalPort: read.MOORAGE_INTERNAL_PORT,
     baseUrl: new URL(`https://${read.MOORAGE_BASE_DOMAIN}:${read.MOORAGE_EXTERNAL_PORT}`).origin,
+    site: { domain: read.MOORAGE_APPS_DOMAIN ?? read.MOORAGE_BASE_DOMAIN, port: read.MOORAGE_EXTERNAL_PORT },
     appsNamespace: read.MOORAGE_APPS_NAMESPACE,
     buildsNamespace: read.MOORAGE_BUILDS_NAMESPACE,
     hosts: { allowed: read.MOORAGE_GIT_ALLOWED_HOSTS, insecure: read.MOORAGE_GIT_INSECURE_HOSTS },

@@ -20,6 +20,7 @@ import { createSubmitter, podLogs, submitEndpoints, submitMetrics } from './subm
 import { GuardedFetcher, readFetchConfig, readToolSettings } from './tools/index.ts';
 
 const config = readApiConfig();
+const models = readModelSettings();
 const log = createLog('api');
 const registry = createRegistry();
 const shutdown = listenForShutdown({ log, limitMs: (config.drainSeconds + 15) * 1000 });
@@ -50,6 +51,8 @@ const submitting = submitEndpoints({
   submit,
   hosts: config.hosts,
   baseUrl: config.baseUrl,
+  site: config.site,
+  ownershipSecret: models.appTokenSecret,
   logStreams: config.logStreams,
   openLog: podLogs(connection, config.buildsNamespace),
   metrics: submitMetrics(registry),
@@ -57,10 +60,10 @@ const submitting = submitEndpoints({
 const api = createApi({
   baseUrl: config.baseUrl,
   callers: { salt: config.callerSalt, trustedProxies: config.trustedProxies },
-  models: readModelSettings(),
+  models,
   tools: readToolSettings(),
   appCalls: readAppSettings(),
-  apps: { apps },
+  apps: { apps, site: config.site },
   findModelApp: (name) => modelAppOf(apps.get(name)),
   submitting,
   fetcher: new GuardedFetcher(readFetchConfig()),

@@ -21,6 +21,10 @@ const host = z
   .string()
   .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$/)
   .describe('host or host:port, in lower case.');
+const domain = z
+  .string()
+  .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/)
+  .max(200);
 const labelKey = z
   .string()
   .regex(/^[A-Za-z0-9]([-A-Za-z0-9._/]*[A-Za-z0-9])?$/)
@@ -43,14 +47,14 @@ const gateway = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      'Create the Gateway. If false, a Gateway with this name and namespace must exist, with the listeners https, https-base and http.',
+      'Create the Gateway. If false, a Gateway with this name and namespace must exist, with the listeners https (for *.appsDomain), https-base (for baseDomain) and http.',
     ),
   name: name.default('moorage').describe('Name of the Gateway.'),
   namespace: optional(name).default('').describe('Namespace of the Gateway. Defaults to the namespace of the release.'),
   className: name.describe('GatewayClass, such as traefik, envoy-gateway or cilium.'),
   tlsSecretName: name
     .default('moorage-wildcard')
-    .describe('TLS Secret, in the namespace of the Gateway, for baseDomain and *.baseDomain.'),
+    .describe('TLS Secret, in the namespace of the Gateway, for baseDomain and *.appsDomain.'),
   namespaceLabels: labels
     .meta({ minProperties: 1 })
     .describe(
@@ -64,6 +68,10 @@ const gateway = z.strictObject({
     .record(z.string(), z.string())
     .default({})
     .describe('Annotations of the Gateway, for example for cert-manager.'),
+  listeners: z
+    .array(z.looseObject({ name }))
+    .default([])
+    .describe('Further listeners of the Gateway, as the Gateway API defines them, for services that are not apps.'),
   probeUrl: optional(z.string().regex(/^https?:\/\//))
     .default('')
     .describe(
@@ -408,11 +416,12 @@ const tools = z.strictObject({
 });
 
 export const values = z.strictObject({
-  baseDomain: z
-    .string()
-    .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/)
-    .max(200)
-    .describe('Base domain. The API is served at https://<baseDomain>, and each app at https://<app>.<baseDomain>.'),
+  baseDomain: domain.describe('Domain of the API, which is served at https://<baseDomain>.'),
+  appsDomain: optional(domain)
+    .default('')
+    .describe(
+      'Domain of the apps, each of which is served at https://<app>.<appsDomain>. Defaults to baseDomain. Give apps a registered domain of their own, so that no app can set cookies for the API.',
+    ),
   externalPort: port.default(443).describe('Port in the public URLs.'),
   image: z.string().min(1).describe('Image of the operator and the API.'),
   pipelineImage: z.string().min(1).describe('Image of the pipeline pods.'),

@@ -31,7 +31,10 @@ const quantity = z
 export const environment = z.object({
   POD_NAME: z.string().default(hostname()).describe('Name of this replica in the leader election.'),
   POD_NAMESPACE: z.string().default('moorage-system').describe('Namespace of the operator.'),
-  MOORAGE_BASE_DOMAIN: z.string().default('moorage.localhost').describe('An app answers at https://<app>.<domain>.'),
+  MOORAGE_APPS_DOMAIN: z
+    .string()
+    .default('moorage-apps.localhost')
+    .describe('An app answers at https://<app>.<domain>.'),
   MOORAGE_EXTERNAL_PORT: count.default(443).describe('Port in the addresses that people see.'),
   MOORAGE_INTERNAL_PORT: z.coerce
     .number()
@@ -106,7 +109,9 @@ export const environment = z.object({
     .string()
     .min(32, 'must be a secret of at least 32 characters')
     .optional()
-    .describe('Secret of at least 32 characters that makes the tokens of apps.'),
+    .describe(
+      'Secret of at least 32 characters that makes the tokens of apps, and those by which authors prove ownership.',
+    ),
   MOORAGE_PROBE_URL: z
     .url({ protocol: /^https?$/ })
     .optional()
@@ -153,8 +158,7 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
 
 function installationOf(read: z.output<typeof environment>): InstallationConfig {
   return {
-    baseDomain: read.MOORAGE_BASE_DOMAIN,
-    externalPort: read.MOORAGE_EXTERNAL_PORT,
+    site: { domain: read.MOORAGE_APPS_DOMAIN, port: read.MOORAGE_EXTERNAL_PORT },
     appsNamespace: read.MOORAGE_APPS_NAMESPACE,
     buildsNamespace: read.MOORAGE_BUILDS_NAMESPACE,
     systemNamespace: read.POD_NAMESPACE,
@@ -197,6 +201,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
       closedCidrs: closedWith(read.MOORAGE_CLOSED_CIDRS),
       models: modelsOf(read),
     },
+    ownershipSecret: read.MOORAGE_APP_TOKEN_SECRET,
     expireMs: read.MOORAGE_APPS_EXPIRE_AFTER === 0 ? undefined : read.MOORAGE_APPS_EXPIRE_AFTER,
     probeUrl: read.MOORAGE_PROBE_URL,
   };

@@ -1,7 +1,8 @@
 // The manifest of an app, moorage.yaml in its repository: the fields of HostedApp that the author can set, within limits.
 import { z } from 'zod';
 import { parseDuration } from '../lib/duration.ts';
-import { agents, build, listing, run, source } from './hosted-app.ts';
+import { contact } from './contact.ts';
+import { agents, author, build, listing, run, source } from './hosted-app.ts';
 import { quantity, quantityValue } from './values.ts';
 
 /** The file is at the top level of the repository, whatever source.path is. */
@@ -88,5 +89,6 @@ export const appManifest = z.strictObject({
       upstream: listing.shape.upstream,
     })
     .optional(),
+  author: z.strictObject({ contact: contact.optional().describe(author.shape.contact.description ?? '') }).optional(),
 });
 export type AppManifest = z.infer<typeof appManifest>;

@@ -93,8 +93,8 @@ export function publicSettings({ spec, status }: Pick<HostedApp, 'spec' | 'statu
   return settings === undefined ? undefined : effectiveSettings(spec, settings);
 }
 
-/** Fields in which an installation may write anything, also what nobody else is to read. */
-const free: ReadonlySet<string> = new Set(['run.command']);
+/** Fields in which an installation may write anything or anybody, also what nobody else is to read. */
+const free: ReadonlySet<string> = new Set(['run.command', 'author.contact']);
 const hidden = '(set by the operator of this installation)';
 
 /**

@@ -230,7 +230,9 @@ export const author = z.strictObject({
     .string()
     .max(200)
     .optional()
-    .describe('Contact for launch and revenue notifications: an email address or URL.'),
+    .describe(
+      'Contact for launch and revenue notifications: an email address or URL. One in the HostedApp overrides one in moorage.yaml; either overrides that of the submission.',
+    ),
   share: withRules(
     z.string().max(6),
     matches(
@@ -240,6 +242,15 @@ export const author = z.strictObject({
   )
     .default('0.7')
     .describe('Share of the revenue that accrues to the author, a decimal from 0 to 1.'),
+});
+
+export const submission = z.strictObject({
+  contact: z.string().max(200).optional().describe('Contact that was given. Used until the author gives one.'),
+  note: z
+    .string()
+    .max(500)
+    .optional()
+    .describe('One line that was given to describe the app. Used where listing.description is not set.'),
 });
 
 export const models = z.strictObject({
@@ -302,6 +313,11 @@ export const spec = z.strictObject({
   agents: agents.prefault({}).describe('How the app is offered to agents.'),
   listing: listing.prefault({}).describe('How the app is shown in the catalog.'),
   author: author.prefault({}).describe('The author of the app.'),
+  submission: submission
+    .prefault({})
+    .describe(
+      'What was said with the first submission of the repository, by anybody. It is unverified: the HostedApp and the author override it.',
+    ),
   suspend: z
     .boolean()
     .default(false)
@@ -454,6 +470,15 @@ export const status = z.object({
     .max(64)
     .optional()
     .describe('Effective value of each field that moorage.yaml of the newest reviewed commit sets.'),
+  ownership: z
+    .object({
+      since: timestamp.describe('When a commit first had a contact or an ownership token of the author.'),
+      contact: z.string().max(200).optional().describe('Contact in the ownership token of the newest reviewed commit.'),
+    })
+    .optional()
+    .describe(
+      'Set once the author has given a contact in the repository. From then on, that of the submission is not used.',
+    ),
   attempt: z
     .string()
     .max(100)

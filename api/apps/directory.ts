@@ -1,10 +1,11 @@
 // The directory of live apps: where each answers inside the cluster, and whose it is. Never an address from a caller.
 import { Problem } from '../../lib/problem.ts';
+import type { AppsSite } from '../../crds/app-url.ts';
 import { readSettings, withSettings } from '../../crds/effective-settings.ts';
 import { labels } from '../../crds/names.ts';
 import { publicStatus } from '../../crds/public-status.ts';
 import { repositoryOf, type App, type AppIndex } from './hosted-apps.ts';
-import { appUrl, sentence } from './status-view.ts';
+import { sentence, urlOf } from './status-view.ts';
 import { nearestNames } from '../tools/index.ts';
 import { appNotLive, unknownApp } from './problems.ts';
 
@@ -45,11 +46,12 @@ export interface Directory {
 export interface DirectoryOptions {
   readonly apps: Pick<AppIndex, 'get' | 'all'>;
   readonly baseUrl: string;
+  readonly site: AppsSite;
   /** Default: the app's Service. */
   readonly originOf?: (app: App) => string;
 }
 
-export function directory({ apps, baseUrl, originOf = serviceOrigin }: DirectoryOptions): Directory {
+export function directory({ apps, baseUrl, site, originOf = serviceOrigin }: DirectoryOptions): Directory {
   /** An object of the cache is never changed, only replaced. */
   const known = new WeakMap<App, { readonly target: Target | undefined }>();
   const targetOf = (app: App): Target | undefined => {
@@ -66,7 +68,7 @@ export function directory({ apps, baseUrl, originOf = serviceOrigin }: Directory
           apps.all().map(({ metadata }) => metadata.name),
         );
       const target = targetOf(app);
-      if (target === undefined) throw notLive(app, baseUrl);
+      if (target === undefined) throw notLive(app, baseUrl, site);
       return target;
     },
     find(slug) {
@@ -110,13 +112,13 @@ function unknown(slug: string, slugs: readonly string[]): Problem {
   });
 }
 
-function notLive(app: App, baseUrl: string): Problem {
+function notLive(app: App, baseUrl: string, site: AppsSite): Problem {
   const status = publicStatus(app);
   const { owner, name } = repositoryOf(app);
   const statusUrl = `${baseUrl}/api/submit-status/${owner}/${name}`;
   const awaited = status.status === 'in_pipeline';
   const standing = awaited ? 'is not live yet' : 'is not live';
-  const why = sentence(status, appUrl(app, baseUrl)).slice(0, 400);
+  const why = sentence(status, urlOf(app, site)).slice(0, 400);
   return new Problem(appNotLive, `${app.metadata.name} ${standing}. ${why}`, {
     members: { status: status.status, status_url: statusUrl },
     ...(awaited ? { headers: { 'retry-after': '10' } } : {}),

@@ -14,7 +14,7 @@ export function liveApps(apps: readonly App[]): HostedAppSummary[] {
       {
         slug: app.metadata.name,
         title: title ?? app.metadata.name,
-        description: description ?? '',
+        description: description ?? app.spec.submission.note ?? '',
         category,
         url: status.url,
         repo: repositoryOf(app).url,

@@ -1,5 +1,7 @@
 // The status of a submitted repository, as JSON and as a sentence.
 import { z } from 'zod';
+import { authorContact, contactSources } from '../../crds/author-contact.ts';
+import { appUrl, type AppsSite } from '../../crds/app-url.ts';
 import { finding, plan } from '../../crds/hosted-app.ts';
 import { publicSettings } from '../../crds/effective-settings.ts';
 import { publicStatus, type PublicProgress, type PublicReason, type PublicStatus } from '../../crds/public-status.ts';
@@ -69,6 +71,14 @@ export const statusView = z.looseObject({
     .describe(
       'Each field that moorage.yaml in the repository sets, its effective value and where that comes from. Of variables that the operator of this installation sets, only the names.',
     ),
+  contact_from: z
+    .enum(contactSources)
+    .optional()
+    .describe('Where the contact of the app comes from. Absent: there is none.'),
+  contact_verified: z
+    .boolean()
+    .optional()
+    .describe('false: the contact was given with the submission, by anybody, and the author can replace it.'),
   history: z.array(past).optional().describe('Past pipeline runs, newest first.'),
   poll_after_seconds: z
     .int()
@@ -81,6 +91,7 @@ export type StatusView = z.input<typeof statusView>;
 export interface LinkBase {
   /** Like https://moorage.localhost */
   readonly baseUrl: string;
+  readonly site: AppsSite;
   /** Git host that links leave out. */
   readonly defaultHost: string | undefined;
 }
@@ -89,9 +100,10 @@ export interface LinkBase {
 export function viewStatus(app: App, linkBase: LinkBase): StatusView {
   const status = publicStatus(app);
   const { plan: made, findings, history } = app.status ?? {};
+  const contact = authorContact(app);
   return {
     status: status.status,
-    message: sentence(status, appUrl(app, linkBase.baseUrl)),
+    message: sentence(status, urlOf(app, linkBase.site)),
     ...addresses(app, linkBase),
     ...details(status),
     newest_commit: app.status?.source?.commit,
@@ -99,6 +111,8 @@ export function viewStatus(app: App, linkBase: LinkBase): StatusView {
     findings: findings?.length === 0 ? undefined : findings,
     // Not as the status has it: that may be older than what is hidden today.
     settings: publicSettings(app),
+    contact_from: contact?.from,
+    contact_verified: contact?.verified,
     history: history?.map(pastView),
   };
 }
@@ -125,7 +139,7 @@ export function reasonSentence(reason: PublicReason): string {
 
 function addresses(
   app: App,
-  { baseUrl, defaultHost }: LinkBase,
+  { baseUrl, site, defaultHost }: LinkBase,
 ): Pick<StatusView, 'repo' | 'slug' | 'url' | 'status_url' | 'log_url'> {
   const { url: repo, host, owner, name } = repositoryOf(app);
   const statusUrl = `${baseUrl}/api/submit-status/${owner}/${name}`;
@@ -133,18 +147,15 @@ function addresses(
   return {
     repo,
     slug: app.metadata.name,
-    url: appUrl(app, baseUrl),
+    url: urlOf(app, site),
     status_url: `${statusUrl}${query}`,
     log_url: `${statusUrl}/log${query}`,
   };
 }
 
 /** Where the app answers, or will once it is live. */
-export function appUrl(app: App, baseUrl: string): string {
-  if (app.status?.url !== undefined) return app.status.url;
-  const url = new URL(baseUrl);
-  url.hostname = `${app.metadata.name}.${url.hostname}`;
-  return url.origin;
+export function urlOf(app: App, site: AppsSite): string {
+  return app.status?.url ?? appUrl(app.metadata.name, site);
 }
 
 function details(status: PublicStatus): Partial<StatusView> {

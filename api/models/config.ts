@@ -71,7 +71,9 @@ export const environment = z.object({
     .string()
     .min(32, 'must be a secret of at least 32 characters')
     .optional()
-    .describe('Secret of at least 32 characters that makes the tokens of hosted apps. Without it, /v1 is closed.'),
+    .describe(
+      'Secret of at least 32 characters that makes the tokens of hosted apps, and those by which authors prove ownership. Without it, /v1 is closed.',
+    ),
 });
 
 /** Reads the settings. @throws Error that names every variable that is wrong. */

@@ -3,6 +3,9 @@ import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts, type Repository } from '../../lib/repository.ts';
 import { clusterUnavailable, defineEndpoint, type Endpoint, invalid, type RequestContext } from '../http/index.ts';
+import type { AppsSite } from '../../crds/app-url.ts';
+import { contact, oneLine } from '../../crds/contact.ts';
+import { ownershipFile, sealContact } from '../../lib/ownership-token.ts';
 import { findApp } from './find-app.ts';
 import { follow } from './log/follow.ts';
 import { type AppIndex, type LinkBase, statusView, type StatusView, viewStatus } from '../apps/index.ts';
@@ -25,7 +28,10 @@ export interface SubmitServices {
   readonly apps: AppIndex;
   readonly hosts: GitHosts;
   readonly baseUrl: string;
+  readonly site: AppsSite;
   readonly submit: (submission: Submission) => Promise<SubmissionResult>;
+  /** Seals tokens that prove ownership; absent: none are given. */
+  readonly ownershipSecret?: string | undefined;
   readonly openLog: OpenLog;
   /** Maximum concurrent log streams. */
   readonly logStreams: number;
@@ -36,28 +42,10 @@ export interface SubmitServices {
   readonly metrics: SubmitMetrics;
 }
 
-/**
- * One line as it is shown: no controls, no line breaks of any kind, nothing that turns the direction of writing.
- * Without classes like \p{Cc}: the pattern stands in the OpenAPI document, and readers in other languages do not know
- * them.
- */
-const oneLine = new RegExp(
-  String.raw`^[^\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]*$`,
-);
-const contactForm = /^([^\s@]+@[^\s@]+\.[^\s@]+|https?:\/\/\S+)$/;
-
-// The length comes first and ends the check: the form of an address takes time that grows with the square of its
-// length.
 const submission = z
   .strictObject({
     repo: z.string().min(1).max(512).describe('Source repository as owner/name or a full URL'),
-    contact: z
-      .string()
-      .max(200, { abort: true })
-      .regex(oneLine, 'must not contain control characters')
-      .regex(contactForm, 'must be an e-mail address or a URL')
-      .optional()
-      .describe('Contact for launch and revenue notifications: an e-mail address or a URL'),
+    contact: contact.optional().describe('Contact for launch and revenue notifications: an e-mail address or a URL'),
     note: z
       .string()
       .max(500, { abort: true })
@@ -66,6 +54,15 @@ const submission = z
       .describe('One-line description of the app, up to 500 characters'),
   })
   .describe('{"repo": "owner/name"}, optionally with "contact" and "note"');
+
+const ownership = z.object({
+  file: z.string().describe('File at the top level of the default branch.'),
+  token: z
+    .string()
+    .describe(
+      'A line for that file. It holds the contact of this request, encrypted for this repository. With the next build, the app has that contact, and it is verified.',
+    ),
+});
 
 const segment = z.string().min(1).max(100);
 const path = z.strictObject({
@@ -97,6 +94,7 @@ function submitEndpoint(services: SubmitServices): Endpoint {
       'The repository is reviewed, built into an image and deployed on its own subdomain over HTTPS. Submission is free. ' +
       'Submitting the same repository again does not create a second app: the response has its current status, and the repository is checked for a new commit at once. ' +
       'If the app was rejected, submitting it again also retries it, with the same commit if there is no newer one. Each retry of a commit waits twice as long as the one before, from a minute to a day; retry_at is the time. ' +
+      'contact and note are what the first submitter says: moorage.yaml in the repository overrides both, and ownership in the response says how an author can give a contact that is not public. ' +
       'An Idempotency-Key is not needed.',
     body: submission,
     output: statusView.extend({
@@ -109,6 +107,7 @@ function submitEndpoint(services: SubmitServices): Endpoint {
         .string()
         .optional()
         .describe('When a rejected app that was retried recently can be retried again, RFC 3339.'),
+      ownership: ownership.optional().describe('How to prove that the contact is that of the author.'),
     }),
     outputDescription: 'The app and its status. Poll status_url for the outcome.',
     problems: [tooManySubmissions, tooManyApps, platformFull, beingRemoved, clusterUnavailable],
@@ -129,11 +128,12 @@ function submitEndpoint(services: SubmitServices): Endpoint {
         const view = viewStatus(app, linkBase(services));
         return {
           ...view,
-          message: submittedMessage(submitted, view),
+          message: submittedMessage(submitted, view, body.contact),
           created,
           polled,
           retried,
           retry_at: retryAt?.toISOString(),
+          ownership: ownershipOf(body.contact, repository, services.ownershipSecret),
         };
       } catch (error) {
         if (error instanceof Problem) metrics.submissions.inc({ result: error.type.slug });
@@ -146,11 +146,25 @@ function submitEndpoint(services: SubmitServices): Endpoint {
 function submittedMessage(
   { created, retried, retryAt }: SubmissionResult,
   { message, status_url }: StatusView,
+  contact: string | undefined,
 ): string {
+  // Never whether it is that of the app already: who guesses a contact must not learn that he is right.
+  const kept = contact === undefined ? '' : ` ${keptContact}`;
   if (created) return `Submitted. ${message} Follow its progress at ${status_url}.`;
   if (retried)
-    return `Submitted again. A new pipeline run was started for the newest commit. Follow its progress at ${status_url}.`;
-  return `Already submitted. ${message}${retryAt === undefined ? '' : ` It was retried recently, and each retry of a commit waits longer than the one before. Push a new commit, or submit it again after ${retryAt.toISOString()} to retry the same commit.`}`;
+    return `Submitted again. A new pipeline run was started for the newest commit. Follow its progress at ${status_url}.${kept}`;
+  return `Already submitted. ${message}${retryAt === undefined ? '' : ` It was retried recently, and each retry of a commit waits longer than the one before. Push a new commit, or submit it again after ${retryAt.toISOString()} to retry the same commit.`}${kept}`;
+}
+
+const keptContact = `Submitting does not change the contact of the app. Its author can, with author.contact in moorage.yaml or with ownership.token in ${ownershipFile}.`;
+
+function ownershipOf(
+  given: string | undefined,
+  { url }: Repository,
+  secret: string | undefined,
+): z.input<typeof ownership> | undefined {
+  if (given === undefined || secret === undefined) return undefined;
+  return { file: ownershipFile, token: sealContact(given, url, secret) };
 }
 
 function statusEndpoint(services: SubmitServices): Endpoint {
@@ -247,8 +261,8 @@ function logEndpoint(services: SubmitServices): Endpoint {
 /** X-Accel-Buffering: proxies of one widespread kind hold a stream back without it. */
 const streamHeaders = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' } as const;
 
-function linkBase({ baseUrl, hosts }: SubmitServices): LinkBase {
-  return { baseUrl, defaultHost: hosts.allowed[0] };
+function linkBase({ baseUrl, site, hosts }: SubmitServices): LinkBase {
+  return { baseUrl, site, defaultHost: hosts.allowed[0] };
 }
 
 function readRepository(text: string, hosts: GitHosts): Repository {

@@ -184,8 +184,8 @@ function manifestOf(name: string, namespace: string, submission: Submission, has
     metadata: { name, namespace, labels: marks },
     spec: {
       source: { repo: repository.url },
-      ...(note === undefined ? {} : { listing: { description: note } }),
-      ...(contact === undefined ? {} : { author: { contact } }),
+      // Said by anybody: what the author or the operator of the installation says is elsewhere, and wins.
+      submission: { ...(contact === undefined ? {} : { contact }), ...(note === undefined ? {} : { note }) },
     },
   };
 }

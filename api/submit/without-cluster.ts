@@ -20,6 +20,7 @@ export function submitWithoutCluster(baseUrl: string): Endpoint[] {
     apps: appIndex(createStore<App>({ indexers: appIndexers }), 'none'),
     hosts: { allowed: [], insecure: [] },
     baseUrl,
+    site: { domain: 'localhost', port: 443 },
     logStreams: 1,
     submit: absent,
     openLog: absent,

@@ -15,6 +15,7 @@ import { waitFor } from '../wait.ts';
 export async function writeAddresses(ports: { https: number }): Promise<undefined> {
   const addresses = {
     baseUrl: httpsUrl(node.baseDomain, ports),
+    appsUrl: httpsUrl(node.appsDomain, ports),
     gitUrl: httpsUrl(`git.${node.baseDomain}`, ports),
     internalGitUrl: 'http://git.moorage-git.svc.cluster.local',
   };
@@ -24,7 +25,7 @@ export async function writeAddresses(ports: { https: number }): Promise<undefine
 
 async function sampleAnswers(ports: { https: number }): Promise<boolean> {
   const ca = await readFile(paths.authority, 'utf8');
-  return await answers(`${httpsUrl(`hello.${node.baseDomain}`, ports)}/`, {
+  return await answers(`${httpsUrl(`hello.${node.appsDomain}`, ports)}/`, {
     tls: { ca },
     connect: { host: '127.0.0.1', port: ports.https },
   });

@@ -45,11 +45,11 @@ async function up(args: Arguments): Promise<void> {
 Moorage is up after ${formatElapsed(Date.now() - begun)}.
 
   base URL      ${httpsUrl(node.baseDomain, ports)}
-  sample app    ${httpsUrl(`hello.${node.baseDomain}`, ports)}/
+  sample app    ${httpsUrl(`hello.${node.appsDomain}`, ports)}/
   kubeconfig    ${paths.kubeconfig}
   certificate   ${paths.authority}
 
-Try: curl --cacert ${paths.authority} ${httpsUrl(`hello.${node.baseDomain}`, ports)}/
+Try: curl --cacert ${paths.authority} ${httpsUrl(`hello.${node.appsDomain}`, ports)}/
      npm run submit -- ./folder-with-an-app`);
 }
 

@@ -20,6 +20,8 @@ export const node = {
   kubeletPort: 10250,
   registryPort: 5000,
   baseDomain: 'moorage.localhost',
+  /** No part of the name of the API: what an app sets for its own domain does not reach the API. */
+  appsDomain: 'moorage-apps.localhost',
   /** The registry's one name, for pods, builds and the kubelet alike. */
   registryHost: 'registry.moorage-system.svc:5000',
 } as const;

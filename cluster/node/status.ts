@@ -92,7 +92,7 @@ async function checkUrls(): Promise<string[]> {
   const problems: string[] = [];
   for (const [host, path] of [
     [node.baseDomain, '/'],
-    [`hello.${node.baseDomain}`, '/'],
+    [`hello.${node.appsDomain}`, '/'],
   ] as const) {
     const url = `${httpsUrl(host, ports)}${path}`;
     const outcome = await probe(url, { tls: { ca }, connect: { host: '127.0.0.1', port: ports.https } }).then(

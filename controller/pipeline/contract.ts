@@ -53,7 +53,12 @@ export const pipelineInput = z.strictObject({
 });
 export type PipelineInput = z.infer<typeof pipelineInput>;
 
-export const cloneResult = z.object({ commit: z.string(), files: z.int(), bytes: z.int() });
+export const cloneResult = z.object({
+  commit: z.string(),
+  files: z.int(),
+  bytes: z.int(),
+  ownership: z.array(z.string().max(1_000)).max(3).optional().describe('Ownership tokens in the repository, unread.'),
+});
 export const reviewResult = z.object({
   findings: z.array(finding),
   plan,

@@ -113,6 +113,12 @@ function describe(raw: Buffer, path: string, name: Buffer): TreeEntry {
   return { path, kind: stat.isFile() ? 'file' : 'other', bytes: stat.size, ...odd };
 }
 
+/** The first `bytes` of a regular file in a folder, when nothing else of the tree is wanted. */
+export function fileText(root: string, name: string, bytes: number): string | undefined {
+  const path = join(root, name);
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true ? readBounded(path, bytes) : undefined;
+}
+
 function readBounded(path: string, bytes: number): string {
   const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {

@@ -1,11 +1,10 @@
 // What the installation decides about every app: configuration, made from the environment by config.ts.
+import type { AppsSite } from '../../crds/app-url.ts';
 import type { PipelineInput } from '../pipeline/contract.ts';
 import type { GitHosts } from '../../lib/repository.ts';
 
 export interface InstallationConfig {
-  readonly baseDomain: string;
-  /** Port in the addresses that people see. */
-  readonly externalPort: number;
+  readonly site: AppsSite;
   readonly appsNamespace: string;
   readonly buildsNamespace: string;
   /** Where the operator and the API are. */
@@ -49,19 +48,10 @@ export interface InstallationConfig {
     /** Addresses that an app must not reach. */
     readonly closedCidrs: readonly string[];
   };
+  /** Opens the tokens by which authors prove ownership; absent: none is believed. */
+  readonly ownershipSecret?: string | undefined;
   /** A submitted app that has not gone live after this many milliseconds is deleted; absent: never. */
   readonly expireMs?: number | undefined;
   /** Base URL of the gateway from inside; absent: apps are not probed before they are reported as live. */
   readonly probeUrl?: string | undefined;
-}
-
-/** Host name of an app. */
-export function hostOf(config: InstallationConfig, app: string): string {
-  return `${app}.${config.baseDomain}`;
-}
-
-/** Address of an app, as people see it. */
-export function urlOf(config: InstallationConfig, app: string): string {
-  const port = config.externalPort === 443 ? '' : `:${config.externalPort}`;
-  return `https://${hostOf(config, app)}${port}/`;
 }

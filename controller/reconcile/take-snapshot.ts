@@ -7,7 +7,8 @@ import { byApp, type Caches } from './cache/caches.ts';
 import type { BackgroundLookups } from './background-lookups.ts';
 import type { HostedAppObject } from '../objects/kinds.ts';
 import type { Snapshot, ProbeResult } from './snapshot.ts';
-import { hostOf, type InstallationConfig } from './installation-config.ts';
+import { appHost } from '../../crds/app-url.ts';
+import type { InstallationConfig } from './installation-config.ts';
 import { sourceIdentity } from '../steps/source/source.ts';
 import type { RevisionResult, RevisionQuery } from '../steps/source/revision.ts';
 
@@ -36,7 +37,7 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     config,
     repository: readRepository(app.spec.source.repo, config.gitHosts),
     poll: polls.take(key, sourceIdentity(app)),
-    probe: probes.take(key, hostOf(config, name)),
+    probe: probes.take(key, appHost(name, config.site)),
     jobs,
     pipelinePods: caches.pipelinePods.byIndex(byApp, name),
     // Sorting the whole queue is worth it only for those that are in it.

@@ -20,6 +20,7 @@ import { createStore, runtimeMetrics } from '../../lib/kubernetes/index.ts';
 import type { ProblemType } from '../../lib/problem.ts';
 
 export const baseUrl = 'https://moorage.localhost';
+const site = { domain: 'moorage-apps.localhost', port: 443 };
 
 export interface Product {
   readonly endpoints: readonly Endpoint[];
@@ -48,11 +49,12 @@ function assemble(): Product {
     models: readModelSettings({}),
     tools: readToolSettings({}),
     appCalls: readAppSettings({}),
-    apps: { apps },
+    apps: { apps, site },
     findModelApp: () => undefined,
     submitting: submitEndpoints({
       apps,
       baseUrl,
+      site,
       hosts: { allowed: [], insecure: [] },
       logStreams: 1,
       submit: () => Promise.reject(new Error('not called')),

@@ -1,7 +1,9 @@
-// What an author changes without kubectl: moorage.yaml in his repository, and submitting a rejected one again.
+// What an author changes without kubectl: moorage.yaml in his repository, whose contact counts, and submitting a rejected
+// one again.
 import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
 import { z } from 'zod';
+import { authorContact } from '../../crds/author-contact.ts';
 import {
   appUrl,
   baseUrl,
@@ -15,7 +17,7 @@ import {
   withFiles,
 } from '../support/cluster.ts';
 
-const names = { manifest: 'e2e-manifest', refused: 'e2e-bad-manifest', again: 'e2e-again' };
+const names = { manifest: 'e2e-manifest', refused: 'e2e-bad-manifest', again: 'e2e-again', owned: 'e2e-owned' };
 
 afterAll(() => deleteApps(...Object.values(names)));
 
@@ -53,17 +55,45 @@ test("a setting that is not the author's is refused with file and line", async (
   );
 });
 
-const answered = z.looseObject({ status: z.string(), retried: z.boolean(), retry_at: z.string().optional() });
+const answered = z.looseObject({
+  status: z.string(),
+  retried: z.boolean(),
+  retry_at: z.string().optional(),
+  contact_from: z.string().optional(),
+  contact_verified: z.boolean().optional(),
+  ownership: z.object({ file: z.string(), token: z.string() }).optional(),
+});
 
-async function post(name: string): Promise<z.output<typeof answered>> {
+async function post(name: string, more: { contact?: string; note?: string } = {}): Promise<z.output<typeof answered>> {
   const answer = await get(new URL('/api/submit', baseUrl), {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ repo: `http://git.moorage-git.svc.cluster.local/local/${name}` }),
+    body: JSON.stringify({ repo: `http://git.moorage-git.svc.cluster.local/local/${name}`, ...more }),
   });
   assert.equal(answer.status, 200, answer.body);
   return answered.parse(JSON.parse(answer.body));
 }
+
+test('attack: whoever submits a repository first claims its contact; a token that the author commits takes it back', async () => {
+  const stranger = { contact: 'mallory@example.org', note: 'Buy coins at evil.example' };
+  const claimed = await post(names.owned, stranger);
+  assert.deepEqual([claimed.contact_from, claimed.contact_verified], ['submission', false]);
+  const { ownership } = await post(names.owned, { contact: 'me@example.org' });
+  assert.ok(ownership !== undefined);
+  const files = {
+    'index.html': '<p>mine</p>',
+    'moorage.yaml': 'listing: {description: What it does}\n',
+    [ownership.file]: `${ownership.token}\n`,
+  };
+  const ended = await withFiles(names.owned, files, (folder) => submit(folder));
+  assert.equal(ended.exitCode, 0, ended.all);
+  const again = await post(names.owned, stranger);
+  assert.deepEqual([again.contact_from, again.contact_verified], ['.moorage-owner', true]);
+  assert.equal(authorContact(await readApp(names.owned))?.contact, 'me@example.org');
+  const { body } = await get(new URL('/agent-capabilities.json', baseUrl));
+  assert.match(body, /What it does/);
+  assert.doesNotMatch(body, /evil\.example/);
+});
 
 test('a rejected repository that is submitted again runs through a new pipeline, once a minute', async () => {
   await withCopy('failing-build', names.again, async (folder) => {

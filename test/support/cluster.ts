@@ -8,13 +8,16 @@ import { Agent, request } from 'undici';
 import { z } from 'zod';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 
-const config = z.looseObject({ baseUrl: z.url() }).parse(JSON.parse(readFileSync('.moorage/config.json', 'utf8')));
+const config = z
+  .looseObject({ baseUrl: z.url(), appsUrl: z.url() })
+  .parse(JSON.parse(readFileSync('.moorage/config.json', 'utf8')));
 export const baseUrl = new URL(config.baseUrl);
+export const appsUrl = new URL(config.appsUrl);
 export const appsNamespace = 'moorage-apps';
 export const buildsNamespace = 'moorage-builds';
 export const systemNamespace = 'moorage-system';
 
-/** Every name of the base domain is this machine, whatever its resolver thinks. */
+/** Every name of either domain is this machine, whatever its resolver thinks. */
 const agent = new Agent({
   connect: {
     ca: readFileSync('.moorage/ca.crt'),
@@ -26,7 +29,7 @@ const agent = new Agent({
 });
 
 export function appUrl(slug: string, path = '/'): URL {
-  return new URL(path, `https://${slug}.${baseUrl.host}`);
+  return new URL(path, `https://${slug}.${appsUrl.host}`);
 }
 
 export interface Answer {

@@ -19,6 +19,10 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{ default .Release.Namespace .Values.gateway.namespace }}
 {{- end }}
 
+{{- define "moorage.appsDomain" -}}
+{{ default .Values.baseDomain .Values.appsDomain }}
+{{- end }}
+
 {{/* A map of labels as k=v,k=v, as the operator reads it. */}}
 {{- define "moorage.labelList" -}}
 {{- $pairs := list -}}
@@ -85,7 +89,7 @@ data:
 # Tools like git write to their home; the root file system is read-only.
 - {name: HOME, value: /tmp}
 - {name: MOORAGE_INTERNAL_PORT, value: "9090"}
-- {name: MOORAGE_BASE_DOMAIN, value: {{ .Values.baseDomain | quote }}}
+- {name: MOORAGE_APPS_DOMAIN, value: {{ include "moorage.appsDomain" . | quote }}}
 - {name: MOORAGE_EXTERNAL_PORT, value: {{ .Values.externalPort | quote }}}
 - {name: MOORAGE_APPS_NAMESPACE, value: {{ .Values.namespaces.apps | quote }}}
 - {name: MOORAGE_BUILDS_NAMESPACE, value: {{ .Values.namespaces.builds | quote }}}

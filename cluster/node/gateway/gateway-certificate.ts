@@ -6,6 +6,8 @@ import { paths } from '../../paths.ts';
 import { ensureAuthority, ensureCertificate, type Authority } from '../control-plane/certificates.ts';
 import { node } from '../settings.ts';
 
+const domains = [node.baseDomain, node.appsDomain];
+
 /** Makes the authority and the wildcard certificate, and copies the authority's certificate beside the source. */
 export async function ensureGatewayCertificate(): Promise<Authority> {
   const folder = join(paths.cache, 'authority');
@@ -13,14 +15,14 @@ export async function ensureGatewayCertificate(): Promise<Authority> {
     name: 'ca',
     commonName: 'Moorage local authority',
     // Whoever trusts it trusts it for nothing else.
-    permitted: [node.baseDomain],
+    permitted: domains,
   });
   await mkdir(paths.local, { recursive: true });
   await copyFile(authority.certificate, paths.authority);
   return await ensureCertificate(folder, authority, {
     name: 'wildcard',
     commonName: node.baseDomain,
-    names: [node.baseDomain, `*.${node.baseDomain}`],
+    names: domains.flatMap((domain) => [domain, `*.${domain}`]),
     usage: ['serverAuth'],
   });
 }

@@ -9,6 +9,7 @@ import { fetchCommit, gitFailure } from './fetch.ts';
 import { createGit, type Git } from '../../../lib/git/index.ts';
 import { listCommit } from './listing.ts';
 import { normalise } from './normalise.ts';
+import { ownershipTokens } from './ownership.ts';
 
 const latestTime = 4_102_444_800;
 
@@ -54,7 +55,8 @@ export async function clone(
   await rm(gitFolder, { recursive: true, force: true });
   await normalise(paths.source, time);
   await writeNotes(paths.notes, 'clone', { commit: input.commit, time, gitlinks });
-  return { commit: input.commit, files, bytes };
+  const ownership = ownershipTokens(paths.source);
+  return { commit: input.commit, files, bytes, ...(ownership.length === 0 ? {} : { ownership }) };
 }
 
 /** Seconds since 1970. An author may write any time into a commit; what no file system holds is taken as 1970. */

@@ -5,6 +5,7 @@ import { noRoomOf, triedAgainAt } from '../../build-queue/no-room.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
 import { faultDelayMs, faultsOf, isDoubted, isRecorded, nextNumber, numberOf, record } from './history.ts';
 import { podApp, settingsOf, recordSettings } from './app-manifest.ts';
+import { recordOwnership } from './ownership.ts';
 import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './inputs.ts';
 import { imageName, pipelineJob } from './job.ts';
 import { oldJobs, remove, removeStranger, supersede } from './obsolete-jobs.ts';
@@ -72,6 +73,7 @@ function afterReview(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): Wan
   const review = job === undefined ? undefined : readReview(newestOf(podsOf(snapshot, job)));
   if (review === undefined) return wanted;
   recordSettings(snapshot.app, draft, wanted.commit, review);
+  recordOwnership(snapshot, draft, review);
   return wantedOf(snapshot, draft, wanted.commit);
 }
 

@@ -37,6 +37,8 @@ export interface ReviewReport {
   readonly plan: Plan;
   /** What moorage.yaml says, where there is one. */
   readonly settings?: AppManifest | undefined;
+  /** Ownership tokens that the clone found, unread. */
+  readonly ownership?: readonly string[] | undefined;
 }
 
 /** How a pipeline stands. `pod` is the newest pod. */
@@ -80,7 +82,10 @@ export function newestOf(pods: readonly Pod[]): Pod | undefined {
 
 /** What the review in a pod left; undefined until it has passed. */
 export function readReview(pod: Pod | undefined): ReviewReport | undefined {
-  return readMessage(statusOf(pod, 'review')?.state?.terminated, reviewResult);
+  const review = readMessage(statusOf(pod, 'review')?.state?.terminated, reviewResult);
+  if (review === undefined) return undefined;
+  const clone = readMessage(statusOf(pod, 'clone')?.state?.terminated, cloneResult);
+  return { ...review, ownership: clone?.ownership };
 }
 
 /** The pod's own phase follows a second after the end of its last container, when its sandbox has been removed. */

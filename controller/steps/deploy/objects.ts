@@ -10,7 +10,8 @@ import type {
 import { labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import type { KubeObject, Manifest, Wire } from '../../../lib/kubernetes/index.ts';
-import { hostOf, type InstallationConfig } from '../../reconcile/installation-config.ts';
+import { appHost } from '../../../crds/app-url.ts';
+import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import { apiPods, modelEgress } from './models.ts';
 import { claimName, labelsOf, selectorOf, startupMs } from './template.ts';
 
@@ -162,7 +163,7 @@ export function routeOf(app: HostedApp, config: InstallationConfig): Manifest {
     ...child(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', app.metadata.name),
     spec: {
       parentRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name, namespace, sectionName: 'https' }],
-      hostnames: [hostOf(config, app.metadata.name)],
+      hostnames: [appHost(app.metadata.name, config.site)],
       rules: [
         {
           matches: [{ path: { type: 'PathPrefix', value: '/' } }],

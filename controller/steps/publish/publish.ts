@@ -13,7 +13,7 @@ import {
 import { isReady } from '../deploy/pods.ts';
 import { releaseOf } from '../deploy/deploy.ts';
 import { replicasOf } from '../deploy/objects.ts';
-import { hostOf, urlOf } from '../../reconcile/installation-config.ts';
+import { appHost, appUrl } from '../../../crds/app-url.ts';
 
 const retryMs = 1_000;
 const doubtMs = 30_000;
@@ -27,7 +27,7 @@ export function publishStep(snapshot: Snapshot, draft: Draft, before: Outcomes):
   if (![before.Deployed, before.Routed].every((outcome) => outcome?.kind === 'done')) return { outcomes: {} };
   if (replicasOf(app) === 0)
     return { outcomes: { Published: waiting('ScaledToZero', 'The app is scaled to zero, so nothing responds.') } };
-  const url = urlOf(config, app.metadata.name);
+  const url = appUrl(app.metadata.name, config.site);
   if (draft.url !== url && mustAsk(snapshot)) return probing(snapshot, url);
   const release = snapshot.pods.filter(isReady).map(releaseOf)[0];
   if (release === undefined)
@@ -39,7 +39,7 @@ export function publishStep(snapshot: Snapshot, draft: Draft, before: Outcomes):
   const isAsked = config.probeUrl !== undefined && snapshot.probe === undefined;
   return {
     outcomes: { Published: live(url, draft.warning) },
-    ...(isAsked ? { actions: [{ kind: 'probe', host: hostOf(config, app.metadata.name) }] } : {}),
+    ...(isAsked ? { actions: [{ kind: 'probe', host: appHost(app.metadata.name, config.site) }] } : {}),
   };
 }
 
@@ -70,6 +70,6 @@ function probing(snapshot: Snapshot, url: string): StepResult {
   const detail = snapshot.probe === undefined ? '' : ` The last response was ${snapshot.probe.detail}.`;
   return {
     outcomes: { Published: waiting('Confirming', `Probing ${url} through the gateway.${detail}`, retryMs) },
-    actions: [{ kind: 'probe', host: hostOf(snapshot.config, snapshot.app.metadata.name) }],
+    actions: [{ kind: 'probe', host: appHost(snapshot.app.metadata.name, snapshot.config.site) }],
   };
 }

@@ -4,13 +4,14 @@ import { isApplied } from '../deploy/deploy.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { done, failed, waiting, type Draft, type Outcome, type StepResult } from '../../reconcile/outcome.ts';
 import { routeOf } from '../deploy/objects.ts';
-import { hostOf, type InstallationConfig } from '../../reconcile/installation-config.ts';
+import { appHost } from '../../../crds/app-url.ts';
+import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 
 export function routeStep(snapshot: Snapshot, draft: Draft): StepResult {
   if (draft.built === undefined) return { outcomes: {} };
   const { app, config, route } = snapshot;
   const manifest = routeOf(app, config);
-  const host = hostOf(config, app.metadata.name);
+  const host = appHost(app.metadata.name, config.site);
   const outcome =
     route === undefined || !isApplied(route, manifest)
       ? waiting('RoutePending', `The route for ${host} is being created.`)

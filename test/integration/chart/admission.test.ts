@@ -250,6 +250,8 @@ test('of annotations, the API writes the two that ask for a look and for a build
 
 for (const [what, spec, fix] of [
   ['all of the revenue', { author: { share: '1' } }, /spec\.author\.share/],
+  ['a contact that counts', { author: { contact: 'a@example.org' } }, /stands in spec\.submission/],
+  ['a description that counts', { listing: { description: 'It does.' } }, /stands in spec\.submission/],
   ['twenty replicas', { run: { replicas: 20 } }, /one replica/],
   ['a volume', { run: { volumes: [{ name: 'data', path: '/data', size: '1Ti' }] } }, /one replica, and no volumes/],
   ['more memory', { run: { resources: { memory: '256Gi' } } }, /default resources at most/],
@@ -268,6 +270,6 @@ test('an app that the API submits has only the labels by which it is counted', a
     /not change its labels/,
   );
   const labels = { 'moorage.dev/repository': 'a', 'moorage.dev/caller': 'b', 'moorage.dev/network': 'c' };
-  const said = { author: { contact: 'a@example.org' }, listing: { description: 'It does.' } };
+  const said = { submission: { contact: 'a@example.org', note: 'It does.' } };
   await kubectlWith(server, [submitted('modest', said, { labels })], 'create', asApi);
 });

@@ -381,7 +381,7 @@ test('the operator reads every setting that the chart gives it', () => {
       config.gateway,
       config.registry.host,
       config.registry.pullSecret,
-      config.externalPort,
+      config.site.port,
       config.pipeline.priorityClass,
     ],
     [

@@ -9,6 +9,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, test } from 'vitest';
 import { cloneResult, reviewResult, type PipelineInput } from '../../../controller/pipeline/contract.ts';
+import { sealContact } from '../../../lib/ownership-token.ts';
 import { limits, makePod, type Pod, type StageEnd } from '../../support/pipeline/lab.ts';
 import { programsOnPath } from '../../support/pipeline/registry.ts';
 import {
@@ -393,5 +394,19 @@ test('moorage.yaml decides the folder, the port and the start, and that is repor
   });
   await inPod(wrong, async (pod) => {
     assert.deepEqual(rejectedBy(await pod.upTo('review')), ['settings/invalid moorage.yaml:3']);
+  });
+});
+
+test('ownership tokens are reported by the clone, and are no secret to the review', async () => {
+  const token = sealContact('me@example.org', 'https://git.test/octo/owned', 's'.repeat(32));
+  const repository = await repositories.add('owned', {
+    fixture: 'static',
+    files: { '.moorage-owner': `# ours\n${token}\n` },
+  });
+  await inPod(repository, async (pod) => {
+    const ended = await pod.stage('clone');
+    assert.deepEqual(cloneResult.parse(ended.message).ownership, [token]);
+    const reviewed = await pod.stage('review');
+    assert.equal(reviewed.code, 0, reviewed.log);
   });
 });

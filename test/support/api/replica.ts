@@ -82,6 +82,9 @@ async function limitedConnection(server: ApiServer): Promise<Connection> {
   };
 }
 
+/** What every replica and the operator share. */
+export const ownershipSecret = 'o'.repeat(32);
+
 export interface ReplicaOptions {
   perCallerAndDay?: number;
   perNetwork?: number;
@@ -94,7 +97,7 @@ export interface ReplicaOptions {
 export interface Replica {
   readonly url: string;
   /** Posts to /api/submit as somebody at `address`. */
-  submit(repo: string, address?: string): Promise<Response>;
+  submit(repo: string, address?: string, more?: { contact?: string; note?: string }): Promise<Response>;
   stop(): Promise<void>;
 }
 
@@ -136,7 +139,9 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
       apps,
       hosts,
       baseUrl,
+      site: { domain: 'apps.test', port: 443 },
       submit,
+      ownershipSecret,
       openLog: podLogs(connection, namespaces.builds),
       logStreams: 100,
       logRetryMs: 20,
@@ -169,11 +174,11 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
   const url = `http://127.0.0.1:${listening.port}`;
   return {
     url,
-    submit: (repo, address = '203.0.113.1') =>
+    submit: (repo, address = '203.0.113.1', more = {}) =>
       fetch(`${url}/api/submit`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'x-forwarded-for': address },
-        body: JSON.stringify({ repo }),
+        body: JSON.stringify({ repo, ...more }),
       }),
     async stop() {
       await listening.drain({

@@ -13,6 +13,7 @@ import { httpMetrics } from '../../../lib/metrics.ts';
 
 export const namespace = 'apps';
 export const baseUrl = 'https://moorage.test';
+export const site = { domain: 'apps.test', port: 443 };
 export const hosts = { allowed: ['git.test', 'other.test', 'third.test'], insecure: [] };
 export const silent = pino({ level: 'silent' });
 
@@ -54,6 +55,7 @@ export function sampleServices(changes: Partial<SubmitServices> = {}): SubmitSer
     apps: sampleApps().apps,
     hosts,
     baseUrl,
+    site,
     logStreams: 2,
     submit: () => Promise.reject(new Error('submitted what should have been refused')),
     openLog: () => Promise.resolve({ state: 'gone' }),

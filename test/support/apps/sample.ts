@@ -11,7 +11,7 @@ import type { App } from '../../../api/apps/hosted-apps.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
 import type { WritableStore } from '../../../lib/kubernetes/index.ts';
-import { baseUrl, sampleApp, sampleApps, silent } from '../api/sample.ts';
+import { baseUrl, site, sampleApp, sampleApps, silent } from '../api/sample.ts';
 import { liveAt } from '../discovery/sample.ts';
 import { sampleTools } from '../tools/sample-tools.ts';
 import { send } from '../api/send.ts';
@@ -47,7 +47,7 @@ export async function sampleAppsServer({
     models: readModelSettings({ DATABASE_URL: migratedDatabase, ...environment }),
     tools: readToolSettings(environment),
     appCalls: readAppSettings(environment),
-    apps: { apps: index, originOf: ({ metadata }) => origins.get(metadata.name) ?? 'http://127.0.0.1:1' },
+    apps: { apps: index, site, originOf: ({ metadata }) => origins.get(metadata.name) ?? 'http://127.0.0.1:1' },
     findModelApp: () => undefined,
     submitting: [],
     fetcher: new GuardedFetcher(),

@@ -138,6 +138,9 @@ export const goodSpec = record({
       share: maybe(fc.constantFrom('0', '0.7', '0.1234', '1', '1.0')),
     }),
   ),
+  submission: maybe(
+    record({ contact: maybe(fc.string({ maxLength: 40 })), note: maybe(fc.string({ maxLength: 100 })) }),
+  ),
   suspend: maybe(fc.boolean()),
 });
 
@@ -220,6 +223,8 @@ const fields = [
   ['listing', 'upstream'],
   ['author', 'contact'],
   ['author', 'share'],
+  ['submission', 'contact'],
+  ['submission', 'note'],
   ['models', 'dailyBudgetUsd'],
   ['run', 'env', 'name'],
   ['run', 'secrets', 'name'],

@@ -21,7 +21,7 @@ export const { installation: config } = operatorConfig({
   MOORAGE_REGISTRY_HOST: 'registry.test',
   MOORAGE_REGISTRY_PROXY: 'proxy.test:5000',
   MOORAGE_PUSH_TOKEN_SECRET: 'push-token-secret-of-tests-0123456789',
-  MOORAGE_BASE_DOMAIN: 'apps.test',
+  MOORAGE_APPS_DOMAIN: 'apps.test',
 });
 
 /** Seconds before (negative) or after `now`, RFC 3339. */

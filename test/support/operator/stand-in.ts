@@ -168,8 +168,9 @@ export async function failJob(client: Client, job: Job, reason: string, at = tim
 }
 
 export const plan = { strategy: 'python', reason: 'requirements.txt' };
-export const cloned = (commit: string): ContainerStatus => ended('clone', 0, { commit, files: 3, bytes: 300 });
-export const reviewed = (): ContainerStatus => ended('review', 0, { findings: [], plan });
+export const cloned = (commit: string, more: object = {}): ContainerStatus =>
+  ended('clone', 0, { commit, files: 3, bytes: 300, ...more });
+export const reviewed = (more: object = {}): ContainerStatus => ended('review', 0, { findings: [], plan, ...more });
 /** An image of the app of a Job, as its pipeline would push it. */
 export const imageOf = ({ metadata }: Job, character: string): string =>
   `registry.test/${imageRepository({ name: metadata.labels?.[labels.app] ?? '', uid: metadata.annotations?.[annotations.appUid] ?? '' })}@sha256:${character.repeat(64)}`;

@@ -62,7 +62,8 @@ async function furnish(api: ApiServer): Promise<World> {
   const git = await startGitServer();
   const values = {
     ...required,
-    baseDomain: 'apps.localhost',
+    baseDomain: 'moorage.localhost',
+    appsDomain: 'apps.localhost',
     registry: { host: 'registry.test' },
     git: { allowedHosts: [git.host], insecureHosts: [git.host] },
     builds: { concurrency: 50 },

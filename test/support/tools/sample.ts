@@ -10,7 +10,7 @@ import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
 import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import type { ToolsOptions } from '../../../api/tools/start.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
-import { baseUrl as usualBaseUrl, silent } from '../api/sample.ts';
+import { baseUrl as usualBaseUrl, silent, site } from '../api/sample.ts';
 import { sampleTools } from './sample-tools.ts';
 import { send } from '../api/send.ts';
 
@@ -48,7 +48,7 @@ export async function sampleToolApp({
     models: readModelSettings(environment),
     tools: readToolSettings(environment),
     appCalls: readAppSettings(environment),
-    apps: { apps: { get: () => undefined, all: () => [] } },
+    apps: { apps: { get: () => undefined, all: () => [] }, site },
     findModelApp: () => undefined,
     submitting: [],
     fetcher,

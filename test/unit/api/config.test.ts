@@ -20,6 +20,17 @@ test('another port stands in the base URL', () => {
   assert.equal(readApiConfig({ ...least, MOORAGE_EXTERNAL_PORT: '8443' }).baseUrl, 'https://moorage.localhost:8443');
 });
 
+test('apps answer below the base domain, or below one of their own', () => {
+  assert.deepEqual(readApiConfig(least).site, { domain: 'moorage.localhost', port: 443 });
+  assert.deepEqual(
+    readApiConfig({ ...least, MOORAGE_APPS_DOMAIN: 'example.net', MOORAGE_EXTERNAL_PORT: '8443' }).site,
+    {
+      domain: 'example.net',
+      port: 8443,
+    },
+  );
+});
+
 test('trusted proxies', () => {
   const { trustedProxies } = readApiConfig({ ...least, MOORAGE_TRUSTED_PROXIES: '10.244.0.0/16,fd00::/8' });
   assert.equal(trustedProxies.check('10.244.3.4'), true);

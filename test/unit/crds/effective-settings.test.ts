@@ -75,6 +75,7 @@ test('attack: whoever adds env to moorage.yaml does not read what the installati
       ],
       command: ['serve', `--token=${secret}`],
     },
+    author: { contact: secret },
     build: { args: [{ name: 'TOKEN', value: secret }], env: [{ name: 'NPM_TOKEN', value: secret }] },
   });
   const filed = [
@@ -84,6 +85,7 @@ test('attack: whoever adds env to moorage.yaml does not read what the installati
   const settings = appManifest.parse({
     run: { env: filed, command: ['serve'] },
     build: { args: filed, env: [{ name: 'MINE', value: 'mine' }] },
+    author: { contact: 'me@example.org' },
   });
   const reported = effectiveSettings(given, settings);
   assert.doesNotMatch(JSON.stringify(reported), /sk-of/);
@@ -98,6 +100,7 @@ test('attack: whoever adds env to moorage.yaml does not read what the installati
       ['build.env', '[{"name":"NPM_TOKEN"},{"name":"MINE","value":"mine"}]', 'moorage.yaml'],
       ['run.command', '(set by the operator of this installation)', 'HostedApp'],
       ['run.env', '[{"name":"KEY"},{"name":"MODE"},{"name":"MINE","value":"mine"}]', 'HostedApp'],
+      ['author.contact', '(set by the operator of this installation)', 'HostedApp'],
     ],
   );
 });

@@ -29,6 +29,7 @@ test('a repository alone is a complete app', () => {
     agents: { enabled: false, openapi: '/openapi.json', mcp: '/mcp' },
     listing: { category: 'other' },
     author: { share: '0.7' },
+    submission: {},
     suspend: false,
   });
 });

@@ -6,7 +6,11 @@ import { statusView, viewStatus, type StatusView } from '../../../../api/apps/st
 import { sampleApp, sampleServer, sampleServices, sampleApps } from '../../../support/api/sample.ts';
 import { send } from '../../../support/api/send.ts';
 
-const linkBase = { baseUrl: 'https://moorage.test:8443', defaultHost: 'git.test' };
+const linkBase = {
+  baseUrl: 'https://moorage.test:8443',
+  site: { domain: 'apps.test', port: 8443 },
+  defaultHost: 'git.test',
+};
 const since = '2026-01-01T00:00:05Z';
 const commit = 'a'.repeat(40);
 const view = (status?: HostedAppStatus): StatusView => viewStatus(sampleApp('chat', undefined, status), linkBase);
@@ -20,12 +24,12 @@ const served = {
 test('just submitted', () => {
   const { status, stage, url, status_url, log_url, message } = view();
   assert.deepEqual([status, stage], ['in_pipeline', 'pending']);
-  assert.equal(url, 'https://chat.moorage.test:8443');
+  assert.equal(url, 'https://chat.apps.test:8443/');
   assert.equal(status_url, 'https://moorage.test:8443/api/submit-status/octo/chat');
   assert.equal(log_url, `${status_url}/log`);
   assert.equal(
     message,
-    'Checking the repository for its newest commit. The app will be live at https://chat.moorage.test:8443.',
+    'Checking the repository for its newest commit. The app will be live at https://chat.apps.test:8443/.',
   );
 });
 

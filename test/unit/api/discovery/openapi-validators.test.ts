@@ -12,7 +12,7 @@ import { readModelSettings } from '../../../../api/models/config.ts';
 import { submitEndpoints } from '../../../../api/submit/endpoints.ts';
 import { GuardedFetcher } from '../../../../api/tools/fetch/guarded-fetcher.ts';
 import { readToolSettings } from '../../../../api/tools/config.ts';
-import { baseUrl, sampleApps, sampleServices, silent } from '../../../support/api/sample.ts';
+import { baseUrl, sampleApps, sampleServices, silent, site } from '../../../support/api/sample.ts';
 
 /** Everything that an installation answers: every tool and every model; none of them is called. */
 const { endpoints } = createApi({
@@ -21,7 +21,7 @@ const { endpoints } = createApi({
   models: readModelSettings({}),
   tools: readToolSettings({}),
   appCalls: readAppSettings({}),
-  apps: { apps: sampleApps().apps },
+  apps: { apps: sampleApps().apps, site },
   findModelApp: () => undefined,
   submitting: submitEndpoints(sampleServices()),
   fetcher: new GuardedFetcher(),

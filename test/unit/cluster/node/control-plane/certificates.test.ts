@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), 'moorage-authority-'));
 afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
-const spec = { name: 'ca', commonName: 'an authority', permitted: ['moorage.localhost'] };
+const spec = { name: 'ca', commonName: 'an authority', permitted: ['moorage.localhost', 'moorage-apps.localhost'] };
 
 test('the key of the local authority, once stolen, is no use for another site', async () => {
   const authority = await ensureAuthority(folder, spec);
@@ -30,6 +30,7 @@ test('the key of the local authority, once stolen, is no use for another site', 
   };
   assert.equal(await leaf('moorage.localhost'), 'trusted');
   assert.equal(await leaf('*.moorage.localhost'), 'trusted');
+  assert.equal(await leaf('*.moorage-apps.localhost'), 'trusted');
   assert.match(await leaf('bank.example'), /permitted subtree violation/);
 });
 

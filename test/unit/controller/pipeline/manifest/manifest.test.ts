@@ -13,7 +13,7 @@ const read = (text: string): ReturnType<typeof readManifest> => readManifest(mem
 
 test('what an author may set is read', () => {
   const { settings, findings } = read(
-    'source: {path: web}\nbuild:\n  strategy: node\n  resources: {memory: 8Gi}\nrun:\n  port: 3000\n  command: [node, a.js]\n  env:\n    - {name: A, value: "1"}\n  volumes: [{name: data, path: /data}]\nagents: {enabled: true, mcp: /tools}\nlisting: {title: Chat}\n',
+    'source: {path: web}\nbuild:\n  strategy: node\n  resources: {memory: 8Gi}\nrun:\n  port: 3000\n  command: [node, a.js]\n  env:\n    - {name: A, value: "1"}\n  volumes: [{name: data, path: /data}]\nagents: {enabled: true, mcp: /tools}\nlisting: {title: Chat}\nauthor: {contact: me@example.org}\n',
   );
   assert.deepEqual(findings, []);
   assert.deepEqual(settings, {
@@ -27,6 +27,7 @@ test('what an author may set is read', () => {
     },
     agents: { enabled: true, mcp: '/tools' },
     listing: { title: 'Chat' },
+    author: { contact: 'me@example.org' },
   });
 });
 
@@ -38,7 +39,7 @@ test('no file and an empty one set nothing', () => {
 
 const wrong: readonly (readonly [name: string, text: string, line: number | undefined, says: RegExp])[] = [
   ['a field that there is not', 'run:\n  prot: 80\n', 2, /Unknown setting run\.prot.*port, command/],
-  ['a section that there is not', 'web: {}\n', 1, /Unknown setting web.*source, build, run, agents, listing/],
+  ['a section that there is not', 'web: {}\n', 1, /Unknown setting web.*source, build, run, agents, listing, author/],
   ['a number out of range', 'run:\n  port: 99999\n', 2, /run\.port.*65535/],
   [
     'a number where text is wanted',
@@ -55,7 +56,13 @@ const wrong: readonly (readonly [name: string, text: string, line: number | unde
   ['a longer build than an author may have', 'build:\n  timeout: 2h\n', 2, /timeout can be at most 1h/],
   ['volumes beyond the limit', 'run:\n  volumes: [{name: a, path: /a, size: 1Ti}]\n', 2, /at most 5Gi/],
   ['a path that leaves', 'source:\n  path: ../x\n', 2, /source\.path.*must not contain/],
-  ['the share of the author', 'author:\n  share: "1"\n', 1, /author cannot be set.*the operator of this installation/],
+  [
+    'the share of the author',
+    'author:\n  share: "1"\n',
+    2,
+    /author\.share cannot be set.*the operator of this installation/,
+  ],
+  ['a contact that is none', 'author:\n  contact: me\n', 2, /author\.contact: must be an e-mail address or a URL/],
   ['replicas', 'run:\n  replicas: 20\n', 2, /run\.replicas cannot be set/],
   ['secrets', 'run:\n  secrets: []\n', 2, /run\.secrets cannot be set.*Never commit a secret/],
   ['another repository', 'source:\n  repo: https://git.example/a/b\n', 2, /source\.repo cannot be set/],

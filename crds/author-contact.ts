@@ -1,0 +1,29 @@
+// The contact of an app's author, and who vouches for it. What a submitter claimed counts only until the author speaks.
+import { ownershipFile } from '../lib/ownership-token.ts';
+import { manifestFile } from './app-manifest.ts';
+import { readSettings } from './effective-settings.ts';
+import type { HostedApp } from './hosted-app.ts';
+
+export const contactSources = ['HostedApp', manifestFile, ownershipFile, 'submission'] as const;
+
+export interface AuthorContact {
+  readonly contact: string;
+  readonly from: (typeof contactSources)[number];
+  /** False for what only a submitter claimed, who may be anybody. */
+  readonly verified: boolean;
+}
+
+/** The contact that holds; undefined where there is none. */
+export function authorContact({ spec, status }: Pick<HostedApp, 'spec' | 'status'>): AuthorContact | undefined {
+  const { ownership } = status ?? {};
+  const given = [
+    ['HostedApp', spec.author.contact],
+    [manifestFile, readSettings(status?.settings?.values)?.author?.contact],
+    [ownershipFile, ownership?.contact],
+    // Once the author has spoken, it stays so, also when he takes his contact back.
+    ['submission', ownership === undefined ? spec.submission.contact : undefined],
+  ] as const;
+  for (const [from, contact] of given)
+    if (contact !== undefined) return { contact, from, verified: from !== 'submission' };
+  return undefined;
+}

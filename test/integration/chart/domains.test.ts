@@ -1,0 +1,96 @@
+// Apps and API on domains of their own: listeners, certificate names and settings that the chart makes of appsDomain.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { z } from 'zod';
+import { readApiConfig } from '../../../api/config.ts';
+import { node } from '../../../cluster/node/settings.ts';
+import { operatorConfig } from '../../../controller/config.ts';
+import { appUrl } from '../../../crds/app-url.ts';
+import { environmentOf, named, render, required, type Rendered } from '../../support/chart.ts';
+
+const gateway = z.looseObject({
+  spec: z.looseObject({
+    listeners: z.array(z.looseObject({ name: z.string(), hostname: z.string().optional() })),
+  }),
+});
+const route = z.looseObject({
+  spec: z.looseObject({
+    hostnames: z.array(z.string()),
+    parentRefs: z.array(z.looseObject({ name: z.string(), sectionName: z.string() })),
+  }),
+});
+
+function listeners(objects: readonly Rendered[]): (string | undefined)[][] {
+  return gateway
+    .parse(named(objects, 'Gateway', 'moorage'))
+    .spec.listeners.map(({ name, hostname }) => [name, hostname]);
+}
+
+function hostnames(objects: readonly Rendered[], name: string): readonly string[] {
+  return route.parse(named(objects, 'HTTPRoute', name)).spec.hostnames;
+}
+
+/** Where both programs say that the app hello is, and where the API says that it is itself. */
+function addresses(objects: readonly Rendered[]): string[] {
+  const api = readApiConfig({ ...environmentOf(objects, 'api'), MOORAGE_CALLER_SALT: 'x'.repeat(64) });
+  const operator = operatorConfig(environmentOf(objects, 'operator')).installation;
+  return [api.baseUrl, appUrl('hello', api.site), appUrl('hello', operator.site)];
+}
+
+test('apps have a domain of their own, at which the API has no route', async () => {
+  const objects = await render({ ...required, baseDomain: 'api.example.org', appsDomain: 'example.net' });
+  assert.deepEqual(listeners(objects), [
+    ['https', '*.example.net'],
+    ['https-base', 'api.example.org'],
+    ['http', undefined],
+  ]);
+  assert.deepEqual(hostnames(objects, 'moorage-api'), ['api.example.org']);
+  assert.deepEqual(hostnames(objects, 'moorage-redirect'), ['api.example.org', '*.api.example.org', '*.example.net']);
+  assert.deepEqual(addresses(objects), [
+    'https://api.example.org',
+    'https://hello.example.net/',
+    'https://hello.example.net/',
+  ]);
+});
+
+test('without appsDomain, apps stay below baseDomain', async () => {
+  const objects = await render({ ...required, externalPort: 8443 });
+  assert.deepEqual(listeners(objects)[0], ['https', '*.apps.example.org']);
+  assert.deepEqual(hostnames(objects, 'moorage-redirect'), ['apps.example.org', '*.apps.example.org']);
+  assert.deepEqual(addresses(objects), [
+    'https://apps.example.org:8443',
+    'https://hello.apps.example.org:8443/',
+    'https://hello.apps.example.org:8443/',
+  ]);
+});
+
+test('two domains of which one is below the other are refused, since they would share cookies', async () => {
+  for (const [baseDomain, appsDomain] of [
+    ['example.org', 'apps.example.org'],
+    ['api.example.org', 'example.org'],
+  ])
+    await assert.rejects(render({ ...required, baseDomain, appsDomain }), /an app could set cookies for the API/);
+  await render({ ...required, baseDomain: 'example.org', appsDomain: 'apps-example.org' });
+});
+
+test('the local cluster separates them, and its git server is no app', async () => {
+  const local = z
+    .looseObject({ gateway: z.looseObject({}) })
+    .parse(parse(readFileSync('cluster/values.local.yaml', 'utf8')));
+  const objects = await render({ ...required, ...local });
+  assert.deepEqual(listeners(objects), [
+    ['https', `*.${node.appsDomain}`],
+    ['https-base', node.baseDomain],
+    ['https-git', `git.${node.baseDomain}`],
+    ['http', undefined],
+  ]);
+  const [git] = parseAllDocuments(readFileSync('cluster/manifests/git-server.yaml', 'utf8'))
+    .map((document) => document.toJS() as unknown)
+    .flatMap((one) => route.safeParse(one).data ?? []);
+  assert.deepEqual(
+    [git?.spec.hostnames, git?.spec.parentRefs[0]?.sectionName],
+    [[`git.${node.baseDomain}`], 'https-git'],
+  );
+});
