@@ -5,11 +5,14 @@ import { setPriority } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Problem } from '../../../../lib/problem.ts';
-import { toolBusy, toolFailed, toolLimit, unprocessable } from '../../problems.ts';
+import { toolFailed, toolLimit, unprocessable } from '../../problems.ts';
+import { busy } from './busy.ts';
 import { outputOf, reply, type Reply } from './messages.ts';
 
-/** The program's own folder: all that a worker may read. */
-const root = join(import.meta.dirname, '..', '..', '..', '..');
+/** The program's own folder. */
+export const programFolder = join(import.meta.dirname, '..', '..', '..', '..');
+/** What a worker may read of it: code, but not what `npm start` and `npm run up` keep there. */
+const readable = ['api', 'lib', 'node_modules', 'package.json'].map((name) => join(programFolder, name));
 const main = join(import.meta.dirname, 'worker-main.ts');
 
 /**
@@ -62,7 +65,7 @@ export class WorkerProcess {
         ...(quickStart ? ['--liftoff-only'] : []),
         `--wasm-max-mem-pages=${memoryMb * 16}`,
         '--permission',
-        ...[root, dirname(fileURLToPath(module))].map((folder) => `--allow-fs-read=${folder}`),
+        ...[...readable, dirname(fileURLToPath(module))].map((path) => `--allow-fs-read=${path}`),
         '--allow-addons',
         '--allow-worker',
         '--disable-warning=SecurityWarning',
@@ -70,7 +73,7 @@ export class WorkerProcess {
         module.href,
         String(memoryMb),
       ],
-      { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], serialization: 'advanced', env: {}, cwd: root },
+      { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], serialization: 'advanced', env: {}, cwd: programFolder },
     );
     this.#child.stderr
       ?.setEncoding('utf8')
@@ -98,6 +101,8 @@ export class WorkerProcess {
 
   /** Runs one task. Not to be called again before it is done. @throws what `Workers.run` says */
   async run(input: unknown, timeoutMs: number, signal: AbortSignal | undefined): Promise<unknown> {
+    const { exitCode, signalCode } = this.#child;
+    if (exitCode !== null || signalCode !== null) throw this.#death(exitCode, signalCode);
     this.#child.ref();
     this.#child.channel?.ref();
     try {
@@ -189,8 +194,7 @@ export class WorkerProcess {
 
   #death(code: number | null, by: string | null): Problem {
     if (this.#endedFor !== undefined) return this.#endedFor;
-    if (this.#killed)
-      return new Problem(toolBusy, 'This replica is shutting down. Try again.', { headers: { 'retry-after': '5' } });
+    if (this.#killed) return busy('This replica is shutting down. Try again.');
     if (by === 'SIGKILL' || outOfMemory.test(this.#stderr)) return this.#tooMuch();
     return new Problem(toolFailed, 'The engine of this tool crashed.', {
       cause: new Error(`worker ended by ${by ?? `code ${code ?? '?'}`}: ${this.#stderr}`),
@@ -199,9 +203,7 @@ export class WorkerProcess {
 }
 
 function notStarted(): Problem {
-  return new Problem(toolBusy, `A worker did not start within ${startMs / 1000} s. Try again in 5 seconds.`, {
-    headers: { 'retry-after': '5' },
-  });
+  return busy(`A worker did not start within ${startMs / 1000} s. Try again in 5 seconds.`);
 }
 
 /** Processes with the same key can stand in for one another. */
