@@ -8,6 +8,7 @@ import { environment as api } from '../../api/config.ts';
 import { environment as models } from '../../api/models/config.ts';
 import { environment as tools } from '../../api/tools/config.ts';
 import { environment as fetching } from '../../api/tools/fetch/config.ts';
+import { environment as workers } from '../../api/tools/engine/workers/remote/config.ts';
 import { environment as operator } from '../../controller/config.ts';
 import { blocks, code, table, type Page } from './markdown.ts';
 
@@ -53,22 +54,28 @@ export const configuration: Page = {
   file: 'configuration.md',
   title: 'Configuration',
   about:
-    'Every environment variable of the operator and of the API. The Helm chart sets them from [its values](chart-values.md).',
+    'Every environment variable of the operator, of the API and of the workers. The Helm chart sets them from [its values](chart-values.md).',
   sources: [
     'controller/config.ts',
     'api/config.ts',
     'api/models/config.ts',
     'api/tools/config.ts',
     'api/tools/fetch/config.ts',
+    'api/tools/engine/workers/remote/config.ts',
     'api/apps/config.ts',
   ],
   body: () =>
     blocks(
-      'An empty variable counts as absent. A wrong one stops the start, and the message names every wrong one. Lists are separated by commas; durations are written like `90s` or `20m`. `LOG_LEVEL` (`trace`, `debug`, `info`, `warn`, `error`) holds for both.',
+      'An empty variable counts as absent. A wrong one stops the start, and the message names every wrong one. Lists are separated by commas; durations are written like `90s` or `20m`. `LOG_LEVEL` (`trace`, `debug`, `info`, `warn`, `error`) holds for all.',
       section('Operator', 'Processes started from `controller/main.ts`.', [operator]),
       section('API', 'Processes started from `api/main.ts`.', [api]),
       section('Models and ledger', 'The API and `npm start`.', [models]),
       section('Tools', 'The API and `npm start`.', [tools, fetching]),
+      section(
+        'Workers of tools',
+        'Processes started from `api/tools/engine/workers/remote/server-main.ts`. They have no secrets.',
+        [workers],
+      ),
       section('Calls of hosted apps', 'The API and `npm start`.', [apps]),
     ),
 };

@@ -51,7 +51,12 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- if .Values.database.urlSecret }}{{ .Values.database.urlSecret }}{{ else if .Values.postgres.enabled }}moorage-postgres{{ end }}
 {{- end }}
 
-{{/* Environment of both processes. */}}
+{{/* Where the API hands over tasks; the name resolves to every pod that is ready. */}}
+{{- define "moorage.workersUrl" -}}
+http://moorage-workers.{{ .Release.Namespace }}.svc.cluster.local:8090
+{{- end }}
+
+{{/* Environment of operator and API; workers have next to none. */}}
 {{- define "moorage.env" -}}
 - {name: LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
 - name: POD_NAME
@@ -75,7 +80,12 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- define "moorage.podSpec" -}}
 {{- $root := index . 0 -}}
 {{- $component := index . 1 -}}
+{{- if eq $component "workers" }}
+# They work on hostile input: no token, and another user than that of what holds secrets.
+automountServiceAccountToken: false
+{{- else }}
 serviceAccountName: moorage-{{ $component }}
+{{- end }}
 enableServiceLinks: false
 hostUsers: {{ $root.Values.hostUsers }}
 {{- if $root.Values.priorityClasses.create }}
@@ -89,9 +99,12 @@ imagePullSecrets:
 {{- end }}
 securityContext:
   runAsNonRoot: true
-  runAsUser: 1000
-  runAsGroup: 1000
-  fsGroup: 1000
+  {{- $user := ternary 1001 1000 (eq $component "workers") }}
+  runAsUser: {{ $user }}
+  runAsGroup: {{ $user }}
+  {{- if ne $component "workers" }}
+  fsGroup: {{ $user }}
+  {{- end }}
   seccompProfile: {type: RuntimeDefault}
 topologySpreadConstraints:
   {{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
@@ -104,6 +117,7 @@ topologySpreadConstraints:
     # Only pods of the same revision count, so that a rollout spreads as well.
     matchLabelKeys: [pod-template-hash]
   {{- end }}
+{{- if ne $component "workers" }}
 volumes:
   - name: tmp
     emptyDir: {sizeLimit: 256Mi}
@@ -111,6 +125,7 @@ volumes:
   - name: models
     configMap: {name: {{ $root.Values.models.listConfigMap }}}
   {{- end }}
+{{- end }}
 {{- end }}
 
 {{/* What every container of ours has: (list $ "operator"). */}}
@@ -126,11 +141,13 @@ securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
+{{- if ne $component "workers" }}
 volumeMounts:
   - {name: tmp, mountPath: /tmp}
   {{- if and (eq $component "api") $root.Values.models.listConfigMap }}
   - {name: models, mountPath: /etc/moorage, readOnly: true}
   {{- end }}
+{{- end }}
 # The first start may wait for the API server; after that a process that hangs is started again.
 startupProbe:
   httpGet: {path: /healthz, port: internal}

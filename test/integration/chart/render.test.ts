@@ -121,13 +121,13 @@ test('values that are missing, unknown or out of bounds are refused by name', as
   );
 });
 
-test('operator and API run with limits, probes, no capability, no root, in a user namespace', () => {
+test('operator, API and workers run with limits, probes, no capability, no root, in a user namespace', () => {
   for (const objects of [plain, full])
     assert.deepEqual(
       ofKind(objects, 'Deployment')
         .map((object) => deployment.parse(object).metadata.name)
         .sort(),
-      ['moorage-api', 'moorage-operator'],
+      ['moorage-api', 'moorage-operator', 'moorage-workers'],
     );
 });
 
@@ -370,6 +370,7 @@ test('the operator reads every setting that the chart gives it', () => {
 test('no setting that the chart gives is one that nobody reads', () => {
   for (const [component, files] of [
     ['operator', ['controller/config.ts']],
+    ['workers', ['api/tools/engine/workers/remote/config.ts']],
     [
       'api',
       [
