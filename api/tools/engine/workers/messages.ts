@@ -6,7 +6,7 @@ import { fieldErrors } from '../field-errors.ts';
 import { busy } from './busy.ts';
 
 const problem = z.object({
-  type: z.object({ slug: z.string(), status: z.int(), title: z.string(), description: z.string() }),
+  type: z.object({ slug: z.string(), status: z.int().min(400).max(599), title: z.string(), description: z.string() }),
   detail: z.string(),
   members: z.record(z.string(), z.unknown()),
   errors: fieldErrors,
