@@ -178,7 +178,7 @@ describe('tools in workers', () => {
   const red = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
   const calls = [
     ['run_code', { code: '6 * 7' }, /42/],
-    ['validate_json', { schema: { type: 'number' }, data: 'x' }, /"valid":false/],
+    ['validate_json', { schema: { type: 'string' }, data: 1 }, /"valid":false/],
     ['convert_image', { data: red, format: 'webp', width: 8 }, /webp/],
   ] as const;
 

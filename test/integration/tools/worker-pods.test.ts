@@ -149,15 +149,25 @@ describe('attack: a taken-over pod', () => {
   };
 
   test('chooses no header, and what is no answer is refused', async () => {
-    const busy = { slug: 'tool-busy', status: 302, title: 'x', description: 'x' };
-    const forged = { type: busy, detail: 'x', members: {}, errors: [], headers: { 'set-cookie': 'a=b' } };
-    const workers = await answers(() => serialize({ kind: 'refused', problem: forged, spent: false }));
+    const forged = (status: number): object => ({
+      kind: 'refused',
+      problem: {
+        type: { slug: 'tool-busy', status, title: 'x', description: 'x' },
+        detail: 'x',
+        members: {},
+        errors: [],
+        headers: { 'set-cookie': 'a=b' },
+      },
+      spent: false,
+    });
+    const workers = await answers(() => serialize(forged(503)));
     await assert.rejects(workers.run(short, by('one')), (error) => {
       assert.deepEqual(z.object({ headers: z.unknown() }).parse(error).headers, { 'retry-after': '5' });
       return true;
     });
     for (const [bytes, slug, words] of [
       [serialize({ kind: 'other' }), 'tool-failed', /no valid answer/],
+      [serialize(forged(302)), 'tool-failed', /no valid answer/],
       [Buffer.from('not serialized'), 'tool-busy', /was stopped/],
       [undefined, 'tool-busy', /was stopped/],
     ] as const)

@@ -1,10 +1,12 @@
 // Worker processes keep what hostile input does to them to its own call.
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { memoryBudgetMb } from '../../../api/tools/engine/workers/memory-budget.ts';
+import { programFolder } from '../../../api/tools/engine/workers/worker-process.ts';
 import type { Workers } from '../../../api/tools/engine/workers/workers.ts';
 import { transports } from '../../support/tools/worker-transports.ts';
 
@@ -135,6 +137,9 @@ describe.each(transports)('workers %s', (_name, create) => {
       assert.deepEqual(await run('environment'), ['PWD']);
       for (const path of ['/etc/passwd', '/proc/self/environ', '/proc/1/environ'])
         await assert.rejects(run('read', path), /restricted/);
+      // What `npm start` and `npm run up` keep beside the code: salts, ledgers, kubeconfigs.
+      for (const path of ['.moorage/alone/caller-salt', '.git/config', 'cluster/values.local.yaml'])
+        await assert.rejects(run('read', join(programFolder, path)), /restricted/);
       await assert.rejects(run('write', '/tmp/worker-was-here'), /restricted/);
       await assert.rejects(run('write', new URL('x', import.meta.url).pathname), /restricted/);
       await assert.rejects(run('shell'), /restricted/);
