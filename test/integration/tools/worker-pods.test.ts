@@ -7,13 +7,17 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import { serialize } from 'node:v8';
 import { afterEach, describe, test } from 'vitest';
 import { z } from 'zod';
 import { runCodeTool } from '../../../api/tools/builtin/run-code/run-code.ts';
+import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { remoteWorkers } from '../../../api/tools/engine/workers/remote/remote-workers.ts';
+import { startWorkerServer, type WorkerServer } from '../../../api/tools/engine/workers/remote/worker-server.ts';
 import { programFolder } from '../../../api/tools/engine/workers/worker-process.ts';
 import type { WorkerCall, Workers } from '../../../api/tools/engine/workers/workers.ts';
+import { silent } from '../../support/api/sample.ts';
 import { freePort } from '../../support/free-port.ts';
 import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
 
@@ -127,6 +131,47 @@ describe("a workers' pod", () => {
         workers.run({ module: new URL(path, `file://${programFolder}/`), input: 1 }, by('one')),
         isProblem('tool-busy', /being updated/),
       );
+  });
+});
+
+describe('several pods', () => {
+  const pod = async (host: string, port: number): Promise<WorkerServer> => {
+    const pool = createWorkers();
+    const modules = pathToFileURL(`${programFolder}/`);
+    const server = await startWorkerServer({ workers: pool, modules, log: silent, port, host });
+    ending.push(() => pool.close());
+    return server;
+  };
+  const running = (pods: readonly WorkerServer[]): number[] => pods.map((one) => one.tasks().running);
+
+  test('share the tasks of an API; one that does not answer is passed over, and what one sends away goes to the other', async () => {
+    const port = await freePort();
+    const pods = [await pod('127.0.0.1', port), await pod('127.0.0.2', port)];
+    const workers = client(port, { resolve: () => Promise.resolve(['127.0.0.3', '127.0.0.1', '127.0.0.2']) });
+    const gone = new AbortController();
+    const ends = (owner: string): Promise<void> =>
+      assert.rejects(workers.run(endless, by(owner, { signal: gone.signal })));
+    const calls = [ends('one'), ends('two')];
+    await sleep(500);
+    assert.deepEqual(running(pods), [1, 1]);
+    calls.push(ends('three'), ends('four'));
+    await sleep(500);
+    assert.deepEqual(running(pods), [2, 2]);
+    // The fifth waits at one of them, which is then asked to end.
+    const fifth = workers.run(short, by('five'));
+    await sleep(500);
+    const waits = pods.filter((one) => one.tasks().waiting === 1);
+    assert.equal(waits.length, 1);
+    const others = pods.filter((one) => !waits.includes(one));
+    const drained = waits[0]?.drain();
+    await sleep(500);
+    assert.equal(others[0]?.tasks().waiting, 1);
+    gone.abort();
+    await Promise.all(calls);
+    await drained;
+    await fifth;
+    await workers.close();
+    await Promise.all(others.map((one) => one.drain()));
   });
 });
 

@@ -5,7 +5,7 @@ import { busy } from '../busy.ts';
 import type { WorkerCall, WorkerTask, Workers } from '../workers.ts';
 import { usualMs } from '../workers.ts';
 import { Offer, PodLost, type Pod } from './offer.ts';
-import { Pods } from './pods.ts';
+import { Pods, resolveByDns, type Resolve } from './pods.ts';
 import { headOf, type TaskHead } from './protocol.ts';
 
 export interface RemoteWorkersOptions {
@@ -13,6 +13,8 @@ export interface RemoteWorkersOptions {
   readonly searchMs?: number;
   /** How long a task may wait in all, the wait in a pod's queue included; default 40 000. */
   readonly maxWaitMs?: number;
+  /** For tests: where pods are. */
+  readonly resolve?: Resolve;
 }
 
 /** For the start of a process and for both messages, beside the time limit of a task. The pod's own limits come first. */
@@ -24,6 +26,11 @@ export function remoteWorkers(url: string, options: RemoteWorkersOptions = {}): 
   return new RemoteWorkers(new URL(url), options);
 }
 
+interface Accepted {
+  readonly offer: Offer;
+  readonly pod: Pod;
+}
+
 class RemoteWorkers implements Workers {
   readonly #searchMs: number;
   readonly #maxWaitMs: number;
@@ -31,8 +38,8 @@ class RemoteWorkers implements Workers {
   readonly #calls = new Set<Promise<unknown>>();
   readonly #pods: Pods;
 
-  constructor(url: URL, { searchMs = 10_000, maxWaitMs = 40_000 }: RemoteWorkersOptions) {
-    this.#pods = new Pods(url);
+  constructor(url: URL, { searchMs = 10_000, maxWaitMs = 40_000, resolve = resolveByDns }: RemoteWorkersOptions) {
+    this.#pods = new Pods(url, resolve);
     this.#searchMs = searchMs;
     this.#maxWaitMs = maxWaitMs;
   }
@@ -68,32 +75,37 @@ class RemoteWorkers implements Workers {
   }
 
   /** Offers a task to one pod after the other, until one has a worker for it. */
-  async #accepted(head: TaskHead, call: WorkerCall): Promise<{ readonly offer: Offer; readonly pod: Pod }> {
+  async #accepted(head: TaskHead, call: WorkerCall): Promise<Accepted> {
     const late = busy(`No worker became free within ${this.#maxWaitMs / 1000} s. Try again in 5 seconds.`);
     return this.#within(this.#maxWaitMs, late, call, async (signal) => {
       const since = performance.now();
-      let lost: unknown;
       while (performance.now() - since < this.#searchMs) {
-        for (const pod of await this.#pods.byLoad()) {
-          signal.throwIfAborted();
-          const offer = new Offer(pod, head);
-          this.#pods.entered(pod);
-          try {
-            await offer.accepted(signal);
-            return { offer, pod };
-          } catch (error) {
-            this.#pods.left(pod);
-            if (!(error instanceof PodLost)) throw error;
-            lost = error;
-            this.#pods.forget();
-          }
-        }
+        const accepted = await this.#offered(head, signal);
+        if (accepted !== undefined) return accepted;
         await sleep(searchPauseMs, undefined, { signal }).catch(() => {
           signal.throwIfAborted();
         });
       }
-      throw busy('No worker answers. Try again in 5 seconds.', { cause: lost });
+      throw busy('No worker answers. Try again in 5 seconds.');
     });
+  }
+
+  /** Offers a task to each pod once. @returns undefined when none has answered */
+  async #offered(head: TaskHead, signal: AbortSignal): Promise<Accepted | undefined> {
+    const tried = new Set<string>();
+    for (let pod = await this.#pods.take(tried); pod !== undefined; pod = await this.#pods.take(tried)) {
+      tried.add(pod.host);
+      const offer = new Offer(pod, head);
+      try {
+        await offer.accepted(signal);
+        return { offer, pod };
+      } catch (error) {
+        this.#pods.left(pod);
+        if (!(error instanceof PodLost)) throw error;
+        this.#pods.forget();
+      }
+    }
+    return undefined;
   }
 
   async #within<Value>(
