@@ -41,6 +41,8 @@ class WorkerPool implements Workers {
   readonly #turns: Turns;
   readonly #idle: WorkerProcess[] = [];
   readonly #busy = new Set<WorkerProcess>();
+  /** Those that have not ended yet, killed ones included. */
+  readonly #all = new Set<WorkerProcess>();
   readonly #sweep: NodeJS.Timeout;
   readonly #budgetMb: number;
   #running = 0;
@@ -92,7 +94,8 @@ class WorkerPool implements Workers {
     clearInterval(this.#sweep);
     clearInterval(this.#look);
     for (const turn of this.#turns.clear()) turn.refuse(busy('This replica is shutting down. Try again.'));
-    await Promise.all([...this.#busy, ...this.#idle.splice(0)].map((worker) => worker.end()));
+    // Also those that were killed just before.
+    await Promise.all([...this.#all].map((worker) => worker.end()));
   }
 
   /** Waits for a slot. */
@@ -184,7 +187,11 @@ class WorkerPool implements Workers {
     const key = keyOf(options);
     const at = this.#idle.findLastIndex((worker) => worker.key === key && worker.usable);
     const [found] = at < 0 ? [] : this.#idle.splice(at, 1);
-    return found ?? new WorkerProcess(options);
+    if (found !== undefined) return found;
+    const started = new WorkerProcess(options);
+    this.#all.add(started);
+    void started.gone.then(() => this.#all.delete(started));
+    return started;
   }
 
   #keep(worker: WorkerProcess): void {

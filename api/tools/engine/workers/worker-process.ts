@@ -40,6 +40,8 @@ export class WorkerProcess {
   readonly key: string;
   /** When it last became free, for whoever chooses which to end. */
   freeSince = 0;
+  /** Fulfilled once it has ended, or could not be started. */
+  readonly gone: Promise<void>;
   readonly #child: ChildProcess;
   readonly #memoryMb: number;
   /** Its first message says that it has loaded its module: from then on, the time of a task counts. */
@@ -79,8 +81,13 @@ export class WorkerProcess {
       ?.setEncoding('utf8')
       .on('data', (text: string) => (this.#stderr = (this.#stderr + text).slice(-8_000)));
     this.#ready = new Promise((resolve) => this.#child.once('message', resolve));
-    this.#child.on('error', () => (this.#usable = false));
-    this.#child.on('exit', () => (this.#usable = false));
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    this.gone = promise;
+    for (const event of ['error', 'exit'])
+      this.#child.on(event, () => {
+        this.#usable = false;
+        resolve(undefined);
+      });
     // Work of strangers waits for the work of the API.
     if (this.#child.pid !== undefined) setPriority(this.#child.pid, 5);
     this.#rest();
@@ -171,11 +178,9 @@ export class WorkerProcess {
 
   /** Ends it and waits until it is gone. */
   async end(): Promise<void> {
-    const { exitCode, signalCode, pid } = this.#child;
-    const gone = exitCode !== null || signalCode !== null || pid === undefined ? undefined : once(this.#child, 'exit');
     this.#child.ref();
     this.kill();
-    await gone;
+    await this.gone;
   }
 
   /** A worker without work keeps no process alive. */
