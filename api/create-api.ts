@@ -19,9 +19,9 @@ import { createApp, type Endpoint } from './http/index.ts';
 import { type Mcp, mcpProtocol } from './mcp/index.ts';
 import { type Models, type ModelSettings, type ModelsOptions, payersOf, startModels } from './models/index.ts';
 import {
-  createWorkers,
   type Fetcher,
   startTools,
+  startWorkers,
   type Tools,
   type ToolSettings,
   type ToolsOptions,
@@ -84,7 +84,7 @@ export function createApi(options: ApiOptions): Api {
     findApp: options.findModelApp,
     ...(options.open === undefined ? {} : { open: options.open }),
   });
-  const workers = createWorkers();
+  const workers = startWorkers(options.tools);
   const payerFor = payersOf(options.models, models.services);
   const tools = startTools({
     ...shared,

@@ -479,11 +479,21 @@ export const values = z.strictObject({
         .default(10)
         .describe('How many seconds requests are still served after SIGTERM, while the endpoint is removed.'),
     })
-    // Tools work in processes of their own beside it: they share what is left of the limit after 512 Mi.
+    // 16 calls with 17 MB each, waiting for workers, take 370 MB beside the 150 MB of the process.
     .prefault({
       replicas: 2,
-      resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '1536Mi' } },
+      resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '768Mi' } },
     }),
+  workers: z
+    .strictObject({ ...workload, replicas: workload.replicas.min(1) })
+    // What is left of the limit after 192 Mi is shared by the processes that work.
+    .prefault({
+      replicas: 2,
+      resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '1216Mi' } },
+    })
+    .describe(
+      'Pods in which tools work on hostile input, without secrets, token and network. Each works on two calls at once.',
+    ),
   tools: tools
     .prefault({})
     .describe('Backing services of the tools. A tool whose service is neither enabled nor has a url is not available.'),
@@ -496,7 +506,7 @@ export const values = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'If false, the operator and the API run in user namespaces. Set to true if the nodes do not support them.',
+      'If false, the operator, the API and the workers run in user namespaces. Set to true if the nodes do not support them.',
     ),
   priorityClasses: z
     .strictObject({
@@ -504,7 +514,7 @@ export const values = z.strictObject({
         .boolean()
         .default(true)
         .describe(
-          'Create the priority classes moorage-system (operator and API), moorage-apps (never preempt) and moorage-builds (preempted first).',
+          'Create the priority classes moorage-system (operator, API and workers), moorage-apps (never preempt) and moorage-builds (preempted first).',
         ),
     })
     .prefault({}),

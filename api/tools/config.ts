@@ -10,6 +10,8 @@ export interface ToolSettings {
   /** Calls in progress at once: in this process, and per caller. */
   readonly maxConcurrent: number;
   readonly maxConcurrentPerCaller: number;
+  /** Where workers' pods take tasks; without it, this process starts the workers. */
+  readonly workersUrl: string | undefined;
 }
 
 const names = Object.keys(backingServices) as ServiceName[];
@@ -29,6 +31,12 @@ const concurrency = z.object({
   MOORAGE_TOOL_CALLS: count.default(64).describe('Maximum number of tool calls in progress in one process.'),
   MOORAGE_TOOL_CALLS_PER_CALLER: count.default(16).describe('Maximum number of tool calls in progress of one caller.'),
 });
+const workers = z.object({
+  MOORAGE_WORKERS_URL: z
+    .url({ protocol: /^http$/, error: 'must be the URL of the workers, such as http://moorage-workers:8090' })
+    .optional()
+    .describe('URL of the pods that work on hostile input. Without it, the process starts workers as its own user.'),
+});
 /** As speaches names it: small enough for a CPU, and able to transcribe all of Whisper's languages. */
 const models = z.object({
   MOORAGE_SPEECH_MODEL: z
@@ -39,7 +47,7 @@ const models = z.object({
     .describe('Model that the speech server transcribes with.'),
 });
 /** Every variable of tools. */
-export const environment = z.intersection(addresses, z.intersection(concurrency, models));
+export const environment = z.intersection(addresses, z.intersection(concurrency, z.intersection(workers, models)));
 
 /** Reads the configuration. @throws Error that names every invalid variable */
 export function readToolSettings(variables: NodeJS.ProcessEnv = process.env): ToolSettings {
@@ -55,5 +63,6 @@ export function readToolSettings(variables: NodeJS.ProcessEnv = process.env): To
     speechModel: read.MOORAGE_SPEECH_MODEL,
     maxConcurrent: read.MOORAGE_TOOL_CALLS,
     maxConcurrentPerCaller: read.MOORAGE_TOOL_CALLS_PER_CALLER,
+    workersUrl: read.MOORAGE_WORKERS_URL,
   };
 }

@@ -12,7 +12,7 @@ export type { ToolResult } from './engine/tool-call.ts';
 export type { HostedAppSummary } from './engine/tool-dependencies.ts';
 export { nearestNames, ToolRegistry } from './engine/tool-registry.ts';
 export { ToolService } from './engine/tool-service.ts';
-export { createWorkers } from './engine/workers/pool.ts';
+export { startWorkers } from './engine/workers/start-workers.ts';
 export type { Workers } from './engine/workers/workers.ts';
 export { exampleUrl } from './example-url.ts';
 export { BadEncoding, readBody, TooLarge } from './fetch/body.ts';

@@ -197,12 +197,12 @@ type Metric = Product['metrics']['API'][number] & { readonly labelNames?: readon
 export const metricsPage: Page = {
   file: 'metrics.md',
   title: 'Metrics',
-  about: 'Every metric of the operator and of the API, at `/metrics` of the internal port (9090).',
+  about: 'Every metric of the operator, of the API and of the workers, at `/metrics` of the internal port (9090).',
   sources: ['lib/kubernetes/metrics.ts', 'lib/metrics.ts', 'api'],
   body() {
     const { metrics } = describeProduct();
     return blocks(
-      'Both processes also have the usual metrics of a Node.js process (`process_*`, `nodejs_*`). The API has those of the operator as well, since it watches HostedApps by the same parts (only `moorage_lists_total`, `moorage_watch_restarts_total` and `moorage_cached_objects` move there). The pipeline has none: its results are in the status of the HostedApp.',
+      'All processes also have the usual metrics of a Node.js process (`process_*`, `nodejs_*`). The API has those of the operator as well, since it watches HostedApps by the same parts (only `moorage_lists_total`, `moorage_watch_restarts_total` and `moorage_cached_objects` move there). The pipeline has none: its results are in the status of the HostedApp.',
       ...Object.entries(metrics).map(([process, all]) =>
         blocks(
           `## ${process}`,

@@ -8,6 +8,7 @@ import { environment as api } from '../../api/config.ts';
 import { environment as models } from '../../api/models/config.ts';
 import { environment as tools } from '../../api/tools/config.ts';
 import { environment as fetching } from '../../api/tools/fetch/config.ts';
+import { environment as workers } from '../../api/tools/engine/workers/remote/config.ts';
 import { environment as operator } from '../../controller/config.ts';
 import { environment as registryProxy } from '../../controller/registry-proxy/config.ts';
 import { blocks, code, table, type Page } from './markdown.ts';
@@ -54,7 +55,7 @@ export const configuration: Page = {
   file: 'configuration.md',
   title: 'Configuration',
   about:
-    'Every environment variable of the operator, the registry proxy and the API. The Helm chart sets them from [its values](chart-values.md).',
+    'Every environment variable of the operator, the registry proxy, the API and the workers. The Helm chart sets them from [its values](chart-values.md).',
   sources: [
     'controller/config.ts',
     'controller/registry-proxy/config.ts',
@@ -62,6 +63,7 @@ export const configuration: Page = {
     'api/models/config.ts',
     'api/tools/config.ts',
     'api/tools/fetch/config.ts',
+    'api/tools/engine/workers/remote/config.ts',
     'api/apps/config.ts',
   ],
   body: () =>
@@ -72,6 +74,11 @@ export const configuration: Page = {
       section('API', 'Processes started from `api/main.ts`.', [api]),
       section('Models and ledger', 'The API and `npm start`.', [models]),
       section('Tools', 'The API and `npm start`.', [tools, fetching]),
+      section(
+        'Workers of tools',
+        'Processes started from `api/tools/engine/workers/remote/server-main.ts`. They have no secrets.',
+        [workers],
+      ),
       section('Calls of hosted apps', 'The API and `npm start`.', [apps]),
     ),
 };

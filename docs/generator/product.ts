@@ -14,6 +14,7 @@ import { submitEndpoints } from '../../api/submit/endpoints.ts';
 import { submitMetrics } from '../../api/submit/metrics.ts';
 import { submitWithoutCluster } from '../../api/submit/without-cluster.ts';
 import { readToolSettings } from '../../api/tools/config.ts';
+import { workerMetrics } from '../../api/tools/engine/workers/remote/metrics.ts';
 import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
 import type { Tool } from '../../api/tools/tool.ts';
 import { createStore, runtimeMetrics } from '../../lib/kubernetes/index.ts';
@@ -29,7 +30,7 @@ export interface Product {
   /** Paths that answer by a protocol of their own. */
   readonly protocols: readonly string[];
   /** Metrics by process. */
-  readonly metrics: Readonly<Record<'operator' | 'API', readonly MetricObject[]>>;
+  readonly metrics: Readonly<Record<'operator' | 'API' | 'workers', readonly MetricObject[]>>;
 }
 
 let described: Product | undefined;
@@ -73,8 +74,18 @@ function assemble(): Product {
     tools: api.tools.toolRegistry.tools,
     problems: [...problemTypesOf([...api.endpoints, ...submitWithoutCluster(baseUrl)]).values()],
     protocols: [api.mcp.path, api.apps.byPath.path],
-    metrics: { operator: runtimeRegistry().getMetricsAsArray(), API: registry.getMetricsAsArray() },
+    metrics: {
+      operator: runtimeRegistry().getMetricsAsArray(),
+      API: registry.getMetricsAsArray(),
+      workers: workersRegistry().getMetricsAsArray(),
+    },
   };
+}
+
+function workersRegistry(): Registry {
+  const registry = new Registry();
+  workerMetrics(registry, () => ({ waiting: 0, running: 0 }));
+  return registry;
 }
 
 /** What the operator has, and the API too, which watches HostedApps by the same parts. */

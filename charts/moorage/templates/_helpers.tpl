@@ -79,7 +79,12 @@ data:
 {{- if .Values.database.urlSecret }}{{ .Values.database.urlSecret }}{{ else if .Values.postgres.enabled }}moorage-postgres{{ end }}
 {{- end }}
 
-{{/* Environment of both processes. */}}
+{{/* Where the API hands over tasks; the name resolves to every pod that is ready. */}}
+{{- define "moorage.workersUrl" -}}
+http://moorage-workers.{{ .Release.Namespace }}.svc.cluster.local:8090
+{{- end }}
+
+{{/* Environment of operator and API; workers have next to none. */}}
 {{- define "moorage.env" -}}
 - {name: LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
 - name: POD_NAME
@@ -103,7 +108,12 @@ data:
 {{- define "moorage.podSpec" -}}
 {{- $root := index . 0 -}}
 {{- $component := index . 1 -}}
+{{- if eq $component "workers" }}
+# They work on hostile input: no token, and another user than that of what holds secrets.
+automountServiceAccountToken: false
+{{- else }}
 serviceAccountName: moorage-{{ $component }}
+{{- end }}
 enableServiceLinks: false
 hostUsers: {{ $root.Values.hostUsers }}
 {{- if $root.Values.priorityClasses.create }}
@@ -117,9 +127,12 @@ imagePullSecrets:
 {{- end }}
 securityContext:
   runAsNonRoot: true
-  runAsUser: 1000
-  runAsGroup: 1000
-  fsGroup: 1000
+  {{- $user := ternary 1001 1000 (eq $component "workers") }}
+  runAsUser: {{ $user }}
+  runAsGroup: {{ $user }}
+  {{- if ne $component "workers" }}
+  fsGroup: {{ $user }}
+  {{- end }}
   seccompProfile: {type: RuntimeDefault}
 topologySpreadConstraints:
   {{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
@@ -132,6 +145,7 @@ topologySpreadConstraints:
     # Only pods of the same revision count, so that a rollout spreads as well.
     matchLabelKeys: [pod-template-hash]
   {{- end }}
+{{- if ne $component "workers" }}
 volumes:
   - name: tmp
     emptyDir: {sizeLimit: 256Mi}
@@ -139,6 +153,7 @@ volumes:
   - name: models
     configMap: {name: {{ $root.Values.models.listConfigMap }}}
   {{- end }}
+{{- end }}
 {{- end }}
 
 {{/* What every container of ours has: (list $ "operator"). */}}
@@ -154,6 +169,7 @@ securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
+{{- if ne $component "workers" }}
 volumeMounts:
   - {name: tmp, mountPath: /tmp}
   {{- if eq $component "registry-proxy" }}
@@ -162,6 +178,7 @@ volumeMounts:
   {{- if and (eq $component "api") $root.Values.models.listConfigMap }}
   - {name: models, mountPath: /etc/moorage, readOnly: true}
   {{- end }}
+{{- end }}
 # The first start may wait for the API server; after that a process that hangs is started again.
 startupProbe:
   httpGet: {path: /healthz, port: internal}

@@ -122,13 +122,13 @@ test('values that are missing, unknown or out of bounds are refused by name', as
   );
 });
 
-test('operator, API and registry proxy run with limits, probes, no capability, no root, in a user namespace', () => {
+test('operator, API, registry proxy and workers run with limits, probes, no capability, no root, in a user namespace', () => {
   for (const objects of [plain, full])
     assert.deepEqual(
       ofKind(objects, 'Deployment')
         .map((object) => deployment.parse(object).metadata.name)
         .sort(),
-      ['moorage-api', 'moorage-operator', 'moorage-registry-proxy'],
+      ['moorage-api', 'moorage-operator', 'moorage-registry-proxy', 'moorage-workers'],
     );
 });
 
@@ -403,6 +403,7 @@ test('the operator reads every setting that the chart gives it', () => {
 test('no setting that the chart gives is one that nobody reads', () => {
   for (const [component, files] of [
     ['operator', ['controller/config.ts']],
+    ['workers', ['api/tools/engine/workers/remote/config.ts']],
     [
       'api',
       [

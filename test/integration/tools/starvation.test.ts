@@ -3,99 +3,103 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, test } from 'vitest';
 import { validateJsonTool } from '../../../api/tools/builtin/validate-json/validate-json.ts';
-import { createWorkers, type PoolOptions } from '../../../api/tools/engine/workers/pool.ts';
+import type { PoolOptions } from '../../../api/tools/engine/workers/pool.ts';
 import type { Workers } from '../../../api/tools/engine/workers/workers.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
+import { transports } from '../../support/tools/worker-transports.ts';
 
 const module = new URL('../../support/tools/worker-module.ts', import.meta.url);
 const pools: Workers[] = [];
 afterEach(() => Promise.all(pools.splice(0).map((pool) => pool.close())));
 
-function poolOf(options: PoolOptions = {}): {
-  readonly workers: Workers;
-  readonly run: (owner: string, deed: string, value?: unknown, timeoutMs?: number) => Promise<unknown>;
-} {
-  const workers = createWorkers(options);
-  pools.push(workers);
-  return {
-    workers,
-    run: (owner, deed, value, timeoutMs = 10_000) =>
-      workers.run({ module, input: { deed, value }, memoryMb: 64, timeoutMs }, { owner }),
-  };
-}
 const outcomeOf = (error: unknown): unknown => error;
 
-describe('attack: one caller floods the workers', () => {
-  test('28 endless tasks of one caller leave a worker to everybody else', async () => {
-    const { run } = poolOf();
-    const flood = Array.from({ length: 28 }, () => run('attacker', 'loop', undefined, 2_000).catch(outcomeOf));
-    await sleep(300);
-    for (let count = 0; count < 3; count += 1) {
+describe.each(transports)('workers %s', (_name, create) => {
+  async function poolOf(options: PoolOptions = {}): Promise<{
+    readonly workers: Workers;
+    readonly run: (owner: string, deed: string, value?: unknown, timeoutMs?: number) => Promise<unknown>;
+  }> {
+    const workers = await create(options);
+    pools.push(workers);
+    return {
+      workers,
+      run: (owner, deed, value, timeoutMs = 10_000) =>
+        workers.run({ module, input: { deed, value }, memoryMb: 64, timeoutMs }, { owner }),
+    };
+  }
+
+  describe('attack: one caller floods the workers', () => {
+    test('28 endless tasks of one caller leave a worker to everybody else', async () => {
+      const { run } = await poolOf();
+      const flood = Array.from({ length: 28 }, () => run('attacker', 'loop', undefined, 2_000).catch(outcomeOf));
+      await sleep(300);
+      for (let count = 0; count < 3; count += 1) {
+        const since = performance.now();
+        assert.equal(await run('somebody', 'echo', 'here'), 'here');
+        assert.ok(performance.now() - since < 1_500, 'waits for none of the 28');
+      }
+      pools.splice(0).map((pool) => void pool.close());
+      await Promise.all(flood);
+    });
+
+    test('with a single worker, callers take turns instead of standing in one line', async () => {
+      const { run } = await poolOf({ size: 1 });
+      const order: string[] = [];
+      const named = (owner: string): Promise<unknown> => run(owner, 'sleep', 20).then(() => order.push(owner));
+      await Promise.all([...Array.from({ length: 6 }, () => named('attacker')), named('one'), named('other')]);
+      assert.deepEqual(order.slice(0, 4).sort(), ['attacker', 'attacker', 'one', 'other']);
+      assert.equal(order.length, 8);
+    });
+
+    test('a full queue refuses the newest task of the caller who has most, not the newcomer', async () => {
+      const { run } = await poolOf({ size: 1, waiting: 4 });
+      const running = run('attacker', 'sleep', 300);
+      const flood = Array.from({ length: 4 }, (_, at) => run('attacker', 'echo', at).catch(outcomeOf));
+      const newcomer = run('somebody', 'echo', 'here');
+      assert.equal(await newcomer, 'here');
+      const refused = await flood[3];
+      assert.ok(refused instanceof Problem && refused.type.slug === 'tool-busy', String(refused));
+      assert.deepEqual(await Promise.all(flood.slice(0, 3)), [0, 1, 2]);
+      await running;
+    });
+
+    test('nobody waits for ever: a task that finds no worker in time is refused as busy', async () => {
+      const { run } = await poolOf({ size: 1, maxWaitMs: 100 });
+      const running = run('attacker', 'sleep', 1_000);
+      await assert.rejects(run('somebody', 'echo'), isProblem('tool-busy', /No worker became free within 0.1 s/));
+      await running;
+    });
+  });
+
+  test('the clock of a task starts when its worker is ready, not when it is waited for', async () => {
+    const { run } = await poolOf({ size: 1 });
+    const running = run('one', 'sleep', 800);
+    assert.equal(await run('other', 'echo', 'in time', 300), 'in time');
+    await running;
+  });
+
+  describe('attack: validate_json with a pattern that never ends', () => {
+    test('28 calls with ^(a+)+$ are answered at once, and code runs meanwhile', async () => {
+      const { workers, run } = await poolOf();
+      const tool = validateJsonTool(servicesWith({ workers }));
       const since = performance.now();
+      const flood = Array.from({ length: 28 }, () =>
+        call(tool, { schema: { pattern: '^(a+)+$' }, data: `"${'a'.repeat(40)}!"` }, { owner: 'attacker' }),
+      );
       assert.equal(await run('somebody', 'echo', 'here'), 'here');
-      assert.ok(performance.now() - since < 1_500, 'waits for none of the 28');
-    }
-    pools.splice(0).map((pool) => void pool.close());
-    await Promise.all(flood);
-  });
+      for (const { result } of await Promise.all(flood)) assert.equal(result.valid, false);
+      assert.ok(performance.now() - since < 8_000, 'less than two endless ones took before');
+    });
 
-  test('with a single worker, callers take turns instead of standing in one line', async () => {
-    const { run } = poolOf({ size: 1 });
-    const order: string[] = [];
-    const named = (owner: string): Promise<unknown> => run(owner, 'sleep', 20).then(() => order.push(owner));
-    await Promise.all([...Array.from({ length: 6 }, () => named('attacker')), named('one'), named('other')]);
-    assert.deepEqual(order.slice(0, 4).sort(), ['attacker', 'attacker', 'one', 'other']);
-    assert.equal(order.length, 8);
-  });
-
-  test('a full queue refuses the newest task of the caller who has most, not the newcomer', async () => {
-    const { run } = poolOf({ size: 1, waiting: 4 });
-    const running = run('attacker', 'sleep', 300);
-    const flood = Array.from({ length: 4 }, (_, at) => run('attacker', 'echo', at).catch(outcomeOf));
-    const newcomer = run('somebody', 'echo', 'here');
-    assert.equal(await newcomer, 'here');
-    const refused = await flood[3];
-    assert.ok(refused instanceof Problem && refused.type.slug === 'tool-busy', String(refused));
-    assert.deepEqual(await Promise.all(flood.slice(0, 3)), [0, 1, 2]);
-    await running;
-  });
-
-  test('nobody waits for ever: a task that finds no worker in time is refused as busy', async () => {
-    const { run } = poolOf({ size: 1, maxWaitMs: 100 });
-    const running = run('attacker', 'sleep', 1_000);
-    await assert.rejects(run('somebody', 'echo'), isProblem('tool-busy', /No worker became free within 0.1 s/));
-    await running;
-  });
-});
-
-test('the clock of a task starts when its worker is ready, not when it is waited for', async () => {
-  const { run } = poolOf({ size: 1 });
-  const running = run('one', 'sleep', 800);
-  assert.equal(await run('other', 'echo', 'in time', 300), 'in time');
-  await running;
-});
-
-describe('attack: validate_json with a pattern that never ends', () => {
-  test('28 calls with ^(a+)+$ are answered at once, and code runs meanwhile', async () => {
-    const { workers, run } = poolOf();
-    const tool = validateJsonTool(servicesWith({ workers }));
-    const since = performance.now();
-    const flood = Array.from({ length: 28 }, () =>
-      call(tool, { schema: { pattern: '^(a+)+$' }, data: `"${'a'.repeat(40)}!"` }, { owner: 'attacker' }),
-    );
-    assert.equal(await run('somebody', 'echo', 'here'), 'here');
-    for (const { result } of await Promise.all(flood)) assert.equal(result.valid, false);
-    assert.ok(performance.now() - since < 8_000, 'less than two endless ones took before');
-  });
-
-  test('a schema that takes long by itself is stopped after a second, since the call is free', async () => {
-    const { workers } = poolOf();
-    const tool = validateJsonTool(servicesWith({ workers }));
-    const items = Array.from({ length: 40_000 }, (_, at) => ({ at }));
-    await assert.rejects(
-      call(tool, { schema: { uniqueItems: true }, data: items }),
-      isProblem('tool-limit', /longer than 1 s/),
-    );
+    test('a schema that takes long by itself is stopped after a second, since the call is free', async () => {
+      const { workers } = await poolOf();
+      const tool = validateJsonTool(servicesWith({ workers }));
+      const items = Array.from({ length: 40_000 }, (_, at) => ({ at }));
+      await assert.rejects(
+        call(tool, { schema: { uniqueItems: true }, data: items }),
+        isProblem('tool-limit', /longer than 1 s/),
+      );
+    });
   });
 });

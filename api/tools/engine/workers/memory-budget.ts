@@ -1,16 +1,26 @@
-// Memory that all worker processes share: how much there is, and what each has of it. Whatever ends the pod for its
-// memory would end the API too.
+// Memory that all worker processes share: how much there is, and what each has of it. Whatever ends a container for its
+// memory ends all of its processes.
 import { readFileSync } from 'node:fs';
 
 const mb = 1_048_576;
-/** Left for the API's own process. */
-const ownMb = 512;
+/** Left for the API's own process, where it starts the workers itself. */
+const apiMb = 512;
 const leastMb = 256;
 /** Where nothing limits this process. */
 const usualMb = 1_024;
 
+export interface MemoryBudgetOptions {
+  /** Left for the process that starts the workers; default what the API needs. */
+  readonly ownMb?: number;
+  /** Limit of the container, in bytes. */
+  readonly constrained?: number;
+}
+
 /** What the limit of the container leaves, in MB. */
-export function memoryBudgetMb(constrained = process.constrainedMemory()): number {
+export function memoryBudgetMb({
+  ownMb = apiMb,
+  constrained = process.constrainedMemory(),
+}: MemoryBudgetOptions = {}): number {
   // Without a limit the system reports a number that no machine has.
   if (constrained === 0 || constrained > 2 ** 50) return usualMb;
   return Math.max(leastMb, Math.floor(constrained / mb) - ownMb);

@@ -1,11 +1,12 @@
 // A small pool of worker processes: limited in number and memory, with a bounded queue in which callers take turns; idle
 // ones are kept for the next task of their module.
 import { Problem } from '../../../../lib/problem.ts';
-import { toolBusy, toolLimit } from '../../problems.ts';
+import { toolLimit } from '../../problems.ts';
+import { busy } from './busy.ts';
 import { memoryBudgetMb, ownMemoryMb } from './memory-budget.ts';
 import { keyOf, WorkerProcess, type ProcessOptions } from './worker-process.ts';
 import { Turns, type Turn } from './turns.ts';
-import type { WorkerCall, WorkerTask, Workers } from './workers.ts';
+import { usualMb, usualMs, type WorkerCall, type WorkerTask, type Workers } from './workers.ts';
 
 export interface PoolOptions {
   /** Tasks that run at once; default 2. */
@@ -20,7 +21,7 @@ export interface PoolOptions {
   readonly idle?: number;
   /** How long they are kept; default 60 000. */
   readonly idleMs?: number;
-  /** Memory of all processes together, in MB; default what the container's limit leaves beside the API. */
+  /** Memory of all processes together, in MB; default what the container's limit leaves beside this process. */
   readonly budgetMb?: number;
 }
 
@@ -40,6 +41,8 @@ class WorkerPool implements Workers {
   readonly #turns: Turns;
   readonly #idle: WorkerProcess[] = [];
   readonly #busy = new Set<WorkerProcess>();
+  /** Those that have not ended yet, killed ones included. */
+  readonly #all = new Set<WorkerProcess>();
   readonly #sweep: NodeJS.Timeout;
   readonly #budgetMb: number;
   #running = 0;
@@ -70,7 +73,7 @@ class WorkerPool implements Workers {
   }
 
   async run(
-    { module, input, timeoutMs = 20_000, memoryMb = 256, quickStart = false }: WorkerTask,
+    { module, input, load, timeoutMs = usualMs, memoryMb = usualMb, quickStart = false }: WorkerTask,
     call: WorkerCall,
   ): Promise<unknown> {
     const slot = this.#slot(memoryMb, call);
@@ -78,7 +81,7 @@ class WorkerPool implements Workers {
     const worker = this.#take({ module, memoryMb, quickStart });
     this.#busy.add(worker);
     try {
-      return await worker.run(input, timeoutMs, call.signal);
+      return await worker.run(load === undefined ? input : await load(), timeoutMs, call.signal);
     } finally {
       this.#busy.delete(worker);
       this.#keep(worker);
@@ -91,7 +94,8 @@ class WorkerPool implements Workers {
     clearInterval(this.#sweep);
     clearInterval(this.#look);
     for (const turn of this.#turns.clear()) turn.refuse(busy('This replica is shutting down. Try again.'));
-    await Promise.all([...this.#busy, ...this.#idle.splice(0)].map((worker) => worker.end()));
+    // Also those that were killed just before.
+    await Promise.all([...this.#all].map((worker) => worker.end()));
   }
 
   /** Waits for a slot. */
@@ -183,7 +187,11 @@ class WorkerPool implements Workers {
     const key = keyOf(options);
     const at = this.#idle.findLastIndex((worker) => worker.key === key && worker.usable);
     const [found] = at < 0 ? [] : this.#idle.splice(at, 1);
-    return found ?? new WorkerProcess(options);
+    if (found !== undefined) return found;
+    const started = new WorkerProcess(options);
+    this.#all.add(started);
+    void started.gone.then(() => this.#all.delete(started));
+    return started;
   }
 
   #keep(worker: WorkerProcess): void {
@@ -211,8 +219,4 @@ function tooMuch({ memoryMb }: WorkerProcess, has: number): Problem {
   return new Problem(toolLimit, `The call needed more than ${memoryMb} MB of memory and was stopped.`, {
     members: { limit: 'memory', limit_mb: memoryMb },
   });
-}
-
-function busy(why: string): Problem {
-  return new Problem(toolBusy, why, { headers: { 'retry-after': '5' } });
 }

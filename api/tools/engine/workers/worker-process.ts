@@ -5,11 +5,14 @@ import { setPriority } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Problem } from '../../../../lib/problem.ts';
-import { toolBusy, toolFailed, toolLimit, unprocessable } from '../../problems.ts';
+import { toolFailed, toolLimit, unprocessable } from '../../problems.ts';
+import { busy } from './busy.ts';
 import { outputOf, reply, type Reply } from './messages.ts';
 
-/** The program's own folder: all that a worker may read. */
-const root = join(import.meta.dirname, '..', '..', '..', '..');
+/** The program's own folder. */
+export const programFolder = join(import.meta.dirname, '..', '..', '..', '..');
+/** What a worker may read of it: code, but not what `npm start` and `npm run up` keep there. */
+const readable = ['api', 'lib', 'node_modules', 'package.json'].map((name) => join(programFolder, name));
 const main = join(import.meta.dirname, 'worker-main.ts');
 
 /**
@@ -37,6 +40,8 @@ export class WorkerProcess {
   readonly key: string;
   /** When it last became free, for whoever chooses which to end. */
   freeSince = 0;
+  /** Fulfilled once it has ended, or could not be started. */
+  readonly gone: Promise<void>;
   readonly #child: ChildProcess;
   readonly #memoryMb: number;
   /** Its first message says that it has loaded its module: from then on, the time of a task counts. */
@@ -62,7 +67,7 @@ export class WorkerProcess {
         ...(quickStart ? ['--liftoff-only'] : []),
         `--wasm-max-mem-pages=${memoryMb * 16}`,
         '--permission',
-        ...[root, dirname(fileURLToPath(module))].map((folder) => `--allow-fs-read=${folder}`),
+        ...[...readable, dirname(fileURLToPath(module))].map((path) => `--allow-fs-read=${path}`),
         '--allow-addons',
         '--allow-worker',
         '--disable-warning=SecurityWarning',
@@ -70,14 +75,19 @@ export class WorkerProcess {
         module.href,
         String(memoryMb),
       ],
-      { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], serialization: 'advanced', env: {}, cwd: root },
+      { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], serialization: 'advanced', env: {}, cwd: programFolder },
     );
     this.#child.stderr
       ?.setEncoding('utf8')
       .on('data', (text: string) => (this.#stderr = (this.#stderr + text).slice(-8_000)));
     this.#ready = new Promise((resolve) => this.#child.once('message', resolve));
-    this.#child.on('error', () => (this.#usable = false));
-    this.#child.on('exit', () => (this.#usable = false));
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    this.gone = promise;
+    for (const event of ['error', 'exit'])
+      this.#child.on(event, () => {
+        this.#usable = false;
+        resolve(undefined);
+      });
     // Work of strangers waits for the work of the API.
     if (this.#child.pid !== undefined) setPriority(this.#child.pid, 5);
     this.#rest();
@@ -98,6 +108,8 @@ export class WorkerProcess {
 
   /** Runs one task. Not to be called again before it is done. @throws what `Workers.run` says */
   async run(input: unknown, timeoutMs: number, signal: AbortSignal | undefined): Promise<unknown> {
+    const { exitCode, signalCode } = this.#child;
+    if (exitCode !== null || signalCode !== null) throw this.#death(exitCode, signalCode);
     this.#child.ref();
     this.#child.channel?.ref();
     try {
@@ -166,11 +178,9 @@ export class WorkerProcess {
 
   /** Ends it and waits until it is gone. */
   async end(): Promise<void> {
-    const { exitCode, signalCode, pid } = this.#child;
-    const gone = exitCode !== null || signalCode !== null || pid === undefined ? undefined : once(this.#child, 'exit');
     this.#child.ref();
     this.kill();
-    await gone;
+    await this.gone;
   }
 
   /** A worker without work keeps no process alive. */
@@ -189,8 +199,7 @@ export class WorkerProcess {
 
   #death(code: number | null, by: string | null): Problem {
     if (this.#endedFor !== undefined) return this.#endedFor;
-    if (this.#killed)
-      return new Problem(toolBusy, 'This replica is shutting down. Try again.', { headers: { 'retry-after': '5' } });
+    if (this.#killed) return busy('This replica is shutting down. Try again.');
     if (by === 'SIGKILL' || outOfMemory.test(this.#stderr)) return this.#tooMuch();
     return new Problem(toolFailed, 'The engine of this tool crashed.', {
       cause: new Error(`worker ended by ${by ?? `code ${code ?? '?'}`}: ${this.#stderr}`),
@@ -199,9 +208,7 @@ export class WorkerProcess {
 }
 
 function notStarted(): Problem {
-  return new Problem(toolBusy, `A worker did not start within ${startMs / 1000} s. Try again in 5 seconds.`, {
-    headers: { 'retry-after': '5' },
-  });
+  return busy(`A worker did not start within ${startMs / 1000} s. Try again in 5 seconds.`);
 }
 
 /** Processes with the same key can stand in for one another. */

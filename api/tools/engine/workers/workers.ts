@@ -4,17 +4,24 @@
 // Processes and not threads: a thread that runs out of memory ends its process as well where V8 or native code has no
 // way back (an array that doubles past the limit is enough), and native code cannot be stopped within a thread.
 
+/** Limits of a task that names none. */
+export const usualMs = 20_000;
+export const usualMb = 256;
+
 export interface WorkerTask {
   /**
    * Module whose default export is `(input) => output`, awaited; input and output are structured-cloned.
    * A Problem that it throws arrives as that Problem. It sees no environment, and reads no files but the program's own.
    */
   readonly module: URL;
-  readonly input: unknown;
-  /** From when a worker is ready for it; default 20 000. */
+  readonly input?: unknown;
+  /** Gives the input once a worker is free, in place of `input`: until then it takes no memory here. */
+  readonly load?: () => Promise<unknown>;
+  /** From when a worker is ready for it; default `usualMs`. */
   readonly timeoutMs?: number;
   /**
-   * JavaScript heap, and likewise one memory of WebAssembly; all memory together is at most twice that. Default 256.
+   * JavaScript heap, and likewise one memory of WebAssembly; all memory together is at most twice that. Default
+   * `usualMb`.
    */
   readonly memoryMb?: number;
   /**

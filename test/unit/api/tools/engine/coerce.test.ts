@@ -94,6 +94,7 @@ test('the addresses of services are read without their last slash, and a wrong o
   assert.deepEqual(readToolSettings({ MOORAGE_GOTENBERG_URL: 'http://gotenberg:3000/', MOORAGE_SEARXNG_URL: '' }), {
     maxConcurrent: 64,
     maxConcurrentPerCaller: 16,
+    workersUrl: undefined,
     speechModel: 'Systran/faster-whisper-small',
     urls: { gotenberg: 'http://gotenberg:3000' },
   });

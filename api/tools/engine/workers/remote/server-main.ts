@@ -1,0 +1,57 @@
+// Starts a workers' pod: a process that runs the tasks of tools for the API, as another user, without secrets. Wiring only.
+import { setTimeout as delay } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { readConfig } from '../../../../../lib/config.ts';
+import { listenForShutdown, startHealthServer } from '../../../../../lib/kubernetes/index.ts';
+import { createLog } from '../../../../../lib/log.ts';
+import { createRegistry } from '../../../../../lib/metrics.ts';
+import { memoryBudgetMb } from '../memory-budget.ts';
+import { createWorkers } from '../pool.ts';
+import { programFolder } from '../worker-process.ts';
+import { environment } from './config.ts';
+import { workerMetrics } from './metrics.ts';
+import { startWorkerServer } from './worker-server.ts';
+
+/** Above the time limit of the longest task. */
+const finishMs = 70_000;
+/** Left for this process, which holds the inputs and results of the tasks that run. */
+const ownMb = 192;
+
+const config = readConfig(environment);
+const log = createLog('workers');
+const drainMs = config.MOORAGE_DRAIN_SECONDS * 1000;
+const shutdown = listenForShutdown({ log, limitMs: drainMs + finishMs + 5_000 });
+const registry = createRegistry();
+const workers = createWorkers({ budgetMb: memoryBudgetMb({ ownMb }) });
+const server = await startWorkerServer({
+  workers,
+  modules: pathToFileURL(`${programFolder}/api/`),
+  log,
+  port: config.MOORAGE_PORT,
+});
+workerMetrics(registry, () => server.tasks());
+const state = { draining: false };
+const health = await startHealthServer({
+  port: config.MOORAGE_INTERNAL_PORT,
+  registry,
+  liveness: [],
+  readiness: [{ name: 'draining', check: () => (state.draining ? 'the process is shutting down' : undefined) }],
+});
+
+shutdown.signal.addEventListener('abort', () => {
+  void stop()
+    .catch((error: unknown) => {
+      log.error({ err: error }, 'stopping failed');
+    })
+    .finally(() => {
+      shutdown.finish();
+    });
+});
+
+async function stop(): Promise<void> {
+  state.draining = true;
+  await delay(drainMs);
+  await Promise.race([server.drain(), delay(finishMs)]);
+  await workers.close();
+  await health.close();
+}

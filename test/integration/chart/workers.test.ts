@@ -1,0 +1,78 @@
+// What hostile code in a worker would find around it, as the chart renders it: nothing of the API.
+import assert from 'node:assert/strict';
+import { beforeAll, test } from 'vitest';
+import { z } from 'zod';
+import { readToolSettings } from '../../../api/tools/config.ts';
+import { environment } from '../../../api/tools/engine/workers/remote/config.ts';
+import { readConfig } from '../../../lib/config.ts';
+import { environmentOf, named, ofKind, podSpecOf, render, required, type Rendered } from '../../support/chart.ts';
+
+let objects: Rendered[] = [];
+beforeAll(async () => {
+  objects = await render({
+    ...required,
+    models: { listConfigMap: 'models', router: { baseUrl: 'https://router.example.org', keySecret: 'router' } },
+    postgres: { enabled: true },
+    network: { metricsNamespaceLabels: { team: 'metrics' } },
+  });
+});
+
+const user = z.looseObject({ securityContext: z.looseObject({ runAsUser: z.int(), runAsGroup: z.int() }) });
+const labels = (component: string): unknown => ({
+  matchLabels: {
+    'app.kubernetes.io/name': 'moorage',
+    'app.kubernetes.io/instance': 'moorage',
+    'app.kubernetes.io/component': component,
+  },
+});
+
+test('workers have no token, no Secret, no volume, and a user of their own', () => {
+  const spec = podSpecOf(named(objects, 'Deployment', 'moorage-workers'));
+  assert.deepEqual(
+    [spec['automountServiceAccountToken'], spec['serviceAccountName'], spec['volumes'], spec['shareProcessNamespace']],
+    [false, undefined, undefined, undefined],
+  );
+  assert.doesNotMatch(JSON.stringify(spec), /secret|valueFrom|envFrom|volumeMounts|configMap/i);
+  const { runAsUser, runAsGroup } = user.parse(spec).securityContext;
+  for (const component of ['api', 'operator']) {
+    const other = user.parse(podSpecOf(named(objects, 'Deployment', `moorage-${component}`))).securityContext;
+    assert.ok(runAsUser !== other.runAsUser && runAsGroup !== other.runAsGroup);
+  }
+  assert.ok(runAsUser > 0);
+});
+
+test('their environment is what they read, and nothing in it is worth reading', () => {
+  const variables = environmentOf(objects, 'workers');
+  assert.deepEqual(Object.keys(variables).sort(), ['LOG_LEVEL', 'MOORAGE_INTERNAL_PORT', 'MOORAGE_PORT']);
+  assert.equal(readConfig(environment, variables).MOORAGE_PORT, 8090);
+});
+
+test('only the API reaches them, and they reach nothing', () => {
+  const { spec } = z.looseObject({ spec: z.unknown() }).parse(named(objects, 'NetworkPolicy', 'moorage-workers'));
+  assert.deepEqual(spec, {
+    podSelector: labels('workers'),
+    policyTypes: ['Ingress', 'Egress'],
+    ingress: [
+      { from: [{ podSelector: labels('api') }], ports: [{ protocol: 'TCP', port: 8090 }] },
+      {
+        from: [{ namespaceSelector: { matchLabels: { team: 'metrics' } } }],
+        ports: [{ protocol: 'TCP', port: 9090 }],
+      },
+    ],
+    egress: [],
+  });
+  const opened = ofKind(objects, 'NetworkPolicy').filter((policy) =>
+    JSON.stringify(policy['spec']).includes('"app.kubernetes.io/component":"workers"'),
+  );
+  assert.deepEqual(opened.map(({ metadata }) => metadata.name).sort(), ['moorage-api', 'moorage-workers']);
+});
+
+test('the API sees each of their pods, at the port that they listen on', () => {
+  const { workersUrl } = readToolSettings(environmentOf(objects, 'api'));
+  const { spec } = z
+    .looseObject({ spec: z.looseObject({ clusterIP: z.literal('None'), selector: z.unknown(), ports: z.unknown() }) })
+    .parse(named(objects, 'Service', 'moorage-workers'));
+  assert.equal(workersUrl, 'http://moorage-workers.moorage-system.svc.cluster.local:8090');
+  assert.deepEqual({ matchLabels: spec.selector }, labels('workers'));
+  assert.deepEqual(spec.ports, [{ name: 'tasks', port: 8090, targetPort: 'tasks' }]);
+});
