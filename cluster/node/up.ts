@@ -13,6 +13,7 @@ import {
   installGatewayApi,
   installGitServer,
   installNamespaces,
+  installRuntimeClass,
   installStorage,
   waitForNode,
 } from './addons.ts';
@@ -25,6 +26,8 @@ import {
 } from './control-plane/control-plane.ts';
 import { writeKubeconfig } from './control-plane/kubeconfig.ts';
 import { kubeletSpec, kubeProxySpec } from './daemons/kubelet.ts';
+import { diskObstacle } from './disk/obstacle.ts';
+import { mountVolumes } from './disk/volumes.ts';
 import { ensureNetwork } from './network/network.ts';
 import { networkPolicySpec } from './network/network-policy.ts';
 import { ensurePackages } from './daemons/packages.ts';
@@ -115,6 +118,7 @@ export function nodeSteps(ports: () => GatewayPorts): Step[] {
       needs: [`modules of ${part}`],
       run: (report) => buildPart(part, report),
     })),
+    { name: 'disks', needs: ['packages'], run: mountVolumes },
     { name: 'network', needs: ['packages'], run: ensureNetwork },
     start('registry', ['packages', 'network'], registrySpec),
     start('etcd', ['compile kubernetes'], async () => (await plane()).etcd),
@@ -124,7 +128,7 @@ export function nodeSteps(ports: () => GatewayPorts): Step[] {
       controllerManagerSpec(options, await plane(), node.podCidr),
     ),
     start('scheduler', ['api server'], async () => schedulerSpec(options, await plane())),
-    start('containerd', ['compile containerd', 'compile runc', 'registry'], containerdSpec),
+    start('containerd', ['compile containerd', 'compile runc', 'registry', 'disks'], containerdSpec),
     ...images.map(imageStep),
     { name: 'namespaces', needs: ['kubeconfig'], run: () => installNamespaces(kubectl, node.address) },
     start('network policy', ['namespaces'], async () => networkPolicySpec(await plane())),
@@ -136,12 +140,13 @@ export function nodeSteps(ports: () => GatewayPorts): Step[] {
       needs: ['kubelet', 'controller manager', 'scheduler', 'kube-proxy'],
       run: () => waitForNode(kubectl),
     },
+    { name: 'runtime class', needs: ['kubeconfig'], run: () => installRuntimeClass(kubectl) },
     { name: 'gateway api', needs: ['namespaces'], run: () => installGatewayApi(kubectl) },
     { name: 'dns', needs: ['node ready', 'image coredns'], run: () => installDns(kubectl) },
     {
       name: 'storage',
       needs: ['node ready', 'image local-path-provisioner', 'image debian-bookworm'],
-      run: () => installStorage(kubectl),
+      run: async () => installStorage(kubectl, (await diskObstacle()) === undefined),
     },
     {
       name: 'gateway',
