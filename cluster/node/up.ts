@@ -72,6 +72,15 @@ async function makeFolders(): Promise<void> {
   }
 }
 
+/** A machine that cannot make disks of a size goes on without, and says so. */
+async function prepareDisks(): Promise<string> {
+  const volumes = await mountVolumes(paths.volumes);
+  const obstacle = await diskObstacle();
+  return obstacle === undefined
+    ? `sized, ${volumes} volumes mounted`
+    : `volumes and disks of apps have no enforced size on this machine: ${obstacle}`;
+}
+
 function imageStep(image: ImageRecipe): Step {
   const parts = new Set(['buildkit', 'runc', ...image.parts]);
   return {
@@ -118,7 +127,7 @@ export function nodeSteps(ports: () => GatewayPorts): Step[] {
       needs: [`modules of ${part}`],
       run: (report) => buildPart(part, report),
     })),
-    { name: 'disks', needs: ['packages'], run: mountVolumes },
+    { name: 'disks', needs: ['packages'], run: prepareDisks },
     { name: 'network', needs: ['packages'], run: ensureNetwork },
     start('registry', ['packages', 'network'], registrySpec),
     start('etcd', ['compile kubernetes'], async () => (await plane()).etcd),

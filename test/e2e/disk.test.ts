@@ -1,9 +1,13 @@
 // An app that means to fill the node's disk: what each place of its pod takes until it refuses, and what it comes to.
 import assert from 'node:assert/strict';
+import { globSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { execa } from 'execa';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { z } from 'zod';
-import { appsNamespace, appUrl, deleteApps, get, kubectl, submit, withFiles } from '../support/cluster.ts';
+import { paths } from '../../cluster/paths.ts';
+import { appsNamespace, appUrl, deleteApps, eventually, get, kubectl, submit, withFiles } from '../support/cluster.ts';
 
 const name = 'e2e-disk';
 const MiB = 1024 * 1024;
@@ -107,13 +111,13 @@ function note(place: string, { bytes, why }: Outcome): number {
 }
 
 describe('an app with 16 MiB of disk and a volume of 1 MiB', () => {
+  let total = 0;
   beforeAll(async () => {
     const files = {
       'app.py': attacker,
       Dockerfile:
         'FROM python:3.13-slim-trixie\nCOPY app.py /\nEXPOSE 8080\nENV PORT=8080\nCMD ["python", "/app.py"]\n',
-      'moorage.yaml':
-        'run:\n  resources: {disk: 16Mi}\n  volumes: [{name: data, path: /data, size: 1Mi}]\n',
+      'moorage.yaml': 'run:\n  resources: {disk: 16Mi}\n  volumes: [{name: data, path: /data, size: 1Mi}]\n',
     };
     const ended = await withFiles(name, files, (folder) => submit(folder));
     assert.equal(ended.exitCode, 0, ended.all);
@@ -126,17 +130,57 @@ describe('an app with 16 MiB of disk and a volume of 1 MiB', () => {
   test('finds no file of the node that it can write', async () => {
     const seen = await ask();
     const files = seen?.mounts.filter(({ isFile }) => isFile) ?? [];
-    for (const { path } of files) note(path, await attack(path, 64 * MiB));
+    for (const { path } of files) total += note(path, await attack(path, 64 * MiB));
     assert.deepEqual(files, []);
-    assert.deepEqual(seen?.mounts.filter(({ kind }) => kind !== 'tmpfs').map(({ path }) => path), ['/', '/data']);
+    // A tmpfs is memory, which has a limit of its own.
+    assert.deepEqual(
+      seen?.mounts.filter(({ kind }) => kind !== 'tmpfs').map(({ path }) => path),
+      ['/', '/data'],
+    );
   });
 
   test('gets no more into its volume than the volume has', async () => {
-    assert.ok(note('/data', await attack('/data', 64 * MiB)) <= volume);
+    const bytes = note('/data', await attack('/data', 64 * MiB));
+    total += bytes;
+    assert.ok(bytes <= volume);
   });
 
   test('gets little more onto its own disk than the limit', async () => {
     const bytes = note('/tmp', await attack('/tmp', 4096 * MiB));
+    total += bytes;
     assert.ok(bytes <= disk + 4 * MiB);
   });
+
+  test('gets little more in all than its limits', () => {
+    note('in all', { bytes: total, why: '' });
+    assert.ok(total <= disk + volume + 4 * MiB);
+  });
+
+  test('is evicted for what is over the limit', async () => {
+    await eventually('an evicted pod', async () => {
+      const evicted = await kubectl('get', 'pods', ...inApps, '-o', 'jsonpath={.items[*].status.reason}');
+      return evicted.includes('Evicted') ? true : undefined;
+    });
+  });
+
+  test('and its log is cut while it floods it', async () => {
+    await eventually('another pod', () => ask(), 120);
+    const begun = Date.now();
+    let peak = 0;
+    const flood = attack('/log', 4096 * MiB);
+    const over = flood.then(() => true);
+    while (!(await Promise.race([over, sleep(250, false)]))) peak = Math.max(peak, await logBytes());
+    note('log, written', await flood);
+    note('log, on disk at most', { bytes: peak, why: `within ${Date.now() - begun} ms` });
+  });
 });
+
+const inApps = ['-n', appsNamespace, '-l', `moorage.dev/app=${name}`];
+
+/** What the logs of the app's pods take on the node. */
+async function logBytes(): Promise<number> {
+  const folders = globSync(join(paths.logs, 'pods', `${appsNamespace}_${name}-*`));
+  if (folders.length === 0) return 0;
+  const { stdout } = await execa('du', ['-s', '-c', '--block-size=1', ...folders], { reject: false });
+  return Number(/^(\d+)\ttotal$/m.exec(stdout)?.[1] ?? 0);
+}

@@ -1,5 +1,6 @@
 // How pods of apps are run on the one-machine node: no file of the node is theirs to write, and their disk has a size.
-import { chmod, readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { annotations } from '../../../crds/names.ts';
@@ -36,6 +37,12 @@ printf '%s\\n' "$mounts" | while IFS=' ' read -r id parent device source point o
   fi
 done`;
 
+/** What stands in for runc, as a script. */
+export function confinedRunc(runc: string, { images, mounts }: typeof layerFolders): string {
+  const script = readFileSync(join(import.meta.dirname, 'confined-runc.sh'), 'utf8');
+  return fillIn(script, { RUNC: runc, IMAGES: images, MOUNTS: mounts });
+}
+
 const runtimeSpec = z.looseObject({ process: z.looseObject({}) });
 
 /**
@@ -66,8 +73,7 @@ export async function ensureConfined(): Promise<ConfinedRuntime> {
   const runtime = { runc, spec, annotations: [annotations.disk] };
   if ((await diskObstacle()) !== undefined) return runtime;
   const wrapper = join(paths.state, 'confined-runc');
-  const script = await readFile(join(import.meta.dirname, 'confined-runc.sh'), 'utf8');
-  await writeText(wrapper, fillIn(script, { RUNC: runc, IMAGES: layerFolders.images, MOUNTS: layerFolders.mounts }));
+  await writeText(wrapper, confinedRunc(runc, layerFolders));
   await chmod(wrapper, 0o700);
   return { ...runtime, runc: wrapper };
 }
