@@ -61,7 +61,7 @@ export interface ConfinedRuntime {
   /** What is run as runc. */
   runc: string;
   spec: string;
-  /** Annotations of pods that it is told. */
+  /** Annotations of pods that it is given. */
   annotations: readonly string[];
 }
 

@@ -134,14 +134,14 @@ for (const key of ['k8s.v1.cni.cncf.io/networks', 'io.katacontainers.config.hype
   });
 }
 
-test('a pod whose runtime is told of more disk than its limit is refused', async () => {
-  const told = (limit: string, bytes: string): Promise<string | undefined> =>
+test('a pod whose annotation says more disk than its limit is refused', async () => {
+  const offeredWith = (limit: string, bytes: string): Promise<string | undefined> =>
     offered('moorage-apps', withApp({ resources: { limits: { ...limits, 'ephemeral-storage': limit } } }), {
       'moorage.dev/disk': bytes,
     });
-  assert.equal(await told('16Mi', '16777216'), undefined);
+  assert.equal(await offeredWith('16Mi', '16777216'), undefined);
   for (const bytes of ['1099511627776', '-1', '16Mi'])
-    assert.match((await told('16Mi', bytes)) ?? 'it was taken', /make both the same/);
+    assert.match((await offeredWith('16Mi', bytes)) ?? 'it was taken', /make both the same/);
 });
 
 test('what the installation allows, and its own priorities, are taken', async () => {

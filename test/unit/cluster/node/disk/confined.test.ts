@@ -1,4 +1,4 @@
-// What containerd is told about the runtime of apps.
+// What containerd reads about the runtime of apps.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
@@ -22,7 +22,7 @@ test("a container of an app starts from containerd's own spec, with the hook and
   assert.throws(() => confinedSpec({}), /process/);
 });
 
-test('only the runtime of apps is confined, and it is told the limit of the pod', () => {
+test('only the runtime of apps is confined, and it is given the limit of the pod', () => {
   const confined = { runc: '/x/confined-runc', spec: '/x/spec.json', annotations: ['moorage.dev/disk'] };
   const config = containerdConfig('/hosts', '/cni', true, confined);
   const section = (name: string): string =>
