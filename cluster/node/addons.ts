@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { filesUnder, readText, writeText } from '../files.ts';
+import { contentKey, filesUnder, readText, writeText } from '../files.ts';
 import { imageReference } from '../images/build.ts';
 import { apply, applyFile, waitForRollout, type Kubectl } from '../kubectl.ts';
 import { paths } from '../paths.ts';
@@ -39,12 +39,14 @@ export async function installDns(kubectl: Kubectl): Promise<undefined> {
 
 /** `isSized`: whether volumes are file systems of their size, or mere folders. */
 export async function installStorage(kubectl: Kubectl, isSized: boolean): Promise<undefined> {
+  const file = manifest('storage');
   const values = {
+    CONFIG: contentKey([await readFile(file, 'utf8')]),
     'IMAGE:local-path-provisioner': await imageReference('local-path-provisioner'),
     VOLUMES: paths.volumes,
     SIZED: isSized ? 'yes' : 'no',
   };
-  await applyFile(kubectl, manifest('storage'), values);
+  await applyFile(kubectl, file, values);
   await waitForRollout(kubectl, 'moorage-storage', 'local-path-provisioner', patienceSeconds);
   return undefined;
 }
