@@ -1,5 +1,6 @@
 #!/bin/sh
-# runc for the pods of apps: gives each container a disk of its own for what it writes, as large as its limit says.
+# runc for the pods of apps: gives each container a disk of its own for what it writes, as large as its limit says, and
+# passes its log on at a bounded rate.
 # `up` replaces each name between two @ with its value.
 # The rootfs that containerd has mounted becomes the lower layer of an overlay whose upper one is that disk. It is seen
 # where containerd counts the container's layer too, so that the kubelet still evicts who is over the limit.
@@ -31,13 +32,13 @@ release() {
     if [ -L "$point" ]; then umount --lazy "$(readlink "$point")" 2>/dev/null || true; fi
   done
   umount --lazy "$mounted/disk" 2>/dev/null || true
-  rm -f "$mounted/rootfs" "$mounted/counted"
+  rm -f "$mounted/rootfs" "$mounted/counted" "$mounted/stdout" "$mounted/stderr"
   rmdir "$mounted/disk" "$mounted" 2>/dev/null || true
 }
 
 # A link is made only after its mount, so that `release` never unmounts what containerd has mounted.
 prepare() {
-  disk=$1 rootfs=$bundle/rootfs
+  disk=$1
   counted=$(sed -n "s|^[^ ]* [^ ]* [^ ]* [^ ]* $rootfs .*[ ,]upperdir=\([^, ]*\).*|\1|p" /proc/self/mountinfo | tail -n 1)
   [ -n "$counted" ] || return 1
   mkdir -p "$mounted/disk" "$images" || return 1
@@ -57,16 +58,37 @@ prepare() {
     mount --bind "$mounted/disk/fs" "$counted" && ln -s "$counted" "$mounted/counted"
 }
 
+# The kubelet looks at logs every few seconds, in which containerd writes gigabytes of what an app floods it with. So
+# whoever writes faster than this has to wait. They end with the last process that holds the container's end open.
+pass_log_on() {
+  rate=1m
+  command -v pv >/dev/null || fail 'pv is not installed, which bounds the rate of logs'
+  mkfifo -m 600 "$mounted/stdout" "$mounted/stderr"
+  chown --reference="$rootfs" "$mounted/stdout" "$mounted/stderr"
+  pv --quiet --rate-limit "$rate" <"$mounted/stdout" 2>/dev/null &
+  pv --quiet --rate-limit "$rate" <"$mounted/stderr" >&2 2>/dev/null &
+}
+
 case "$command" in
   create)
     config=$bundle/config.json
     if ! grep -q '"io.kubernetes.cri.container-type":"sandbox"' "$config"; then
+      rootfs=$bundle/rootfs
       # Inside of a string, these quotes would have a backslash before them.
       disk=$(sed -n 's|.*"moorage.dev/disk":"\([0-9]\{1,15\}\)".*|\1|p' "$config" | head -n 1)
       if [ -z "$disk" ]; then
         fail 'this pod does not say how much disk it may use: annotate it with moorage.dev/disk, in bytes'
       fi
       reason=$(prepare "$disk" 2>&1 </dev/null) || { release; fail "its disk of $disk bytes could not be made: $reason"; }
+      case " $* " in
+        # A terminal comes by another way.
+        *' --console-socket '*) ;;
+        *)
+          pass_log_on
+          exec >"$mounted/stdout" 2>"$mounted/stderr"
+          rm "$mounted/stdout" "$mounted/stderr"
+          ;;
+      esac
     fi
     "$runc" "$@" || {
       code=$?

@@ -1,18 +1,22 @@
 // What a container of an app can write of the node, with the real runc: no file of the node, and no more than its disk.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chmodSync,
+  closeSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { execa } from 'execa';
 import { afterEach, beforeAll, beforeEach, test } from 'vitest';
 import { z } from 'zod';
 import { binary, buildPart } from '../../../cluster/binaries/build.ts';
@@ -61,7 +65,13 @@ afterEach(async () => {
 
 async function runc(...args: string[]): Promise<{ failed: boolean }> {
   const all = ['--root', at('state'), '--log', at('log'), '--log-format', 'json', ...args];
-  return await execa(wrapper, all, { reject: false, stdio: 'ignore' });
+  const [out, err] = [openSync(at('stdout'), 'a'), openSync(at('stderr'), 'a')];
+  const [code] = z
+    .tuple([z.number().nullable()])
+    .rest(z.unknown())
+    .parse(await once(spawn(wrapper, all, { stdio: ['ignore', out, err] }), 'exit'));
+  for (const file of [out, err]) closeSync(file);
+  return { failed: code !== 0 };
 }
 
 /** Files of the node that are mounted into the container: where, and what kind of path that is. */
@@ -69,6 +79,7 @@ const files = ['/etc/hosts', '/etc/hostname', '/etc/resolv.conf', '/dev/terminat
 const source = (path: string): string => at('files', path.replaceAll(/\W/g, '-'));
 
 async function writeSpec(script: string, annotations: Record<string, string>): Promise<void> {
+  rmSync(at('out/ended'), { force: true });
   const base = spec.parse(
     JSON.parse(confinedSpec(JSON.parse(await run(binary('containerd', 'ctr'), ['oci', 'spec'])))),
   );
@@ -139,6 +150,18 @@ test('what is removed is given back to the node, and nothing is left of a contai
   assert.deepEqual(mountsUnder(readFileSync('/proc/self/mountinfo', 'utf8'), [folder]), [at('bundle/rootfs')]);
   assert.doesNotMatch(await run('losetup', ['--list', '--noheadings', '--output', 'BACK-FILE']), new RegExp(folder));
   assert.deepEqual((await run('find', [at('images'), at('mounts'), '-mindepth', '1'])).trim(), '');
+});
+
+test('a log comes through whole, also by /dev/stdout and from another user, but a flood has to wait', async () => {
+  const asUser = 'setpriv --reuid=1000 --clear-groups sh -c "echo user; echo user >&2"';
+  await runIn(`(echo one > /dev/stdout; echo two > /dev/stderr; ${asUser}) > /proc/1/fd/1 2> /proc/1/fd/2`, 16 * MiB);
+  await waitFor('the log', () => Promise.resolve(readFileSync(at('stderr'), 'utf8').includes('user')), { seconds: 10 });
+  assert.equal(readFileSync(at('stdout'), 'utf8'), 'one\nuser\n');
+  assert.equal(readFileSync(at('stderr'), 'utf8'), 'two\nuser\n');
+  await runc('delete', '--force', id);
+  await runIn('timeout 4 yes > /proc/1/fd/1', 16 * MiB);
+  const { size } = statSync(at('stdout'));
+  assert.ok(size > 1 * MiB && size < 8 * MiB, `${size} bytes in 4 s`);
 });
 
 test('a container whose limit is not known is not made', async () => {
