@@ -7,12 +7,13 @@
 set -eu
 
 runc='@RUNC@' images='@IMAGES@' mounts='@MOUNTS@'
-command=other bundle='' log=/dev/null previous=''
+command=other root='' bundle='' log=/dev/null previous=''
 for word in "$@"; do
   case "$word" in create | delete) [ "$command" = other ] && command=$word ;; esac
   case "$previous" in
     --bundle) bundle=$word ;;
     --log) log=$word ;;
+    --root) root=$word ;;
   esac
   previous=$word
 done
@@ -99,7 +100,8 @@ case "$command" in
   delete)
     code=0
     "$runc" "$@" || code=$?
-    release
+    # One that runs on keeps its disk, and stays counted.
+    "$runc" --root "$root" state "$id" >/dev/null 2>&1 || release
     exit "$code"
     ;;
   *) exec "$runc" "$@" ;;

@@ -59,9 +59,11 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await runc('delete', '--force', id);
-  for (const mount of mountsUnder(readFileSync('/proc/self/mountinfo', 'utf8'), [folder])) await run('umount', [mount]);
+  for (const mount of mounted()) await run('umount', [mount]);
   rmSync(folder, { recursive: true });
 });
+
+const mounted = (): string[] => mountsUnder(readFileSync('/proc/self/mountinfo', 'utf8'), [folder]);
 
 async function runc(...args: string[]): Promise<{ failed: boolean }> {
   const all = ['--root', at('state'), '--log', at('log'), '--log-format', 'json', ...args];
@@ -145,9 +147,11 @@ test('the container writes little more than its limit, however it tries, and it 
 
 test('what is removed is given back to the node, and nothing is left of a container that is deleted', async () => {
   await runIn('dd if=/dev/zero of=/one bs=1M count=64', 16 * MiB);
+  assert.ok((await runc('delete', id)).failed, 'it runs');
+  assert.ok(mounted().length > 1, 'so it keeps its disk');
   const { failed } = await runc('delete', '--force', id);
   assert.ok(!failed);
-  assert.deepEqual(mountsUnder(readFileSync('/proc/self/mountinfo', 'utf8'), [folder]), [at('bundle/rootfs')]);
+  assert.deepEqual(mounted(), [at('bundle/rootfs')]);
   assert.doesNotMatch(await run('losetup', ['--list', '--noheadings', '--output', 'BACK-FILE']), new RegExp(folder));
   assert.deepEqual((await run('find', [at('images'), at('mounts'), '-mindepth', '1'])).trim(), '');
 });
@@ -168,5 +172,5 @@ test('a container whose limit is not known is not made', async () => {
   await writeSpec('true', {});
   assert.ok((await runc('create', '--bundle', at('bundle'), id)).failed);
   assert.match(readFileSync(at('log'), 'utf8'), /"level":"error","msg":"this pod does not say how much disk/);
-  assert.deepEqual(mountsUnder(readFileSync('/proc/self/mountinfo', 'utf8'), [folder]), [at('bundle/rootfs')]);
+  assert.deepEqual(mounted(), [at('bundle/rootfs')]);
 });
