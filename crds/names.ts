@@ -56,6 +56,8 @@ export const annotations = {
   submitter: 'moorage.dev/submitter',
   /** On a pipeline Job: when and why its pod found no room, JSON. */
   noRoom: 'moorage.dev/no-room',
+  /** On app pods: bytes of temporary disk, for container runtimes that can enforce it. */
+  disk: 'moorage.dev/disk',
   /** On app pods: image by digest, as it was built. */
   image: 'moorage.dev/image',
   /** On app pods: port that they listen on. */

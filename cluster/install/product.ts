@@ -6,6 +6,7 @@ import { contentKey, folderKey, readText } from '../files.ts';
 import { ensureArchive, imageKey, imageOf, pushArchive } from '../images/build.ts';
 import type { Kubectl } from '../kubectl.ts';
 import { installDemoRouter, installPushSecret } from '../node/addons.ts';
+import { confinedClass } from '../node/disk/confined.ts';
 import type { GatewayPorts } from '../node/gateway/ports.ts';
 import { dockerConfig } from '../node/registry/registry.ts';
 import { cleanRegistry } from '../node/registry/registry-cleanup.ts';
@@ -68,12 +69,13 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[
     ...targets.map(image),
     {
       name: 'moorage chart',
-      needs: [...targets.map((target) => `image ${target}`), 'compile helm', 'gateway', 'network policy'],
+      needs: [...targets.map((target) => `image ${target}`), 'compile helm', 'gateway', 'network policy', 'runtime class'],
       run: async () => {
         const settings = [
           `image=${references.get('moorage') ?? ''}`,
           `pipelineImage=${references.get('moorage-pipeline') ?? ''}`,
           `externalPort=${ports().https}`,
+          `apps.runtimeClassName=${confinedClass}`,
           ...(await packageSettings()),
         ];
         await installPushSecret(kubectl, await dockerConfig());

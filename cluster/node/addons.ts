@@ -3,11 +3,12 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { filesUnder, readText, writeText } from '../files.ts';
+import { contentKey, filesUnder, readText, writeText } from '../files.ts';
 import { imageReference } from '../images/build.ts';
 import { apply, applyFile, waitForRollout, type Kubectl } from '../kubectl.ts';
 import { paths } from '../paths.ts';
 import { waitFor } from '../wait.ts';
+import { confinedClass } from './disk/confined.ts';
 import { ensureGatewayCertificate } from './gateway/gateway-certificate.ts';
 import { node } from './settings.ts';
 
@@ -36,13 +37,27 @@ export async function installDns(kubectl: Kubectl): Promise<undefined> {
   return undefined;
 }
 
-export async function installStorage(kubectl: Kubectl): Promise<undefined> {
+/** `isSized`: whether volumes are file systems of their size, or mere folders. */
+export async function installStorage(kubectl: Kubectl, isSized: boolean): Promise<undefined> {
+  const file = manifest('storage');
   const values = {
+    CONFIG: contentKey([await readFile(file, 'utf8')]),
     'IMAGE:local-path-provisioner': await imageReference('local-path-provisioner'),
     VOLUMES: paths.volumes,
+    SIZED: isSized ? 'yes' : 'no',
   };
-  await applyFile(kubectl, manifest('storage'), values);
+  await applyFile(kubectl, file, values);
   await waitForRollout(kubectl, 'moorage-storage', 'local-path-provisioner', patienceSeconds);
+  return undefined;
+}
+
+/** The RuntimeClass of apps. */
+export async function installRuntimeClass(kubectl: Kubectl): Promise<undefined> {
+  const metadata = { name: confinedClass };
+  await apply(
+    kubectl,
+    stringify({ apiVersion: 'node.k8s.io/v1', kind: 'RuntimeClass', metadata, handler: confinedClass }),
+  );
   return undefined;
 }
 

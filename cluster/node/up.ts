@@ -13,6 +13,7 @@ import {
   installGatewayApi,
   installGitServer,
   installNamespaces,
+  installRuntimeClass,
   installStorage,
   waitForNode,
 } from './addons.ts';
@@ -25,6 +26,8 @@ import {
 } from './control-plane/control-plane.ts';
 import { writeKubeconfig } from './control-plane/kubeconfig.ts';
 import { kubeletSpec, kubeProxySpec } from './daemons/kubelet.ts';
+import { diskObstacle } from './disk/obstacle.ts';
+import { mountVolumes } from './disk/volumes.ts';
 import { ensureNetwork } from './network/network.ts';
 import { networkPolicySpec } from './network/network-policy.ts';
 import { ensurePackages } from './daemons/packages.ts';
@@ -67,6 +70,15 @@ async function makeFolders(): Promise<void> {
     await mkdir(folder, { recursive: true });
     await chmod(folder, 0o711);
   }
+}
+
+/** A machine that cannot make disks of a size goes on without, and says so. */
+async function prepareDisks(): Promise<string> {
+  const volumes = await mountVolumes(paths.volumes);
+  const obstacle = await diskObstacle();
+  return obstacle === undefined
+    ? `sized, ${volumes} volumes mounted`
+    : `volumes and disks of apps have no enforced size on this machine: ${obstacle}`;
 }
 
 function imageStep(image: ImageRecipe): Step {
@@ -115,6 +127,7 @@ export function nodeSteps(ports: () => GatewayPorts): Step[] {
       needs: [`modules of ${part}`],
       run: (report) => buildPart(part, report),
     })),
+    { name: 'disks', needs: ['packages'], run: prepareDisks },
     { name: 'network', needs: ['packages'], run: ensureNetwork },
     start('registry', ['packages', 'network'], registrySpec),
     start('etcd', ['compile kubernetes'], async () => (await plane()).etcd),
@@ -124,7 +137,7 @@ export function nodeSteps(ports: () => GatewayPorts): Step[] {
       controllerManagerSpec(options, await plane(), node.podCidr),
     ),
     start('scheduler', ['api server'], async () => schedulerSpec(options, await plane())),
-    start('containerd', ['compile containerd', 'compile runc', 'registry'], containerdSpec),
+    start('containerd', ['compile containerd', 'compile runc', 'registry', 'disks'], containerdSpec),
     ...images.map(imageStep),
     { name: 'namespaces', needs: ['kubeconfig'], run: () => installNamespaces(kubectl, node.address) },
     start('network policy', ['namespaces'], async () => networkPolicySpec(await plane())),
@@ -136,12 +149,13 @@ export function nodeSteps(ports: () => GatewayPorts): Step[] {
       needs: ['kubelet', 'controller manager', 'scheduler', 'kube-proxy'],
       run: () => waitForNode(kubectl),
     },
+    { name: 'runtime class', needs: ['kubeconfig'], run: () => installRuntimeClass(kubectl) },
     { name: 'gateway api', needs: ['namespaces'], run: () => installGatewayApi(kubectl) },
     { name: 'dns', needs: ['node ready', 'image coredns'], run: () => installDns(kubectl) },
     {
       name: 'storage',
       needs: ['node ready', 'image local-path-provisioner', 'image debian-bookworm'],
-      run: () => installStorage(kubectl),
+      run: async () => installStorage(kubectl, (await diskObstacle()) === undefined),
     },
     {
       name: 'gateway',

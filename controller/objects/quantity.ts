@@ -1,4 +1,4 @@
-// Reckons with Kubernetes quantities: the smaller of two, and a share of one.
+// Reckons with Kubernetes quantities: the smaller of two, a share of one, and its bytes.
 
 /** A quantity in thousandths; `binary`: written with Ki, Mi, Gi or Ti. */
 interface Quantity {
@@ -25,6 +25,11 @@ export function shareOf(text: string, divisor: bigint): string {
   const { milli, binary } = parse(text);
   const whole = binary ? (milli / divisor / 1000n / (1n << 20n) || 1n) * (1n << 20n) * 1000n : milli / divisor || 1n;
   return format({ milli: whole, binary });
+}
+
+/** Whole bytes of a quantity of them. @throws RangeError for anything else than a quantity. */
+export function bytesOf(text: string): bigint {
+  return parse(text).milli / 1000n;
 }
 
 /** The smaller of two. */

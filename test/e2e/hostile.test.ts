@@ -90,7 +90,7 @@ describe('hostile authors', { concurrent: true }, () => {
   test('an app that fills a volume of its image is stopped, and that is reported', async () => {
     const files = {
       Dockerfile:
-        'FROM debian:bookworm-slim\nRUN mkdir /data\nVOLUME /data\nCMD ["sh", "-c", "fallocate -l 1200M /data/fill; sleep 600"]\n',
+        'FROM debian:bookworm-slim\nRUN mkdir /data\nVOLUME /data\nCMD ["sh", "-c", "fallocate -l 1200M /data/fill; head -c 1200M /dev/zero > /data/more; sleep 600"]\n',
     };
     const ended = await withFiles(disk, files, (folder) => submit(folder));
     await deleteApps(disk);
@@ -112,7 +112,7 @@ describe('hostile authors', { concurrent: true }, () => {
 
   test("an app's last words are its log, and no verdict", async () => {
     const image = `registry.moorage-system.svc:5000/apps/hello@sha256:${'0'.repeat(64)}`;
-    const say = `printf '{"image":"${image}"}\\n\\033[2J\\033]0;owned\\007\\377\\000tail' > /dev/termination-log; exit 42`;
+    const say = `say() { printf '{"image":"${image}"}\\n\\033[2J\\033]0;owned\\007\\377\\000tail'; }; say > /dev/termination-log; say; exit 42`;
     const ended = await withFiles(
       words,
       { Dockerfile: 'FROM debian:bookworm-slim\nCOPY say.sh /\nCMD ["sh", "/say.sh"]\n', 'say.sh': say },

@@ -45,7 +45,12 @@ async function storageManifest(): Promise<string> {
     readFile(join(paths.root, 'cluster', 'manifests', `${name}.yaml`), 'utf8');
   const recipe = imageOf('local-path-provisioner');
   const image = `docker.io/${recipe.repository}:${recipe.tags[0] ?? ''}`;
-  const values = { 'IMAGE:local-path-provisioner': image, VOLUMES: '/var/local-path-provisioner' };
+  const values = {
+    'IMAGE:local-path-provisioner': image,
+    VOLUMES: '/var/local-path-provisioner',
+    SIZED: 'no',
+    CONFIG: '',
+  };
   return [await manifest('namespaces'), fillIn(await manifest('storage'), values)].join('\n---\n');
 }
 

@@ -7,6 +7,7 @@ import { succeeds } from '../../shell.ts';
 import { cniConfig } from '../network/cni.ts';
 import { unpackedFolder } from './packages.ts';
 import { configFile, type ProcessSpec } from './processes.ts';
+import { confinedClass, ensureConfined, type ConfinedRuntime } from '../disk/confined.ts';
 import { writeHosts } from '../registry/registry.ts';
 import { containerdSocket, node } from '../settings.ts';
 
@@ -26,7 +27,7 @@ export function holdsSysResource(status: string): boolean {
  * What an image declares as a VOLUME stays in the container's own layer: as a volume, nothing would count what is
  * written there.
  */
-export function containerdConfig(hosts: string, cni: string, canScore: boolean): string {
+export function containerdConfig(hosts: string, cni: string, canScore: boolean, confined: ConfinedRuntime): string {
   return `version = 3
 root = "${join(paths.state, 'containerd')}"
 state = "${join(paths.run, 'containerd')}"
@@ -55,6 +56,15 @@ runtime_type = "io.containerd.runc.v2"
 BinaryName = "${binary('runc', 'runc')}"
 SystemdCgroup = false
 
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.${confinedClass}]
+runtime_type = "io.containerd.runc.v2"
+base_runtime_spec = "${confined.spec}"
+pod_annotations = ${JSON.stringify(confined.annotations)}
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.${confinedClass}.options]
+BinaryName = "${confined.runc}"
+SystemdCgroup = false
+
 [plugins."io.containerd.cri.v1.runtime".cni]
 bin_dirs = ["${join(unpackedFolder('containernetworking-plugins'), 'usr/lib/cni')}"]
 conf_dir = "${cni}"
@@ -75,8 +85,9 @@ export async function containerdSpec(): Promise<ProcessSpec> {
   const cni = join(paths.state, 'cni');
   const network = await configFile(join(cni, '10-moorage.conflist'), cniConfig(node, join(paths.run, 'cni')));
   const canScore = holdsSysResource((await readText('/proc/self/status')) ?? '');
+  const confined = await ensureConfined();
   const path = join(paths.state, 'containerd.toml');
-  const text = await configFile(path, containerdConfig(hosts, cni, canScore));
+  const text = await configFile(path, containerdConfig(hosts, cni, canScore, confined));
   return {
     name: 'containerd',
     command: binary('containerd', 'containerd'),
@@ -85,7 +96,7 @@ export async function containerdSpec(): Promise<ProcessSpec> {
     env: {
       PATH: `${binariesOf('containerd')}:${binariesOf('runc')}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
     },
-    inputs: [text, network],
+    inputs: [text, network, (await readText(confined.spec)) ?? ''],
     ready: () => succeeds(binary('containerd', 'ctr'), ['--address', containerdSocket, 'version']),
   };
 }

@@ -61,6 +61,8 @@ async function kubeletConfig(certificate: { certificate: string; key: string }, 
     },
     containerLogMaxSize: '10Mi',
     containerLogMaxFiles: 3,
+    // An app that floods its log fills the disk until the next look; this is the shortest time.
+    containerLogMonitorInterval: '3s',
     serializeImagePulls: false,
     maxParallelImagePulls: 3,
     volumePluginDir: join(kubeletRoot, 'volume-plugins'),

@@ -8,7 +8,8 @@ import { noReport, type Report } from '../../steps.ts';
 /** Tools that `up` runs, and what compiling runc requires. None of them comes with a daemon. */
 const tools = [
   ...['openssl', 'ca-certificates', 'iproute2', 'nftables', 'iptables', 'conntrack', 'kmod', 'procps', 'util-linux'],
-  ...['debootstrap', 'skopeo', 'apache2-utils', 'unzip', 'git', 'gcc', 'libc6-dev', 'libseccomp-dev', 'pkg-config'],
+  ...['mount', 'e2fsprogs', 'pv', 'debootstrap', 'skopeo', 'apache2-utils', 'unzip', 'git', 'gcc', 'libc6-dev'],
+  ...['libseccomp-dev', 'pkg-config'],
 ];
 
 const unpacked = {

@@ -1,10 +1,16 @@
 // What an author can do about an app that crashes, guessed from its last lines.
 
+import { authorLimits } from '../../../crds/app-manifest.ts';
+
 /** The first that matches counts, so the more specific ones come first. */
 const fixes: readonly (readonly [RegExp, string])[] = [
   [
     /ModuleNotFoundError|ImportError: No module|Cannot find (?:module|package)|ERR_MODULE_NOT_FOUND/,
     'The code imports a package or file that is not in the image: add it to your dependencies, or commit the file. Packages needed at run time must not be development dependencies.',
+  ],
+  [
+    /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/i,
+    `The app filled its disk or a volume: write less (caches, logs, uploads), or increase run.resources.disk (maximum ${authorLimits.run.disk}) or the size of the volume (run.volumes) in moorage.yaml.`,
   ],
   [
     /EACCES|PermissionError|Permission denied|Read-only file system|EROFS/i,

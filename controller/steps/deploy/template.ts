@@ -4,7 +4,7 @@ import { parseDuration } from '../../../lib/duration.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { hashOf, type KubeObject, type Wire } from '../../../lib/kubernetes/index.ts';
-import { shareOf } from '../../objects/quantity.ts';
+import { bytesOf, shareOf } from '../../objects/quantity.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import { modelVariables } from './models.ts';
 
@@ -60,6 +60,7 @@ export function podTemplate(
     [annotations.port]: String(release.port),
     [annotations.commit]: release.commit,
     [annotations.image]: release.image,
+    [annotations.disk]: String(bytesOf(app.spec.run.resources.disk)),
   };
   return {
     hash,

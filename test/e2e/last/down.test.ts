@@ -43,6 +43,8 @@ test('down leaves no process, mount, device, table, route, control group or stat
     readdirSync('/sys/class/net').filter((name) => /^(moorage|veth|cni)/.test(name)),
     [],
   );
+  const loops = await execa('losetup', ['--list', '--noheadings', '--output', 'BACK-FILE']);
+  assert.doesNotMatch(loops.stdout, /moorage/);
   const tables = await execa('nft', ['list', 'tables']);
   assert.doesNotMatch(tables.stdout, /moorage|kube-proxy/);
   const routes = await execa('ip', ['route', 'show', 'table', 'all']);

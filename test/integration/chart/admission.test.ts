@@ -8,6 +8,7 @@ import { addGatewayTypes, install, kubectlWith, required } from '../../support/c
 import {
   appPod,
   container,
+  limits,
   ordinary,
   pipelinePod,
   podNamed,
@@ -132,6 +133,16 @@ for (const key of ['k8s.v1.cni.cncf.io/networks', 'io.katacontainers.config.hype
     assert.match((await offered('moorage-apps', appPod(), { [key]: 'x' })) ?? 'it was taken', /their annotations away/);
   });
 }
+
+test('a pod whose annotation says more disk than its limit is refused', async () => {
+  const offeredWith = (limit: string, bytes: string): Promise<string | undefined> =>
+    offered('moorage-apps', withApp({ resources: { limits: { ...limits, 'ephemeral-storage': limit } } }), {
+      'moorage.dev/disk': bytes,
+    });
+  assert.equal(await offeredWith('16Mi', '16777216'), undefined);
+  for (const bytes of ['1099511627776', '-1', '16Mi'])
+    assert.match((await offeredWith('16Mi', bytes)) ?? 'it was taken', /make both the same/);
+});
 
 test('what the installation allows, and its own priorities, are taken', async () => {
   assert.equal(await offered('moorage-apps', appPod({ priorityClassName: 'moorage-apps' })), undefined);

@@ -9,6 +9,7 @@ const cases: readonly (readonly [string, RegExp])[] = [
     /add it to your dependencies/,
   ],
   ["Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'tsx'", /development dependencies/],
+  ['OSError: [Errno 28] No space left on device', /run\.resources\.disk/],
   ["Error: EACCES: permission denied, mkdir '/etc/items'", /unprivileged user.*\/tmp/],
   ["PermissionError: [Errno 13] Permission denied: '/data'", /run\.volumes/],
   ['Error: listen EADDRINUSE: address already in use 0.0.0.0:8080', /the same port/],

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import { z } from 'zod';
 import { pipelineInput } from '../../../../../controller/pipeline/contract.ts';
-import { least, shareOf } from '../../../../../controller/objects/quantity.ts';
+import { bytesOf, least, shareOf } from '../../../../../controller/objects/quantity.ts';
 import type { Manifest } from '../../../../../lib/kubernetes/index.ts';
 import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
 import {
@@ -66,6 +66,15 @@ test('the pod of an app has a user namespace, few capabilities, limits on all, a
   });
   assert.deepEqual(only.resources.limits, { cpu: '1', memory: '512Mi', 'ephemeral-storage': '1Gi' });
   assert.deepEqual(only.env, [{ name: 'PORT', value: '8080' }]);
+});
+
+test('the pod of an app says how much disk it may use, for runtimes that can enforce it', () => {
+  const annotated = z.looseObject({
+    spec: z.looseObject({ template: z.looseObject({ metadata: z.looseObject({ annotations: z.looseObject({}) }) }) }),
+  });
+  const small = app({ run: { resources: { disk: '16Mi' } } }, built(first));
+  const { annotations } = annotated.parse(wanted(snapshotOf(small), 'Deployment')).spec.template.metadata;
+  assert.equal(annotations['moorage.dev/disk'], '16777216');
 });
 
 test('the pod of an app has the priority class of the installation, if there is one', () => {
@@ -228,7 +237,8 @@ function asObject(manifest: Manifest): NonNullable<ReturnType<typeof snapshotOf>
   };
 }
 
-test('quantities: the smaller of two, and shares that are never nothing', () => {
+test('quantities: the smaller of two, bytes, and shares that are never nothing', () => {
+  assert.deepEqual(['16Mi', '1.5Gi', '1k', '1500m'].map(bytesOf), [16_777_216n, 1_610_612_736n, 1000n, 1n]);
   assert.equal(least('2', '500m'), '500m');
   assert.equal(least('1Gi', '1000Mi'), '1000Mi');
   assert.equal(shareOf('512Mi', 4n), '128Mi');
