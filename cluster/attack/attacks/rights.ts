@@ -154,4 +154,35 @@ const sandbox: Attack = {
   },
 };
 
-export const rightsAttacks: readonly Attack[] = [ownership, gateway, listing, sandbox];
+/** What code in a worker could read: printed as JSON, by the same Node that runs it. */
+const looting = `const fs = require('node:fs'), { execFileSync } = require('node:child_process');
+const secrets = fs.existsSync('/var/run/secrets');
+const others = fs.readdirSync('/proc').filter((pid) => /^[0-9]+$/.test(pid)).filter((pid) => { try { return /api.main|controller.main/.test(fs.readFileSync('/proc/' + pid + '/cmdline', 'utf8')); } catch { return false; } });
+const named = Object.keys(process.env).filter((name) => /SECRET|KEY|TOKEN|SALT|DATABASE|PASSWORD/.test(name));
+const dial = (host, port) => new Promise((done) => { const socket = require('node:net').connect({ host, port, timeout: 2000 }); socket.on('connect', () => done(true)); for (const event of ['error', 'timeout']) socket.on(event, () => { socket.destroy(); done(false); }); });
+Promise.all([dial(process.env.KUBERNETES_SERVICE_HOST, 443), dial('1.1.1.1', 443)]).then((reached) => { console.log(JSON.stringify({ uid: process.getuid(), secrets, others: others.length, named, reached: reached.filter(Boolean).length })); process.exit(0); });`;
+
+const loot = z.object({
+  uid: z.number(),
+  secrets: z.boolean(),
+  others: z.number(),
+  named: z.array(z.string()),
+  reached: z.number(),
+});
+
+const workers: Attack = {
+  name: "native code in a worker of the tools reads the API's secrets, token or processes, or reaches the network",
+  needs: 'kubectl',
+  run: async (victim) => {
+    const text = await victim.kubectl([
+      ...['-n', victim.systemNamespace, 'exec', 'deploy/moorage-workers', '--', 'node', '-e', looting],
+    ]);
+    const { uid, secrets, others, named, reached } = loot.parse(JSON.parse(text.trim().split('\n').at(-1) ?? ''));
+    return judged(
+      uid !== 0 && !secrets && others === 0 && named.length === 0 && reached === 0,
+      `As user ${uid} it found ${secrets ? 'Secrets' : 'no Secret'}, ${others} processes of others, ${named.length} variables that sound like a secret, and reached ${reached} of 2 addresses.`,
+    );
+  },
+};
+
+export const rightsAttacks: readonly Attack[] = [ownership, gateway, listing, workers, sandbox];

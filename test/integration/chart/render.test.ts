@@ -9,7 +9,6 @@ import { readModelSettings } from '../../../api/models/config.ts';
 import { readFetchConfig } from '../../../api/tools/fetch/config.ts';
 import { images } from '../../../cluster/images/catalog.ts';
 import { closedCidrs, closedWith } from '../../../lib/closed-addresses.ts';
-import { environment as registryProxy } from '../../../controller/registry-proxy/config.ts';
 import { operatorConfig } from '../../../controller/config.ts';
 import {
   chart,
@@ -157,36 +156,6 @@ test('the API has HostedApps and the logs of pipelines, nothing more', () => {
       rules.map(({ resources, verbs }) => `${metadata.namespace} ${resources.join()} ${verbs.join()}`),
     );
   assert.deepEqual(rights, ['moorage-apps hostedapps get,list,watch,create,patch', 'moorage-builds pods/log get']);
-});
-
-test('builds reach the registry proxy, and only that reaches the registry and has its account', () => {
-  const policyOf = (name: string): z.output<typeof policy> =>
-    policy.parse(ofKind(full, 'NetworkPolicy').find(({ metadata }) => metadata.name === name));
-  assert.ok(!JSON.stringify(policyOf('builds')).includes('10.244.0.1/32'));
-  const proxy = policyOf('moorage-registry-proxy');
-  assert.ok(JSON.stringify(proxy.spec.egress).includes('{"ipBlock":{"cidr":"10.244.0.1/32"}}'));
-  assert.deepEqual(proxy.spec.ingress?.[0], {
-    from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-builds' } } }],
-    ports: [{ protocol: 'TCP', port: 5000 }],
-  });
-  const holders = ofKind(full, 'Deployment')
-    .filter((object) => JSON.stringify(object).includes('"secretName":"moorage-registry"'))
-    .map(({ metadata }) => metadata.name);
-  assert.deepEqual(holders, ['moorage-registry-proxy']);
-});
-
-test('the registry proxy reads every setting that the chart gives it', () => {
-  const given = Object.keys(environmentOf(full, 'registry-proxy'));
-  const known = [...Object.keys(registryProxy.shape), 'LOG_LEVEL', 'HOME'];
-  assert.deepEqual(
-    given.filter((name) => !known.includes(name)),
-    [],
-  );
-  assert.equal(
-    registryProxy.parse({ ...environmentOf(full, 'registry-proxy'), MOORAGE_REGISTRY_MIRROR: undefined })
-      .MOORAGE_REGISTRY_INSECURE,
-    true,
-  );
 });
 
 test('apps and builds start from nothing open', () => {

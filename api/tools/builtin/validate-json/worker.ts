@@ -91,3 +91,6 @@ function reported({ instancePath, message, keyword, schemaPath, params }: ErrorO
     params: params as unknown,
   };
 }
+
+// The first schema takes as long as a hundred later ones, for Ajv compiles that of schemas; a caller's time is his own.
+validate({ schema: { type: 'object', properties: { any: { pattern: '.' } } }, data: { any: '' } });

@@ -1,0 +1,49 @@
+// The chart's registry proxy: the only pod with the registry's account, and the only way of builds to the registry.
+import assert from 'node:assert/strict';
+import { beforeAll, test } from 'vitest';
+import { z } from 'zod';
+import { environment as registryProxy } from '../../../controller/registry-proxy/config.ts';
+import { environmentOf, ofKind, render, required, type Rendered } from '../../support/chart.ts';
+
+let full: Rendered[] = [];
+beforeAll(async () => {
+  full = await render({
+    ...required,
+    registry: { host: 'registry.moorage-system.svc:5000', insecure: true, cidrs: ['10.244.0.1/32'], port: 5000 },
+  });
+});
+
+const policy = z.looseObject({
+  spec: z.looseObject({ ingress: z.array(z.unknown()).optional(), egress: z.array(z.unknown()).optional() }),
+});
+type Policy = z.output<typeof policy>;
+
+test('builds reach the registry proxy, and only that reaches the registry and has its account', () => {
+  const policyOf = (name: string): Policy =>
+    policy.parse(ofKind(full, 'NetworkPolicy').find(({ metadata }) => metadata.name === name));
+  assert.ok(!JSON.stringify(policyOf('builds')).includes('10.244.0.1/32'));
+  const proxy = policyOf('moorage-registry-proxy');
+  assert.ok(JSON.stringify(proxy.spec.egress).includes('{"ipBlock":{"cidr":"10.244.0.1/32"}}'));
+  assert.deepEqual(proxy.spec.ingress?.[0], {
+    from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-builds' } } }],
+    ports: [{ protocol: 'TCP', port: 5000 }],
+  });
+  const holders = ofKind(full, 'Deployment')
+    .filter((object) => JSON.stringify(object).includes('"secretName":"moorage-registry"'))
+    .map(({ metadata }) => metadata.name);
+  assert.deepEqual(holders, ['moorage-registry-proxy']);
+});
+
+test('the registry proxy reads every setting that the chart gives it', () => {
+  const given = Object.keys(environmentOf(full, 'registry-proxy'));
+  const known = [...Object.keys(registryProxy.shape), 'LOG_LEVEL', 'HOME'];
+  assert.deepEqual(
+    given.filter((name) => !known.includes(name)),
+    [],
+  );
+  assert.equal(
+    registryProxy.parse({ ...environmentOf(full, 'registry-proxy'), MOORAGE_REGISTRY_MIRROR: undefined })
+      .MOORAGE_REGISTRY_INSECURE,
+    true,
+  );
+});
