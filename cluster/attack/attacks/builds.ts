@@ -72,7 +72,9 @@ const jobs = z.object({
             containers: z.array(
               z.object({
                 env: z
-                  .array(z.object({ name: z.string(), value: z.string().optional(), valueFrom: z.unknown() }))
+                  .array(
+                    z.object({ name: z.string(), value: z.string().optional(), valueFrom: z.unknown().optional() }),
+                  )
                   .default([]),
               }),
             ),

@@ -1,6 +1,6 @@
 // Attacks of callers: by HTTP alone, as anybody on the internet could.
 import { judged, type Attack } from '../attack.ts';
-import type { Victim } from '../victim.ts';
+import type { Answer, Victim } from '../victim.ts';
 
 const slotAttempts = 300;
 
@@ -28,7 +28,8 @@ const slots: Attack = {
 
 const pattern = '^(a+)+$';
 const slowCalls = 28;
-const patience = 3_000;
+/** A node that is busy otherwise may take this long; workers that are taken, for ever. */
+const patience = 10_000;
 
 async function milliseconds(run: () => Promise<{ status: number }>): Promise<{ status: number; took: number }> {
   const start = performance.now();
@@ -36,23 +37,26 @@ async function milliseconds(run: () => Promise<{ status: number }>): Promise<{ s
   return { status, took: Math.round(performance.now() - start) };
 }
 
+function runCode(victim: Victim): Promise<Answer> {
+  return victim.ask('/t/run_code', { method: 'POST', json: { code: '1 + 1' } });
+}
+
 const starvation: Attack = {
   name: 'a pattern that never ends keeps every worker of the tools busy',
   needs: 'address',
   run: async (victim) => {
+    const quiet = await milliseconds(() => runCode(victim));
     const slow = Array.from({ length: slowCalls }, () =>
       victim.ask('/t/validate_json', {
         method: 'POST',
         json: { json: JSON.stringify(`${'a'.repeat(40)}!`), schema: { type: 'string', pattern } },
       }),
     );
-    const { status, took } = await milliseconds(() =>
-      victim.ask('/t/run_code', { method: 'POST', json: { code: '1 + 1' } }),
-    );
+    const { status, took } = await milliseconds(() => runCode(victim));
     const statuses = (await Promise.all(slow)).map((answer) => answer.status);
     return judged(
       status === 200 && took < patience,
-      `Beside ${slowCalls} such calls (${[...new Set(statuses)].join(', ')}) run_code answered ${status} in ${took} ms.`,
+      `Beside ${slowCalls} such calls (${[...new Set(statuses)].join(', ')}) run_code answered ${status} in ${took} ms, ${quiet.took} ms without them.`,
     );
   },
 };

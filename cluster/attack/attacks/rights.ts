@@ -157,7 +157,7 @@ const sandbox: Attack = {
 /** What code in a worker could read: printed as JSON, by the same Node that runs it. */
 const looting = `const fs = require('node:fs'), { execFileSync } = require('node:child_process');
 const secrets = fs.existsSync('/var/run/secrets');
-const others = fs.readdirSync('/proc').filter((pid) => /^[0-9]+$/.test(pid)).filter((pid) => { try { return /api.main|controller.main/.test(fs.readFileSync('/proc/' + pid + '/cmdline', 'utf8')); } catch { return false; } });
+const others = fs.readdirSync('/proc').filter((pid) => /^[0-9]+$/.test(pid) && Number(pid) !== process.pid).filter((pid) => { try { return /api.main|controller.main/.test(fs.readFileSync('/proc/' + pid + '/cmdline', 'utf8')); } catch { return false; } });
 const named = Object.keys(process.env).filter((name) => /SECRET|KEY|TOKEN|SALT|DATABASE|PASSWORD/.test(name));
 const dial = (host, port) => new Promise((done) => { const socket = require('node:net').connect({ host, port, timeout: 2000 }); socket.on('connect', () => done(true)); for (const event of ['error', 'timeout']) socket.on(event, () => { socket.destroy(); done(false); }); });
 Promise.all([dial(process.env.KUBERNETES_SERVICE_HOST, 443), dial('1.1.1.1', 443)]).then((reached) => { console.log(JSON.stringify({ uid: process.getuid(), secrets, others: others.length, named, reached: reached.filter(Boolean).length })); process.exit(0); });`;
