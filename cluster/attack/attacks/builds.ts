@@ -1,6 +1,5 @@
 // Attacks of authors: repositories that mean harm to the builder, the review, or whoever waits behind them.
 import { z } from 'zod';
-import { pipelineInput } from '../../../controller/pipeline/contract.ts';
 import { judged, type Attack } from '../attack.ts';
 import type { Victim } from '../victim.ts';
 
@@ -85,49 +84,44 @@ const jobs = z.object({
   ),
 });
 
-async function pipelines(victim: Victim): Promise<z.output<typeof jobs>['items']> {
-  const found = jobs.parse(
-    JSON.parse(await victim.kubectl(['-n', await victim.buildsNamespace(), 'get', 'jobs', '-o', 'json'])),
-  ).items;
-  if (found.length === 0) throw new Error('there is no pipeline to look at: submit an app first');
-  return found;
+const repositories = z.object({ image: z.string(), cache: z.string().optional() });
+
+type Pipeline = z.output<typeof jobs>['items'][number];
+
+/** The one that was made last: those of before an upgrade stay as they were. */
+async function newestPipeline(victim: Victim): Promise<Pipeline> {
+  const namespace = await victim.buildsNamespace();
+  const sorted = ['get', 'jobs', '--sort-by=.metadata.creationTimestamp', '-o', 'json'];
+  const newest = jobs.parse(JSON.parse(await victim.kubectl(['-n', namespace, ...sorted]))).items.at(-1);
+  if (newest === undefined) throw new Error('there is no pipeline to look at: submit an app first');
+  return newest;
 }
 
 const account: Attack = {
   name: "a build holds the installation's account of the registry",
   needs: 'kubectl',
   run: async (victim) => {
-    const holders = (await pipelines(victim)).filter(({ spec }) => {
-      const { volumes, containers } = spec.template.spec;
-      return (
-        volumes.some((each) => 'secret' in each) ||
-        containers.some(({ env }) => env.some((each) => each.valueFrom !== undefined))
-      );
-    });
-    const names = holders.map(({ metadata }) => metadata.name);
-    return judged(
-      names.length === 0,
-      names.length === 0 ? 'No pipeline is given a Secret.' : `Given one: ${names.join(', ')}.`,
-    );
+    const { metadata, spec } = await newestPipeline(victim);
+    const { volumes, containers } = spec.template.spec;
+    const isGiven =
+      volumes.some((each) => 'secret' in each) ||
+      containers.some(({ env }) => env.some((each) => each.valueFrom !== undefined));
+    return judged(!isGiven, `The newest pipeline, ${metadata.name}, is given ${isGiven ? 'a' : 'no'} Secret.`);
   },
 };
 
-const cache: Attack = {
+const withUid = /\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+const namesake: Attack = {
   name: 'an app builds on the layers or images that an earlier app of its name left',
   needs: 'kubectl',
   run: async (victim) => {
-    const inputs = (await pipelines(victim)).flatMap(({ spec }) => {
-      const value = spec.template.spec.containers[0]?.env.find(({ name }) => name === 'MOORAGE_PIPELINE')?.value;
-      const read = pipelineInput.safeParse(value === undefined ? undefined : JSON.parse(value));
-      return read.success ? [read.data] : [];
-    });
-    const uid = /\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-    const shared = inputs.filter(
-      ({ image, cache: named }) => !uid.test(image) || (named !== undefined && !uid.test(named)),
-    );
+    const { spec } = await newestPipeline(victim);
+    const value = spec.template.spec.containers[0]?.env.find(({ name }) => name === 'MOORAGE_PIPELINE')?.value;
+    const { image, cache } = repositories.parse(value === undefined ? undefined : JSON.parse(value));
     return judged(
-      shared.length === 0 && inputs.length > 0,
-      `${inputs.length - shared.length} of ${inputs.length} pipelines name image and cache by the UID of their app.`,
+      withUid.test(image) && (cache === undefined || withUid.test(cache)),
+      `The newest pipeline makes ${image}, with the layers of ${cache ?? 'none'}.`,
     );
   },
 };
@@ -145,4 +139,4 @@ const licence: Attack = {
   },
 };
 
-export const buildAttacks: readonly Attack[] = [staged, otherImage, gitSource, account, cache, licence];
+export const buildAttacks: readonly Attack[] = [staged, otherImage, gitSource, account, namesake, licence];
