@@ -69,7 +69,13 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[
     ...targets.map(image),
     {
       name: 'moorage chart',
-      needs: [...targets.map((target) => `image ${target}`), 'compile helm', 'gateway', 'network policy', 'runtime class'],
+      needs: [
+        ...targets.map((target) => `image ${target}`),
+        'compile helm',
+        'gateway',
+        'network policy',
+        'runtime class',
+      ],
       run: async () => {
         const settings = [
           `image=${references.get('moorage') ?? ''}`,
