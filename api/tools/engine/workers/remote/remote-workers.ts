@@ -26,7 +26,7 @@ export function remoteWorkers(url: string, options: RemoteWorkersOptions = {}): 
   return new RemoteWorkers(new URL(url), options);
 }
 
-interface Accepted {
+interface Acceptance {
   readonly offer: Offer;
   readonly pod: Pod;
 }
@@ -75,7 +75,7 @@ class RemoteWorkers implements Workers {
   }
 
   /** Offers a task to one pod after the other, until one has a worker for it. */
-  async #accepted(head: TaskHead, call: WorkerCall): Promise<Accepted> {
+  async #accepted(head: TaskHead, call: WorkerCall): Promise<Acceptance> {
     const late = busy(`No worker became free within ${this.#maxWaitMs / 1000} s. Try again in 5 seconds.`);
     return this.#within(this.#maxWaitMs, late, call, async (signal) => {
       const since = performance.now();
@@ -91,7 +91,7 @@ class RemoteWorkers implements Workers {
   }
 
   /** Offers a task to each pod once. @returns undefined when none has answered */
-  async #offered(head: TaskHead, signal: AbortSignal): Promise<Accepted | undefined> {
+  async #offered(head: TaskHead, signal: AbortSignal): Promise<Acceptance | undefined> {
     const tried = new Set<string>();
     for (let pod = await this.#pods.take(tried); pod !== undefined; pod = await this.#pods.take(tried)) {
       tried.add(pod.host);
