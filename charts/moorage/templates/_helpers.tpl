@@ -130,9 +130,7 @@ securityContext:
   {{- $user := ternary 1001 1000 (eq $component "workers") }}
   runAsUser: {{ $user }}
   runAsGroup: {{ $user }}
-  {{- if ne $component "workers" }}
   fsGroup: {{ $user }}
-  {{- end }}
   seccompProfile: {type: RuntimeDefault}
 topologySpreadConstraints:
   {{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
@@ -145,15 +143,14 @@ topologySpreadConstraints:
     # Only pods of the same revision count, so that a rollout spreads as well.
     matchLabelKeys: [pod-template-hash]
   {{- end }}
-{{- if ne $component "workers" }}
 volumes:
   - name: tmp
-    emptyDir: {sizeLimit: 256Mi}
+    {{- /* libvips keeps large pictures there in between: 200 MB at most for each of the two tasks of a workers' pod. */}}
+    emptyDir: {sizeLimit: {{ ternary "512Mi" "256Mi" (eq $component "workers") }}}
   {{- if and (eq $component "api") $root.Values.models.listConfigMap }}
   - name: models
     configMap: {name: {{ $root.Values.models.listConfigMap }}}
   {{- end }}
-{{- end }}
 {{- end }}
 
 {{/* What every container of ours has: (list $ "operator"). */}}
@@ -169,7 +166,6 @@ securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
-{{- if ne $component "workers" }}
 volumeMounts:
   - {name: tmp, mountPath: /tmp}
   {{- if eq $component "registry-proxy" }}
@@ -178,7 +174,6 @@ volumeMounts:
   {{- if and (eq $component "api") $root.Values.models.listConfigMap }}
   - {name: models, mountPath: /etc/moorage, readOnly: true}
   {{- end }}
-{{- end }}
 # The first start may wait for the API server; after that a process that hangs is started again.
 startupProbe:
   httpGet: {path: /healthz, port: internal}

@@ -26,13 +26,13 @@ const labels = (component: string): unknown => ({
   },
 });
 
-test('workers have no token, no Secret, no volume, and a user of their own', () => {
+test('workers have no token, no Secret, no volume but an empty one, and a user of their own', () => {
   const spec = podSpecOf(named(objects, 'Deployment', 'moorage-workers'));
   assert.deepEqual(
     [spec['automountServiceAccountToken'], spec['serviceAccountName'], spec['volumes'], spec['shareProcessNamespace']],
-    [false, undefined, undefined, undefined],
+    [false, undefined, [{ name: 'tmp', emptyDir: { sizeLimit: '512Mi' } }], undefined],
   );
-  assert.doesNotMatch(JSON.stringify(spec), /secret|valueFrom|envFrom|volumeMounts|configMap/i);
+  assert.doesNotMatch(JSON.stringify(spec), /secret|valueFrom|envFrom|configMap|projected/i);
   const { runAsUser, runAsGroup } = user.parse(spec).securityContext;
   for (const component of ['api', 'operator']) {
     const other = user.parse(podSpecOf(named(objects, 'Deployment', `moorage-${component}`))).securityContext;

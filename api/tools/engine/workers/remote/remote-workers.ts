@@ -20,13 +20,14 @@ export interface RemoteWorkersOptions {
 /** For the start of a process and for both messages, beside the time limit of a task. The pod's own limits come first. */
 const marginMs = 30_000;
 const searchPauseMs = 200;
+const longRoundMs = 2_000;
 
 /** `url`: of a headless Service, whose name resolves to every pod that is ready. */
 export function remoteWorkers(url: string, options: RemoteWorkersOptions = {}): Workers {
   return new RemoteWorkers(new URL(url), options);
 }
 
-interface TaskConnection {
+interface Acceptance {
   readonly offer: Offer;
   readonly pod: Pod;
 }
@@ -75,23 +76,26 @@ class RemoteWorkers implements Workers {
   }
 
   /** Offers a task to one pod after the other, until one has a worker for it. */
-  async #accepted(head: TaskHead, call: WorkerCall): Promise<TaskConnection> {
+  async #accepted(head: TaskHead, call: WorkerCall): Promise<Acceptance> {
     const late = busy(`No worker became free within ${this.#maxWaitMs / 1000} s. Try again in 5 seconds.`);
     return this.#within(this.#maxWaitMs, late, call, async (signal) => {
-      const since = performance.now();
-      while (performance.now() - since < this.#searchMs) {
+      let searchedMs = 0;
+      while (searchedMs < this.#searchMs) {
+        const since = performance.now();
         const accepted = await this.#offered(head, signal);
         if (accepted !== undefined) return accepted;
         await sleep(searchPauseMs, undefined, { signal }).catch(() => {
           signal.throwIfAborted();
         });
+        // Most of a long round was the queue of a pod that was lost then, and no search.
+        searchedMs += Math.min(performance.now() - since, longRoundMs);
       }
       throw busy('No worker answers. Try again in 5 seconds.');
     });
   }
 
   /** Offers a task to each pod once. @returns undefined when none has answered */
-  async #offered(head: TaskHead, signal: AbortSignal): Promise<TaskConnection | undefined> {
+  async #offered(head: TaskHead, signal: AbortSignal): Promise<Acceptance | undefined> {
     const tried = new Set<string>();
     for (let pod = await this.#pods.take(tried); pod !== undefined; pod = await this.#pods.take(tried)) {
       tried.add(pod.host);
