@@ -68,7 +68,7 @@ export default defineConfig({
         include: ['test/e2e/**/*.test.ts'],
         exclude: ['test/e2e/last/**', ...alone],
         seconds: 1200,
-        maxWorkers: 1,
+        maxWorkers: 2,
         group: 2,
       }),
       project({ name: 'e2e-alone', include: alone, seconds: 1200, maxWorkers: 1, group: 3 }),
