@@ -127,10 +127,14 @@ async function rawBuild(name: string, repo: string, commit: string): Promise<num
   }
 }
 
+const runtimeClassPath = 'jsonpath={.spec.template.spec.runtimeClassName}';
+
 async function rawStart(name: string, image: string): Promise<number> {
   const deployment = `${name}-raw`;
   const started = performance.now();
-  await create(rawDeployment({ name: deployment, namespace: appsNamespace, image, port: 8000 }));
+  const own = await kubectl('get', 'deploy', name, '-n', appsNamespace, '-o', runtimeClassPath);
+  const runtimeClass = own === '' ? undefined : own;
+  await create(rawDeployment({ name: deployment, namespace: appsNamespace, image, port: 8000, runtimeClass }));
   try {
     await kubectl('wait', '--for=condition=Available', `deploy/${deployment}`, '-n', appsNamespace, '--timeout=120s');
     return seconds(started);

@@ -1,4 +1,5 @@
 // Bare pods to compare with: one that only runs buildctl, one that only runs an image.
+import { annotations } from '../../crds/names.ts';
 
 interface RawBuild {
   readonly name: string;
@@ -66,7 +67,14 @@ export function rawBuildPod(build: RawBuild): object {
 }
 
 /** A Deployment of one replica with a readiness probe, as anyone would write it for this image. */
-export function rawDeployment(run: { name: string; namespace: string; image: string; port: number }): object {
+export function rawDeployment(run: {
+  name: string;
+  namespace: string;
+  image: string;
+  port: number;
+  /** What the cluster asks of every app: its RuntimeClass. */
+  runtimeClass?: string | undefined;
+}): object {
   const labels = { app: run.name };
   return {
     apiVersion: 'apps/v1',
@@ -75,8 +83,9 @@ export function rawDeployment(run: { name: string; namespace: string; image: str
     spec: {
       selector: { matchLabels: labels },
       template: {
-        metadata: { labels },
+        metadata: { labels, annotations: { [annotations.disk]: String(1024 ** 3) } },
         spec: {
+          ...(run.runtimeClass === undefined ? {} : { runtimeClassName: run.runtimeClass }),
           hostUsers: false,
           automountServiceAccountToken: false,
           terminationGracePeriodSeconds: 1,
