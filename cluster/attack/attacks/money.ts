@@ -23,11 +23,12 @@ const accrual: Attack = {
     if (before === undefined) return notTried('The ledger is not in the PostgreSQL of the release.');
     const app = (await victim.liveApp()).metadata.name;
     const answers = await Promise.all(Array.from({ length: calls }, () => victim.ask(`/api/projects/${app}/call/`)));
-    const passed = answers.filter(({ status }) => status < 500).length;
+    const passed = answers.filter(({ status }) => status === 200).length;
+    if (passed === 0) return notTried(`Calls of ${app} are answered ${answers[0]?.status ?? 'by nothing'}.`);
     await delay(2_000);
     const after = await shares(victim);
     return judged(
-      before === after && passed > 0,
+      before === after,
       `${passed} calls without a key; what authors are owed: ${before} before, ${after} after.`,
     );
   },
