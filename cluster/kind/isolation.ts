@@ -86,7 +86,20 @@ async function report(kubectl: Kubectl, name: 'open' | 'closed'): Promise<string
     },
     { seconds: 180, hint: () => kubectl(['-n', namespace, 'describe', 'pod', name]).catch(() => '') },
   );
-  return await kubectl(['-n', namespace, 'logs', name]);
+  return await logOf(kubectl, name);
+}
+
+/** The log of a pod that has ended. On a busy node its last lines come some time after its end; none is one as well. */
+async function logOf(kubectl: Kubectl, name: 'open' | 'closed'): Promise<string> {
+  const read = (): Promise<string> => kubectl(['-n', namespace, 'logs', name]);
+  return await waitFor(
+    `the log of the pod ${namespace}/${name}`,
+    async () => {
+      const text = await read();
+      return text.trim() === '' ? undefined : text;
+    },
+    { seconds: 15 },
+  ).catch(read);
 }
 
 /** What is wrong with isolation according to what the two pods reported; undefined when nothing is. */
