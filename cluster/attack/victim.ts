@@ -19,6 +19,11 @@ export interface Answer {
   readonly body: string;
 }
 
+export interface ServiceAccount {
+  readonly namespace: string;
+  readonly name: string;
+}
+
 export interface AskOptions {
   readonly method?: 'GET' | 'HEAD' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
@@ -101,31 +106,44 @@ export class Victim {
     return await this.#kubectl(args, input);
   }
 
-  /** What kubectl refused, in its words; undefined when it was taken. */
-  async refusal(args: readonly string[], input?: string): Promise<string | undefined> {
-    return await this.kubectl(args, input).then(
-      () => undefined,
-      (error: unknown) => (error instanceof Error ? error.message : String(error)),
-    );
+  /** Whether the API server took it, or refused it. @throws Error when it was not judged at all, as without a right */
+  async isTaken(args: readonly string[], input?: string): Promise<boolean> {
+    try {
+      await this.kubectl(args, input);
+      return true;
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      if (/impersonate/.test(message) || !/denied|forbidden|is invalid/i.test(message)) throw error;
+      return false;
+    }
   }
 
-  /** The operator's environment, which is what the chart's values came to. */
+  /** Whether a service account has a right, like `get` of `secrets` or `create` of `pods/exec`. */
+  async may(account: ServiceAccount, verb: string, what: string, namespace: string): Promise<boolean> {
+    const [resource, subresource] = what.split('/');
+    const review = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: {
+        user: `system:serviceaccount:${account.namespace}:${account.name}`,
+        groups: ['system:authenticated', 'system:serviceaccounts', `system:serviceaccounts:${account.namespace}`],
+        resourceAttributes: { verb, resource, namespace, ...(subresource === undefined ? {} : { subresource }) },
+      },
+    };
+    const allowed = ['create', '-f', '-', '-o', 'jsonpath={.status.allowed}'];
+    return (await this.kubectl(allowed, JSON.stringify(review))) === 'true';
+  }
+
+  /** The environment of a Deployment of the release, which is what the chart's values came to. */
+  async environmentOf(name: string): Promise<Readonly<Record<string, string>>> {
+    const text = await this.kubectl(['-n', this.#namespace, 'get', 'deployment', name, '-o', 'json']);
+    const [first] = deployment.parse(JSON.parse(text)).spec.template.spec.containers;
+    return Object.fromEntries((first?.env ?? []).map((each) => [each.name, each.value]));
+  }
+
+  /** That of the operator. */
   async settings(): Promise<Readonly<Record<string, string>>> {
-    this.#settings ??= this.kubectl([
-      '-n',
-      this.#namespace,
-      'get',
-      'deployment',
-      'moorage-operator',
-      '-o',
-      'json',
-    ]).then((text) =>
-      Object.fromEntries(
-        deployment
-          .parse(JSON.parse(text))
-          .spec.template.spec.containers[0]?.env.map(({ name, value }) => [name, value]) ?? [],
-      ),
-    );
+    this.#settings ??= this.environmentOf('moorage-operator');
     return await this.#settings;
   }
 

@@ -21,10 +21,8 @@ const crowd: Attack = {
   name: 'a few networks fill the installation with apps for good',
   needs: 'kubectl',
   run: async (victim) => {
-    const text = await victim.kubectl(['-n', victim.systemNamespace, 'get', 'deployment', 'moorage-api', '-o', 'json']);
-    const numberOf = (name: string): number =>
-      Number(new RegExp(`"name": "${name}",\\s*"value": "(\\d+)"`).exec(text)?.[1] ?? Number.NaN);
-    const [each, all] = [numberOf('MOORAGE_APPS_PER_NETWORK'), numberOf('MOORAGE_MAX_APPS')];
+    const api = await victim.environmentOf('moorage-api');
+    const [each, all] = [Number(api['MOORAGE_APPS_PER_NETWORK']), Number(api['MOORAGE_MAX_APPS'])];
     const expires = (await victim.settings())['MOORAGE_APPS_EXPIRE_AFTER'] ?? '0s';
     return judged(
       each < all && !/^0+[smh]?$/.test(expires),

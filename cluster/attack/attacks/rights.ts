@@ -1,11 +1,12 @@
 // Attacks of parts of the platform that were taken over: what the API, the gateway and the workers could do with their rights.
 import { z } from 'zod';
+import { annotations } from '../../../crds/names.ts';
 import { judged, notTried, type Attack } from '../attack.ts';
-import type { Victim } from '../victim.ts';
+import type { ServiceAccount, Victim } from '../victim.ts';
 
-async function asApi(victim: Victim, change: object): Promise<string | undefined> {
+async function isTakenFromApi(victim: Victim, change: object): Promise<boolean> {
   const app = await victim.liveApp();
-  return await victim.refusal([
+  return await victim.isTaken([
     ...['-n', app.metadata.namespace, 'patch', 'happ', app.metadata.name, '--type=merge', '--dry-run=server'],
     ...[`--as=system:serviceaccount:${victim.systemNamespace}:moorage-api`, '-p', JSON.stringify(change)],
   ]);
@@ -23,8 +24,7 @@ const ownership: Attack = {
       annotation: { metadata: { annotations: { 'kubectl.kubernetes.io/restartedAt': 'now' } } },
     };
     const taken: string[] = [];
-    for (const [name, change] of Object.entries(attempts))
-      if ((await asApi(victim, change)) === undefined) taken.push(name);
+    for (const [name, change] of Object.entries(attempts)) if (await isTakenFromApi(victim, change)) taken.push(name);
     return judged(
       taken.length === 0,
       taken.length === 0 ? 'Four changes were refused.' : `Taken: ${taken.join(', ')}.`,
@@ -49,27 +49,28 @@ const gateway: Attack = {
     const namespaces = (
       await victim.kubectl(['get', 'namespaces', '-l', labels, '-o', 'jsonpath={.items[*].metadata.name}'])
     ).split(' ');
-    const accounts = new Set<string>();
+    const accounts = new Map<string, ServiceAccount>();
     for (const namespace of namespaces.filter((each) => each !== '')) {
       const { items } = gatewayPods.parse(
         JSON.parse(await victim.kubectl(['-n', namespace, 'get', 'pods', '-o', 'json'])),
       );
       for (const { metadata, spec } of items)
-        accounts.add(`system:serviceaccount:${metadata.namespace}:${spec.serviceAccountName}`);
+        accounts.set(`${metadata.namespace}/${spec.serviceAccountName}`, {
+          namespace: metadata.namespace,
+          name: spec.serviceAccountName,
+        });
     }
     if (accounts.size === 0) return notTried('No pod of the gateway was found.');
     const readers: string[] = [];
-    for (const account of accounts) {
+    for (const [name, account] of accounts) {
       for (const namespace of [victim.systemNamespace, await victim.appsNamespace()])
         for (const verb of ['get', 'list'])
-          if (
-            (await victim.refusal(['auth', 'can-i', verb, 'secrets', '-n', namespace, `--as=${account}`])) === undefined
-          )
-            readers.push(`${account} may ${verb} those of ${namespace}`);
+          if (await victim.may(account, verb, 'secrets', namespace))
+            readers.push(`${name} may ${verb} those of ${namespace}`);
     }
     return judged(
       readers.length === 0,
-      readers.length === 0 ? `${[...accounts].join(', ')} may not.` : `${readers.join('; ')}.`,
+      readers.length === 0 ? `${[...accounts.keys()].join(', ')} may not.` : `${readers.join('; ')}.`,
     );
   },
 };
@@ -87,8 +88,7 @@ const listing: Attack = {
           ['list', 'secrets'],
           ['create', 'pods/exec'],
         ] as const) {
-          const as = `--as=system:serviceaccount:${victim.systemNamespace}:${who}`;
-          if ((await victim.refusal(['auth', 'can-i', verb, what, '-n', namespace, as])) === undefined)
+          if (await victim.may({ namespace: victim.systemNamespace, name: who }, verb, what, namespace))
             open.push(`${who} may ${verb} ${what} in ${namespace}`);
         }
     return judged(
@@ -98,20 +98,25 @@ const listing: Attack = {
   },
 };
 
+type Fields = Readonly<Record<string, unknown>>;
+
+const disk = { quantity: '64Mi', bytes: 64 * 1024 ** 2 };
+
 /** A pod that the policies take, but for what is added to it. */
-function pod(more: object, container: object = {}): string {
+function pod({ spec = {}, container = {} }: { spec?: Fields; container?: Fields }, runtimeClass: string): string {
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name: 'attack' },
+    metadata: { name: 'attack', annotations: { [annotations.disk]: String(disk.bytes) } },
     spec: {
       hostUsers: false,
       automountServiceAccountToken: false,
+      ...(runtimeClass === '' ? {} : { runtimeClassName: runtimeClass }),
       containers: [
         {
           name: 'app',
           image: 'example.invalid/none',
-          resources: { limits: { cpu: '100m', memory: '64Mi', 'ephemeral-storage': '64Mi' } },
+          resources: { limits: { cpu: '100m', memory: '64Mi', 'ephemeral-storage': disk.quantity } },
           securityContext: {
             allowPrivilegeEscalation: false,
             capabilities: { drop: ['ALL'] },
@@ -120,33 +125,41 @@ function pod(more: object, container: object = {}): string {
           ...container,
         },
       ],
-      ...more,
+      ...spec,
     },
   });
 }
 
-const pods: Readonly<Record<string, string>> = {
-  priority: pod({ priorityClassName: 'system-node-critical' }),
-  node: pod({ nodeName: 'any' }),
-  tolerations: pod({ tolerations: [{ operator: 'Exists' }] }),
-  sysctls: pod({ securityContext: { sysctls: [{ name: 'net.ipv4.ping_group_range', value: '0 1' }] } }),
-  'user namespace': pod({ hostUsers: true }),
-  'host path': pod({ volumes: [{ name: 'host', hostPath: { path: '/' } }] }),
-  'host network': pod({ hostNetwork: true }),
-  token: pod({ automountServiceAccountToken: true }),
-  privileged: pod({}, { securityContext: { privileged: true } }),
+const greed: Readonly<Record<string, { spec?: Fields; container?: Fields }>> = {
+  priority: { spec: { priorityClassName: 'system-node-critical' } },
+  node: { spec: { nodeName: 'any' } },
+  tolerations: { spec: { tolerations: [{ operator: 'Exists' }] } },
+  sysctls: { spec: { securityContext: { sysctls: [{ name: 'net.ipv4.ping_group_range', value: '0 1' }] } } },
+  'user namespace': { spec: { hostUsers: true } },
+  'host path': { spec: { volumes: [{ name: 'host', hostPath: { path: '/' } }] } },
+  'host network': { spec: { hostNetwork: true } },
+  token: { spec: { automountServiceAccountToken: true } },
+  privileged: { container: { securityContext: { privileged: true } } },
 };
 
 const sandbox: Attack = {
   name: 'a pod of an app or a build asks for more than the sandbox gives',
   needs: 'kubectl',
   run: async (victim) => {
+    const namespaces = {
+      [await victim.appsNamespace()]: (await victim.settings())['MOORAGE_RUNTIME_CLASS'] ?? '',
+      [await victim.buildsNamespace()]: '',
+    };
     const taken: string[] = [];
-    for (const namespace of [await victim.appsNamespace(), await victim.buildsNamespace()])
-      for (const [what, manifest] of Object.entries(pods))
-        if ((await victim.refusal(['-n', namespace, 'create', '--dry-run=server', '-f', '-'], manifest)) === undefined)
-          taken.push(`${what} in ${namespace}`);
-    const count = Object.keys(pods).length * 2;
+    for (const [namespace, runtimeClass] of Object.entries(namespaces)) {
+      const create = ['-n', namespace, 'create', '--dry-run=server', '-f', '-'];
+      // Else each of them could be refused for something that all have in common.
+      if (!(await victim.isTaken(create, pod({}, runtimeClass))))
+        return notTried(`A pod that asks for nothing more is refused in ${namespace}, too.`);
+      for (const [what, more] of Object.entries(greed))
+        if (await victim.isTaken(create, pod(more, runtimeClass))) taken.push(`${what} in ${namespace}`);
+    }
+    const count = Object.keys(greed).length * Object.keys(namespaces).length;
     return judged(
       taken.length === 0,
       taken.length === 0 ? `${count} pods were refused.` : `Taken: ${taken.join(', ')}.`,
@@ -155,7 +168,7 @@ const sandbox: Attack = {
 };
 
 /** What code in a worker could read: printed as JSON, by the same Node that runs it. */
-const looting = `const fs = require('node:fs'), { execFileSync } = require('node:child_process');
+const looting = `const fs = require('node:fs');
 const secrets = fs.existsSync('/var/run/secrets');
 const others = fs.readdirSync('/proc').filter((pid) => /^[0-9]+$/.test(pid) && Number(pid) !== process.pid).filter((pid) => { try { return /api.main|controller.main/.test(fs.readFileSync('/proc/' + pid + '/cmdline', 'utf8')); } catch { return false; } });
 const named = Object.keys(process.env).filter((name) => /SECRET|KEY|TOKEN|SALT|DATABASE|PASSWORD/.test(name));
