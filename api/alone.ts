@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { readCommandLine, wholeNumber } from '../lib/command-line.ts';
-import { listenForShutdown } from '../lib/kubernetes/index.ts';
+import { listenForShutdown, stopOnShutdown } from '../lib/kubernetes/index.ts';
 import { count, readConfig } from '../lib/config.ts';
 import { createLog } from '../lib/log.ts';
 import { createRegistry } from '../lib/metrics.ts';
@@ -92,15 +92,7 @@ log.info(
   'ready',
 );
 
-shutdown.signal.addEventListener('abort', () => {
-  void stop()
-    .catch((error: unknown) => {
-      log.error({ err: error }, 'stopping failed');
-    })
-    .finally(() => {
-      shutdown.finish();
-    });
-});
+stopOnShutdown(shutdown, log, stop);
 
 async function stop(): Promise<void> {
   await server.drain({

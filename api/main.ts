@@ -8,6 +8,7 @@ import {
   reflectorSynced,
   runtimeMetrics,
   startHealthServer,
+  stopOnShutdown,
 } from '../lib/kubernetes/index.ts';
 import { createLog } from '../lib/log.ts';
 import { createRegistry } from '../lib/metrics.ts';
@@ -88,15 +89,7 @@ api.start();
 const server = await startServer({ port: config.port, listener: api.app, log, baseUrl: config.baseUrl });
 const appServer = await startServer({ port: config.appsPort, listener: api.appsOnly, log, baseUrl: config.baseUrl });
 
-shutdown.signal.addEventListener('abort', () => {
-  void stop()
-    .catch((error: unknown) => {
-      log.error({ err: error }, 'stopping failed');
-    })
-    .finally(() => {
-      shutdown.finish();
-    });
-});
+stopOnShutdown(shutdown, log, stop);
 
 async function stop(): Promise<void> {
   state.draining = true;

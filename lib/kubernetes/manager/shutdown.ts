@@ -72,3 +72,16 @@ export function listenForShutdown(options: ShutdownOptions = {}): Shutdown {
     },
   };
 }
+
+/** Runs `stop` when the process is asked to end, reports its failure, and lets the process end. */
+export function stopOnShutdown(shutdown: Shutdown, log: Logger, stop: () => Promise<void>): void {
+  shutdown.signal.addEventListener('abort', () => {
+    void stop()
+      .catch((error: unknown) => {
+        log.error({ err: error }, 'stopping failed');
+      })
+      .finally(() => {
+        shutdown.finish();
+      });
+  });
+}

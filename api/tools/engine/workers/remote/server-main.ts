@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { readConfig } from '../../../../../lib/config.ts';
-import { listenForShutdown, startHealthServer } from '../../../../../lib/kubernetes/index.ts';
+import { listenForShutdown, startHealthServer, stopOnShutdown } from '../../../../../lib/kubernetes/index.ts';
 import { createLog } from '../../../../../lib/log.ts';
 import { createRegistry } from '../../../../../lib/metrics.ts';
 import { memoryBudgetMb } from '../memory-budget.ts';
@@ -38,15 +38,7 @@ const health = await startHealthServer({
   readiness: [{ name: 'draining', check: () => (state.draining ? 'the process is shutting down' : undefined) }],
 });
 
-shutdown.signal.addEventListener('abort', () => {
-  void stop()
-    .catch((error: unknown) => {
-      log.error({ err: error }, 'stopping failed');
-    })
-    .finally(() => {
-      shutdown.finish();
-    });
-});
+stopOnShutdown(shutdown, log, stop);
 
 async function stop(): Promise<void> {
   state.draining = true;
