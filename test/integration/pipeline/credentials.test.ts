@@ -5,28 +5,14 @@ import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { buildResult } from '../../../controller/pipeline/contract.ts';
-import { startLab, type Lab, type StageEnd } from '../../support/pipeline/lab.ts';
+import { startLab, type Lab } from '../../support/pipeline/lab.ts';
 import { freePort } from '../../support/free-port.ts';
-import type { RepositoryContent } from '../../support/pipeline/repositories.ts';
 
 let lab: Lab;
 beforeAll(async () => {
   lab = await startLab();
 });
 afterAll(() => lab.stop());
-
-async function through(
-  app: string,
-  content: RepositoryContent,
-  more: Parameters<Lab['pod']>[1] = {},
-): Promise<StageEnd> {
-  const pod = await lab.pod(await lab.repositories.add(app, content), { app, ...more });
-  try {
-    return await pod.upTo('build');
-  } finally {
-    await pod.remove();
-  }
-}
 
 /** Answers for every image by a redirect to `target`, or with the challenge that asks for the password. */
 async function hostileRegistry(
@@ -45,7 +31,7 @@ async function hostileRegistry(
 }
 
 test('a registry that redirects to ours gets no image of another app, whatever digest it knows', async () => {
-  const victim = await through('victim', {
+  const victim = await lab.through('victim', {
     fixture: 'static',
     files: { 'index.html': '<p>only for the victim</p>\n' },
   });
@@ -62,7 +48,7 @@ test('a registry that redirects to ours gets no image of another app, whatever d
         },
   );
   try {
-    const ended = await through(
+    const ended = await lab.through(
       'thief',
       {
         fixture: 'static',
@@ -89,7 +75,7 @@ test('a registry that redirects to ours gets no image of another app, whatever d
 test('a registry that asks for a password is shown none', async () => {
   const hostile = await hostileRegistry(() => ({ status: 401, headers: { 'www-authenticate': 'Basic realm="x"' } }));
   try {
-    const ended = await through(
+    const ended = await lab.through(
       'asked',
       { fixture: 'static', files: { Dockerfile: `FROM ${hostile.host}/some/image\n` } },
       { plainHosts: [lab.registry.proxy.host, hostile.host] },
@@ -109,7 +95,7 @@ test('git is not run beside the builder, and that is reported to the author', as
     'git@github.com:octo/chat.git',
     'https://github.com/octo/chat.git#main:folder',
   ].entries()) {
-    const ended = await through(`git-${index}`, {
+    const ended = await lab.through(`git-${index}`, {
       fixture: 'static',
       files: { Dockerfile: `FROM debian:bookworm-slim\nADD ${source} /src\n` },
     });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { cacheRepository } from '../../../crds/image-names.ts';
 import { buildResult } from '../../../controller/pipeline/contract.ts';
 import { answerOf, inspect } from '../../support/pipeline/images.ts';
-import { labUid, startLab, type Lab, type StageEnd } from '../../support/pipeline/lab.ts';
+import { labUid, startLab, type Lab } from '../../support/pipeline/lab.ts';
 import type { RepositoryContent } from '../../support/pipeline/repositories.ts';
 
 let lab: Lab;
@@ -12,22 +12,6 @@ beforeAll(async () => {
   lab = await startLab();
 });
 afterAll(() => lab.stop());
-
-async function through(
-  name: string,
-  content: RepositoryContent,
-  more: Parameters<Lab['pod']>[1] = {},
-): Promise<StageEnd> {
-  const repository = await lab.repositories.add(name, content);
-  const pod = await lab.pod(repository, { app: name, ...more });
-  try {
-    const ended = await pod.upTo('build');
-    assert.ok(ended.messageBytes <= 4096);
-    return ended;
-  } finally {
-    await pod.remove();
-  }
-}
 
 const apps: readonly { fixture: string; port: number; path: string; answer: RegExp }[] = [
   { fixture: 'dockerfile-app', port: 8000, path: '/', answer: /Good day from a Dockerfile/ },
@@ -46,7 +30,7 @@ for (const { fixture, port, path, answer } of apps) {
       args: fixture === 'dockerfile-app' ? [{ name: 'GREETING', value: 'Good day' }] : [],
       env: [],
     };
-    const ended = await through(fixture, { fixture }, { build });
+    const ended = await lab.through(fixture, { fixture }, { build });
     assert.equal(ended.code, 0, ended.log.slice(-3000));
     const result = buildResult.parse(ended.message);
     assert.match(result.image, new RegExp(`^${lab.registry.host}/apps/${fixture}\\.${labUid}@sha256:[0-9a-f]{64}$`));
@@ -78,7 +62,7 @@ test('the same commit makes the same image, and a second build takes its layers 
 });
 
 test('build arguments and credentials stay out of a planned image', async () => {
-  const ended = await through(
+  const ended = await lab.through(
     'quiet',
     {
       fixture: 'static',
@@ -115,7 +99,7 @@ test('a build step reaches neither credentials nor the builder, and gets no priv
     'mount -t tmpfs none /mnt 2>&1 || echo mount-refused',
     `bash -c 'exec 3<>/dev/tcp/${lab.registry.proxy.host.replace(':', '/')}; printf "GET /v2/_catalog HTTP/1.0\\r\\n\\r\\n" >&3; head -1 <&3'`,
   ];
-  const ended = await through('prying', {
+  const ended = await lab.through('prying', {
     fixture: 'static',
     files: {
       Dockerfile: ['FROM debian:bookworm-slim', ...steps.map((step) => `RUN echo "> "; ${step}`), ''].join('\n'),
@@ -131,7 +115,7 @@ test('a build step reaches neither credentials nor the builder, and gets no priv
 });
 
 test('a Dockerfile cannot name the images of other apps', async () => {
-  const victim = await through('victim', { fixture: 'static' });
+  const victim = await lab.through('victim', { fixture: 'static' });
   const { image } = buildResult.parse(victim.message);
   for (const [index, dockerfile] of [
     `FROM ${image}\n`,
@@ -140,7 +124,7 @@ test('a Dockerfile cannot name the images of other apps', async () => {
     `FROM ${image.slice(lab.registry.host.length + 1)}\n`,
     `FROM ${image.replace(lab.registry.host, lab.registry.proxy.host)}\n`,
   ].entries()) {
-    const ended = await through(`thief-${index}`, { fixture: 'static', files: { Dockerfile: dockerfile } });
+    const ended = await lab.through(`thief-${index}`, { fixture: 'static', files: { Dockerfile: dockerfile } });
     assert.equal(ended.code, 42, ended.log.slice(-2000));
     assert.ok('rejected' in ended.message);
     assert.equal(ended.message.findings[0]?.rule, 'build/base-image', JSON.stringify(ended.message));
@@ -223,7 +207,7 @@ const failures: readonly {
 
 for (const [index, { name, content, rule, file, line, message, log }] of failures.entries()) {
   test(`rejected with a fix: ${name}`, async () => {
-    const ended = await through(`failure-${index}`, content);
+    const ended = await lab.through(`failure-${index}`, content);
     assert.equal(ended.code, 42, ended.log.slice(-2000));
     assert.ok('rejected' in ended.message);
     const [first] = ended.message.findings;
@@ -237,7 +221,7 @@ for (const [index, { name, content, rule, file, line, message, log }] of failure
 }
 
 test("BuildKit's own checks become warnings with their line", async () => {
-  const ended = await through('checked', {
+  const ended = await lab.through('checked', {
     fixture: 'static',
     files: { Dockerfile: 'FROM debian:bookworm-slim as base\nENV API_TOKEN=abc\nCMD sleep 1\n' },
   });
@@ -253,7 +237,11 @@ test("BuildKit's own checks become warnings with their line", async () => {
 });
 
 test('a registry that refuses the push is a fault, not a verdict', async () => {
-  const ended = await through('refused', { fixture: 'static' }, { push: `${lab.registry.proxy.host}/apps/of-another` });
+  const ended = await lab.through(
+    'refused',
+    { fixture: 'static' },
+    { push: `${lab.registry.proxy.host}/apps/of-another` },
+  );
   assert.equal(ended.code, 1, ended.log.slice(-2000));
   assert.ok('fault' in ended.message);
 });

@@ -1,19 +1,20 @@
 // Runs the pipeline's stages as a pod would: one process each, input by environment, result by termination message and
 // exit code.
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startDaemon } from '../../../controller/pipeline/build/daemon.ts';
-import { pipelineInput, type PipelineInput } from '../../../controller/pipeline/contract.ts';
+import { pipelineInput, terminationMessageLimit, type PipelineInput } from '../../../controller/pipeline/contract.ts';
 import { imageRepository } from '../../../crds/image-names.ts';
 import type { PipelineContainer } from '../../../crds/names.ts';
 import { stageMessage, type StageMessage } from '../../../controller/pipeline/message.ts';
 import { run } from '../../../controller/pipeline/process.ts';
 import { pathsBelow } from '../../../controller/pipeline/config.ts';
 import { fillRegistry, programsOnPath, startRegistry, type TestRegistry } from './registry.ts';
-import { serveRepositories, type Repositories, type Repository } from './repositories.ts';
+import { serveRepositories, type Repositories, type Repository, type RepositoryContent } from './repositories.ts';
 
 const main = join(import.meta.dirname, '..', '..', '..', 'controller', 'pipeline', 'main.ts');
 
@@ -37,6 +38,8 @@ export interface Lab {
   readonly registry: TestRegistry;
   readonly repositories: Repositories;
   pod(repository: Repository, input?: Partial<PipelineInput>): Promise<Pod>;
+  /** Takes a repository of this content through its whole pipeline, as the app of that name. */
+  through(app: string, content: RepositoryContent, input?: Partial<PipelineInput>): Promise<StageEnd>;
   /** Builds a Dockerfile beside the pipeline, on a daemon that may pull what was pushed. Gives all that it printed. */
   buildBeside(dockerfile: string): Promise<string>;
   stop(): Promise<void>;
@@ -164,6 +167,16 @@ export async function startLab(): Promise<Lab> {
     registry,
     repositories,
     pod: (repository, more = {}) => makePod(repository, more, registry),
+    through: async (app, content, more = {}) => {
+      const pod = await makePod(await repositories.add(app, content), { app, ...more }, registry);
+      try {
+        const ended = await pod.upTo('build');
+        assert.ok(ended.messageBytes <= terminationMessageLimit);
+        return ended;
+      } finally {
+        await pod.remove();
+      }
+    },
     buildBeside: async (dockerfile) => {
       const context = await mkdtemp(join(root, 'context-'));
       await writeFile(join(context, 'Dockerfile'), dockerfile);
