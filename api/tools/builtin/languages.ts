@@ -67,9 +67,10 @@ export function findLanguage(text: string): Language | undefined {
     : { code, name };
 }
 
+/** Without extensions, like `-u-co-phonebk`, which say nothing about the language, and have no name. */
 function canonical(code: string): string | undefined {
   try {
-    return Intl.getCanonicalLocales(code)[0];
+    return new Intl.Locale(code).baseName;
   } catch {
     return undefined;
   }

@@ -202,4 +202,7 @@ it('reports whatever comes from a recording, or a recording of it, without a fau
     }),
   );
   fc.assert(fc.property(fc.string(), (any) => /^[a-z]{2,3}$/.test(spokenLanguage(any) ?? 'en')));
+  // Codes with extensions, which have no name of their own.
+  assert.equal(spokenLanguage('AA_0-00'), undefined);
+  assert.equal(spokenLanguage('de-u-co-phonebk'), 'de');
 });
