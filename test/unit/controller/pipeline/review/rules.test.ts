@@ -34,6 +34,8 @@ const apacheNotice =
   'Copyright 2026 Somebody\n\nLicensed under the Apache License, Version 2.0 (the "License");\nyou may not use this file except in compliance with the License.\nYou may obtain a copy of the License at\n\n    http://www.apache.org/licenses/LICENSE-2.0\n';
 const gplNotice =
   'This program is free software: you can redistribute it and/or modify it under the terms of the GNU General Public License as published by the Free Software Foundation, either version 3 of the License, or (at your option) any later version.\n';
+const commit = '1'.repeat(40);
+const missing = { path: 'vendor/lib', commit, problem: 'the git host git.example is not allowed here' };
 const words = (count: number): string => Array.from({ length: count }, (_, index) => `term${index}`).join(' ');
 const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect: Expectation }[] = [
   {
@@ -133,29 +135,51 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
 
   { name: 'no submodules', rule: submodules, context: sampleContext({ a: '' }), expect: [] },
   {
-    name: 'a gitlink without .gitmodules',
+    name: 'a fetched submodule',
     rule: submodules,
-    context: sampleContext({ a: '' }, {}, ['vendor/lib']),
-    expect: ['error git/submodule vendor/lib'],
+    context: sampleContext({ '.gitmodules': '[submodule "a"]\n\tpath = a\n\turl = ../a.git\n' }, {}, [
+      { path: 'a', commit },
+    ]),
+    expect: [],
   },
   {
-    name: 'a declared submodule',
+    name: 'a missing submodule that nothing needs',
     rule: submodules,
-    context: sampleContext({ '.gitmodules': '[submodule "a"]\n\tpath = a\n\turl = https://example.org/a\n' }),
-    expect: ['error git/submodule .gitmodules'],
+    context: sampleContext({ Dockerfile: 'FROM a\n# COPY vendor/lib .\nCOPY vendor/library .\n' }, {}, [missing]),
+    expect: ['warning git/submodule vendor/lib'],
   },
+  ...[
+    ['is copied', { Dockerfile: 'FROM a\nCOPY --from=b x y\nCOPY ./vendor/lib/ /lib\n' }, {}],
+    ['is copied as JSON', { Dockerfile: 'FROM a\nCOPY ["vendor/lib", "/lib"]\n' }, {}],
+    ['is installed by a step', { Dockerfile: 'FROM a\nCOPY . .\nRUN cd vendor/lib && make\n' }, {}],
+    ['is a requirement', { 'requirements.txt': 'flask\n-e ./vendor/lib\n' }, {}],
+    ['is a package', { 'package.json': '{"dependencies":{"lib":"file:vendor/lib"}}' }, {}],
+    ['contains the app', { a: '' }, { path: 'vendor/lib/web' }],
+    ['is named from a folder', { 'vendor/Cargo.toml': '[dependencies]\nlib = { path = "lib" }\n' }, { path: 'vendor' }],
+  ].map(([what, files, changes]) => ({
+    name: `a missing submodule that ${String(what)}`,
+    rule: submodules,
+    context: sampleContext(
+      files as Parameters<typeof sampleContext>[0],
+      changes as Parameters<typeof sampleContext>[1],
+      [missing],
+    ),
+    expect: ['error git/submodule vendor/lib'],
+  })),
   {
     name: 'addresses that run or read something',
     rule: submodules,
     context: sampleContext({
       '.gitmodules':
-        '[submodule "a"]\n\tpath = a\n\turl = ext::sh -c id\n[submodule "b"]\n\turl = file:///etc\n[submodule "c"]\n\turl = --upload-pack=id\n\tupdate = !id\n',
+        '[submodule "a"]\n\tpath = a\n\turl = ext::sh -c id\n[submodule "b"]\n\turl = file:///etc\n[submodule "c"]\n\turl = --upload-pack=id\n\tupdate = !id\n[submodule "d"]\n\tpath = ../../x\n\turl = /srv/x\n',
     }),
     expect: [
       'error git/unsafe-address .gitmodules:3',
       'error git/unsafe-address .gitmodules:5',
       'error git/unsafe-address .gitmodules:7',
       'error git/unsafe-address .gitmodules:8',
+      'error git/unsafe-address .gitmodules:10',
+      'error git/unsafe-address .gitmodules:11',
     ],
   },
 
@@ -221,15 +245,22 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     ['grants nothing', 'No permission is granted to anyone.'],
     ['limits the purpose', 'For evaluation purposes. Ask for anything else.'],
     ['asks for consent', 'Hosting it needs our prior written consent.'],
-    ['is other terms', `${words(30)}. These are terms of our own, which hold for all of it. ${words(60)}`],
     ['is the licence with the Commons Clause', `${mit}${clause}`],
     ['is the licence with a prohibition', `${mit}\nYou may not run this software on servers of others.\n`],
   ].map(([what = '', text = '']) => ({
     name: `an SPDX tag above a text that ${what}`,
     rule: license,
     context: sampleContext({ LICENSE: `SPDX-License-Identifier: MIT\n\n${text}\n` }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: ['error license/approval LICENSE'],
   })),
+  {
+    name: 'an SPDX tag above a text that is other terms',
+    rule: license,
+    context: sampleContext({
+      LICENSE: `SPDX-License-Identifier: MIT\n\n${words(30)}. These are terms of our own, which hold for all of it. ${words(60)}\n`,
+    }),
+    expect: ['warning license/custom LICENSE'],
+  },
   {
     name: 'only the notice of the Apache License',
     rule: license,
@@ -241,7 +272,7 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     name: 'a notice with a limit',
     rule: license,
     context: sampleContext({ LICENSE: `${apacheNotice}\nFor non-commercial use only.\n` }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: ['error license/approval LICENSE'],
   },
   {
     name: 'a notice within other terms',
@@ -249,7 +280,7 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     context: sampleContext({
       LICENSE: `${apacheNotice}\n${'These other terms of ours hold for all the rest of it, which you may only read. '.repeat(3)}${words(300)}`,
     }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: ['error license/approval LICENSE'],
   },
   {
     name: 'package.json',
@@ -285,7 +316,7 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     name: 'a name only',
     rule: license,
     context: sampleContext({ LICENSE: 'MIT' }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: [],
   },
   {
     name: 'an own licence',
@@ -294,37 +325,37 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
       LICENSE:
         'You may look at this code but you may not run it, sell it or show it to anyone at all without asking me first.',
     }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: ['error license/approval LICENSE'],
   },
   {
     name: 'MIT with the Commons Clause',
     rule: license,
     context: sampleContext({ LICENSE: mit + clause }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: ['error license/approval LICENSE'],
   },
   {
     name: 'MIT, but not commercially',
     rule: license,
     context: sampleContext({ LICENSE: `${mit}\nFor non-commercial use only.\n` }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: ['error license/approval LICENSE'],
   },
   {
     name: 'a text that contradicts the manifest',
     rule: license,
     context: sampleContext({ LICENSE: mit + clause, 'package.json': '{"license":"MIT"}' }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: ['error license/approval LICENSE'],
   },
   {
     name: 'a closed name',
     rule: license,
     context: sampleContext({ 'package.json': '{"license":"UNLICENSED"}' }),
-    expect: ['error license/unrecognised package.json'],
+    expect: ['error license/approval package.json'],
   },
   {
     name: 'open and closed together',
     rule: license,
     context: sampleContext({ 'package.json': '{"license":"MIT AND BUSL-1.1"}' }),
-    expect: ['error license/unrecognised package.json'],
+    expect: ['error license/approval package.json'],
   },
 
   { name: 'no Dockerfile, none needed', rule: dockerfile, context: sampleContext({ a: '' }), expect: [] },
