@@ -99,7 +99,8 @@ function judgeUnknown(text: string, plain: string, terms: Terms): Judgement | un
     const kind = kindOf(id, terms);
     return kind === 'open' ? { kind, id } : { kind, id, reason: `The licence file names ${id}.` };
   }
-  const forbids = limit ?? clauseIn(prohibitions, `${plain} ${reserved(text)}`);
+  const own = plain.replace(/you may not use [a-z ]{0,40}except in compliance with the license/g, ' ');
+  const forbids = limit ?? clauseIn(prohibitions, `${own} ${reserved(text)}`);
   if (words < 3 && forbids === undefined) return undefined;
   return forbids === undefined
     ? { kind: 'custom', reason: 'The text of the licence file does not match any licence on the SPDX list.' }
