@@ -16,7 +16,7 @@ const openBeyondOsi: ReadonlySet<string> = new Set(
     'CC-BY-SA-1.0 CC-BY-SA-2.0 CC-BY-SA-2.5 CC-BY-SA-3.0 CC-BY-SA-4.0 CECILL-2.0 CECILL-B CECILL-C ClArtistic Condor-1.1 EUDatagrid FSFAP FSFUL',
     'FSFULLR FTL IJG Imlib2 LPPL-1.2 GPL-1.0 GPL-1.0+ GPL-1.0-only GPL-1.0-or-later',
     'LPPL-1.3a MIT-CMU NOSL NPL-1.0 NPL-1.1 ODbL-1.0 ODC-By-1.0 OLDAP-2.3 OLDAP-2.7 OpenSSL OSL-1.1 Beerware PDDL-1.0 Python-2.0.1',
-    'Ruby SGI-B-2.0 SMLNJ StandardML-NJ TCL Unicode-DFS-2015 Vim W3C-19980720 WTFPL X11 XFree86-1.1 YPL-1.1 Zend-2.0 Zimbra-1.3',
+    'Ruby SGI-B-2.0 SMLNJ SSLeay-standalone StandardML-NJ TCL Unicode-DFS-2015 Vim W3C-19980720 WTFPL X11 XFree86-1.1 YPL-1.1 Zend-2.0 Zimbra-1.3',
     'blessing bzip2-1.0.6 curl eCos-2.0 gnuplot iMatix libpng-2.0 Libpng libtiff mpich2 psutils xinetd zlib-acknowledgement MIT-Modern-Variant HPND-sell-variant Nunit',
   ].flatMap((line) => line.split(' ')),
 );

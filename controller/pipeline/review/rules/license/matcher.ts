@@ -28,8 +28,8 @@ interface KnownLicense {
 const common = ['MIT', 'Apache-2.0', 'GPL-3.0-only', 'AGPL-3.0-only', 'BSD-3-Clause', 'MPL-2.0'];
 /** As like as this to a common one, a text is nearer to no other of the list. */
 const sure = 0.985;
-/** Of two that are this near, the open one is meant: many on the list differ in a word from one that everybody uses. */
-const asLike = 0.004;
+/** Share of its runs in a text that was made from a licence. */
+const changedShare = 0.6;
 const shortestRun = 4;
 
 const known = new Map<string, KnownLicense>();
@@ -59,12 +59,29 @@ export function shingleCount(plain: string): number {
   return new Set(shingle(wordsOf(plain))).size;
 }
 
-/** Among the licences that the text holds, the one that it resembles most: many are another one and a clause. */
+/**
+ * Among the licences that the text holds, the one that it resembles most: many are another one and a clause. One that is
+ * not open has to be there with what sets it apart from the nearest open one.
+ */
 function nearest(shingles: ReadonlySet<string>): KnownLicense | undefined {
   const [best, ...others] = resembling(Object.keys(licenses), shingles);
   if (best === undefined || openLicense(best.each.id)) return best?.each;
-  const open = others.find(({ each, likeness }) => best.likeness - likeness <= asLike && openLicense(each.id));
-  return (open ?? best).each;
+  const open = others.find(({ each }) => openLicense(each.id));
+  if (open === undefined) return best.each;
+  const apart = new Set([...best.each.shingles].filter((each) => !open.each.shingles.has(each)));
+  return overlap(apart, shingles) > apart.size / 2 ? best.each : open.each;
+}
+
+/** The common licence that a text was made from, where it was changed too much to hold it, and what is new in it. */
+export function changedFrom(plain: string): Pick<Match, 'id' | 'added'> | undefined {
+  const words = wordsOf(plain);
+  const shingles = new Set(shingle(words));
+  const near = common
+    .map((id) => read(id))
+    .map((each) => ({ each, share: overlap(each.shingles, shingles) / each.shingles.size }))
+    .filter(({ share }) => share >= changedShare)
+    .toSorted((one, other) => other.share - one.share)[0]?.each;
+  return near === undefined ? undefined : { id: near.id, added: added(words, [near]) };
 }
 
 function resembling(ids: readonly string[], shingles: ReadonlySet<string>): { each: KnownLicense; likeness: number }[] {

@@ -1,6 +1,6 @@
 // Judges the text of a licence file: which licence it holds, names or gives notice of, and what it adds.
 import { kindOf, kindOfExpression, type Kind, type Terms } from './expression.ts';
-import { beyondCommon, closest, normalise, shingleCount } from './matcher.ts';
+import { beyondCommon, changedFrom, closest, normalise, shingleCount } from './matcher.ts';
 import { namedLicense } from './short-forms.ts';
 import { clauseIn, conditions, prohibitions, restrictions } from './terms.ts';
 
@@ -99,11 +99,18 @@ function judgeUnknown(text: string, plain: string, terms: Terms): Judgement | un
     const kind = kindOf(id, terms);
     return kind === 'open' ? { kind, id } : { kind, id, reason: `The licence file names ${id}.` };
   }
-  const own = plain.replace(/you may not use [a-z ]{0,40}except in compliance with the license/g, ' ');
+  const changed = changedFrom(plain);
+  const own = (changed?.added ?? plain).replace(
+    /you may not use [a-z ]{0,40}except in compliance with the license/g,
+    ' ',
+  );
   const forbids = limit ?? clauseIn(prohibitions, `${own} ${reserved(text)}`);
   if (words < 3 && forbids === undefined) return undefined;
   return forbids === undefined
-    ? { kind: 'custom', reason: 'The text of the licence file does not match any licence on the SPDX list.' }
+    ? {
+        kind: 'custom',
+        reason: `The text of the licence file does not match any licence on the SPDX list${changed === undefined ? '' : `; it is ${changed.id} with changes`}.`,
+      }
     : { kind: 'restricted', reason: `The licence file has ${forbids}, so it is not an open-source licence.` };
 }
 

@@ -1,6 +1,8 @@
 // What each review rule finds, and what it leaves alone.
 import assert from 'node:assert/strict';
+import licenses from 'spdx-license-list/full.js';
 import { test } from 'vitest';
+import { pipelineInput } from '../../../../../controller/pipeline/contract.ts';
 import { dockerfile } from '../../../../../controller/pipeline/review/rules/dockerfile.ts';
 import { largeFiles } from '../../../../../controller/pipeline/review/rules/large-files.ts';
 import { license } from '../../../../../controller/pipeline/review/rules/license/license.ts';
@@ -36,6 +38,7 @@ const gplNotice =
   'This program is free software: you can redistribute it and/or modify it under the terms of the GNU General Public License as published by the Free Software Foundation, either version 3 of the License, or (at your option) any later version.\n';
 const commit = '1'.repeat(40);
 const missing = { path: 'vendor/lib', commit, problem: 'the git host git.example is not allowed here' };
+const textOf = (id: string): string => licenses[id]?.licenseText ?? '';
 const words = (count: number): string => Array.from({ length: count }, (_, index) => `term${index}`).join(' ');
 const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect: Expectation }[] = [
   {
@@ -100,6 +103,16 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     rule: symlinks,
     context: sampleContext({ a: { linkTo: '/etc/passwd' } }),
     expect: ['error symlinks/absolute a'],
+  },
+  {
+    name: 'what a virtual environment links to',
+    rule: symlinks,
+    context: sampleContext({
+      'venv/bin/activate': '',
+      'venv/bin/python3': { linkTo: '/usr/bin/python3' },
+      'bin/python3': { linkTo: '/usr/bin/python3' },
+    }),
+    expect: ['error symlinks/absolute bin/python3', 'warning symlinks/absolute venv/bin/python3'],
   },
   {
     name: 'links that leave',
@@ -280,6 +293,78 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     context: sampleContext({
       LICENSE: `${apacheNotice}\n${'These other terms of ours hold for all the rest of it, which you may only read. '.repeat(3)}${words(300)}`,
     }),
+    expect: ['warning license/custom LICENSE'],
+  },
+  ...[
+    [
+      'the README names it',
+      { 'README.md': '# App\n\n## License\n\nThis project is licensed under the MIT License.\n' },
+    ],
+    ['the README links it', { 'readme.md': '## 📄 Licence\n[MIT](https://opensource.org/licenses/MIT)\n\n## More\n' }],
+    ['front matter', { 'README.md': '---\ntitle: A\nsdk: gradio\nlicense: apache-2.0\n---\n' }],
+    ['a badge', { 'README.md': '![](https://img.shields.io/badge/license-Apache--2.0-green)\n' }],
+    ['a classifier', { 'setup.py': "setup(classifiers=['License :: OSI Approved :: MIT License'])" }],
+    ['setup.py', { 'setup.py': 'setup(license="BSD 3-Clause")' }],
+    ['setup.cfg', { 'setup.cfg': '[metadata]\nlicense = GPLv3+\n' }],
+    [
+      'pyproject.toml with classifiers',
+      {
+        'pyproject.toml': '[project]\nclassifiers = ["License :: OSI Approved :: Apache Software License"]\n',
+      },
+    ],
+    ['Cargo.toml as it was written', { 'Cargo.toml': '[package]\nname = "a"\nlicense = "MIT/Apache-2.0"\n' }],
+    ['pom.xml', { 'pom.xml': '<licenses><license><name>Apache License, Version 2.0</name></license></licenses>' }],
+    ['composer.json', { 'composer.json': '{"license":["MIT"]}' }],
+    ['package.json as it was written', { 'package.json': '{"license":{"type":"ISC"}}' }],
+    ['headers', { 'a/main.py': '# SPDX-License-Identifier: AGPL-3.0-or-later\n', 'b.py': '' }],
+  ].map(([what, files]) => ({
+    name: `known by other means: ${String(what)}`,
+    rule: license,
+    context: sampleContext(files as Parameters<typeof sampleContext>[0]),
+    expect: [],
+  })),
+  {
+    name: 'a custom licence by name',
+    rule: license,
+    context: sampleContext({ 'README.md': '---\nlicense: openrail\n---\n' }),
+    expect: ['warning license/custom README.md'],
+  },
+  {
+    name: 'the licence of somebody else',
+    rule: license,
+    context: sampleContext({ LICENSE: textOf('SSPL-1.0'), 'LICENSE-THIRD-PARTY': mit }),
+    expect: ['error license/approval LICENSE'],
+  },
+  ...[
+    ['reject', 'error license/unrecognised LICENSE', 'error license/unrecognised LICENSE', 'error license/missing'],
+    ['ask', 'error license/approval LICENSE', 'error license/approval LICENSE', 'error license/approval'],
+    ['warn', 'warning license/custom LICENSE', 'warning license/restricted LICENSE', 'warning license/missing'],
+  ].flatMap(([verdict, ...expected]) =>
+    [{ LICENSE: textOf('JSON') }, { LICENSE: textOf('Elastic-2.0') }, { a: '' }].map((files, index) => ({
+      name: `policy ${verdict} on ${JSON.stringify(Object.keys(files))} ${index}`,
+      rule: license,
+      context: sampleContext(files, {
+        licenses: pipelineInput.shape.licenses.parse({ custom: verdict, restricted: verdict, missing: verdict }),
+      }),
+      expect: [expected[index] ?? ''],
+    })),
+  ),
+  {
+    name: 'a licence that the installation allows',
+    rule: license,
+    context: sampleContext(
+      { LICENSE: textOf('Elastic-2.0') },
+      { licenses: pipelineInput.shape.licenses.parse({ allow: ['Elastic-2.0'] }) },
+    ),
+    expect: [],
+  },
+  {
+    name: 'a licence that the installation does not want',
+    rule: license,
+    context: sampleContext(
+      { LICENSE: textOf('AGPL-3.0-only') },
+      { licenses: pipelineInput.shape.licenses.parse({ deny: ['AGPL-3.0-or-later'] }) },
+    ),
     expect: ['error license/approval LICENSE'],
   },
   {
@@ -397,6 +482,24 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     rule: dockerfile,
     context: sampleContext({ Dockerfile: '# hello\n# syntax=evil/x\n' }),
     expect: [],
+  },
+  {
+    name: 'a Dockerfile that is a link to one in the repository',
+    rule: dockerfile,
+    context: sampleContext(
+      {
+        'web/Dockerfile': { linkTo: '../docker/Dockerfile.debian' },
+        'docker/Dockerfile.debian': 'FROM a\n',
+      },
+      { path: 'web' },
+    ),
+    expect: [],
+  },
+  {
+    name: 'a Dockerfile that is a link to one for another builder',
+    rule: dockerfile,
+    context: sampleContext({ Dockerfile: { linkTo: 'a' }, a: '# syntax=evil/x\n' }),
+    expect: ['error dockerfile/syntax Dockerfile:1'],
   },
   {
     name: 'a linked Dockerfile',
