@@ -42,11 +42,13 @@ export function createOutput(write: (line: string) => void, now: () => number = 
       if (reason === undefined) {
         at(status.status === 'live' ? 'live' : status.message);
         if (status.status === 'live') write(status.url);
+        for (const line of [...planLines(status), ...otherFindings(status.findings ?? [])]) write(line);
         if (status.warning !== undefined) write(`  warning  the app ${harmless(status.warning)}`);
         return;
       }
       at(status.status === 'live' ? 'rejected; the last good commit is still live' : 'rejected');
       for (const line of reasonLines(reason)) write(line);
+      if (isBuilt(reason)) for (const line of planLines(status)) write(line);
       for (const line of otherFindings(status.findings ?? [], reason)) write(line);
     },
   };
@@ -74,9 +76,21 @@ function reasonLines({ rule, file, line, message, fix, log }: Reason): string[] 
   ];
 }
 
-function otherFindings(findings: readonly Finding[], reason: Reason): string[] {
+/** A plan says something about what came after it, and nothing about a review that stopped before. */
+function isBuilt({ rule }: Reason): boolean {
+  return /^(?:build|run)\//.test(rule);
+}
+
+/** How the image was made, and why so. */
+function planLines({ plan }: Status): string[] {
+  if (plan === undefined) return [];
+  const kind = plan.framework === undefined ? plan.strategy : `${plan.strategy}, ${plan.framework}`;
+  return paragraphs('  plan   ', `${kind}. ${plan.reason}`);
+}
+
+function otherFindings(findings: readonly Finding[], reason?: Reason): string[] {
   const others = findings.filter(
-    ({ rule, file, line }) => rule !== reason.rule || file !== reason.file || line !== reason.line,
+    ({ rule, file, line }) => rule !== reason?.rule || file !== reason.file || line !== reason.line,
   );
   return others.map(({ severity, rule, file, line, message, fix }) =>
     harmless(
