@@ -442,6 +442,11 @@ export const status = z.object({
     })
     .optional()
     .describe('Newest image that was built.'),
+  readyTemplate: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('Hash of the pod template that was last ready: its pods are restarted for as long as they are wanted.'),
   served: z
     .object({
       image: z.string(),

@@ -22,6 +22,11 @@ const reasons: Readonly<Record<string, ReasonOf<'stalled'>>> = {
   'run/out-of-disk': 'AppOutOfDisk',
 };
 
+/** The reason of the condition that goes with a rule. */
+export function reasonOfRule(rule: string): ReasonOf<'stalled'> {
+  return reasons[rule] ?? 'RolloutFailed';
+}
+
 /** Nothing but time shows that these are well since. */
 const lookAgainMs: Readonly<Record<string, number>> = { 'run/out-of-disk': 60_000 };
 
@@ -57,8 +62,7 @@ function countsOf({ status = {} }: Deployment): {
 /** What stands in the way for good, of the pods or of the Deployment itself. */
 function trouble(deployment: Deployment, own: readonly Pod[], expected: Expectation, now: Date): Outcome | undefined {
   const rejection = own.map((pod) => diagnose(pod, expected, now)).find((found) => found !== undefined);
-  if (rejection !== undefined)
-    return stalled(reasons[rejection.rule] ?? 'RolloutFailed', rejection, lookAgainMs[rejection.rule]);
+  if (rejection !== undefined) return stalled(reasonOfRule(rejection.rule), rejection, lookAgainMs[rejection.rule]);
   const conditions = deployment.status?.conditions;
   const replicaFailure = conditionOf(conditions, 'ReplicaFailure');
   if (replicaFailure?.status === 'True')
