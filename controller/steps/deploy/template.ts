@@ -119,7 +119,8 @@ function container(app: HostedApp, config: InstallationConfig, release: Release)
     ...(run.command.length === 0 ? {} : { command: run.command }),
     env: [...variables(app, release.port), ...modelVariables(app, config)],
     ports: [{ name: 'http', containerPort: release.port, protocol: 'TCP' }],
-    resources: { limits, requests: { cpu: shareOf(limits.cpu, 10n), memory: shareOf(limits.memory, 4n) } },
+    // To begin with: what it is seen to use replaces this (controller/usage).
+    resources: { limits, requests: { cpu: shareOf(limits.cpu, 100n), memory: shareOf(limits.memory, 8n) } },
     securityContext: {
       privileged: false,
       allowPrivilegeEscalation: false,
