@@ -390,6 +390,17 @@ export const status = z.object({
   since: timestamp.optional().describe('When it entered this phase.'),
   url: z.string().optional().describe('URL of the app.'),
   warning: z.string().max(300).optional().describe('Problem with an app that is live, such as errors at /.'),
+  page: z
+    .object({
+      image: z.string(),
+      commit: z.string(),
+      seenAt: timestamp.optional().describe('When it was looked at. Not set while that is in progress.'),
+      status: z.int().optional().describe('Status of the response at /.'),
+      assets: z.int().optional().describe('Scripts, styles and images of its own that the page loads.'),
+      faults: z.array(z.string().max(300)).max(5).optional().describe('What does not work.'),
+    })
+    .optional()
+    .describe('How the page of the release that serves looks, seen through the gateway once it is live.'),
   shortCommit: z.string().max(12).optional().describe('Abbreviated source.commit, for the column COMMIT.'),
   source: z
     .object({

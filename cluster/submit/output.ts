@@ -42,7 +42,8 @@ export function createOutput(write: (line: string) => void, now: () => number = 
       if (reason === undefined) {
         at(status.status === 'live' ? 'live' : status.message);
         if (status.status === 'live') write(status.url);
-        for (const line of [...planLines(status), ...otherFindings(status.findings ?? [])]) write(line);
+        for (const line of [...planLines(status), ...pageLines(status), ...otherFindings(status.findings ?? [])])
+          write(line);
         if (status.warning !== undefined) write(`  warning  the app ${harmless(status.warning)}`);
         return;
       }
@@ -86,6 +87,13 @@ function planLines({ plan }: Status): string[] {
   if (plan === undefined) return [];
   const kind = plan.framework === undefined ? plan.strategy : `${plan.strategy}, ${plan.framework}`;
   return paragraphs('  plan   ', `${kind}. ${plan.reason}`);
+}
+
+/** What was seen of the page; what does not work in it comes as the warning. */
+function pageLines({ page }: Status): string[] {
+  return page?.status === undefined
+    ? []
+    : [`  page   responds with ${page.status} and loads ${page.assets ?? 0} files of its own.`];
 }
 
 function otherFindings(findings: readonly Finding[], reason?: Reason): string[] {

@@ -91,7 +91,14 @@ async function borrow(repository: string, { objects, exclude }: WorkTree): Promi
 }
 
 async function workTreeOf(folder: string): Promise<WorkTree> {
-  const alone: WorkTree = { root: folder, below: '', head: undefined, isShallow: false, objects: undefined, exclude: undefined };
+  const alone: WorkTree = {
+    root: folder,
+    below: '',
+    head: undefined,
+    isShallow: false,
+    objects: undefined,
+    exclude: undefined,
+  };
   const ask = async (...args: string[]): Promise<string | undefined> => {
     const result = await execa('git', ['-c', 'safe.directory=*', ...args], {
       cwd: folder,
