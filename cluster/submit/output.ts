@@ -41,15 +41,11 @@ export function createOutput(write: (line: string) => void, now: () => number = 
     verdict(status, reason) {
       if (reason === undefined) {
         at(status.status === 'live' ? 'live' : status.message);
-        if (status.status === 'live') write(status.url);
-        for (const line of [...planLines(status), ...pageLines(status), ...otherFindings(status.findings ?? [])])
-          write(line);
-        if (status.warning !== undefined) write(`  warning  the app ${harmless(status.warning)}`);
+        for (const line of wellLines(status)) write(line);
         return;
       }
       at(status.status === 'live' ? 'rejected; the last good commit is still live' : 'rejected');
-      for (const line of reasonLines(reason)) write(line);
-      if (isBuilt(reason)) for (const line of planLines(status)) write(line);
+      for (const line of [...reasonLines(reason), ...(isBuilt(reason) ? planLines(status) : [])]) write(line);
       for (const line of otherFindings(status.findings ?? [], reason)) write(line);
     },
   };
@@ -74,6 +70,18 @@ function reasonLines({ rule, file, line, message, fix, log }: Reason): string[] 
     ...paragraphs('  why    ', message),
     ...paragraphs('  fix    ', fix),
     ...(tail.length === 0 ? [] : ['  log', ...tail]),
+  ];
+}
+
+/** The URL, how the image was made, what was seen of the page, and what there is to improve. */
+function wellLines(status: Status): string[] {
+  const { url, findings = [], warning } = status;
+  return [
+    ...(status.status === 'live' ? [url] : []),
+    ...planLines(status),
+    ...pageLines(status),
+    ...otherFindings(findings),
+    ...(warning === undefined ? [] : [`  warning  the app ${harmless(warning)}`]),
   ];
 }
 
