@@ -19,7 +19,7 @@ import { median, submitToLive, withRepository } from './submission.ts';
 const kinds = ['static', 'flask', 'express'] as const;
 const rounds = 3;
 /** Requests follow the use a minute and a half after an app has begun. */
-const settleMs = 120_000;
+const settleMs = 100_000;
 const mebibyte = 1024 * 1024;
 
 interface Density {
