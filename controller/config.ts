@@ -113,6 +113,9 @@ export const environment = z.object({
   MOORAGE_APPS_EXPIRE_AFTER: duration
     .prefault('168h')
     .describe('A submitted app that has never been live is deleted after this time; 0s: never.'),
+  MOORAGE_APPS_USAGE_INTERVAL: duration
+    .prefault('30s')
+    .describe('How often the use of apps is read from the kubelets, to which their requests are fitted; 0s: never.'),
   MOORAGE_CLOSED_CIDRS: subnets
     .default([])
     .describe(
@@ -148,6 +151,8 @@ export interface OperatorConfig {
   readonly internalPort: number;
   readonly builds: Pick<BuildQueueOptions, 'limits' | 'schedulingMs'>;
   readonly resyncMs: number;
+  /** 0: the use of apps is not read. */
+  readonly usageMs: number;
   /** Folder with the token and the CA of a service account, where it is not where a pod has it. */
   readonly serviceAccount?: string | undefined;
 }
@@ -169,6 +174,7 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
       schedulingMs: read.MOORAGE_BUILDS_SCHEDULING_TIME,
     },
     resyncMs: read.MOORAGE_RESYNC,
+    usageMs: read.MOORAGE_APPS_USAGE_INTERVAL,
     serviceAccount: read.MOORAGE_SERVICE_ACCOUNT,
   };
 }

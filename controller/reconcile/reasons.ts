@@ -39,6 +39,7 @@ export const reasons = {
     ScaledToZero: ['done'],
     Suspended: ['done'],
     RollingOut: ['waiting'],
+    WaitingForRoom: ['waiting'],
     ReplicaRefused: ['failed'],
     RolloutTimedOut: ['failed'],
     RolloutFailed: ['stalled'],

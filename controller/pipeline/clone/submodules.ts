@@ -5,7 +5,7 @@ import type { createGit, Git } from '../../../lib/git/index.ts';
 import type { PipelineInput } from '../contract.ts';
 import type { Submodule } from '../notes.ts';
 import { Fault, Rejected } from '../outcome.ts';
-import { LimitCounter } from '../review/rules/limits.ts';
+import type { LimitCounter } from '../review/rules/limits.ts';
 import { size } from '../text.ts';
 import { checkOut } from './check-out.ts';
 import { fetchCommit } from './fetch.ts';
@@ -115,13 +115,17 @@ async function one(
     );
   } catch (error) {
     await rm(gitFolder, { recursive: true, force: true });
-    if (work.signal?.aborted === true && !deadline.aborted) throw error;
     if (deadline.aborted) return missing(link, `fetching submodules took more than ${maximumSeconds} s`, true);
-    // A submodule that is too large or damaged is missing like one that is gone; the review says what that means.
-    if (error instanceof Rejected) return missing(link, error.message.replace(/\.$/, ''));
-    if (!(error instanceof Fault)) throw error;
-    return missing(link, error.message, isPassing(error.message) ? true : undefined);
+    return missingFor(link, error, work.signal);
   }
+}
+
+/** A submodule that is too large or damaged is missing like one that is gone; the review says what that means. */
+function missingFor(link: Gitlink, error: unknown, signal: AbortSignal | undefined): Result {
+  if (signal?.aborted === true) throw error;
+  if (error instanceof Rejected) return missing(link, error.message.replace(/\.$/, ''));
+  if (!(error instanceof Fault)) throw error;
+  return missing(link, error.message, isPassing(error.message) ? true : undefined);
 }
 
 interface Place {

@@ -104,7 +104,7 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
     securityContext: confined,
     volumeMounts: [workspaceMount],
     resources: {
-      requests: { cpu: '100m', memory: '128Mi' },
+      requests: { cpu: '25m', memory: '128Mi' },
       limits: { cpu: '1', memory: maximum.memory, 'ephemeral-storage': maximum.disk },
     },
   });
@@ -138,7 +138,7 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
           seccompProfile: { type: 'Unconfined' },
         },
         resources: {
-          requests: { cpu: shareOf(limits.cpu, 8n), memory: shareOf(limits.memory, 8n) },
+          requests: { cpu: shareOf(limits.cpu, 16n), memory: shareOf(limits.memory, 8n) },
           limits: { cpu: limits.cpu, memory: limits.memory, 'ephemeral-storage': limits.disk },
         },
         volumeMounts: [workspaceMount, { name: 'layers', mountPath: '/var/lib/buildkit' }],

@@ -1,4 +1,4 @@
-// Tells files that an app runs from those in which people write samples: manuals, tests, examples, defaults.
+// Keeps files that an app runs apart from those in which people write samples: manuals, tests, examples, defaults.
 
 /** Folders of things that are shown or tested, not run. */
 const sampleFolder =

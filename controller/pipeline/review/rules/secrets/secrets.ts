@@ -64,7 +64,7 @@ function isUsed({ File }: Leak, { input }: ReviewContext): boolean {
   return !isSamplePlace(inApp.startsWith('..') ? File : inApp);
 }
 
-/** Keys by which Google tells apps apart, not callers: Firebase's are in every page that uses it. */
+/** Keys by which Google knows apps, not callers: Firebase's are in every page that uses it. */
 function isForBrowsers({ RuleID, File, StartLine }: Leak, { tree }: ReviewContext): boolean {
   if (RuleID !== 'gcp-api-key') return false;
   const around = (tree.text(File) ?? '').split('\n').slice(Math.max(0, StartLine - 15), StartLine + 15);
