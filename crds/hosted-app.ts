@@ -301,9 +301,38 @@ export const agents = z.strictObject({
     ),
 });
 
+const waiver = z.strictObject({
+  rule: withRules(
+    z.string().max(60),
+    matches(
+      '^((secrets|license|lfs)/[a-z0-9-]+|git/submodule)$',
+      'rule must be the ID of a finding that can be waived: secrets/…, license/…, lfs/… or git/submodule',
+    ),
+  ).describe('ID of the rule, such as license/approval.'),
+  file: z.string().min(1).max(300).optional().describe('Path of the file of the finding. If not set, any file.'),
+  reason: withRules(
+    z.string().max(300),
+    matches(String.raw`^.*\S.*$`, 'reason must say, on one line, why the finding is waived; it is public'),
+  ).describe('Why the finding is waived. It is public.'),
+});
+export type Waiver = z.infer<typeof waiver>;
+
+export const review = z.strictObject({
+  waivers: z
+    .array(waiver)
+    .max(32)
+    .default([])
+    .describe(
+      'Findings that the operator of the installation waives for this app. A waived finding is a warning that states the reason.',
+    ),
+});
+
 export const spec = z.strictObject({
   source: source.describe('Where the code of the app comes from.'),
   build: build.prefault({}).describe('How the image is built. A change rebuilds the current commit.'),
+  review: review
+    .prefault({})
+    .describe('What the review of this app lets pass. A change reviews and rebuilds the current commit.'),
   run: run
     .prefault({})
     .describe(

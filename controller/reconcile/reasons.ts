@@ -25,6 +25,7 @@ export const reasons = {
     Cloning: ['waiting'],
     Reviewing: ['waiting'],
     ReviewRejected: ['stalled'],
+    ApprovalNeeded: ['stalled'],
   },
   Built: {
     Built: ['done'],

@@ -10,6 +10,7 @@ import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './in
 import { imageName, pipelineJob } from './job.ts';
 import { oldJobs, remove, removeStranger, supersede } from './obsolete-jobs.ts';
 import { beforeReview, givenUp, inProgress, passed, standing } from './outcomes.ts';
+import { approvalRule } from '../../pipeline/contract.ts';
 import { judge, newestOf, readReview, type ReviewReport, type Verdict } from './verdict.ts';
 import { isJobOf, jobs as jobResource, type Job } from '../../objects/kinds.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
@@ -218,7 +219,7 @@ function rejected(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict &
   if (stage === 'Review')
     return {
       outcomes: {
-        Reviewed: stalled('ReviewRejected', rejection),
+        Reviewed: stalled(rejection.rule === approvalRule ? 'ApprovalNeeded' : 'ReviewRejected', rejection),
         Built: waiting('NotReached', 'The review rejected this commit, so it is not built.'),
       },
     };

@@ -180,7 +180,7 @@ function pipelineInput(
   config: InstallationConfig,
   { commit, repository, doubted = false }: JobIdentity,
 ): PipelineInput {
-  const { source, build, run } = app.spec;
+  const { source, build, review, run } = app.spec;
   return {
     app: app.metadata.name,
     repo: repository.cloneUrl,
@@ -195,6 +195,9 @@ function pipelineInput(
     ...(config.pipeline.cache ? { cache: `${config.registry.proxy}/${cacheRepository(app.metadata)}` } : {}),
     ...mirrorOf(config.registry),
     doubted,
+    gitHosts: { allowed: [...config.gitHosts.allowed], insecure: [...config.gitHosts.insecure] },
+    licenses: config.pipeline.licenses,
+    waivers: review.waivers,
     limits: config.pipeline.limits,
   };
 }
