@@ -8,7 +8,7 @@ export const reserved = { cpuMilli: 200, memoryMebibytes: 1024 };
 /** What the pods of the platform request together (`kubectl describe node`), and some more for updates of them. */
 const platform = { cpuMilli: 650, memoryMebibytes: 1_792 };
 /** What as many builds request as run at once; see values.local.yaml and controller/steps/build/job.ts. */
-const builds = { cpuMilli: 3 * 150, memoryMebibytes: 3 * 640 };
+const builds = { cpuMilli: 3 * 175, memoryMebibytes: 3 * 768 };
 
 /**
  * Chart settings by which apps leave room for builds; none on a machine so small that nothing would be left for apps.

@@ -115,10 +115,10 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
     enableServiceLinks: false,
     terminationGracePeriodSeconds: 10,
     ...(config.pipeline.priorityClass === undefined ? {} : { priorityClassName: config.pipeline.priorityClass }),
-    initContainers: [confinedStage('clone', { memory: cloneMemory, disk: limits.disk })],
     // Side by side, so that the builder is there when the review has passed: one container after another costs about a
-    // second each.
+    // second each. Who waits for whom is for pipeline/gate.ts to see to.
     containers: [
+      confinedStage('clone', { memory: cloneMemory, disk: limits.disk }),
       confinedStage('review', reviewLimits),
       {
         name: 'build',
@@ -151,7 +151,7 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
   };
 }
 
-/** git needs most, for the objects of the largest repository that is taken; it has ended when the others begin. */
+/** git needs most, for the objects of the largest repository that is taken; it has ended when the others work. */
 const cloneMemory = '2Gi';
 
 /** Beside what the build may have. The review writes notes only. */

@@ -162,8 +162,7 @@ export function pipelinePod(of: Job, statuses: ContainerStatus[], status: Pod['s
       ],
     },
     status: {
-      initContainerStatuses: statuses.filter(({ name }) => name === 'clone'),
-      containerStatuses: statuses.filter(({ name }) => name !== 'clone'),
+      containerStatuses: statuses,
       ...status,
     },
   };

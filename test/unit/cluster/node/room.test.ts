@@ -8,8 +8,8 @@ const gibibyte = 1024 ** 3;
 
 test('what the platform and three builds request is kept from apps', () => {
   assert.deepEqual(appsQuota(2, 24 * gibibyte), [
-    String.raw`apps.quota.requests\.cpu=700m`,
-    String.raw`apps.quota.requests\.memory=19840Mi`,
+    String.raw`apps.quota.requests\.cpu=625m`,
+    String.raw`apps.quota.requests\.memory=19456Mi`,
   ]);
 });
 
