@@ -6,6 +6,7 @@ import type { ReviewContext, Rule } from '../../rule.ts';
 import { withoutAllowed, type Allowed } from './allowed.ts';
 import { configFile } from './allowlists.ts';
 import { isCheckedSecret } from './formats.ts';
+import { isServerKey } from './google-keys.ts';
 import { gitleaks, type Leak } from './gitleaks.ts';
 import { isPublicPlace, isSamplePlace } from './places.ts';
 
@@ -64,14 +65,8 @@ function isUsed({ File }: Leak, { input }: ReviewContext): boolean {
   return !isSamplePlace(inApp.startsWith('..') ? File : inApp);
 }
 
-/** Keys by which Google knows apps, not callers: Firebase's are in every page that uses it. */
 function isForBrowsers({ RuleID, File, StartLine }: Leak, { tree }: ReviewContext): boolean {
-  if (RuleID !== 'gcp-api-key') return false;
-  const around = (tree.text(File) ?? '').split('\n').slice(Math.max(0, StartLine - 15), StartLine + 15);
-  return (
-    isPublicPlace(File) ||
-    around.some((line) => /authDomain|firebaseapp\.com|messagingSenderId/.test(line.slice(0, 2_000)))
-  );
+  return RuleID === 'gcp-api-key' && (isPublicPlace(File) || !isServerKey(tree.text(File) ?? '', StartLine));
 }
 
 /** What the repository allows is no error, and no secret either: it is said. */
