@@ -15,18 +15,42 @@ const fixError =
 const fixWarning =
   'If this is a real credential, revoke it and provide it to the app at run time with run.secrets. Otherwise, no change is needed.';
 
+const warningsOfAKind = 5;
+
 export const secrets: Rule = {
   name: 'secrets',
   async check(context) {
     const leaks = await scan(context);
     const allowed = await withoutAllowed(leaks, context);
     const findings = allowed.left.map((leak) => describe(leak, context));
-    return [...unique(findings), ...said(allowed)];
+    return [...briefly(unique(findings)), ...said(allowed)];
   },
 };
 
 function unique(findings: readonly Finding[]): Finding[] {
   return [...new Map(findings.map((each) => [`${each.rule}\n${each.file ?? ''}\n${each.line ?? ''}`, each])).values()];
+}
+
+/** Of many warnings of a kind the first few, so that the others of the review are seen. */
+function briefly(findings: readonly Finding[]): Finding[] {
+  const warnings = new Map<string, number>();
+  const shown = findings.filter(({ rule, severity }) => {
+    const count = (warnings.get(rule) ?? 0) + 1;
+    if (severity === 'warning') warnings.set(rule, count);
+    return severity === 'error' || count <= warningsOfAKind;
+  });
+  const left = findings.length - shown.length;
+  if (left === 0) return shown;
+  const message = `${left} more warnings of these kinds are not shown.`;
+  return [
+    ...shown,
+    {
+      rule: 'secrets/more',
+      severity: 'warning',
+      message,
+      fix: 'Run "gitleaks dir ." in the repository to see all of them.',
+    },
+  ];
 }
 
 /** Scans the folder that holds the tree, since gitleaks takes a .gitleaksignore from the one that it is given. */
