@@ -22,7 +22,7 @@ export interface Problem {
 
 /** One language: looks at a tree and plans it, says what is missing, or does not know it. */
 export interface Language {
-  readonly name: 'python' | 'node' | 'static';
+  readonly name: Exclude<Plan['strategy'], 'dockerfile'>;
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined;
 }
 
