@@ -1,13 +1,11 @@
 // Base images that are built only where they are asked for: what planned images of further languages start from, and
 // what authors name in FROM.
 import { debian, nodeImage, onDebian, python, ubuntu, ubuntuPython } from './makers.ts';
-import { fillGo, fillMaven, fillNpmProgram, fillRust, fillUv } from './fetched.ts';
+import { fillGo, fillMaven, fillNpmProgram, fillRust, fillUv, mavenVersion, rustVersion } from './fetched.ts';
 import type { ImageRecipe } from '../recipe.ts';
 
 /** The newest patch releases of Go, each by its minor version; the first is what plans start from. */
 const goVersions = ['1.26.11', '1.25.14', '1.24.13', '1.23.12', '1.22.12'] as const;
-const rustVersion = '1.99.1';
-const mavenVersion = '3.9.16';
 
 function golang(version: string, newest: boolean): ImageRecipe {
   const minor = version.split('.').slice(0, 2).join('.');
@@ -45,7 +43,8 @@ function maven(java: string): ImageRecipe {
     arguments: { BASE: `eclipse-temurin:${java}-jdk` },
     bases: [`java-${java}-jdk`],
     parts: [],
-    fill: fillMaven(mavenVersion),
+    key: () => Promise.resolve(mavenVersion),
+    fill: fillMaven,
   };
 }
 
@@ -88,7 +87,7 @@ export const onDemand: readonly ImageRecipe[] = [
     folder: 'rust',
     suite: 'bookworm',
     key: [rustVersion],
-    fill: fillRust(rustVersion),
+    fill: fillRust,
   }),
   ...temurin('17', 'bookworm'),
   ...temurin('21', 'trixie'),
