@@ -2,8 +2,9 @@
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { shellWord, step } from '../dockerfile-text.ts';
+import { installCommand, managerEnvironment, managerPackage } from '../node/manager.ts';
 import { readProject, type NodeProject } from '../node/project.ts';
-import { images } from '../recipe.ts';
+import { defaultNode } from '../recipe.ts';
 
 export interface Frontend {
   /** Folder of its package.json. */
@@ -48,10 +49,13 @@ function outputsOf(tree: Tree, folder: string): Frontend[] {
 /** Lines of a stage named `frontend`, in /app as the repository has it, which leaves the pages in `target`. */
 export function frontendStage(tree: Tree, { folder, script, output }: Frontend, target: string): string[] {
   const project = readProject(tree.below(folder));
+  if (project === undefined) return [];
   const file = posix.join(folder, 'package.json');
+  const environment = managerEnvironment(project.manager);
   return [
-    `FROM ${images.node} AS frontend`,
+    `FROM ${defaultNode} AS frontend`,
     'ENV CI=true npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
+    ...(environment.length === 0 ? [] : [`ENV ${environment.join(' ')}`]),
     'WORKDIR /app',
     'COPY . .',
     `WORKDIR ${JSON.stringify(posix.join('/app', folder))}`,
@@ -72,9 +76,9 @@ function moved(output: string, target: string): string {
   return ` && if [ -d ${from} ]; then mkdir -p ${to} && cp -r ${from}/. ${to}/; fi`;
 }
 
-function install(project: NodeProject | undefined): string {
-  if (project?.manager === 'pnpm')
-    return `npm install --global pnpm@${project.managerVersion} && (pnpm install --frozen-lockfile || pnpm install --no-frozen-lockfile)`;
-  if (project?.manager === 'yarn' || project?.manager === 'berry') return 'corepack enable && yarn install';
-  return project?.locked === true ? 'npm ci || npm install' : 'npm install';
+/** The package manager of the project's own version, then all packages. */
+function install(project: NodeProject): string {
+  const manager = managerPackage(project);
+  const command = installCommand(project.manager, project.locked ? project.file : undefined);
+  return manager === undefined ? command : `npm install --global --force ${manager} && ${command}`;
 }

@@ -27,27 +27,36 @@ const denoPort = 8000;
 export function findStart(tree: Tree, config: unknown): DenoStart | undefined {
   const task = findTask(config);
   const entry = findEntry(tree, task?.line ?? '');
-  const rest = {
-    entry,
-    build: keys(config, 'tasks').includes('build'),
-    ...(isFresh(tree, config) ? { framework: 'Fresh' } : {}),
-  };
-  const code = tree.text(entry ?? '') ?? '';
-  if (task !== undefined) {
-    const port = portOfCommand(task.line) ?? portOf(code);
-    return { command: `exec deno task ${task.name}`, because: `Its task ${task.name} starts it.`, port, ...rest };
-  }
+  const code = entry === undefined ? '' : (tree.text(entry) ?? '');
+  const start = task === undefined ? ofFile(entry, code) : ofTask(task, code);
+  if (start === undefined) return undefined;
+  const build = keys(config, 'tasks').includes('build');
+  return { ...start, entry, build, ...(isFresh(tree, config) ? { framework: 'Fresh' } : {}) };
+}
+
+type Started = Pick<DenoStart, 'command' | 'because' | 'port'>;
+
+function ofTask({ name, line }: Task, code: string): Started {
+  const port = portOfCommand(line) ?? portOf(code);
+  return { command: `exec deno task ${name}`, because: `Its task ${name} starts it.`, port };
+}
+
+function ofFile(entry: string | undefined, code: string): Started | undefined {
   if (entry === undefined) return undefined;
   const word = shellWord(entry);
-  const serves = /export default\s{0,9}\{[^}]{0,200}\bfetch\b/.test(code);
-  const command = serves
-    ? `exec deno serve --allow-all --host 0.0.0.0 --port $PORT ${word}`
-    : `exec deno run --allow-all ${word}`;
-  return { command, because: `${entry} is its main file.`, port: serves ? undefined : portOf(code), ...rest };
+  const because = `${entry} is its main file.`;
+  return /export default\s{0,9}\{[^}]{0,200}\bfetch\b/.test(code)
+    ? { command: `exec deno serve --allow-all --host 0.0.0.0 --port $PORT ${word}`, because, port: undefined }
+    : { command: `exec deno run --allow-all ${word}`, because, port: portOf(code) };
+}
+
+interface Task {
+  readonly name: string;
+  readonly line: string;
 }
 
 /** A watcher, or the development server, is no way to serve. */
-function findTask(config: unknown): { name: string; line: string } | undefined {
+function findTask(config: unknown): Task | undefined {
   const names = keys(config, 'tasks');
   const name = ['start', 'serve', 'preview', 'prod', 'production'].find((each) => names.includes(each));
   if (name === undefined) return undefined;

@@ -1,6 +1,7 @@
 // Finds which packages a Python project wants, and how they are installed.
 import { keys, parseToml, text } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
+import { report } from '../../build-warnings.ts';
 import { copy, step } from '../../dockerfile-text.ts';
 import { conda } from './conda.ts';
 import { cache, extras, pipInstall, uv, withoutCuda } from './install.ts';
@@ -63,7 +64,7 @@ function poetry(tree: Tree): PythonPackages | undefined {
   const names = new Set([...projectNames(tree), ...lockedNames(tree, 'poetry.lock')]);
   const program = 'VIRTUAL_ENV=/opt/venv PATH=/opt/venv/bin:$PATH /root/.local/bin/poetry';
   const options = 'install --only main --no-root --no-interaction --no-ansi';
-  const renewed = `(${program} lock --no-interaction --no-ansi && ${program} ${options} && echo "moorage-warning: poetry.lock does not fit pyproject.toml, so it was written anew for this build. Run poetry lock and commit the file.")`;
+  const renewed = `(${program} lock --no-interaction --no-ansi && ${program} ${options} && ${report('poetry-lock', 'poetry.lock')})`;
   const exported = '/root/.local/bin/poetry export --quiet --only main --without-hashes --format requirements.txt';
   return {
     file: 'poetry.lock',

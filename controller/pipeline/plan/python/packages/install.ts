@@ -1,4 +1,5 @@
 // Writes the steps that install packages into /opt/venv, and what is tried when the first try fails.
+import { report } from '../../build-warnings.ts';
 import { step } from '../../dockerfile-text.ts';
 
 export const cache = '--mount=type=cache,target=/root/.cache';
@@ -23,8 +24,9 @@ if ! command -v gcc > /dev/null && grep -qiE "gcc|cc1|g\\+\\+|cmake|compiler|Pyt
 fi
 grep -qiE "dns error|failed to lookup|connection refused|timed out|error sending request" "$log" && exit 1
 day=$(date -u -r "$list" +%Y-%m-%dT%H:%M:%SZ) || exit 1
+echo "trying the versions of $day"
 attempt --exclude-newer "$day" "$@" || exit 1
-echo "moorage-warning: The newest versions of the packages in $list cannot be installed together, so the versions of \${day%T*}, the day of the commit, are used. Pin the versions of the packages."
+${report('packages-of-the-day', '${list##*/}')}
 `;
 
 /** Lines that put the script into the build stage. */
