@@ -63,7 +63,7 @@ test('a lock file with torch is installed from the index of CPU wheels, without 
   assert.match(installs({ ...plain, 'uv.lock': '' }), /uv sync --frozen/);
   assert.match(
     installs({ ...plain, 'poetry.lock': '' }),
-    /poetry install .*\|\| \(.*poetry lock .*moorage-warning: poetry\.lock/,
+    /poetry install .*\|\| \(.*poetry lock .*moorage-warning: poetry-lock poetry\.lock/,
   );
 });
 
