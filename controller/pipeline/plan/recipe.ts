@@ -67,3 +67,11 @@ export const images = {
     { version: 25, build: 'maven:3-eclipse-temurin-25', run: 'eclipse-temurin:25-jre' },
   ],
 } as const;
+
+/** All of them; an installation without the Docker Hub says which it lacks. */
+export const baseImages: readonly string[] = [
+  ...images.node.map(({ image }) => image),
+  ...images.python.map(({ image }) => image),
+  ...images.java.flatMap(({ build, run }) => [build, run]),
+  ...[images.nginx, images.golang, images.debian, images.rust, images.deno, images.php],
+];

@@ -25,32 +25,39 @@ const newest = images.node.at(-1)?.major ?? 24;
 const names: Readonly<Record<string, number>> = { gallium: 16, hydrogen: 18, iron: 20, jod: 22, krypton: 24 };
 
 /** The image of the version that is asked for, or the nearest with a warning. */
-export function chooseNode(tree: Tree, dependencies: Readonly<Record<string, string>>): NodeChoice {
+export function chooseNode(
+  tree: Tree,
+  dependencies: Readonly<Record<string, string>>,
+  missingImages: readonly string[] = [],
+): NodeChoice {
+  const there = images.node.filter(({ image }) => !missingImages.includes(image));
   const asked = versionFile(tree) ?? ofManifest(tree) ?? ofAge(dependencies);
   if (asked === undefined) return { image: defaultNode, findings: [] };
-  const fitting = images.node.filter(({ major }) => asked.fits(major));
+  const fitting = there.filter(({ major }) => asked.fits(major));
   const found = fitting.find(({ major }) => major === asked.major) ?? fitting.at(-1);
   if (found !== undefined) {
     const because = found.image === defaultNode ? {} : { because: `${asked.file} asks for Node ${asked.words}.` };
     return { image: found.image, ...because, findings: [] };
   }
-  const nearest = nearestTo(asked);
-  return { image: nearest.image, findings: [unavailable(asked, nearest.major)] };
+  const nearest = nearestTo(asked, there);
+  return { image: nearest.image, findings: [unavailable(asked, nearest.major, there)] };
 }
 
-function nearestTo({ major, words }: Asked): (typeof images.node)[number] {
+type NodeImage = (typeof images.node)[number];
+
+function nearestTo({ major, words }: Asked, there: readonly NodeImage[]): NodeImage {
   const wanted = major ?? semver.minVersion(words)?.major ?? newest;
-  const last = images.node[images.node.length - 1] ?? images.node[0];
-  return images.node.find((each) => each.major >= wanted) ?? last;
+  const last = there.at(-1) ?? images.node[images.node.length - 1] ?? images.node[0];
+  return there.find((each) => each.major >= wanted) ?? last;
 }
 
-function unavailable({ file, words }: Asked, used: number): Finding {
+function unavailable({ file, words }: Asked, used: number, there: readonly NodeImage[]): Finding {
   return {
     rule: 'plan/node-version',
     severity: 'warning',
     file,
     message: `${file} asks for Node ${words}, which is not available; Node ${used} is used.`,
-    fix: `Ask for one of ${images.node.map(({ major }) => major).join(', ')} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
+    fix: `Ask for one of ${there.map(({ major }) => major).join(', ')} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
   };
 }
 
