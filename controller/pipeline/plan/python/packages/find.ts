@@ -89,6 +89,8 @@ const lists = [
   'requirements/base.txt',
   'requirements/requirements.txt',
   'requirements-prod.txt',
+  'requirement.txt',
+  'requirments.txt',
 ];
 
 function requirements(tree: Tree): PythonPackages | undefined {

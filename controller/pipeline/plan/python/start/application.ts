@@ -83,6 +83,9 @@ function serve({ framework, server, source, sources, target, factory, names }: S
     framework,
     because,
     needs: [...needs, ...sockets],
+    weight: source.weight,
+    known: names.has(framework.toLowerCase()),
+    mounts: /mount_gradio_app|\brun_with\(|WSGIMiddleware/.test(source.text),
   };
 }
 

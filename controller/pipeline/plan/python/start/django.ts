@@ -15,20 +15,40 @@ export function django(tree: Tree, names: ReadonlySet<string>): PythonStart | un
   const folder = djangoFolder(tree);
   if (folder === undefined) return undefined;
   const below = tree.below(folder);
+  const project = settingsFolder(below);
   const asgi = ['channels', 'daphne'].some((name) => names.has(name));
   const kinds = asgi ? (['asgi', 'wsgi'] as const) : (['wsgi', 'asgi'] as const);
   for (const kind of kinds) {
-    const path = below.entries.find(
-      (each) => each.kind === 'file' && new RegExp(String.raw`^(?:[A-Za-z_]\w*/){1,2}${kind}\.py$`).test(each.path),
-    )?.path;
-    if (path !== undefined) return start(folder, path, kind, names);
+    const paths = below.entries
+      .filter(
+        (each) => each.kind === 'file' && new RegExp(String.raw`^(?:[A-Za-z_]\w*/){1,2}${kind}\.py$`).test(each.path),
+      )
+      .map((each) => each.path);
+    const path = paths.find((each) => posix.dirname(each) === project) ?? paths[0];
+    if (path !== undefined) return start(folder, path, kind, names, project);
   }
   return undefined;
 }
 
-function start(folder: string, path: string, kind: 'asgi' | 'wsgi', names: ReadonlySet<string>): PythonStart {
-  const module = `${path.slice(0, -3).replaceAll('/', '.')}:application`;
-  const enter = folder === '.' ? '' : `cd ${shellWord(folder)} && `;
+/** Folder of the settings that manage.py names: shop for shop.settings, config for config.settings.local. */
+function settingsFolder(tree: Tree): string | undefined {
+  const named = /DJANGO_SETTINGS_MODULE["'],\s{0,9}["']([\w.]{1,100})["']/.exec(tree.text('manage.py') ?? '')?.[1];
+  return named === undefined ? undefined : named.replace(/\.settings\b.*$/, '').replaceAll('.', '/');
+}
+
+function start(
+  folder: string,
+  path: string,
+  kind: 'asgi' | 'wsgi',
+  names: ReadonlySet<string>,
+  project: string | undefined,
+): PythonStart {
+  // manage.py may put the folder of the project on the path by itself.
+  const root =
+    project !== undefined && path.endsWith(`/${project}/${kind}.py`) ? posix.dirname(posix.dirname(path)) : '.';
+  const module = `${posix.relative(root, path).slice(0, -3).replaceAll('/', '.')}:application`;
+  const onPath = root === '.' ? '' : `export PYTHONPATH=$PWD/${root}:$PYTHONPATH; `;
+  const enter = `${folder === '.' ? '' : `cd ${shellWord(folder)} && `}${onPath}`;
   const serve =
     kind === 'asgi'
       ? `uvicorn --host 0.0.0.0 --port $PORT ${module}`

@@ -20,6 +20,11 @@ export interface PythonStart {
   readonly environment?: Readonly<Record<string, string>>;
   /** Port that it listens on whatever $PORT says. */
   readonly port?: number | undefined;
+  /** How likely the file is that led to it, and whether its framework is among the packages. */
+  readonly weight?: number;
+  readonly known?: boolean;
+  /** It serves pages of another framework itself. */
+  readonly mounts?: boolean;
   /** The command is one of the project itself, which has to be installed. */
   readonly ofProject?: true;
 }
@@ -32,14 +37,22 @@ export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart |
   const sources = pythonSources(tree);
   const served = django(tree, names) ?? application(sources, names);
   const drawn = screen(tree, sources, names);
-  if (served !== undefined) return beside(served, drawn);
+  if (served !== undefined) return drawn !== undefined && isBefore(drawn, served) ? drawn : beside(served, drawn);
   return drawn ?? plain(tree, sources) ?? projectScript(tree, sources);
 }
 
+/** A page whose framework is named, and that lies or is called more like the app than the application beside it. */
+function isBefore(drawn: PythonStart, served: PythonStart): boolean {
+  if (served.framework === 'Django' || drawn.known !== true) return false;
+  return served.known !== true || (served.mounts !== true && (drawn.weight ?? 0) > (served.weight ?? 0));
+}
+
+/** Frameworks whose pages are often mounted into an application that serves them. */
+const mounted: ReadonlySet<string> = new Set(['Gradio', 'NiceGUI', 'Dash', 'Voilà', 'Panel', 'Bokeh']);
+
 /** An app of two programs gets one of them here; its author learns which. */
 function beside(served: PythonStart, drawn: PythonStart | undefined): PythonStart {
-  // Gradio and NiceGUI are often mounted into the application that serves them.
-  if (drawn === undefined || ['Gradio', 'NiceGUI', 'Dash', 'Voilà'].includes(drawn.framework ?? '')) return served;
+  if (drawn === undefined || mounted.has(drawn.framework ?? '')) return served;
   return {
     ...served,
     because: `${served.because} ${drawn.because} That ${drawn.framework ?? ''} page is not started; set run.command to start it instead.`,

@@ -152,16 +152,27 @@ function dash({ source, sources }: Found): ReturnType<Screen['start']> {
 /** The first framework whose library a likely file imports; a file that starts it counts more than one that helps. */
 export function screen(tree: Tree, sources: readonly Source[], names: ReadonlySet<string>): PythonStart | undefined {
   for (const each of screens) {
-    const best = likeliest(sources, ({ text, path }) => {
-      if (!imports(text, each.library) || path.split('/').includes('pages')) return undefined;
-      const starts = each.starts.test(text);
-      if (!starts && each.required === true) return undefined;
-      return { score: (starts ? 25 : 0) + (isScript(text) ? 10 : 0), found: starts };
+    const best = likeliest(sources, (source) => {
+      const starts = each.starts.test(source.text);
+      if (!isOf(each, source, starts, names)) return undefined;
+      return { score: (starts ? 25 : 0) + (isScript(source.text) ? 10 : 0), found: starts };
     });
     if (best !== undefined)
       return found(each, { tree, source: best.source, sources, path: shellWord(best.source.path) }, names);
   }
   return voila(tree, names);
+}
+
+function isOf(
+  { library, required }: Screen,
+  { path, text, weight }: Source,
+  starts: boolean,
+  names: ReadonlySet<string>,
+): boolean {
+  if (path.split('/').includes('pages') || (!starts && required === true)) return false;
+  // A main file may launch what modules of its own have drawn.
+  const launches = starts && library === 'gradio' && names.has('gradio') && (isScript(text) || weight > 5);
+  return launches || imports(text, library);
 }
 
 function found({ framework, library, start }: Screen, at: Found, names: ReadonlySet<string>): PythonStart {
@@ -171,6 +182,8 @@ function found({ framework, library, start }: Screen, at: Found, names: Readonly
     ...how,
     framework,
     because: `${at.source.path} imports ${library}.`,
+    weight: at.source.weight,
+    known: names.has(own),
     needs: [own, ...needs].filter((each) => !names.has(each)),
   };
 }

@@ -46,7 +46,8 @@ test('the app is looked for below a top that has none, and taken where it is the
   const app = { 'requirements.txt': 'flask', 'app.py': flask };
   const below = (folder: string): Files =>
     Object.fromEntries(Object.entries(app).map(([path, text]) => [`${folder}/${path}`, text]));
-  const folder = (files: Files, changes: Changes = {}): string => appFolder(memoryTree(files), sampleInput(changes)).path;
+  const folder = (files: Files, changes: Changes = {}): string =>
+    appFolder(memoryTree(files), sampleInput(changes)).path;
   assert.equal(folder({ 'README.md': '', ...below('project') }), 'project');
   assert.equal(
     folder({ ...below('services/web'), ...below('examples/one'), 'lib/package.json': '{}', 'pages/index.html': '' }),
