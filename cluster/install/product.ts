@@ -12,6 +12,7 @@ import { confinedClass } from '../node/disk/confined.ts';
 import type { GatewayPorts } from '../node/gateway/ports.ts';
 import { dockerConfig } from '../node/registry/registry.ts';
 import { cleanRegistry } from '../node/registry/registry-cleanup.ts';
+import { appsQuota } from '../node/room.ts';
 import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import type { Report, Step } from '../steps.ts';
@@ -85,6 +86,7 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, images
           `externalPort=${ports().https}`,
           `apps.runtimeClassName=${confinedClass}`,
           `registry.missingImages={${(await missingImages(images)).join(',')}}`,
+          ...appsQuota(),
           ...(await packageSettings()),
         ];
         await installPushSecret(kubectl, await dockerConfig());
