@@ -62,7 +62,12 @@ function besideTop(tree: Tree, input: PlanInput, recipe: Recipe): AppFolder {
   // Pages of a folder such as docs are those of the app only where there is no other.
   if (recipe.plan.strategy === 'static' && !tree.has('index.html') && found.length > 0) return belowTop(tree, input);
   if (recipe.filesOnly !== true)
-    return { ...top, warnings: found.filter((each) => each.kind === 'files').map(unbuilt) };
+    return {
+      ...top,
+      warnings: found
+        .filter((each) => each.kind === 'files' && recipe.builds?.includes(each.folder) !== true)
+        .map(unbuilt),
+    };
   const servers = found.filter((each) => each.kind !== 'files');
   if (servers.length === 0) return top;
   return { ...top, problem: several([{ folder: '.', what: describe(recipe), kind: 'files' }, ...servers]) };
@@ -88,6 +93,11 @@ const names: Readonly<Record<string, string>> = {
   node: 'Node',
   dockerfile: 'a Dockerfile',
   static: 'a static site',
+  go: 'Go',
+  deno: 'Deno',
+  rust: 'Rust',
+  java: 'Java',
+  php: 'PHP',
 };
 
 function describe({ plan }: Recipe): string {

@@ -26,8 +26,10 @@ function imported(tree: Tree): string | undefined {
   );
 }
 
-function withStart(tree: Tree, input: PlanInput, file: string, config: unknown): Recipe | Problem {
+function withStart(tree: Tree, input: PlanInput, file: string, config: unknown): Recipe | Problem | undefined {
   const start = findStart(tree, config);
+  // Node's projects have the file too, for its formatter.
+  if (tree.has('package.json') && start?.byTask !== true) return undefined;
   if (start === undefined && !input.hasCommand) return noStart(file);
   return missingImage(input, [images.deno], 'Deno', file) ?? recipe(tree, input, file, start);
 }

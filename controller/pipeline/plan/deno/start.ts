@@ -12,6 +12,7 @@ export interface DenoStart {
   /** There is a task that builds. */
   readonly build: boolean;
   readonly port: number | undefined;
+  readonly byTask: boolean;
   readonly framework?: string;
 }
 
@@ -31,7 +32,13 @@ export function findStart(tree: Tree, config: unknown): DenoStart | undefined {
   const start = task === undefined ? ofFile(entry, code) : ofTask(task, code);
   if (start === undefined) return undefined;
   const build = keys(config, 'tasks').includes('build');
-  return { ...start, entry, build, ...(isFresh(tree, config) ? { framework: 'Fresh' } : {}) };
+  return {
+    ...start,
+    entry,
+    build,
+    byTask: task !== undefined,
+    ...(isFresh(tree, config) ? { framework: 'Fresh' } : {}),
+  };
 }
 
 type Started = Pick<DenoStart, 'command' | 'because' | 'port'>;

@@ -63,11 +63,27 @@ function noMain(): Problem {
 }
 
 function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
-  const { main, serving, pages } = parts;
+  const { serving, pages } = parts;
   const web = procfile(tree);
   const literal = web === undefined ? serving.port : undefined;
   const port = input.port ?? literal ?? defaultPort;
-  const reason = [
+  const reason = reasonOf(parts, literal);
+  return {
+    plan: { strategy: 'go', reason, port },
+    dockerfile: dockerfileText(reason, [
+      ...(pages === undefined ? [] : frontendStage(tree, pages.frontend, pages.embedded)),
+      ...buildStage(tree, input, parts),
+      '',
+      ...runStage(port, web === undefined ? `exec ${program}${serving.arguments}` : ofProcfile(web)),
+    ]),
+    ignore,
+    ...(pages === undefined ? {} : { builds: [pages.frontend.folder] }),
+    findings: [],
+  };
+}
+
+function reasonOf({ main, pages }: Parts, literal: number | undefined): string {
+  return [
     `go.mod makes this a Go app. ${main.folder === '.' ? 'Its package main is at the top.' : `${main.folder} is its package main.`}`,
     main.others.length === 0
       ? undefined
@@ -79,17 +95,6 @@ function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
   ]
     .filter((part) => part !== undefined)
     .join(' ');
-  return {
-    plan: { strategy: 'go', reason, port },
-    dockerfile: dockerfileText(reason, [
-      ...(pages === undefined ? [] : frontendStage(tree, pages.frontend, pages.embedded)),
-      ...buildStage(tree, input, parts),
-      '',
-      ...runStage(port, web === undefined ? `exec ${program}${serving.arguments}` : ofProcfile(web)),
-    ]),
-    ignore,
-    findings: [],
-  };
 }
 
 /** A Procfile calls the program by the name that it has elsewhere. */

@@ -20,6 +20,7 @@ export const java: Language = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const build = findBuild(tree);
     if (build === undefined) return undefined;
+    if (build.tool === 'Maven' && !build.text.includes('<project')) return malformed();
     if (build.tool === 'Gradle' && !tree.has('gradlew')) return noWrapper(build.file);
     const version = javaVersion(tree, build.text);
     const image = images.java.find((each) => each.version >= version);
@@ -34,6 +35,18 @@ function findBuild(tree: Tree): Build | undefined {
   return file === undefined
     ? undefined
     : { tool: 'Gradle', file, text: gradleFiles.map((each) => tree.text(each) ?? '').join('\n') };
+}
+
+function malformed(): Problem {
+  return {
+    problem: {
+      rule: 'plan/manifest',
+      severity: 'error',
+      file: 'pom.xml',
+      message: 'This file is not a project of Maven.',
+      fix: 'Correct it; "mvn validate" shows where the error is.',
+    },
+  };
 }
 
 function noWrapper(file: string): Problem {

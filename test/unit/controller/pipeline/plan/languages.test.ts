@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { Rejected } from '../../../../../controller/pipeline/outcome.ts';
+import { appFolder } from '../../../../../controller/pipeline/plan/folder.ts';
 import { makePlan } from '../../../../../controller/pipeline/plan/plan.ts';
 import { memoryTree } from '../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../support/pipeline/sample.ts';
@@ -222,7 +223,7 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
   },
   {
     name: 'a Java that there is not',
-    files: { 'pom.xml': '<java.version>26</java.version>' },
+    files: { 'pom.xml': '<project><java.version>26</java.version></project>' },
     rule: 'plan/java-version',
     message: /Java 26/,
   },
@@ -235,6 +236,12 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
     message: /golang:1\.26-bookworm.* is not on this installation/,
   },
 ];
+
+test('pages that the program embeds are not told to be left out', () => {
+  const [pages] = cases.filter(({ name }) => name.startsWith('Go whose pages have'));
+  const tree = memoryTree(pages?.files ?? {});
+  assert.deepEqual(appFolder(tree, sampleInput()).warnings, []);
+});
 
 for (const { name, files, changes, rule, message } of refusals) {
   test(`refused: ${name}`, () => {
