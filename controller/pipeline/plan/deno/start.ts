@@ -41,14 +41,14 @@ export function findStart(tree: Tree, config: unknown): DenoStart | undefined {
   };
 }
 
-type Started = Pick<DenoStart, 'command' | 'because' | 'port'>;
+type StartCommand = Pick<DenoStart, 'command' | 'because' | 'port'>;
 
-function ofTask({ name, line }: Task, code: string): Started {
+function ofTask({ name, line }: Task, code: string): StartCommand {
   const port = portOfCommand(line) ?? portOf(code);
   return { command: `exec deno task ${name}`, because: `Its task ${name} starts it.`, port };
 }
 
-function ofFile(entry: string | undefined, code: string): Started | undefined {
+function ofFile(entry: string | undefined, code: string): StartCommand | undefined {
   if (entry === undefined) return undefined;
   const word = shellWord(entry);
   const because = `${entry} is its main file.`;

@@ -1,4 +1,4 @@
-// Finds how a Go program is told to serve, and the port that it listens on whatever $PORT says.
+// Finds the arguments with which a Go program serves, and the port that it listens on whatever $PORT says.
 import type { Tree } from '../../tree.ts';
 import { exposedPort } from '../common/exposed.ts';
 import { goFiles } from './main-package.ts';

@@ -136,18 +136,26 @@ function recipe(tree: Tree, input: PlanInput, { packages, start, choice }: Parts
 }
 
 function reasonOf({ packages, start, choice }: Parts): string {
-  const torch = bringsTorch(packages?.names ?? []);
   return [
-    packages === undefined
-      ? 'The repository has Python files without a list of dependencies.'
-      : `${packages.file} makes this a Python app.`,
+    sourceOf(packages),
     start?.because ?? 'run.command says how it starts.',
     start?.port === undefined ? undefined : `Its code listens on port ${start.port}.`,
     choice.because,
-    torch === undefined ? undefined : `${torch} brings torch: its CPU wheels are taken.`,
+    torchOf(packages),
   ]
     .filter((part) => part !== undefined)
     .join(' ');
+}
+
+function sourceOf(packages: PythonPackages | undefined): string {
+  if (packages === undefined) return 'The repository has Python files without a list of dependencies.';
+  const conda = /^(?:environment|conda)\.ya?ml$/.test(packages.file);
+  return `${packages.file} makes this a Python app.${conda ? ' Its packages come from PyPI; what only conda has is left out.' : ''}`;
+}
+
+function torchOf(packages: PythonPackages | undefined): string | undefined {
+  const torch = bringsTorch(packages?.names ?? []);
+  return torch === undefined ? undefined : `${torch} brings torch: its CPU wheels are taken.`;
 }
 
 function buildStage(tree: Tree, input: PlanInput, { packages, start, choice }: Parts): string[] {

@@ -16,11 +16,11 @@ interface Screen {
   /** A file without it is none of its pages. */
   readonly required?: true;
   readonly start: (
-    found: Found,
+    found: Place,
   ) => Pick<PythonStart, 'command' | 'environment' | 'port'> & { needs?: readonly string[] };
 }
 
-interface Found {
+interface Place {
   readonly tree: Tree;
   readonly source: Source;
   readonly sources: readonly Source[];
@@ -28,7 +28,7 @@ interface Found {
   readonly path: string;
 }
 
-const asScript = ({ tree, source }: Found): string =>
+const asScript = ({ tree, source }: Place): string =>
   `exec python ${pythonCommand(tree, source).map(shellWord).join(' ')}`;
 
 const screens: readonly Screen[] = [
@@ -135,7 +135,7 @@ const screens: readonly Screen[] = [
 ];
 
 /** The server object where the module has one; else the module's application runs by itself, on the port that it is given. */
-function dash({ source, sources }: Found): ReturnType<Screen['start']> {
+function dash({ source, sources }: Place): ReturnType<Screen['start']> {
   const { folder, module } = moduleOf(source, sources);
   const at = folder === '.' ? '' : ` --chdir ${shellWord(folder)}`;
   const server = /^(\w{1,40})\s{0,9}=\s{0,9}\w{1,40}\.server\b/m.exec(source.text)?.[1];
@@ -175,7 +175,7 @@ function isOf(
   return launches || imports(text, library);
 }
 
-function found({ framework, library, start }: Screen, at: Found, names: ReadonlySet<string>): PythonStart {
+function found({ framework, library, start }: Screen, at: Place, names: ReadonlySet<string>): PythonStart {
   const { needs = [], ...how } = start(at);
   const own = library === 'fasthtml' ? 'python-fasthtml' : library;
   return {

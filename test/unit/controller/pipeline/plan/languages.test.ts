@@ -237,7 +237,7 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
   },
 ];
 
-test('pages that the program embeds are not told to be left out', () => {
+test('pages that the program embeds are not reported as left out', () => {
   const [pages] = cases.filter(({ name }) => name.startsWith('Go whose pages have'));
   const tree = memoryTree(pages?.files ?? {});
   assert.deepEqual(appFolder(tree, sampleInput()).warnings, []);

@@ -38,7 +38,7 @@ const cases: readonly {
   {
     name: 'the file that launches, and not the one that helps',
     files: {
-      'toolbox.py': 'import gradio\ndef on_file():\n    pass\n',
+      'shared.py': 'import gradio\ndef on_file():\n    pass\n',
       'main.py': script('def main():\n    import gradio as gr\n    gr.Blocks().launch(server_port=7861)\n'),
     },
     command: /^export GRADIO_SERVER_PORT=\$PORT; exec python main\.py$/,
