@@ -42,6 +42,7 @@ export async function review(
   const recipe = planApp(tree, app);
   await writePlan(recipe, input, paths);
   say(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);
+  for (const each of recipe.findings) say(line(each));
   return {
     findings: [...findings, ...recipe.findings].slice(0, maximumFindings),
     plan: recipe.plan,

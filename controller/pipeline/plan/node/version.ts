@@ -12,7 +12,7 @@ export interface NodeChoice {
   readonly findings: readonly Finding[];
 }
 
-interface Asked {
+interface VersionRequest {
   readonly file: string;
   /** As it is written. */
   readonly words: string;
@@ -45,13 +45,13 @@ export function chooseNode(
 
 type NodeImage = (typeof images.node)[number];
 
-function nearestTo({ major, words }: Asked, there: readonly NodeImage[]): NodeImage {
+function nearestTo({ major, words }: VersionRequest, there: readonly NodeImage[]): NodeImage {
   const wanted = major ?? semver.minVersion(words)?.major ?? newest;
   const last = there.at(-1) ?? images.node[images.node.length - 1] ?? images.node[0];
   return there.find((each) => each.major >= wanted) ?? last;
 }
 
-function unavailable({ file, words }: Asked, used: number, there: readonly NodeImage[]): Finding {
+function unavailable({ file, words }: VersionRequest, used: number, there: readonly NodeImage[]): Finding {
   return {
     rule: 'plan/node-version',
     severity: 'warning',
@@ -62,7 +62,7 @@ function unavailable({ file, words }: Asked, used: number, there: readonly NodeI
 }
 
 /** A single version: .nvmrc, .node-version, .tool-versions. */
-function versionFile(tree: Tree): Asked | undefined {
+function versionFile(tree: Tree): VersionRequest | undefined {
   for (const file of ['.nvmrc', '.node-version']) {
     const asked = single(file, tree.text(file, 1000) ?? '');
     if (asked !== undefined) return asked;
@@ -73,7 +73,7 @@ function versionFile(tree: Tree): Asked | undefined {
   return tool === undefined ? undefined : single('.tool-versions', tool);
 }
 
-function single(file: string, version: string): Asked | undefined {
+function single(file: string, version: string): VersionRequest | undefined {
   const words = version.trim().split(/\s/, 1)[0] ?? '';
   const code = /^lts[/-](\w{1,20})$/i.exec(words)?.[1]?.toLowerCase();
   const major = code === undefined ? Number(/^v?(\d{1,3})\b/.exec(words)?.[1]) : names[code];
@@ -83,7 +83,7 @@ function single(file: string, version: string): Asked | undefined {
 }
 
 /** `volta.node`, then the range of `engines.node`. */
-function ofManifest(tree: Tree): Asked | undefined {
+function ofManifest(tree: Tree): VersionRequest | undefined {
   const manifest = parseJson(tree.text('package.json'));
   const pinned = single('package.json', text(manifest, 'volta', 'node') ?? '');
   const range = text(manifest, 'engines', 'node');
@@ -101,7 +101,7 @@ const aged: Readonly<Record<string, number>> = {
   nuxt: 3,
 };
 
-function ofAge(dependencies: Readonly<Record<string, string>>): Asked | undefined {
+function ofAge(dependencies: Readonly<Record<string, string>>): VersionRequest | undefined {
   const old = Object.entries(aged).find(([name, since]) => {
     const lowest = lowestMajor(dependencies[name]);
     return lowest !== undefined && lowest < since;
