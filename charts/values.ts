@@ -78,6 +78,12 @@ const registry = z.strictObject({
     .describe(
       'Registry used in place of Docker Hub. It must not require credentials, unless it is the registry for app images itself.',
     ),
+  missingImages: z
+    .array(z.string())
+    .default([])
+    .describe(
+      'Base images that plans of languages start from, and that the mirror does not have, such as golang:1.26-bookworm: an app that needs one is rejected with that reason, or gets another version with a warning.',
+    ),
   cidrs: z.array(cidr).default([]).describe('Addresses of the registry, if it is not on the public internet.'),
   port: port.default(443).describe('TCP port of the registry at these addresses.'),
 });

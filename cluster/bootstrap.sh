@@ -18,6 +18,7 @@ case "$command" in
   up | down | status) exec node cluster/main.ts "$command" "$@" ;;
   start) exec node api/alone.ts "$@" ;;
   submit) exec node cluster/submit/main.ts "$@" ;;
+  plan) exec node cluster/plan/main.ts "$@" ;;
   attack) exec node cluster/attack/main.ts "$@" ;;
   check | test) exec node test/main.ts "$command" "$@" ;;
   test:kind) exec node test/kind/main.ts "$@" ;;

@@ -67,6 +67,9 @@ export const environment = z.object({
     .optional()
     .describe('The same in the apps namespace, where pulling needs one.'),
   MOORAGE_REGISTRY_MIRROR: z.string().optional().describe('Registry used instead of Docker Hub.'),
+  MOORAGE_MISSING_IMAGES: list
+    .default([])
+    .describe('Base images that a plan could start from, and that the mirror does not have.'),
   MOORAGE_REGISTRY_CACHE: flag.default(true).describe('true: layers of builds are cached in the registry.'),
   MOORAGE_GATEWAY_NAME: z.string().default('moorage').describe('Name of the Gateway.'),
   MOORAGE_GATEWAY_NAMESPACE: z.string().default('moorage-system').describe('Namespace of the Gateway.'),
@@ -198,6 +201,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
       tokenSecret: read.MOORAGE_PUSH_TOKEN_SECRET,
       pullSecret: read.MOORAGE_REGISTRY_PULL_SECRET,
       mirror: read.MOORAGE_REGISTRY_MIRROR,
+      missingImages: read.MOORAGE_MISSING_IMAGES,
     },
     pipeline: {
       image: read.MOORAGE_PIPELINE_IMAGE,

@@ -68,9 +68,12 @@ const buildResources = z.strictObject({
     .describe('Disk limit for source, layers and image during a build, from 256Mi to 500Gi.'),
 });
 
+/** What an image can be made by: the author's Dockerfile, or a plan for a language. */
+export const strategies = ['dockerfile', 'python', 'node', 'static', 'go', 'java', 'rust', 'deno', 'php'] as const;
+
 export const build = z.strictObject({
   strategy: z
-    .enum(['auto', 'dockerfile', 'python', 'node', 'static'])
+    .enum(['auto', ...strategies])
     .default('auto')
     .describe(
       'How the image is built. auto uses the Dockerfile if there is one, and otherwise detects the language from the files.',
@@ -331,7 +334,7 @@ export const spec = z.strictObject({
 });
 
 export const plan = z.object({
-  strategy: z.enum(['dockerfile', 'python', 'node', 'static']).describe('How the image is built.'),
+  strategy: z.enum(strategies).describe('How the image is built.'),
   reason: z.string().max(400).describe('Why this strategy was chosen.'),
   framework: z.string().max(60).optional().describe('Framework that was detected.'),
   port: z.int().optional().describe('Port on which the plan makes the app listen.'),

@@ -64,6 +64,10 @@ export const pipelineInput = z.strictObject({
   push: z.string().describe('The same image at the registry proxy, which is where it is pushed.'),
   cache: z.string().optional().describe('Name of the layer cache at the registry proxy; absent: none.'),
   plainHosts: z.array(z.string()).default([]).describe('Registry hosts that are reached over plain http.'),
+  missingImages: z
+    .array(z.string())
+    .optional()
+    .describe('Base images that a plan could start from, and that this installation does not have.'),
   mirror: z.string().optional().describe('Registry host asked instead of Docker Hub.'),
   doubted: z
     .boolean()

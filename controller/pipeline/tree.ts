@@ -62,12 +62,13 @@ class IndexedTree implements Tree {
   }
 }
 
-/** Indexes a folder on disk. */
-export function diskTree(root: string): Tree {
+/** Indexes a folder on disk. @param skipped names of files and folders that are left out wherever they are */
+export function diskTree(root: string, skipped: ReadonlySet<string> = new Set()): Tree {
   const entries: TreeEntry[] = [];
   const folders: { path: string; raw: Buffer }[] = [{ path: '', raw: Buffer.from(root) }];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     for (const name of readdirSync(folder.raw, { encoding: 'buffer' })) {
+      if (skipped.has(name.toString('utf8'))) continue;
       const raw = Buffer.concat([folder.raw, Buffer.from('/'), name]);
       const entry = describe(
         raw,

@@ -3,13 +3,10 @@ import type { Finding } from '../../../crds/hosted-app.ts';
 import { approvalRule, type PipelineInput, type ReviewResult } from '../contract.ts';
 import { readNotes } from '../notes.ts';
 import { Rejected } from '../outcome.ts';
-import { appFolder } from '../plan/folder.ts';
-import { makePlan } from '../plan/plan.ts';
-import type { Recipe } from '../plan/recipe.ts';
+import { locateApp, planApp } from '../plan/repository.ts';
 import { writePlan } from '../plan/write.ts';
-import { describeManifest, mergeManifest } from '../manifest/merge.ts';
+import { describeManifest } from '../manifest/merge.ts';
 import type { WorkspacePaths } from '../config.ts';
-import { head } from '../text.ts';
 import { diskTree } from '../tree.ts';
 import type { ReviewContext } from './rule.ts';
 import { rules } from './rules/all.ts';
@@ -26,9 +23,9 @@ export async function review(
 ): Promise<ReviewResult> {
   const { submodules } = await readNotes(paths.notes, 'clone');
   const tree = diskTree(paths.source);
-  const { input: merged, settings } = mergeManifest(asked, tree);
+  const app = locateApp(asked, tree);
+  const { input, settings } = app;
   for (const text of describeManifest(settings)) say(text);
-  const input = { ...merged, path: appFolder(tree, merged) };
   const context: ReviewContext = {
     tree,
     source: paths.source,
@@ -42,24 +39,15 @@ export async function review(
   if (first !== undefined)
     throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);
   for (const each of findings) say(line(each));
-  const recipe = noted(makePlan(tree.below(input.path), input), merged.path, input.path);
+  const recipe = planApp(tree, app);
   await writePlan(recipe, input, paths);
   say(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);
+  for (const each of recipe.findings) say(line(each));
   return {
     findings: [...findings, ...recipe.findings].slice(0, maximumFindings),
     plan: recipe.plan,
     ...(settings === undefined ? {} : { settings }),
   };
-}
-
-/** Says so where the app was found below the path that was asked for. */
-function noted(recipe: Recipe, asked: string, found: string): Recipe {
-  if (asked === found) return recipe;
-  const reason = head(
-    `The app is in the folder ${found}, the only one that contains an app. ${recipe.plan.reason}`,
-    390,
-  );
-  return { ...recipe, plan: { ...recipe.plan, reason } };
 }
 
 /** What the author has to fix comes before what the operator of the installation has to allow. */

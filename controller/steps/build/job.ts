@@ -194,12 +194,17 @@ function pipelineInput(
     push: `${config.registry.proxy}/${imageRepository(app.metadata)}`,
     ...(config.pipeline.cache ? { cache: `${config.registry.proxy}/${cacheRepository(app.metadata)}` } : {}),
     ...mirrorOf(config.registry),
+    ...missingOf(config.registry),
     doubted,
     gitHosts: { allowed: [...config.gitHosts.allowed], insecure: [...config.gitHosts.insecure] },
     licenses: config.pipeline.licenses,
     waivers: review.waivers,
     limits: config.pipeline.limits,
   };
+}
+
+function missingOf({ missingImages = [] }: InstallationConfig['registry']): Pick<PipelineInput, 'missingImages'> {
+  return missingImages.length === 0 ? {} : { missingImages: [...missingImages] };
 }
 
 /** The registry itself answers builds through its proxy only. */

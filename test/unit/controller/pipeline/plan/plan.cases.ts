@@ -131,7 +131,7 @@ export const cases: readonly Case[] = [
     strategy: 'python',
     reason: /Procfile/,
     lines: [
-      /^COPY \. \.\n# step: manage\.py .*\nRUN .* collectstatic --noinput\n\nFROM/m,
+      /^COPY \. \.\n# step: manage\.py .*\nRUN .* collectstatic --noinput \|\| echo "moorage-warning: .*\n\nFROM/m,
       /^COPY --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m,
     ],
   },
@@ -237,7 +237,7 @@ export const cases: readonly Case[] = [
     strategy: 'python',
     framework: 'Flask',
     reason: /pyproject\.toml/,
-    lines: [/pip install .*-r pyproject\.toml gunicorn/],
+    lines: [/bash \/opt\/uv\/install pyproject\.toml -r pyproject\.toml gunicorn$/m],
   },
   {
     name: 'setup.py',
@@ -245,11 +245,20 @@ export const cases: readonly Case[] = [
     strategy: 'python',
     framework: 'Flask',
     reason: /setup\.py/,
-    lines: [/pip install .* \. gunicorn/],
+    lines: [/bash \/opt\/uv\/install setup\.py \. gunicorn$/m],
   },
   {
     name: '.python-version',
     files: { 'requirements.txt': 'flask', 'app.py': flask, '.python-version': '3.12.4\n' },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /asks for Python 3\.12\./,
+    lines: [/^FROM python:3\.12-slim AS build$/m],
+  },
+  {
+    name: '.python-version of an image that is not there',
+    files: { 'requirements.txt': 'flask', 'app.py': flask, '.python-version': '3.12.4\n' },
+    changes: { missingImages: ['python:3.12-slim'] },
     strategy: 'python',
     framework: 'Flask',
     reason: /asks for Python 3\.12, and 3\.13 is the nearest/,
@@ -281,14 +290,14 @@ export const cases: readonly Case[] = [
     strategy: 'node',
     framework: 'Express',
     reason: /package-lock\.json.*start script/,
-    lines: [/npm ci$/m, /exec node server\.js/, /npm prune --omit=dev/],
+    lines: [/npm ci \|\| \{ .*npm install/m, /exec node server\.js/, /npm prune --omit=dev/],
   },
   {
     name: 'a start script by another program',
     files: { 'package.json': json({ scripts: { start: 'tsx server.ts' } }) },
     strategy: 'node',
     reason: /start script/,
-    lines: [/npm install$/m, /exec npm start/],
+    lines: [/npm install \|\| \{ .*--legacy-peer-deps; \}$/m, /exec npm start/],
   },
   {
     name: 'a server without a start script',
@@ -327,7 +336,7 @@ export const cases: readonly Case[] = [
     },
     strategy: 'node',
     reason: /./,
-    lines: [/^RUN apt-get .* python3 make g\+\+ /m, /npm_config_nodedir=\/usr\/local; npm ci$/m],
+    lines: [/^RUN apt-get .* python3 make g\+\+ /m, /npm_config_nodedir=\/usr\/local; npm ci /m],
   },
   {
     name: 'pnpm',
@@ -487,6 +496,7 @@ export const cases: readonly Case[] = [
     files: {
       'package.json': json({ scripts: { build: 'vite build', start: 'vite preview' }, devDependencies: { vite: '7' } }),
       'vite.config.ts': 'export default { build: { outDir: "./public/out/" } }',
+      'index.html': '',
     },
     strategy: 'node',
     framework: 'Vite',
@@ -545,7 +555,7 @@ export const refusals: readonly {
   file?: string;
   fix: RegExp;
 }[] = [
-  { name: 'nothing known', files: { 'main.go': '' }, rule: 'plan/unknown', fix: /Add one of: a Dockerfile; Python/ },
+  { name: 'nothing known', files: { 'main.bf': '' }, rule: 'plan/unknown', fix: /Add one of: a Dockerfile; Python/ },
   {
     name: 'something known below',
     files: { 'web/package.json': '{}', 'api/requirements.txt': '' },
@@ -608,9 +618,9 @@ export const refusals: readonly {
   },
   {
     name: 'a Python that no image has',
-    files: { 'pyproject.toml': '[project]\nname="x"\nrequires-python="<3.10"\n', 'app.py': flask },
+    files: { 'pyproject.toml': '[project]\nname="x"\nrequires-python="<3.8"\n', 'app.py': flask },
     rule: 'plan/python-version',
     file: 'pyproject.toml',
-    fix: /Widen requires-python/,
+    fix: /Widen it to include one of 3\.11, 3\.13/,
   },
 ];

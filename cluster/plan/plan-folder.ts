@@ -1,0 +1,70 @@
+// Plans a folder on this machine as the review of a submitted repository would.
+import type { Finding, Plan } from '../../crds/hosted-app.ts';
+import { pipelineInput, type PipelineInput } from '../../controller/pipeline/contract.ts';
+import { readManifest } from '../../controller/pipeline/manifest/read.ts';
+import { Rejected } from '../../controller/pipeline/outcome.ts';
+import { locateApp, planApp } from '../../controller/pipeline/plan/repository.ts';
+import { dockerfile as dockerfileRule } from '../../controller/pipeline/review/rules/dockerfile.ts';
+import { sourcePath } from '../../controller/pipeline/review/rules/source-path.ts';
+import { diskTree, type Tree } from '../../controller/pipeline/tree.ts';
+
+export interface FolderPlan {
+  readonly refused: boolean;
+  /** Folder of the app in the repository. */
+  readonly path: string;
+  readonly findings: readonly Finding[];
+  readonly plan?: Plan;
+  /** Text of the Dockerfile that Moorage wrote; absent when the author's own is built. */
+  readonly dockerfile?: string;
+  /** Path of the author's Dockerfile, when that is built. */
+  readonly file?: string;
+}
+
+/** What is there on a machine and never in a commit. */
+const untracked: ReadonlySet<string> = new Set(['.git', 'node_modules', '.venv', '__pycache__']);
+
+/** What a submission says about its repository when it says nothing. */
+function unset(): PipelineInput {
+  return pipelineInput.parse({
+    app: 'plan',
+    repo: 'https://localhost/plan/plan',
+    commit: '0'.repeat(40),
+    path: '.',
+    build: { strategy: 'auto', dockerfile: 'Dockerfile', args: [], env: [] },
+    image: 'localhost/plan',
+    push: 'localhost/plan',
+    limits: { repositoryBytes: 1, files: 1, fileBytes: 1 },
+  });
+}
+
+/** Plans a folder. Never throws for what is in it. */
+export function planFolder(folder: string): FolderPlan {
+  const tree = diskTree(folder, untracked);
+  const app = locateApp(unset(), tree);
+  const { input } = app;
+  const findings = [...readManifest(tree).findings, ...checks(tree, folder, input)];
+  const wrong = findings.some((each) => each.severity === 'error');
+  if (wrong) return { refused: true, path: input.path, findings };
+  try {
+    const recipe = planApp(tree, app);
+    return {
+      refused: false,
+      path: input.path,
+      findings: [...findings, ...recipe.findings],
+      plan: recipe.plan,
+      ...(recipe.dockerfile === undefined ? { file: input.build.dockerfile } : { dockerfile: recipe.dockerfile }),
+    };
+  } catch (error) {
+    if (!(error instanceof Rejected)) throw error;
+    return { refused: true, path: input.path, findings: [...findings, ...error.findings] };
+  }
+}
+
+/** The rules of the review that a plan stands on; the others need programs that only a pipeline has. */
+function checks(tree: Tree, folder: string, input: PipelineInput): Finding[] {
+  const context = { tree, source: folder, notes: folder, input, submodules: [] };
+  return [sourcePath, dockerfileRule].flatMap((rule) => {
+    const found = rule.check(context);
+    return found instanceof Promise ? [] : [...found];
+  });
+}
