@@ -5,9 +5,10 @@ import { head, oneLine } from '../text.ts';
 import type { Tree } from '../tree.ts';
 import { authoredDockerfile } from './authored.ts';
 import { appFolders } from './below.ts';
+import { markersOf, type FoundMarker } from './markers.ts';
 import { node } from './node/node.ts';
 import { python } from './python/python.ts';
-import type { Language, PlanInput, Problem, Recipe } from './recipe.ts';
+import type { Language, PlanInput, Recipe } from './recipe.ts';
 import { staticSite } from './static/static.ts';
 
 const languages: readonly Language[] = [python, node, staticSite];
@@ -36,21 +37,46 @@ function choose(tree: Tree, input: PlanInput): Recipe {
     };
   }
   const asked = languages.filter((language) => strategy === 'auto' || strategy === language.name);
-  const answers = asked.map((language) => language.plan(tree, input)).filter((answer) => answer !== undefined);
-  const recipes = answers.filter((answer): answer is Recipe => 'plan' in answer);
-  const best = recipes.toSorted((one, other) => rank(one) - rank(other))[0];
+  const answers = asked.flatMap((language) => {
+    const answer = language.plan(tree, input);
+    return answer === undefined ? [] : [{ ...answer, language: language.name }];
+  });
+  const recipes = answers.filter((answer) => 'plan' in answer);
+  const problems = answers.filter((answer) => 'problem' in answer);
+  const markers = markersOf(tree);
+  // Files beside a server that cannot be planned are half of an app.
+  const isHalf = strategy === 'auto' && (markers.length > 0 || problems.some(({ language }) => language !== 'static'));
+  const whole = recipes.filter((recipe) => !isHalf || recipe.filesOnly !== true);
+  const best = whole.toSorted((one, other) => rank(one) - rank(other))[0];
   if (best !== undefined) return mention(best, recipes);
-  const problem = answers.find((answer): answer is Problem => 'problem' in answer)?.problem;
+  const problem = problems[0]?.problem;
   throw new Rejected([
-    problem === undefined ? unknown(tree, input) : { ...problem, fix: `${problem.fix}${hint(tree)}` },
+    (strategy === 'auto' ? foreign(markers, recipes) : undefined) ??
+      (problem === undefined ? unknown(tree, input) : { ...problem, fix: `${problem.fix}${hint(tree)}` }),
   ]);
 }
 
-/** A Python web framework says most; a package.json beside it is often only for styles. */
+/** A Python web framework says most; a package.json beside another language is often only for styles. */
 function rank(recipe: Recipe): number {
   const { strategy, framework } = recipe.plan;
-  if (strategy === 'python') return framework === undefined ? 2 : 0;
-  return strategy === 'node' ? 1 : 3;
+  if (strategy === 'static') return 5;
+  if (recipe.filesOnly === true) return 4;
+  if (strategy === 'python') return framework === undefined ? 3 : 0;
+  return strategy === 'node' ? 2 : 1;
+}
+
+/** The refusal of a language that is known and not planned. */
+function foreign(markers: readonly FoundMarker[], recipes: readonly Recipe[]): Finding | undefined {
+  const marker = markers.find((each) => !each.planned);
+  if (marker === undefined) return undefined;
+  const files = recipes.find((recipe) => recipe.filesOnly === true)?.plan.strategy;
+  return {
+    rule: 'plan/unknown',
+    severity: 'error',
+    file: marker.file,
+    message: `${marker.file} makes this ${article(marker.language)} ${marker.language} app, which Moorage cannot plan yet.`,
+    fix: `Add a Dockerfile at the top level that builds and starts it.${files === undefined ? '' : ` If its files alone are to be served, set build.strategy: ${files} in moorage.yaml.`}`,
+  };
 }
 
 function mention(best: Recipe, recipes: readonly Recipe[]): Recipe {
@@ -80,4 +106,8 @@ function hint(tree: Tree): string {
 
 function bounded(recipe: Recipe): Recipe {
   return { ...recipe, plan: { ...recipe.plan, reason: head(oneLine(recipe.plan.reason), 390) } };
+}
+
+function article(language: string): string {
+  return language === 'R' || /^[AEIO]/.test(language) ? 'an' : 'a';
 }
