@@ -144,10 +144,13 @@ export function suggestFix(log: string): Fix {
   const found = firstPattern(lines);
   if (found !== undefined && strongest.includes(found.rule)) return found;
   const network = networkFault(lines);
-  // What is certain and was said before is not for want of an address.
-  const isEarlier = found?.isCertain === true && lines.indexOf(found.line) < (network?.index ?? 0);
-  if (network !== undefined && !isEarlier) return networkFix(network);
+  if (network !== undefined && !isEarlier(found, lines, network)) return networkFix(network);
   return missingFix(lines) ?? found ?? withLine(errorLine(log));
+}
+
+/** What is certain and was said before is not for want of an address. */
+function isEarlier(found: Match | undefined, lines: readonly string[], network: NetworkFault): boolean {
+  return found?.isCertain === true && lines.indexOf(found.line) < network.index;
 }
 
 function withLine(line: string | undefined): Fix {

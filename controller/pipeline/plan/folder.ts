@@ -36,13 +36,17 @@ export function appFolder(tree: Tree, input: PlanInput): AppFolder {
   if (input.path !== '.' || dockerfile !== 'Dockerfile' || strategy === 'dockerfile') return top;
   const recipe = attempt(tree, input);
   if (typeof recipe !== 'string') return strategy === 'auto' ? besideTop(tree, input, recipe) : top;
-  // What is wrong at the top is to be put right there; only where nothing is, the app may be below.
-  if (
-    !['plan/unknown', 'plan/no-start'].includes(recipe) ||
-    isWorkspace(tree) ||
-    (strategy === 'auto' && markersOf(tree).length > 0)
-  )
-    return top;
+  return mayBeBelow(tree, input, recipe) ? belowTop(tree, input) : top;
+}
+
+/** What is wrong at the top is to be put right there; only where nothing is, the app may be below. */
+function mayBeBelow(tree: Tree, { build }: PlanInput, rule: string): boolean {
+  const isForeign = build.strategy === 'auto' && markersOf(tree).length > 0;
+  return ['plan/unknown', 'plan/no-start'].includes(rule) && !isForeign && !isWorkspace(tree);
+}
+
+function belowTop(tree: Tree, input: PlanInput): AppFolder {
+  const top = { path: '.', warnings: [] };
   const found = candidates(tree, input);
   const [only, ...more] = found;
   if (only === undefined) return top;

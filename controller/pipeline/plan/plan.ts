@@ -25,35 +25,49 @@ export function makePlan(tree: Tree, input: PlanInput): Recipe {
 }
 
 function choose(tree: Tree, input: PlanInput): Recipe {
-  const { strategy, dockerfile } = input.build;
-  if (authoredDockerfile(tree, input.build)) {
-    const reason =
-      strategy === 'dockerfile'
-        ? `build.strategy asks for ${dockerfile}.`
-        : `The repository has a ${dockerfile}, which is built as is.`;
-    return {
-      plan: { strategy: 'dockerfile', reason, ...(input.port === undefined ? {} : { port: input.port }) },
-      findings: [],
-    };
-  }
-  const asked = languages.filter((language) => strategy === 'auto' || strategy === language.name);
-  const answers = asked.flatMap((language) => {
-    const answer = language.plan(tree, input);
-    return answer === undefined ? [] : [{ ...answer, language: language.name }];
-  });
-  const recipes = answers.filter((answer) => 'plan' in answer);
-  const problems = answers.filter((answer) => 'problem' in answer);
-  const markers = markersOf(tree);
+  return authoredDockerfile(tree, input.build) ? authored(input) : planned(tree, input);
+}
+
+function authored({ build: { strategy, dockerfile }, port }: PlanInput): Recipe {
+  const reason =
+    strategy === 'dockerfile'
+      ? `build.strategy asks for ${dockerfile}.`
+      : `The repository has a ${dockerfile}, which is built as is.`;
+  return { plan: { strategy: 'dockerfile', reason, ...(port === undefined ? {} : { port }) }, findings: [] };
+}
+
+function planned(tree: Tree, input: PlanInput): Recipe {
+  const isAuto = input.build.strategy === 'auto';
+  const { recipes, problems } = ask(tree, input);
+  const markers = isAuto ? markersOf(tree) : [];
   // Files beside a server that cannot be planned are half of an app.
-  const isHalf = strategy === 'auto' && (markers.length > 0 || problems.some(({ language }) => language !== 'static'));
+  const isHalf = isAuto && (markers.length > 0 || problems.some(({ language }) => language !== 'static'));
   const whole = recipes.filter((recipe) => !isHalf || recipe.filesOnly !== true);
   const best = whole.toSorted((one, other) => rank(one) - rank(other))[0];
   if (best !== undefined) return mention(best, recipes);
-  const problem = problems[0]?.problem;
-  throw new Rejected([
-    (strategy === 'auto' ? foreign(markers, recipes) : undefined) ??
-      (problem === undefined ? unknown(tree, input) : { ...problem, fix: `${problem.fix}${hint(tree)}` }),
-  ]);
+  throw new Rejected([foreign(markers, recipes) ?? incomplete(tree, problems[0]?.problem) ?? unknown(tree, input)]);
+}
+
+interface Answers {
+  readonly recipes: readonly Recipe[];
+  readonly problems: readonly { readonly language: string; readonly problem: Finding }[];
+}
+
+/** Asks every language that the author leaves to choose from. */
+function ask(tree: Tree, input: PlanInput): Answers {
+  const { strategy } = input.build;
+  const asked = languages.filter(({ name }) => strategy === 'auto' || name === strategy);
+  const answers = asked.map((each) => ({ language: each.name, answer: each.plan(tree, input) }));
+  return {
+    recipes: answers.flatMap(({ answer }) => (answer !== undefined && 'plan' in answer ? [answer] : [])),
+    problems: answers.flatMap(({ language, answer }) =>
+      answer !== undefined && 'problem' in answer ? [{ language, problem: answer.problem }] : [],
+    ),
+  };
+}
+
+function incomplete(tree: Tree, problem: Finding | undefined): Finding | undefined {
+  return problem === undefined ? undefined : { ...problem, fix: `${problem.fix}${hint(tree)}` };
 }
 
 /** A Python web framework says most; a package.json beside another language is often only for styles. */

@@ -6,7 +6,7 @@ import { mergeManifest } from '../manifest/merge.ts';
 import { Rejected } from '../outcome.ts';
 import { head } from '../text.ts';
 import type { Tree } from '../tree.ts';
-import { findDockerfile, linkedDockerfile } from './dockerfile/find.ts';
+import { findDockerfile, linkedDockerfile, type FoundDockerfile } from './dockerfile/find.ts';
 import { appFolder } from './folder.ts';
 import { makePlan } from './plan.ts';
 import type { Recipe } from './recipe.ts';
@@ -57,10 +57,11 @@ function withDockerfile(tree: Tree, input: PipelineInput, wanted: 'certain' | 'a
   if (dockerfile !== 'Dockerfile' || (strategy !== 'auto' && strategy !== 'dockerfile')) return undefined;
   const linked = linkedDockerfile(below, dockerfile);
   if (linked !== undefined) return { input: { ...input, build: { ...input.build, dockerfile: linked } } };
-  if (below.entry(dockerfile) !== undefined) return undefined;
-  const found = findDockerfile(below);
-  if (found === undefined || (wanted === 'certain' && !found.certain)) return undefined;
-  const { path, others } = found;
+  const found = below.entry(dockerfile) === undefined ? findDockerfile(below) : undefined;
+  return found === undefined || (wanted === 'certain' && !found.certain) ? undefined : named(input, found);
+}
+
+function named(input: PipelineInput, { path, others }: FoundDockerfile): Found {
   const note =
     others.length === 0 ? undefined : `Of ${[path, ...others].slice(0, 4).join(', ')} the first names the app best.`;
   return {

@@ -14,21 +14,30 @@ const maximumInstructions = 2_000;
 
 /** The stages, first to last; none when the text is no Dockerfile. */
 export function readStages(text: string): Stage[] {
-  const stages: { from: string; name: string | undefined; starts: boolean; copies: string[] }[] = [];
+  const stages: Draft[] = [];
   for (const [word, rest] of instructions(text)) {
-    const stage = stages.at(-1);
-    if (word === 'FROM') {
-      const [from = '', as, name] = words(rest);
-      stages.push({
-        from,
-        name: as?.toUpperCase() === 'AS' ? name?.toLowerCase() : undefined,
-        starts: false,
-        copies: [],
-      });
-    } else if (stage !== undefined && (word === 'CMD' || word === 'ENTRYPOINT')) stage.starts = true;
-    else if (stage !== undefined && (word === 'COPY' || word === 'ADD')) stage.copies.push(...copied(rest));
+    if (word === 'FROM') stages.push(begin(rest));
+    else extend(stages.at(-1), word, rest);
   }
   return stages;
+}
+
+interface Draft {
+  from: string;
+  name: string | undefined;
+  starts: boolean;
+  copies: string[];
+}
+
+function begin(rest: string): Draft {
+  const [from = '', as, name] = words(rest);
+  return { from, name: as?.toUpperCase() === 'AS' ? name?.toLowerCase() : undefined, starts: false, copies: [] };
+}
+
+function extend(stage: Draft | undefined, word: string, rest: string): void {
+  if (stage === undefined) return;
+  if (word === 'CMD' || word === 'ENTRYPOINT') stage.starts = true;
+  else if (word === 'COPY' || word === 'ADD') stage.copies.push(...copied(rest));
 }
 
 /** Does the last stage start something, by itself or by an earlier stage that it is made from? */

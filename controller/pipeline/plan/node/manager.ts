@@ -53,21 +53,26 @@ export function chooseManager(
   scripts: Readonly<Record<string, string>>,
 ): ChosenManager {
   const named = /^(npm|pnpm|yarn|bun)@(\d+\.\d+\.\d+)/.exec(declared ?? '');
-  if (named !== null) return namedManager(tree, named[1], named[2] ?? '', lock);
-  if (lock?.manager === 'berry') return { manager: 'berry', version: berryVersion(tree) };
-  if (lock?.manager === 'pnpm') return { manager: 'pnpm', version: pnpmVersion(tree) };
-  const manager = lock?.manager ?? (callsBun(scripts['start'] ?? '') ? 'bun' : 'npm');
-  return { manager, version: versions[manager] };
+  if (named !== null) return ofField(tree, named, lock?.manager);
+  return ofLock(tree, lock?.manager ?? (callsBun(scripts['start'] ?? '') ? 'bun' : 'npm'));
+}
+
+function ofField(tree: Tree, [, name, version = '']: readonly string[], lock: Manager | undefined): ChosenManager {
+  if (name === 'yarn') return namedYarn(tree, version, lock);
+  return { manager: name === 'pnpm' || name === 'bun' ? name : 'npm', version };
+}
+
+/** The version that wrote the lock file, as far as it can be told. */
+function ofLock(tree: Tree, manager: Manager): ChosenManager {
+  if (manager === 'berry') return { manager, version: berryVersion(tree) };
+  return { manager, version: manager === 'pnpm' ? pnpmVersion(tree) : versions[manager] };
 }
 
 /** A lock of another Yarn than the field names was written by that one. */
-function namedManager(tree: Tree, name: string | undefined, version: string, lock: Lock | undefined): ChosenManager {
-  if (name === 'yarn') {
-    if (lock?.manager === 'berry' && version.startsWith('1.')) return { manager: 'berry', version: berryVersion(tree) };
-    if (lock?.manager === 'yarn' && !version.startsWith('1.')) return { manager: 'yarn', version: versions.yarn };
-    return { manager: version.startsWith('1.') ? 'yarn' : 'berry', version };
-  }
-  return { manager: name === 'pnpm' || name === 'bun' ? name : 'npm', version };
+function namedYarn(tree: Tree, version: string, lock: Manager | undefined): ChosenManager {
+  const manager = version.startsWith('1.') ? 'yarn' : 'berry';
+  const isOther = (lock === 'yarn' || lock === 'berry') && lock !== manager;
+  return isOther ? ofLock(tree, lock) : { manager, version };
 }
 
 function isBerryLock(tree: Tree): boolean {

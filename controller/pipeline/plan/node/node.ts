@@ -7,6 +7,7 @@ import { foreignAdapter } from './framework.ts';
 import { readProject, type NodeProject } from './project.ts';
 import { buildStage, ownBuild, runStage, type NodeImage } from './stages.ts';
 import { findApp } from './start.ts';
+import { unstartedServer } from './unstarted.ts';
 import { systemPackages } from './system-packages.ts';
 import { chooseNode, type NodeChoice } from './version.ts';
 import { findWorkspaceApp } from './workspace.ts';
@@ -83,7 +84,10 @@ function allNames(project: NodeProject, own: NodeProject): ReadonlySet<string> {
 }
 
 /** A package.json beside finished pages is for tools alone; pages that have to be built are not finished. */
-function withoutStart(tree: Tree, { scripts }: NodeProject): Problem | undefined {
+function withoutStart(tree: Tree, project: NodeProject): Problem | undefined {
+  const { scripts } = project;
+  const server = unstartedServer(tree, project);
+  if (server !== undefined) return unstarted(server);
   if (!tree.has('index.html')) return noStart(scripts);
   return scripts['build'] === undefined || loadsAsIs(tree) ? undefined : unknownOutput(scripts['build']);
 }
@@ -110,6 +114,15 @@ function noStart(scripts: Readonly<Record<string, string>>): Problem {
       ? 'This is a desktop app: its start script opens a window and serves nothing.'
       : 'This is a Node project, but nothing defines how to start it.',
     fix: 'Add a "start" script to package.json that listens on process.env.PORT, add a "build" script if it is a static site, or set run.command in moorage.yaml.',
+  });
+}
+
+function unstarted(because: string): Problem {
+  return problem({
+    rule: 'plan/no-start',
+    file: 'package.json',
+    message: `This is a Node app with a server (${because}), but no start script starts it.`,
+    fix: 'Add a "start" script to package.json that starts it on process.env.PORT and serves the built pages, or set run.command in moorage.yaml.',
   });
 }
 

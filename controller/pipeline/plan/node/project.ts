@@ -1,7 +1,7 @@
 // Reads what package.json and its neighbours say about a Node project.
 import { field, keys, parseJson, text } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { chooseManager, findLock, type ChosenManager } from './manager.ts';
+import { chooseManager, findLock, type ChosenManager, type Manager } from './manager.ts';
 
 export interface NodeProject extends ChosenManager {
   /** Lock file, or package.json where there is none. */
@@ -9,7 +9,9 @@ export interface NodeProject extends ChosenManager {
   readonly locked: boolean;
   readonly scripts: Readonly<Record<string, string>>;
   readonly dependencies: ReadonlySet<string>;
-  /** The same with the version that is asked for. */
+  /** Those of them that are not for development alone. */
+  readonly runtime: ReadonlySet<string>;
+  /** All of them with the version that is asked for. */
   readonly ranges: Readonly<Record<string, string>>;
   readonly name: string | undefined;
   readonly main: string | undefined;
@@ -50,7 +52,7 @@ export function readProject(tree: Tree): NodeProject | undefined {
   const scripts = textsOf(manifest, 'scripts');
   const lock = findLock(tree, scripts);
   const chosen = chooseManager(tree, text(manifest, 'packageManager'), lock, scripts);
-  const own = lock !== undefined && lock.manager === chosen.manager ? lock.file : undefined;
+  const own = lock?.manager === chosen.manager ? lock.file : undefined;
   const locked = own === undefined ? undefined : tree.text(own, lockBytes);
   const ranges = { ...textsOf(manifest, 'devDependencies'), ...textsOf(manifest, 'dependencies') };
   const dependencies = new Set([...keys(manifest, 'dependencies'), ...keys(manifest, 'devDependencies')]);
@@ -58,16 +60,22 @@ export function readProject(tree: Tree): NodeProject | undefined {
     ...chosen,
     scripts,
     dependencies,
+    runtime: new Set(keys(manifest, 'dependencies')),
     ranges,
     locked: own !== undefined,
     file: own ?? 'package.json',
     name: text(manifest, 'name'),
-    main: text(manifest, 'main') ?? (chosen.manager === 'bun' ? text(manifest, 'module') : undefined),
+    main: mainOf(manifest, chosen.manager),
     needsTree: needsTree(tree, manifest, scripts),
     compiles: compiles(locked, dependencies),
-    fetchesByGit: Object.values(ranges).some((range) => byGit.test(range)) || lockedByGit.test(locked ?? ''),
+    fetchesByGit: [...Object.values(ranges), locked ?? ''].some((each) => byGit.test(each) || lockedByGit.test(each)),
     isWorkspace: field(manifest, 'workspaces') !== undefined || hasPackages(tree),
   };
+}
+
+/** What Bun makes of a new project names its file only as a module. */
+function mainOf(manifest: unknown, manager: Manager): string | undefined {
+  return text(manifest, 'main') ?? (manager === 'bun' ? text(manifest, 'module') : undefined);
 }
 
 function textsOf(manifest: unknown, section: string): Record<string, string> {

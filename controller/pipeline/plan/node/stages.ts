@@ -30,10 +30,8 @@ const headers = '[ ! -e /usr/local/include/node/node.h ] || export npm_config_no
 const cache = '--mount=type=cache,target=/root/.cache --mount=type=cache,target=/root/.npm';
 
 export function buildStage(input: PlanInput, image: NodeImage): string[] {
-  const { project, app, builds, system } = image;
-  const manifests = ['package.json', ...(project.locked ? [project.file] : [])];
+  const { project, app, system } = image;
   const environment = [...managerEnvironment(project.manager), ...system.environment];
-  const prune = app.kind === 'server' && app.prune && image.folder === '.' ? pruneCommand(project.manager) : undefined;
   return [
     `FROM ${image.image} AS build`,
     'ENV CI=true HUSKY=0 ELECTRON_SKIP_BINARY_DOWNLOAD=1 CYPRESS_INSTALL_BINARY=0 NEXT_TELEMETRY_DISABLED=1 ASTRO_TELEMETRY_DISABLED=1 npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
@@ -42,21 +40,33 @@ export function buildStage(input: PlanInput, image: NodeImage): string[] {
     ...manager(project),
     'WORKDIR /app',
     ...declaredArguments(input, app.kind === 'server' ? app.environment : {}),
-    ...(project.needsTree ? ['COPY . .'] : [copy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] bunfig.tom[l] ./']),
-    ...step(
-      project.file,
-      'installing the packages',
-      `RUN ${cache} ${project.compiles ? headers : ''}${installCommand(project.manager, project.locked ? project.file : undefined)}`,
-    ),
-    ...(project.needsTree ? [] : ['COPY . .']),
-    ...(builds.length === 0
-      ? []
-      : [
-          ...standIns(input, image),
-          ...builds.flatMap((build) => step('package.json', 'running the build script', `RUN ${cache} ${build}`)),
-        ]),
-    ...(prune === undefined ? [] : step('package.json', 'removing development packages', `RUN ${cache} ${prune}`)),
+    ...installing(project),
+    ...building(input, image),
+    ...pruning(image),
   ];
+}
+
+function installing({ manager: name, file, locked, needsTree, compiles }: NodeProject): string[] {
+  const manifests = ['package.json', ...(locked ? [file] : [])];
+  const install = installCommand(name, locked ? file : undefined);
+  return [
+    ...(needsTree ? ['COPY . .'] : [copy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] bunfig.tom[l] ./']),
+    ...step(file, 'installing the packages', `RUN ${cache} ${compiles ? headers : ''}${install}`),
+    ...(needsTree ? [] : ['COPY . .']),
+  ];
+}
+
+function building(input: PlanInput, image: NodeImage): string[] {
+  const steps = image.builds.flatMap((build) =>
+    step('package.json', 'running the build script', `RUN ${cache} ${build}`),
+  );
+  return steps.length === 0 ? [] : [...standIns(input, image), ...steps];
+}
+
+/** Only where the whole of a project is one package: no manager prunes workspaces well. */
+function pruning({ app, folder, project }: NodeImage): string[] {
+  const prune = app.kind === 'server' && app.prune && folder === '.' ? pruneCommand(project.manager) : undefined;
+  return prune === undefined ? [] : step('package.json', 'removing development packages', `RUN ${cache} ${prune}`);
 }
 
 /** Many apps make their clients of models where a build already runs the code, and stop for want of a key. */

@@ -7,6 +7,7 @@ import { findFramework, hasPages } from './framework.ts';
 import type { NodeProject } from './project.ts';
 import { portOfCommand } from '../port-literal.ts';
 import { procfile } from '../procfile.ts';
+import { serverLibrary, unstartedServer } from './unstarted.ts';
 
 const bundlers: readonly {
   readonly package: string;
@@ -31,12 +32,15 @@ const previews =
 /** Start scripts that open a window, call each package of a workspace, or start nothing that serves. */
 const serveNobody =
   /\b(?:electron(?:-\w+)?|tauri|expo|react-native|turbo|lerna)\b|\bnx run-many\b|\bpnpm (?:-r|--recursive)\b|^echo\b/;
-const servers = ['express', 'fastify', 'koa', 'hono', '@nestjs/core', '@hapi/hapi', 'polka'];
+
+/** Programs of a Procfile whose app is none of Node's, whatever its package.json builds. */
+const otherLanguage =
+  /(?:^|[\s/;&|])(?:heroku-php-\w+|php|artisan|bundle|rails|puma|rackup|java|mix|gunicorn|uvicorn|hypercorn|daphne|waitress-serve|python3?|streamlit|dotnet|flask)(?:\s|$)/;
 
 /** What the project is; undefined when nothing says so. */
 export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
   const web = procfile(tree);
-  if (web !== undefined)
+  if (web !== undefined && !otherLanguage.test(web))
     return {
       kind: 'server',
       command: web,
@@ -49,11 +53,14 @@ export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
   return bundled(tree, project) ?? server(tree, project);
 }
 
-function bundled(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | undefined {
+function bundled(tree: Tree, project: NodeProject): NodeApp | undefined {
+  const { dependencies, scripts } = project;
   const start = scripts['start'];
   const serves = start !== undefined && !previews.test(start);
   const bundler = bundlers.find((each) => dependencies.has(each.package));
   if (bundler === undefined || scripts['build'] === undefined || serves) return undefined;
+  // A server that no script starts is the other half of the app.
+  if (unstartedServer(tree, project) !== undefined) return undefined;
   if (bundler.package === 'vite' && !hasPage(tree)) return undefined;
   const folder = bundler.package === '@angular/cli' ? angularFolder(tree) : (outputFolder(tree) ?? bundler.folder);
   return {
@@ -91,7 +98,7 @@ function outputFolder(tree: Tree): string | undefined {
 }
 
 function server(tree: Tree, { dependencies, scripts, main, manager }: NodeProject): NodeApp | undefined {
-  const library = servers.find((each) => dependencies.has(each));
+  const library = serverLibrary(dependencies);
   const framework = library === undefined ? {} : { framework: names[library] ?? library };
   const start = scripts['start'];
   if (start !== undefined && (serveNobody.test(start) || /^(?:ng|nx) /.test(start))) return undefined;

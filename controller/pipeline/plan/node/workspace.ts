@@ -63,22 +63,18 @@ function appOf({ tree, project }: Package): NodeApp | undefined {
   const app = findApp(tree, project);
   if (app === undefined) return undefined;
   if (app.kind === 'files') return app.framework === 'Vite' && !tree.has('index.html') ? undefined : app;
-  if (app.kind === 'standalone')
-    // Where its server comes to lie depends on the root that Next.js takes; next start serves the same.
-    return {
-      kind: 'server',
-      framework: app.framework,
-      command: `${findsPrograms}; exec next start --hostname 0.0.0.0 --port $PORT`,
-      because: app.because,
-      prune: false,
-    };
-  const start = project.scripts['start'];
-  const serves = start !== undefined && !watches.test(start);
-  if (app.framework === 'Next.js' && app.command.includes('node_modules/.bin/next'))
-    return { ...app, command: `${findsPrograms}; ${app.command.replace('node_modules/.bin/next', 'next')}` };
-  return serves || (app.framework !== undefined && start === undefined && isPageServer(app.framework))
-    ? app
-    : undefined;
+  // Where the server of output standalone comes to lie depends on the root that Next.js takes; next start serves the same.
+  if (app.kind === 'standalone' || app.command.includes('.bin/next ')) return nextStart('Next.js', app.because);
+  return isServer(app, project.scripts['start']) ? app : undefined;
+}
+
+function nextStart(framework: string, because: string): NodeApp {
+  const command = `${findsPrograms}; exec next start --hostname 0.0.0.0 --port $PORT`;
+  return { kind: 'server', framework, command, because, prune: false };
+}
+
+function isServer({ framework }: NodeApp, start: string | undefined): boolean {
+  return start === undefined ? framework !== undefined && isPageServer(framework) : !watches.test(start);
 }
 
 function isPageServer(framework: string): boolean {
