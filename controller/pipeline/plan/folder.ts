@@ -59,6 +59,8 @@ function besideTop(tree: Tree, input: PlanInput, recipe: Recipe): AppFolder {
   const top = { path: '.', warnings: [] };
   if (recipe.plan.strategy === 'dockerfile') return top;
   const found = candidates(tree, input);
+  // Pages of a folder such as docs are those of the app only where there is no other.
+  if (recipe.plan.strategy === 'static' && !tree.has('index.html') && found.length > 0) return belowTop(tree, input);
   if (recipe.filesOnly !== true)
     return { ...top, warnings: found.filter((each) => each.kind === 'files').map(unbuilt) };
   const servers = found.filter((each) => each.kind !== 'files');

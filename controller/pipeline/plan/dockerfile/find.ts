@@ -75,7 +75,7 @@ function wordsOf(path: string): string[] {
 }
 
 function weight(path: string): number {
-  const words = wordsOf(path).filter((word) => word !== '');
+  const words = wordsOf(path).filter((word) => word !== '' && !folders.test(word));
   const ranks = (words.length === 0 ? [''] : words).map((word) => {
     const index = preference.indexOf(word);
     return index < 0 ? preference.length : index;

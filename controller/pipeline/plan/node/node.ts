@@ -119,7 +119,7 @@ function noStart(scripts: Readonly<Record<string, string>>): Problem {
 
 function unstarted(because: string): Problem {
   return problem({
-    rule: 'plan/no-start',
+    rule: 'plan/half-app',
     file: 'package.json',
     message: `This is a Node app with a server (${because}), but no start script starts it.`,
     fix: 'Add a "start" script to package.json that starts it on process.env.PORT and serves the built pages, or set run.command in moorage.yaml.',

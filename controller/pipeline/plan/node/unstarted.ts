@@ -17,6 +17,7 @@ export function unstartedServer(tree: Tree, { runtime, scripts }: NodeProject): 
   if (script !== undefined) return `the script "${script}" starts one for its developer`;
   const isFunction = (path: string): boolean =>
     /^(?:api|netlify\/functions)\/(?:[\w[\].-]{1,80}\/){0,3}[\w[\].-]{1,80}\.(?:[cm]?[jt]s|py|go)$/.test(path);
+  if (['package.json', 'requirements.txt', 'pyproject.toml'].some((file) => tree.has(`api/${file}`))) return undefined;
   const called = tree.entries.find((each) => each.kind === 'file' && isFunction(each.path))?.path;
   return called === undefined ? undefined : `${called} is a function that another platform calls`;
 }

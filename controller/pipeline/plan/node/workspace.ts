@@ -92,7 +92,7 @@ function withBuilds(chosen: AppPackage, packages: readonly Package[], top: NodeP
         ]
       : [
           ...needed.map(({ folder }) => buildIn(folder, runScript(top.manager, 'build'))),
-          ...own.map((build) => buildIn(chosen.folder, `${findsPrograms}; ${build.replace('node_modules/.bin/', '')}`)),
+          ...own.map((build) => buildIn(chosen.folder, withPrograms(build))),
         ];
   const kind = chosen.app.kind === 'files' ? 'web app' : 'server';
   return {
@@ -100,6 +100,13 @@ function withBuilds(chosen: AppPackage, packages: readonly Package[], top: NodeP
     builds,
     because: `The package ${name} in ${chosen.folder} is the only ${kind} of this workspace.`,
   };
+}
+
+/** `npm run` finds programs by itself; what is called without it does not. */
+function withPrograms(build: string): string {
+  return build.startsWith('node_modules/.bin/')
+    ? `${findsPrograms} && ${build.slice('node_modules/.bin/'.length)}`
+    : build;
 }
 
 /** Packages of the workspace that a package needs, each after those that it needs itself. */

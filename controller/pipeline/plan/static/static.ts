@@ -12,10 +12,10 @@ const ignore = ['.git', '**/node_modules', '**/.DS_Store'];
 export const staticSite: Language = {
   name: 'static',
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
-    const folder = folders.find((each) => tree.has(index(each)));
-    if (folder === undefined) return undefined;
-    const missing = input.build.strategy === 'auto' ? missingAsset(tree.below(folder)) : undefined;
-    if (missing !== undefined) return unbuilt(index(folder), missing);
+    const isAsked = input.build.strategy === 'static';
+    const found = folders.filter((each) => tree.has(index(each)));
+    const folder = found.find((each) => isAsked || missingAsset(tree.below(each)) === undefined);
+    if (folder === undefined) return found.includes('.') ? unbuilt(index('.'), missingAsset(tree) ?? '') : undefined;
     const port = input.port ?? defaultPort;
     const site = tree.below(folder);
     const pages = site.entries.filter((each) => each.kind === 'file' && /\.html?$/i.test(each.path)).length;
