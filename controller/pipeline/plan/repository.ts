@@ -48,10 +48,10 @@ export function planApp(tree: Tree, { input, note, problem, warnings }: LocatedA
   return { ...recipe, plan: { ...recipe.plan, reason }, findings: [...warnings, ...recipe.findings] };
 }
 
-type Found = Pick<LocatedApp, 'input' | 'note'>;
+type AuthoredBuild = Pick<LocatedApp, 'input' | 'note'>;
 
 /** The author's Dockerfile where it does not stand at the top of source.path. */
-function withDockerfile(tree: Tree, input: PipelineInput, wanted: 'certain' | 'any'): Found | undefined {
+function withDockerfile(tree: Tree, input: PipelineInput, wanted: 'certain' | 'any'): AuthoredBuild | undefined {
   const { strategy, dockerfile } = input.build;
   const below = tree.below(input.path);
   if (dockerfile !== 'Dockerfile' || (strategy !== 'auto' && strategy !== 'dockerfile')) return undefined;
@@ -61,7 +61,7 @@ function withDockerfile(tree: Tree, input: PipelineInput, wanted: 'certain' | 'a
   return found === undefined || (wanted === 'certain' && !found.certain) ? undefined : named(input, found);
 }
 
-function named(input: PipelineInput, { path, others }: FoundDockerfile): Found {
+function named(input: PipelineInput, { path, others }: FoundDockerfile): AuthoredBuild {
   const note =
     others.length === 0 ? undefined : `Of ${[path, ...others].slice(0, 4).join(', ')} the first names the app best.`;
   return {
@@ -71,7 +71,7 @@ function named(input: PipelineInput, { path, others }: FoundDockerfile): Found {
 }
 
 /** A Dockerfile of an unusual name counts only where nothing else can be planned. */
-function uncertain(tree: Tree, input: PipelineInput): Found | undefined {
+function uncertain(tree: Tree, input: PipelineInput): AuthoredBuild | undefined {
   try {
     makePlan(tree.below(input.path), input);
     return undefined;

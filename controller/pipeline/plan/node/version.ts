@@ -12,7 +12,7 @@ export interface NodeChoice {
   readonly findings: readonly Finding[];
 }
 
-interface Asked {
+interface VersionRequest {
   readonly file: string;
   /** As it is written. */
   readonly words: string;
@@ -38,13 +38,13 @@ export function chooseNode(tree: Tree, dependencies: Readonly<Record<string, str
   return { image: nearest.image, findings: [unavailable(asked, nearest.major)] };
 }
 
-function nearestTo({ major, words }: Asked): (typeof images.node)[number] {
+function nearestTo({ major, words }: VersionRequest): (typeof images.node)[number] {
   const wanted = major ?? semver.minVersion(words)?.major ?? newest;
   const last = images.node[images.node.length - 1] ?? images.node[0];
   return images.node.find((each) => each.major >= wanted) ?? last;
 }
 
-function unavailable({ file, words }: Asked, used: number): Finding {
+function unavailable({ file, words }: VersionRequest, used: number): Finding {
   return {
     rule: 'plan/node-version',
     severity: 'warning',
@@ -55,7 +55,7 @@ function unavailable({ file, words }: Asked, used: number): Finding {
 }
 
 /** A single version: .nvmrc, .node-version, .tool-versions. */
-function versionFile(tree: Tree): Asked | undefined {
+function versionFile(tree: Tree): VersionRequest | undefined {
   for (const file of ['.nvmrc', '.node-version']) {
     const asked = single(file, tree.text(file, 1000) ?? '');
     if (asked !== undefined) return asked;
@@ -66,7 +66,7 @@ function versionFile(tree: Tree): Asked | undefined {
   return tool === undefined ? undefined : single('.tool-versions', tool);
 }
 
-function single(file: string, version: string): Asked | undefined {
+function single(file: string, version: string): VersionRequest | undefined {
   const words = version.trim().split(/\s/, 1)[0] ?? '';
   const code = /^lts[/-](\w{1,20})$/i.exec(words)?.[1]?.toLowerCase();
   const major = code === undefined ? Number(/^v?(\d{1,3})\b/.exec(words)?.[1]) : names[code];
@@ -76,7 +76,7 @@ function single(file: string, version: string): Asked | undefined {
 }
 
 /** `volta.node`, then the range of `engines.node`. */
-function ofManifest(tree: Tree): Asked | undefined {
+function ofManifest(tree: Tree): VersionRequest | undefined {
   const manifest = parseJson(tree.text('package.json'));
   const pinned = single('package.json', text(manifest, 'volta', 'node') ?? '');
   const range = text(manifest, 'engines', 'node');
@@ -94,7 +94,7 @@ const aged: Readonly<Record<string, number>> = {
   nuxt: 3,
 };
 
-function ofAge(dependencies: Readonly<Record<string, string>>): Asked | undefined {
+function ofAge(dependencies: Readonly<Record<string, string>>): VersionRequest | undefined {
   const old = Object.entries(aged).find(([name, since]) => {
     const lowest = lowestMajor(dependencies[name]);
     return lowest !== undefined && lowest < since;
