@@ -24,6 +24,7 @@ interface Candidate {
   /** What it is, in words: "Python, FastAPI". */
   readonly what: string;
   readonly kind: 'server' | 'files' | 'unplanned';
+  readonly strategy?: string;
 }
 
 /**
@@ -58,7 +59,9 @@ function belowTop(tree: Tree, input: PlanInput): AppFolder {
 function besideTop(tree: Tree, input: PlanInput, recipe: Recipe): AppFolder {
   const top = { path: '.', warnings: [] };
   if (recipe.plan.strategy === 'dockerfile') return top;
-  const found = candidates(tree, input);
+  // Packages of a workspace are part of what is planned at its top.
+  const isPart = ({ strategy }: Candidate): boolean => strategy === 'node' && isWorkspace(tree);
+  const found = candidates(tree, input).filter((each) => !isPart(each));
   // Pages of a folder such as docs are those of the app only where there is no other.
   if (recipe.plan.strategy === 'static' && !tree.has('index.html') && found.length > 0) return belowTop(tree, input);
   if (recipe.filesOnly !== true)
@@ -81,7 +84,9 @@ function candidates(tree: Tree, input: PlanInput): Candidate[] {
       const recipe = attempt(below, { ...input, path: folder });
       if (typeof recipe !== 'string') {
         const kind = recipe.filesOnly === true ? 'files' : 'server';
-        return recipe.plan.strategy === 'static' ? [] : [{ folder, what: describe(recipe), kind }];
+        return recipe.plan.strategy === 'static'
+          ? []
+          : [{ folder, what: describe(recipe), kind, strategy: recipe.plan.strategy }];
       }
       const marker = input.build.strategy === 'auto' ? markersOf(below)[0] : undefined;
       return marker === undefined ? [] : [{ folder, what: `${marker.language}, by ${marker.file}`, kind: 'unplanned' }];

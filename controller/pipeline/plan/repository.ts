@@ -6,7 +6,7 @@ import { mergeManifest } from '../manifest/merge.ts';
 import { Rejected } from '../outcome.ts';
 import { head } from '../text.ts';
 import type { Tree } from '../tree.ts';
-import { findDockerfile, linkedDockerfile, type FoundDockerfile } from './dockerfile/find.ts';
+import { findDockerfile, type FoundDockerfile } from './dockerfile/find.ts';
 import { appFolder } from './folder.ts';
 import { makePlan } from './plan.ts';
 import type { Recipe } from './recipe.ts';
@@ -55,8 +55,6 @@ function withDockerfile(tree: Tree, input: PipelineInput, wanted: 'certain' | 'a
   const { strategy, dockerfile } = input.build;
   const below = tree.below(input.path);
   if (dockerfile !== 'Dockerfile' || (strategy !== 'auto' && strategy !== 'dockerfile')) return undefined;
-  const linked = linkedDockerfile(below, dockerfile);
-  if (linked !== undefined) return { input: { ...input, build: { ...input.build, dockerfile: linked } } };
   const found = below.entry(dockerfile) === undefined ? findDockerfile(below) : undefined;
   return found === undefined || (wanted === 'certain' && !found.certain) ? undefined : named(input, found);
 }

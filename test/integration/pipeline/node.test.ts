@@ -16,7 +16,7 @@ const manifest = {
   version: '1.0.0',
   license: 'MIT',
   scripts: { start: 'node server.js' },
-  dependencies: { express: '5.1.0', ms: '2.1.3' },
+  dependencies: { express: '5.1.0', 'left-pad': '1.3.0' },
 };
 
 test('a lock file that does not fit is a warning, and the app is built without it', async () => {

@@ -435,6 +435,14 @@ export const cases: readonly Case[] = [
     ],
   },
   {
+    name: 'Nuxt 2',
+    files: { 'package.json': json({ scripts: { build: 'nuxt build' }, dependencies: { nuxt: '^2.15.7' } }) },
+    strategy: 'node',
+    framework: 'Nuxt',
+    reason: /Node 16/,
+    lines: [/^FROM node:16-bookworm-slim$/m, /nuxt start --hostname 0\.0\.0\.0 --port \$PORT/],
+  },
+  {
     name: 'SvelteKit with adapter-auto',
     files: {
       'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2', vite: '7' } }),
