@@ -1,7 +1,7 @@
 // The one definition of the chart's values: every value, its default, its bounds and what it means.
 import { z } from 'zod';
+import { quantity, services } from './backing-services.ts';
 
-const quantity = z.string().regex(/^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/);
 const duration = z
   .string()
   .regex(/^([0-9]+h)?([0-9]+m)?([0-9]+s)?$/)
@@ -451,6 +451,7 @@ export const values = z.strictObject({
   git: git.prefault({}),
   builds: builds.prefault({}),
   apps: apps.prefault({}),
+  services: services.prefault({}).describe('Databases and stores beside apps (spec.services).'),
   submissions: z
     .strictObject({
       perDay: z.int().min(1).default(20).describe('Maximum number of new apps that a caller can submit in 24 hours.'),

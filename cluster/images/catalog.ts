@@ -9,6 +9,7 @@ import { run } from '../shell.ts';
 import type { Report } from '../steps.ts';
 import { ensureRootfs, rootfsKey } from './rootfs.ts';
 import { unpackNpm } from './npm.ts';
+import { serviceImages } from './services.ts';
 
 export interface ImageRecipe {
   name: string;
@@ -140,16 +141,7 @@ export const images: readonly ImageRecipe[] = [
     parts: [],
     fill: () => Promise.resolve(),
   },
-  {
-    name: 'postgres',
-    repository: 'library/postgres',
-    // Debian's own PostgreSQL of that release, so this is what the tags say.
-    tags: ['17-trixie', '17'],
-    folder: 'postgres',
-    bases: ['debian-trixie'],
-    parts: [],
-    fill: () => Promise.resolve(),
-  },
+  ...serviceImages,
   {
     name: 'git-server',
     repository: 'moorage/git-server',

@@ -24,6 +24,14 @@ export interface ProbeResult {
   readonly detail: string;
 }
 
+/** Objects of the backing services of an app. Their volumes are among its claims. */
+export interface BackingObjects {
+  readonly deployments: readonly Deployment[];
+  readonly services: readonly Service[];
+  readonly policies: readonly NetworkPolicy[];
+  readonly pods: readonly Pod[];
+}
+
 /**
  * A snapshot of one app and everything that belongs to it. Objects are shared with the caches: nothing here may be
  * changed.
@@ -47,5 +55,7 @@ export interface Snapshot {
   readonly claims: readonly PersistentVolumeClaim[];
   readonly pods: readonly Pod[];
   readonly route: HttpRoute | undefined;
+  /** What runs its backing services. */
+  readonly backing: BackingObjects;
   readonly probe: ProbeResult | undefined;
 }

@@ -2,7 +2,8 @@
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import { inOrder, isQueued } from '../build-queue/order.ts';
 import { readRepository } from '../../lib/repository.ts';
-import { StallingError } from '../../lib/kubernetes/index.ts';
+import { annotations } from '../../crds/names.ts';
+import { StallingError, type KubeObject } from '../../lib/kubernetes/index.ts';
 import { byApp, type Caches } from './cache/caches.ts';
 import type { BackgroundLookups } from './background-lookups.ts';
 import type { HostedAppObject } from '../objects/kinds.ts';
@@ -31,6 +32,7 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
   const { name, namespace } = app.metadata;
   const key = `${namespace}/${name}`;
   const jobs = caches.jobs.byIndex(byApp, name);
+  const pods = caches.pods.byIndex(byApp, name);
   return {
     app,
     now,
@@ -46,9 +48,20 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     service: caches.services.get(key),
     policy: caches.policies.get(key),
     claims: caches.claims.byIndex(byApp, name),
-    pods: caches.pods.byIndex(byApp, name),
+    pods: pods.filter((pod) => !isBacking(pod)),
     route: caches.routes.get(key),
+    backing: {
+      deployments: caches.deployments.byIndex(byApp, name).filter(isBacking),
+      services: caches.services.byIndex(byApp, name).filter(isBacking),
+      policies: caches.policies.byIndex(byApp, name).filter(isBacking),
+      pods: pods.filter(isBacking),
+    },
   };
+}
+
+/** Whether an object runs a backing service, and not the app itself. */
+function isBacking({ metadata }: KubeObject): boolean {
+  return metadata.annotations?.[annotations.service] !== undefined;
 }
 
 /** A status that cannot be read was written by an older version or another hand, and is made anew. */

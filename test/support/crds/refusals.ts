@@ -11,6 +11,7 @@ const source = { repo: 'https://github.com/owner/name' };
 const withSource = (fields: object): Refusal['given'] => ({ source: { ...source, ...fields } });
 const withBuild = (build: object): Refusal['given'] => ({ source, build });
 const withRun = (run: object): Refusal['given'] => ({ source, run });
+const withServices = (services: object[]): Refusal['given'] => ({ source, services });
 const variable = { name: 'MODEL', value: 'small' };
 const volume = { name: 'data', path: '/data', size: '1Gi' };
 const secret = { name: 'KEY', secret: 'keys', key: 'one' };
@@ -129,6 +130,22 @@ export const refusals: readonly Refusal[] = [
     given: { source, listing: { upstream: 'javascript:alert(1)' } },
     fix: /starts with https:\/\//,
   },
+  {
+    what: 'a service with a name that no host has',
+    given: withServices([{ name: 'my_db', type: 'postgres' }]),
+    fix: /the name of a service has lower-case letters/,
+  },
+  {
+    what: 'a service that hides the app itself',
+    given: withServices([{ name: 'localhost', type: 'redis' }]),
+    fix: /give the service another name/,
+  },
+  {
+    what: 'a service with little memory',
+    given: withServices([{ name: 'db', type: 'postgres', memory: '1Mi' }]),
+    fix: /memory must be a quantity from 32Mi/,
+  },
+  { what: 'a stage that is an option', given: withBuild({ target: '--x' }), fix: /must be the name of a stage/ },
   { what: 'a share above 1', given: { source, author: { share: '1.5' } }, fix: /decimal from 0 to 1/ },
   {
     what: 'a budget with a sign',
@@ -152,6 +169,14 @@ export const structuralRefusals: readonly Omit<Refusal, 'fix'>[] = [
   {
     what: 'nine volumes',
     given: withRun({ volumes: [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => ({ ...volume, name: `v${n}`, path: `/v${n}` })) }),
+  },
+  { what: 'an unknown type of service', given: withServices([{ name: 'db', type: 'oracle' }]) },
+  {
+    what: 'one service twice',
+    given: withServices([
+      { name: 'db', type: 'postgres' },
+      { name: 'db', type: 'redis' },
+    ]),
   },
   { what: 'a variable without a value', given: withRun({ env: [{ name: 'A' }] }) },
   { what: 'a number as a value', given: withRun({ env: [{ name: 'A', value: 1 }] }) },
