@@ -56,6 +56,6 @@ export interface Snapshot {
   readonly pods: readonly Pod[];
   readonly route: HttpRoute | undefined;
   /** What runs its backing services. */
-  readonly backing: BackingObjects;
+  readonly serviceObjects: BackingObjects;
   readonly probe: ProbeResult | undefined;
 }

@@ -50,7 +50,7 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     claims: caches.claims.byIndex(byApp, name),
     pods: pods.filter((pod) => !isBacking(pod)),
     route: caches.routes.get(key),
-    backing: {
+    serviceObjects: {
       deployments: caches.deployments.byIndex(byApp, name).filter(isBacking),
       services: caches.services.byIndex(byApp, name).filter(isBacking),
       policies: caches.policies.byIndex(byApp, name).filter(isBacking),

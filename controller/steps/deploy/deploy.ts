@@ -37,7 +37,7 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   recordServed(snapshot, draft);
   if (draft.built === undefined) return { outcomes: {} };
   const { config, deployment, pods } = snapshot;
-  const owned = { claims: snapshot.claims, addresses: addressesOf(snapshot.backing.services) };
+  const owned = { claims: snapshot.claims, addresses: addressesOf(snapshot.serviceObjects.services) };
   const asked = withManifest(snapshot, draft.built.settings);
   const { image, commit, settings: filed, attempt } = draft.built;
   const wanted: Release = present({
@@ -65,14 +65,14 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   const chosen = templated(course.release);
   const manifest = deploymentOf(running.app, chosen.template, course.marks, course.isStopped ? 0 : undefined);
   const outcome = outcomeOf(running, manifest, course, chosen.hash);
-  const backing = backed(running, manifest, course, outcome, draft);
+  const beside = backed(running, manifest, course, outcome, draft);
   return {
-    outcomes: { Deployed: reportWanted(asked, wanted, course, failing, backing.outcome) },
+    outcomes: { Deployed: reportWanted(asked, wanted, course, failing, beside.outcome) },
     actions: [
-      ...backing.actions,
+      ...beside.actions,
       // The route asks for the Service, so only the pods are held back.
       ...applies(running, manifest, course.release.port).filter(
-        ({ kind, resource }) => !backing.isHeld || (kind === 'apply' && resource !== deployments),
+        ({ kind, resource }) => !beside.isHeld || (kind === 'apply' && resource !== deployments),
       ),
     ],
   };

@@ -192,7 +192,7 @@ export function snapshotOf(of: HostedApp, rest: Partial<Snapshot> = {}): Snapsho
     claims: [],
     pods: [],
     route: undefined,
-    backing: { deployments: [], services: [], policies: [], pods: [] },
+    serviceObjects: { deployments: [], services: [], policies: [], pods: [] },
     ...rest,
   });
 }

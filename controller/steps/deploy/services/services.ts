@@ -27,7 +27,7 @@ import { stateOf, type ServiceState } from './state.ts';
 import { addressesOf } from './variables.ts';
 
 /** What the services of an app come to. */
-export interface Backing {
+export interface ServicesOutcome {
   readonly actions: readonly Action[];
   readonly status: readonly ServiceStatus[];
   /** What the app waits for; undefined when all of its services take connections. */
@@ -35,7 +35,7 @@ export interface Backing {
 }
 
 /** `replicas` is 0 while the app itself is stopped. */
-export function keepServices(snapshot: Snapshot, replicas: 0 | 1): Backing {
+export function keepServices(snapshot: Snapshot, replicas: 0 | 1): ServicesOutcome {
   const { app, config } = snapshot;
   const { services } = app.spec;
   const refused = refusal(services, config.run.services);
@@ -83,16 +83,16 @@ interface ServiceOutcome {
 }
 
 function keep(snapshot: Snapshot, service: BackingService, replicas: 0 | 1): ServiceOutcome {
-  const { app, config, backing, claims } = snapshot;
+  const { app, config, serviceObjects, claims } = snapshot;
   const { image = '', note } = imageOf(service, config.run.services) ?? {};
   const name = backingName(app, service);
   const cached = <T extends KubeObject>(objects: readonly T[]): T | undefined =>
     objects.find((object) => object.metadata.name === name);
   const deployment = backingDeployment(app, service, config, { image, replicas });
-  const current = cached(backing.deployments);
+  const current = cached(serviceObjects.deployments);
   const isMade = current !== undefined && isApplied(current, deployment);
-  const hasAddress = addressesOf(backing.services).has(service.name);
-  const pods = backing.pods.filter((pod) => pod.metadata.annotations?.[annotations.service] === service.name);
+  const hasAddress = addressesOf(serviceObjects.services).has(service.name);
+  const pods = serviceObjects.pods.filter((pod) => pod.metadata.annotations?.[annotations.service] === service.name);
   const memory = least(service.memory ?? serviceKinds[service.type].memory, config.run.services.maximum.memory);
   const state = stateOf(service, isMade && hasAddress ? current : undefined, pods, memory);
   const message = [state.why, note].filter((text) => text !== undefined).join('; ');
@@ -108,13 +108,13 @@ function keep(snapshot: Snapshot, service: BackingService, replicas: 0 | 1): Ser
         kind: 'apply',
         resource: policies,
         manifest: backingPolicy(app, service),
-        cached: cached(backing.policies),
+        cached: cached(serviceObjects.policies),
       },
       {
         kind: 'apply',
         resource: serviceResource,
         manifest: backingAddress(app, service),
-        cached: cached(backing.services),
+        cached: cached(serviceObjects.services),
       },
       { kind: 'apply', resource: deployments, manifest: deployment, cached: current },
     ],
@@ -141,15 +141,15 @@ function obstacleOf(each: readonly ServiceOutcome[]): Outcome | undefined {
 }
 
 /** Ends what ran services that the app no longer asks for. Their volumes stay until the app is deleted. */
-export function endServices({ backing }: Snapshot, app: HostedApp): Action[] {
+export function endServices({ serviceObjects }: Snapshot, app: HostedApp): Action[] {
   const kept = new Set(app.spec.services.map((service) => backingName(app, service)));
   const ended = (objects: readonly KubeObject[], resource: Resource): Action[] =>
     objects
       .filter(({ metadata }) => !kept.has(metadata.name) && metadata.deletionTimestamp === undefined)
       .map((object) => ({ kind: 'delete', resource, object }));
   return [
-    ...ended(backing.deployments, deployments),
-    ...ended(backing.services, serviceResource),
-    ...ended(backing.policies, policies),
+    ...ended(serviceObjects.deployments, deployments),
+    ...ended(serviceObjects.services, serviceResource),
+    ...ended(serviceObjects.policies, policies),
   ];
 }

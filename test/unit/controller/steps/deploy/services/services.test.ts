@@ -43,7 +43,7 @@ function of(snapshot: Snapshot, kind: string, service?: string): Manifest {
 }
 
 /** The backing objects as the cluster has them once they were applied; ready unless said otherwise. */
-function backing(snapshot: Snapshot, ready: 0 | 1 = 1, pods: Pod[] = []): Snapshot['backing'] {
+function serviceObjects(snapshot: Snapshot, ready: 0 | 1 = 1, pods: Pod[] = []): Snapshot['serviceObjects'] {
   const as = <T>(kind: string, rest: object): T[] =>
     made(snapshot)
       .filter((each) => each.manifest.kind === kind && each.service !== undefined)
@@ -178,7 +178,7 @@ test('the app waits for its services, then finds them by name and by the usual v
     { name: 'db', type: 'postgres', ready: false, message: 'it is being created' },
     { name: 'cache', type: 'redis', ready: false, message: 'it is being created' },
   ]);
-  const ready = snapshotOf(of_, { backing: backing(before) });
+  const ready = snapshotOf(of_, { serviceObjects: serviceObjects(before) });
   const { spec } = appTemplate.parse(of(ready, 'Deployment')).spec.template;
   assert.deepEqual(spec.hostAliases, [
     { ip: '10.96.0.7', hostnames: ['db'] },
@@ -197,7 +197,7 @@ test('the app waits for its services, then finds them by name and by the usual v
 
 test('the app may reach its own services, and an app without any has no such opening', () => {
   const egress = (of_: ReturnType<typeof app>): string =>
-    JSON.stringify(of(snapshotOf(of_, { backing: backing(snapshotOf(of_)) }), 'NetworkPolicy')['spec']);
+    JSON.stringify(of(snapshotOf(of_, { serviceObjects: serviceObjects(snapshotOf(of_)) }), 'NetworkPolicy')['spec']);
   assert.ok(egress(withServices(db)).includes('"app.kubernetes.io/component":"service"'));
   assert.ok(!egress(withServices()).includes('"app.kubernetes.io/component":"service"'));
 });
@@ -246,7 +246,7 @@ test('a service that goes on crashing stops a new release, with its last lines',
       ],
     },
   } as unknown as Pod;
-  const { status } = outcome(snapshotOf(withServices(db), { backing: backing(before, 0, [pod]) }));
+  const { status } = outcome(snapshotOf(withServices(db), { serviceObjects: serviceObjects(before, 0, [pod]) }));
   assert.equal(status.rejection?.rule, 'services/crashed');
   assert.match(status.rejection.message, /db \(postgres\) does not start/);
   assert.match(status.rejection.log ?? '', /incompatible data directory/);
@@ -254,20 +254,20 @@ test('a service that goes on crashing stops a new release, with its last lines',
 
 test('a live app whose service goes away stays live and says so', () => {
   const of_ = app({ services: [db] as never }, live(first));
-  const ready = backing(snapshotOf(of_));
-  const whole = deployed(of_, undefined, undefined, { backing: ready });
-  assert.equal(outcome(snapshotOf(of_, { ...whole, backing: ready })).status.phase, 'Live');
-  const lost = outcome(snapshotOf(of_, { ...whole, backing: backing(snapshotOf(of_), 0) }));
+  const ready = serviceObjects(snapshotOf(of_));
+  const whole = deployed(of_, undefined, undefined, { serviceObjects: ready });
+  assert.equal(outcome(snapshotOf(of_, { ...whole, serviceObjects: ready })).status.phase, 'Live');
+  const lost = outcome(snapshotOf(of_, { ...whole, serviceObjects: serviceObjects(snapshotOf(of_), 0) }));
   assert.equal(lost.status.phase, 'Live');
   assert.ok(lost.conditions.includes('Deployed=False ServiceNotReady'), lost.conditions.join());
 });
 
 test('a service that is no longer asked for is ended, and its volume is kept', () => {
   const both = app({ services: [db, cache] as never }, live(first));
-  const all = backing(snapshotOf(both));
+  const all = serviceObjects(snapshotOf(both));
   const less = app({ services: [db] as never }, live(first));
-  const own = deployed(less, undefined, undefined, { backing: all });
-  const ended = outcome(snapshotOf(less, { ...own, backing: all })).decision.actions.flatMap(({ action }) =>
+  const own = deployed(less, undefined, undefined, { serviceObjects: all });
+  const ended = outcome(snapshotOf(less, { ...own, serviceObjects: all })).decision.actions.flatMap(({ action }) =>
     action.kind === 'delete' ? [action.resource.kind] : [],
   );
   assert.deepEqual(ended, ['Deployment', 'Service', 'NetworkPolicy']);
