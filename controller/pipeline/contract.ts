@@ -44,8 +44,8 @@ export const pipelineInput = z.strictObject({
       types: z.array(z.string()).describe('Types of service that this installation has images for.'),
       count: z.int().describe('Most services an app may have.'),
     })
-    .default({ types: [], count: 0 })
-    .describe('Backing services that this installation offers.'),
+    .optional()
+    .describe('Backing services that this installation offers; absent: not looked at.'),
   hasCommand: z
     .boolean()
     .default(false)

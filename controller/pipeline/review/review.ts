@@ -25,7 +25,7 @@ export async function review(
 ): Promise<ReviewResult> {
   const { gitlinks } = await readNotes(paths.notes, 'clone');
   const tree = diskTree(paths.source);
-  const { input: merged, settings } = mergeManifest(asked, tree);
+  const { input: merged, settings, findings: platform } = mergeManifest(asked, tree);
   for (const text of describeManifest(settings)) say(text);
   const input = { ...merged, path: appFolder(tree, merged) };
   const context: ReviewContext = {
@@ -36,7 +36,7 @@ export async function review(
     gitlinks,
     ...(signal === undefined ? {} : { signal }),
   };
-  const findings = await check(context);
+  const findings = [...(await check(context)), ...platform];
   const [first, ...more] = findings.filter((each) => each.severity === 'error');
   if (first !== undefined)
     throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);

@@ -4,8 +4,7 @@ import { shellWord } from '../dockerfile-text.ts';
 import { portOfStarted, startScript, type NodeApp } from './app.ts';
 import { findFramework, hasPages } from './framework.ts';
 import type { NodeProject } from './project.ts';
-import { portOfCommand } from '../port-literal.ts';
-import { procfile } from '../procfile.ts';
+import { declaredSite, declaredStart } from '../platforms/start.ts';
 
 const bundlers: readonly {
   readonly package: string;
@@ -28,15 +27,9 @@ const servers = ['express', 'fastify', 'koa', 'hono', '@nestjs/core', '@hapi/hap
 
 /** What the project is; undefined when nothing says so. */
 export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
-  const web = procfile(tree);
-  if (web !== undefined)
-    return {
-      kind: 'server',
-      command: web,
-      because: 'The Procfile defines how it starts.',
-      prune: false,
-      port: portOfCommand(web),
-    };
+  const declared = declaredStart(tree);
+  if (declared !== undefined && declared.framework === undefined)
+    return { kind: 'server', command: declared.command, because: declared.because, prune: false, port: declared.port };
   const framework = findFramework(tree, project);
   if (framework !== undefined || (project.dependencies.has('next') && !hasPages(tree))) return framework;
   return bundled(tree, project) ?? server(tree, project);
@@ -47,12 +40,13 @@ function bundled(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | 
   const serves = start !== undefined && !previews.test(start);
   const bundler = bundlers.find((each) => dependencies.has(each.package));
   if (bundler === undefined || scripts['build'] === undefined || serves) return undefined;
-  const folder = outputFolder(tree) ?? bundler.folder;
+  const site = declaredSite(tree);
+  const folder = site?.folder ?? outputFolder(tree) ?? bundler.folder;
   return {
     kind: 'files',
     framework: bundler.framework,
     folder,
-    fallback: bundler.fallback,
+    fallback: bundler.fallback || site?.fallback === true,
     because: `${bundler.package} is among its packages and no start script serves it, so what "build" leaves in ${folder} is served.`,
   };
 }

@@ -2,8 +2,8 @@
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { shellWord } from '../dockerfile-text.ts';
-import { portOfCommand, portOfFile } from '../port-literal.ts';
-import { procfile } from '../procfile.ts';
+import { portOfFile } from '../port-literal.ts';
+import { declaredStart } from '../platforms/start.ts';
 
 export interface PythonStart {
   /** Shell command, $PORT not yet expanded. */
@@ -43,9 +43,8 @@ const sourceBytes = 200 * 1024;
 
 /** How the app starts; undefined when nothing says so. Names are those of the wanted packages. */
 export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
-  const web = procfile(tree);
-  if (web !== undefined)
-    return { command: web, because: 'The Procfile defines how it starts.', needs: [], port: portOfCommand(web) };
+  const declared = declaredStart(tree);
+  if (declared !== undefined) return declared;
   const sources = pythonSources(tree);
   return django(tree) ?? application(sources, names) ?? screen(sources, names) ?? plain(sources, tree);
 }
