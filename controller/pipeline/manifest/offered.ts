@@ -10,20 +10,10 @@ export function offeredFindings(
 ): Finding[] {
   if (offered === undefined) return [];
   const asked = services.length > 0 ? services : (settings?.services ?? []);
-  const file = settings?.platform?.fields.includes('services') === true ? settings.platform.file : manifestFile;
-  const where = services.length > 0 ? {} : { file };
+  const where = services.length > 0 ? {} : { file: fileOf(settings) };
   const types = [...new Set(offered.types.map((type) => type.split('-')[0] ?? type))].sort();
   const missing = asked.filter(({ type }) => !types.includes(type));
-  if (missing.length > 0)
-    return [
-      {
-        rule: 'services/unavailable',
-        severity: 'error',
-        ...where,
-        message: `The app needs ${missing.map(({ name, type }) => `${name} (${type})`).join(', ')}, for which this installation has no image.`,
-        fix: `Set services in moorage.yaml to those that the app cannot do without; here there ${types.length === 0 ? 'are none' : `is: ${types.join(', ')}`}. Or ask the operator of this installation to set services.images.`,
-      },
-    ];
+  if (missing.length > 0) return [{ ...where, ...unavailable(missing, types) }];
   if (asked.length <= offered.count) return [];
   return [
     {
@@ -34,4 +24,19 @@ export function offeredFindings(
       fix: 'Set services in moorage.yaml to those that the app cannot do without.',
     },
   ];
+}
+
+function fileOf(settings: ReportedSettings | undefined): string {
+  const { platform } = settings ?? {};
+  return platform?.fields.includes('services') === true ? platform.file : manifestFile;
+}
+
+function unavailable(missing: readonly { name: string; type: string }[], types: readonly string[]): Finding {
+  const offered = types.length === 0 ? 'are none' : `is: ${types.join(', ')}`;
+  return {
+    rule: 'services/unavailable',
+    severity: 'error',
+    message: `The app needs ${missing.map(({ name, type }) => `${name} (${type})`).join(', ')}, for which this installation has no image.`,
+    fix: `Set services in moorage.yaml to those that the app cannot do without; here there ${offered}. Or ask the operator of this installation to set services.images.`,
+  };
 }

@@ -17,20 +17,27 @@ export interface Combined {
 const elsewhere = /\.(?:onrender\.com|fly\.dev|herokuapp\.com|railway\.app|vercel\.app|netlify\.app|hf\.space)\b/i;
 
 export function combine(said: readonly Declaration[]): Combined {
-  const services = said.find((each) => (each.services ?? []).length > 0)?.services ?? [];
-  const names = new Set(services.map(({ name }) => name));
-  const env = new Map<string, DeclaredVariable>();
-  for (const each of said.flatMap((declaration) => declaration.env ?? []))
-    if (!env.has(each.name) && isAboutOnly(each.value, names) && !elsewhere.test(each.value)) env.set(each.name, each);
+  const first = <Value>(of: (declaration: Declaration) => Value | undefined): Value | undefined =>
+    said.map(of).find((value) => value !== undefined && !(Array.isArray(value) && value.length === 0));
+  const services = first((each) => each.services) ?? [];
   return {
-    build: said.find((each) => each.build !== undefined)?.build,
-    command: said.find((each) => each.command !== undefined)?.command,
-    port: said.find((each) => each.port !== undefined)?.port,
-    healthPath: said.find((each) => each.healthPath !== undefined)?.healthPath,
-    volumes: said.find((each) => (each.volumes ?? []).length > 0)?.volumes ?? [],
-    env: [...env.values()],
+    build: first((each) => each.build),
+    command: first((each) => each.command),
+    port: first((each) => each.port),
+    healthPath: first((each) => each.healthPath),
+    volumes: first((each) => each.volumes) ?? [],
+    env: variablesOf(said, new Set(services.map(({ name }) => name))),
     services,
   };
+}
+
+/** Of all files; the first that names a variable says its value. */
+function variablesOf(said: readonly Declaration[], services: ReadonlySet<string>): DeclaredVariable[] {
+  const env = new Map<string, DeclaredVariable>();
+  for (const each of said.flatMap((declaration) => declaration.env ?? []))
+    if (!env.has(each.name) && isAboutOnly(each.value, services) && !elsewhere.test(each.value))
+      env.set(each.name, each);
+  return [...env.values()];
 }
 
 /** Whether every service that a value names is there. */

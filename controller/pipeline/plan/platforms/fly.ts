@@ -1,31 +1,36 @@
 // Reads fly.toml: process, port, variables, disks, the Dockerfile, and what runs at a release.
+import { present } from '../../../../lib/present.ts';
 import { field, keys, parseToml, text } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import type { Declaration, DeclaredVariable, DeclaredVolume } from './declaration.ts';
+import type { Declaration, DeclaredBuild, DeclaredVariable, DeclaredVolume } from './declaration.ts';
 
 export function flyDeclaration(tree: Tree): Declaration | undefined {
   const file = 'fly.toml';
   const parsed = parseToml(tree.text(file));
   if (parsed === undefined) return undefined;
-  const start = text(parsed, 'processes', 'app') ?? text(parsed, 'processes', 'web');
-  const release = text(parsed, 'deploy', 'release_command');
-  const port = field(parsed, 'http_service', 'internal_port') ?? field(first(parsed, 'services'), 'internal_port');
-  const dockerfile = text(parsed, 'build', 'dockerfile')?.replace(/^(?:\.?\/)+/, '');
-  const target = text(parsed, 'build', 'build-target');
-  return {
+  return present({
     file,
-    ...(start === undefined ? {} : { start }),
-    ...(release === undefined ? {} : { release }),
-    ...(typeof port === 'number' && Number.isInteger(port) && port > 0 && port <= 65_535 ? { port } : {}),
+    start: text(parsed, 'processes', 'app') ?? text(parsed, 'processes', 'web'),
+    release: text(parsed, 'deploy', 'release_command'),
+    port: portOf(parsed),
     env: keys(parsed, 'env').flatMap((name): DeclaredVariable[] => {
       const value = field(parsed, 'env', name);
       return ['string', 'number', 'boolean'].includes(typeof value) ? [{ name, value: String(value) }] : [];
     }),
     volumes: disksOf(parsed),
-    ...(dockerfile !== undefined && tree.has(dockerfile)
-      ? { build: { path: '.', dockerfile, ...(target === undefined ? {} : { target }) } }
-      : {}),
-  };
+    build: buildOf(parsed, tree),
+  });
+}
+
+function portOf(parsed: unknown): number | undefined {
+  const port = field(parsed, 'http_service', 'internal_port') ?? field(first(parsed, 'services'), 'internal_port');
+  return typeof port === 'number' && Number.isInteger(port) && port > 0 && port <= 65_535 ? port : undefined;
+}
+
+function buildOf(parsed: unknown, tree: Tree): DeclaredBuild | undefined {
+  const dockerfile = text(parsed, 'build', 'dockerfile')?.replace(/^(?:\.?\/)+/, '');
+  if (dockerfile === undefined || !tree.has(dockerfile)) return undefined;
+  return present({ path: '.', dockerfile, target: text(parsed, 'build', 'build-target') });
 }
 
 function disksOf(parsed: unknown): DeclaredVolume[] {

@@ -1,4 +1,5 @@
 // Reads railway.json and railway.toml: start, what runs before it, health, and the Dockerfile.
+import { present } from '../../../../lib/present.ts';
 import { parseJson, parseToml, text } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import type { Declaration } from './declaration.ts';
@@ -8,16 +9,16 @@ export function railwayDeclaration(tree: Tree): Declaration | undefined {
   if (file === undefined) return undefined;
   const content = tree.text(file);
   const parsed = file.endsWith('.json') ? parseJson(content) : parseToml(content);
-  const deploy = (name: string): string | undefined => text(parsed, 'deploy', name)?.trim();
-  const start = deploy('startCommand');
-  const release = deploy('preDeployCommand') ?? deploy('releaseCommand');
-  const healthPath = deploy('healthcheckPath');
-  const dockerfile = text(parsed, 'build', 'dockerfilePath')?.replace(/^(?:\.?\/)+/, '');
-  return {
+  const said = (section: string, pattern: RegExp, ...names: readonly string[]): string | undefined =>
+    names
+      .map((name) => text(parsed, section, name)?.trim())
+      .find((value) => value !== undefined && pattern.test(value));
+  const dockerfile = said('build', /./, 'dockerfilePath')?.replace(/^(?:\.?\/)+/, '');
+  return present({
     file,
-    ...(start === undefined || start === '' ? {} : { start }),
-    ...(release === undefined || release === '' ? {} : { release }),
-    ...(healthPath?.startsWith('/') === true ? { healthPath } : {}),
-    ...(dockerfile !== undefined && tree.has(dockerfile) ? { build: { path: '.', dockerfile } } : {}),
-  };
+    start: said('deploy', /./, 'startCommand'),
+    release: said('deploy', /./, 'preDeployCommand', 'releaseCommand'),
+    healthPath: said('deploy', /^\//, 'healthcheckPath'),
+    build: dockerfile !== undefined && tree.has(dockerfile) ? { path: '.', dockerfile } : undefined,
+  });
 }

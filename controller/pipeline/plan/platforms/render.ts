@@ -1,5 +1,6 @@
 // Reads render.yaml: the first web service, its databases, and variables that name them.
 import { z } from 'zod';
+import { present } from '../../../../lib/present.ts';
 import type { Tree } from '../../tree.ts';
 import type { Declaration, DeclaredVariable } from './declaration.ts';
 import { parseYaml } from './yaml.ts';
@@ -46,50 +47,52 @@ export function renderDeclaration(tree: Tree): Declaration | undefined {
   const services = parsed.data.services.flatMap((each) => service.safeParse(each).data ?? []);
   const web = services.find(({ type }) => type === 'web') ?? services.find(({ type }) => type === 'static_site');
   if (web === undefined) return undefined;
-  const beside = [
-    ...((parsed.data.databases ?? []).length > 0 ? [{ name: 'db', type: 'postgres' } as const] : []),
-    ...(services.some(({ type }) => type === 'redis' || type === 'keyvalue')
-      ? [{ name: 'redis', type: 'redis' } as const]
-      : []),
-  ];
   return {
     file,
     ...startOf(web),
     env: (web.envVars ?? []).flatMap((each) => variablesOf(variable.safeParse(each).data)),
-    ...(web.disk === undefined ? {} : { volumes: [{ name: 'data', path: web.disk.mountPath }] }),
-    ...(beside.length === 0 ? {} : { services: beside }),
+    volumes: web.disk === undefined ? [] : [{ name: 'data', path: web.disk.mountPath }],
+    services: beside(parsed.data.databases ?? [], services),
   };
 }
 
+function beside(
+  databases: readonly unknown[],
+  services: readonly { readonly type: string }[],
+): NonNullable<Declaration['services']> {
+  return [
+    ...(databases.length > 0 ? [{ name: 'db', type: 'postgres' } as const] : []),
+    ...(services.some(({ type }) => ofRedis.test(type)) ? [{ name: 'redis', type: 'redis' } as const] : []),
+  ];
+}
+
+const ofRedis = /^(?:redis|keyvalue)$/;
+
 function startOf(web: z.infer<typeof service>): Partial<Declaration> {
-  const {
-    startCommand: start,
-    preDeployCommand: release,
-    staticPublishPath: folder,
-    healthCheckPath: healthPath,
-  } = web;
-  return {
-    ...(start === undefined ? {} : { start }),
-    ...(release === undefined ? {} : { release }),
-    ...(healthPath === undefined || !healthPath.startsWith('/') ? {} : { healthPath }),
-    ...(folder === undefined
-      ? {}
-      : {
-          site: {
-            folder,
-            fallback: (web.routes ?? []).some((route) => route.type === 'rewrite' && route.source === '/*'),
-          },
-        }),
-  };
+  const { startCommand: start, preDeployCommand: release, staticPublishPath: folder, healthCheckPath } = web;
+  const fallback = (web.routes ?? []).some((route) => route.type === 'rewrite' && route.source === '/*');
+  return present({
+    start,
+    release,
+    healthPath: healthCheckPath?.startsWith('/') === true ? healthCheckPath : undefined,
+    site: folder === undefined ? undefined : { folder, fallback },
+  });
 }
 
 function variablesOf(given: z.infer<typeof variable> | undefined): DeclaredVariable[] {
   if (given === undefined) return [];
-  const { key: name, value, fromDatabase, fromService } = given;
-  if (value !== undefined) return value === '' ? [] : [{ name, value }];
-  const property = properties[fromDatabase?.property ?? ''];
-  if (property !== undefined) return [{ name, value: `\${{services.db.${property}}}` }];
-  const ofRedis = fromService?.type === 'redis' || fromService?.type === 'keyvalue';
-  const part = properties[fromService?.property ?? ''];
-  return ofRedis && part !== undefined ? [{ name, value: `\${{services.redis.${part}}}` }] : [];
+  const { key: name, value } = given;
+  const said = value ?? placeholder('db', given.fromDatabase) ?? placeholder('redis', keyValue(given.fromService));
+  return said === undefined || said === '' ? [] : [{ name, value: said }];
+}
+
+type Source = { readonly type?: string | undefined; readonly property?: string | undefined } | undefined;
+
+function keyValue(source: Source): Source {
+  return ofRedis.test(source?.type ?? '') ? source : undefined;
+}
+
+function placeholder(service: string, source: Source): string | undefined {
+  const part = properties[source?.property ?? ''];
+  return part === undefined ? undefined : `\${{services.${service}.${part}}}`;
 }

@@ -28,32 +28,35 @@ export interface PlatformSettings {
 /** The tree is that of the repository; `own` is what moorage.yaml says. */
 export function withPlatforms(tree: Tree, own: AppManifest | undefined, asked: PipelineInput): PlatformSettings {
   const isChosen = hasChosen(own, asked);
-  const path = own?.source?.path ?? asked.path;
-  const said = declarationsOf(tree, {
-    path: isChosen ? posix.normalize(path) : undefined,
-    repository: nameOf(asked.repo),
-  });
+  const path = posix.normalize(own?.source?.path ?? asked.path);
+  const said = declarationsOf(tree, { path: isChosen ? path : undefined, repository: nameOf(asked.repo) });
   const merged = combine(said);
   const build = isChosen ? undefined : merged.build;
-  const dockerfile = posix.join(
-    build?.path ?? path,
-    build?.dockerfile ?? own?.build?.dockerfile ?? asked.build.dockerfile,
-  );
+  const usual = { path, dockerfile: own?.build?.dockerfile ?? asked.build.dockerfile };
+  const dockerfile = dockerfileOf(build ?? usual);
   const volumes = disks(merged.volumes, dockerfileVolumes(tree.text(dockerfile)));
-  const port = merged.port ?? (tree.has(dockerfile) ? undefined : forwardedPort(tree)?.port);
+  const port = merged.port ?? hintedPort(tree, dockerfile);
   const given = bounded({ ...merged, build, volumes: volumes.kept, port }, own);
+  const files = sources(said, merged, volumes.kept.length > 0 ? dockerfile : undefined);
+  const settings = settle(own, given.settings, files);
   return {
-    settings: settle(own, given.settings, sources(said, merged, volumes.kept.length > 0 ? dockerfile : undefined)),
+    settings,
     findings: [
       ...said.flatMap(({ findings = [] }) => findings),
       ...volumes.findings,
       ...given.findings,
-      ...lastingFindings(
-        [...(own?.run?.env ?? []), ...(given.settings.run?.env ?? [])],
-        own?.run?.volumes ?? volumes.kept,
-      ),
+      ...lastingFindings(settings?.run?.env ?? [], settings?.run?.volumes ?? []),
     ],
   };
+}
+
+function dockerfileOf({ path, dockerfile }: { readonly path: string; readonly dockerfile: string }): string {
+  return posix.join(path, dockerfile);
+}
+
+/** A devcontainer says on which port its developer looks at the app, which matters where no Dockerfile does. */
+function hintedPort(tree: Tree, dockerfile: string): number | undefined {
+  return tree.has(dockerfile) ? undefined : forwardedPort(tree)?.port;
 }
 
 /** The files that gave something, as the status names them. */

@@ -6,6 +6,7 @@ import {
   type ReportedSettings,
 } from '../../../../crds/app-manifest.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
+import { present } from '../../../../lib/present.ts';
 import type { Combined } from './combine.ts';
 import type { DeclaredBuild } from './declaration.ts';
 
@@ -14,17 +15,9 @@ const noteBytes = 300;
 
 /** What of it is good as settings; the rest is left out, and of variables it is said. */
 export function bounded(given: Combined, own: AppManifest | undefined): { settings: AppManifest; findings: Finding[] } {
-  const { port, healthPath, command } = given;
-  const base = [
-    ...buildOf(given.build),
-    ...(own?.services === undefined && given.services.length > 0 ? [{ services: given.services }] : []),
-    ...(given.volumes.length === 0 ? [] : [{ run: { volumes: given.volumes } }]),
-    ...(port === undefined ? [] : [{ run: { port } }]),
-    ...(healthPath === undefined ? [] : [{ run: { healthPath } }]),
-    ...(command === undefined ? [] : [{ run: { command } }]),
-  ].reduce<AppManifest>((settings, part) => added(settings, part), {});
+  const base = partsOf(given, own).reduce<AppManifest>((settings, part) => added(settings, part), {});
   const room = maximumManifestBytes - bytesOf(own ?? {}) - noteBytes;
-  const taken = new Set((own?.run?.env ?? []).map(({ name }) => name));
+  const taken = new Set(['PORT', ...(own?.run?.env ?? []).map(({ name }) => name)]);
   const left: string[] = [];
   const settings = given.env
     .filter(({ name }) => !taken.has(name))
@@ -32,14 +25,27 @@ export function bounded(given: Combined, own: AppManifest | undefined): { settin
     .reduce<AppManifest>((current, variable) => {
       const next = added(current, { run: { env: [...(current.run?.env ?? []), variable] } });
       if (next !== current && bytesOf(next) <= room) return next;
-      if (variable.name !== 'PORT') left.push(variable.name);
+      left.push(variable.name);
       return current;
     }, base);
   return { settings, findings: left.length === 0 ? [] : [tooMany(left)] };
 }
 
+type Part = { readonly run?: object; readonly [name: string]: unknown };
+
+/** What is said besides variables, in parts that are good or left out each by itself. */
+function partsOf(given: Combined, own: AppManifest | undefined): Part[] {
+  const { port, healthPath, command, services, volumes } = given;
+  const run = { port, healthPath, command, volumes: volumes.length === 0 ? undefined : volumes };
+  return [
+    ...buildOf(given.build),
+    ...(own?.services === undefined && services.length > 0 ? [{ services }] : []),
+    ...Object.entries(run).flatMap(([name, value]) => (value === undefined ? [] : [{ run: { [name]: value } }])),
+  ];
+}
+
 /** Path, Dockerfile and how it is built, of which one that is at its default need not be said. */
-function buildOf(build: DeclaredBuild | undefined): { [name: string]: unknown }[] {
+function buildOf(build: DeclaredBuild | undefined): Part[] {
   if (build === undefined) return [];
   const { path, dockerfile, target, args } = build;
   const said = {
@@ -54,7 +60,7 @@ function buildOf(build: DeclaredBuild | undefined): { [name: string]: unknown }[
 }
 
 /** The settings with that part, if they are still good then. */
-function added(settings: AppManifest, part: { readonly run?: object; readonly [name: string]: unknown }): AppManifest {
+function added(settings: AppManifest, part: Part): AppManifest {
   const together = {
     ...settings,
     ...part,
@@ -84,19 +90,30 @@ function tooMany(names: readonly string[]): Finding {
 
 /** moorage.yaml over the others. */
 export function settle(own: AppManifest | undefined, given: AppManifest, file: string): ReportedSettings | undefined {
-  const ofOthers = leaves(given).filter((field) => field === 'run.env' || !leaves(own ?? {}).includes(field));
-  if (ofOthers.length === 0 || file === '') return own;
-  const run = { ...given.run, ...own?.run };
-  const names = new Set((own?.run?.env ?? []).map(({ name }) => name));
-  const env = [...(own?.run?.env ?? []), ...(given.run?.env ?? []).filter(({ name }) => !names.has(name))];
-  const build = { ...given.build, ...own?.build };
+  const filed = new Set(leaves(own ?? {}));
+  const fields = leaves(given).filter((field) => !filed.has(field));
+  const env = variables(own, given);
+  if (fields.length === 0 && env.length === own?.run?.env?.length) return own;
+  if (file === '' || Object.keys(given).length === 0) return own;
   return {
     ...given,
     ...own,
-    ...(Object.keys(build).length === 0 ? {} : { build }),
-    ...(Object.keys(run).length + env.length === 0 ? {} : { run: { ...run, ...(env.length === 0 ? {} : { env }) } }),
-    platform: { file, fields: ofOthers.filter((field) => !(field === 'run.env' && names.size > 0)).slice(0, 32) },
+    ...section('build', { ...given.build, ...own?.build }),
+    ...section('run', { ...given.run, ...own?.run, ...present({ env: env.length === 0 ? undefined : env }) }),
+    platform: { file, fields: fields.slice(0, 32) },
   };
+}
+
+function section<Name extends 'build' | 'run'>(
+  name: Name,
+  fields: NonNullable<AppManifest[Name]>,
+): Pick<AppManifest, Name> | object {
+  return Object.keys(fields).length === 0 ? {} : { [name]: fields };
+}
+
+function variables(own: AppManifest | undefined, given: AppManifest): { name: string; value: string }[] {
+  const filed = own?.run?.env ?? [];
+  return [...filed, ...(given.run?.env ?? []).filter((each) => !filed.some(({ name }) => name === each.name))];
 }
 
 function leaves(value: object, path = ''): string[] {

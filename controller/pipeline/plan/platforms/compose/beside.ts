@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import type { services } from '../../../../../crds/backing-services.ts';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
+import { present } from '../../../../../lib/present.ts';
 import { warning } from '../declaration.ts';
 import { interpolate, onlyVariable, type Lookup } from './interpolate.ts';
 import { knownImage } from './known-images.ts';
@@ -47,30 +48,39 @@ export function besideOf(file: string, given: readonly ComposeService[], lookup:
 function serviceOf(given: ComposeService, lookup: Lookup, logins: Map<string, string>): Service | undefined {
   const known = knownImage(interpolate(given.image ?? '', lookup) ?? given.image ?? '');
   if (known === undefined) return undefined;
-  const { type, version } = known;
   const name = hostName(given.name);
+  const env = environmentOf(given, known.type, lookup, (variable, field) => {
+    logins.set(variable, `\${{services.${name}.${field}}}`);
+  });
+  return present({
+    name,
+    ...known,
+    env: env.size === 0 ? undefined : [...env].map(([key, value]) => ({ name: key, value })),
+  });
+}
+
+/** `onNobodys` learns of variables that nobody gives: the platform makes their values. */
+function environmentOf(
+  given: ComposeService,
+  type: Service['type'],
+  lookup: Lookup,
+  onNobodys: (variable: string, field: string) => void,
+): Map<string, string> {
   const env = new Map<string, string>();
-  for (const [variable, text] of given.environment ?? []) {
-    if (!read[type].pattern.test(variable)) continue;
-    const value = text === null ? lookup(variable) : interpolate(text, lookup);
+  const take = (variable: string, text: string): void => {
+    const value = interpolate(text, lookup);
     if (value !== undefined) env.set(variable, value);
-    const nobody = onlyVariable(text ?? `\${${variable}}`);
-    if (value === undefined && nobody !== undefined) logins.set(nobody, `\${{services.${name}.${fieldOf(variable)}}}`);
-  }
+    const nobodys = value === undefined ? onlyVariable(text) : undefined;
+    if (nobodys !== undefined) onNobodys(nobodys, fieldOf(variable));
+  };
+  const { pattern, open } = read[type];
+  for (const [variable, text] of given.environment ?? [])
+    if (pattern.test(variable)) take(variable, text ?? `\${${variable}}`);
   const required = passwordIn(given);
-  const password = required === undefined ? undefined : interpolate(required, lookup);
-  if (password !== undefined) env.set('REDIS_PASSWORD', password);
-  const nobodys = password === undefined ? onlyVariable(required ?? '') : undefined;
-  if (nobodys !== undefined) logins.set(nobodys, `\${{services.${name}.password}}`);
-  const { open } = read[type];
+  if (required !== undefined) take('REDIS_PASSWORD', required);
   // Without a password in the file, the app gives none either.
   if (open !== undefined && !env.has(open) && !asksFor(given, open)) env.set(open, '');
-  return {
-    name,
-    type,
-    ...(version === undefined ? {} : { version }),
-    ...(env.size === 0 ? {} : { env: [...env].map(([key, value]) => ({ name: key, value })) }),
-  };
+  return env;
 }
 
 /** The file sets it, with a value that nobody gives: one is generated. */

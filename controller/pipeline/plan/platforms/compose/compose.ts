@@ -2,7 +2,8 @@
 import { posix } from 'node:path';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import type { Tree } from '../../../tree.ts';
-import { warning, type Declaration, type DeclaredBuild } from '../declaration.ts';
+import { present } from '../../../../../lib/present.ts';
+import { warning, type Declaration, type DeclaredBuild, type DeclaredVariable } from '../declaration.ts';
 import { besideOf } from './beside.ts';
 import { chooseServices, folderOf, type ChoiceOptions } from './choose.ts';
 import { environmentOf, sampleValues } from './environment.ts';
@@ -53,30 +54,35 @@ function buildOf(
   const path = folderOf(interpolate(build.context, lookup) ?? '.');
   const dockerfile = posix.normalize(interpolate(build.dockerfile ?? 'Dockerfile', lookup) ?? 'Dockerfile');
   const whole = posix.join(path, dockerfile);
-  if (path.startsWith('..') || dockerfile.startsWith('..') || !tree.has(whole)) {
-    const finding = warning(
-      'compose/no-dockerfile',
-      file,
-      `The service ${name} is built from ${whole.slice(0, 150)}, which is not in the repository.`,
-      'Correct build.context and build.dockerfile of the service.',
-    );
-    return { findings: [finding] };
-  }
-  const args = (build.args ?? []).flatMap(([key, text]) => {
-    const value = text === null ? lookup(key) : interpolate(text, lookup);
-    return value === undefined || value === '' || key === 'NODE_ENV' ? [] : [{ name: key, value }];
-  });
-  const target = build.target === undefined ? undefined : interpolate(build.target, lookup);
+  if (dockerfile.startsWith('..') || !tree.has(whole)) return { findings: [noDockerfile(file, name, whole)] };
+  const target = interpolate(build.target ?? '', lookup) ?? '';
+  const args = argumentsOfBuild(build.args ?? [], lookup);
   return {
-    build: {
+    build: present({
       path,
       dockerfile,
       // A stage for development is none for visitors.
-      ...(target === undefined || /dev|test|debug/i.test(target) ? {} : { target }),
-      ...(args.length === 0 ? {} : { args }),
-    },
+      target: target === '' || /dev|test|debug/i.test(target) ? undefined : target,
+      args: args.length === 0 ? undefined : args,
+    }),
     findings: [],
   };
+}
+
+function argumentsOfBuild(given: readonly (readonly [string, string | null])[], lookup: Lookup): DeclaredVariable[] {
+  return given.flatMap(([name, text]) => {
+    const value = text === null ? lookup(name) : interpolate(text, lookup);
+    return value === undefined || value === '' || name === 'NODE_ENV' ? [] : [{ name, value }];
+  });
+}
+
+function noDockerfile(file: string, name: string, path: string): Finding {
+  return warning(
+    'compose/no-dockerfile',
+    file,
+    `The service ${name} is built from ${path.slice(0, 150)}, which is not in the repository.`,
+    'Correct build.context and build.dockerfile of the service.',
+  );
 }
 
 /** What a developer runs on his own machine. */

@@ -41,26 +41,30 @@ export function environmentOf(
 ): { env: DeclaredVariable[]; findings: Finding[] } {
   const sample = sampleValues(tree);
   const lookup: Lookup = (name) => sample(name) ?? logins.get(name);
-  const env = new Map<string, string>();
-  const missing: string[] = [];
-  for (const path of (service.env_file ?? []).slice(0, 5))
-    for (const [name, value] of envFile(tree, path)) if (!blank.test(value)) env.set(name, value);
-  for (const [name, text] of service.environment ?? []) {
-    const value = text === null ? lookup(name) : interpolate(text, lookup);
-    if (value === undefined) missing.push(name);
-    else env.set(name, value);
-  }
-  const kept = [...env]
-    .map(([name, value]) => [name, value.trim()] as const)
-    .filter(([name, value]) => isKept(name, value));
+  const said = (service.environment ?? []).map(
+    ([name, text]) => [name, text === null ? lookup(name) : interpolate(text, lookup)] as const,
+  );
+  const missing = said.filter(([, value]) => value === undefined).map(([name]) => name);
+  const given = said.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
+  const env = new Map([...filed(service, tree), ...given]);
   const open = [...env.keys()].filter((name) => /SECRET|JWT|ENCRYPTION|SALT/i.test(name));
   return {
-    env: kept.map(([name, value]) => ({ name, value: renamed(value, hosts) })),
+    env: [...env]
+      .map(([name, value]) => ({ name, value: renamed(value.trim(), hosts) }))
+      .filter(({ name, value }) => isKept(name, value)),
     findings: [
       ...(missing.length === 0 ? [] : [unset(file, missing)]),
       ...(open.length === 0 ? [] : [published(file, open)]),
     ],
   };
+}
+
+/** Values of its env_file. */
+function filed({ env_file: paths = [] }: ComposeService, tree: Tree): [string, string][] {
+  return paths
+    .slice(0, 5)
+    .flatMap((path) => [...envFile(tree, path)])
+    .filter(([, value]) => !blank.test(value));
 }
 
 function isKept(name: string, value: string): boolean {

@@ -21,13 +21,16 @@ const types: readonly (readonly [RegExp, ServiceType])[] = [
 /** The type and version of an image; undefined when it is none of a backing service. */
 export function knownImage(image: string): KnownImage | undefined {
   const [path = '', digest] = image.split('@', 2);
-  const match = /^(.{1,400}?)(?::([^:/]{1,128}))?$/.exec(path);
-  const type = types.find(([pattern]) => pattern.test(match?.[1] ?? ''))?.[1];
+  const [, name = '', tag = ''] = /^(.{1,400}?)(?::([^:/]{1,128}))?$/.exec(path) ?? [];
+  const type = types.find(([pattern]) => pattern.test(name))?.[1];
   if (type === undefined) return undefined;
-  // pg16 of pgvector, 0.8.0-pg16, v1.2.3
-  const tag = match?.[2] ?? '';
-  const version = /(?:^|-)pg([0-9]{1,3})/.exec(tag)?.[1] ?? /^v?([0-9]{1,6}(?:\.[0-9]{1,6}){0,3})/.exec(tag)?.[1];
-  return digest === undefined && version !== undefined ? { type, version } : { type };
+  const version = digest === undefined ? versionOf(tag) : undefined;
+  return version === undefined ? { type } : { type, version };
+}
+
+/** 16 of pg16 and 0.8.0-pg16, 1.2.3 of v1.2.3. */
+function versionOf(tag: string): string | undefined {
+  return /(?:^|-)pg([0-9]{1,3})/.exec(tag)?.[1] ?? /^v?([0-9]{1,6}(?:\.[0-9]{1,6}){0,3})/.exec(tag)?.[1];
 }
 
 /** Servers that stand before others, and are the platform's own work here. */

@@ -1,27 +1,23 @@
 // Splits a command into its words as Docker Compose does: by blanks, with quotes and backslashes, and no shell.
 
+/** One piece of a word: plain, in double quotes, in single quotes, after a backslash; or the blanks between words. */
+const piece = /\\([\s\S])|"((?:[^"\\]|\\[\s\S]){0,4000})"|'([^']{0,4000})'|([^\s"'\\]{1,4000})|(\s{1,4000})/y;
+
 /** The words of a command; undefined when a quote is left open. */
 export function words(command: string): string[] | undefined {
+  const text = command.slice(0, 4_000).trim();
   const found: string[] = [];
-  let word: string | undefined;
-  let quote = '';
-  const text = command.slice(0, 4_000);
-  for (let at = 0; at < text.length; at += 1) {
-    const character = text.charAt(at);
-    if (character === '\\' && quote !== "'") {
-      at += 1;
-      word = (word ?? '') + text.charAt(at);
-    } else if (quote !== '') {
-      if (character === quote) quote = '';
-      else word = (word ?? '') + character;
-    } else if (character === '"' || character === "'") {
-      quote = character;
-      word ??= '';
-    } else if (/\s/.test(character)) {
-      if (word !== undefined) found.push(word);
-      word = undefined;
-    } else word = (word ?? '') + character;
+  let isNew = true;
+  piece.lastIndex = 0;
+  while (piece.lastIndex < text.length) {
+    const match = piece.exec(text);
+    if (match === null) return undefined;
+    const [, escaped, double, single, plain, blanks] = match;
+    if (blanks === undefined) {
+      const part = escaped ?? double?.replaceAll(/\\([\s\S])/g, '$1') ?? single ?? plain ?? '';
+      found.push(isNew ? part : `${found.pop() ?? ''}${part}`);
+    }
+    isNew = blanks !== undefined;
   }
-  if (word !== undefined) found.push(word);
-  return quote === '' ? found : undefined;
+  return found;
 }
