@@ -6,8 +6,8 @@ import type { PipelineInput } from '../../contract.ts';
 import type { Tree } from '../../tree.ts';
 import { appJsonDeclaration } from './app-json.ts';
 import { composeDeclaration } from './compose/compose.ts';
-import { combine, disks, type Combined } from './combine.ts';
-import type { Declaration } from './declaration.ts';
+import { combine, disks } from './combine.ts';
+import type { Declaration, DeclaredBuild } from './declaration.ts';
 import { forwardedPort } from './devcontainer.ts';
 import { dockerfileVolumes } from './dockerfile-volumes.ts';
 import { flyDeclaration } from './fly.ts';
@@ -27,17 +27,15 @@ export interface PlatformSettings {
 
 /** The tree is that of the repository; `own` is what moorage.yaml says. */
 export function withPlatforms(tree: Tree, own: AppManifest | undefined, asked: PipelineInput): PlatformSettings {
-  const isChosen = hasChosen(own, asked);
-  const path = posix.normalize(own?.source?.path ?? asked.path);
-  const said = declarationsOf(tree, { path: isChosen ? path : undefined, repository: nameOf(asked.repo) });
+  const chosen = choiceOf(own, asked);
+  const said = declarationsOf(tree, { path: chosen?.path, repository: nameOf(asked.repo) });
   const merged = combine(said);
-  const build = isChosen ? undefined : merged.build;
-  const usual = { path, dockerfile: own?.build?.dockerfile ?? asked.build.dockerfile };
-  const dockerfile = dockerfileOf(build ?? usual);
+  const { build, dockerfile } = builtFrom(chosen, merged.build);
   const volumes = disks(merged.volumes, dockerfileVolumes(tree.text(dockerfile)));
-  const port = merged.port ?? hintedPort(tree, dockerfile);
-  const given = bounded({ ...merged, build, volumes: volumes.kept, port }, own);
-  const files = sources(said, merged, volumes.kept.length > 0 ? dockerfile : undefined);
+  const hint = merged.port === undefined ? hintedPort(tree, dockerfile) : undefined;
+  const given = bounded({ ...merged, build, volumes: volumes.kept, port: hint?.port ?? merged.port }, own);
+  const ofImage = merged.volumes.length === 0 && volumes.kept.length > 0 ? [dockerfile] : [];
+  const files = sources(said, [...ofImage, ...(hint === undefined ? [] : [hint.file])]);
   const settings = settle(own, given.settings, files);
   return {
     settings,
@@ -45,41 +43,54 @@ export function withPlatforms(tree: Tree, own: AppManifest | undefined, asked: P
       ...said.flatMap(({ findings = [] }) => findings),
       ...volumes.findings,
       ...given.findings,
-      ...lastingFindings(settings?.run?.env ?? [], settings?.run?.volumes ?? []),
+      ...notLasting(settings),
     ],
   };
 }
 
-function dockerfileOf({ path, dockerfile }: { readonly path: string; readonly dockerfile: string }): string {
-  return posix.join(path, dockerfile);
+function notLasting(settings: ReportedSettings | undefined): Finding[] {
+  const { env = [], volumes = [] } = settings?.run ?? {};
+  return lastingFindings(env, volumes);
+}
+
+/** What the files give of the build, and the Dockerfile that is built in the end. */
+function builtFrom(
+  chosen: { readonly path: string; readonly dockerfile: string } | undefined,
+  declared: DeclaredBuild | undefined,
+): { build: DeclaredBuild | undefined; dockerfile: string } {
+  const build = chosen === undefined ? declared : undefined;
+  const { path, dockerfile } = chosen ?? build ?? { path: '.', dockerfile: 'Dockerfile' };
+  return { build, dockerfile: posix.join(path, dockerfile) };
 }
 
 /** A devcontainer says on which port its developer looks at the app, which matters where no Dockerfile does. */
-function hintedPort(tree: Tree, dockerfile: string): number | undefined {
-  return tree.has(dockerfile) ? undefined : forwardedPort(tree)?.port;
+function hintedPort(tree: Tree, dockerfile: string): ReturnType<typeof forwardedPort> {
+  return tree.has(dockerfile) ? undefined : forwardedPort(tree);
 }
 
 /** The files that gave something, as the status names them. */
-function sources(said: readonly Declaration[], merged: Combined, dockerfile: string | undefined): string {
+function sources(said: readonly Declaration[], more: readonly string[]): string {
   const files = said
-    .filter(
-      ({ env = [], build, port, command, volumes, services, healthPath }) =>
-        env.length > 0 || [build, port, command, volumes, services, healthPath].some((value) => value !== undefined),
-    )
+    .filter(({ env = [], volumes = [], services = [], ...rest }) => {
+      const { build, port, command, healthPath } = rest;
+      return (
+        env.length + volumes.length + services.length > 0 ||
+        [build, port, command, healthPath].some((value) => value !== undefined)
+      );
+    })
     .map(({ file }) => file);
-  const isOfDockerfile = merged.volumes.length === 0 && dockerfile !== undefined;
-  return [...files, ...(isOfDockerfile ? [dockerfile] : [])].join(', ').slice(0, 200);
+  return [...files, ...more].join(', ').slice(0, 200);
 }
 
-/** The author, or the operator of the installation, has said himself what is built. */
-function hasChosen(own: AppManifest | undefined, { path, build }: PipelineInput): boolean {
-  const { dockerfile, strategy, target } = own?.build ?? {};
-  return (
-    path !== '.' ||
-    build.dockerfile !== 'Dockerfile' ||
-    build.strategy !== 'auto' ||
-    [own?.source?.path, dockerfile, strategy, target].some((value) => value !== undefined)
-  );
+/** What is built, if the author or the operator of the installation has said so himself. */
+function choiceOf(
+  own: AppManifest | undefined,
+  { path, build }: PipelineInput,
+): { path: string; dockerfile: string } | undefined {
+  const { dockerfile, strategy, target } = { ...build, ...own?.build };
+  const folder = posix.normalize(own?.source?.path ?? path);
+  const isUsual = folder === '.' && dockerfile === 'Dockerfile' && strategy === 'auto' && target === undefined;
+  return isUsual ? undefined : { path: folder, dockerfile };
 }
 
 function nameOf(repo: string): string {

@@ -90,17 +90,24 @@ function tooMany(names: readonly string[]): Finding {
 
 /** moorage.yaml over the others. */
 export function settle(own: AppManifest | undefined, given: AppManifest, file: string): ReportedSettings | undefined {
-  const filed = new Set(leaves(own ?? {}));
-  const fields = leaves(given).filter((field) => !filed.has(field));
-  const env = variables(own, given);
-  if (fields.length === 0 && env.length === own?.run?.env?.length) return own;
   if (file === '' || Object.keys(given).length === 0) return own;
+  return over(own ?? {}, given, file);
+}
+
+function over(own: AppManifest, given: AppManifest, file: string): ReportedSettings {
+  const filed = new Set(leaves(own));
+  const env = variables(own, given);
   return {
     ...given,
     ...own,
-    ...section('build', { ...given.build, ...own?.build }),
-    ...section('run', { ...given.run, ...own?.run, ...present({ env: env.length === 0 ? undefined : env }) }),
-    platform: { file, fields: fields.slice(0, 32) },
+    ...section('build', { ...given.build, ...own.build }),
+    ...section('run', { ...given.run, ...own.run, ...present({ env: env.length === 0 ? undefined : env }) }),
+    platform: {
+      file,
+      fields: leaves(given)
+        .filter((field) => !filed.has(field))
+        .slice(0, 32),
+    },
   };
 }
 

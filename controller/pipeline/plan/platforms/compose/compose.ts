@@ -51,11 +51,12 @@ function buildOf(
   lookup: Lookup,
 ): { build?: DeclaredBuild; findings: Finding[] } {
   if (build === undefined) return { findings: [] };
-  const path = folderOf(interpolate(build.context, lookup) ?? '.');
-  const dockerfile = posix.normalize(interpolate(build.dockerfile ?? 'Dockerfile', lookup) ?? 'Dockerfile');
+  const resolved = (text: string | undefined, usual: string): string => interpolate(text ?? usual, lookup) ?? usual;
+  const path = folderOf(resolved(build.context, '.'));
+  const dockerfile = posix.normalize(resolved(build.dockerfile, 'Dockerfile'));
   const whole = posix.join(path, dockerfile);
   if (dockerfile.startsWith('..') || !tree.has(whole)) return { findings: [noDockerfile(file, name, whole)] };
-  const target = interpolate(build.target ?? '', lookup) ?? '';
+  const target = resolved(build.target, '');
   const args = argumentsOfBuild(build.args ?? [], lookup);
   return {
     build: present({

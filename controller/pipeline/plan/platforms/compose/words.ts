@@ -12,12 +12,13 @@ export function words(command: string): string[] | undefined {
   while (piece.lastIndex < text.length) {
     const match = piece.exec(text);
     if (match === null) return undefined;
-    const [, escaped, double, single, plain, blanks] = match;
-    if (blanks === undefined) {
-      const part = escaped ?? double?.replaceAll(/\\([\s\S])/g, '$1') ?? single ?? plain ?? '';
-      found.push(isNew ? part : `${found.pop() ?? ''}${part}`);
-    }
-    isNew = blanks !== undefined;
+    const isBlank = match[5] !== undefined;
+    if (!isBlank) found.push(isNew ? textOf(match) : `${found.pop() ?? ''}${textOf(match)}`);
+    isNew = isBlank;
   }
   return found;
+}
+
+function textOf([, escaped, double, single, plain]: RegExpExecArray): string {
+  return escaped ?? double?.replaceAll(/\\([\s\S])/g, '$1') ?? single ?? plain ?? '';
 }

@@ -65,7 +65,7 @@ test('build, port, command, disks, variables and databases of a compose file', (
     LEVEL: 'info',
   });
   assert.deepEqual(settings.run?.volumes, [{ name: 'data-uploads', path: '/data/uploads', size: '1Gi' }]);
-  assert.deepEqual(settings.run?.command, ['gunicorn', 'shop:app', '--bind', '0.0.0.0:9000']);
+  assert.deepEqual(settings.run.command, ['gunicorn', 'shop:app', '--bind', '0.0.0.0:9000']);
   assert.deepEqual([input.port, input.hasCommand, input.path], [9000, true, '.']);
   assert.deepEqual(input.build.args, [{ name: 'FLAVOUR', value: 'plain' }]);
   assert.equal(settings.platform?.file, 'compose.yaml');
