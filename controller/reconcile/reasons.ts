@@ -25,6 +25,7 @@ export const reasons = {
     Cloning: ['waiting'],
     Reviewing: ['waiting'],
     ReviewRejected: ['stalled'],
+    ApprovalNeeded: ['stalled'],
   },
   Built: {
     Built: ['done'],
@@ -42,6 +43,7 @@ export const reasons = {
     ServiceNotReady: ['failed'],
     ServiceFailed: ['stalled'],
     ServiceUnavailable: ['stalled'],
+    WaitingForRoom: ['waiting'],
     ReplicaRefused: ['failed'],
     RolloutTimedOut: ['failed'],
     RolloutFailed: ['stalled'],

@@ -32,6 +32,16 @@ export interface BackingObjects {
   readonly pods: readonly Pod[];
 }
 
+/** What was seen of an app's page. */
+export interface PageView {
+  /** Status of the page; absent: nothing came. */
+  readonly status?: number;
+  /** Files of its own host that it loads. */
+  readonly assets: number;
+  /** What does not work, each as the end of a sentence about the app. */
+  readonly faults: readonly string[];
+}
+
 /**
  * A snapshot of one app and everything that belongs to it. Objects are shared with the caches: nothing here may be
  * changed.
@@ -58,4 +68,6 @@ export interface Snapshot {
   /** What runs its backing services. */
   readonly serviceObjects: BackingObjects;
   readonly probe: ProbeResult | undefined;
+  /** How the page of the release that serves looks, if a look has ended since the last reconcile. */
+  readonly page: PageView | undefined;
 }

@@ -87,7 +87,7 @@ function choiceOf(
   own: AppManifest | undefined,
   { path, build }: PipelineInput,
 ): { path: string; dockerfile: string } | undefined {
-  const { dockerfile, strategy, target } = { ...build, ...own?.build };
+  const { dockerfile = 'Dockerfile', strategy, target } = { ...build, ...own?.build };
   const folder = posix.normalize(own?.source?.path ?? path);
   const isUsual = folder === '.' && dockerfile === 'Dockerfile' && strategy === 'auto' && target === undefined;
   return isUsual ? undefined : { path: folder, dockerfile };
