@@ -42,7 +42,7 @@ function of(snapshot: Snapshot, kind: string, service?: string): Manifest {
   return found.manifest;
 }
 
-/** The backing objects as the cluster has them once they were applied; ready unless said otherwise. */
+/** What runs the services, as the cluster has it once they were applied; ready unless said otherwise. */
 function serviceObjects(snapshot: Snapshot, ready: 0 | 1 = 1, pods: Pod[] = []): Snapshot['serviceObjects'] {
   const as = <T>(kind: string, rest: object): T[] =>
     made(snapshot)
