@@ -1,6 +1,6 @@
 // Chart values of the databases and stores that run beside apps.
 import { z } from 'zod';
-import { quantity } from './kinds.ts';
+import { quantity } from './value-kinds.ts';
 
 export const services = z.strictObject({
   count: z.int().min(0).max(8).default(4).describe('Maximum number of backing services of an app. 0: none.'),

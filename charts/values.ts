@@ -1,25 +1,8 @@
 // The one definition of the chart's values: every value, its default, its bounds and what it means.
 import { z } from 'zod';
 import { services } from './backing-services.ts';
-import { duration, labelKey, name, quantity } from './kinds.ts';
-import { review } from './review.ts';
-
-const cidr = z
-  .string()
-  .regex(/^[0-9a-fA-F:.]+\/[0-9]{1,3}$/)
-  .describe('CIDR, such as 10.0.0.0/8.');
-const labels = z.record(z.string(), z.string()).describe('Labels that select a namespace.');
-const port = z.int().min(1).max(65_535);
-const host = z
-  .string()
-  .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$/)
-  .describe('host or host:port, in lower case.');
-const domain = z
-  .string()
-  .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/)
-  .max(200);
-const optional = <Schema extends z.ZodType>(schema: Schema): z.ZodUnion<readonly [Schema, z.ZodLiteral<''>]> =>
-  z.union([schema, z.literal('')]);
+import { review } from './review-values.ts';
+import { quantity, duration, cidr, labels, port, name, host, domain, labelKey, optional } from './value-kinds.ts';
 
 const resources = z.strictObject({
   requests: z.strictObject({ cpu: quantity, memory: quantity }),

@@ -1,4 +1,4 @@
-// Chart values of the review: which licences are taken, and what a custom or a missing one comes to.
+// The chart's values for the review of repositories.
 import { z } from 'zod';
 
 const spdxIds = z.array(z.string().regex(/^[A-Za-z0-9.+-]{1,60}$/)).default([]);
