@@ -1,5 +1,6 @@
 // The one definition of the chart's values: every value, its default, its bounds and what it means.
 import { z } from 'zod';
+import { services } from './backing-services.ts';
 import { review } from './review-values.ts';
 import { quantity, duration, cidr, labels, port, name, host, domain, labelKey, optional } from './value-kinds.ts';
 
@@ -434,6 +435,7 @@ export const values = z.strictObject({
   review: review.prefault({}),
   builds: builds.prefault({}),
   apps: apps.prefault({}),
+  services: services.prefault({}).describe('Databases and stores beside apps (spec.services).'),
   submissions: z
     .strictObject({
       perDay: z.int().min(1).default(20).describe('Maximum number of new apps that a caller can submit in 24 hours.'),

@@ -9,6 +9,7 @@ import { run } from '../shell.ts';
 import { debian, nodeImage, python } from './languages/makers.ts';
 import { onDemand } from './languages/on-demand.ts';
 import type { ImageRecipe } from './recipe.ts';
+import { serviceImages } from './services.ts';
 
 export type { ImageRecipe } from './recipe.ts';
 
@@ -78,16 +79,7 @@ export const images: readonly ImageRecipe[] = [
     parts: [],
     fill: () => Promise.resolve(),
   },
-  {
-    name: 'postgres',
-    repository: 'library/postgres',
-    // Debian's own PostgreSQL of that release, so this is what the tags say.
-    tags: ['17-trixie', '17'],
-    folder: 'postgres',
-    bases: ['debian-trixie'],
-    parts: [],
-    fill: () => Promise.resolve(),
-  },
+  ...serviceImages,
   {
     name: 'git-server',
     repository: 'moorage/git-server',

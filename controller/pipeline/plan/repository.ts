@@ -1,5 +1,5 @@
 // Plans a whole repository: what its moorage.yaml says, where in it the app is, and how that is built.
-import type { AppManifest } from '../../../crds/app-manifest.ts';
+import type { ReportedSettings } from '../../../crds/app-manifest.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
 import type { PipelineInput } from '../contract.ts';
 import { mergeManifest } from '../manifest/merge.ts';
@@ -14,8 +14,10 @@ import type { Recipe } from './recipe.ts';
 export interface LocatedApp {
   /** What the stages work with, with the folder and the Dockerfile that were found. */
   readonly input: PipelineInput;
-  /** What moorage.yaml says. */
-  readonly settings: AppManifest | undefined;
+  /** What moorage.yaml says, and beneath it what files for other platforms say. */
+  readonly settings: ReportedSettings | undefined;
+  /** About what files for other platforms say. */
+  readonly platform: readonly Finding[];
   /** Says where the app is, when it is not where it was looked for first. */
   readonly note?: string;
   /** Why it cannot be planned, whatever the files of the folder say. */
@@ -25,15 +27,16 @@ export interface LocatedApp {
 
 /** Finds the app in the tree of a repository. */
 export function locateApp(asked: PipelineInput, tree: Tree): LocatedApp {
-  const { input, settings } = mergeManifest(asked, tree);
+  const { input, settings, findings: platform } = mergeManifest(asked, tree);
   const own = withDockerfile(tree, input, 'certain');
-  if (own !== undefined) return { ...own, settings, warnings: [] };
+  if (own !== undefined) return { ...own, settings, platform, warnings: [] };
   const { path, problem, warnings } = appFolder(tree, input);
   const last = problem === undefined && path === input.path ? uncertain(tree, input) : undefined;
-  if (last !== undefined) return { ...last, settings, warnings };
+  if (last !== undefined) return { ...last, settings, platform, warnings };
   return {
     input: { ...input, path },
     settings,
+    platform,
     warnings,
     ...(problem === undefined ? {} : { problem }),
     ...(path === input.path ? {} : { note: `The app is in the folder ${path}, the only one that contains an app.` }),

@@ -3,7 +3,7 @@ import type { Tree } from '../../tree.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
 import { findFrontend, frontendStage, type Frontend } from '../common/frontend.ts';
 import { missingImage } from '../common/missing-image.ts';
-import { procfile } from '../procfile.ts';
+import { declaredStart } from '../platforms/start.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { missingEmbeds } from './embed.ts';
 import { findMain, type MainPackage } from './main-package.ts';
@@ -64,7 +64,7 @@ function noMain(): Problem {
 
 function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
   const { serving, pages } = parts;
-  const web = procfile(tree);
+  const web = declaredStart(tree)?.command;
   const literal = web === undefined ? serving.port : undefined;
   const port = input.port ?? literal ?? defaultPort;
   const reason = reasonOf(parts, literal);

@@ -2,7 +2,7 @@
 import type { Tree } from '../../tree.ts';
 import { missingImage } from '../common/missing-image.ts';
 import { declaredArguments, dockerfileText, shellCommand, step } from '../dockerfile-text.ts';
-import { procfile } from '../procfile.ts';
+import { declaredStart } from '../platforms/start.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { javaVersion } from './version.ts';
 
@@ -100,7 +100,7 @@ function recipe(tree: Tree, input: PlanInput, build: Build, image: (typeof image
 
 /** A Procfile names files of the build; only one that starts a jar of it is of use here. */
 function ownCommand(tree: Tree): string | undefined {
-  const web = procfile(tree);
+  const web = declaredStart(tree)?.command;
   return web !== undefined && /\s-jar\s/.test(web)
     ? web.replace(/(?:\S{0,200}\/)?\S{1,100}\.jar\b/, 'app.jar')
     : undefined;

@@ -5,9 +5,8 @@ import { shellWord } from '../dockerfile-text.ts';
 import { portOfStarted, startScript, type NodeApp } from './app.ts';
 import { findFramework, hasPages } from './framework.ts';
 import type { NodeProject } from './project.ts';
+import { declaredSite, declaredStart } from '../platforms/start.ts';
 import { finalStart } from './start-script.ts';
-import { portOfCommand } from '../port-literal.ts';
-import { procfile } from '../procfile.ts';
 import { serverLibrary, unstartedServer } from './unstarted.ts';
 
 const bundlers: readonly {
@@ -40,15 +39,9 @@ const otherLanguage =
 
 /** What the project is; undefined when nothing says so. */
 export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
-  const web = procfile(tree);
-  if (web !== undefined && !otherLanguage.test(web))
-    return {
-      kind: 'server',
-      command: web,
-      because: 'The Procfile defines how it starts.',
-      prune: false,
-      port: portOfCommand(web),
-    };
+  const declared = declaredStart(tree);
+  if (declared !== undefined && declared.framework === undefined && !otherLanguage.test(declared.command))
+    return { kind: 'server', command: declared.command, because: declared.because, prune: false, port: declared.port };
   const framework = findFramework(tree, project);
   if (framework !== undefined || (project.dependencies.has('next') && !hasPages(tree))) return framework;
   return bundled(tree, project) ?? server(tree, project);
@@ -63,12 +56,14 @@ function bundled(tree: Tree, project: NodeProject): NodeApp | undefined {
   // A server that no script starts is the other half of the app.
   if (unstartedServer(tree, project) !== undefined) return undefined;
   if (bundler.package === 'vite' && !hasPage(tree, project.isWorkspace)) return undefined;
-  const folder = bundler.package === '@angular/cli' ? angularFolder(tree) : (outputFolder(tree) ?? bundler.folder);
+  const site = declaredSite(tree);
+  const built = bundler.package === '@angular/cli' ? angularFolder(tree) : (outputFolder(tree) ?? bundler.folder);
+  const folder = site?.folder ?? built;
   return {
     kind: 'files',
     framework: bundler.framework,
     folder,
-    fallback: bundler.fallback,
+    fallback: bundler.fallback || site?.fallback === true,
     because: `${bundler.package} is among its packages and no start script serves it, so what "build" leaves in ${folder} is served.`,
   };
 }

@@ -2,7 +2,7 @@
 import type { Tree } from '../../tree.ts';
 import { missingImage } from '../common/missing-image.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
-import { procfile } from '../procfile.ts';
+import { declaredStart } from '../platforms/start.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { findProgram, type Program } from './program.ts';
 import { findRustPort } from './port.ts';
@@ -42,7 +42,7 @@ function noProgram(): Problem {
 }
 
 function recipe(tree: Tree, input: PlanInput, program: Program): Recipe {
-  const web = procfile(tree);
+  const web = declaredStart(tree)?.command;
   const literal = web === undefined ? findRustPort(tree) : undefined;
   const port = input.port ?? literal ?? defaultPort;
   const reason = `Cargo.toml makes this a Rust app. ${program.name} is its program.${program.others.length === 0 ? '' : ` There are others, which are not started: ${program.others.slice(0, 4).join(', ')}.`}${literal === undefined ? '' : ` Its code listens on port ${literal}.`}`;

@@ -2,8 +2,8 @@
 import { keys, parseToml, text } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { shellWord } from '../../dockerfile-text.ts';
-import { portOfCommand, portOfFile } from '../../port-literal.ts';
-import { procfile } from '../../procfile.ts';
+import { portOfFile } from '../../port-literal.ts';
+import { declaredStart } from '../../platforms/start.ts';
 import { application } from './application.ts';
 import { django } from './django.ts';
 import { screen } from './screens.ts';
@@ -31,9 +31,8 @@ export interface PythonStart {
 
 /** How the app starts; undefined when nothing says so. Names are those of the wanted packages. */
 export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
-  const web = procfile(tree);
-  if (web !== undefined)
-    return { command: web, because: 'The Procfile defines how it starts.', needs: [], port: portOfCommand(web) };
+  const declared = declaredStart(tree);
+  if (declared !== undefined) return declared;
   const sources = pythonSources(tree);
   const served = django(tree, names) ?? application(sources, names);
   const drawn = screen(tree, sources, names);
