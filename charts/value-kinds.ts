@@ -31,3 +31,5 @@ export const labelKey = z
   .max(317);
 export const optional = <Schema extends z.ZodType>(schema: Schema): z.ZodUnion<readonly [Schema, z.ZodLiteral<''>]> =>
   z.union([schema, z.literal('')]);
+/** Amount of money in USD. */
+export const usd = z.string().regex(/^[0-9]{1,7}(\.[0-9]{1,12})?$/);

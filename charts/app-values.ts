@@ -1,0 +1,44 @@
+// The chart's values for hosted apps: how many, what they may take, and how they are run.
+import { z } from 'zod';
+import { duration, name, optional, usd } from './value-kinds.ts';
+
+export const apps = z.strictObject({
+  max: z.int().min(1).max(100_000).default(500).describe('Maximum number of hosted apps.'),
+  perNetwork: z
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(10)
+    .describe('Maximum number of hosted apps that were submitted from one network (/24 of IPv4, /48 of IPv6).'),
+  expireAfter: duration
+    .default('168h')
+    .describe('A submitted app that has never been live is deleted after this time, with a warning before. 0s: never.'),
+  quota: z
+    .record(z.string(), z.string())
+    .default({
+      pods: '1500',
+      'limits.cpu': '1000',
+      'limits.memory': '2Ti',
+      'limits.ephemeral-storage': '4Ti',
+      'requests.storage': '2Ti',
+      'services.nodeports': '0',
+      'services.loadbalancers': '0',
+    })
+    .describe('ResourceQuota of the apps namespace.'),
+  usageInterval: duration
+    .default('30s')
+    .describe(
+      'How often the operator reads from the kubelets (port 10250 of network.nodeCidrs) what apps use, and lets them request that. 0s: never; apps then request a hundredth of their CPU limit and an eighth of their memory limit.',
+    ),
+  callUsd: usd.default('0.0001').describe('Price of a call to an app through the API, in USD.'),
+  callSeconds: z
+    .int()
+    .min(1)
+    .max(3_600)
+    .default(120)
+    .describe('Time limit in seconds of a call to an app, until the last byte of its response.'),
+  runtimeClassName: optional(name).default('').describe('RuntimeClass of app pods, such as gvisor.'),
+  storageClass: optional(name)
+    .default('')
+    .describe('StorageClass of app volumes. Defaults to the default StorageClass of the cluster.'),
+});
