@@ -48,14 +48,8 @@ export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
 }
 
 function bundled(tree: Tree, project: NodeProject): NodeApp | undefined {
-  const { dependencies, scripts } = project;
-  const start = finalStart(tree, scripts);
-  const serves = start !== undefined && !previews.test(start);
-  const bundler = bundlers.find((each) => dependencies.has(each.package));
-  if (bundler === undefined || scripts['build'] === undefined || serves) return undefined;
-  // A server that no script starts is the other half of the app.
-  if (unstartedServer(tree, project) !== undefined) return undefined;
-  if (bundler.package === 'vite' && !hasPage(tree, project.isWorkspace)) return undefined;
+  const bundler = bundlers.find((each) => project.dependencies.has(each.package));
+  if (bundler === undefined || !isSite(tree, project, bundler.package)) return undefined;
   const site = declaredSite(tree);
   const built = bundler.package === '@angular/cli' ? angularFolder(tree) : (outputFolder(tree) ?? bundler.folder);
   const folder = site?.folder ?? built;
@@ -66,6 +60,15 @@ function bundled(tree: Tree, project: NodeProject): NodeApp | undefined {
     fallback: bundler.fallback || site?.fallback === true,
     because: `${bundler.package} is among its packages and no start script serves it, so what "build" leaves in ${folder} is served.`,
   };
+}
+
+/** Built to files that nothing of the project serves itself. */
+function isSite(tree: Tree, project: NodeProject, bundler: string): boolean {
+  const start = finalStart(tree, project.scripts);
+  if (project.scripts['build'] === undefined || (start !== undefined && !previews.test(start))) return false;
+  // A server that no script starts is the other half of the app.
+  if (unstartedServer(tree, project) !== undefined) return false;
+  return bundler !== 'vite' || hasPage(tree, project.isWorkspace);
 }
 
 /** A script that calls another which only shows a site to its developer, or one that serves nobody by itself. */
