@@ -26,6 +26,8 @@ export interface PlanRow {
   readonly planner: string;
   readonly version: string;
   readonly judgment: Judgment;
+  /** The port that a person expects, when the repository names one. */
+  readonly port: number | undefined;
   readonly planned: Planned;
 }
 
@@ -64,12 +66,25 @@ async function planOne(entry: Entry, planners: readonly Planner[], { mirror, hid
     for (const { name, version, ask } of planners) {
       const planned = await ask(folder);
       const { repo, commit, stack } = entry;
-      rows.push({ repo, commit, stack, planner: name, version, judgment: judge(entry, planned, version), planned });
+      rows.push({
+        repo,
+        commit,
+        stack,
+        planner: name,
+        version,
+        judgment: judge(entry, planned, version),
+        port: portOf(entry),
+        planned,
+      });
     }
     return rows;
   } finally {
     await source.remove();
   }
+}
+
+function portOf({ expected }: Entry): number | undefined {
+  return 'refuse' in expected ? undefined : expected.port;
 }
 
 /** Ours, and the others whose programs are there. */

@@ -31,6 +31,7 @@ export function planTable(
     markdownTable(['planner', 'repositories', 'right', 'wrong', 'refused', 'of the right, refusals'], counts),
     ...(missing.length === 0 ? [] : [`Not brought in: ${missing.map(({ repo }) => repo).join(', ')}.`]),
     ...planners.flatMap((name) => faults(name, of(name))),
+    ...ports(rows),
     '## Every repository',
     markdownTable(['repository', 'stack', ...planners], table),
     '',
@@ -44,6 +45,20 @@ function faults(name: string, rows: readonly PlanRow[]): string[] {
     const cells = chosen.map(({ repo, stack, judgment }) => [repo, stack, shorten(judgment.reason, 300)]);
     return [`## ${name}: ${verdict}`, markdownTable(['repository', 'stack', 'why'], cells)];
   });
+}
+
+/** The platform's own; an app that reads $PORT listens on it. */
+const defaultPort = 8080;
+
+/** A plan is not judged by its port, which an app may take from $PORT; a port of its own that differs is worth a look. */
+function ports(rows: readonly PlanRow[]): string[] {
+  const different = rows.filter(({ judgment, port, planned }) => {
+    const named = planned.port !== undefined && planned.port !== defaultPort;
+    return judgment.verdict === 'right' && port !== undefined && named && planned.port !== port;
+  });
+  if (different.length === 0) return [];
+  const cells = different.map(({ repo, planner, port, planned }) => [repo, planner, port, planned.port]);
+  return ['## Ports that differ', markdownTable(['repository', 'planner', 'expected', 'planned'], cells)];
 }
 
 const percent = (part: number, whole: number): string => (whole === 0 ? '–' : `${Math.round((100 * part) / whole)} %`);
