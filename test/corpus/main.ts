@@ -1,6 +1,7 @@
 // `npm run corpus`: measures Moorage on public repositories, by their plans or by running them.
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
+import { Fault } from '../../cluster/submit/fault.ts';
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
 import { readCorpus, type Entry } from './corpus.ts';
 import { plan } from './plan/plan.ts';
@@ -60,6 +61,12 @@ function readRequest(): Request {
 }
 
 const request = readRequest();
-if (request.command === 'plan') await plan(request.entries, { ...request, say });
-else await run(request.entries, { ...request, say });
-say(`written to ${request.out}`);
+try {
+  if (request.command === 'plan') await plan(request.entries, { ...request, say });
+  else await run(request.entries, { ...request, say });
+  say(`written to ${request.out}`);
+} catch (error) {
+  if (!(error instanceof Fault)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 2;
+}

@@ -63,7 +63,11 @@ async function submitted(entry: Entry, folder: string, options: OneOptions): Pro
   const recording = createRecorder();
   try {
     const { installation } = options;
+    // A run that was stopped may have left it there, and what is already live tells no time.
+    await deleteApp(name);
     const ended = submit({ what: folder, name }, { installation, api, output: recording.output });
+    // When it comes too late, nobody waits for it.
+    ended.catch(() => undefined);
     const inTime = await Promise.race([ended.then(() => true), delay(maximumMs, false, { ref: false })]);
     if (!inTime)
       return { verdict: 'not submitted', why: `no outcome within ${maximumMs / 60_000} minutes`, log: tail(recording) };
