@@ -125,6 +125,30 @@ const git = z.strictObject({
   port: port.default(8080).describe('TCP port of the pods of that git server.'),
 });
 
+const spdxIds = z.array(z.string().regex(/^[A-Za-z0-9.+-]{1,60}$/)).default([]);
+const licenseVerdict = z.enum(['reject', 'ask', 'warn']);
+
+const review = z.strictObject({
+  licenses: z
+    .strictObject({
+      allow: spdxIds.describe(
+        'SPDX identifiers of licences that pass beside those that the OSI or the FSF approved, such as Elastic-2.0.',
+      ),
+      deny: spdxIds.describe('SPDX identifiers of licences that are treated as restricted, such as AGPL-3.0-only.'),
+      custom: licenseVerdict
+        .default('warn')
+        .describe(
+          'Verdict on a licence with terms of its own, such as a duty to keep a brand: reject, ask (the app waits until spec.review.waivers of its HostedApp waives the finding) or warn.',
+        ),
+      restricted: licenseVerdict
+        .default('ask')
+        .describe('Verdict on a licence that limits commercial or hosted use, or gives no rights.'),
+      missing: licenseVerdict.default('reject').describe('Verdict on a repository without a licence.'),
+    })
+    .prefault({})
+    .describe('What the review makes of licences.'),
+});
+
 const builds = z.strictObject({
   concurrency: z
     .int()
@@ -200,6 +224,11 @@ const apps = z.strictObject({
       'services.loadbalancers': '0',
     })
     .describe('ResourceQuota of the apps namespace.'),
+  usageInterval: duration
+    .default('30s')
+    .describe(
+      'How often the operator reads from the kubelets (port 10250 of network.nodeCidrs) what apps use, and lets them request that. 0s: never; apps then request a hundredth of their CPU limit and an eighth of their memory limit.',
+    ),
   callUsd: usd.default('0.0001').describe('Price of a call to an app through the API, in USD.'),
   callSeconds: z
     .int()
@@ -449,6 +478,7 @@ export const values = z.strictObject({
   gateway,
   registry,
   git: git.prefault({}),
+  review: review.prefault({}),
   builds: builds.prefault({}),
   apps: apps.prefault({}),
   submissions: z

@@ -27,6 +27,8 @@ const quantity = z
   .string()
   .regex(/^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/, 'must be a quantity like 2, 500m or 4Gi');
 
+const verdict = z.enum(['reject', 'ask', 'warn']);
+
 /** Every variable that the operator reads. */
 export const environment = z.object({
   POD_NAME: z.string().default(hostname()).describe('Name of this replica in the leader election.'),
@@ -90,12 +92,30 @@ export const environment = z.object({
   MOORAGE_LIMIT_REPOSITORY_BYTES: count.default(1_073_741_824).describe('Maximum size of a repository.'),
   MOORAGE_LIMIT_FILES: count.default(50_000).describe('Maximum number of files in a repository.'),
   MOORAGE_LIMIT_FILE_BYTES: count.default(104_857_600).describe('Maximum size of one file.'),
+  MOORAGE_REVIEW_LICENSES_ALLOW: list
+    .default([])
+    .describe('SPDX identifiers of licences that pass the review beside the open-source ones.'),
+  MOORAGE_REVIEW_LICENSES_DENY: list
+    .default([])
+    .describe('SPDX identifiers of licences that the review treats as restricted.'),
+  MOORAGE_REVIEW_LICENSES_CUSTOM: verdict
+    .default('warn')
+    .describe('A licence with terms of its own: reject, ask (the app waits for a waiver) or warn.'),
+  MOORAGE_REVIEW_LICENSES_RESTRICTED: verdict
+    .default('ask')
+    .describe('A licence that limits commercial or hosted use, or gives no rights: reject, ask or warn.'),
+  MOORAGE_REVIEW_LICENSES_MISSING: verdict
+    .default('reject')
+    .describe('A repository without a licence: reject, ask or warn.'),
   MOORAGE_RUNTIME_CLASS: z.string().optional().describe('RuntimeClass of app pods.'),
   MOORAGE_STORAGE_CLASS: z.string().optional().describe('StorageClass of app volumes.'),
   MOORAGE_APPS_PRIORITY_CLASS: z.string().optional().describe('PriorityClass of app pods.'),
   MOORAGE_APPS_EXPIRE_AFTER: duration
     .prefault('168h')
     .describe('A submitted app that has never been live is deleted after this time; 0s: never.'),
+  MOORAGE_APPS_USAGE_INTERVAL: duration
+    .prefault('30s')
+    .describe('How often the use of apps is read from the kubelets, to which their requests are fitted; 0s: never.'),
   MOORAGE_CLOSED_CIDRS: subnets
     .default([])
     .describe(
@@ -131,6 +151,8 @@ export interface OperatorConfig {
   readonly internalPort: number;
   readonly builds: Pick<BuildQueueOptions, 'limits' | 'schedulingMs'>;
   readonly resyncMs: number;
+  /** 0: the use of apps is not read. */
+  readonly usageMs: number;
   /** Folder with the token and the CA of a service account, where it is not where a pod has it. */
   readonly serviceAccount?: string | undefined;
 }
@@ -152,6 +174,7 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
       schedulingMs: read.MOORAGE_BUILDS_SCHEDULING_TIME,
     },
     resyncMs: read.MOORAGE_RESYNC,
+    usageMs: read.MOORAGE_APPS_USAGE_INTERVAL,
     serviceAccount: read.MOORAGE_SERVICE_ACCOUNT,
   };
 }
@@ -182,6 +205,13 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
         repositoryBytes: read.MOORAGE_LIMIT_REPOSITORY_BYTES,
         files: read.MOORAGE_LIMIT_FILES,
         fileBytes: read.MOORAGE_LIMIT_FILE_BYTES,
+      },
+      licenses: {
+        allow: read.MOORAGE_REVIEW_LICENSES_ALLOW,
+        deny: read.MOORAGE_REVIEW_LICENSES_DENY,
+        custom: read.MOORAGE_REVIEW_LICENSES_CUSTOM,
+        restricted: read.MOORAGE_REVIEW_LICENSES_RESTRICTED,
+        missing: read.MOORAGE_REVIEW_LICENSES_MISSING,
       },
       cache: read.MOORAGE_REGISTRY_CACHE,
       maximum: {

@@ -4,8 +4,11 @@ import { labels } from '../crds/names.ts';
 import { createLog } from '../lib/log.ts';
 import { createBuildQueue } from './build-queue/build-queue.ts';
 import { operatorConfig } from './config.ts';
+import type { Pod } from './objects/kinds.ts';
 import { byApp, mirror } from './reconcile/cache/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
+import { kubeletUsage } from './usage/kubelet.ts';
+import { createUsageTask } from './usage/usage.ts';
 import {
   createClient,
   createEventRecorder,
@@ -17,7 +20,7 @@ import {
 /** Runs until SIGTERM or the loss of leadership. */
 export async function runOperator(): Promise<void> {
   const log = createLog('operator');
-  const { installation: config, lease, internalPort, builds, resyncMs, serviceAccount } = operatorConfig();
+  const { installation: config, lease, internalPort, builds, resyncMs, usageMs, serviceAccount } = operatorConfig();
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
 
@@ -40,5 +43,10 @@ export async function runOperator(): Promise<void> {
       registry,
     }),
   );
+  if (usageMs > 0) {
+    const read = kubeletUsage(connection, config.appsNamespace);
+    const pods = (): readonly Pod[] => caches.pods.list();
+    manager.addLeaderTask('usage', createUsageTask({ client, read, pods, intervalMs: usageMs, log, registry }));
+  }
   await manager.run();
 }

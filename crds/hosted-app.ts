@@ -301,9 +301,38 @@ export const agents = z.strictObject({
     ),
 });
 
+const waiver = z.strictObject({
+  rule: withRules(
+    z.string().max(60),
+    matches(
+      '^((secrets|license|lfs)/[a-z0-9-]+|git/submodule)$',
+      'rule must be the ID of a finding that can be waived: secrets/…, license/…, lfs/… or git/submodule',
+    ),
+  ).describe('ID of the rule, such as license/approval.'),
+  file: z.string().min(1).max(300).optional().describe('Path of the file of the finding. If not set, any file.'),
+  reason: withRules(
+    z.string().max(300),
+    matches(String.raw`^.*\S.*$`, 'reason must say, on one line, why the finding is waived; it is public'),
+  ).describe('Why the finding is waived. It is public.'),
+});
+export type Waiver = z.infer<typeof waiver>;
+
+export const review = z.strictObject({
+  waivers: z
+    .array(waiver)
+    .max(32)
+    .default([])
+    .describe(
+      'Findings that the operator of the installation waives for this app. A waived finding is a warning that states the reason.',
+    ),
+});
+
 export const spec = z.strictObject({
   source: source.describe('Where the code of the app comes from.'),
   build: build.prefault({}).describe('How the image is built. A change rebuilds the current commit.'),
+  review: review
+    .prefault({})
+    .describe('What the review of this app lets pass. A change reviews and rebuilds the current commit.'),
   run: run
     .prefault({})
     .describe(
@@ -390,6 +419,17 @@ export const status = z.object({
   since: timestamp.optional().describe('When it entered this phase.'),
   url: z.string().optional().describe('URL of the app.'),
   warning: z.string().max(300).optional().describe('Problem with an app that is live, such as errors at /.'),
+  page: z
+    .object({
+      image: z.string(),
+      commit: z.string(),
+      seenAt: timestamp.optional().describe('When it was looked at. Not set while that is in progress.'),
+      status: z.int().optional().describe('Status of the response at /.'),
+      assets: z.int().optional().describe('Scripts, styles and images of its own that the page loads.'),
+      faults: z.array(z.string().max(300)).max(5).optional().describe('What does not work.'),
+    })
+    .optional()
+    .describe('How the page of the release that serves looks, seen through the gateway once it is live.'),
   shortCommit: z.string().max(12).optional().describe('Abbreviated source.commit, for the column COMMIT.'),
   source: z
     .object({
@@ -442,6 +482,11 @@ export const status = z.object({
     })
     .optional()
     .describe('Newest image that was built.'),
+  readyTemplate: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('Hash of the pod template that was last ready: its pods are restarted for as long as they are wanted.'),
   served: z
     .object({
       image: z.string(),

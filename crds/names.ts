@@ -74,6 +74,8 @@ export const annotations = {
   before: 'moorage.dev/before',
   /** On a Deployment: templates, by comma, that were evicted for their disk too often to be started again. */
   stopped: 'moorage.dev/stopped',
+  /** On a Deployment: template that never became ready and is not started again, and why, JSON. */
+  halted: 'moorage.dev/halted',
 } as const;
 
 const maximumSlugLength = 40;

@@ -63,6 +63,14 @@ export const statusView = z.looseObject({
   update: progress.optional().describe('A newer commit in the pipeline while the app is live.'),
   problem: rejection.optional().describe('Why a newer commit was rejected while the app is live.'),
   warning: z.string().optional().describe('A problem of the live app, such as errors on /.'),
+  page: z
+    .object({
+      status: z.int().optional().describe('Status of the response at /.'),
+      assets: z.int().optional().describe('Scripts, styles and images of its own that the page loads.'),
+      faults: z.array(z.string()).optional().describe('What does not work.'),
+    })
+    .optional()
+    .describe('How the page of the app looks, seen through the gateway once it is live.'),
   plan: plan.optional().describe('How the image is built, and why.'),
   findings: z.array(finding).optional().describe('Findings of the review, including warnings.'),
   settings: z
@@ -107,6 +115,7 @@ export function viewStatus(app: App, linkBase: LinkBase): StatusView {
     ...addresses(app, linkBase),
     ...details(status),
     newest_commit: app.status?.source?.commit,
+    page: pageOf(app),
     plan: made,
     findings: findings?.length === 0 ? undefined : findings,
     // Not as the status has it: that may be older than what is hidden today.
@@ -115,6 +124,11 @@ export function viewStatus(app: App, linkBase: LinkBase): StatusView {
     contact_verified: contact?.verified,
     history: history?.map(pastView),
   };
+}
+
+function pageOf({ status }: App): StatusView['page'] {
+  const { seenAt, status: answered, assets, faults } = status?.page ?? {};
+  return seenAt === undefined ? undefined : { status: answered, assets, faults };
 }
 
 /** The status in a sentence. */

@@ -10,6 +10,7 @@ import { confinedClass } from '../node/disk/confined.ts';
 import type { GatewayPorts } from '../node/gateway/ports.ts';
 import { dockerConfig } from '../node/registry/registry.ts';
 import { cleanRegistry } from '../node/registry/registry-cleanup.ts';
+import { appsQuota } from '../node/room.ts';
 import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import type { Report, Step } from '../steps.ts';
@@ -82,6 +83,7 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[
           `pipelineImage=${references.get('moorage-pipeline') ?? ''}`,
           `externalPort=${ports().https}`,
           `apps.runtimeClassName=${confinedClass}`,
+          ...appsQuota(),
           ...(await packageSettings()),
         ];
         await installPushSecret(kubectl, await dockerConfig());

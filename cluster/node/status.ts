@@ -86,6 +86,38 @@ async function checkCluster(): Promise<string[]> {
   return [...(ready === 'True' ? [] : ['the node is not Ready']), ...unready];
 }
 
+const appList = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ name: z.string() }),
+      status: z
+        .object({ conditions: z.array(z.object({ reason: z.string(), message: z.string() })).default([]) })
+        .default({ conditions: [] }),
+    }),
+  ),
+});
+
+/** Apps that wait for room on the node, and why, as `name: cause`. */
+export function withoutRoom(list: z.output<typeof appList>): string[] {
+  return list.items.flatMap(({ metadata, status }) => {
+    const found = status.conditions.find(({ reason }) => reason === 'WaitingForRoom');
+    return found === undefined ? [] : [`${metadata.name}: ${found.message}`];
+  });
+}
+
+/** What pods request of the node, and who finds no room there. A full node is no fault of the platform. */
+async function checkRoom(): Promise<string[]> {
+  const described = await nodeKubectl(['describe', 'node', node.name]);
+  const [cpu, memory] = ['cpu', 'memory'].map(
+    (name) => new RegExp(`^ {2}${name} +\\S+ \\((\\d+)%\\)`, 'm').exec(described)?.[1] ?? '?',
+  );
+  const apps = appList.parse(JSON.parse(await nodeKubectl(['get', 'hostedapps', '--all-namespaces', '-o', 'json'])));
+  const waiting = withoutRoom(apps);
+  say(`  ${waiting.length === 0 ? 'ok' : '..'} ${'room'.padEnd(26)} ${cpu}% of CPU and ${memory}% of memory requested`);
+  for (const each of waiting) say(`  .. ${'waiting for room'.padEnd(26)} ${each}`);
+  return [];
+}
+
 async function checkUrls(): Promise<string[]> {
   const ports = await rememberedPorts();
   const ca = await readFile(paths.authority, 'utf8');
@@ -110,7 +142,7 @@ async function checkUrls(): Promise<string[]> {
 export async function nodeStatus(): Promise<string[]> {
   if ((await processNames(processFolders)).length === 0) return ['the node is not running: start it with `npm run up`'];
   const problems = await checkProcesses();
-  for (const check of [checkCluster, checkUrls]) {
+  for (const check of [checkCluster, checkRoom, checkUrls]) {
     problems.push(
       ...(await check().catch((error: unknown) => [
         error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error),

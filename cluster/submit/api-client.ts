@@ -44,6 +44,8 @@ const status = z.object({
   problem: reason.optional(),
   rejection: reason.optional(),
   findings: z.array(finding).optional(),
+  page: z.object({ status: z.number().optional(), assets: z.number().optional() }).optional(),
+  plan: z.object({ strategy: z.string(), framework: z.string().optional(), reason: z.string() }).optional(),
 });
 export type Status = z.output<typeof status>;
 

@@ -41,12 +41,11 @@ export function createOutput(write: (line: string) => void, now: () => number = 
     verdict(status, reason) {
       if (reason === undefined) {
         at(status.status === 'live' ? 'live' : status.message);
-        if (status.status === 'live') write(status.url);
-        if (status.warning !== undefined) write(`  warning  the app ${harmless(status.warning)}`);
+        for (const line of wellLines(status)) write(line);
         return;
       }
       at(status.status === 'live' ? 'rejected; the last good commit is still live' : 'rejected');
-      for (const line of reasonLines(reason)) write(line);
+      for (const line of [...reasonLines(reason), ...(isBuilt(reason) ? planLines(status) : [])]) write(line);
       for (const line of otherFindings(status.findings ?? [], reason)) write(line);
     },
   };
@@ -74,9 +73,40 @@ function reasonLines({ rule, file, line, message, fix, log }: Reason): string[] 
   ];
 }
 
-function otherFindings(findings: readonly Finding[], reason: Reason): string[] {
+/** The URL, how the image was made, what was seen of the page, and what there is to improve. */
+function wellLines(status: Status): string[] {
+  const { url, findings = [], warning } = status;
+  return [
+    ...(status.status === 'live' ? [url] : []),
+    ...planLines(status),
+    ...pageLines(status),
+    ...otherFindings(findings),
+    ...(warning === undefined ? [] : [`  warning  the app ${harmless(warning)}`]),
+  ];
+}
+
+/** A plan says something about what came after it, and nothing about a review that stopped before. */
+function isBuilt({ rule }: Reason): boolean {
+  return /^(?:build|run)\//.test(rule);
+}
+
+/** How the image was made, and why so. */
+function planLines({ plan }: Status): string[] {
+  if (plan === undefined) return [];
+  const kind = plan.framework === undefined ? plan.strategy : `${plan.strategy}, ${plan.framework}`;
+  return paragraphs('  plan   ', `${kind}. ${plan.reason}`);
+}
+
+/** What was seen of the page; what does not work in it comes as the warning. */
+function pageLines({ page }: Status): string[] {
+  return page?.status === undefined
+    ? []
+    : [`  page   responds with ${page.status} and loads ${page.assets ?? 0} files of its own.`];
+}
+
+function otherFindings(findings: readonly Finding[], reason?: Reason): string[] {
   const others = findings.filter(
-    ({ rule, file, line }) => rule !== reason.rule || file !== reason.file || line !== reason.line,
+    ({ rule, file, line }) => rule !== reason?.rule || file !== reason.file || line !== reason.line,
   );
   return others.map(({ severity, rule, file, line, message, fix }) =>
     harmless(

@@ -22,8 +22,10 @@ interface WorkTree {
   readonly root: string;
   /** Folder below the root; empty for the root itself. */
   readonly below: string;
-  /** Commit that is checked out; undefined where there is none or its history is incomplete. */
+  /** Commit that is checked out; undefined where there is none. */
   readonly head: string | undefined;
+  /** The history of the commit is incomplete, so neither it nor a child of it can be pushed. */
+  readonly isShallow: boolean;
   readonly objects: string | undefined;
   readonly exclude: string | undefined;
 }
@@ -60,6 +62,7 @@ async function commitIn(repository: string, tree: WorkTree): Promise<{ commit: s
       cwd: tree.root,
       env: { GIT_DIR: repository, GIT_WORK_TREE: tree.root, ...env },
     });
+  // What is tracked stays, even where .gitignore names it.
   if (tree.head !== undefined) await within(['read-tree', tree.head]);
   await within(['add', '--all', '--', tree.below === '' ? '.' : tree.below]);
   const written = await within(['write-tree', ...(tree.below === '' ? [] : [`--prefix=${tree.below}/`])]).catch(
@@ -67,7 +70,7 @@ async function commitIn(repository: string, tree: WorkTree): Promise<{ commit: s
   );
   if (written === '' || (await within(['ls-tree', written])) === '')
     throw new Fault('the folder has no file to commit: add one, or check .gitignore');
-  if (tree.head === undefined || tree.below !== '')
+  if (tree.head === undefined || tree.isShallow || tree.below !== '')
     return { commit: await within(['commit-tree', '-m', 'Snapshot of a folder', written], identity), origin: 'folder' };
   if ((await within(['rev-parse', `${tree.head}^{tree}`])) === written) return { commit: tree.head, origin: 'commit' };
   return {
@@ -88,7 +91,14 @@ async function borrow(repository: string, { objects, exclude }: WorkTree): Promi
 }
 
 async function workTreeOf(folder: string): Promise<WorkTree> {
-  const alone: WorkTree = { root: folder, below: '', head: undefined, objects: undefined, exclude: undefined };
+  const alone: WorkTree = {
+    root: folder,
+    below: '',
+    head: undefined,
+    isShallow: false,
+    objects: undefined,
+    exclude: undefined,
+  };
   const ask = async (...args: string[]): Promise<string | undefined> => {
     const result = await execa('git', ['-c', 'safe.directory=*', ...args], {
       cwd: folder,
@@ -108,7 +118,7 @@ async function workTreeOf(folder: string): Promise<WorkTree> {
     ask('rev-parse', '--path-format=absolute', '--git-path', 'objects'),
     ask('rev-parse', '--path-format=absolute', '--git-path', 'info/exclude'),
   ]);
-  return { root, below, head: shallow === 'false' ? head : undefined, objects, exclude };
+  return { root, below, head, isShallow: shallow === 'true', objects, exclude };
 }
 
 async function git(

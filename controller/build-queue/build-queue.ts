@@ -14,7 +14,8 @@ import {
   type Store,
 } from '../../lib/kubernetes/index.ts';
 import { jobs as jobResource, type Job, type Pod } from '../objects/kinds.ts';
-import { noRoomOf, noted, roomless, triedAgainAt } from './no-room.ts';
+import { queueMetrics, type QueueCounts } from './metrics.ts';
+import { isPodOf, isRoomless, noRoomOf, noted, roomless, triedAgainAt } from './no-room.ts';
 import { isQueued, isRunning, next, type BuildLimits } from './order.ts';
 
 export interface BuildQueueOptions {
@@ -39,6 +40,7 @@ const key = 'queue';
  */
 export function createBuildQueue(options: BuildQueueOptions): Controller {
   const { client, namespace, limits, log, registry, now = Date.now } = options;
+  queueMetrics(registry, () => countsOf(options));
 
   async function patch(job: Job, change: object, signal: AbortSignal): Promise<void> {
     const { uid, resourceVersion } = job.metadata;
@@ -90,6 +92,19 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
       return lookAgain(all, options, now());
     },
   });
+}
+
+/** Those that wait, those that run, and those that could do so if a node had room. */
+function countsOf({ jobs, podsOf }: Pick<BuildQueueOptions, 'jobs' | 'podsOf'>): QueueCounts {
+  const all = jobs.list();
+  const running = all.filter(isRunning);
+  const queued = all.filter(isQueued);
+  const roomlessNow = running.filter((job) => podsOf(job).some((pod) => isPodOf(pod, job) && isRoomless(pod)));
+  return {
+    queued: queued.length,
+    running: running.length,
+    without_room: roomlessNow.length + queued.filter((job) => noRoomOf(job) !== undefined).length,
+  };
 }
 
 /** When a Job that found no room is due, or it is time to see whether those that run have found some. */

@@ -40,6 +40,17 @@ export function isHeld(job: Job, now: number): boolean {
   return found !== undefined && triedAgainAt(found) > now;
 }
 
+/** The cause in the scheduler's words, and what would make room. */
+export function explainNoRoom(reason: string): string {
+  const cause = reason
+    .replace(/\s*(?:no new claims to deallocate,?)?\s*preemption: .*$/is, '')
+    .replace(/[.,\s]*$/, '.');
+  const freed = /\bToo many pods\b/i.test(cause)
+    ? 'an app is deleted or suspended'
+    : 'another build ends, or an app is deleted or suspended';
+  return `Waiting for room: ${cause} There is room when ${freed}, or when the operator of this installation adds a node.`;
+}
+
 /** Since when a started Job has had no pod on a node, and why. */
 export interface Roomless {
   readonly since: number;
@@ -48,9 +59,7 @@ export interface Roomless {
 
 /** What keeps a started Job from a node: the scheduler's reason, or that the cluster makes no pod for it at all. */
 export function roomless(job: Job, pods: readonly Pod[]): Roomless | undefined {
-  const own = pods.filter(({ metadata }) =>
-    (metadata.ownerReferences ?? []).some(({ uid }) => uid === job.metadata.uid),
-  );
+  const own = pods.filter((pod) => isPodOf(pod, job));
   const started = job.status?.startTime;
   if (own.length === 0) {
     if (started === undefined) return undefined;
@@ -59,12 +68,22 @@ export function roomless(job: Job, pods: readonly Pod[]): Roomless | undefined {
       reason: 'the cluster has not created its pod; the resource quota of the builds namespace may be used up',
     };
   }
-  const active = own.filter(({ status }) => status?.phase !== 'Failed' && status?.phase !== 'Succeeded');
-  for (const pod of active) {
+  for (const pod of own.filter(isRoomless)) {
     const refused = unschedulable(pod);
     if (refused === undefined) continue;
     const since = Date.parse(refused.lastTransitionTime ?? pod.metadata.creationTimestamp);
     return { since, reason: refused.message ?? 'unschedulable' };
   }
   return undefined;
+}
+
+/** True when the Job made this pod. */
+export function isPodOf({ metadata }: Pod, job: Job): boolean {
+  return (metadata.ownerReferences ?? []).some(({ uid }) => uid === job.metadata.uid);
+}
+
+/** True when no node takes this pod. */
+export function isRoomless(pod: Pod): boolean {
+  const { phase } = pod.status ?? {};
+  return phase !== 'Failed' && phase !== 'Succeeded' && unschedulable(pod) !== undefined;
 }

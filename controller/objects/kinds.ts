@@ -34,12 +34,12 @@ export type Termination = Wire<V1ContainerStateTerminated>;
 export type Waiting = Wire<V1ContainerStateWaiting>;
 export type ContainerStatus = Pick<
   Wire<V1ContainerStatus>,
-  'name' | 'ready' | 'started' | 'restartCount' | 'state' | 'lastState'
+  'name' | 'ready' | 'started' | 'restartCount' | 'state' | 'lastState' | 'resources'
 >;
 
 /** Of a pod only the status is kept, without what nobody reads of it. */
 export interface Pod extends KubeObject {
-  status?: Pick<Wire<V1PodStatus>, 'phase' | 'reason' | 'message' | 'conditions'> & {
+  status?: Pick<Wire<V1PodStatus>, 'phase' | 'reason' | 'message' | 'conditions' | 'hostIP'> & {
     initContainerStatuses?: ContainerStatus[];
     containerStatuses?: ContainerStatus[];
   };

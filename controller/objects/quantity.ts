@@ -1,4 +1,4 @@
-// Reckons with Kubernetes quantities: the smaller of two, a share of one, and its bytes.
+// Reckons with Kubernetes quantities: the smaller of two, a share of one, its bytes and its thousandths.
 
 /** A quantity in thousandths; `binary`: written with Ki, Mi, Gi or Ti. */
 interface Quantity {
@@ -30,6 +30,11 @@ export function shareOf(text: string, divisor: bigint): string {
 /** Whole bytes of a quantity of them. @throws RangeError for anything else than a quantity. */
 export function bytesOf(text: string): bigint {
   return parse(text).milli / 1000n;
+}
+
+/** Thousandths of a quantity, such as those of a CPU. @throws RangeError for anything else than a quantity. */
+export function milliOf(text: string): number {
+  return Number(parse(text).milli);
 }
 
 /** The smaller of two. */

@@ -1,13 +1,16 @@
 // What the operator gives a pipeline pod and what each of its containers leaves behind.
 import { z } from 'zod';
 import { appManifest } from '../../crds/app-manifest.ts';
-import { build, finding, plan } from '../../crds/hosted-app.ts';
+import { build, finding, plan, review } from '../../crds/hosted-app.ts';
 
 /** Exit code of a container whose verdict is final; every other failure is tried again by the Job. */
 export const rejectedExitCode = 42;
 
 /** Exit code of a container with a fault that the author could have staged: the operator decides about another try. */
 export const doubtfulExitCode = 43;
+
+/** Rule of a finding that the operator of the installation has to allow; any other error of a review comes before it. */
+export const approvalRule = 'license/approval';
 
 /** Kubernetes keeps this much of a termination message, in bytes. */
 export const terminationMessageLimit = 4096;
@@ -24,6 +27,23 @@ const limits = z.strictObject({
   files: z.int().positive().describe('Most files in it.'),
   fileBytes: z.int().positive().describe('Most bytes of one file.'),
 });
+
+const verdict = z.enum(['reject', 'ask', 'warn']);
+
+const licenses = z.strictObject({
+  allow: z.array(z.string()).default([]).describe('SPDX identifiers that pass beside those of open-source licences.'),
+  deny: z.array(z.string()).default([]).describe('SPDX identifiers that count as restricted.'),
+  custom: verdict.default('warn').describe('For a licence with terms of its own.'),
+  restricted: verdict
+    .default('ask')
+    .describe('For a licence that limits commercial or hosted use, or gives no rights.'),
+  missing: verdict.default('reject').describe('Where no licence is found.'),
+});
+/** What the installation decides about licences. */
+export type LicensePolicy = z.infer<typeof licenses>;
+export type PolicyVerdict = z.infer<typeof verdict>;
+
+const gitHosts = z.strictObject({ allowed: z.array(z.string()), insecure: z.array(z.string()) });
 
 /** Input, JSON in the variable MOORAGE_PIPELINE of every container. */
 export const pipelineInput = z.strictObject({
@@ -49,6 +69,11 @@ export const pipelineInput = z.strictObject({
     .boolean()
     .default(false)
     .describe('A fault that the author could have staged was believed once for this commit; no other is.'),
+  gitHosts: gitHosts
+    .default({ allowed: [], insecure: [] })
+    .describe('Git hosts that submodules may be on; insecure: those over plain http.'),
+  licenses: licenses.prefault({}).describe('Policy of the installation on licences.'),
+  waivers: review.shape.waivers.describe('Findings that the operator of the installation waives.'),
   limits,
 });
 export type PipelineInput = z.infer<typeof pipelineInput>;

@@ -6,8 +6,8 @@ import { containers, type PipelineContainer } from '../../crds/names.ts';
 import { doubtfulExitCode, rejectedExitCode, type PipelineFault } from './contract.ts';
 import { termination, type StageMessage } from './message.ts';
 import { DoubtfulFault, Fault, NotReached, Rejected } from './outcome.ts';
-import { withGate } from './review/gate.ts';
 import { line, review } from './review/review.ts';
+import { hasPassed, withGate } from './gate.ts';
 import { readPipelineConfig, terminationLog, type PipelineConfig } from './config.ts';
 import { oneLine } from './text.ts';
 
@@ -27,9 +27,13 @@ const say = (text: string): void => {
 function runStage(stage: PipelineContainer, { input, paths, pushToken }: PipelineConfig): Promise<StageMessage> {
   switch (stage) {
     case 'clone':
-      return clone(input, paths, say, stop.signal);
+      return withGate(paths, 'clone', () => clone(input, paths, say, stop.signal));
     case 'review':
-      return withGate(paths, () => review(input, paths, say, stop.signal));
+      return withGate(paths, 'review', async () => {
+        if (!(await hasPassed(paths, 'clone', stop.signal)))
+          throw new NotReached('the clone did not complete, so nothing is reviewed');
+        return review(input, paths, say, stop.signal);
+      });
     case 'build':
       return build(input, paths, {
         say,

@@ -4,10 +4,19 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { plan } from '../../crds/hosted-app.ts';
 
+const submodule = z.object({
+  path: z.string(),
+  commit: z.string(),
+  problem: z.string().optional().describe('Why it was not fetched; absent: its files are in the tree.'),
+  passing: z.boolean().optional().describe('Another try may fetch it.'),
+});
+/** A place at which a commit points into another repository. */
+export type Submodule = z.infer<typeof submodule>;
+
 export const cloneNotes = z.object({
   commit: z.string(),
   time: z.int().describe('Time of the commit, seconds since 1970.'),
-  gitlinks: z.array(z.string()).describe('Paths at which the commit points into other repositories.'),
+  submodules: z.array(submodule).describe('Where the commit points into other repositories.'),
 });
 export type CloneNotes = z.infer<typeof cloneNotes>;
 

@@ -16,6 +16,7 @@ import {
 import type { Caches } from './cache/caches.ts';
 import { createBackgroundLookups } from './background-lookups.ts';
 import type { Job } from '../objects/kinds.ts';
+import { lookAtPage } from '../steps/publish/page/page.ts';
 import { probe } from '../steps/publish/probe.ts';
 import { createReconciler } from './reconcile.ts';
 import type { InstallationConfig } from './installation-config.ts';
@@ -31,9 +32,10 @@ export interface HostedAppControllerOptions {
   readonly registry: Registry;
 }
 
-/** Lookups in progress at once: of repositories at one host, and of apps through the gateway. */
+/** Lookups in progress at once: of repositories at one host, and of apps and their pages through the gateway. */
 const pollsPerHost = 4;
 const maximumProbes = 16;
+const maximumLooks = 4;
 
 /** Makes the controller. */
 export function createHostedAppController(options: HostedAppControllerOptions): Controller {
@@ -51,6 +53,12 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     run: (host: string) => probe(config.probeUrl ?? '', host),
     group: () => 'gateway',
     limit: maximumProbes,
+    onResult,
+  });
+  const pages = createBackgroundLookups({
+    run: (host: string) => lookAtPage(config.probeUrl ?? '', host),
+    group: () => 'gateway',
+    limit: maximumLooks,
     onResult,
   });
   const toApp = labelKey(labels.app, config.appsNamespace);
@@ -75,7 +83,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
       ...children.map(({ store }) => watches(store, toApp)),
       queuePositions(caches.jobs, toApp),
     ],
-    reconcile: createReconciler({ client, caches, config, recorder, polls, probes }),
+    reconcile: createReconciler({ client, caches, config, recorder, polls, probes, pages }),
   });
   return controller;
 }

@@ -28,6 +28,7 @@ export interface InstallationConfig {
   readonly pipeline: {
     readonly image: string;
     readonly limits: PipelineInput['limits'];
+    readonly licenses: PipelineInput['licenses'];
     readonly cache: boolean;
     /** Limits of every build, whatever its spec says; quantities. */
     readonly maximum: { readonly cpu: string; readonly memory: string; readonly disk: string };

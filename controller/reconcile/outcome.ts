@@ -68,7 +68,13 @@ export type Action =
       readonly isStranger?: boolean;
     }
   | { readonly kind: 'poll'; readonly repository: Repository }
-  | { readonly kind: 'probe'; readonly host: string };
+  | { readonly kind: 'probe'; readonly host: string }
+  /** `release`: what the look is about. */
+  | {
+      readonly kind: 'look';
+      readonly host: string;
+      readonly release: { readonly image: string; readonly commit: string };
+    };
 
 /**
  * Status fields on their way to the next status; steps fill in theirs. Conditions, phase and since are made by

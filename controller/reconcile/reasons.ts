@@ -25,6 +25,7 @@ export const reasons = {
     Cloning: ['waiting'],
     Reviewing: ['waiting'],
     ReviewRejected: ['stalled'],
+    ApprovalNeeded: ['stalled'],
   },
   Built: {
     Built: ['done'],
@@ -38,6 +39,7 @@ export const reasons = {
     ScaledToZero: ['done'],
     Suspended: ['done'],
     RollingOut: ['waiting'],
+    WaitingForRoom: ['waiting'],
     ReplicaRefused: ['failed'],
     RolloutTimedOut: ['failed'],
     RolloutFailed: ['stalled'],

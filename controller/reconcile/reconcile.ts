@@ -20,7 +20,7 @@ import { decide, type Decision } from './decide.ts';
 import { transitions } from './events.ts';
 import { hold, release } from './finalize.ts';
 import { hostedApps, type HostedAppObject } from '../objects/kinds.ts';
-import { takeSnapshot, type Lookups } from './take-snapshot.ts';
+import { pageIdentity, takeSnapshot, type Lookups } from './take-snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
 import { failed, type Action, type Outcomes } from './outcome.ts';
 import type { InstallationConfig } from './installation-config.ts';
@@ -42,7 +42,7 @@ const refusedRetryMs = 30_000;
  * Makes the reconcile function. It keeps nothing between calls but the last status it wrote, until the cache has it.
  */
 export function createReconciler(options: ReconcilerOptions): Reconcile {
-  const { client, caches, config, recorder, polls, probes, now = () => new Date() } = options;
+  const { client, caches, config, recorder, polls, probes, pages, now = () => new Date() } = options;
   const written = new Map<string, HostedAppObject>();
 
   /** The cache may be behind our own last write; judging by it would undo what was written. */
@@ -78,6 +78,9 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
         return;
       case 'probe':
         probes.start(key, action.host, action.host);
+        return;
+      case 'look':
+        pages.start(key, pageIdentity(action.release), action.host);
         return;
     }
   }
@@ -123,7 +126,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   return async (key, { signal }) => {
     const cached = newest(key);
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {
-      for (const forget of [polls, probes, { forget: () => written.delete(key) }]) forget.forget(key);
+      for (const forget of [polls, probes, pages, { forget: () => written.delete(key) }]) forget.forget(key);
       return cached === undefined ? nothingMore : release(client, cached, config.buildsNamespace, signal);
     }
     const app = await hold(client, cached, signal);

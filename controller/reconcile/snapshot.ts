@@ -24,6 +24,16 @@ export interface ProbeResult {
   readonly detail: string;
 }
 
+/** What was seen of an app's page. */
+export interface PageView {
+  /** Status of the page; absent: nothing came. */
+  readonly status?: number;
+  /** Files of its own host that it loads. */
+  readonly assets: number;
+  /** What does not work, each as the end of a sentence about the app. */
+  readonly faults: readonly string[];
+}
+
 /**
  * A snapshot of one app and everything that belongs to it. Objects are shared with the caches: nothing here may be
  * changed.
@@ -48,4 +58,6 @@ export interface Snapshot {
   readonly pods: readonly Pod[];
   readonly route: HttpRoute | undefined;
   readonly probe: ProbeResult | undefined;
+  /** How the page of the release that serves looks, if a look has ended since the last reconcile. */
+  readonly page: PageView | undefined;
 }

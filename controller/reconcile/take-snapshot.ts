@@ -6,7 +6,7 @@ import { StallingError } from '../../lib/kubernetes/index.ts';
 import { byApp, type Caches } from './cache/caches.ts';
 import type { BackgroundLookups } from './background-lookups.ts';
 import type { HostedAppObject } from '../objects/kinds.ts';
-import type { Snapshot, ProbeResult } from './snapshot.ts';
+import type { PageView, ProbeResult, Snapshot } from './snapshot.ts';
 import { appHost } from '../../crds/app-url.ts';
 import type { InstallationConfig } from './installation-config.ts';
 import { sourceIdentity } from '../steps/source/source.ts';
@@ -16,6 +16,7 @@ import type { RevisionResult, RevisionQuery } from '../steps/source/revision.ts'
 export interface Lookups {
   readonly polls: BackgroundLookups<RevisionQuery, RevisionResult>;
   readonly probes: BackgroundLookups<string, ProbeResult>;
+  readonly pages: BackgroundLookups<string, PageView>;
 }
 
 /** Where snapshots are taken from. */
@@ -26,7 +27,7 @@ export interface SnapshotSources extends Lookups {
 
 /** Takes the snapshot of an app. @throws StallingError when its spec cannot be read */
 export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, now: Date): Snapshot {
-  const { caches, config, polls, probes } = sources;
+  const { caches, config, polls, probes, pages } = sources;
   const app = parse(object);
   const { name, namespace } = app.metadata;
   const key = `${namespace}/${name}`;
@@ -38,6 +39,7 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     repository: readRepository(app.spec.source.repo, config.gitHosts),
     poll: polls.take(key, sourceIdentity(app)),
     probe: probes.take(key, appHost(name, config.site)),
+    page: app.status?.served === undefined ? undefined : pages.take(key, pageIdentity(app.status.served)),
     jobs,
     pipelinePods: caches.pipelinePods.byIndex(byApp, name),
     // Sorting the whole queue is worth it only for those that are in it.
@@ -49,6 +51,11 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     pods: caches.pods.byIndex(byApp, name),
     route: caches.routes.get(key),
   };
+}
+
+/** What a look at a page is about: the release that served when it began. */
+export function pageIdentity({ image, commit }: { readonly image: string; readonly commit: string }): string {
+  return `${image} ${commit}`;
 }
 
 /** A status that cannot be read was written by an older version or another hand, and is made anew. */

@@ -17,6 +17,8 @@ import { readToolSettings } from '../../api/tools/config.ts';
 import { workerMetrics } from '../../api/tools/engine/workers/remote/metrics.ts';
 import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
 import type { Tool } from '../../api/tools/tool.ts';
+import { queueMetrics } from '../../controller/build-queue/metrics.ts';
+import { usageMetrics } from '../../controller/usage/metrics.ts';
 import { createStore, runtimeMetrics } from '../../lib/kubernetes/index.ts';
 import type { ProblemType } from '../../lib/problem.ts';
 
@@ -92,5 +94,7 @@ function workersRegistry(): Registry {
 function runtimeRegistry(): Registry {
   const registry = new Registry();
   runtimeMetrics(registry);
+  queueMetrics(registry, () => ({ queued: 0, running: 0, without_room: 0 }));
+  usageMetrics(registry);
   return registry;
 }

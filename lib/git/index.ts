@@ -1,3 +1,3 @@
 // git as Moorage uses it on repositories of unknown origin: hardened, within bounds, by simple-git.
-export { createGit, type Git, type GitResult, type GitRunOptions } from './git.ts';
+export { createGit, type Git, type GitOptions, type GitResult, type GitRunOptions } from './git.ts';
 export { isCommitId, listReferences, type References } from './references.ts';

@@ -6,7 +6,7 @@ export * from './client/client.ts';
 export * from './client/compare.ts';
 export * from './client/connection.ts';
 export { createClient } from './client/http-client.ts';
-export { exchange } from './client/transport.ts';
+export { exchange, readText } from './client/transport.ts';
 export * from './clock.ts';
 export * from './loop/controller.ts';
 export * from './loop/queue.ts';

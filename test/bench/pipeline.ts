@@ -4,24 +4,11 @@ import { rounds } from './pipeline-options.ts';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { pipelineInput } from '../../controller/pipeline/contract.ts';
-import { readInstallation } from '../../cluster/submit/installation.ts';
-import { pushSnapshot } from '../../cluster/submit/push.ts';
-import { takeSnapshot } from '../../cluster/submit/snapshot.ts';
-import {
-  appsNamespace,
-  appUrl,
-  baseUrl,
-  buildsNamespace,
-  deleteApps,
-  eventually,
-  get,
-  kubectl,
-  readApp,
-} from '../support/cluster.ts';
+import { appsNamespace, buildsNamespace, deleteApps, eventually, kubectl, readApp } from '../support/cluster.ts';
 import { rawBuildPod, rawDeployment } from './raw-pods.ts';
+import { median, seconds, submitToLive, withRepository, type Submission } from './submission.ts';
 
 const pipelineJob = z.looseObject({
   items: z
@@ -53,53 +40,24 @@ interface Round {
   readonly start: number;
 }
 
-/** Each round has content of its own, so that no layer of an earlier one helps. */
-function filesOf(round: string): Readonly<Record<string, string>> {
-  return {
-    LICENSE:
-      'MIT License\n\nPermission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is furnished to do so, subject to the following conditions:\n\nThe above copyright notice and this permission notice shall be included in all copies or substantial portions of the Software.\n\nTHE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.\n',
-    Dockerfile: `FROM python:3.13-slim-trixie\nWORKDIR /site\nRUN echo ${round} > index.html && head -c 20000000 /dev/urandom > blob\nEXPOSE 8000\nCMD ["python", "-m", "http.server", "8000"]\n`,
-  };
-}
-
 async function measure(round: number): Promise<Round> {
   const name = `bench-${process.pid}-${round}`;
-  const folder = mkdtempSync(join(tmpdir(), 'moorage-bench-'));
-  for (const [file, text] of Object.entries(filesOf(name))) writeFileSync(join(folder, file), text);
-  const snapshot = await takeSnapshot(folder);
-  try {
-    const repo = await pushSnapshot(snapshot, name, await readInstallation());
-    const live = await submitToLive(name, repo);
-    const image = (await readApp(name)).status?.built?.image;
-    if (image === undefined) throw new Error(`${name} has no image`);
-    return { live, build: await rawBuild(name, repo, snapshot.commit), start: await rawStart(name, image) };
-  } finally {
-    await deleteApps(name);
-    await snapshot.remove();
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-async function submitToLive(name: string, repo: string): Promise<number> {
-  const started = performance.now();
-  const answer = await get(new URL('/api/submit', baseUrl), {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ repo }),
+  return withRepository(name, async (submission) => {
+    try {
+      const live = await submitToLive(submission);
+      const image = (await readApp(name)).status?.built?.image;
+      if (image === undefined) throw new Error(`${name} has no image`);
+      return { live, build: await rawBuild(submission), start: await rawStart(name, image) };
+    } finally {
+      await deleteApps(name);
+    }
   });
-  if (answer.status !== 200) throw new Error(answer.body);
-  for (;;) {
-    if ((await get(appUrl(name))).status === 200) return seconds(started);
-    const status = await get(new URL(`/api/submit-status/local/${name}`, baseUrl));
-    if (status.body.includes('"rejected"')) throw new Error(status.body);
-    await sleep(100);
-  }
 }
 
 /**
  * The same build in a pod of the same image and limits, with nothing of ours around it; buildctl is timed in the pod.
  */
-async function rawBuild(name: string, repo: string, commit: string): Promise<number> {
+async function rawBuild({ name, repo, commit }: Submission): Promise<number> {
   const jobs = pipelineJob.parse(
     JSON.parse(await kubectl('get', 'jobs', '-n', buildsNamespace, '-l', `moorage.dev/app=${name}`, '-o', 'json')),
   );
@@ -152,14 +110,6 @@ async function create(manifest: object): Promise<void> {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-function seconds(started: number): number {
-  return (performance.now() - started) / 1000;
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
 function report(all: readonly Round[]): string {

@@ -187,7 +187,17 @@ class Follower {
 /** Whether an app is live or rejected and nothing newer is in progress. */
 export function isFinished(app: App): boolean {
   const status = publicStatus(app);
-  return status.status === 'rejected' || (status.status === 'live' && status.update === undefined);
+  return status.status === 'rejected' || (status.status === 'live' && status.update === undefined && isSeen(app));
+}
+
+/** How long the end of a log waits for what is seen of the page: a page can take its time to load. */
+const longestLookMs = 30_000;
+
+/** Whether the page of what serves was looked at, where that is done at all. */
+function isSeen({ status }: App): boolean {
+  const { page, served } = status ?? {};
+  if (page === undefined || served === undefined || page.seenAt !== undefined) return true;
+  return Date.now() - Date.parse(served.since) > longestLookMs;
 }
 
 interface Resume {

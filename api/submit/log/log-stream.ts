@@ -62,10 +62,23 @@ export function textWriter(linkBase: LinkBase): Writer {
         case 'gone':
           return `# ${goneNote}\n`;
         case 'end':
-          return event.app === undefined ? '# The app was deleted.\n' : `# ${viewStatus(event.app, linkBase).status}\n`;
+          return event.app === undefined ? '# The app was deleted.\n' : endLines(viewStatus(event.app, linkBase));
       }
     },
   };
+}
+
+/** The status, and what is to be said of an app that is live: how its image was made, and what does not work. */
+function endLines({ status, plan, page, warning }: StatusView): string {
+  const said =
+    status === 'live'
+      ? [
+          ...(plan === undefined ? [] : [`plan: ${plan.strategy}. ${plan.reason}`]),
+          ...(page?.status === undefined ? [] : [`page: HTTP ${page.status}, ${page.assets ?? 0} files of its own.`]),
+          ...(warning === undefined ? [] : [`warning: the app ${warning}.`]),
+        ]
+      : [];
+  return [...said, status].map((line) => `# ${harmless(line)}\n`).join('');
 }
 
 /** What a stream of bytes is made of. */

@@ -23,6 +23,11 @@ export function podLogs(connection: Connection, namespace: string): OpenLog {
         body: undefined,
         signal,
       });
+      // The API server has no content to give before the pod is on a node.
+      if (answer.statusCode === 204) {
+        answer.resume();
+        return { state: 'waiting' };
+      }
       return { state: 'open', bytes: answer as AsyncIterable<Uint8Array> };
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;

@@ -8,6 +8,7 @@ import { paths } from '../../paths.ts';
 import { cgroupRoot, ensureCgroups } from './cgroups.ts';
 import { ensureCertificate } from '../control-plane/certificates.ts';
 import { componentKubeconfig, type ControlPlane } from '../control-plane/control-plane.ts';
+import { reserved } from '../room.ts';
 import { answers } from './probe.ts';
 import { configFile, type ProcessSpec } from './processes.ts';
 import { containerdSocket, node } from '../settings.ts';
@@ -45,10 +46,10 @@ async function kubeletConfig(certificate: { certificate: string; key: string }, 
     failSwapOn: false,
     makeIPTablesUtilChains: false,
     seccompDefault: true,
-    maxPods: 200,
+    maxPods: 250,
     podPidsLimit: 2048,
     // Without a limit, a dozen fork bombs would use up the kernel's 32768 process ids.
-    systemReserved: { cpu: '200m', memory: '1Gi', pid: '4096' },
+    systemReserved: { cpu: `${reserved.cpuMilli}m`, memory: `${reserved.memoryMebibytes}Mi`, pid: '4096' },
     // Unused images are removed before the disk is full, and after a week in any case.
     imageGCHighThresholdPercent: 80,
     imageGCLowThresholdPercent: 70,

@@ -113,7 +113,8 @@ export async function ensureNetwork(): Promise<undefined> {
   await ensureBridge();
   for (const [name, value] of Object.entries(changedSysctls)) await setSysctl(name, value);
   const rules = nodeRules(node, [
-    `ip daddr ${node.address} tcp dport { ${node.apiPort}, ${node.registryPort} } accept`,
+    // The kubelet asks everybody who comes for a token; that only the operator comes is for the policies to see to.
+    `ip daddr ${node.address} tcp dport { ${node.apiPort}, ${node.registryPort}, ${node.kubeletPort} } accept`,
   ]);
   await run('nft', ['-f', '-'], { input: rules });
   return undefined;

@@ -6,7 +6,7 @@ import type { BuildResult, PipelineInput } from '../contract.ts';
 import { readNotes, type PlanNotes } from '../notes.ts';
 import { Fault, NotReached, Rejected } from '../outcome.ts';
 import { run } from '../process.ts';
-import { reviewPassed } from '../review/gate.ts';
+import { hasPassed } from '../gate.ts';
 import { line } from '../review/review.ts';
 import { mergeManifest } from '../manifest/merge.ts';
 import type { WorkspacePaths } from '../config.ts';
@@ -35,9 +35,10 @@ export interface BuildTools {
 
 /** @throws Rejected for what the author can fix, Fault for registry, network and daemon. */
 export async function build(asked: PipelineInput, paths: WorkspacePaths, tools: BuildTools): Promise<BuildResult> {
-  // The review is still at work beside this; nothing of the author's is run, or read, before it has passed.
+  // Clone and review are still at work beside this; nothing of the author's is run, or read, before it has passed.
   await using daemon = await startDaemon(asked, paths, tools.signal);
-  if (!(await reviewPassed(paths, tools.signal))) throw new NotReached('the review did not pass, so nothing is built');
+  if (!(await hasPassed(paths, 'review', tools.signal)))
+    throw new NotReached('the review did not pass, so nothing is built');
   const [{ time }, notes] = [await readNotes(paths.notes, 'clone'), await readNotes(paths.notes, 'plan')];
   const { input } = mergeManifest(asked, diskTree(paths.source));
   const policyFile = join(paths.notes, 'source-policy.json');

@@ -5,11 +5,14 @@ import type { CloneResult, PipelineInput } from '../contract.ts';
 import { writeNotes } from '../notes.ts';
 import type { WorkspacePaths } from '../config.ts';
 import { size } from '../text.ts';
-import { fetchCommit, gitFailure } from './fetch.ts';
-import { createGit, type Git } from '../../../lib/git/index.ts';
+import { checkOut } from './check-out.ts';
+import { fetchCommit } from './fetch.ts';
+import { createGit, type Git, type GitOptions } from '../../../lib/git/index.ts';
+import { LimitCounter } from '../review/rules/limits.ts';
 import { listCommit } from './listing.ts';
 import { normalise } from './normalise.ts';
 import { ownershipTokens } from './ownership.ts';
+import { fetchSubmodules, removeStores } from './submodules.ts';
 
 const latestTime = 4_102_444_800;
 
@@ -25,37 +28,26 @@ export async function clone(
   const gitFolder = join(paths.notes, 'git');
   for (const folder of [paths.source, gitFolder]) await rm(folder, { recursive: true, force: true });
   for (const folder of [paths.source, paths.notes]) await mkdir(folder, { recursive: true });
-  const git = createGit({
-    folder: paths.source,
-    gitFolder,
-    insecure: input.insecure,
-    slowTransfer: { bytesPerSecond: 1024, seconds: 30 },
-  });
+  const makeGit = (options: Pick<GitOptions, 'folder' | 'gitFolder' | 'insecure'>): Git =>
+    createGit({ ...options, slowTransfer: { bytesPerSecond: 1024, seconds: 30 } });
+  const git = makeGit({ folder: paths.source, gitFolder, insecure: input.insecure });
   say(`fetching commit ${input.commit} of ${input.repo}`);
   await fetchCommit(git, gitFolder, input, signal);
-  const { gitlinks, files, bytes } = await listCommit(git, input, signal);
-  say(`checking out ${files} files, ${size(bytes)}`);
-  const checkedOut = await git(
-    [
-      `--work-tree=${paths.source}`,
-      'checkout',
-      '--quiet',
-      '--force',
-      '--detach',
-      '--no-recurse-submodules',
-      input.commit,
-    ],
-    {
-      fileBytes: 2 * input.limits.fileBytes + 64 * 1024 * 1024,
-      signal,
-    },
-  );
-  if (checkedOut.code !== 0) throw gitFailure('git could not check out the commit', checkedOut);
+  const counter = new LimitCounter(input.limits);
+  const { gitlinks } = await listCommit(git, { ...input, counter }, signal);
+  say(`checking out ${counter.files} files, ${size(counter.bytes)}`);
+  await checkOut(git, { target: paths.source, commit: input.commit, fileBytes: input.limits.fileBytes }, signal);
   const time = await commitTime(git, input.commit);
+  const submodules = await fetchSubmodules(
+    { git, repo: input.repo, commit: input.commit, gitlinks },
+    { input, source: paths.source, notes: paths.notes, counter, say, makeGit, signal },
+  );
+  await removeStores(paths.notes);
   await rm(gitFolder, { recursive: true, force: true });
   await normalise(paths.source, time);
-  await writeNotes(paths.notes, 'clone', { commit: input.commit, time, gitlinks });
+  await writeNotes(paths.notes, 'clone', { commit: input.commit, time, submodules });
   const ownership = ownershipTokens(paths.source);
+  const { files, bytes } = counter;
   return { commit: input.commit, files, bytes, ...(ownership.length === 0 ? {} : { ownership }) };
 }
 

@@ -5,23 +5,38 @@ import { Fault, Rejected } from '../outcome.ts';
 import { LimitCounter } from '../review/rules/limits.ts';
 import { gitFailure } from './fetch.ts';
 
+/** Where a commit points into another repository. */
+export interface Gitlink {
+  readonly path: string;
+  readonly commit: string;
+}
+
 export interface Listing {
-  readonly files: number;
-  readonly bytes: number;
-  /** Paths at which the commit points into other repositories. */
-  readonly gitlinks: string[];
+  readonly gitlinks: readonly Gitlink[];
+}
+
+interface ListInput extends Pick<PipelineInput, 'commit' | 'limits'> {
+  /** Counts on, where the files are part of a larger tree. */
+  readonly counter?: LimitCounter;
+  /** Folder that they are in, with its slash. */
+  readonly prefix?: string;
 }
 
 const longestRecordBytes = 64 * 1024;
 
 /** Collects the records of `git ls-tree -r -l -z`. @throws Rejected at the first limit that is passed. */
 export class ListingReader {
-  readonly gitlinks: string[] = [];
+  readonly gitlinks: Gitlink[] = [];
   readonly counter: LimitCounter;
+  readonly #prefix: string;
   #rest: Buffer = Buffer.alloc(0);
 
-  constructor(limits: PipelineInput['limits']) {
-    this.counter = new LimitCounter(limits);
+  constructor(
+    limits: PipelineInput['limits'],
+    { counter = new LimitCounter(limits), prefix = '' }: Partial<ListInput> = {},
+  ) {
+    this.counter = counter;
+    this.#prefix = prefix;
   }
 
   read(chunk: Buffer): void {
@@ -36,21 +51,17 @@ export class ListingReader {
 
   #record(record: string): void {
     const tab = record.indexOf('\t');
-    const [mode = '', , , bytes = ''] = record.slice(0, tab).split(/ +/);
+    const [mode = '', , object = '', bytes = ''] = record.slice(0, tab).split(/ +/);
     const path = record.slice(tab + 1);
-    if (mode === '160000') this.gitlinks.push(path);
-    const passed = this.counter.add(path, /^\d+$/.test(bytes) ? Number(bytes) : 0);
+    if (mode === '160000') this.gitlinks.push({ path, commit: object });
+    const passed = this.counter.add(`${this.#prefix}${path}`, /^\d+$/.test(bytes) ? Number(bytes) : 0);
     if (passed !== undefined) throw new Rejected([passed]);
   }
 }
 
 /** Lists the files of a commit within the limits. @throws Rejected when it has more. */
-export async function listCommit(
-  git: Git,
-  input: Pick<PipelineInput, 'commit' | 'limits'>,
-  signal?: AbortSignal,
-): Promise<Listing> {
-  const reader = new ListingReader(input.limits);
+export async function listCommit(git: Git, input: ListInput, signal?: AbortSignal): Promise<Listing> {
+  const reader = new ListingReader(input.limits, input);
   const listed = await git(['ls-tree', '-r', '-l', '-z', '--full-tree', input.commit], {
     onStdout: (chunk) => {
       reader.read(chunk);
@@ -59,5 +70,5 @@ export async function listCommit(
     signal,
   });
   if (listed.code !== 0) throw gitFailure('git could not list the commit', listed);
-  return { files: reader.counter.files, bytes: reader.counter.bytes, gitlinks: reader.gitlinks };
+  return { gitlinks: reader.gitlinks };
 }

@@ -1,6 +1,6 @@
 // Stage 2: judges the author's files by every rule, then plans the image.
 import type { Finding } from '../../../crds/hosted-app.ts';
-import type { PipelineInput, ReviewResult } from '../contract.ts';
+import { approvalRule, type PipelineInput, type ReviewResult } from '../contract.ts';
 import { readNotes } from '../notes.ts';
 import { Rejected } from '../outcome.ts';
 import { locateApp, planApp } from '../plan/repository.ts';
@@ -10,6 +10,7 @@ import type { WorkspacePaths } from '../config.ts';
 import { diskTree } from '../tree.ts';
 import type { ReviewContext } from './rule.ts';
 import { rules } from './rules/all.ts';
+import { applyWaivers } from './waivers.ts';
 
 const maximumFindings = 50;
 
@@ -20,7 +21,7 @@ export async function review(
   say: (line: string) => void,
   signal?: AbortSignal,
 ): Promise<ReviewResult> {
-  const { gitlinks } = await readNotes(paths.notes, 'clone');
+  const { submodules } = await readNotes(paths.notes, 'clone');
   const tree = diskTree(paths.source);
   const app = locateApp(asked, tree);
   const { input, settings } = app;
@@ -30,22 +31,28 @@ export async function review(
     source: paths.source,
     notes: paths.notes,
     input,
-    gitlinks,
+    submodules,
     ...(signal === undefined ? {} : { signal }),
   };
-  const findings = await check(context);
-  const [first, ...more] = findings.filter((each) => each.severity === 'error');
+  const findings = applyWaivers(await check(context), input.waivers);
+  const [first, ...more] = byUrgency(findings.filter((each) => each.severity === 'error'));
   if (first !== undefined)
     throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);
   for (const each of findings) say(line(each));
   const recipe = planApp(tree, app);
   await writePlan(recipe, input, paths);
   say(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);
+  for (const each of recipe.findings) say(line(each));
   return {
     findings: [...findings, ...recipe.findings].slice(0, maximumFindings),
     plan: recipe.plan,
     ...(settings === undefined ? {} : { settings }),
   };
+}
+
+/** What the author has to fix comes before what the operator of the installation has to allow. */
+function byUrgency(errors: readonly Finding[]): Finding[] {
+  return errors.toSorted((one, other) => Number(one.rule === approvalRule) - Number(other.rule === approvalRule));
 }
 
 /** Findings of all rules. Every rule is asked, so that an author sees all there is to fix at once. */

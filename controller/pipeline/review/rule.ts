@@ -1,6 +1,7 @@
 // What a review rule is: a pure look at the author's tree that gives findings.
 import type { Finding } from '../../../crds/hosted-app.ts';
 import type { PipelineInput } from '../contract.ts';
+import type { Submodule } from '../notes.ts';
 import type { Tree } from '../tree.ts';
 
 export interface ReviewContext {
@@ -10,8 +11,8 @@ export interface ReviewContext {
   /** Folder for their reports, outside the tree. */
   readonly notes: string;
   readonly input: PipelineInput;
-  /** Paths at which the commit points into other repositories. */
-  readonly gitlinks: readonly string[];
+  /** Where the commit points into other repositories, and what became of each. */
+  readonly submodules: readonly Submodule[];
   readonly signal?: AbortSignal;
 }
 

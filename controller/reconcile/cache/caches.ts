@@ -138,7 +138,7 @@ function slimJob(job: Job): Job {
 /** Of a pod only what its state is read from. */
 function slimPod(pod: Pod): Pod {
   const { apiVersion, kind, status } = pod;
-  const { phase, reason, message, conditions, initContainerStatuses, containerStatuses } = status ?? {};
+  const { phase, reason, message, hostIP, conditions, initContainerStatuses, containerStatuses } = status ?? {};
   return {
     apiVersion,
     kind,
@@ -147,6 +147,7 @@ function slimPod(pod: Pod): Pod {
       phase,
       reason,
       message,
+      hostIP,
       conditions: conditions?.filter(({ type }) => type === 'Ready' || type === 'PodScheduled'),
       initContainerStatuses: initContainerStatuses?.map(slimContainer),
       containerStatuses: containerStatuses?.map(slimContainer),
@@ -154,6 +155,7 @@ function slimPod(pod: Pod): Pod {
   };
 }
 
-function slimContainer({ name, ready, started, restartCount, state, lastState }: ContainerStatus): ContainerStatus {
-  return present({ name, ready, started, restartCount, state, lastState });
+function slimContainer(status: ContainerStatus): ContainerStatus {
+  const { name, ready, started, restartCount, state, lastState, resources } = status;
+  return present({ name, ready, started, restartCount, state, lastState, resources });
 }

@@ -17,6 +17,7 @@ export interface PackedObject extends KubeObject {
 export interface Unpacker<T extends KubeObject> {
   get(key: string): T | undefined;
   byIndex(index: string, value: string): T[];
+  list(): T[];
   /** The cache itself, to be watched. */
   readonly store: Store<PackedObject>;
 }
@@ -31,6 +32,7 @@ export function unpacking<T extends KubeObject>(store: Store<PackedObject>, text
       return found === undefined ? undefined : unpack(found);
     },
     byIndex: (index, value) => store.byIndex(index, value).map(unpack),
+    list: () => store.list().map(unpack),
   };
 }
 

@@ -1,7 +1,7 @@
 // Step Pipeline: one Job a commit and its build inputs, from the queue to an image or a refusal.
 import { timestamp } from '../../objects/timestamp.ts';
 import { annotations } from '../../../crds/names.ts';
-import { noRoomOf, triedAgainAt } from '../../build-queue/no-room.ts';
+import { explainNoRoom, noRoomOf, triedAgainAt } from '../../build-queue/no-room.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
 import { faultDelayMs, faultsOf, isDoubted, isRecorded, nextNumber, numberOf, record } from './history.ts';
 import { podApp, settingsOf, recordSettings } from './app-manifest.ts';
@@ -10,6 +10,7 @@ import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './in
 import { imageName, pipelineJob } from './job.ts';
 import { oldJobs, remove, removeStranger, supersede } from './obsolete-jobs.ts';
 import { beforeReview, givenUp, inProgress, passed, standing } from './outcomes.ts';
+import { approvalRule } from '../../pipeline/contract.ts';
 import { judge, newestOf, readReview, type ReviewReport, type Verdict } from './verdict.ts';
 import { isJobOf, jobs as jobResource, type Job } from '../../objects/kinds.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
@@ -161,7 +162,7 @@ function previousOf(
 function conclude(snapshot: Snapshot, draft: Draft, wanted: WantedBuild, job: Job, verdict: Verdict): StepResult {
   switch (verdict.kind) {
     case 'queued':
-      return { outcomes: queued(draft, wanted.commit, job) };
+      return { outcomes: queued(draft, wanted.commit, job, verdict.noRoom) };
     case 'running':
       return { outcomes: inProgress(verdict, wanted.commit) };
     case 'succeeded':
@@ -173,13 +174,15 @@ function conclude(snapshot: Snapshot, draft: Draft, wanted: WantedBuild, job: Jo
   }
 }
 
-function queued(draft: Draft, commit: string, job: Job): Outcomes {
+function queued(draft: Draft, commit: string, job: Job, noRoom: string | undefined): Outcomes {
+  if (noRoom !== undefined)
+    return beforeReview('WaitingForRoom', `${explainNoRoom(noRoom)} Commit ${short(commit)} is the next to start.`);
   const found = noRoomOf(job);
   if (found === undefined)
     return beforeReview('Queued', `Commit ${short(commit)} is queued at position ${draft.pipeline?.position ?? '?'}.`);
   return beforeReview(
     'WaitingForRoom',
-    `Waiting for room: ${found.reason.replace(/[.\s]*$/, '.')} Commit ${short(commit)} is queued again and tried from ${timestamp(new Date(triedAgainAt(found)))} on.`,
+    `${explainNoRoom(found.reason)} Commit ${short(commit)} is queued again, at position ${draft.pipeline?.position ?? '?'}, and tried from ${timestamp(new Date(triedAgainAt(found)))} on.`,
   );
 }
 
@@ -216,7 +219,7 @@ function rejected(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict &
   if (stage === 'Review')
     return {
       outcomes: {
-        Reviewed: stalled('ReviewRejected', rejection),
+        Reviewed: stalled(rejection.rule === approvalRule ? 'ApprovalNeeded' : 'ReviewRejected', rejection),
         Built: waiting('NotReached', 'The review rejected this commit, so it is not built.'),
       },
     };

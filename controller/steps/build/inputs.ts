@@ -19,7 +19,7 @@ export interface BuildInputs {
  * The pipeline's own image is left out: a new version of the platform must not build every app again at once.
  */
 export function buildInputs(app: HostedApp): BuildInputs {
-  const { source, build, run } = app.spec;
+  const { source, build, review, run } = app.spec;
   const values: Record<string, unknown> = {
     'spec.source.repo': source.repo,
     'spec.source.path': source.path,
@@ -29,6 +29,8 @@ export function buildInputs(app: HostedApp): BuildInputs {
     'spec.build.env': build.env,
     'spec.build.resources': build.resources,
     'spec.build.timeout': build.timeout,
+    // An app without waivers has the hash that it had before there were any.
+    ...(review.waivers.length === 0 ? {} : { 'spec.review.waivers': review.waivers }),
     'spec.run.port': run.port ?? null,
     'spec.run.command': run.command.length > 0,
     [rebuildInput]: app.metadata.annotations?.[annotations.rebuild] ?? null,

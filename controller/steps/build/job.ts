@@ -104,7 +104,7 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
     securityContext: confined,
     volumeMounts: [workspaceMount],
     resources: {
-      requests: { cpu: '100m', memory: '128Mi' },
+      requests: { cpu: '25m', memory: '128Mi' },
       limits: { cpu: '1', memory: maximum.memory, 'ephemeral-storage': maximum.disk },
     },
   });
@@ -115,10 +115,10 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
     enableServiceLinks: false,
     terminationGracePeriodSeconds: 10,
     ...(config.pipeline.priorityClass === undefined ? {} : { priorityClassName: config.pipeline.priorityClass }),
-    initContainers: [confinedStage('clone', { memory: cloneMemory, disk: limits.disk })],
     // Side by side, so that the builder is there when the review has passed: one container after another costs about a
-    // second each.
+    // second each. Who waits for whom is for pipeline/gate.ts to see to.
     containers: [
+      confinedStage('clone', { memory: cloneMemory, disk: limits.disk }),
       confinedStage('review', reviewLimits),
       {
         name: 'build',
@@ -138,7 +138,7 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
           seccompProfile: { type: 'Unconfined' },
         },
         resources: {
-          requests: { cpu: shareOf(limits.cpu, 8n), memory: shareOf(limits.memory, 8n) },
+          requests: { cpu: shareOf(limits.cpu, 16n), memory: shareOf(limits.memory, 8n) },
           limits: { cpu: limits.cpu, memory: limits.memory, 'ephemeral-storage': limits.disk },
         },
         volumeMounts: [workspaceMount, { name: 'layers', mountPath: '/var/lib/buildkit' }],
@@ -151,7 +151,7 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
   };
 }
 
-/** git needs most, for the objects of the largest repository that is taken; it has ended when the others begin. */
+/** git needs most, for the objects of the largest repository that is taken; it has ended when the others work. */
 const cloneMemory = '2Gi';
 
 /** Beside what the build may have. The review writes notes only. */
@@ -180,7 +180,7 @@ function pipelineInput(
   config: InstallationConfig,
   { commit, repository, doubted = false }: JobIdentity,
 ): PipelineInput {
-  const { source, build, run } = app.spec;
+  const { source, build, review, run } = app.spec;
   return {
     app: app.metadata.name,
     repo: repository.cloneUrl,
@@ -195,6 +195,9 @@ function pipelineInput(
     ...(config.pipeline.cache ? { cache: `${config.registry.proxy}/${cacheRepository(app.metadata)}` } : {}),
     ...mirrorOf(config.registry),
     doubted,
+    gitHosts: { allowed: [...config.gitHosts.allowed], insecure: [...config.gitHosts.insecure] },
+    licenses: config.pipeline.licenses,
+    waivers: review.waivers,
     limits: config.pipeline.limits,
   };
 }

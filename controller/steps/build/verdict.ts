@@ -18,7 +18,7 @@ import {
   conditionOf,
   heldBack,
   isTrue,
-  unscheduled,
+  unschedulable,
   type ContainerStatus,
   type Job,
   type Pod,
@@ -43,7 +43,11 @@ export interface ReviewReport {
 
 /** How a pipeline stands. `pod` is the newest pod. */
 export type Verdict = { readonly pod: string | undefined; readonly review?: ReviewReport | undefined } & (
-  | { readonly kind: 'queued' }
+  | {
+      readonly kind: 'queued';
+      /** It has its turn, but no node takes its pod: the scheduler's word. */
+      readonly noRoom?: string;
+    }
   | {
       readonly kind: 'running';
       readonly stage: Stage;
@@ -72,6 +76,8 @@ export function judge(job: Job, pods: readonly Pod[], image: string): Verdict {
   if (isComplete(job, pods)) return { ...seen, ...succeeded(job, pods.find(hasSucceeded), image) };
   if (isTrue(job.status?.conditions, 'Failed')) return { ...seen, ...failed(job, pods, newest) };
   if (job.spec?.suspend === true) return { ...seen, kind: 'queued' };
+  const noRoom = newest === undefined ? undefined : unschedulable(newest);
+  if (noRoom !== undefined) return { ...seen, kind: 'queued', noRoom: bounded(noRoom.message ?? 'unschedulable') };
   return { ...seen, ...running(job, newest) };
 }
 
@@ -209,7 +215,7 @@ function running(
 
 function troubleOf(pod: Pod | undefined, waiting: Waiting | undefined): string | undefined {
   if (pod === undefined) return undefined;
-  const held = unscheduled(pod) ?? heldBack(waiting);
+  const held = heldBack(waiting);
   return held === undefined ? undefined : bounded(`It is waiting: ${held}.`);
 }
 

@@ -21,6 +21,7 @@ import {
   type StepResult,
 } from '../../reconcile/outcome.ts';
 import { appWithSettings } from '../build/app-manifest.ts';
+import { haltedOutcome, haltOf, withoutCrashLoop, type Halt } from './crash-loop.ts';
 import { present } from '../../objects/present.ts';
 import { choose, type Choice } from './last-good.ts';
 import { modelsSecret } from './models.ts';
@@ -51,11 +52,13 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   const templated = (release: Release): typeof target =>
     release === wanted ? target : podTemplate(seenAs(release).app, config, release, claims);
   const choice = choose(asked.app, deployment, pods, wanted, target.hash, failing !== undefined);
-  const course = withoutOverDisk(
-    choice,
+  if (pods.some((pod) => templateOf(pod) === target.hash && isReady(pod))) draft.readyTemplate = target.hash;
+  const { readyTemplate } = draft;
+  const attempts = { deployment, readyTemplate, pods, hash: target.hash, rejection: failing?.rejection };
+  const course = withoutCrashLoop(
+    withoutOverDisk(choice, wanted, { deployment, pods, served: draft.served }, (release) => templated(release).hash),
     wanted,
-    { deployment, pods, served: draft.served },
-    (release) => templated(release).hash,
+    attempts,
   );
   const running = seenAs(course.release);
   const chosen = templated(course.release);
@@ -63,10 +66,21 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   const actions = applies(running, manifest, course.release.port);
   return {
     outcomes: {
-      Deployed: reportWanted(asked, wanted, course, failing, outcomeOf(running, manifest, course, chosen.hash)),
+      Deployed: reportWanted(asked, wanted, course, {
+        failing,
+        halt: haltOf(attempts),
+        running: outcomeOf(running, manifest, course, chosen.hash),
+      }),
     },
     actions,
   };
+}
+
+/** How things stand: with the pods of the wanted release, with that release as a whole, and with what runs. */
+interface Standing {
+  readonly failing: Outcome | undefined;
+  readonly halt: Halt | undefined;
+  readonly running: Outcome;
 }
 
 /** What is said of the wanted release, which may be another than the one that runs. */
@@ -74,14 +88,17 @@ function reportWanted(
   snapshot: Snapshot,
   wanted: Release,
   course: Course,
-  failing: Outcome | undefined,
-  running: Outcome,
+  { failing, halt, running }: Standing,
 ): Outcome {
   const { app } = snapshot;
   if (replicasOf(app) === 0) return running;
-  const overDisk = course.isOverDisk ? stoppedForDisk(wanted.commit, app.spec.run.resources.disk) : undefined;
-  if (course.isStopped && overDisk !== undefined) return overDisk;
-  return course.isRolledBack ? rolledBack(snapshot, wanted, course, overDisk ?? failing ?? running) : running;
+  const ended = course.isOverDisk
+    ? stoppedForDisk(wanted.commit, app.spec.run.resources.disk)
+    : halt === undefined
+      ? undefined
+      : haltedOutcome(halt);
+  if (course.isStopped && ended !== undefined) return ended;
+  return course.isRolledBack ? rolledBack(snapshot, wanted, course, ended ?? failing ?? running) : running;
 }
 
 function withManifest(snapshot: Snapshot, settings: string | undefined): Snapshot {
@@ -103,7 +120,7 @@ function outcomeOf(snapshot: Snapshot, manifest: Manifest, choice: Choice, hash:
   );
 }
 
-function failureOf(snapshot: Snapshot, hash: string, port: number): Outcome | undefined {
+function failureOf(snapshot: Snapshot, hash: string, port: number): Extract<Outcome, { kind: 'stalled' }> | undefined {
   const expected = expectation(snapshot, port);
   const rejection = snapshot.pods
     .filter((pod) => templateOf(pod) === hash)

@@ -35,6 +35,11 @@ export function templateOf(pod: Pod): string | undefined {
   return pod.metadata.annotations?.[annotations.template];
 }
 
+/** How often its app was started anew. */
+export function restartsOf(pod: Pod): number {
+  return appStatus(pod)?.restartCount ?? 0;
+}
+
 /** The reason why this pod does not serve, if it is one that its author can act on. */
 export function diagnose(pod: Pod, expected: Expectation, now: Date): Rejection | undefined {
   if (ranOutOfDisk(pod, now)) return outOfDisk(pod, expected);

@@ -1,5 +1,6 @@
 // Judges a Deployment and its pods: does the wanted template serve, is it on its way, or why not?
-import { conditionOf, type Deployment, type Pod } from '../../objects/kinds.ts';
+import { explainNoRoom } from '../../build-queue/no-room.ts';
+import { conditionOf, unschedulable, type Deployment, type Pod } from '../../objects/kinds.ts';
 import { done, failed, short, stalled, waiting, type Outcome } from '../../reconcile/outcome.ts';
 import type { ReasonOf } from '../../reconcile/reasons.ts';
 import { diagnose, holdUp, startsUntil, templateOf, type Expectation } from './pods.ts';
@@ -22,8 +23,16 @@ const reasons: Readonly<Record<string, ReasonOf<'stalled'>>> = {
   'run/out-of-disk': 'AppOutOfDisk',
 };
 
+/** The reason of the condition that goes with a rule. */
+export function reasonOfRule(rule: string): ReasonOf<'stalled'> {
+  return reasons[rule] ?? 'RolloutFailed';
+}
+
 /** Nothing but time shows that these are well since. */
 const lookAgainMs: Readonly<Record<string, number>> = { 'run/out-of-disk': 60_000 };
+
+/** No event says that a quota has room again. */
+const quotaRetryMs = 30_000;
 
 /** How the rollout of `target` stands. The Deployment must be the one that carries it. */
 export function judgeRollout(deployment: Deployment, pods: readonly Pod[], target: Target, now: Date): Outcome {
@@ -57,13 +66,23 @@ function countsOf({ status = {} }: Deployment): {
 /** What stands in the way for good, of the pods or of the Deployment itself. */
 function trouble(deployment: Deployment, own: readonly Pod[], expected: Expectation, now: Date): Outcome | undefined {
   const rejection = own.map((pod) => diagnose(pod, expected, now)).find((found) => found !== undefined);
-  if (rejection !== undefined)
-    return stalled(reasons[rejection.rule] ?? 'RolloutFailed', rejection, lookAgainMs[rejection.rule]);
-  const conditions = deployment.status?.conditions;
-  const replicaFailure = conditionOf(conditions, 'ReplicaFailure');
+  if (rejection !== undefined) return stalled(reasonOfRule(rejection.rule), rejection, lookAgainMs[rejection.rule]);
+  return refused(deployment) ?? overdue(deployment, own);
+}
+
+/** The cluster makes no pod at all. */
+function refused({ status }: Deployment): Outcome | undefined {
+  const replicaFailure = conditionOf(status?.conditions, 'ReplicaFailure');
+  if (replicaFailure?.status === 'True' && /exceeded quota/.test(replicaFailure.message ?? ''))
+    return waiting('WaitingForRoom', explainNoRoom(replicaFailure.message ?? ''), quotaRetryMs);
   if (replicaFailure?.status === 'True')
     return failed('ReplicaRefused', `The cluster rejected the app's pods: ${replicaFailure.message ?? 'no message'}`);
-  const progressing = conditionOf(conditions, 'Progressing');
+  return undefined;
+}
+
+/** There was time enough. */
+function overdue({ status }: Deployment, own: readonly Pod[]): Outcome | undefined {
+  const progressing = conditionOf(status?.conditions, 'Progressing');
   if (progressing?.status !== 'False') return undefined;
   const held = own.map(holdUp).find((found) => found !== undefined);
   return failed(
@@ -73,6 +92,8 @@ function trouble(deployment: Deployment, own: readonly Pod[], expected: Expectat
 }
 
 function onItsWay(own: readonly Pod[], target: Target, now: Date): Outcome {
+  const refused = own.map(unschedulable).find((found) => found !== undefined);
+  if (refused !== undefined) return waiting('WaitingForRoom', explainNoRoom(refused.message ?? 'unschedulable'));
   const held = own.map(holdUp).find((found) => found !== undefined);
   const times = own.flatMap((pod) => startsUntil(pod, target.expected, now) ?? []);
   const ready = own.filter((pod) => conditionOf(pod.status?.conditions, 'Ready')?.status === 'True').length;

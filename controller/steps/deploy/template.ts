@@ -119,7 +119,7 @@ function container(app: HostedApp, config: InstallationConfig, release: Release)
     ...(run.command.length === 0 ? {} : { command: run.command }),
     env: [...variables(app, release.port), ...modelVariables(app, config)],
     ports: [{ name: 'http', containerPort: release.port, protocol: 'TCP' }],
-    resources: { limits, requests: { cpu: shareOf(limits.cpu, 10n), memory: shareOf(limits.memory, 4n) } },
+    resources: { limits, requests: requestsOf(run.resources) },
     securityContext: {
       privileged: false,
       allowPrivilegeEscalation: false,
@@ -131,6 +131,11 @@ function container(app: HostedApp, config: InstallationConfig, release: Release)
       ? {}
       : { volumeMounts: run.volumes.map(({ name, path }) => ({ name, mountPath: path })) }),
   };
+}
+
+/** To begin with; what the app is seen to use replaces it (controller/usage). Without a word a request is the limit. */
+function requestsOf({ cpu, memory, disk }: HostedApp['spec']['run']['resources']): Record<string, string> {
+  return { cpu: shareOf(cpu, 100n), memory: shareOf(memory, 8n), 'ephemeral-storage': shareOf(disk, 16n) };
 }
 
 function variables(app: HostedApp, port: number): Wire<V1EnvVar>[] {

@@ -3,6 +3,7 @@ import { timestamp } from '../../objects/timestamp.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import {
   done,
+  type Action,
   waiting,
   warnedReason,
   type Draft,
@@ -14,6 +15,7 @@ import { isReady } from '../deploy/pods.ts';
 import { releaseOf } from '../deploy/deploy.ts';
 import { replicasOf } from '../deploy/objects.ts';
 import { appHost, appUrl } from '../../../crds/app-url.ts';
+import { forgetSights, mustLook, recordPage, recordWarning, type Release } from './sights.ts';
 
 const retryMs = 1_000;
 const doubtMs = 30_000;
@@ -23,7 +25,7 @@ const warnedMs = 30_000;
 /** `before`: how the steps before stand; an app is published only when Deploy and Route hold. */
 export function publishStep(snapshot: Snapshot, draft: Draft, before: Outcomes): StepResult {
   const { app, config } = snapshot;
-  if (draft.served === undefined) delete draft.warning;
+  if (draft.served === undefined) forgetSights(draft);
   if (![before.Deployed, before.Routed].every((outcome) => outcome?.kind === 'done')) return { outcomes: {} };
   if (replicasOf(app) === 0)
     return { outcomes: { Published: waiting('ScaledToZero', 'The app is scaled to zero, so nothing responds.') } };
@@ -34,29 +36,26 @@ export function publishStep(snapshot: Snapshot, draft: Draft, before: Outcomes):
     return { outcomes: { Published: waiting('Confirming', 'Waiting for a replica to become ready.') } };
   draft.url = url;
   draft.served ??= { ...release, since: timestamp(snapshot.now) };
+  recordPage(snapshot, draft, release);
   recordWarning(snapshot, draft);
-  // The answer to this question brings the next look, which then asks no more.
-  const isAsked = config.probeUrl !== undefined && snapshot.probe === undefined;
-  return {
-    outcomes: { Published: live(url, draft.warning) },
-    ...(isAsked ? { actions: [{ kind: 'probe', host: appHost(app.metadata.name, config.site) }] } : {}),
-  };
+  return { outcomes: { Published: live(url, draft.warning) }, actions: looks(snapshot, draft, release) };
+}
+
+/** What is asked in the background; the answers bring the next reconcile, which then asks no more. */
+function looks(snapshot: Snapshot, draft: Draft, release: Release): Action[] {
+  const { app, config, probe } = snapshot;
+  if (config.probeUrl === undefined) return [];
+  const host = appHost(app.metadata.name, config.site);
+  return [
+    ...(probe === undefined ? [{ kind: 'probe', host } as const] : []),
+    ...(mustLook(snapshot, draft) ? [{ kind: 'look', host, release } as const] : []),
+  ];
 }
 
 function live(url: string, warning: string | undefined): Outcome {
   return warning === undefined
     ? done('Live', `The app is live at ${url}.`)
     : done(warnedReason, `${url}: the app ${warning}.`, warnedMs);
-}
-
-/**
- * It listens, so it is live; that it fails whoever opens its address is worth a word. Without an answer nothing new is
- * known.
- */
-function recordWarning({ probe }: Snapshot, draft: Draft): void {
-  if (probe?.status === undefined) return;
-  if (probe.status >= 500) draft.warning = `responds with ${probe.status} at /; see the app's log`;
-  else delete draft.warning;
 }
 
 function mustAsk({ config, probe, app, now }: Snapshot): boolean {

@@ -131,8 +131,19 @@ test('operator, API, registry proxy and workers run with limits, probes, no capa
     );
 });
 
-test('no role is cluster-wide, names a wildcard, or reads Secrets', () => {
-  assert.deepEqual([...ofKind(full, 'ClusterRole'), ...ofKind(full, 'ClusterRoleBinding')], []);
+test('what is cluster-wide is the metrics of kubelets for the operator, and nothing where they are not asked', async () => {
+  const clusterWide = (objects: typeof full): unknown[] =>
+    [...ofKind(objects, 'ClusterRole'), ...ofKind(objects, 'ClusterRoleBinding')].map(({ rules, subjects }) =>
+      [rules, subjects].find((each) => each !== undefined),
+    );
+  assert.deepEqual(clusterWide(full), [
+    [{ apiGroups: [''], resources: ['nodes/metrics'], verbs: ['get'] }],
+    [{ kind: 'ServiceAccount', name: 'moorage-operator', namespace: 'moorage-system' }],
+  ]);
+  assert.deepEqual(clusterWide(await render({ ...required, apps: { usageInterval: '0s' } })), []);
+});
+
+test('no role names a wildcard, or reads Secrets', () => {
   for (const { metadata, rules } of ofKind(full, 'Role').map((object) => role.parse(object))) {
     for (const one of rules) {
       // A right to create gives nothing to read: a Secret made is known to whoever made it.

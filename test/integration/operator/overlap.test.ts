@@ -64,6 +64,7 @@ test('a reconcile of the old app neither deletes the pipeline of the new one nor
     recorder: { record: () => undefined, flush: () => Promise.resolve() },
     polls: lookups,
     probes: lookups,
+    pages: lookups,
   });
   const before = await world.app('twin');
   const context = { signal: AbortSignal.timeout(10_000), log: console as never, failures: 0 };

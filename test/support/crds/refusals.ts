@@ -129,6 +129,16 @@ export const refusals: readonly Refusal[] = [
     given: { source, listing: { upstream: 'javascript:alert(1)' } },
     fix: /starts with https:\/\//,
   },
+  {
+    what: 'a waiver of what protects the platform',
+    given: { source, review: { waivers: [{ rule: 'symlinks/escape', reason: 'r' }] } },
+    fix: /must be the ID of a finding that can be waived/,
+  },
+  {
+    what: 'a waiver without a word of reason',
+    given: { source, review: { waivers: [{ rule: 'license/missing', reason: ' ' }] } },
+    fix: /must say, on one line, why/,
+  },
   { what: 'a share above 1', given: { source, author: { share: '1.5' } }, fix: /decimal from 0 to 1/ },
   {
     what: 'a budget with a sign',

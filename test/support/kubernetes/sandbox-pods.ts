@@ -52,8 +52,8 @@ export function pipelinePod(changes: { clone?: Fields; build?: Fields; pod?: Fie
     automountServiceAccountToken: false,
     enableServiceLinks: false,
     restartPolicy: 'Never',
-    initContainers: [container('clone', { ...plain, ...changes.clone })],
     containers: [
+      container('clone', { ...plain, ...changes.clone }),
       container('review', plain),
       container('build', {
         securityContext: buildkit,

@@ -162,8 +162,7 @@ export function pipelinePod(of: Job, statuses: ContainerStatus[], status: Pod['s
       ],
     },
     status: {
-      initContainerStatuses: statuses.filter(({ name }) => name === 'clone'),
-      containerStatuses: statuses.filter(({ name }) => name !== 'clone'),
+      containerStatuses: statuses,
       ...status,
     },
   };
@@ -182,6 +181,7 @@ export function snapshotOf(of: HostedApp, rest: Partial<Snapshot> = {}): Snapsho
     repository: parseRepository(of.spec.source.repo, config.gitHosts),
     poll: undefined,
     probe: undefined,
+    page: undefined,
     jobs: [],
     pipelinePods: [],
     queue: [],

@@ -93,8 +93,7 @@ export async function writePod(
     {
       phase,
       conditions,
-      initContainerStatuses: statuses.filter((status) => status.name === 'clone').map(padded),
-      containerStatuses: statuses.filter((status) => status.name !== 'clone').map(padded),
+      containerStatuses: statuses.map(padded),
     },
     manager,
   );

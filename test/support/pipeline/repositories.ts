@@ -115,7 +115,7 @@ function answer(folder: string, request: IncomingMessage, response: ServerRespon
       PATH: process.env['PATH'] ?? '',
       GIT_PROJECT_ROOT: folder,
       GIT_HTTP_EXPORT_ALL: '1',
-      PATH_INFO: path.replace(/^(?:\/old)?(\/[^/]+)\//, '$1/.git/'),
+      PATH_INFO: path.replace(/^(?:\/old)?((?:\/[^/]+?){1,2}?)(?:\.git)?\/(?=info\/|git-|objects\/|HEAD)/, '$1/.git/'),
       QUERY_STRING: query,
       REQUEST_METHOD: request.method ?? 'GET',
       ...fromHeaders(request),

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipelineInput, type PipelineInput } from '../../../controller/pipeline/contract.ts';
 import type { ReviewContext } from '../../../controller/pipeline/review/rule.ts';
+import type { Submodule } from '../../../controller/pipeline/notes.ts';
 import { memoryTree } from '../../../controller/pipeline/tree.ts';
 
 export const mit = readFileSync(join(import.meta.dirname, '..', '..', 'fixtures', 'static', 'LICENSE'), 'utf8');
@@ -27,13 +28,13 @@ export function sampleInput(
 export function sampleContext(
   files: Parameters<typeof memoryTree>[0],
   changes: Parameters<typeof sampleInput>[0] = {},
-  gitlinks: readonly string[] = [],
+  submodules: readonly Submodule[] = [],
 ): ReviewContext {
   return {
     tree: memoryTree(files),
     source: '/nowhere/source',
     notes: '/nowhere/notes',
     input: sampleInput(changes),
-    gitlinks,
+    submodules,
   };
 }

@@ -3,6 +3,7 @@ import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { authoredDockerfile } from '../../plan/authored.ts';
 import { head, oneLine } from '../../text.ts';
+import type { Tree, TreeEntry } from '../../tree.ts';
 import type { Rule } from '../rule.ts';
 
 const maximumBytes = 512 * 1024;
@@ -12,7 +13,7 @@ export const dockerfile: Rule = {
   check({ tree, input }) {
     const { strategy, dockerfile: name } = input.build;
     const file = posix.join(input.path, name);
-    const entry = tree.entry(file);
+    const entry = resolved(tree, file);
     if (strategy === 'dockerfile' && entry === undefined) {
       return [
         {
@@ -36,9 +37,18 @@ export const dockerfile: Rule = {
         },
       ];
     }
-    return syntax(file, tree.text(file) ?? '');
+    return syntax(file, tree.text(entry.path) ?? '');
   },
 };
+
+/** The file itself, or the one in the repository that it is a link to. */
+function resolved(tree: Tree, file: string): TreeEntry | undefined {
+  const entry = tree.entry(file);
+  if (entry?.kind !== 'symlink') return entry;
+  const target = posix.join(posix.dirname(file), entry.target ?? '');
+  const found = posix.isAbsolute(entry.target ?? '') ? undefined : tree.entry(target);
+  return found?.kind === 'file' ? found : entry;
+}
 
 /** The first comment lines may name the program that reads the rest; only Docker's own is built in. */
 function syntax(file: string, text: string): Finding[] {

@@ -19,6 +19,19 @@ export class LimitCounter {
     this.#limits = limits;
   }
 
+  /** A counter that goes on from here by itself. */
+  copy(): LimitCounter {
+    const copy = new LimitCounter(this.#limits);
+    copy.take(this);
+    return copy;
+  }
+
+  /** Takes over the count of a copy. */
+  take({ files, bytes }: LimitCounter): void {
+    this.files = files;
+    this.bytes = bytes;
+  }
+
   /** Counts a file in. Gives the finding of the limit that it passes, if any. */
   add(path: string, bytes: number): Finding | undefined {
     this.files += 1;

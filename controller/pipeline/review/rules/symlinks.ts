@@ -7,6 +7,8 @@ import type { Rule } from '../rule.ts';
 
 const fix = 'Replace the link with the file itself, or with a relative link to a file inside the repository.';
 
+const fixLeftOver = 'Keep the virtual environment out of the repository, using .gitignore and "git rm -r --cached".';
+
 export const symlinks: Rule = {
   name: 'symlinks',
   check({ tree }) {
@@ -22,13 +24,14 @@ function judge(entry: TreeEntry, tree: Tree): Finding[] {
   const target = entry.target ?? '';
   const shown = head(oneLine(target), 120);
   if (posix.isAbsolute(target)) {
+    const isLeftOver = inVirtualEnvironment(entry.path, tree);
     return [
       {
         rule: 'symlinks/absolute',
-        severity: 'error',
+        severity: isLeftOver ? 'warning' : 'error',
         file: entry.path,
         message: `This is a link to the absolute path ${shown}.`,
-        fix,
+        fix: isLeftOver ? fixLeftOver : fix,
       },
     ];
   }
@@ -42,6 +45,15 @@ function judge(entry: TreeEntry, tree: Tree): Finding[] {
       fix,
     },
   ];
+}
+
+/** Every Python environment has links to the interpreter of the machine that made it. They lead nowhere, in an image as here. */
+function inVirtualEnvironment(path: string, tree: Tree): boolean {
+  const match = /^(.{1,500})\/(?:bin|lib|lib64)\/python[\d.]{0,8}$|^(.{1,500})\/(?:bin\/[\w.-]{1,80}|lib64)$/.exec(
+    path,
+  );
+  const folder = match?.[1] ?? match?.[2];
+  return folder !== undefined && (tree.has(`${folder}/pyvenv.cfg`) || tree.has(`${folder}/bin/activate`));
 }
 
 /** As tools read it that do not look at the files. */

@@ -109,3 +109,21 @@ test('to a newer commit that was rejected while the app is live', () => {
   output.verdict(status, { rule: 'build/failed', message: 'No', fix: 'Yes' });
   assert.equal(lines[0], '     1.2 s  rejected; the last good commit is still live');
 });
+
+test('how the image was made, and why; not where the review stopped it before', () => {
+  const plan = { strategy: 'node', framework: 'Vite', reason: 'package.json makes this a Node app.' };
+  const finding = { severity: 'warning', rule: 'plan/node-version', message: 'Node 24 is used.', fix: 'Widen it.' };
+  const live = recorded();
+  live.output.verdict({ ...status, plan, findings: [finding] }, undefined);
+  assert.deepEqual(live.lines.slice(1), [
+    'https://hello.test',
+    '  plan   node, Vite. package.json makes this a Node app.',
+    '  warning plan/node-version: Node 24 is used. Widen it.',
+  ]);
+  const crashed = recorded();
+  crashed.output.verdict({ ...status, plan, status: 'rejected' }, { ...reason, rule: 'run/crashed' });
+  assert.ok(crashed.lines.includes('  plan   node, Vite. package.json makes this a Node app.'));
+  const refused = recorded();
+  refused.output.verdict({ ...status, plan, status: 'rejected' }, reason);
+  assert.ok(!refused.lines.some((line) => line.includes('plan')));
+});

@@ -145,3 +145,19 @@ for (const [name, files] of [
     await assert.rejects(takeSnapshot(folder), (error) => error instanceof Fault && error.message.includes('no file'));
   });
 }
+
+test('a shallow clone keeps the tracked files that .gitignore names, and is a commit without a parent', async (t) => {
+  const origin = await repositoryWith(t, { 'app.py': 'x' });
+  await writeFile(join(origin, '.gitignore'), 'dist/\n');
+  await mkdir(join(origin, 'dist'));
+  await writeFile(join(origin, 'dist', 'app.js'), 'built');
+  await git(origin, 'add', '--force', '.');
+  await git(origin, 'commit', '--quiet', '-m', 'second');
+  const clone = join(await folderWith(t, {}), 'clone');
+  await git(origin, 'clone', '--quiet', '--depth', '1', `file://${origin}`, clone);
+  await writeFile(join(clone, 'dist', 'other.js'), 'ignored and not tracked');
+  const snapshot = await snapshotOf(t, clone);
+  assert.deepEqual(snapshot.files, ['.gitignore', 'app.py', 'dist/app.js']);
+  assert.equal(snapshot.origin, 'folder');
+  assert.equal(await git(snapshot.repository, 'rev-list', '--count', snapshot.commit), '1');
+});

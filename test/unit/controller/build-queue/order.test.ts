@@ -1,7 +1,7 @@
 // Whose build runs next: turns by submitter, one build each, and nobody holds up the others.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { noted, roomless, triedAgainAt, noRoomOf } from '../../../../controller/build-queue/no-room.ts';
+import { explainNoRoom, noted, roomless, triedAgainAt, noRoomOf } from '../../../../controller/build-queue/no-room.ts';
 import { inOrder, next } from '../../../../controller/build-queue/order.ts';
 import type { Job } from '../../../../controller/objects/kinds.ts';
 import { annotations } from '../../../../crds/names.ts';
@@ -97,4 +97,12 @@ test('what keeps a build from a node: the scheduler, or that no pod was made', (
   assert.match(roomless(running, [])?.reason ?? '', /has not created its pod/);
   const placed = pipelinePod(running, [], { phase: 'Running', conditions: [{ ...condition, status: 'True' }] });
   assert.equal(roomless(running, [placed]), undefined);
+});
+
+test('what is said to those who wait for room: the cause, without what the scheduler tried, and what makes room', () => {
+  assert.equal(
+    explainNoRoom('0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes.'),
+    'Waiting for room: 0/1 nodes are available: 1 Insufficient cpu. There is room when another build ends, or an app is deleted or suspended, or when the operator of this installation adds a node.',
+  );
+  assert.match(explainNoRoom('0/1 nodes are available: 1 Too many pods.'), /room when an app is deleted or suspended/);
 });

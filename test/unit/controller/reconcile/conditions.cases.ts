@@ -529,6 +529,54 @@ export const scenarios: readonly Scenario[] = [
     ),
   },
   {
+    name: 'the quota of apps is used up',
+    phase: 'Deploying',
+    public: 'in_pipeline',
+    asks: upkeep,
+    snapshot: snapshotOf(
+      app({}, built(first)),
+      deployed(app({}, built(first)), {
+        conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'forbidden: exceeded quota: moorage' }],
+      }),
+    ),
+    conditions: conditions(
+      'Ready=Unknown WaitingForRoom',
+      'Reconciling=True WaitingForRoom',
+      standing,
+      'Deployed=Unknown WaitingForRoom',
+      'Routed=True Routed',
+    ),
+  },
+  {
+    name: 'no node has room for its pipeline, which has its turn',
+    phase: 'Queued',
+    public: 'in_pipeline',
+    asks: [],
+    snapshot: snapshotOf(app({}, polled(first)), {
+      jobs: [job(first)],
+      pipelinePods: [
+        pipelinePod(job(first), [], {
+          phase: 'Pending',
+          conditions: [
+            {
+              type: 'PodScheduled',
+              status: 'False',
+              message: '0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available.',
+            },
+          ],
+        }),
+      ],
+    }),
+    conditions: conditions(
+      'Ready=Unknown WaitingForRoom',
+      'Reconciling=True WaitingForRoom',
+      resolved,
+      'Reviewed=Unknown WaitingForRoom',
+      'Built=Unknown NotReached',
+      unreached.run,
+    ),
+  },
+  {
     name: 'the gateway has not answered',
     phase: 'Routing',
     public: 'in_pipeline',
@@ -563,7 +611,7 @@ export const scenarios: readonly Scenario[] = [
     name: 'it answers through the gateway',
     phase: 'Live',
     public: 'live',
-    asks: upkeep,
+    asks: [...upkeep, 'look'],
     served: first,
     snapshot: probed({ responds: true, detail: 'HTTP 200' }),
     conditions: conditions('Ready=True Live', standing, serving),
@@ -572,9 +620,21 @@ export const scenarios: readonly Scenario[] = [
     name: 'it answers with errors',
     phase: 'Live',
     public: 'live',
-    asks: upkeep,
+    asks: [...upkeep, 'look'],
     served: first,
     snapshot: probed({ responds: true, status: 500, detail: 'HTTP 500' }),
+    conditions: conditions('Ready=True LiveWithErrors', standing, serving),
+  },
+  {
+    name: 'its page cannot load its files',
+    phase: 'Live',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    snapshot: {
+      ...probed({ responds: true, status: 200, detail: 'HTTP 200' }),
+      page: { status: 200, assets: 4, faults: ['cannot load 1 of the 4 files of its page: /app.js (404)'] },
+    },
     conditions: conditions('Ready=True LiveWithErrors', standing, serving),
   },
   {

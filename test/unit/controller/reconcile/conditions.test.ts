@@ -25,6 +25,7 @@ for (const scenario of scenarios) {
       ...scenario.snapshot,
       app: { ...scenario.snapshot.app, status: before },
       poll: undefined,
+      page: undefined,
       now: new Date(scenario.snapshot.now.getTime() + 1500),
     };
     const after = outcome(snapshot).status;

@@ -1,80 +1,95 @@
-// Rule: the repository says, in a way that can be recognised, that it is open source.
+// Rule: the repository says, in a way that can be recognised, under which licence it may be hosted; the installation
+// decides what becomes of one with terms of its own, one that limits use, and none.
+import { approvalRule, type LicensePolicy, type PolicyVerdict } from '../../../contract.ts';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
-import { parseToml, parseJson, field } from '../../../manifest.ts';
+import { head, oneLine } from '../../../text.ts';
 import type { Tree } from '../../../tree.ts';
-import { openExpression } from './expression.ts';
-import { recognise } from './text.ts';
 import type { Rule } from '../../rule.ts';
+import { declaredLicenses, type Declaration } from './declared.ts';
+import { kinds, kindOf, kindOfExpression, type Kind } from './expression.ts';
+import { headerLicenses, readmeLicenses } from './mentioned.ts';
+import { namedLicense } from './short-forms.ts';
+import { judgeText } from './text.ts';
 
+const plainName = /^(?:un)?li[cs]en[cs]e(?:\.(?:md|markdown|txt|rst|adoc|html))?$|^copying(?:\.(?:md|txt))?$/i;
 const fileName = /^(?:.+[-_.])?(?:li[cs]en[cs]e|copying|unlicense)(?:[-_.].+)?$/i;
+/** Licences of what is used, not of this. */
+const ofOthers = /third[-_. ]?part|3rd|depend|vendor|notice|font|model[-_. ]?li/i;
 const textExtension = /\.(?:md|markdown|txt|rst|adoc|html)$/i;
 const codeExtension = /\.[a-z0-9]{1,4}$/i;
 const maximumFiles = 20;
 
-const fixAbsent =
+const fixMissing =
   'Add a LICENSE file with the full text of an open-source licence (MIT, Apache-2.0, GPL-3.0, …; see choosealicense.com), or set its SPDX identifier in package.json or pyproject.toml.';
-const fixUnclear =
-  'Use the unmodified text of an open-source licence (see choosealicense.com). Terms that restrict who may use the code, or for what purpose, are not open source.';
+const fixTerms =
+  'Use the unmodified text of an open-source licence (see choosealicense.com), if you may choose. Otherwise the operator of this installation decides.';
+const fixApproval =
+  'The operator of this installation has to allow this app: a waiver of license/approval in spec.review.waivers of its HostedApp, with a reason. Or use the unmodified text of an open-source licence.';
+
+/** What one place says: open, or what speaks against it. */
+type Found = { readonly kind: Kind; readonly file: string; readonly reason: string };
 
 export const license: Rule = {
   name: 'license',
   check({ tree, input }) {
     const folders = input.path === '.' ? ['.'] : [input.path, '.'];
-    const unclear: Finding[] = [];
-    for (const folder of folders) {
-      const found = lookIn(tree.below(folder), folder === '.' ? '' : `${folder}/`);
-      if (found === 'open') return [];
-      unclear.push(...found);
+    const policy = input.licenses;
+    for (const read of [licenseTexts, (below: Tree) => spoken(below, policy)]) {
+      const found = folders.flatMap((folder) =>
+        read(tree.below(folder), policy).map((each) => ({
+          ...each,
+          file: folder === '.' ? each.file : `${folder}/${each.file}`,
+        })),
+      );
+      const [best] = found.toSorted((one, other) => kinds.indexOf(one.kind) - kinds.indexOf(other.kind));
+      if (best !== undefined) return best.kind === 'open' ? [] : [judged(best, policy)];
     }
-    const [first] = unclear;
-    if (first !== undefined) return [first];
-    return [
-      {
-        rule: 'license/missing',
-        severity: 'error',
-        message: 'No licence was found, so only the author has the right to run this code.',
-        fix: fixAbsent,
-      },
-    ];
+    return [missing(policy)];
   },
 };
 
-/** Looks at one folder: 'open', or what speaks against it. */
-function lookIn(tree: Tree, prefix: string): 'open' | Finding[] {
-  const against: Finding[] = [];
-  for (const path of licenseFiles(tree)) {
-    const verdict = recognise(tree.text(path, 256 * 1024) ?? '');
-    if (verdict.open) return 'open';
-    against.push({
-      rule: 'license/unrecognised',
-      severity: 'error',
-      file: `${prefix}${path}`,
-      message: verdict.reason,
-      fix: fixUnclear,
-    });
-  }
-  // A text that says otherwise weighs more than a name in a manifest.
-  if (against.length > 0) return against;
-  for (const [path, expression] of declared(tree)) {
-    if (openExpression(expression)) return 'open';
-    against.push({
-      rule: 'license/unrecognised',
-      severity: 'error',
-      file: `${prefix}${path}`,
-      message: `"${expression}" is not the SPDX identifier of an open-source licence.`,
-      fix: fixAbsent,
-    });
-  }
-  return against;
+function judged({ kind, file, reason }: Found, policy: LicensePolicy): Finding {
+  const isCustom = kind === 'custom';
+  const verdict = isCustom ? policy.custom : policy.restricted;
+  if (verdict === 'reject')
+    return { rule: 'license/unrecognised', severity: 'error', file, message: reason, fix: fixTerms };
+  if (verdict === 'ask') return { rule: approvalRule, severity: 'error', file, message: reason, fix: fixApproval };
+  return isCustom
+    ? { rule: 'license/custom', severity: 'warning', file, message: reason, fix: fixTerms }
+    : { rule: 'license/restricted', severity: 'warning', file, message: reason, fix: fixTerms };
+}
+
+function missing({ missing: verdict }: LicensePolicy): Finding {
+  const message = 'No licence was found, so only the author has the right to run this code.';
+  const severities: Record<PolicyVerdict, Finding['severity']> = { reject: 'error', ask: 'error', warn: 'warning' };
+  return verdict === 'ask'
+    ? { rule: approvalRule, severity: 'error', message, fix: fixApproval }
+    : { rule: 'license/missing', severity: severities[verdict], message, fix: fixMissing };
+}
+
+/** What the licence files say. One by the plain name counts before those with a suffix. A text outweighs a manifest. */
+function licenseTexts(tree: Tree, policy: LicensePolicy): Found[] {
+  const files = licenseFiles(tree);
+  const plain = files.filter((file) => plainName.test(file));
+  const found = texts(tree, plain, policy);
+  return found.length > 0 ? found : texts(tree, files, policy);
+}
+
+function texts(tree: Tree, files: readonly string[], policy: LicensePolicy): Found[] {
+  return files.flatMap((file) => {
+    const judgement = judgeText(tree.text(file, 256 * 1024) ?? '', policy);
+    if (judgement === undefined) return [];
+    return [{ kind: judgement.kind, file, reason: judgement.kind === 'open' ? '' : judgement.reason }];
+  });
 }
 
 function licenseFiles(tree: Tree): string[] {
-  const top = tree.entries.filter(
-    (each) => each.kind === 'file' && (!each.path.includes('/') || /^LICENSES\/[^/]+$/.test(each.path)),
-  );
-  return top
+  return tree.entries
+    .filter((each) => each.kind === 'file' && (!each.path.includes('/') || /^LICENSES\/[^/]+$/.test(each.path)))
     .map((each) => each.path)
-    .filter((path) => path.startsWith('LICENSES/') || (fileName.test(path) && looksLikeText(path)))
+    .filter(
+      (path) => path.startsWith('LICENSES/') || (fileName.test(path) && looksLikeText(path) && !ofOthers.test(path)),
+    )
     .slice(0, maximumFiles);
 }
 
@@ -82,15 +97,30 @@ function looksLikeText(path: string): boolean {
   return textExtension.test(path) || !codeExtension.test(path) || /\.(?:mit|apache|gpl|bsd|isc|mpl)$/i.test(path);
 }
 
-/** What manifests declare: path and SPDX expression. */
-function* declared(tree: Tree): Generator<[string, string]> {
-  const npm = parseJson(tree.text('package.json'));
-  const license = field(npm, 'license');
-  if (typeof license === 'string') yield ['package.json', license];
-  const python = field(parseToml(tree.text('pyproject.toml')), 'project', 'license');
-  if (typeof python === 'string') yield ['pyproject.toml', python];
-  const text = field(python, 'text');
-  if (typeof text === 'string') yield ['pyproject.toml', text.length < 100 ? text : text.slice(0, 100)];
-  const poetry = field(parseToml(tree.text('pyproject.toml')), 'tool', 'poetry', 'license');
-  if (typeof poetry === 'string') yield ['pyproject.toml', poetry];
+/** What manifests say, else the README, else the headers of the files. */
+function spoken(tree: Tree, policy: LicensePolicy): Found[] {
+  for (const read of [declaredLicenses, readmeLicenses, headerLicenses]) {
+    const found = read(tree).flatMap((each) => judgeSaid(each, policy) ?? []);
+    if (found.length > 0) return found;
+  }
+  return [];
+}
+
+function judgeSaid([file, said]: Declaration, policy: LicensePolicy): Found | undefined {
+  const shown = head(oneLine(said), 80);
+  const kind = kindOfExpression(said, policy) ?? kindOfName(said, policy);
+  // A file that says where the licence stands, and it does not stand there, says nothing.
+  if (kind === undefined) return undefined;
+  return { kind, file, reason: `"${shown}" is not the name of an open-source licence.` };
+}
+
+function kindOfName(said: string, policy: LicensePolicy): Kind | undefined {
+  if (/\b(?:unlicensed|proprietary|all rights reserved|non[- ]?commercial)\b/i.test(said)) return 'restricted';
+  const id = namedLicense(said);
+  if (id !== undefined) return kindOf(id, policy);
+  return /^(?:other|custom|(?:big-?|open-?)?(?:science-)?(?:bloom-)?(?:rail|openrail)\S{0,20}|llama\S{0,20}|gemma|LicenseRef-\S{1,60})$/i.test(
+    said.trim(),
+  )
+    ? 'custom'
+    : undefined;
 }

@@ -1,35 +1,16 @@
-// Rule: no live credentials in the files; gitleaks looks for them, and nothing in the repository can silence it.
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
-import { z } from 'zod';
+// Rule: no live credentials in the files that are used. gitleaks looks for them; what the repository allows is said.
+import { dirname, join, posix, relative } from 'node:path';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
-import { Fault } from '../../../outcome.ts';
-import { run } from '../../../process.ts';
-import { childEnvironment } from '../../../../../lib/child-environment.ts';
-import { oneLine, tail } from '../../../text.ts';
-import { onlyPublicTokens } from './json-web-token.ts';
+import { oneLine } from '../../../text.ts';
 import type { ReviewContext, Rule } from '../../rule.ts';
-
-const report = z.array(z.object({ RuleID: z.string(), Description: z.string(), StartLine: z.int(), File: z.string() }));
-type Leak = z.infer<typeof report>[number];
-
-const leaksFound = 3;
-const timeoutSeconds = 300;
-
-/** Rules that judge by entropy alone: right often enough to say so, not often enough to refuse an app. */
-const uncertain: ReadonlySet<string> = new Set([
-  'generic-api-key',
-  'curl-auth-header',
-  'curl-auth-user',
-  'hashicorp-tf-password',
-  'kubernetes-secret-yaml',
-]);
-/** Kinds of secret that test suites and manuals carry samples of. */
-const sampled: ReadonlySet<string> = new Set(['private-key', 'jwt', 'jwt-base64']);
-const samplePath = /(?:^|\/)(?:tests?|__tests__|specs?|fixtures?|testdata|examples?|samples?|docs?|mocks?)\//i;
+import { withoutAllowed, type Allowed } from './allowed.ts';
+import { configFile } from './allowlists.ts';
+import { isCheckedSecret } from './formats.ts';
+import { gitleaks, type Leak } from './gitleaks.ts';
+import { isPublicPlace, isSamplePlace } from './places.ts';
 
 const fixError =
-  'Revoke this credential now: it is public. Then remove it from the files and the history (git filter-repo), push, and provide it to the app at run time with run.secrets.';
+  'Revoke this credential now: it is public. Then remove it from the files and the history (git filter-repo), push, and provide it to the app at run time with run.secrets. If it is no credential, say so with a gitleaks:allow comment in its line.';
 const fixWarning =
   'If this is a real credential, revoke it and provide it to the app at run time with run.secrets. Otherwise, no change is needed.';
 
@@ -37,77 +18,81 @@ export const secrets: Rule = {
   name: 'secrets',
   async check(context) {
     const leaks = await scan(context);
-    const seen = new Set<string>();
-    return leaks.flatMap((leak) => {
-      const finding = describe(leak, relative(context.source, leak.File), context);
-      const key = `${finding.rule}\n${finding.file ?? ''}\n${String(finding.line)}`;
-      if (seen.has(key)) return [];
-      seen.add(key);
-      return [finding];
-    });
+    const allowed = await withoutAllowed(leaks, context);
+    const findings = allowed.left.map((leak) => describe(leak, context));
+    return [...unique(findings), ...said(allowed)];
   },
 };
 
+function unique(findings: readonly Finding[]): Finding[] {
+  return [...new Map(findings.map((each) => [`${each.rule}\n${each.file ?? ''}\n${each.line ?? ''}`, each])).values()];
+}
+
+/** Scans the folder that holds the tree, since gitleaks takes a .gitleaksignore from the one that it is given. */
+async function scan({ source, notes, signal }: ReviewContext): Promise<Leak[]> {
+  const leaks = await gitleaks({
+    folder: dirname(source),
+    cwd: notes,
+    notes: join(notes, 'gitleaks'),
+    config: '[extend]\nuseDefault = true\n',
+    signal,
+  });
+  return leaks
+    .filter((leak) => leak.File.startsWith(`${source}/`))
+    .map((leak) => ({ ...leak, File: relative(source, leak.File) }));
+}
+
 /** Makes a finding that says where and what kind, never the secret itself. */
-function describe(leak: Leak, file: string, { tree }: Pick<ReviewContext, 'tree'>): Finding {
-  const unsure =
-    uncertain.has(leak.RuleID) ||
-    (sampled.has(leak.RuleID) && samplePath.test(file)) ||
-    (leak.RuleID === 'jwt' && onlyPublicTokens(lineOf(tree.text(file), leak.StartLine), Date.now() / 1000));
-  const what = oneLine(leak.Description).replace(/\.$/, '');
+function describe(leak: Leak, context: ReviewContext): Finding {
+  const isError =
+    isCheckedSecret(leak.RuleID, leak.Secret, Date.now() / 1000) &&
+    isUsed(leak, context) &&
+    !isForBrowsers(leak, context);
   return {
     rule: `secrets/${leak.RuleID}`,
-    severity: unsure ? 'warning' : 'error',
-    file,
+    severity: isError ? 'error' : 'warning',
+    file: leak.File,
     line: leak.StartLine,
-    message: `${what}.`,
-    fix: unsure ? fixWarning : fixError,
+    message: `${oneLine(leak.Description).replace(/\.$/, '')}.`,
+    fix: isError ? fixError : fixWarning,
   };
 }
 
-function lineOf(text: string | undefined, number: number): string {
-  return text?.split('\n')[number - 1] ?? '';
+/** An app in a folder called examples is no example. */
+function isUsed({ File }: Leak, { input }: ReviewContext): boolean {
+  const inApp = posix.relative(input.path, File);
+  return !isSamplePlace(inApp.startsWith('..') ? File : inApp);
 }
 
-/**
- * Runs gitleaks on the folder that holds the tree, not on the tree: from the folder that it is given, gitleaks always
- * takes
- * a .gitleaksignore. The configuration is ours, and comments that ask for silence are not heard.
- */
-async function scan(context: ReviewContext): Promise<Leak[]> {
-  const folder = join(context.notes, 'gitleaks');
-  await mkdir(folder, { recursive: true });
-  const [config, output] = [join(folder, 'gitleaks.toml'), join(folder, 'report.json')];
-  await writeFile(config, '[extend]\nuseDefault = true\n');
-  const result = await run(
-    'gitleaks',
-    [
-      'dir',
-      dirname(context.source),
-      '--config',
-      config,
-      '--gitleaks-ignore-path',
-      join(folder, 'none'),
-      '--ignore-gitleaks-allow',
-      '--redact=100',
-      '--no-banner',
-      '--no-color',
-      '--report-format',
-      'json',
-      '--report-path',
-      output,
-      '--exit-code',
-      String(leaksFound),
-      '--log-level',
-      'error',
-      '--timeout',
-      String(timeoutSeconds),
-    ],
-    { env: childEnvironment(), cwd: folder, ...(context.signal === undefined ? {} : { signal: context.signal }) },
+/** Keys by which Google tells apps apart, not callers: Firebase's are in every page that uses it. */
+function isForBrowsers({ RuleID, File, StartLine }: Leak, { tree }: ReviewContext): boolean {
+  if (RuleID !== 'gcp-api-key') return false;
+  const around = (tree.text(File) ?? '').split('\n').slice(Math.max(0, StartLine - 15), StartLine + 15);
+  return (
+    isPublicPlace(File) ||
+    around.some((line) => /authDomain|firebaseapp\.com|messagingSenderId/.test(line.slice(0, 2_000)))
   );
-  if (result.code !== 0 && result.code !== leaksFound)
-    throw new Fault(`gitleaks failed: ${oneLine(tail(result.stderr, 500))}`);
-  const leaks = report.parse(JSON.parse(await readFile(output, 'utf8')));
-  await rm(folder, { recursive: true, force: true });
-  return leaks.filter((leak) => leak.File.startsWith(`${context.source}/`));
+}
+
+/** What the repository allows is no error, and no secret either: it is said. */
+function said({ counts, broken }: Allowed): Finding[] {
+  const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  const parts = [...counts].map(([by, count]) => `${count} by ${by}`);
+  const findings: Finding[] = [];
+  if (total > 0)
+    findings.push({
+      rule: 'secrets/allowed',
+      severity: 'warning',
+      message: `${total} ${total === 1 ? 'finding was' : 'findings were'} allowed by the repository: ${parts.join(', ')}.`,
+      fix: 'No change is needed if none of them is a real credential.',
+    });
+  if (broken)
+    findings.push({
+      rule: 'secrets/allowlists',
+      severity: 'warning',
+      file: configFile,
+      message: 'gitleaks refused the allowlists of this file, so they were not applied.',
+      fix: 'Run "gitleaks dir ." in the repository, and correct what it reports.',
+    });
+  return findings;
 }

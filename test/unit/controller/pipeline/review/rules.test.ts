@@ -1,6 +1,8 @@
 // What each review rule finds, and what it leaves alone.
 import assert from 'node:assert/strict';
+import licenses from 'spdx-license-list/full.js';
 import { test } from 'vitest';
+import { pipelineInput } from '../../../../../controller/pipeline/contract.ts';
 import { dockerfile } from '../../../../../controller/pipeline/review/rules/dockerfile.ts';
 import { largeFiles } from '../../../../../controller/pipeline/review/rules/large-files.ts';
 import { license } from '../../../../../controller/pipeline/review/rules/license/license.ts';
@@ -34,6 +36,9 @@ const apacheNotice =
   'Copyright 2026 Somebody\n\nLicensed under the Apache License, Version 2.0 (the "License");\nyou may not use this file except in compliance with the License.\nYou may obtain a copy of the License at\n\n    http://www.apache.org/licenses/LICENSE-2.0\n';
 const gplNotice =
   'This program is free software: you can redistribute it and/or modify it under the terms of the GNU General Public License as published by the Free Software Foundation, either version 3 of the License, or (at your option) any later version.\n';
+const commit = '1'.repeat(40);
+const missing = { path: 'vendor/lib', commit, problem: 'the git host git.example is not allowed here' };
+const textOf = (id: string): string => licenses[id]?.licenseText ?? '';
 const words = (count: number): string => Array.from({ length: count }, (_, index) => `term${index}`).join(' ');
 const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect: Expectation }[] = [
   {
@@ -100,6 +105,16 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     expect: ['error symlinks/absolute a'],
   },
   {
+    name: 'what a virtual environment links to',
+    rule: symlinks,
+    context: sampleContext({
+      'venv/bin/activate': '',
+      'venv/bin/python3': { linkTo: '/usr/bin/python3' },
+      'bin/python3': { linkTo: '/usr/bin/python3' },
+    }),
+    expect: ['error symlinks/absolute bin/python3', 'warning symlinks/absolute venv/bin/python3'],
+  },
+  {
     name: 'links that leave',
     rule: symlinks,
     context: sampleContext({ 'a/b': { linkTo: '../../etc' }, c: { linkTo: '..' }, 'd/e': { linkTo: 'x/../../../f' } }),
@@ -133,29 +148,51 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
 
   { name: 'no submodules', rule: submodules, context: sampleContext({ a: '' }), expect: [] },
   {
-    name: 'a gitlink without .gitmodules',
+    name: 'a fetched submodule',
     rule: submodules,
-    context: sampleContext({ a: '' }, {}, ['vendor/lib']),
-    expect: ['error git/submodule vendor/lib'],
+    context: sampleContext({ '.gitmodules': '[submodule "a"]\n\tpath = a\n\turl = ../a.git\n' }, {}, [
+      { path: 'a', commit },
+    ]),
+    expect: [],
   },
   {
-    name: 'a declared submodule',
+    name: 'a missing submodule that nothing needs',
     rule: submodules,
-    context: sampleContext({ '.gitmodules': '[submodule "a"]\n\tpath = a\n\turl = https://example.org/a\n' }),
-    expect: ['error git/submodule .gitmodules'],
+    context: sampleContext({ Dockerfile: 'FROM a\n# COPY vendor/lib .\nCOPY vendor/library .\n' }, {}, [missing]),
+    expect: ['warning git/submodule vendor/lib'],
   },
+  ...[
+    ['is copied', { Dockerfile: 'FROM a\nCOPY --from=b x y\nCOPY ./vendor/lib/ /lib\n' }, {}],
+    ['is copied as JSON', { Dockerfile: 'FROM a\nCOPY ["vendor/lib", "/lib"]\n' }, {}],
+    ['is installed by a step', { Dockerfile: 'FROM a\nCOPY . .\nRUN cd vendor/lib && make\n' }, {}],
+    ['is a requirement', { 'requirements.txt': 'flask\n-e ./vendor/lib\n' }, {}],
+    ['is a package', { 'package.json': '{"dependencies":{"lib":"file:vendor/lib"}}' }, {}],
+    ['contains the app', { a: '' }, { path: 'vendor/lib/web' }],
+    ['is named from a folder', { 'vendor/Cargo.toml': '[dependencies]\nlib = { path = "lib" }\n' }, { path: 'vendor' }],
+  ].map(([what, files, changes]) => ({
+    name: `a missing submodule that ${String(what)}`,
+    rule: submodules,
+    context: sampleContext(
+      files as Parameters<typeof sampleContext>[0],
+      changes as Parameters<typeof sampleContext>[1],
+      [missing],
+    ),
+    expect: ['error git/submodule vendor/lib'],
+  })),
   {
     name: 'addresses that run or read something',
     rule: submodules,
     context: sampleContext({
       '.gitmodules':
-        '[submodule "a"]\n\tpath = a\n\turl = ext::sh -c id\n[submodule "b"]\n\turl = file:///etc\n[submodule "c"]\n\turl = --upload-pack=id\n\tupdate = !id\n',
+        '[submodule "a"]\n\tpath = a\n\turl = ext::sh -c id\n[submodule "b"]\n\turl = file:///etc\n[submodule "c"]\n\turl = --upload-pack=id\n\tupdate = !id\n[submodule "d"]\n\tpath = ../../x\n\turl = /srv/x\n',
     }),
     expect: [
       'error git/unsafe-address .gitmodules:3',
       'error git/unsafe-address .gitmodules:5',
       'error git/unsafe-address .gitmodules:7',
       'error git/unsafe-address .gitmodules:8',
+      'error git/unsafe-address .gitmodules:10',
+      'error git/unsafe-address .gitmodules:11',
     ],
   },
 
@@ -221,15 +258,22 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     ['grants nothing', 'No permission is granted to anyone.'],
     ['limits the purpose', 'For evaluation purposes. Ask for anything else.'],
     ['asks for consent', 'Hosting it needs our prior written consent.'],
-    ['is other terms', `${words(30)}. These are terms of our own, which hold for all of it. ${words(60)}`],
     ['is the licence with the Commons Clause', `${mit}${clause}`],
     ['is the licence with a prohibition', `${mit}\nYou may not run this software on servers of others.\n`],
   ].map(([what = '', text = '']) => ({
     name: `an SPDX tag above a text that ${what}`,
     rule: license,
     context: sampleContext({ LICENSE: `SPDX-License-Identifier: MIT\n\n${text}\n` }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: ['error license/approval LICENSE'],
   })),
+  {
+    name: 'an SPDX tag above a text that is other terms',
+    rule: license,
+    context: sampleContext({
+      LICENSE: `SPDX-License-Identifier: MIT\n\n${words(30)}. These are terms of our own, which hold for all of it. ${words(60)}\n`,
+    }),
+    expect: ['warning license/custom LICENSE'],
+  },
   {
     name: 'only the notice of the Apache License',
     rule: license,
@@ -241,7 +285,7 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     name: 'a notice with a limit',
     rule: license,
     context: sampleContext({ LICENSE: `${apacheNotice}\nFor non-commercial use only.\n` }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: ['error license/approval LICENSE'],
   },
   {
     name: 'a notice within other terms',
@@ -249,7 +293,79 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     context: sampleContext({
       LICENSE: `${apacheNotice}\n${'These other terms of ours hold for all the rest of it, which you may only read. '.repeat(3)}${words(300)}`,
     }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: ['warning license/custom LICENSE'],
+  },
+  ...[
+    [
+      'the README names it',
+      { 'README.md': '# App\n\n## License\n\nThis project is licensed under the MIT License.\n' },
+    ],
+    ['the README links it', { 'readme.md': '## 📄 Licence\n[MIT](https://opensource.org/licenses/MIT)\n\n## More\n' }],
+    ['front matter', { 'README.md': '---\ntitle: A\nsdk: gradio\nlicense: apache-2.0\n---\n' }],
+    ['a badge', { 'README.md': '![](https://img.shields.io/badge/license-Apache--2.0-green)\n' }],
+    ['a classifier', { 'setup.py': "setup(classifiers=['License :: OSI Approved :: MIT License'])" }],
+    ['setup.py', { 'setup.py': 'setup(license="BSD 3-Clause")' }],
+    ['setup.cfg', { 'setup.cfg': '[metadata]\nlicense = GPLv3+\n' }],
+    [
+      'pyproject.toml with classifiers',
+      {
+        'pyproject.toml': '[project]\nclassifiers = ["License :: OSI Approved :: Apache Software License"]\n',
+      },
+    ],
+    ['Cargo.toml as it was written', { 'Cargo.toml': '[package]\nname = "a"\nlicense = "MIT/Apache-2.0"\n' }],
+    ['pom.xml', { 'pom.xml': '<licenses><license><name>Apache License, Version 2.0</name></license></licenses>' }],
+    ['composer.json', { 'composer.json': '{"license":["MIT"]}' }],
+    ['package.json as it was written', { 'package.json': '{"license":{"type":"ISC"}}' }],
+    ['headers', { 'a/main.py': '# SPDX-License-Identifier: AGPL-3.0-or-later\n', 'b.py': '' }],
+  ].map(([what, files]) => ({
+    name: `known by other means: ${String(what)}`,
+    rule: license,
+    context: sampleContext(files as Parameters<typeof sampleContext>[0]),
+    expect: [],
+  })),
+  {
+    name: 'a custom licence by name',
+    rule: license,
+    context: sampleContext({ 'README.md': '---\nlicense: openrail\n---\n' }),
+    expect: ['warning license/custom README.md'],
+  },
+  {
+    name: 'the licence of somebody else',
+    rule: license,
+    context: sampleContext({ LICENSE: textOf('SSPL-1.0'), 'LICENSE-THIRD-PARTY': mit }),
+    expect: ['error license/approval LICENSE'],
+  },
+  ...[
+    ['reject', 'error license/unrecognised LICENSE', 'error license/unrecognised LICENSE', 'error license/missing'],
+    ['ask', 'error license/approval LICENSE', 'error license/approval LICENSE', 'error license/approval'],
+    ['warn', 'warning license/custom LICENSE', 'warning license/restricted LICENSE', 'warning license/missing'],
+  ].flatMap(([verdict, ...expected]) =>
+    [{ LICENSE: textOf('JSON') }, { LICENSE: textOf('Elastic-2.0') }, { a: '' }].map((files, index) => ({
+      name: `policy ${verdict} on ${JSON.stringify(Object.keys(files))} ${index}`,
+      rule: license,
+      context: sampleContext(files, {
+        licenses: pipelineInput.shape.licenses.parse({ custom: verdict, restricted: verdict, missing: verdict }),
+      }),
+      expect: [expected[index] ?? ''],
+    })),
+  ),
+  {
+    name: 'a licence that the installation allows',
+    rule: license,
+    context: sampleContext(
+      { LICENSE: textOf('Elastic-2.0') },
+      { licenses: pipelineInput.shape.licenses.parse({ allow: ['Elastic-2.0'] }) },
+    ),
+    expect: [],
+  },
+  {
+    name: 'a licence that the installation does not want',
+    rule: license,
+    context: sampleContext(
+      { LICENSE: textOf('AGPL-3.0-only') },
+      { licenses: pipelineInput.shape.licenses.parse({ deny: ['AGPL-3.0-or-later'] }) },
+    ),
+    expect: ['error license/approval LICENSE'],
   },
   {
     name: 'package.json',
@@ -285,7 +401,7 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     name: 'a name only',
     rule: license,
     context: sampleContext({ LICENSE: 'MIT' }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: [],
   },
   {
     name: 'an own licence',
@@ -294,37 +410,37 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
       LICENSE:
         'You may look at this code but you may not run it, sell it or show it to anyone at all without asking me first.',
     }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: ['error license/approval LICENSE'],
   },
   {
     name: 'MIT with the Commons Clause',
     rule: license,
     context: sampleContext({ LICENSE: mit + clause }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: ['error license/approval LICENSE'],
   },
   {
     name: 'MIT, but not commercially',
     rule: license,
     context: sampleContext({ LICENSE: `${mit}\nFor non-commercial use only.\n` }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: ['error license/approval LICENSE'],
   },
   {
     name: 'a text that contradicts the manifest',
     rule: license,
     context: sampleContext({ LICENSE: mit + clause, 'package.json': '{"license":"MIT"}' }),
-    expect: ['error license/unrecognised LICENSE'],
+    expect: ['error license/approval LICENSE'],
   },
   {
     name: 'a closed name',
     rule: license,
     context: sampleContext({ 'package.json': '{"license":"UNLICENSED"}' }),
-    expect: ['error license/unrecognised package.json'],
+    expect: ['error license/approval package.json'],
   },
   {
     name: 'open and closed together',
     rule: license,
     context: sampleContext({ 'package.json': '{"license":"MIT AND BUSL-1.1"}' }),
-    expect: ['error license/unrecognised package.json'],
+    expect: ['error license/approval package.json'],
   },
 
   { name: 'no Dockerfile, none needed', rule: dockerfile, context: sampleContext({ a: '' }), expect: [] },
@@ -366,6 +482,24 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
     rule: dockerfile,
     context: sampleContext({ Dockerfile: '# hello\n# syntax=evil/x\n' }),
     expect: [],
+  },
+  {
+    name: 'a Dockerfile that is a link to one in the repository',
+    rule: dockerfile,
+    context: sampleContext(
+      {
+        'web/Dockerfile': { linkTo: '../docker/Dockerfile.debian' },
+        'docker/Dockerfile.debian': 'FROM a\n',
+      },
+      { path: 'web' },
+    ),
+    expect: [],
+  },
+  {
+    name: 'a Dockerfile that is a link to one for another builder',
+    rule: dockerfile,
+    context: sampleContext({ Dockerfile: { linkTo: 'a' }, a: '# syntax=evil/x\n' }),
+    expect: ['error dockerfile/syntax Dockerfile:1'],
   },
   {
     name: 'a linked Dockerfile',

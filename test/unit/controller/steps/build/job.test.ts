@@ -94,3 +94,24 @@ test('a Job says who submitted: the network, else the caller, else the app itsel
   assert.equal(submitter({ [labels.caller]: 'key' }), 'key');
   assert.equal(submitter({}), 'moorage-apps/hello');
 });
+
+test('a pipeline knows the git hosts, the policy on licences and the waivers of its app', () => {
+  const input = inputOf(jobOf(withMeta({ uid })));
+  assert.deepEqual(input.gitHosts.allowed, config.gitHosts.allowed);
+  assert.deepEqual(input.licenses, config.pipeline.licenses);
+  const waivers = [{ rule: 'license/approval', reason: 'Agreed.' }];
+  const app = withMeta({ uid });
+  const waived = { ...app, spec: { ...app.spec, review: { waivers } } };
+  assert.deepEqual(inputOf(jobOf(waived)).waivers, waivers);
+});
+
+test('waivers are an input of the build; none is what there was before waivers', () => {
+  const app = withMeta({ uid });
+  const waived = (reason: string): HostedApp => ({
+    ...app,
+    spec: { ...app.spec, review: { waivers: [{ rule: 'license/approval', reason }] } },
+  });
+  assert.ok(!('spec.review.waivers' in buildInputs(app).each));
+  const hashes = [app, waived('One.'), waived('Two.')].map((each) => buildInputs(each).hash);
+  assert.equal(new Set(hashes).size, 3);
+});

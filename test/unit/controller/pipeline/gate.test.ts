@@ -6,8 +6,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'vitest';
-import { reviewPassed, withGate } from '../../../../../controller/pipeline/review/gate.ts';
-import { pathsBelow, type WorkspacePaths } from '../../../../../controller/pipeline/config.ts';
+import { hasPassed, withGate } from '../../../../controller/pipeline/gate.ts';
+import { pathsBelow, type WorkspacePaths } from '../../../../controller/pipeline/config.ts';
 
 async function workspace(t: TestContext): Promise<WorkspacePaths> {
   const root = await mkdtemp(join(tmpdir(), 'moorage-gate-'));
@@ -18,12 +18,12 @@ async function workspace(t: TestContext): Promise<WorkspacePaths> {
 test('the build that comes first waits, and goes on once the review has passed', async (t) => {
   const paths = await workspace(t);
   const order: string[] = [];
-  const waiting = reviewPassed(paths).then((passed) => {
+  const waiting = hasPassed(paths, 'review').then((passed) => {
     order.push('build');
     return passed;
   });
   const review = Promise.withResolvers<string>();
-  const reviewing = withGate(paths, () => review.promise);
+  const reviewing = withGate(paths, 'review', () => review.promise);
   await new Promise((resolve) => {
     setTimeout(resolve, 100);
   });
@@ -36,43 +36,53 @@ test('the build that comes first waits, and goes on once the review has passed',
 
 test('a review that passed long ago lets the build through', async (t) => {
   const paths = await workspace(t);
-  await withGate(paths, () => Promise.resolve());
-  assert.equal(await reviewPassed(paths), true);
+  await withGate(paths, 'review', () => Promise.resolve());
+  assert.equal(await hasPassed(paths, 'review'), true);
 });
 
 test('a review that refuses keeps the build from starting, whichever of the two comes first', async (t) => {
   const paths = await workspace(t);
   const refused = Promise.withResolvers<never>();
   const refusal = assert.rejects(
-    withGate(paths, () => refused.promise),
+    withGate(paths, 'review', () => refused.promise),
     /no licence/,
   );
   refused.promise.catch(() => undefined);
-  const waiting = reviewPassed(paths);
+  const waiting = hasPassed(paths, 'review');
   refused.reject(new Error('no licence'));
   await refusal;
   assert.equal(await waiting, false);
-  assert.equal(await reviewPassed(paths), false);
+  assert.equal(await hasPassed(paths, 'review'), false);
 });
 
 test('a review that is killed keeps the build from starting', async (t) => {
   const paths = await workspace(t);
-  const gate = join(import.meta.dirname, '../../../../../controller/pipeline/review/gate.ts');
-  const program = `import { withGate } from ${JSON.stringify(gate)}; await withGate(${JSON.stringify(paths)}, () => new Promise(() => { process.stdout.write('at work'); setInterval(() => undefined, 1000); }));`;
+  const gate = join(import.meta.dirname, '../../../../controller/pipeline/gate.ts');
+  const program = `import { withGate } from ${JSON.stringify(gate)}; await withGate(${JSON.stringify(paths)}, 'review', () => new Promise(() => { process.stdout.write('at work'); setInterval(() => undefined, 1000); }));`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   await once(child.stdout, 'data');
-  const waiting = reviewPassed(paths);
+  const waiting = hasPassed(paths, 'review');
   child.kill('SIGKILL');
   assert.equal(await waiting, false);
-  assert.equal(await reviewPassed(paths), false);
+  assert.equal(await hasPassed(paths, 'review'), false);
 });
 
 test('the wait can be called off', async (t) => {
   const paths = await workspace(t);
   const stop = new AbortController();
-  const waiting = reviewPassed(paths, stop.signal);
+  const waiting = hasPassed(paths, 'review', stop.signal);
+  stop.abort(new Error('stopped'));
+  await assert.rejects(waiting);
+});
+
+test('a clone that passed says nothing of the review', async (t) => {
+  const paths = await workspace(t);
+  await withGate(paths, 'clone', () => Promise.resolve());
+  assert.equal(await hasPassed(paths, 'clone'), true);
+  const stop = new AbortController();
+  const waiting = hasPassed(paths, 'review', stop.signal);
   stop.abort(new Error('stopped'));
   await assert.rejects(waiting);
 });

@@ -1,45 +1,50 @@
-// Lets the build wait for the review beside it: a socket that the review holds for as long as it lives, and a note once
-// it has passed.
+// Lets a stage wait for the one before it, in a container beside it: a socket that the earlier one holds for as long as
+// it lives, and a note once it has passed.
 import { once } from 'node:events';
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Fault } from '../outcome.ts';
-import type { WorkspacePaths } from '../config.ts';
+import type { WorkspacePaths } from './config.ts';
+import { Fault } from './outcome.ts';
 
 const longestStart = 120_000;
 const pollMs = 20;
 
-const socketOf = (paths: WorkspacePaths): string => join(paths.notes, 'review.sock');
-const passedOf = (paths: WorkspacePaths): string => join(paths.notes, 'passed');
+/** A stage that another one waits for. */
+type Gate = 'clone' | 'review';
 
-/**
- * Runs the review while it holds the socket. Only a review that returns is noted as passed, however it ends otherwise.
- */
-export async function withGate<Result>(paths: WorkspacePaths, review: () => Promise<Result>): Promise<Result> {
+const socketOf = (paths: WorkspacePaths, stage: Gate): string => join(paths.notes, `${stage}.sock`);
+const passedOf = (paths: WorkspacePaths, stage: Gate): string => join(paths.notes, `${stage}.passed`);
+
+/** Runs a stage while it holds the socket. Only a stage that returns is noted as passed, however it ends otherwise. */
+export async function withGate<Result>(
+  paths: WorkspacePaths,
+  stage: Gate,
+  run: () => Promise<Result>,
+): Promise<Result> {
   await mkdir(paths.notes, { recursive: true });
-  await rm(passedOf(paths), { force: true });
-  const release = await hold(socketOf(paths));
+  await rm(passedOf(paths, stage), { force: true });
+  const release = await hold(socketOf(paths, stage));
   try {
-    const result = await review();
-    await writeFile(passedOf(paths), '');
+    const result = await run();
+    await writeFile(passedOf(paths, stage), '');
     return result;
   } finally {
     await release();
   }
 }
 
-/** Waits for the review's end. True when it passed. @throws Fault when there is none */
-export async function reviewPassed(paths: WorkspacePaths, signal?: AbortSignal): Promise<boolean> {
+/** Waits for the end of a stage. True when it passed. @throws Fault when it does not begin */
+export async function hasPassed(paths: WorkspacePaths, stage: Gate, signal?: AbortSignal): Promise<boolean> {
   const deadline = Date.now() + longestStart;
   for (;;) {
     signal?.throwIfAborted();
-    if (await exists(passedOf(paths))) return true;
-    const found = await untilReleased(socketOf(paths), signal);
+    if (await exists(passedOf(paths, stage))) return true;
+    const found = await untilReleased(socketOf(paths, stage), signal);
     // It may have passed between the two looks.
-    if (found === 'released') return exists(passedOf(paths));
-    if (Date.now() > deadline) throw new Fault(`the review did not begin within ${longestStart / 1000} s`);
+    if (found === 'released') return exists(passedOf(paths, stage));
+    if (Date.now() > deadline) throw new Fault(`the ${stage} did not begin within ${longestStart / 1000} s`);
     await delay(pollMs, undefined, signal === undefined ? {} : { signal });
   }
 }

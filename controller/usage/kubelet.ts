@@ -1,0 +1,71 @@
+// Reads from the kubelet of a node what the apps there use.
+import { exchange, readText, type Connection } from '../../lib/kubernetes/index.ts';
+
+/** What the container of an app has used. */
+export interface UsageSample {
+  readonly pod: string;
+  /** CPU seconds since the container started. */
+  readonly cpuSeconds: number;
+  /** Bytes of memory that cannot be reclaimed (working set). */
+  readonly memoryBytes: number;
+  /** When it was measured, in milliseconds since 1970. */
+  readonly at: number;
+}
+
+/** Reads a node by its address. @throws ApiError when the kubelet refuses or is out of reach */
+export type ReadUsage = (address: string, signal: AbortSignal) => Promise<UsageSample[]>;
+
+const kubeletPort = 10_250;
+const line =
+  /^container_(cpu_usage_seconds_total|memory_working_set_bytes)\{([^}\n]{1,600})\} ([0-9.e+-]{1,40})(?: (\d{1,16}))?$/;
+
+/**
+ * Asks the kubelets themselves, on their own port: the right to metrics (nodes/metrics) is enough for that, and the way
+ * through the API server would need one to everything that a kubelet can do.
+ */
+export function kubeletUsage(connection: Connection, namespace: string): ReadUsage {
+  return async (address, signal) => {
+    const host = address.includes(':') ? `[${address}]` : address;
+    const answer = await exchange(
+      { ...connection, credentials: () => connection.credentials(), server: `https://${host}:${kubeletPort}` },
+      {
+        method: 'GET',
+        path: '/metrics/resource',
+        headers: { accept: 'text/plain', 'user-agent': 'moorage-operator' },
+        body: undefined,
+        signal,
+      },
+    );
+    return parseUsage(await readText(answer), namespace);
+  };
+}
+
+/** The samples of the containers named `app` in one namespace, out of the kubelet's Prometheus text. */
+export function parseUsage(text: string, namespace: string, now = Date.now()): UsageSample[] {
+  const readings = text.split('\n').flatMap((each) => readingOf(each, namespace, now) ?? []);
+  const memory = new Map(readings.filter(({ isMemory }) => isMemory).map(({ pod, value }) => [pod, value]));
+  return readings.flatMap(({ pod, isMemory, value, at }) => {
+    const memoryBytes = memory.get(pod);
+    return isMemory || memoryBytes === undefined ? [] : [{ pod, cpuSeconds: value, memoryBytes, at }];
+  });
+}
+
+interface Reading {
+  readonly pod: string;
+  readonly isMemory: boolean;
+  readonly value: number;
+  readonly at: number;
+}
+
+function readingOf(text: string, namespace: string, now: number): Reading | undefined {
+  const [, metric, labels = '', value = '', time] = line.exec(text) ?? [];
+  const isApp = labelOf(labels, 'container') === 'app' && labelOf(labels, 'namespace') === namespace;
+  const pod = labelOf(labels, 'pod');
+  if (metric === undefined || !isApp || pod === undefined) return undefined;
+  const at = time === undefined ? now : Number(time);
+  return { pod, isMemory: metric === 'memory_working_set_bytes', value: Number(value), at };
+}
+
+function labelOf(labels: string, name: string): string | undefined {
+  return new RegExp(`(?:^|,)${name}="([^"]{0,253})"`).exec(labels)?.[1];
+}

@@ -1,0 +1,28 @@
+// How a node is shared out between the platform, builds and apps.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { appsQuota } from '../../../../cluster/node/room.ts';
+import { withoutRoom } from '../../../../cluster/node/status.ts';
+
+const gibibyte = 1024 ** 3;
+
+test('what the platform and three builds request is kept from apps', () => {
+  assert.deepEqual(appsQuota(2, 24 * gibibyte), [
+    String.raw`apps.quota.requests\.cpu=625m`,
+    String.raw`apps.quota.requests\.memory=19456Mi`,
+  ]);
+});
+
+test('a small machine is not shared out', () => {
+  assert.deepEqual(appsQuota(1, 24 * gibibyte), []);
+  assert.deepEqual(appsQuota(8, 4 * gibibyte), []);
+});
+
+test('apps that wait for room are named with the cause', () => {
+  const condition = { reason: 'WaitingForRoom', message: 'Waiting for room: 1 Insufficient cpu.' };
+  const items = [
+    { metadata: { name: 'fine' }, status: { conditions: [{ reason: 'Live', message: '' }] } },
+    { metadata: { name: 'held' }, status: { conditions: [{ reason: 'Queued', message: '' }, condition] } },
+  ];
+  assert.deepEqual(withoutRoom({ items }), ['held: Waiting for room: 1 Insufficient cpu.']);
+});

@@ -1,0 +1,97 @@
+// An app that was never ready and fails again and again keeps no pod; one that was ready once is left to its restarts.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { z } from 'zod';
+import type { HostedApp } from '../../../../../crds/hosted-app.ts';
+import type { ContainerStatus, Deployment } from '../../../../../controller/objects/kinds.ts';
+import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
+import {
+  app,
+  applied,
+  at,
+  built,
+  deployed,
+  first,
+  live,
+  outcome,
+  second,
+  snapshotOf,
+} from '../../../../support/operator/scenario.ts';
+
+const asked = z.object({
+  replicas: z.int(),
+  template: z.object({ metadata: z.object({ annotations: z.object({ 'moorage.dev/commit': z.string() }) }) }),
+});
+
+/** What the operator asks for, and what it says. */
+function asks(snapshot: Snapshot): { deployment: Deployment; runs: string; message: string; log: string | undefined } {
+  const { decision, status } = outcome(snapshot);
+  const deployment = applied(decision, 'Deployment', { observedGeneration: 2 });
+  const { replicas, template } = asked.parse(deployment.spec);
+  const { rule = '', message = '', log } = status.rejection ?? {};
+  return {
+    deployment,
+    runs: `${replicas} of ${template.metadata.annotations['moorage.dev/commit'].charAt(0)}, ${rule}`,
+    message,
+    log,
+  };
+}
+
+const crashed = (restartCount: number): Partial<ContainerStatus> => ({
+  restartCount,
+  state: { waiting: { reason: 'CrashLoopBackOff' } },
+  lastState: { terminated: { exitCode: 1, message: 'no module named app' } },
+});
+const unfinished = { replicas: 1, updatedReplicas: 1 };
+
+const fresh = app({}, built(first));
+
+test('three restarts are tried, then there is no pod, and the reason outlives those that there were', () => {
+  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, crashed(2)))).runs, '1 of a, run/crashed');
+  const stopped = asks(snapshotOf(fresh, deployed(fresh, unfinished, crashed(3))));
+  assert.equal(stopped.runs, '0 of a, run/crashed');
+  assert.match(stopped.message, /crashed with exit code 1 .* not started again until there is a new commit/);
+  const later = asks(snapshotOf(fresh, { deployment: stopped.deployment, pods: [] }));
+  assert.deepEqual([later.runs, later.message, later.log], [stopped.runs, stopped.message, 'no module named app']);
+});
+
+test('a new commit, other settings and another submission start it again', () => {
+  const { deployment } = asks(snapshotOf(fresh, deployed(fresh, unfinished, crashed(3))));
+  const runs = (of: HostedApp): string => asks(snapshotOf(of, { deployment, pods: [] })).runs;
+  assert.equal(runs(app({}, built(second))), '1 of b, ');
+  assert.equal(runs(app({ run: { env: [{ name: 'A', value: 'b' }] } }, built(first))), '1 of a, ');
+  const again = built(first);
+  assert.equal(runs(app({}, { ...again, built: { ...(again.built ?? never()), attempt: '2' } })), '1 of a, ');
+});
+
+test('the release that serves goes on, without the pod of the one that fails', () => {
+  const next = app({}, { ...live(first), ...built(second) });
+  const rolling = asks(snapshotOf(next, deployed(app({}, live(first)))));
+  assert.equal(rolling.runs, '1 of b, ');
+  const { pods: serving = [] } = deployed(app({}, live(first)));
+  const { pods: failing = [] } = deployed(next, unfinished, crashed(3));
+  const back = asks(snapshotOf(next, { deployment: rolling.deployment, pods: [...serving, ...failing] }));
+  assert.equal(back.runs, '1 of a, run/crashed');
+  assert.match(back.message, /Rolled back to commit aaaaaaa\.$/);
+  const settled = asks(snapshotOf(next, { deployment: back.deployment, pods: serving }));
+  assert.deepEqual([settled.runs, settled.message], [back.runs, back.message]);
+});
+
+test('what was ready once is restarted for as long as it is wanted', () => {
+  const of = app({}, live(first));
+  const { status } = outcome(snapshotOf(of, deployed(of)));
+  const failing = deployed(of, unfinished, crashed(30));
+  assert.equal(asks(snapshotOf(app({}, status), failing)).runs, '1 of a, run/crashed');
+  assert.equal(asks(snapshotOf(of, failing)).runs, '0 of a, run/crashed', 'and only its status knows it');
+});
+
+test('what never listens is given up after its time, and what waits for a Secret is not', () => {
+  const silent = { restartCount: 0, started: false, state: { running: { startedAt: at(-600) } } };
+  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, silent))).runs, '0 of a, run/never-listened');
+  const waiting = { state: { waiting: { reason: 'CreateContainerConfigError', message: 'secret "x" not found' } } };
+  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, waiting))).runs, '1 of a, run/misconfigured');
+});
+
+function never(): never {
+  throw new Error('nothing is built');
+}
