@@ -1,6 +1,6 @@
 // What a kind cluster is made of, by pinned version, and what it costs to download.
 import { recipeOf } from '../binaries/recipes.ts';
-import { images as bases } from '../../controller/pipeline/plan/recipe.ts';
+import { defaultNode, images as bases } from '../../controller/pipeline/plan/recipe.ts';
 
 export const kindVersion = 'v0.32.0';
 
@@ -25,7 +25,7 @@ const postgresImage = 'postgres:17-trixie';
 export const seeds: readonly string[] = [
   traefikImage,
   postgresImage,
-  bases.node,
+  defaultNode,
   bases.nginx,
   ...bases.python.map(({ image }) => image),
 ];

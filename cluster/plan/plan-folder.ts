@@ -62,7 +62,7 @@ export function planFolder(folder: string): FolderPlan {
 
 /** The rules of the review that a plan stands on; the others need programs that only a pipeline has. */
 function checks(tree: Tree, folder: string, input: PipelineInput): Finding[] {
-  const context = { tree, source: folder, notes: folder, input, gitlinks: [] };
+  const context = { tree, source: folder, notes: folder, input, submodules: [] };
   return [sourcePath, dockerfileRule].flatMap((rule) => {
     const found = rule.check(context);
     return found instanceof Promise ? [] : [...found];

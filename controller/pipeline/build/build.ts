@@ -19,6 +19,7 @@ import { buildMetadata, registryHost, sourcePolicy } from './daemon-config.ts';
 import { judgeFailure } from './failure.ts';
 import { exposedPort, readImageConfig, volumeWarning } from './image-config.ts';
 import { readLint } from './lint.ts';
+import { StepReports } from './reports.ts';
 import { buildArguments, lintArguments, metadataPath, type Solve } from './solve.ts';
 
 const maximumLogBytes = 8 * 1024 * 1024;
@@ -78,10 +79,17 @@ async function solveAndLint(solve: Solve, paths: WorkspacePaths, tools: BuildToo
   checked.catch((error: unknown) => {
     refused.abort(error);
   });
-  const [built, findings] = await Promise.allSettled([solveImage(solve, paths, { ...tools, signal }), checked]);
+  const reports = new StepReports();
+  const [built, findings] = await Promise.allSettled([
+    solveImage(solve, paths, { ...tools, signal }, reports),
+    checked,
+  ]);
   if (findings.status === 'rejected') throw findings.reason;
   if (built.status === 'rejected') throw built.reason;
-  return findings.value;
+  // Anybody can print a marked line; only of the steps that we wrote it is taken for what they mean.
+  const reported = solve.notes.authored ? [] : reports.findings;
+  for (const each of reported) tools.say(line(each));
+  return [...findings.value, ...reported];
 }
 
 /** Checks that say an error are final; a check that cannot be made says nothing, for the build decides. */
@@ -100,10 +108,11 @@ async function lint(solve: Solve, paths: WorkspacePaths, tools: BuildTools): Pro
   return findings.filter((each) => each.severity === 'warning');
 }
 
-async function solveImage(solve: Solve, paths: WorkspacePaths, tools: BuildTools): Promise<void> {
+async function solveImage(solve: Solve, paths: WorkspacePaths, tools: BuildTools, reports: StepReports): Promise<void> {
   const log = new BuildLog(tools.write, maximumLogBytes);
   const add = (chunk: Buffer): void => {
     log.add(chunk);
+    reports.add(chunk);
   };
   const built = await run('buildctl', buildArguments(solve), {
     env: solve.environment,

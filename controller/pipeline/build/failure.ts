@@ -2,10 +2,11 @@
 import { posix } from 'node:path';
 import type { Finding } from '../../../crds/hosted-app.ts';
 import { DoubtfulFault, Fault, Rejected } from '../outcome.ts';
-import { images } from '../plan/recipe.ts';
+import { defaultNode, images } from '../plan/recipe.ts';
 import { clean, head, oneLine, tail } from '../text.ts';
 import { excerptAt, type Excerpt } from './excerpt.ts';
 import { suggestFix, registryHiccup } from './fixes.ts';
+import { excerptOf } from './step-log.ts';
 
 export interface FailedBuild {
   /** The plain progress and the error that buildctl printed at its end. */
@@ -40,7 +41,7 @@ export function judgeFailure(build: FailedBuild): Rejected | Fault {
     judgeStep(error, said, build, excerptAt(output));
   return verdict instanceof Fault
     ? verdict
-    : new Rejected([verdict], excerpt(said === '' ? error : `${said}\n${error}`));
+    : new Rejected([verdict], excerptOf(said === '' ? error : `${said}\n${error}`, logBytes));
 }
 
 const inStep = (error: string): boolean => error.includes('did not complete successfully');
@@ -62,12 +63,6 @@ function stagedFault(error: string, said: string, build: FailedBuild): Fault | u
   return new DoubtfulFault(`a package registry failed during the build: ${oneLine(tail(said, 400))}`);
 }
 
-/** The beginning, where tools tend to say what is wrong, and the end, where the rest of them do. */
-function excerpt(log: string): string {
-  if (Buffer.byteLength(log) <= logBytes) return log;
-  return `${head(log, logBytes / 3)}\n${tail(log, (logBytes * 2) / 3 - 10)}`;
-}
-
 /** Lines of the step that failed, without the progress prefix. */
 function failedStep(output: string): string {
   const number = [...output.matchAll(/^#(\d+) ERROR: (?!failed to configure \w+ cache)/gm)].at(-1)?.[1];
@@ -84,7 +79,7 @@ const absent =
   /not found|pull access denied|insufficient_scope|authorization failed|unauthorized|not a valid|no match for platform|manifest unknown|failed to authorize/i;
 const alwaysThere = [
   ...images.python.map((each) => each.image),
-  images.node,
+  defaultNode,
   images.nginx,
   'debian:bookworm-slim',
 ].join(', ');

@@ -1,4 +1,7 @@
 // What an author can do about a failed build step, guessed from what the step said.
+import { missingProgram } from './missing-program.ts';
+import { networkFault, type NetworkFault } from './network.ts';
+import { errorLine } from './step-log.ts';
 
 export interface Fix {
   readonly rule: string;
@@ -10,10 +13,15 @@ export interface Fix {
 
 interface Pattern extends Fix {
   readonly pattern: RegExp;
+  /** It says for sure what is wrong, when it stands before any other fault. */
+  readonly isCertain?: true;
 }
 
 const noVersion =
   'A requested package or version does not exist, or does not support this Python version. Correct it in the list of packages; "pip index versions NAME" lists the available versions.';
+
+const codeFix =
+  'The code does not compile. Run the same command in a fresh clone, fix what the log reports (a missing dependency, an uncommitted file, a type error), and push.';
 
 /** The first that matches counts, so the more specific ones come first. */
 const patterns: readonly Pattern[] = [
@@ -30,11 +38,6 @@ const patterns: readonly Pattern[] = [
     fix: 'Increase build.resources.memory, or reduce what the step does at once (fewer workers, NODE_OPTIONS=--max-old-space-size).',
   },
   {
-    pattern: /download\.pytorch\.org/,
-    rule: 'build/network',
-    fix: 'The build could not reach the index of CPU wheels of torch. Set UV_TORCH_BACKEND to another backend in build.env of moorage.yaml, or pin wheels from an index that the build can reach.',
-  },
-  {
     pattern:
       /requires-python|requires a different Python|does not satisfy Python|Requires-Python|is incompatible with the project's Python requirement/i,
     rule: 'build/failed',
@@ -43,6 +46,7 @@ const patterns: readonly Pattern[] = [
   {
     pattern:
       /No matching distribution found|was not found in the package registry|there (?:is|are) no versions? of|Could not find a version that satisfies/i,
+    isCertain: true,
     rule: 'build/failed',
     fix: noVersion,
   },
@@ -60,6 +64,7 @@ const patterns: readonly Pattern[] = [
   },
   {
     pattern: /ERESOLVE|peer dep|Conflicting peer dependency/i,
+    isCertain: true,
     rule: 'build/failed',
     fix: 'Two packages require different versions of a third. Align their versions in package.json, run npm install, and commit package-lock.json; or set legacy-peer-deps=true in .npmrc.',
   },
@@ -81,25 +86,26 @@ const patterns: readonly Pattern[] = [
   },
   {
     pattern: /npm (?:ERR!|error) (?:code )?E404|ERR_PNPM_FETCH_404|404 Not Found - GET/i,
+    isCertain: true,
     rule: 'build/failed',
     fix: 'A package or version in package.json does not exist in the registry, or is private. Correct its name or version, and commit the lock file.',
   },
   {
-    pattern:
-      /error TS\d+|Type error:|Failed to compile|Module not found|Cannot find module|Could not resolve "?[^\n]{1,200}" from|Rollup failed to resolve|SyntaxError/i,
+    pattern: /error TS\d+|Type error:/,
+    isCertain: true,
     rule: 'build/failed',
-    fix: 'The code does not compile. Run the same command in a fresh clone, fix what the log reports (a missing dependency, an uncommitted file, a type error), and push.',
+    fix: codeFix,
+  },
+  {
+    pattern:
+      /Failed to compile|Module not found|Cannot find module|Could not resolve "?[^\n]{1,200}" from|Rollup failed to resolve|SyntaxError/i,
+    rule: 'build/failed',
+    fix: codeFix,
   },
   {
     pattern: /Unable to locate package|has no installation candidate/i,
     rule: 'build/failed',
     fix: 'apt cannot find a package with that name. Run apt-get update in the same RUN instruction, and check the name for this Debian release at packages.debian.org.',
-  },
-  {
-    pattern:
-      /Could not resolve host|Temporary failure in name resolution|getaddrinfo|ENOTFOUND|EAI_AGAIN|Network is unreachable|Connection refused|ETIMEDOUT|Connection timed out|Failed to establish a new connection|error sending request/i,
-    rule: 'build/network',
-    fix: 'The step could not reach an address. Builds can reach only the public internet, by host name. Check the address, and submit the repository again if it was temporarily down.',
   },
   {
     pattern:
@@ -129,14 +135,74 @@ const fallback: Fix = {
   fix: 'Run the same step in a fresh clone (docker build .), fix what the log reports, and push.',
 };
 
-/** A guess at the fix; never undefined. */
+/** Rules that say more than that an address was out of reach: what ran out is why. */
+const strongest = ['build/disk', 'build/memory'];
+
+/** A guess at the fix; never undefined. A package that could not be fetched is the cause of all that a step says after. */
 export function suggestFix(log: string): Fix {
   const lines = log.split('\n').map((line) => line.slice(0, 2_000));
+  const found = firstPattern(lines);
+  if (found !== undefined && strongest.includes(found.rule)) return found;
+  const network = networkFault(lines);
+  if (network !== undefined && !isEarlier(found, lines, network)) return networkFix(network);
+  return missingFix(lines) ?? found ?? withLine(errorLine(log));
+}
+
+/** What is certain and was said before is not for want of an address. */
+function isEarlier(found: Match | undefined, lines: readonly string[], network: NetworkFault): boolean {
+  return found?.isCertain === true && lines.indexOf(found.line) < network.index;
+}
+
+function withLine(line: string | undefined): Fix {
+  return line === undefined ? fallback : { ...fallback, line };
+}
+
+type Match = Fix & { readonly line: string; readonly isCertain?: boolean };
+
+function firstPattern(lines: readonly string[]): Match | undefined {
   for (const { pattern, ...fix } of patterns) {
     const line = lines.find((each) => pattern.test(each));
-    if (line !== undefined) return { ...fix, line: line.trim() };
+    if (line !== undefined) return { ...fix, line };
   }
-  return fallback;
+  return undefined;
+}
+
+function networkFix(fault: NetworkFault): Fix {
+  if (fault.isLocal)
+    return {
+      rule: 'build/failed',
+      line: fault.line,
+      fix: 'The build connects to a server on its own machine, such as a database, and none runs while an image is built. Connect where the data is used, not when the file is loaded or the page is built.',
+    };
+  const torch = /pytorch\.org$/.test(fault.host ?? '')
+    ? ' It is the index of CPU wheels of torch: set UV_TORCH_BACKEND to another backend in build.env of moorage.yaml, or pin wheels from an index that the build can reach.'
+    : '';
+  return {
+    rule: 'build/network',
+    line: fault.line,
+    message: `The build could not reach ${fault.host ?? 'an address'}.`,
+    fix: `Builds can reach only the public internet, by host name. Check the address, and submit the repository again if it was temporarily down.${torch}`,
+  };
+}
+
+function missingFix(lines: readonly string[]): Fix | undefined {
+  const found = missingProgram(lines);
+  if (found === undefined) return undefined;
+  const { program, package: brought, caller, line } = found;
+  const message = `${caller === undefined ? 'The step' : upper(caller)} calls ${program}, which is not installed.`;
+  return {
+    rule: 'build/failed',
+    line,
+    message,
+    fix:
+      brought === undefined
+        ? `Install ${program} in an earlier step, or correct the path; names are case-sensitive.`
+        : `The package ${brought} brings ${program}: add it to package.json, run the package manager's install, and commit the lock file.`,
+  };
+}
+
+function upper(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 const registries =

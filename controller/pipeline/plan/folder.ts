@@ -1,40 +1,138 @@
-// Finds the folder of the app in a repository that keeps it below its top.
+// Finds the folder of the app in a repository that keeps it below its top, and never serves half of an app in silence.
+import type { Finding } from '../../../crds/hosted-app.ts';
 import { field, parseJson } from '../manifest.ts';
 import { Rejected } from '../outcome.ts';
 import type { Tree } from '../tree.ts';
 import { appFolders } from './below.ts';
+import { markersOf } from './markers.ts';
 import { makePlan } from './plan.ts';
 import type { PlanInput, Recipe } from './recipe.ts';
 
 const maximumTried = 20;
+const maximumNamed = 6;
 
-/**
- * Folder to plan: source.path where it is set, or its top has an app; else the only folder below in which an app is
- * found.
- * Where there are none or several it is the top, and its plan says so.
- */
-export function appFolder(tree: Tree, input: PlanInput): string {
-  if (
-    input.path !== '.' ||
-    input.build.dockerfile !== 'Dockerfile' ||
-    attempt(tree, input) !== undefined ||
-    isWorkspace(tree)
-  )
-    return input.path;
-  const folders = appFolders(tree)
-    .slice(0, maximumTried)
-    .filter((folder) => {
-      const strategy = attempt(tree.below(folder), { ...input, path: folder })?.plan.strategy;
-      return strategy !== undefined && strategy !== 'static';
-    });
-  return folders.length === 1 ? (folders[0] ?? '.') : '.';
+export interface AppFolder {
+  readonly path: string;
+  /** Why none was chosen. */
+  readonly problem?: Finding;
+  /** What the author should know about the choice. */
+  readonly warnings: readonly Finding[];
 }
 
-function attempt(tree: Tree, input: PlanInput): Recipe | undefined {
+interface Candidate {
+  readonly folder: string;
+  /** What it is, in words: "Python, FastAPI". */
+  readonly what: string;
+  readonly kind: 'server' | 'files' | 'unplanned';
+}
+
+/**
+ * Folder to plan: source.path where it is set, or the top where it has an app; else the only folder below in which an
+ * app is found. Where there are several, or half of one, the author has to say which.
+ */
+export function appFolder(tree: Tree, input: PlanInput): AppFolder {
+  const { strategy, dockerfile } = input.build;
+  const top = { path: input.path, warnings: [] };
+  if (input.path !== '.' || dockerfile !== 'Dockerfile' || strategy === 'dockerfile') return top;
+  const recipe = attempt(tree, input);
+  if (typeof recipe !== 'string') return strategy === 'auto' ? besideTop(tree, input, recipe) : top;
+  return mayBeBelow(tree, input, recipe) ? belowTop(tree, input) : top;
+}
+
+/** What is wrong at the top is to be put right there; only where nothing is, the app may be below. */
+function mayBeBelow(tree: Tree, { build }: PlanInput, rule: string): boolean {
+  const isForeign = build.strategy === 'auto' && markersOf(tree).length > 0;
+  return ['plan/unknown', 'plan/no-start'].includes(rule) && !isForeign && !isWorkspace(tree);
+}
+
+function belowTop(tree: Tree, input: PlanInput): AppFolder {
+  const top = { path: '.', warnings: [] };
+  const found = candidates(tree, input);
+  const [only, ...more] = found;
+  if (only === undefined) return top;
+  if (more.length > 0) return { ...top, problem: several(found) };
+  return only.kind === 'unplanned' ? { ...top, problem: unplanned(only) } : { ...top, path: only.folder };
+}
+
+/** What the plan of the top leaves out: a server below pages, or pages below a server. */
+function besideTop(tree: Tree, input: PlanInput, recipe: Recipe): AppFolder {
+  const top = { path: '.', warnings: [] };
+  if (recipe.plan.strategy === 'dockerfile') return top;
+  const found = candidates(tree, input);
+  // Pages of a folder such as docs are those of the app only where there is no other.
+  if (recipe.plan.strategy === 'static' && !tree.has('index.html') && found.length > 0) return belowTop(tree, input);
+  if (recipe.filesOnly !== true)
+    return { ...top, warnings: found.filter((each) => each.kind === 'files').map(unbuilt) };
+  const servers = found.filter((each) => each.kind !== 'files');
+  if (servers.length === 0) return top;
+  return { ...top, problem: several([{ folder: '.', what: describe(recipe), kind: 'files' }, ...servers]) };
+}
+
+function candidates(tree: Tree, input: PlanInput): Candidate[] {
+  return appFolders(tree)
+    .slice(0, maximumTried)
+    .flatMap((folder): Candidate[] => {
+      const below = tree.below(folder);
+      const recipe = attempt(below, { ...input, path: folder });
+      if (typeof recipe !== 'string') {
+        const kind = recipe.filesOnly === true ? 'files' : 'server';
+        return recipe.plan.strategy === 'static' ? [] : [{ folder, what: describe(recipe), kind }];
+      }
+      const marker = input.build.strategy === 'auto' ? markersOf(below)[0] : undefined;
+      return marker === undefined ? [] : [{ folder, what: `${marker.language}, by ${marker.file}`, kind: 'unplanned' }];
+    });
+}
+
+const names: Readonly<Record<string, string>> = {
+  python: 'Python',
+  node: 'Node',
+  dockerfile: 'a Dockerfile',
+  static: 'a static site',
+};
+
+function describe({ plan }: Recipe): string {
+  return [names[plan.strategy] ?? plan.strategy, plan.framework].filter((each) => each !== undefined).join(', ');
+}
+
+function several(found: readonly Candidate[]): Finding {
+  const named = found
+    .slice(0, maximumNamed)
+    .map(({ folder, what }) => `${folder === '.' ? 'the top' : folder} (${what})`);
+  const more = found.length > named.length ? `, and ${found.length - named.length} more` : '';
+  const folder = found.find((each) => each.folder !== '.')?.folder ?? '.';
+  return {
+    rule: 'plan/several-apps',
+    severity: 'error',
+    message: `The repository has several apps, and nothing says which of them to host: ${named.join(', ')}${more}.`,
+    fix: `Add a Dockerfile at the top level that builds them into one image (the server also serving the built pages), or host one of them: put source.path with its folder, such as ${folder}, in moorage.yaml.`,
+  };
+}
+
+function unplanned({ folder, what }: Candidate): Finding {
+  return {
+    rule: 'plan/unknown',
+    severity: 'error',
+    message: `The app in the folder ${folder} (${what}) is of a language that Moorage cannot plan yet.`,
+    fix: `Add a Dockerfile at the top level, or one in ${folder}.`,
+  };
+}
+
+function unbuilt({ folder, what }: Candidate): Finding {
+  return {
+    rule: 'plan/unbuilt',
+    severity: 'warning',
+    file: folder,
+    message: `This folder (${what}) is not built: the plan is for the server at the top level alone.`,
+    fix: `If the server serves what ${folder} builds to, commit that, let the build of the server make it, or add a Dockerfile that does both.`,
+  };
+}
+
+/** The plan, or the rule by which there is none. */
+function attempt(tree: Tree, input: PlanInput): Recipe | string {
   try {
     return makePlan(tree, input);
   } catch (error) {
-    if (error instanceof Rejected) return undefined;
+    if (error instanceof Rejected) return error.findings[0].rule;
     throw error;
   }
 }

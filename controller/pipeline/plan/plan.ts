@@ -5,9 +5,10 @@ import { head, oneLine } from '../text.ts';
 import type { Tree } from '../tree.ts';
 import { authoredDockerfile } from './authored.ts';
 import { appFolders } from './below.ts';
+import { markersOf, type FoundMarker } from './markers.ts';
 import { node } from './node/node.ts';
 import { python } from './python/python.ts';
-import type { Language, PlanInput, Problem, Recipe } from './recipe.ts';
+import type { Language, PlanInput, Recipe } from './recipe.ts';
 import { staticSite } from './static/static.ts';
 
 const languages: readonly Language[] = [python, node, staticSite];
@@ -24,33 +25,72 @@ export function makePlan(tree: Tree, input: PlanInput): Recipe {
 }
 
 function choose(tree: Tree, input: PlanInput): Recipe {
-  const { strategy, dockerfile } = input.build;
-  if (authoredDockerfile(tree, input.build)) {
-    const reason =
-      strategy === 'dockerfile'
-        ? `build.strategy asks for ${dockerfile}.`
-        : `The repository has a ${dockerfile}, which is built as is.`;
-    return {
-      plan: { strategy: 'dockerfile', reason, ...(input.port === undefined ? {} : { port: input.port }) },
-      findings: [],
-    };
-  }
-  const asked = languages.filter((language) => strategy === 'auto' || strategy === language.name);
-  const answers = asked.map((language) => language.plan(tree, input)).filter((answer) => answer !== undefined);
-  const recipes = answers.filter((answer): answer is Recipe => 'plan' in answer);
-  const best = recipes.toSorted((one, other) => rank(one) - rank(other))[0];
-  if (best !== undefined) return mention(best, recipes);
-  const problem = answers.find((answer): answer is Problem => 'problem' in answer)?.problem;
-  throw new Rejected([
-    problem === undefined ? unknown(tree, input) : { ...problem, fix: `${problem.fix}${hint(tree)}` },
-  ]);
+  return authoredDockerfile(tree, input.build) ? authored(input) : planned(tree, input);
 }
 
-/** A Python web framework says most; a package.json beside it is often only for styles. */
+function authored({ build: { strategy, dockerfile }, port }: PlanInput): Recipe {
+  const reason =
+    strategy === 'dockerfile'
+      ? `build.strategy asks for ${dockerfile}.`
+      : `The repository has a ${dockerfile}, which is built as is.`;
+  return { plan: { strategy: 'dockerfile', reason, ...(port === undefined ? {} : { port }) }, findings: [] };
+}
+
+function planned(tree: Tree, input: PlanInput): Recipe {
+  const isAuto = input.build.strategy === 'auto';
+  const { recipes, problems } = ask(tree, input);
+  const markers = isAuto ? markersOf(tree) : [];
+  // Files beside a server that cannot be planned are half of an app.
+  const isHalf = isAuto && (markers.length > 0 || problems.some(({ language }) => language !== 'static'));
+  const whole = recipes.filter((recipe) => !isHalf || recipe.filesOnly !== true);
+  const best = whole.toSorted((one, other) => rank(one) - rank(other))[0];
+  if (best !== undefined) return mention(best, recipes);
+  throw new Rejected([foreign(markers, recipes) ?? incomplete(tree, problems[0]?.problem) ?? unknown(tree, input)]);
+}
+
+interface Answers {
+  readonly recipes: readonly Recipe[];
+  readonly problems: readonly { readonly language: string; readonly problem: Finding }[];
+}
+
+/** Asks every language that the author leaves to choose from. */
+function ask(tree: Tree, input: PlanInput): Answers {
+  const { strategy } = input.build;
+  const asked = languages.filter(({ name }) => strategy === 'auto' || name === strategy);
+  const answers = asked.map((each) => ({ language: each.name, answer: each.plan(tree, input) }));
+  return {
+    recipes: answers.flatMap(({ answer }) => (answer !== undefined && 'plan' in answer ? [answer] : [])),
+    problems: answers.flatMap(({ language, answer }) =>
+      answer !== undefined && 'problem' in answer ? [{ language, problem: answer.problem }] : [],
+    ),
+  };
+}
+
+function incomplete(tree: Tree, problem: Finding | undefined): Finding | undefined {
+  return problem === undefined ? undefined : { ...problem, fix: `${problem.fix}${hint(tree)}` };
+}
+
+/** A Python web framework says most; a package.json beside another language is often only for styles. */
 function rank(recipe: Recipe): number {
   const { strategy, framework } = recipe.plan;
-  if (strategy === 'python') return framework === undefined ? 2 : 0;
-  return strategy === 'node' ? 1 : 3;
+  if (strategy === 'static') return 5;
+  if (recipe.filesOnly === true) return 4;
+  if (strategy === 'python') return framework === undefined ? 3 : 0;
+  return strategy === 'node' ? 2 : 1;
+}
+
+/** The refusal of a language that is known and not planned. */
+function foreign(markers: readonly FoundMarker[], recipes: readonly Recipe[]): Finding | undefined {
+  const marker = markers.find((each) => !each.planned);
+  if (marker === undefined) return undefined;
+  const files = recipes.find((recipe) => recipe.filesOnly === true)?.plan.strategy;
+  return {
+    rule: 'plan/unknown',
+    severity: 'error',
+    file: marker.file,
+    message: `${marker.file} makes this ${article(marker.language)} ${marker.language} app, which Moorage cannot plan yet.`,
+    fix: `Add a Dockerfile at the top level that builds and starts it.${files === undefined ? '' : ` If its files alone are to be served, set build.strategy: ${files} in moorage.yaml.`}`,
+  };
 }
 
 function mention(best: Recipe, recipes: readonly Recipe[]): Recipe {
@@ -80,4 +120,8 @@ function hint(tree: Tree): string {
 
 function bounded(recipe: Recipe): Recipe {
   return { ...recipe, plan: { ...recipe.plan, reason: head(oneLine(recipe.plan.reason), 390) } };
+}
+
+function article(language: string): string {
+  return language === 'R' || /^[AEIO]/.test(language) ? 'an' : 'a';
 }

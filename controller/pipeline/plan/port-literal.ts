@@ -2,10 +2,15 @@
 
 /** The environment has a say: process.env.PORT, os.environ.get("APP_PORT"), `const { PORT } = process.env`. */
 const asks = /(?:env|environ|getenv)\W{1,6}(?:get\W{1,3})?(?:\w{1,30}_)?PORT\b|\bPORT\b[^\n]{0,80}process\.env/i;
-const literals: readonly RegExp[] = [
+/** A number given to what listens. */
+const listened: readonly RegExp[] = [
   /\.listen\(\s{0,9}\{?[^)\n]{0,40}?\b(\d{4,5})\b/g,
-  /\b(?:server_)?port["']?\s{0,9}[:=]\s{0,9}(\d{4,5})\b/gi,
+  /\b(?:run|launch|serve|run_app|create_server|run_simple|start_server|Server)\([^()]{0,300}?\bport\s{0,9}[:=]\s{0,9}(\d{4,5})\b/g,
   /\(\s{0,9}["'][\d.:]{0,40}["']\s{0,9},\s{0,9}(\d{4,5})\s{0,9}\)/g,
+];
+/** A number that is called a port: of this program, or of another that it asks. */
+const named: readonly RegExp[] = [
+  /\b(?:server_)?port["']?\s{0,9}[:=]\s{0,9}(\d{4,5})\b/gi,
   /--port["'][^\n]{0,80}\bdefault\s?[:=]\s?(\d{4,5})\b/g,
 ];
 const inCommand = /(?:--(?:server[.-])?port[ =]|\s-[lp] ?|[\d\]]:)(\d{4,5})\b/;
@@ -13,21 +18,33 @@ const inCommand = /(?:--(?:server[.-])?port[ =]|\s-[lp] ?|[\d\]]:)(\d{4,5})\b/;
 const elsewhere: ReadonlySet<number> = new Set([
   1433, 1521, 2525, 3306, 5432, 5672, 6333, 6379, 8123, 9092, 9200, 11_211, 11_434, 19_530, 27_017,
 ]);
+/** Programs that ask a database. */
+const clients = /\b(?:redis|psql|mysql|mongo|clickhouse)/;
 
 /** Port written as a number in a start file; undefined when there is none, or the environment has a say. */
 export function portOfFile(text: string | undefined): number | undefined {
   const code = (text ?? '').replace(/^[ \t]*(?:#|\/\/).*$/gm, '');
   if (asks.test(code)) return undefined;
-  return literals.flatMap((each) => [...code.matchAll(each)].map((match) => Number(match[1]))).find(usable);
+  return numbers(code, listened).find(usable) ?? portByName(code);
+}
+
+/** `const PORT = 8123` counts where that name is then listened on, whatever else is usually on that port. */
+function portByName(code: string): number | undefined {
+  const isListened = /\.listen\(\s{0,9}port\b|\bport\s{0,3}=\s{0,3}port\b/i.test(code);
+  return numbers(code, named).find((port) => usable(port) && (isListened || !elsewhere.has(port)));
+}
+
+function numbers(code: string, patterns: readonly RegExp[]): number[] {
+  return patterns.flatMap((each) => [...code.matchAll(each)].map((match) => Number(match[1])));
 }
 
 /** Port written as a number in a start command; undefined when there is none, or $PORT is in it. */
 export function portOfCommand(command: string): number | undefined {
   if (/\bPORT\b/.test(command)) return undefined;
   const port = Number(inCommand.exec(command)?.[1]);
-  return usable(port) ? port : undefined;
+  return usable(port) && !(elsewhere.has(port) && clients.test(command)) ? port : undefined;
 }
 
 function usable(port: number): boolean {
-  return port >= 1024 && port <= 65_535 && !elsewhere.has(port);
+  return port >= 1024 && port <= 65_535;
 }

@@ -11,6 +11,8 @@ export interface Recipe {
   readonly dockerfile?: string;
   /** Patterns that are kept out of the build context besides the author's own. */
   readonly ignore?: readonly string[];
+  /** It only serves files: no program of the author's runs. */
+  readonly filesOnly?: boolean;
   /** Warnings on the way to this plan. */
   readonly findings: readonly Finding[];
 }
@@ -29,9 +31,19 @@ export interface Language {
 /** Port that a planned app listens on when nothing else is said. */
 export const defaultPort = 8080;
 
+/** Taken where a project asks for no version of Node. */
+export const defaultNode = 'node:24-bookworm-slim';
+
 /** Base images: ordinary Docker Hub names. */
 export const images = {
-  node: 'node:24-bookworm-slim',
+  /** The oldest first. */
+  node: [
+    { major: 16, image: 'node:16-bookworm-slim' },
+    { major: 18, image: 'node:18-bookworm-slim' },
+    { major: 20, image: 'node:20-bookworm-slim' },
+    { major: 22, image: 'node:22-bookworm-slim' },
+    { major: 24, image: defaultNode },
+  ],
   nginx: 'nginx:stable-bookworm',
   python: [
     { version: '3.11', image: 'python:3.11-slim-bookworm' },

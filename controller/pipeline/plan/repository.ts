@@ -1,37 +1,82 @@
 // Plans a whole repository: what its moorage.yaml says, where in it the app is, and how that is built.
 import type { AppManifest } from '../../../crds/app-manifest.ts';
+import type { Finding } from '../../../crds/hosted-app.ts';
 import type { PipelineInput } from '../contract.ts';
 import { mergeManifest } from '../manifest/merge.ts';
+import { Rejected } from '../outcome.ts';
 import { head } from '../text.ts';
 import type { Tree } from '../tree.ts';
+import { findDockerfile, linkedDockerfile, type FoundDockerfile } from './dockerfile/find.ts';
 import { appFolder } from './folder.ts';
 import { makePlan } from './plan.ts';
 import type { Recipe } from './recipe.ts';
 
 export interface LocatedApp {
-  /** What the stages work with, with the folder that was found. */
+  /** What the stages work with, with the folder and the Dockerfile that were found. */
   readonly input: PipelineInput;
   /** What moorage.yaml says. */
   readonly settings: AppManifest | undefined;
   /** Says where the app is, when it is not where it was looked for first. */
   readonly note?: string;
+  /** Why it cannot be planned, whatever the files of the folder say. */
+  readonly problem?: Finding;
+  readonly warnings: readonly Finding[];
 }
 
 /** Finds the app in the tree of a repository. */
 export function locateApp(asked: PipelineInput, tree: Tree): LocatedApp {
   const { input, settings } = mergeManifest(asked, tree);
-  const path = appFolder(tree, input);
-  if (path === input.path) return { input, settings };
+  const own = withDockerfile(tree, input, 'certain');
+  if (own !== undefined) return { ...own, settings, warnings: [] };
+  const { path, problem, warnings } = appFolder(tree, input);
+  const last = problem === undefined && path === input.path ? uncertain(tree, input) : undefined;
+  if (last !== undefined) return { ...last, settings, warnings };
   return {
     input: { ...input, path },
     settings,
-    note: `The app is in the folder ${path}, the only one that contains an app.`,
+    warnings,
+    ...(problem === undefined ? {} : { problem }),
+    ...(path === input.path ? {} : { note: `The app is in the folder ${path}, the only one that contains an app.` }),
   };
 }
 
 /** @throws Rejected when nothing fits, or something is missing */
-export function planApp(tree: Tree, { input, note }: LocatedApp): Recipe {
+export function planApp(tree: Tree, { input, note, problem, warnings }: LocatedApp): Recipe {
+  if (problem !== undefined) throw new Rejected([problem]);
   const recipe = makePlan(tree.below(input.path), input);
-  if (note === undefined) return recipe;
-  return { ...recipe, plan: { ...recipe.plan, reason: head(`${note} ${recipe.plan.reason}`, 390) } };
+  const reason = note === undefined ? recipe.plan.reason : head(`${note} ${recipe.plan.reason}`, 390);
+  return { ...recipe, plan: { ...recipe.plan, reason }, findings: [...warnings, ...recipe.findings] };
+}
+
+type Found = Pick<LocatedApp, 'input' | 'note'>;
+
+/** The author's Dockerfile where it does not stand at the top of source.path. */
+function withDockerfile(tree: Tree, input: PipelineInput, wanted: 'certain' | 'any'): Found | undefined {
+  const { strategy, dockerfile } = input.build;
+  const below = tree.below(input.path);
+  if (dockerfile !== 'Dockerfile' || (strategy !== 'auto' && strategy !== 'dockerfile')) return undefined;
+  const linked = linkedDockerfile(below, dockerfile);
+  if (linked !== undefined) return { input: { ...input, build: { ...input.build, dockerfile: linked } } };
+  const found = below.entry(dockerfile) === undefined ? findDockerfile(below) : undefined;
+  return found === undefined || (wanted === 'certain' && !found.certain) ? undefined : named(input, found);
+}
+
+function named(input: PipelineInput, { path, others }: FoundDockerfile): Found {
+  const note =
+    others.length === 0 ? undefined : `Of ${[path, ...others].slice(0, 4).join(', ')} the first names the app best.`;
+  return {
+    input: { ...input, build: { ...input.build, dockerfile: path } },
+    ...(note === undefined ? {} : { note }),
+  };
+}
+
+/** A Dockerfile of an unusual name counts only where nothing else can be planned. */
+function uncertain(tree: Tree, input: PipelineInput): Found | undefined {
+  try {
+    makePlan(tree.below(input.path), input);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Rejected)) throw error;
+    return withDockerfile(tree, input, 'any');
+  }
 }

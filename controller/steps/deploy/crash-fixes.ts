@@ -28,10 +28,23 @@ const fixes: readonly (readonly [RegExp, string])[] = [
 ];
 const otherwise =
   'Run the image with the same variables and check the last lines of its log. Missing configuration and missing packages are the usual causes.';
+const ended =
+  'The start command ran to its end without starting a server. Make it start one that listens on $PORT and keeps running: the "start" script of package.json, the web line of the Procfile, CMD of the Dockerfile or run.command in moorage.yaml.';
 const maximumRead = 4_096;
 
 /** A guess at the fix. @param log last lines that the app wrote */
-export function suggestCrashFix(log: string): string {
+export function suggestCrashFix(log: string, exitCode?: number): string {
   const lines = log.slice(-maximumRead).split('\n');
-  return fixes.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1] ?? otherwise;
+  const found = fixes.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1];
+  return found ?? (exitCode === 0 ? ended : otherwise);
+}
+
+/** The fix of a start command that was not found. @param log last lines that the app wrote */
+export function notFoundFix(log: string): string {
+  const program = /\b(?:sh|bash|ash): (?:(?:line )?\d{1,5}: )?([\w.@/+-]{1,80}): (?:command )?not found/.exec(
+    log.slice(-maximumRead),
+  )?.[1];
+  return program === undefined
+    ? 'The start command was not found in the image: correct CMD in the Dockerfile, or run.command in moorage.yaml.'
+    : `The start command calls ${program}, which is not in the image: add the package that brings it to your dependencies (not to the development dependencies), or correct the start script, CMD in the Dockerfile, or run.command in moorage.yaml.`;
 }

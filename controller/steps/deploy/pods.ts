@@ -13,7 +13,7 @@ import {
 import { clean } from '../../pipeline/text.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
-import { suggestCrashFix } from './crash-fixes.ts';
+import { notFoundFix, suggestCrashFix } from './crash-fixes.ts';
 
 /** What an app was given, for messages. */
 export interface Expectation {
@@ -158,7 +158,7 @@ function crashed(status: ContainerStatus): Rejection | undefined {
     ended.reason === undefined || ended.reason === 'Error' || ended.reason === 'Completed' ? '' : ` (${ended.reason})`;
   const how =
     ended.exitCode === 0
-      ? 'exited with code 0, but it must keep serving'
+      ? 'exited with code 0: its start command ended, and nothing started a server that keeps running'
       : `crashed with exit code ${ended.exitCode}${why}`;
   return {
     rule: 'run/crashed',
@@ -169,11 +169,10 @@ function crashed(status: ContainerStatus): Rejection | undefined {
 }
 
 function fixFor(ended: Termination): string {
-  if (ended.exitCode === 127 || ended.reason === 'StartError')
-    return 'The start command was not found in the image: correct CMD in the Dockerfile, or run.command in moorage.yaml.';
+  if (ended.exitCode === 127 || ended.reason === 'StartError') return notFoundFix(ended.message ?? '');
   if (ended.exitCode === 126)
     return 'The start command is not executable: make it executable (git update-index --chmod=+x FILE), or start it with its interpreter.';
-  return suggestCrashFix(ended.message ?? '');
+  return suggestCrashFix(ended.message ?? '', ended.exitCode);
 }
 
 function lastEnd(status: ContainerStatus): Termination | undefined {

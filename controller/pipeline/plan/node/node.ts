@@ -1,20 +1,20 @@
 // Plans Node apps: install by the lock file, build, then a small image with what serves it.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { copy, declaredArguments, dockerfileText, shellCommand, step } from '../dockerfile-text.ts';
+import { dockerfileText } from '../dockerfile-text.ts';
 import type { NodeApp } from './app.ts';
 import { foreignAdapter } from './framework.ts';
-import { readProject, runsOn, type NodeProject } from './project.ts';
+import { readProject, type NodeProject } from './project.ts';
+import { buildStage, ownBuild, runStage, type NodeImage } from './stages.ts';
 import { findApp } from './start.ts';
-import { keysToStandInFor, placeholder } from './placeholders.ts';
-import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
-import { serveFiles } from '../static/server.ts';
+import { unstartedServer } from './unstarted.ts';
+import { systemPackages } from './system-packages.ts';
+import { chooseNode, type NodeChoice } from './version.ts';
+import { findWorkspaceApp } from './workspace.ts';
+import { loadsAsIs } from '../static/assets.ts';
+import { defaultPort, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 
-const nodeMajor = 24;
 const ignore = ['.git', '**/node_modules', '.next', '.nuxt', '.output', '**/.DS_Store'];
-/** Headers of Node that the image holds need not be fetched to compile a package. */
-const headers = '[ ! -e /usr/local/include/node/node.h ] || export npm_config_nodedir=/usr/local; ';
-const cache = '--mount=type=cache,target=/root/.cache --mount=type=cache,target=/root/.npm';
 
 export const node: Language = {
   name: 'node',
@@ -24,8 +24,12 @@ export const node: Language = {
     const misfit = input.hasCommand ? undefined : foreignAdapter(tree, project);
     if (misfit !== undefined) return { problem: misfit };
     const app = findApp(tree, project) ?? commanded(input);
-    if (app === undefined) return tree.has('index.html') ? undefined : noStart();
-    return recipe(tree, input, project, app);
+    if (app !== undefined) return single(tree, input, project, app);
+    const found = findWorkspaceApp(tree, project);
+    if (found === undefined) return withoutStart(tree, project);
+    if ('problem' in found) return found;
+    const image = { project, folder: found.folder, tree: found.tree, own: found.project, app: found.app };
+    return recipe(tree, input, { ...image, builds: found.builds }, found.because);
   },
 };
 
@@ -36,160 +40,97 @@ function commanded({ hasCommand }: PlanInput): NodeApp | undefined {
     : undefined;
 }
 
-function recipe(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp): Recipe {
+function single(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp): Recipe {
+  const builds = ownBuild(project, app.framework);
+  return recipe(tree, input, { project, folder: '.', tree, own: project, app, builds });
+}
+
+function recipe(tree: Tree, input: PlanInput, found: Omit<NodeImage, 'image' | 'system'>, where?: string): Recipe {
+  const { project, own, app } = found;
+  const choice = chosenNode(tree, found);
+  const image = { ...found, image: choice.image, system: systemPackages(allNames(project, own)) };
   const literal = app.kind === 'server' ? app.port : undefined;
   const port = input.port ?? literal ?? defaultPort;
-  const reason = `${project.file} makes this a Node app. ${app.because}${literal === undefined ? '' : ` Its code listens on port ${literal}.`}`;
+  const reason = [
+    `${project.file} makes this a Node app.`,
+    where,
+    app.because,
+    literal === undefined ? undefined : `Its code listens on port ${literal}.`,
+    choice.because,
+  ]
+    .filter((each) => each !== undefined)
+    .join(' ');
   return {
     plan: { strategy: 'node', reason, port, ...(app.framework === undefined ? {} : { framework: app.framework }) },
-    dockerfile: dockerfileText(reason, [...buildStage(tree, input, project, app), '', ...runStage(tree, app, port)]),
+    dockerfile: dockerfileText(reason, [...buildStage(input, image), '', ...runStage(image, port)]),
     ignore,
-    findings: engineWarning(project),
+    ...(app.kind === 'files' ? { filesOnly: true } : {}),
+    findings: choice.findings,
   };
+}
+
+/** The version that the top asks for, else the one of the package. */
+function chosenNode(
+  tree: Tree,
+  { project, own, tree: ownTree, folder }: Omit<NodeImage, 'image' | 'system'>,
+): NodeChoice {
+  const choice = chooseNode(tree, project.ranges);
+  const says = choice.because !== undefined || choice.findings.length > 0;
+  return says || folder === '.' ? choice : chooseNode(ownTree, own.ranges);
+}
+
+function allNames(project: NodeProject, own: NodeProject): ReadonlySet<string> {
+  return own === project ? project.dependencies : new Set([...project.dependencies, ...own.dependencies]);
+}
+
+/** A package.json beside finished pages is for tools alone; pages that have to be built are not finished. */
+function withoutStart(tree: Tree, project: NodeProject): Problem | undefined {
+  const { scripts } = project;
+  const server = unstartedServer(tree, project);
+  if (server !== undefined) return unstarted(server);
+  if (!tree.has('index.html')) return noStart(scripts);
+  return scripts['build'] === undefined || loadsAsIs(tree) ? undefined : unknownOutput(scripts['build']);
+}
+
+function problem(finding: Omit<Finding, 'severity'>): Problem {
+  return { problem: { severity: 'error', ...finding } };
 }
 
 function malformed(): Problem {
-  return {
-    problem: {
-      rule: 'plan/manifest',
-      severity: 'error',
-      file: 'package.json',
-      message: 'This file is not valid JSON.',
-      fix: 'Correct the syntax; "npm pkg get name" shows where the error is.',
-    },
-  };
+  return problem({
+    rule: 'plan/manifest',
+    file: 'package.json',
+    message: 'This file is not valid JSON.',
+    fix: 'Correct the syntax; "npm pkg get name" shows where the error is.',
+  });
 }
 
-function noStart(): Problem {
-  return {
-    problem: {
-      rule: 'plan/no-start',
-      severity: 'error',
-      file: 'package.json',
-      message: 'This is a Node project, but nothing defines how to start it.',
-      fix: 'Add a "start" script to package.json that listens on process.env.PORT, add a "build" script if it is a static site, or set run.command in moorage.yaml.',
-    },
-  };
+function noStart(scripts: Readonly<Record<string, string>>): Problem {
+  const isDesktop = /\belectron\b|\btauri\b|electron-forge/.test(scripts['start'] ?? '');
+  return problem({
+    rule: 'plan/no-start',
+    file: 'package.json',
+    message: isDesktop
+      ? 'This is a desktop app: its start script opens a window and serves nothing.'
+      : 'This is a Node project, but nothing defines how to start it.',
+    fix: 'Add a "start" script to package.json that listens on process.env.PORT, add a "build" script if it is a static site, or set run.command in moorage.yaml.',
+  });
 }
 
-function engineWarning({ engines }: NodeProject): Finding[] {
-  if (runsOn(engines, nodeMajor)) return [];
-  return [
-    {
-      rule: 'plan/node-version',
-      severity: 'warning',
-      file: 'package.json',
-      message: `engines.node is "${engines ?? ''}"; Node ${nodeMajor} is used.`,
-      fix: `Widen engines.node if the app runs on Node ${nodeMajor}; otherwise, add a Dockerfile with the version that it needs.`,
-    },
-  ];
+function unstarted(because: string): Problem {
+  return problem({
+    rule: 'plan/half-app',
+    file: 'package.json',
+    message: `This is a Node app with a server (${because}), but no start script starts it.`,
+    fix: 'Add a "start" script to package.json that starts it on process.env.PORT and serves the built pages, or set run.command in moorage.yaml.',
+  });
 }
 
-function buildStage(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp): string[] {
-  const manifests = ['package.json', ...(project.locked ? [project.file] : [])];
-  const build = buildCommand(project, app);
-  return [
-    `FROM ${images.node} AS build`,
-    'ENV CI=true HUSKY=0 ELECTRON_SKIP_BINARY_DOWNLOAD=1 CYPRESS_INSTALL_BINARY=0 NEXT_TELEMETRY_DISABLED=1 ASTRO_TELEMETRY_DISABLED=1 npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
-    ...(project.compiles ? compiler(project) : []),
-    ...manager(project),
-    'WORKDIR /app',
-    ...declaredArguments(input, app.kind === 'server' ? app.environment : {}),
-    ...(project.needsTree ? ['COPY . .'] : [copy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] ./']),
-    ...step(
-      project.file,
-      'installing the packages',
-      `RUN ${cache} ${project.compiles ? headers : ''}${install(project)}`,
-    ),
-    ...(project.needsTree ? [] : ['COPY . .']),
-    ...(build === undefined
-      ? []
-      : [
-          ...standIns(tree, input, project),
-          ...step('package.json', 'running the build script', `RUN ${cache} ${build}`),
-        ]),
-    ...(app.kind === 'server' && app.prune
-      ? step('package.json', 'removing development packages', `RUN ${cache} ${prune(project)}`)
-      : []),
-  ];
-}
-
-/** Many apps make their clients of models where a build already runs the code, and stop for want of a key. */
-function standIns(tree: Tree, input: PlanInput, { dependencies }: NodeProject): string[] {
-  const given = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
-  return keysToStandInFor(tree, dependencies)
-    .filter((name) => !given.has(name))
-    .map((name) => `ARG ${name}=${placeholder}`);
-}
-
-function buildCommand({ scripts }: NodeProject, { framework }: NodeApp): string | undefined {
-  if (scripts['build'] !== undefined) return 'npm run build';
-  return framework === 'Next.js' ? 'node_modules/.bin/next build' : undefined;
-}
-
-function compiler({ file }: NodeProject): string[] {
-  return step(
-    file,
-    'installing a compiler for native packages',
-    'RUN apt-get update -qq && apt-get install -qq --yes --no-install-recommends python3 make g++ >/dev/null && rm -rf /var/lib/apt/lists/*',
-  );
-}
-
-function manager({ manager: name, managerVersion }: NodeProject): string[] {
-  if (name === 'npm') return [];
-  const packaged = name === 'berry' ? `@yarnpkg/cli-dist@${managerVersion}` : `${name}@${managerVersion}`;
-  return step('plan', `installing ${packaged}`, `RUN ${cache} npm install --global --force ${packaged}`);
-}
-
-function install({ manager: name, locked }: NodeProject): string {
-  switch (name) {
-    case 'npm':
-      return locked ? 'npm ci' : 'npm install';
-    case 'pnpm':
-      return `pnpm install ${locked ? '--frozen-lockfile' : '--no-frozen-lockfile'}`;
-    case 'yarn':
-      return `yarn install --non-interactive ${locked ? '--frozen-lockfile' : ''}`.trimEnd();
-    case 'berry':
-      return `yarn install ${locked ? '--immutable' : '--no-immutable'}`;
-  }
-}
-
-function prune({ manager: name }: NodeProject): string {
-  switch (name) {
-    case 'npm':
-      return 'npm prune --omit=dev';
-    // Not --ignore-scripts, which the pnpm of older lock files does not know for prune.
-    case 'pnpm':
-      return 'pnpm prune --prod --config.ignore-scripts=true';
-    case 'yarn':
-      return 'yarn install --non-interactive --production --ignore-scripts --prefer-offline';
-    case 'berry':
-      return '(yarn workspaces focus --production || true)';
-  }
-}
-
-function runStage(tree: Tree, app: NodeApp, port: number): string[] {
-  if (app.kind === 'files')
-    return serveFiles({ port, from: `/app/${app.folder}`, stage: 'build', fallback: app.fallback, notFoundPage: true });
-  const start = app.kind === 'standalone' ? 'export HOSTNAME=0.0.0.0; exec node server.js' : app.command;
-  return [
-    `FROM ${images.node}`,
-    'RUN getent passwd 1000 || useradd --create-home --uid 1000 node; install -d -o 1000 -g 1000 /app',
-    `ENV NODE_ENV=production NEXT_TELEMETRY_DISABLED=1 HOST=0.0.0.0 PORT=${port} npm_config_update_notifier=false`,
-    'WORKDIR /app',
-    ...(app.kind === 'standalone' ? standalone(tree) : [copy(['/app/'], './', '--from=build', '--chown=1000:1000')]),
-    'USER 1000:1000',
-    `EXPOSE ${port}`,
-    ...(start === '' ? [] : [shellCommand(start)]),
-  ];
-}
-
-/** Next.js leaves a server with only the packages that it needs; its static files have to be laid beside it. */
-function standalone(tree: Tree): string[] {
-  const from = ['--from=build', '--chown=1000:1000'];
-  return [
-    copy(['/app/.next/standalone/'], './', ...from),
-    copy(['/app/.next/static/'], './.next/static/', ...from),
-    ...(tree.entry('public')?.kind === 'directory' ? [copy(['/app/public/'], './public/', ...from)] : []),
-  ];
+function unknownOutput(script: string): Problem {
+  return problem({
+    rule: 'plan/no-start',
+    file: 'package.json',
+    message: `The build script (${script.slice(0, 100)}) makes pages of these files, but nothing says where it leaves them.`,
+    fix: 'Add a "start" script to package.json that serves them on process.env.PORT, add a Dockerfile, or set build.strategy: static in moorage.yaml if the files are to be served as they are.',
+  });
 }

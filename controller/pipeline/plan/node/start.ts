@@ -1,11 +1,13 @@
 // Finds what a Node project is: a site that is built to files, or a server and how it starts.
 import type { Tree } from '../../tree.ts';
+import { field, keys, parseJson, text } from '../../manifest.ts';
 import { shellWord } from '../dockerfile-text.ts';
 import { portOfStarted, startScript, type NodeApp } from './app.ts';
 import { findFramework, hasPages } from './framework.ts';
 import type { NodeProject } from './project.ts';
 import { portOfCommand } from '../port-literal.ts';
 import { procfile } from '../procfile.ts';
+import { serverLibrary, unstartedServer } from './unstarted.ts';
 
 const bundlers: readonly {
   readonly package: string;
@@ -18,18 +20,27 @@ const bundlers: readonly {
   { package: 'vitepress', framework: 'VitePress', folder: '.vitepress/dist', fallback: false },
   { package: 'react-scripts', framework: 'Create React App', folder: 'build', fallback: true },
   { package: '@vue/cli-service', framework: 'Vue CLI', folder: 'dist', fallback: true },
+  { package: '@angular/cli', framework: 'Angular', folder: 'dist', fallback: true },
+  { package: 'gatsby', framework: 'Gatsby', folder: 'public', fallback: false },
+  { package: '@11ty/eleventy', framework: 'Eleventy', folder: '_site', fallback: false },
   { package: 'vite', framework: 'Vite', folder: 'dist', fallback: true },
   { package: 'parcel', framework: 'Parcel', folder: 'dist', fallback: true },
 ];
-/** Start scripts that only show a built site to its developer. */
+/** Start scripts that only show a site to its developer. */
 const previews =
-  /^(?:npx )?(?:vite|astro|react-scripts|vue-cli-service|docusaurus|vitepress|parcel|serve|http-server)\b/;
-const servers = ['express', 'fastify', 'koa', 'hono', '@nestjs/core', '@hapi/hapi', 'polka'];
+  /^(?:npx |bunx |pnpm exec |yarn )?(?:cross-env )?(?:\w+=\S* )*(?:vite|astro|react-scripts|react-app-rewired|craco|vue-cli-service|docusaurus|vitepress|parcel|serve|http-server|ng|nx|gatsby|eleventy|webpack(?:-dev-server)?|rsbuild|farm|umi|max|snowpack|live-server|browser-sync)\b/;
+/** Start scripts that open a window, call each package of a workspace, or start nothing that serves. */
+const serveNobody =
+  /\b(?:electron(?:-\w+)?|tauri|expo|react-native|turbo|lerna)\b|\bnx run-many\b|\bpnpm (?:-r|--recursive)\b|^echo\b/;
+
+/** Programs of a Procfile whose app is none of Node's, whatever its package.json builds. */
+const otherLanguage =
+  /(?:^|[\s/;&|])(?:heroku-php-\w+|php|artisan|bundle|rails|puma|rackup|java|mix|gunicorn|uvicorn|hypercorn|daphne|waitress-serve|python3?|streamlit|dotnet|flask)(?:\s|$)/;
 
 /** What the project is; undefined when nothing says so. */
 export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
   const web = procfile(tree);
-  if (web !== undefined)
+  if (web !== undefined && !otherLanguage.test(web))
     return {
       kind: 'server',
       command: web,
@@ -42,12 +53,16 @@ export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
   return bundled(tree, project) ?? server(tree, project);
 }
 
-function bundled(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | undefined {
+function bundled(tree: Tree, project: NodeProject): NodeApp | undefined {
+  const { dependencies, scripts } = project;
   const start = scripts['start'];
   const serves = start !== undefined && !previews.test(start);
   const bundler = bundlers.find((each) => dependencies.has(each.package));
   if (bundler === undefined || scripts['build'] === undefined || serves) return undefined;
-  const folder = outputFolder(tree) ?? bundler.folder;
+  // A server that no script starts is the other half of the app.
+  if (unstartedServer(tree, project) !== undefined) return undefined;
+  if (bundler.package === 'vite' && !hasPage(tree)) return undefined;
+  const folder = bundler.package === '@angular/cli' ? angularFolder(tree) : (outputFolder(tree) ?? bundler.folder);
   return {
     kind: 'files',
     framework: bundler.framework,
@@ -55,6 +70,21 @@ function bundled(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | 
     fallback: bundler.fallback,
     because: `${bundler.package} is among its packages and no start script serves it, so what "build" leaves in ${folder} is served.`,
   };
+}
+
+/** Vite makes libraries as well; what has no page is one. */
+function hasPage(tree: Tree): boolean {
+  return tree.entries.some((each) => each.kind === 'file' && /^(?:[^/]{1,60}\/){0,3}index\.html$/.test(each.path));
+}
+
+/** Where angular.json has the pages; since version 17 they are in a folder of their own. */
+function angularFolder(tree: Tree): string {
+  const projects = field(parseJson(tree.text('angular.json')), 'projects');
+  const [name = 'app'] = keys({ projects }, 'projects');
+  const build = field(projects, name, 'architect', 'build');
+  const path = text(build, 'options', 'outputPath') ?? text(build, 'options', 'outputPath', 'base') ?? `dist/${name}`;
+  const plain = /^[\w./-]{1,100}$/.test(path) && !path.includes('..') ? path.replace(/\/+$/, '') : 'dist';
+  return /:application$/.test(text(build, 'builder') ?? '') ? `${plain}/browser` : plain;
 }
 
 function outputFolder(tree: Tree): string | undefined {
@@ -67,10 +97,11 @@ function outputFolder(tree: Tree): string | undefined {
   return folder?.includes('..') === true ? undefined : folder?.replace(/\/+$/, '');
 }
 
-function server(tree: Tree, { dependencies, scripts, main }: NodeProject): NodeApp | undefined {
-  const library = servers.find((each) => dependencies.has(each));
+function server(tree: Tree, { dependencies, scripts, main, manager }: NodeProject): NodeApp | undefined {
+  const library = serverLibrary(dependencies);
   const framework = library === undefined ? {} : { framework: names[library] ?? library };
   const start = scripts['start'];
+  if (start !== undefined && (serveNobody.test(start) || /^(?:ng|nx) /.test(start))) return undefined;
   if (start !== undefined)
     return {
       kind: 'server',
@@ -88,12 +119,13 @@ function server(tree: Tree, { dependencies, scripts, main }: NodeProject): NodeA
     'index.mjs',
     'src/index.js',
     'src/server.js',
+    ...(manager === 'bun' ? ['index.ts', 'server.ts', 'src/index.ts', 'src/server.ts', 'src/main.ts'] : []),
   ].find((each) => each !== undefined && tree.has(each.replace(/^\.\//, '')));
   if (file === undefined) return undefined;
   return {
     kind: 'server',
     ...framework,
-    command: `exec node ${shellWord(file)}`,
+    command: `exec ${manager === 'bun' ? 'bun' : 'node'} ${shellWord(file)}`,
     because: `It has no start script, so ${file} is run.`,
     prune: true,
     port: portOfStarted(tree, file),

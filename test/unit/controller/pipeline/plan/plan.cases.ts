@@ -281,14 +281,14 @@ export const cases: readonly Case[] = [
     strategy: 'node',
     framework: 'Express',
     reason: /package-lock\.json.*start script/,
-    lines: [/npm ci$/m, /exec node server\.js/, /npm prune --omit=dev/],
+    lines: [/npm ci \|\| \{ .*npm install/m, /exec node server\.js/, /npm prune --omit=dev/],
   },
   {
     name: 'a start script by another program',
     files: { 'package.json': json({ scripts: { start: 'tsx server.ts' } }) },
     strategy: 'node',
     reason: /start script/,
-    lines: [/npm install$/m, /exec npm start/],
+    lines: [/npm install \|\| \{ .*--legacy-peer-deps; \}$/m, /exec npm start/],
   },
   {
     name: 'a server without a start script',
@@ -327,7 +327,7 @@ export const cases: readonly Case[] = [
     },
     strategy: 'node',
     reason: /./,
-    lines: [/^RUN apt-get .* python3 make g\+\+ /m, /npm_config_nodedir=\/usr\/local; npm ci$/m],
+    lines: [/^RUN apt-get .* python3 make g\+\+ /m, /npm_config_nodedir=\/usr\/local; npm ci /m],
   },
   {
     name: 'pnpm',
@@ -487,6 +487,7 @@ export const cases: readonly Case[] = [
     files: {
       'package.json': json({ scripts: { build: 'vite build', start: 'vite preview' }, devDependencies: { vite: '7' } }),
       'vite.config.ts': 'export default { build: { outDir: "./public/out/" } }',
+      'index.html': '',
     },
     strategy: 'node',
     framework: 'Vite',
@@ -545,7 +546,7 @@ export const refusals: readonly {
   file?: string;
   fix: RegExp;
 }[] = [
-  { name: 'nothing known', files: { 'main.go': '' }, rule: 'plan/unknown', fix: /Add one of: a Dockerfile; Python/ },
+  { name: 'nothing known', files: { 'main.bf': '' }, rule: 'plan/unknown', fix: /Add one of: a Dockerfile; Python/ },
   {
     name: 'something known below',
     files: { 'web/package.json': '{}', 'api/requirements.txt': '' },

@@ -7,6 +7,7 @@ import { Rejected } from '../../../../../controller/pipeline/outcome.ts';
 import { appFolder } from '../../../../../controller/pipeline/plan/folder.ts';
 import { makePlan } from '../../../../../controller/pipeline/plan/plan.ts';
 import { portOfCommand, portOfFile } from '../../../../../controller/pipeline/plan/port-literal.ts';
+import { locateApp, planApp } from '../../../../../controller/pipeline/plan/repository.ts';
 import type { Recipe } from '../../../../../controller/pipeline/plan/recipe.ts';
 import { memoryTree } from '../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../support/pipeline/sample.ts';
@@ -45,7 +46,8 @@ test('the app is looked for below a top that has none, and taken where it is the
   const app = { 'requirements.txt': 'flask', 'app.py': flask };
   const below = (folder: string): Files =>
     Object.fromEntries(Object.entries(app).map(([path, text]) => [`${folder}/${path}`, text]));
-  const folder = (files: Files, changes: Changes = {}): string => appFolder(memoryTree(files), sampleInput(changes));
+  const folder = (files: Files, changes: Changes = {}): string =>
+    appFolder(memoryTree(files), sampleInput(changes)).path;
   assert.equal(folder({ 'README.md': '', ...below('project') }), 'project');
   assert.equal(
     folder({ ...below('services/web'), ...below('examples/one'), 'lib/package.json': '{}', 'pages/index.html': '' }),
@@ -61,6 +63,12 @@ test('the app is looked for below a top that has none, and taken where it is the
 test('a port of its own is a number that the environment has no say in', () => {
   const files: readonly (readonly [string, number | undefined])[] = [
     ['server.listen({ host, port: 4000 })', 4000],
+    ['app.listen(8123)', 8123],
+    ['uvicorn.run(app, host="0.0.0.0", port=8123)', 8123],
+    ['const PORT = 8123;\napp.listen(PORT)', 8123],
+    ['const client = createClient({ host, port: 8123 })', undefined],
+    ['const db = new Pool({ port: 5432 });\napp.listen(3000)', 3000],
+    ['fetch("http://localhost:8123/query")', undefined],
     ['const PORT = 5000\napp.listen(PORT)', 5000],
     ['uvicorn.run(app, host="0.0.0.0", port=8000)', 8000],
     ['parser.add_argument("--port", type=int, default=7860)', 7860],
@@ -77,6 +85,7 @@ test('a port of its own is a number that the environment has no say in', () => {
     ['gunicorn -b 0.0.0.0:8000 a:app', 8000],
     ['serve -s dist -l 3000', 3000],
     ['next start -p 3001', 3001],
+    ['uvicorn a:app --port 8123', 8123],
     ['streamlit run a.py --server.port=8501', 8501],
     ['uvicorn a:app --port $PORT', undefined],
     ['node a.js', undefined],
@@ -85,9 +94,9 @@ test('a port of its own is a number that the environment has no say in', () => {
   for (const [text, port] of commands) assert.equal(portOfCommand(text), port, text);
 });
 
-test('a Node version that the project excludes is a warning', () => {
+test('a Node version that no image has is a warning', () => {
   const { findings } = plan({
-    'package.json': json({ engines: { node: '>=18 <23' }, scripts: { start: 'node a.js' } }),
+    'package.json': json({ engines: { node: '14.x' }, scripts: { start: 'node a.js' } }),
   });
   assert.deepEqual(
     findings.map((each) => [each.rule, each.severity]),
@@ -195,8 +204,7 @@ test('property: a planner never throws anything but a verdict, and its Dockerfil
       (files, hasCommand, strategy) => {
         try {
           const tree = memoryTree(files);
-          const folder = appFolder(tree, sampleInput({ hasCommand, strategy }));
-          const recipe = makePlan(tree.below(folder), sampleInput({ hasCommand, strategy, path: folder }));
+          const recipe = planApp(tree, locateApp(sampleInput({ hasCommand, strategy }), tree));
           planSchema.parse(recipe.plan);
           const outside = (recipe.dockerfile ?? '')
             .replace(/<<'EOF'[\s\S]*?\nEOF\n/g, '\n')

@@ -1,7 +1,7 @@
 // What the last lines of a crashed app are taken for.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { suggestCrashFix } from '../../../../../controller/steps/deploy/crash-fixes.ts';
+import { notFoundFix, suggestCrashFix } from '../../../../../controller/steps/deploy/crash-fixes.ts';
 
 const cases: readonly (readonly [string, RegExp])[] = [
   [
@@ -24,6 +24,13 @@ const cases: readonly (readonly [string, RegExp])[] = [
 
 test('a crash is explained by the lines before it', () => {
   for (const [log, fix] of cases) assert.match(suggestCrashFix(log), fix, log);
+});
+
+test('an app that ends well never started a server; one that is not found is named', () => {
+  assert.match(suggestCrashFix('done\n', 0), /without starting a server.*\$PORT/);
+  assert.match(suggestCrashFix("KeyError: 'SERVICE_TOKEN'", 0), /run\.env/);
+  assert.match(notFoundFix('sh: 1: tsx: not found\n'), /calls tsx, which is not in the image/);
+  assert.match(notFoundFix(''), /start command was not found/);
 });
 
 test('a long line takes no long time', () => {

@@ -1,0 +1,43 @@
+// What a step of a planned build can report about itself: it prints a marked line, and the build stage makes a finding of it.
+import type { Finding } from '../../../crds/hosted-app.ts';
+
+const mark = 'moorage-warning:';
+
+interface Report {
+  readonly rule: string;
+  readonly message: (file: string) => string;
+  readonly fix: string;
+}
+
+/** The reports that there are. Words of a log are never shown, so that no step can put its own into a finding. */
+const reports = {
+  lockfile: {
+    rule: 'build/lockfile',
+    message: (file) =>
+      `The packages could not be installed exactly as ${file} has them, so they were installed anew from package.json; versions may differ from those that were tested.`,
+    fix: "Run the package manager's install (npm install, pnpm install, yarn, bun install) in a fresh clone, and commit the lock file.",
+  },
+  'peer-dependencies': {
+    rule: 'build/peer-dependencies',
+    message: () => 'Packages require different versions of a third; they were installed with --legacy-peer-deps.',
+    fix: 'Align their versions in package.json, run npm install, and commit package-lock.json.',
+  },
+} as const satisfies Readonly<Record<string, Report>>;
+
+export type BuildReport = keyof typeof reports;
+
+/** A shell command that reports. */
+export function report(what: BuildReport, file: string): string {
+  return `echo "${mark} ${what} ${file}"`;
+}
+
+const line = /^#\d{1,6} [\d.]{1,20} moorage-warning: ([a-z-]{1,40}) ([\w.-]{1,60})$/;
+
+/** The warning that a line of a build log makes; undefined when it makes none. */
+export function warningOf(text: string): Finding | undefined {
+  const [, what = '', file = ''] = line.exec(text) ?? [];
+  const found: Report | undefined = Object.hasOwn(reports, what) ? reports[what as BuildReport] : undefined;
+  return found === undefined
+    ? undefined
+    : { rule: found.rule, severity: 'warning', file, message: found.message(file), fix: found.fix };
+}

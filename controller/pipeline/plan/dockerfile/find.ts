@@ -1,0 +1,114 @@
+// Finds the author's Dockerfile where it does not stand at the top: docker/Dockerfile, web.Dockerfile, Dockerfile.prod.
+import { posix } from 'node:path';
+import type { Tree } from '../../tree.ts';
+import { readStages, startsApp, type Stage } from './text.ts';
+
+export interface FoundDockerfile {
+  /** Path from the top, which stays the build context. */
+  readonly path: string;
+  /** Other Dockerfiles that could have been meant. */
+  readonly others: readonly string[];
+  /** Its name says that it makes the app, so it counts more than what the files suggest. */
+  readonly certain: boolean;
+}
+
+/** Folders in which the recipes of an image are kept, apart from the code. */
+const folders =
+  /^(?:\.?docker|dockerfiles?|containers?|deploy(?:ment)?s?|build|scripts?|packaging|infra|ops|ci|cloud-deployments)$/i;
+const name = /^(?:(?:docker|container)file|(?:docker|container)file[._-][\w.-]{1,60}|[\w.-]{1,60}\.dockerfile)$/i;
+/** Words that name something else than the app as its users get it. */
+const other =
+  /^(?:dev\w{0,9}|tests?|testing|ci|e2e|base|builder?|gpu|cuda\w{0,9}|nvidia|rocm|xpu|debug|lint|docs?|devcontainer|local|bench\w{0,9}|workers?|db|database|postgres|nginx|proxy|arm\w{0,9}|aarch64|windows|rpm|debian-pkg|oldest|newest|goreleaser|binary|sandbox|mcp|cli|j2|tmpl|template|in|bak|old|legacy)$/i;
+/** Words that name the app, or only how it is made. */
+const likely =
+  /^(?:|docker|dockerfile|containerfile|container|deploy|deployment|build|scripts?|packaging|infra|ops|prod|production|app|application|server|web|main|release|standalone|default|cpu|slim|full|fullstack|all|aio|allinone|single|alpine|debian|ubuntu|distroless|hf|huggingface|spaces|railway|render|fly)$/i;
+/** Of several likely ones the earlier word wins. */
+const preference = [
+  ...['', 'prod', 'production', 'default', 'app', 'main', 'release', 'server', 'web', 'fullstack', 'full', 'cpu'],
+  // The same app on another base.
+  ...['debian', 'ubuntu', 'slim', 'alpine', 'distroless'],
+];
+const gpuImage = /(?:^|\/)nvidia\/|cuda|rocm/i;
+const maximumBytes = 512 * 1024;
+const maximumLooked = 40;
+
+/** The most app-like Dockerfile below the top; undefined when there is none, or none is more so than another. */
+export function findDockerfile(tree: Tree): FoundDockerfile | undefined {
+  const usable = candidates(tree).filter((path) => isApp(tree, path));
+  const certain = usable.filter((path) => wordsOf(path).every((word) => likely.test(word)));
+  const [best, next] = certain.toSorted((one, two) => weight(one) - weight(two) || (one < two ? -1 : 1));
+  if (best !== undefined && (next === undefined || weight(best) < weight(next)))
+    return { path: best, others: usable.filter((each) => each !== best), certain: true };
+  const only = usable.length === 1 ? usable[0] : undefined;
+  return only === undefined ? undefined : { path: only, others: [], certain: false };
+}
+
+/** Where a link at the top named Dockerfile leads, when that is a file of the repository. */
+export function linkedDockerfile(tree: Tree, file: string): string | undefined {
+  const entry = tree.entry(file);
+  if (entry?.kind !== 'symlink' || entry.target === undefined || posix.isAbsolute(entry.target)) return undefined;
+  const path = posix.normalize(posix.join(posix.dirname(file), entry.target));
+  return tree.has(path) ? path : undefined;
+}
+
+function candidates(tree: Tree): string[] {
+  return tree.entries
+    .filter((each) => each.kind === 'file' && each.bytes <= maximumBytes && isCandidate(each.path))
+    .slice(0, maximumLooked)
+    .map((each) => each.path);
+}
+
+function isCandidate(path: string): boolean {
+  const [first = '', ...rest] = path.split('/');
+  const depth = rest.length;
+  // Packages of a distribution are made beside images.
+  if (first === 'packaging' && !/docker|container/i.test(posix.dirname(path))) return false;
+  if (path === 'Dockerfile' || depth > 3 || (depth > 0 && !folders.test(first))) return false;
+  return name.test(posix.basename(path)) && !wordsOf(path).some((word) => other.test(word));
+}
+
+/** The words of a path that say what it is for: "docker/web/Dockerfile.prod" has web and prod. */
+function wordsOf(path: string): string[] {
+  const base = posix.basename(path).replace(/(?:docker|container)file/i, '');
+  const between = path.split('/').slice(1, -1);
+  return [...between, ...base.split(/[._-]+/)].map((word) => word.toLowerCase());
+}
+
+function weight(path: string): number {
+  const words = wordsOf(path).filter((word) => word !== '' && !folders.test(word));
+  const ranks = (words.length === 0 ? [''] : words).map((word) => {
+    const index = preference.indexOf(word);
+    return index < 0 ? preference.length : index;
+  });
+  return Math.max(...ranks) * 10 + path.split('/').length;
+}
+
+/** It can be built from the top, starts something, needs no GPU, and leaves no half of the app unbuilt. */
+function isApp(tree: Tree, path: string): boolean {
+  const text = tree.text(path, maximumBytes) ?? '';
+  const stages = readStages(text);
+  return (
+    startsApp(stages) &&
+    !stages.some((stage) => gpuImage.test(stage.from) || /^localhost\//.test(stage.from)) &&
+    stages.every((stage) => hasSources(tree, stage)) &&
+    buildsPages(tree, text)
+  );
+}
+
+function hasSources(tree: Tree, { copies }: Stage): boolean {
+  return copies.every((each) => {
+    const plain = each.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
+    const fixed = plain
+      .split('/')
+      .filter((part, index, all) => !all.slice(0, index + 1).some((one) => /[*?[]/.test(one)));
+    return fixed.length === 0 || fixed[0] === '.' || tree.entry(posix.normalize(fixed.join('/'))) !== undefined;
+  });
+}
+
+/** A folder with pages that are built by a package manager which this Dockerfile never calls: it relies on a build before. */
+function buildsPages(tree: Tree, text: string): boolean {
+  if (/\b(?:npm|npx|pnpm|yarn|bun|bunx|node|deno)\b/.test(text.replace(/^[ \t]*#.*$/gm, ''))) return true;
+  return !['web', 'frontend', 'client', 'ui', 'webui', 'app'].some((folder) =>
+    /"build"\s{0,9}:/.test(tree.text(`${folder}/package.json`) ?? ''),
+  );
+}

@@ -1,0 +1,77 @@
+// Reads a Dockerfile far enough to know whether it makes an app: its stages, what they copy, and what starts.
+
+export interface Stage {
+  /** What FROM names: an image, or an earlier stage. */
+  readonly from: string;
+  readonly name: string | undefined;
+  /** It has CMD or ENTRYPOINT. */
+  readonly starts: boolean;
+  /** Paths of the build context that it copies, as written. */
+  readonly copies: readonly string[];
+}
+
+const maximumInstructions = 2_000;
+
+/** The stages, first to last; none when the text is no Dockerfile. */
+export function readStages(text: string): Stage[] {
+  const stages: Draft[] = [];
+  for (const [word, rest] of instructions(text)) {
+    if (word === 'FROM') stages.push(begin(rest));
+    else extend(stages.at(-1), word, rest);
+  }
+  return stages;
+}
+
+interface Draft {
+  from: string;
+  name: string | undefined;
+  starts: boolean;
+  copies: string[];
+}
+
+function begin(rest: string): Draft {
+  const [from = '', as, name] = words(rest);
+  return { from, name: as?.toUpperCase() === 'AS' ? name?.toLowerCase() : undefined, starts: false, copies: [] };
+}
+
+function extend(stage: Draft | undefined, word: string, rest: string): void {
+  if (stage === undefined) return;
+  if (word === 'CMD' || word === 'ENTRYPOINT') stage.starts = true;
+  else if (word === 'COPY' || word === 'ADD') stage.copies.push(...copied(rest));
+}
+
+/** Does the last stage start something, by itself or by an earlier stage that it is made from? */
+export function startsApp(stages: readonly Stage[]): boolean {
+  let stage = stages.at(-1);
+  for (let left = stages.length; stage !== undefined && left > 0; left -= 1) {
+    if (stage.starts) return true;
+    const from = stage.from.toLowerCase();
+    stage = stages.find((each) => each.name === from);
+  }
+  return false;
+}
+
+/** Instructions with their words: continued lines joined, comments and the bodies of here-documents left out. */
+function instructions(text: string): (readonly [string, string])[] {
+  const joined = text
+    .replace(/^\ufeff/, '')
+    .replace(/\r/g, '')
+    .replace(/^[ \t]*#.*\n?/gm, '')
+    .replace(/[\\`][ \t]*\n/g, ' ');
+  return joined
+    .split('\n', maximumInstructions)
+    .map((line) => /^\s*([A-Za-z]+)\s+(.*)$/.exec(line.slice(0, 20_000)))
+    .flatMap((match) => (match === null ? [] : [[(match[1] ?? '').toUpperCase(), match[2] ?? ''] as const]));
+}
+
+function words(text: string): string[] {
+  return text.split(/\s+/).filter((word) => word !== '' && !word.startsWith('--'));
+}
+
+/** Sources of COPY and ADD that stand in the build context. */
+function copied(rest: string): string[] {
+  if (/(?:^|\s)--from=/.test(rest) || rest.includes('<<')) return [];
+  const list = /\[(.*)\]/.exec(rest)?.[1];
+  const all = list === undefined ? words(rest) : [...list.matchAll(/"([^"]{0,300})"/g)].map((match) => match[1] ?? '');
+  return all.slice(0, -1).filter((each) => !/^(?:https?|git):|\$/.test(each));
+}

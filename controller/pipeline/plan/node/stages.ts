@@ -1,0 +1,175 @@
+// Writes the two stages of a Node image: one that installs and builds, and one with what serves the app.
+import type { Tree } from '../../tree.ts';
+import { copy, declaredArguments, shellCommand, shellWord, step } from '../dockerfile-text.ts';
+import type { PlanInput } from '../recipe.ts';
+import { serveFiles } from '../static/server.ts';
+import type { NodeApp } from './app.ts';
+import { installCommand, managerEnvironment, managerPackage, pruneCommand, runScript } from './manager.ts';
+import { keysToStandInFor, placeholder } from './placeholders.ts';
+import type { NodeProject } from './project.ts';
+import type { SystemPackages } from './system-packages.ts';
+
+export interface NodeImage {
+  /** Base image of both stages. */
+  readonly image: string;
+  /** Tree that is the build context, with what is installed. */
+  readonly project: NodeProject;
+  /** Folder of the app in it. */
+  readonly folder: string;
+  /** The app's own tree and manifest: those of the context, unless it is a package of a workspace. */
+  readonly tree: Tree;
+  readonly own: NodeProject;
+  readonly app: NodeApp;
+  /** Commands that build it, in the folder of the context. */
+  readonly builds: readonly string[];
+  readonly system: SystemPackages;
+}
+
+/** Headers of Node that the image holds need not be fetched to compile a package. */
+const headers = '[ ! -e /usr/local/include/node/node.h ] || export npm_config_nodedir=/usr/local; ';
+const cache = '--mount=type=cache,target=/root/.cache --mount=type=cache,target=/root/.npm';
+
+export function buildStage(input: PlanInput, image: NodeImage): string[] {
+  const { project, app, system } = image;
+  const environment = [...managerEnvironment(project.manager), ...system.environment];
+  return [
+    `FROM ${image.image} AS build`,
+    'ENV CI=true HUSKY=0 ELECTRON_SKIP_BINARY_DOWNLOAD=1 CYPRESS_INSTALL_BINARY=0 NEXT_TELEMETRY_DISABLED=1 ASTRO_TELEMETRY_DISABLED=1 npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
+    ...(environment.length === 0 ? [] : [`ENV ${environment.join(' ')}`]),
+    ...tools(image),
+    ...manager(project),
+    'WORKDIR /app',
+    ...declaredArguments(input, app.kind === 'server' ? app.environment : {}),
+    ...installing(project),
+    ...building(input, image),
+    ...pruning(image),
+  ];
+}
+
+function installing({ manager: name, file, locked, needsTree, compiles }: NodeProject): string[] {
+  const manifests = ['package.json', ...(locked ? [file] : [])];
+  const install = installCommand(name, locked ? file : undefined);
+  return [
+    ...(needsTree ? ['COPY . .'] : [copy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] bunfig.tom[l] ./']),
+    ...step(file, 'installing the packages', `RUN ${cache} ${compiles ? headers : ''}${install}`),
+    ...(needsTree ? [] : ['COPY . .']),
+  ];
+}
+
+function building(input: PlanInput, image: NodeImage): string[] {
+  const steps = image.builds.flatMap((build) =>
+    step('package.json', 'running the build script', `RUN ${cache} ${build}`),
+  );
+  return steps.length === 0 ? [] : [...standIns(input, image), ...steps];
+}
+
+/** Only where the whole of a project is one package: no manager prunes workspaces well. */
+function pruning({ app, folder, project }: NodeImage): string[] {
+  const prune = app.kind === 'server' && app.prune && folder === '.' ? pruneCommand(project.manager) : undefined;
+  return prune === undefined ? [] : step('package.json', 'removing development packages', `RUN ${cache} ${prune}`);
+}
+
+/** Many apps make their clients of models where a build already runs the code, and stop for want of a key. */
+function standIns(input: PlanInput, { tree, own }: NodeImage): string[] {
+  const given = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
+  return keysToStandInFor(tree, own.dependencies)
+    .filter((name) => !given.has(name))
+    .map((name) => `ARG ${name}=${placeholder}`);
+}
+
+/** Debian packages that the install needs: a compiler, git, libraries. */
+function tools({ project, system }: NodeImage): string[] {
+  const compiler = project.compiles ? ['python3', 'make', 'g++'] : [];
+  const git = project.fetchesByGit ? ['git', 'ca-certificates'] : [];
+  const names = [...new Set([...compiler, ...git, ...system.build])];
+  if (names.length === 0) return [];
+  const what = project.compiles
+    ? 'installing a compiler for native packages'
+    : 'installing what packages need to be built';
+  return [
+    ...step(project.file, what, apt(names)),
+    // Packages on GitHub are public as a rule; nobody has a key for ssh here.
+    ...(project.fetchesByGit
+      ? [
+          'RUN git config --global url."https://github.com/".insteadOf ssh://git@github.com/ && git config --global --add url."https://github.com/".insteadOf git@github.com:',
+        ]
+      : []),
+  ];
+}
+
+function apt(names: readonly string[]): string {
+  return `RUN apt-get update -qq && apt-get install -qq --yes --no-install-recommends ${names.join(' ')} >/dev/null && rm -rf /var/lib/apt/lists/*`;
+}
+
+function manager(project: NodeProject): string[] {
+  const packaged = managerPackage(project);
+  return packaged === undefined
+    ? []
+    : step('plan', `installing ${packaged}`, `RUN ${cache} npm install --global --force ${packaged}`);
+}
+
+export function runStage(image: NodeImage, port: number): string[] {
+  const { app, folder, system } = image;
+  const root = folder === '.' ? '/app' : `/app/${folder}`;
+  if (app.kind === 'files')
+    return serveFiles({
+      port,
+      from: `${root}/${app.folder}`,
+      stage: 'build',
+      fallback: app.fallback,
+      notFoundPage: true,
+    });
+  const start = app.kind === 'standalone' ? 'export HOSTNAME=0.0.0.0; exec node server.js' : app.command;
+  return [
+    `FROM ${image.image}`,
+    ...(system.run.length === 0
+      ? []
+      : step('package.json', `installing what ${system.because.join(', ')} needs`, apt(system.run))),
+    ...runtimeManager(image),
+    'RUN getent passwd 1000 || useradd --create-home --uid 1000 node; install -d -o 1000 -g 1000 /app',
+    `ENV ${['NODE_ENV=production NEXT_TELEMETRY_DISABLED=1 HOST=0.0.0.0', `PORT=${port}`, 'npm_config_update_notifier=false', ...system.environment].join(' ')}`,
+    'WORKDIR /app',
+    ...(app.kind === 'standalone'
+      ? standalone(image.tree)
+      : [copy(['/app/'], './', '--from=build', '--chown=1000:1000')]),
+    ...(folder === '.' ? [] : [`WORKDIR ${root}`]),
+    'USER 1000:1000',
+    `EXPOSE ${port}`,
+    ...(start === '' ? [] : [shellCommand(start)]),
+  ];
+}
+
+/** A start script that calls pnpm, yarn or bun needs it where the app runs. */
+function runtimeManager({ project, own, app }: NodeImage): string[] {
+  if (app.kind !== 'server') return [];
+  const command = app.command === 'exec npm start' ? startScripts(own) : app.command;
+  return /\b(?:pnpm|yarn|bunx?)\b/.test(command) ? manager(project) : [];
+}
+
+/** The start script, and the scripts that it may call in turn. */
+function startScripts({ scripts }: NodeProject): string {
+  const start = scripts['start'] ?? '';
+  const called = Object.entries(scripts).filter(([name]) => name.startsWith('start') || start.includes(` ${name}`));
+  return [start, ...called.map(([, script]) => script)].join('\n');
+}
+
+/** Next.js leaves a server with only the packages that it needs; its static files have to be laid beside it. */
+function standalone(tree: Tree): string[] {
+  const from = ['--from=build', '--chown=1000:1000'];
+  return [
+    copy(['/app/.next/standalone/'], './', ...from),
+    copy(['/app/.next/static/'], './.next/static/', ...from),
+    ...(tree.entry('public')?.kind === 'directory' ? [copy(['/app/public/'], './public/', ...from)] : []),
+  ];
+}
+
+/** Builds the project in the folder of the context; none when nothing has to be built. */
+export function ownBuild({ manager: name, scripts }: NodeProject, framework: string | undefined): string[] {
+  if (scripts['build'] !== undefined) return [runScript(name, 'build')];
+  return framework === 'Next.js' ? ['node_modules/.bin/next build'] : [];
+}
+
+/** Builds a package of a workspace in its own folder. */
+export function buildIn(folder: string, build: string): string {
+  return `cd ${shellWord(folder)} && ${build}`;
+}

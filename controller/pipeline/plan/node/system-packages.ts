@@ -1,0 +1,63 @@
+// The Debian packages that Node packages need and do not bring.
+
+interface Needs {
+  /** While packages are installed and the app is built. */
+  readonly build?: readonly string[];
+  /** While it runs. */
+  readonly run?: readonly string[];
+  /** Variables of both. */
+  readonly environment?: readonly string[];
+}
+
+const chromium: Needs = {
+  run: ['chromium', 'fonts-liberation'],
+  environment: [
+    'PUPPETEER_SKIP_DOWNLOAD=true',
+    'PUPPETEER_SKIP_CHROMIUM_DOWNLOAD=true',
+    'PUPPETEER_EXECUTABLE_PATH=/usr/bin/chromium',
+  ],
+};
+const openssl: Needs = { build: ['openssl'], run: ['openssl'] };
+const ffmpeg: Needs = { run: ['ffmpeg'] };
+const cairo: Needs = {
+  build: ['libcairo2-dev', 'libpango1.0-dev', 'libjpeg-dev', 'libgif-dev', 'librsvg2-dev', 'pkg-config'],
+  run: ['libcairo2', 'libpango-1.0-0', 'libpangocairo-1.0-0', 'libjpeg62-turbo', 'libgif7', 'librsvg2-2'],
+};
+
+/** By package of npm. sharp, sqlite and bcrypt bring binaries, or are compiled. */
+const table: Readonly<Record<string, Needs>> = {
+  puppeteer: chromium,
+  'puppeteer-core': chromium,
+  '@prisma/client': openssl,
+  prisma: openssl,
+  canvas: cairo,
+  'fluent-ffmpeg': ffmpeg,
+  'ffmpeg-static-electron': ffmpeg,
+  gm: { run: ['graphicsmagick'] },
+  imagemagick: { run: ['imagemagick'] },
+  pdf2pic: { run: ['graphicsmagick', 'ghostscript'] },
+  'pdf-poppler': { run: ['poppler-utils'] },
+  'node-poppler': { run: ['poppler-utils'] },
+  'node-tesseract-ocr': { run: ['tesseract-ocr'] },
+  'simple-git': { run: ['git', 'ca-certificates'] },
+  'python-shell': { run: ['python3'] },
+  'youtube-dl-exec': { build: ['python3'], run: ['python3', 'ffmpeg'] },
+  wkhtmltopdf: { run: ['wkhtmltopdf'] },
+  'libreoffice-convert': { run: ['libreoffice-writer-nogui', 'libreoffice-calc-nogui', 'libreoffice-impress-nogui'] },
+  usb: { build: ['libudev-dev'], run: ['libudev1'] },
+};
+
+export interface SystemPackages {
+  readonly build: readonly string[];
+  readonly run: readonly string[];
+  readonly environment: readonly string[];
+  /** The packages of npm that led to it. */
+  readonly because: readonly string[];
+}
+
+/** What the packages of a project need. */
+export function systemPackages(names: ReadonlySet<string>): SystemPackages {
+  const because = Object.keys(table).filter((name) => names.has(name));
+  const all = (part: keyof Needs): string[] => [...new Set(because.flatMap((name) => table[name]?.[part] ?? []))];
+  return { build: all('build'), run: all('run'), environment: all('environment'), because };
+}

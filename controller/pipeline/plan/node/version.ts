@@ -1,0 +1,115 @@
+// Chooses among the Node images by what a project asks for.
+import semver from 'semver';
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import type { Tree } from '../../tree.ts';
+import { parseJson, text } from '../../manifest.ts';
+import { defaultNode, images } from '../recipe.ts';
+
+export interface NodeChoice {
+  readonly image: string;
+  /** Which file asked for what, as a sentence; absent when nothing did. */
+  readonly because?: string;
+  readonly findings: readonly Finding[];
+}
+
+interface Asked {
+  readonly file: string;
+  /** As it is written. */
+  readonly words: string;
+  readonly fits: (major: number) => boolean;
+  /** The single major that is meant; absent for a range. */
+  readonly major?: number;
+}
+
+const newest = images.node.at(-1)?.major ?? 24;
+const names: Readonly<Record<string, number>> = { gallium: 16, hydrogen: 18, iron: 20, jod: 22, krypton: 24 };
+
+/** The image of the version that is asked for, or the nearest with a warning. */
+export function chooseNode(tree: Tree, dependencies: Readonly<Record<string, string>>): NodeChoice {
+  const asked = versionFile(tree) ?? ofManifest(tree) ?? ofAge(dependencies);
+  if (asked === undefined) return { image: defaultNode, findings: [] };
+  const fitting = images.node.filter(({ major }) => asked.fits(major));
+  const found = fitting.find(({ major }) => major === asked.major) ?? fitting.at(-1);
+  if (found !== undefined) {
+    const because = found.image === defaultNode ? {} : { because: `${asked.file} asks for Node ${asked.words}.` };
+    return { image: found.image, ...because, findings: [] };
+  }
+  const nearest = nearestTo(asked);
+  return { image: nearest.image, findings: [unavailable(asked, nearest.major)] };
+}
+
+function nearestTo({ major, words }: Asked): (typeof images.node)[number] {
+  const wanted = major ?? semver.minVersion(words)?.major ?? newest;
+  const last = images.node[images.node.length - 1] ?? images.node[0];
+  return images.node.find((each) => each.major >= wanted) ?? last;
+}
+
+function unavailable({ file, words }: Asked, used: number): Finding {
+  return {
+    rule: 'plan/node-version',
+    severity: 'warning',
+    file,
+    message: `${file} asks for Node ${words}, which is not available; Node ${used} is used.`,
+    fix: `Ask for one of ${images.node.map(({ major }) => major).join(', ')} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
+  };
+}
+
+/** A single version: .nvmrc, .node-version, .tool-versions. */
+function versionFile(tree: Tree): Asked | undefined {
+  for (const file of ['.nvmrc', '.node-version']) {
+    const asked = single(file, tree.text(file, 1000) ?? '');
+    if (asked !== undefined) return asked;
+  }
+  const tool = /^[ \t]{0,9}node(?:js)?[ \t]{1,9}([^\s#]{1,40})/m.exec(
+    tree.text('.tool-versions', 16 * 1024) ?? '',
+  )?.[1];
+  return tool === undefined ? undefined : single('.tool-versions', tool);
+}
+
+function single(file: string, version: string): Asked | undefined {
+  const words = version.trim().split(/\s/, 1)[0] ?? '';
+  const code = /^lts[/-](\w{1,20})$/i.exec(words)?.[1]?.toLowerCase();
+  const major = code === undefined ? Number(/^v?(\d{1,3})\b/.exec(words)?.[1]) : names[code];
+  return major === undefined || Number.isNaN(major)
+    ? undefined
+    : { file, words, major, fits: (each) => each === major };
+}
+
+/** `volta.node`, then the range of `engines.node`. */
+function ofManifest(tree: Tree): Asked | undefined {
+  const manifest = parseJson(tree.text('package.json'));
+  const pinned = single('package.json', text(manifest, 'volta', 'node') ?? '');
+  const range = text(manifest, 'engines', 'node');
+  if (pinned !== undefined || range === undefined) return pinned;
+  if (range.length > 200 || semver.validRange(range) === null) return undefined;
+  return { file: 'package.json', words: range, fits: (major) => semver.intersects(range, `${major}.x`) };
+}
+
+/** Bundlers of before Node 17 hash by an algorithm that later ones refuse. */
+const aged: Readonly<Record<string, number>> = {
+  'react-scripts': 5,
+  webpack: 5,
+  '@vue/cli-service': 5,
+  next: 11,
+  nuxt: 3,
+};
+
+function ofAge(dependencies: Readonly<Record<string, string>>): Asked | undefined {
+  const old = Object.entries(aged).find(([name, since]) => {
+    const lowest = lowestMajor(dependencies[name]);
+    return lowest !== undefined && lowest < since;
+  });
+  return old === undefined
+    ? undefined
+    : {
+        file: 'package.json',
+        words: `16 by its ${old[0]} ${dependencies[old[0]] ?? ''}`,
+        major: 16,
+        fits: (each) => each === 16,
+      };
+}
+
+function lowestMajor(range: string | undefined): number | undefined {
+  if (range === undefined || range.length > 100 || semver.validRange(range) === null || range === '*') return undefined;
+  return semver.minVersion(range)?.major;
+}

@@ -1,0 +1,186 @@
+// Finds the app among the packages of a workspace (npm, pnpm, Yarn, Bun; with Turborepo or without).
+import { posix } from 'node:path';
+import { parse } from 'yaml';
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import { field, parseJson, texts } from '../../manifest.ts';
+import type { Tree } from '../../tree.ts';
+import type { Problem } from '../recipe.ts';
+import type { NodeApp } from './app.ts';
+import { readProject, type NodeProject } from './project.ts';
+import { runScript } from './manager.ts';
+import { buildIn, ownBuild } from './stages.ts';
+import { findApp } from './start.ts';
+
+interface Package {
+  readonly folder: string;
+  readonly tree: Tree;
+  readonly project: NodeProject;
+}
+
+export interface WorkspaceApp extends Package {
+  readonly app: NodeApp;
+  readonly builds: readonly string[];
+  /** Which package was chosen, and why. */
+  readonly because: string;
+}
+
+type AppPackage = Package & { readonly app: NodeApp };
+
+/** Programs of packages lie beside the package, or at the top. */
+const findsPrograms = 'export PATH=$PWD/node_modules/.bin:/app/node_modules/.bin:$PATH';
+const maximumPackages = 100;
+/** Packages that show, test or document the others. */
+const aside =
+  /(?:^|\/)(?:docs?|documentation|website|www-docs|storybook|e2e\w{0,10}|tests?|examples?|samples?|templates?|playgrounds?|demos?|mobile|native|expo|desktop|electron|extensions?|chrome\w{0,12}|vscode\w{0,12}|cli|landing|marketing|blog)(?:[-/]|$)/i;
+/** A start script that watches, tests or shows, and serves nobody. */
+const watches = /(?:--watch|\s-w\b|\b(?:nodemon|tsup|microbundle|storybook|jest|vitest|expo|electron|tsc)\b)/;
+
+/** The one app of a workspace; undefined when its packages have none. */
+export function findWorkspaceApp(tree: Tree, top: NodeProject): WorkspaceApp | Problem | undefined {
+  if (!top.isWorkspace) return undefined;
+  const packages = packagesOf(tree);
+  const apps = packages.flatMap((each): AppPackage[] => {
+    const app = aside.test(each.folder) ? undefined : appOf(each);
+    return app === undefined ? [] : [{ ...each, app }];
+  });
+  const servers = apps.filter(({ app }) => app.kind !== 'files');
+  const only = servers.length === 1 && servers[0] !== undefined ? withPages(servers[0], apps) : undefined;
+  const chosen = only ?? (servers.length === 0 && apps.length === 1 ? apps[0] : undefined);
+  if (chosen !== undefined) return withBuilds(chosen, packages, top);
+  return apps.length === 0 ? undefined : { problem: several(apps) };
+}
+
+/** A server beside pages is the app only where the pages are packages of its own. */
+function withPages(server: AppPackage, apps: readonly AppPackage[]): AppPackage | undefined {
+  const others = apps.filter((each) => each !== server);
+  return others.every(({ project: { name } }) => name !== undefined && server.project.dependencies.has(name))
+    ? server
+    : undefined;
+}
+
+/** What a package is, when it says so itself: a main file alone makes a library. */
+function appOf({ tree, project }: Package): NodeApp | undefined {
+  const app = findApp(tree, project);
+  if (app === undefined) return undefined;
+  if (app.kind === 'files') return app.framework === 'Vite' && !tree.has('index.html') ? undefined : app;
+  // Where the server of output standalone comes to lie depends on the root that Next.js takes; next start serves the same.
+  if (app.kind === 'standalone' || app.command.includes('.bin/next ')) return nextStart('Next.js', app.because);
+  return isServer(app, project.scripts['start']) ? app : undefined;
+}
+
+function nextStart(framework: string, because: string): NodeApp {
+  const command = `${findsPrograms}; exec next start --hostname 0.0.0.0 --port $PORT`;
+  return { kind: 'server', framework, command, because, prune: false };
+}
+
+function isServer({ framework }: NodeApp, start: string | undefined): boolean {
+  return start === undefined ? framework !== undefined && isPageServer(framework) : !watches.test(start);
+}
+
+function isPageServer(framework: string): boolean {
+  return ['Next.js', 'Nuxt', 'SvelteKit', 'Astro'].includes(framework);
+}
+
+function withBuilds(chosen: AppPackage, packages: readonly Package[], top: NodeProject): WorkspaceApp {
+  const name = chosen.project.name ?? chosen.folder;
+  const own = ownBuild({ ...chosen.project, manager: top.manager }, chosen.app.framework);
+  const needed = dependenciesOf(chosen, packages).filter(({ project }) => project.scripts['build'] !== undefined);
+  const builds =
+    top.dependencies.has('turbo') && chosen.project.name !== undefined && own.length > 0
+      ? [
+          `TURBO_TELEMETRY_DISABLED=1 TURBO_ENV_MODE=loose node_modules/.bin/turbo run build --filter=${chosen.project.name}`,
+        ]
+      : [
+          ...needed.map(({ folder }) => buildIn(folder, runScript(top.manager, 'build'))),
+          ...own.map((build) => buildIn(chosen.folder, withPrograms(build))),
+        ];
+  const kind = chosen.app.kind === 'files' ? 'web app' : 'server';
+  return {
+    ...chosen,
+    builds,
+    because: `The package ${name} in ${chosen.folder} is the only ${kind} of this workspace.`,
+  };
+}
+
+/** `npm run` finds programs by itself; what is called without it does not. */
+function withPrograms(build: string): string {
+  return build.startsWith('node_modules/.bin/')
+    ? `${findsPrograms} && ${build.slice('node_modules/.bin/'.length)}`
+    : build;
+}
+
+/** Packages of the workspace that a package needs, each after those that it needs itself. */
+function dependenciesOf(chosen: Package, packages: readonly Package[]): Package[] {
+  const byName = new Map(packages.map((each) => [each.project.name, each]));
+  const ordered: Package[] = [];
+  const seen = new Set<Package>([chosen]);
+  const visit = ({ project }: Package): void => {
+    for (const name of project.dependencies) {
+      const needed = byName.get(name);
+      if (needed === undefined || seen.has(needed)) continue;
+      seen.add(needed);
+      visit(needed);
+      ordered.push(needed);
+    }
+  };
+  visit(chosen);
+  return ordered;
+}
+
+function several(apps: readonly AppPackage[]): Finding {
+  const named = apps
+    .slice(0, 6)
+    .map(({ folder, app }) => `${folder} (${app.framework ?? (app.kind === 'files' ? 'a web app' : 'a server')})`);
+  return {
+    rule: 'plan/several-apps',
+    severity: 'error',
+    file: 'package.json',
+    message: `The workspace has several apps, and nothing says which of them to host: ${named.join(', ')}${apps.length > 6 ? ', …' : ''}.`,
+    fix: 'Add a "start" script at the top level that starts the one to host (and a "build" script that builds it), or a Dockerfile at the top level.',
+  };
+}
+
+function packagesOf(tree: Tree): Package[] {
+  const patterns = patternsOf(tree);
+  const wanted = patterns.filter((each) => !each.startsWith('!')).map(matcher);
+  const unwanted = patterns.filter((each) => each.startsWith('!')).map((each) => matcher(each.slice(1)));
+  return tree.entries
+    .filter((each) => each.kind === 'file' && posix.basename(each.path) === 'package.json' && each.path.includes('/'))
+    .map((each) => posix.dirname(each.path))
+    .filter((folder) => !/(?:^|\/)node_modules(?:\/|$)/.test(folder))
+    .filter((folder) => wanted.some((each) => each.test(folder)) && !unwanted.some((each) => each.test(folder)))
+    .slice(0, maximumPackages)
+    .flatMap((folder) => {
+      const below = tree.below(folder);
+      const project = readProject(below);
+      return project === undefined ? [] : [{ folder, tree: below, project }];
+    });
+}
+
+function patternsOf(tree: Tree): string[] {
+  const manifest = parseJson(tree.text('package.json'));
+  const own = [...texts(manifest, 'workspaces'), ...texts(manifest, 'workspaces', 'packages')];
+  const listed = own.length > 0 ? own : texts(yaml(tree.text('pnpm-workspace.yaml', 64 * 1024)), 'packages');
+  return listed.slice(0, 50).filter((each) => each.length <= 200);
+}
+
+function yaml(text: string | undefined): unknown {
+  try {
+    const read: unknown = text === undefined ? undefined : parse(text, { maxAliasCount: 0 });
+    return field({ read }, 'read');
+  } catch {
+    return undefined;
+  }
+}
+
+/** A pattern of folders: * within a name, ** across folders. */
+function matcher(pattern: string): RegExp {
+  const parts = posix
+    .normalize(pattern)
+    .replace(/^\.\/|\/$/g, '')
+    .split('/')
+    .map((part) =>
+      part === '**' ? '.*' : part.replace(/[.+?^${}()|[\]\\]/g, String.raw`\$&`).replace(/\*+/g, '[^/]*'),
+    );
+  return new RegExp(`^${parts.join('/')}$`);
+}

@@ -1,0 +1,180 @@
+// What real tools print when a build fails, and what their author is told.
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { test } from 'vitest';
+import { suggestFix } from '../../../../../controller/pipeline/build/fixes.ts';
+import { missingProgram } from '../../../../../controller/pipeline/build/missing-program.ts';
+
+interface Cause {
+  readonly name: string;
+  readonly log: string;
+  readonly rule: string;
+  /** In the message, the line or the fix. */
+  readonly says: RegExp;
+}
+
+const network: readonly Cause[] = [
+  {
+    name: 'npm',
+    log: 'npm error code ENOTFOUND\nnpm error syscall getaddrinfo\nnpm error errno ENOTFOUND\nnpm error network request to https://registry.example.org/left-pad failed, reason: getaddrinfo ENOTFOUND registry.example.org\nnpm error network This is a problem related to network connectivity.',
+    rule: 'build/network',
+    says: /could not reach registry\.example\.org/,
+  },
+  {
+    name: 'an install script of npm, which then wants to compile',
+    log: 'npm error code 1\nnpm error path /app/node_modules/better-sqlite3\nnpm error command sh -c prebuild-install || node-gyp rebuild --release\nnpm error prebuild-install warn install getaddrinfo EAI_AGAIN github.com\nnpm error gyp ERR! stack FetchError: request to https://nodejs.org/download/release/v24.0.0/node-v24.0.0-headers.tar.gz failed, reason: getaddrinfo EAI_AGAIN nodejs.org\nnpm error gyp ERR! not ok',
+    rule: 'build/network',
+    says: /could not reach (?:github\.com|nodejs\.org)/,
+  },
+  {
+    name: 'pnpm',
+    log: ' WARN  GET https://registry.example.org/vite error (ENOTFOUND). Will retry in 10 seconds. 2 retries left.\n ERR_PNPM_META_FETCH_FAIL  GET https://registry.example.org/vite: request to https://registry.example.org/vite failed, reason: getaddrinfo ENOTFOUND registry.example.org',
+    rule: 'build/network',
+    says: /registry\.example\.org/,
+  },
+  {
+    name: 'Yarn',
+    log: 'info There appears to be trouble with your network connection. Retrying...\nerror Error: getaddrinfo ENOTFOUND registry.example.org\n    at GetAddrInfoReqWrap.onlookupall [as oncomplete] (node:dns:120:26)\ninfo Visit https://yarnpkg.com/en/docs/cli/install for documentation about this command.',
+    rule: 'build/network',
+    says: /could not reach registry\.example\.org/,
+  },
+  {
+    name: 'pip',
+    log: "WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError(\"HTTPSConnection(host='index.example.org', port=443): Failed to establish a new connection: [Errno -3] Temporary failure in name resolution\")': /simple/flask/\nERROR: Could not find a version that satisfies the requirement flask (from versions: none)\nERROR: No matching distribution found for flask",
+    rule: 'build/network',
+    says: /could not reach index\.example\.org/,
+  },
+  {
+    name: 'uv, which calls it a failed build',
+    log: '  × Failed to build `tool @ git+https://git.example.org/a/tool`\n  ├─▶ Failed to resolve requirements from `build-system.requires`\n  ├─▶ Failed to fetch: `https://index.example.org/simple/setuptools/`\n  ├─▶ error sending request for url (https://index.example.org/simple/setuptools/)\n  ├─▶ client error (Connect)\n  ╰─▶ dns error: failed to lookup address information: Name or service not known',
+    rule: 'build/network',
+    says: /index\.example\.org/,
+  },
+  {
+    name: 'Poetry',
+    log: 'Creating virtualenv app in /app/.venv\nInstalling dependencies from lock file\n\nPackage operations: 81 installs, 0 updates, 0 removals\n\nAll attempts to connect to index.example.org failed.\n\nProbable Causes:\n - the server is not responding to requests at the moment',
+    rule: 'build/network',
+    says: /could not reach index\.example\.org/,
+  },
+  {
+    name: 'Cargo',
+    log: '    Updating crates.io index\nwarning: spurious network error (3 tries remaining): [6] Could not resolve hostname (Could not resolve host: index.example.org)\nerror: failed to get `axum` as a dependency of package `app v0.1.0 (/app)`\n\nCaused by:\n  download of config.json failed',
+    rule: 'build/network',
+    says: /could not reach index\.example\.org/,
+  },
+  {
+    name: 'Go',
+    log: 'go: github.com/gin-gonic/gin@v1.10.0: Get "https://proxy.example.org/github.com/gin-gonic/gin/@v/v1.10.0.mod": dial tcp: lookup proxy.example.org on 192.0.2.1:53: no such host',
+    rule: 'build/network',
+    says: /could not reach proxy\.example\.org/,
+  },
+  {
+    name: 'a font of a page that Next.js builds',
+    log: 'FetchError: request to https://fonts.example.org/css2?family=Inter failed, reason: getaddrinfo ENOTFOUND fonts.example.org\nFailed to compile.\n\nsrc/app/layout.tsx\n`next/font` error:\nFailed to fetch `Inter` from Google Fonts.',
+    rule: 'build/network',
+    says: /could not reach fonts\.example\.org/,
+  },
+  {
+    name: 'curl',
+    log: 'curl: (6) Could not resolve host: install.example.org\nsh: 1: poetry: not found',
+    rule: 'build/network',
+    says: /install\.example\.org/,
+  },
+];
+
+const others: readonly Cause[] = [
+  {
+    name: 'a compiler that is missing is none of the network',
+    log: "      error: command 'gcc' failed: No such file or directory\n  ERROR: Failed building wheel for psutil",
+    rule: 'build/failed',
+    says: /needs a compiler/,
+  },
+  {
+    name: 'a type error before a warning of the network',
+    log: "src/a.ts(3,1): error TS2304: Cannot find name 'x'.\nwarn: update check failed: getaddrinfo ENOTFOUND registry.example.org",
+    rule: 'build/failed',
+    says: /does not compile/,
+  },
+  {
+    name: 'a database of its own machine',
+    log: 'Error occurred prerendering page "/".\nError: connect ECONNREFUSED 127.0.0.1:5432',
+    rule: 'build/failed',
+    says: /none runs while an image is built/,
+  },
+  {
+    name: 'memory, whatever else is said',
+    log: 'getaddrinfo ENOTFOUND a.example.org\nFATAL ERROR: JavaScript heap out of memory',
+    rule: 'build/memory',
+    says: /out of memory/,
+  },
+  {
+    name: 'a program that no package brings: npm',
+    log: '\n> web@1.0.0 build\n> tsc -b && vite build\n\nsh: 1: tsc: not found\nnpm error Lifecycle script `build` failed with error:\nnpm error code 127',
+    rule: 'build/failed',
+    says: /The script "build" of the package web calls tsc.*The package typescript brings tsc/,
+  },
+  {
+    name: 'a program that no package brings: pnpm',
+    log: '> @shop/web@0.1.0 build /app/apps/web\n> next build\n\nsh: 1: next: not found\n ELIFECYCLE  Command failed.\n WARN   Local package.json exists, but node_modules missing',
+    rule: 'build/failed',
+    says: /The script "build" of the package @shop\/web calls next.*The package next/,
+  },
+  {
+    name: 'a program that no package brings: Yarn',
+    log: 'yarn run v1.22.22\n$ vue-cli-service build\n/bin/sh: 1: vue-cli-service: not found\nerror Command failed with exit code 127.\ninfo Visit https://yarnpkg.com/en/docs/cli/run for documentation about this command.',
+    rule: 'build/failed',
+    says: /The step calls vue-cli-service.*@vue\/cli-service/,
+  },
+  {
+    name: 'a program that no package brings: Bun',
+    log: '$ tsc && vite build\n/usr/bin/bash: line 1: tsc: command not found\nerror: script "build" exited with code 127',
+    rule: 'build/failed',
+    says: /typescript/,
+  },
+  {
+    name: 'an install script of a package',
+    log: 'npm error code 127\nnpm error path /app/node_modules/@scope/tool\nnpm error command failed\nnpm error command sh -c node-gyp-build-missing\nnpm error sh: 1: node-gyp-build-missing: not found\nsh: 1: node-gyp-build-missing: not found',
+    rule: 'build/failed',
+    says: /The install script of the package @scope\/tool calls node-gyp-build-missing/,
+  },
+  {
+    name: 'a program of Debian',
+    log: '/bin/sh: 1: ffmpeg: not found',
+    rule: 'build/failed',
+    says: /calls ffmpeg.*Install ffmpeg in an earlier step/,
+  },
+  {
+    name: 'anything else, by its first error',
+    log: 'step one\nFatal: the moon is down\nUsage: tool [options]',
+    rule: 'build/failed',
+    says: /the moon is down/,
+  },
+];
+
+for (const { name, log, rule, says } of [...network, ...others]) {
+  test(name, () => {
+    const fix = suggestFix(log);
+    assert.equal(fix.rule, rule);
+    assert.match(`${fix.message ?? ''} ${fix.fix} ${fix.line ?? ''}`, says);
+  });
+}
+
+test('property: any log is read, quickly', () => {
+  const word = fc.constantFrom(
+    'error ',
+    'getaddrinfo ',
+    'https://',
+    'a.example',
+    ': not found',
+    'sh: 1: ',
+    '> a@1 b',
+    '\n',
+    'x'.repeat(3_000),
+  );
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 300 }), (words) => {
+      assert.ok(suggestFix(words.join('')).fix.length > 0);
+      missingProgram(words.join('').split('\n'));
+    }),
+  );
+});

@@ -1,0 +1,147 @@
+// Where in a repository the app is, and that half of one is never served in silence.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { Rejected } from '../../../../../controller/pipeline/outcome.ts';
+import { locateApp, planApp } from '../../../../../controller/pipeline/plan/repository.ts';
+import type { Recipe } from '../../../../../controller/pipeline/plan/recipe.ts';
+import { memoryTree } from '../../../../../controller/pipeline/tree.ts';
+import { sampleInput } from '../../../../support/pipeline/sample.ts';
+import { flask, json, type Changes, type Files } from './plan.cases.ts';
+
+const below = (folder: string, files: Files): Files =>
+  Object.fromEntries(Object.entries(files).map(([path, text]) => [`${folder}/${path}`, text]));
+const vite: Files = {
+  'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { vite: '7' } }),
+  'index.html': '<script type="module" src="/src/main.ts"></script>',
+  'src/main.ts': '',
+};
+const express: Files = {
+  'package.json': json({ scripts: { start: 'node server.js' }, dependencies: { express: '5' } }),
+  'server.js': '',
+};
+const python: Files = { 'requirements.txt': 'flask', 'app.py': flask };
+
+function plan(files: Files, changes: Changes = {}): Recipe & { readonly path: string } {
+  const tree = memoryTree(files);
+  const app = locateApp(sampleInput(changes), tree);
+  return { ...planApp(tree, app), path: app.input.path };
+}
+
+function refusal(files: Files, changes: Changes = {}): Rejected {
+  try {
+    plan(files, changes);
+  } catch (error) {
+    assert.ok(error instanceof Rejected);
+    return error;
+  }
+  throw new assert.AssertionError({ message: 'it was planned' });
+}
+
+const markers: readonly (readonly [string, RegExp])[] = [
+  ['go.mod', /makes this a Go app, which Moorage cannot plan yet/],
+  ['Cargo.toml', /a Rust app/],
+  ['Gemfile', /a Ruby app/],
+  ['pom.xml', /a Java app/],
+  ['build.gradle.kts', /a Java app/],
+  ['composer.json', /a PHP app/],
+  ['mix.exs', /an Elixir app/],
+  ['Shop.sln', /a \.NET app/],
+  ['deno.json', /a Deno app/],
+  ['Package.swift', /a Swift app/],
+  ['pubspec.yaml', /a Dart app/],
+];
+
+for (const [file, message] of markers) {
+  test(`${file} at the top forbids serving the pages below it, or beside it, alone`, () => {
+    for (const pages of [below('web', vite), { 'index.html': '<p>' }, below('public', { 'index.html': '' })]) {
+      const { findings } = refusal({ [file]: '{}', ...pages });
+      // A language that has a planner by now says itself what it misses.
+      if (findings[0].rule !== 'plan/unknown') continue;
+      assert.match(findings[0].message, message);
+      assert.equal(findings[0].file, file);
+      assert.match(findings[0].fix, /Add a Dockerfile/);
+    }
+  });
+}
+
+test('what the author asks for is done, also beside a marker', () => {
+  assert.equal(plan({ 'go.mod': '', ...below('web', vite) }, { path: 'web' }).plan.framework, 'Vite');
+  assert.equal(plan({ 'go.mod': '', 'index.html': '<p>' }, { strategy: 'static' }).plan.strategy, 'static');
+  assert.equal(plan({ 'moorage.yaml': 'source:\n  path: web\n', 'go.mod': '', ...below('web', vite) }).path, 'web');
+});
+
+test('a server with a marker of another language beside it is planned', () => {
+  assert.equal(plan({ 'composer.json': '{}', ...python }).plan.framework, 'Flask');
+  assert.equal(plan({ 'deno.json': '{}', ...vite }).plan.framework, 'Vite');
+});
+
+test('several apps below the top are refused by name', () => {
+  const [finding] = refusal({ ...below('backend', python), ...below('frontend', vite) }).findings;
+  assert.equal(finding.rule, 'plan/several-apps');
+  assert.match(finding.message, /backend \(Python, Flask\), frontend \(Node, Vite\)/);
+  assert.match(finding.fix, /source\.path.*backend/);
+  assert.match(
+    refusal({ ...below('server', { 'go.mod': '' }), ...below('web', vite) }).findings[0].message,
+    /server \(Go, by go\.mod\), web/,
+  );
+  assert.equal(refusal({ ...below('one', express), ...below('two', express) }).findings[0].rule, 'plan/several-apps');
+});
+
+test('pages at the top with a server below are refused; a server at the top with pages below is warned about', () => {
+  assert.match(refusal({ ...vite, ...below('api', python) }).findings[0].message, /the top \(Node, Vite\), api/);
+  const { findings, plan: made } = plan({ ...python, ...below('frontend', vite) });
+  assert.equal(made.framework, 'Flask');
+  assert.deepEqual(
+    findings.map(({ rule, file, severity }) => [rule, file, severity]),
+    [['plan/unbuilt', 'frontend', 'warning']],
+  );
+});
+
+test('the only app below is taken, whatever stands aside', () => {
+  const files = {
+    ...below('app', python),
+    ...below('docs', vite),
+    ...below('mobile', vite),
+    'db/Dockerfile': 'FROM postgres',
+    'cloud-deployments/x/Dockerfile': 'FROM a',
+  };
+  const { path, plan: made } = plan(files);
+  assert.equal(path, 'app');
+  assert.match(made.reason, /in the folder app/);
+});
+
+test('what is wrong at the top is not passed over for a folder below', () => {
+  const files = {
+    'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2' } }),
+    'svelte.config.js': "import adapter from '@sveltejs/adapter-vercel';",
+    ...below('functions', express),
+  };
+  assert.equal(refusal(files).findings[0].rule, 'plan/adapter');
+});
+
+test('pages beside a server that nothing starts are half of an app', () => {
+  for (const files of [
+    { ...vite, 'requirements.txt': 'flask' },
+    {
+      ...vite,
+      'package.json': json({
+        scripts: { build: 'vite build', 'dev:server': 'tsx a.ts' },
+        devDependencies: { vite: '7' },
+      }),
+    },
+    { ...vite, 'package.json': json({ scripts: { build: 'vite build' }, dependencies: { vite: '7', fastify: '5' } }) },
+    { ...vite, 'api/todo.ts': '' },
+  ])
+    assert.match(refusal(files).findings[0].rule, /plan\/(?:no-start|half-app)/, json(files));
+});
+
+test('an own Dockerfile anywhere counts more than what the files suggest', () => {
+  const dockerfile = 'FROM python\nCOPY . .\nCMD ["python"]\n';
+  assert.match(plan({ ...python, 'docker/Dockerfile': dockerfile }).plan.reason, /has a docker\/Dockerfile/);
+  assert.match(plan({ ...python, 'docker/Dockerfile.oracle': dockerfile }).plan.reason, /requirements\.txt/);
+  assert.match(plan({ 'a.f90': '', 'docker/Dockerfile.oracle': dockerfile }).plan.reason, /docker\/Dockerfile\.oracle/);
+  assert.match(
+    plan({ Dockerfile: { linkTo: 'docker/Dockerfile.oracle' }, 'docker/Dockerfile.oracle': dockerfile }).plan.reason,
+    /oracle/,
+  );
+});

@@ -1,0 +1,40 @@
+// Which Node image a project gets.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { chooseNode } from '../../../../../../controller/pipeline/plan/node/version.ts';
+import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { json, type Files } from '../plan.cases.ts';
+
+const cases: readonly (readonly [string, Files, number, RegExp | undefined])[] = [
+  ['nothing asked', {}, 24, undefined],
+  ['.nvmrc', { '.nvmrc': 'v18.17.0\n' }, 18, undefined],
+  ['a code name', { '.nvmrc': 'lts/iron\n' }, 20, undefined],
+  ['the newest', { '.nvmrc': 'lts/*' }, 24, undefined],
+  ['.node-version', { '.node-version': '22' }, 22, undefined],
+  ['.tool-versions', { '.tool-versions': 'python 3.12\nnodejs 20.15.1 # x\n' }, 20, undefined],
+  ['volta', { 'package.json': json({ volta: { node: '16.20.0' }, engines: { node: '>=18' } }) }, 16, undefined],
+  ['engines', { 'package.json': json({ engines: { node: '>=18 <21' } }) }, 20, undefined],
+  ['a wide range', { 'package.json': json({ engines: { node: '>=18' } }) }, 24, undefined],
+  ['a range that cannot be read', { 'package.json': json({ engines: { node: 'banana' } }) }, 24, undefined],
+  ['one between two', { '.nvmrc': '21' }, 22, /\.nvmrc asks for Node 21, which is not available; Node 22 is used/],
+  ['one too old', { 'package.json': json({ engines: { node: '12.x' } }) }, 16, /asks for Node 12\.x.*Node 16 is used/],
+  ['one too new', { '.nvmrc': '99' }, 24, /Node 24 is used/],
+];
+
+for (const [name, files, major, warning] of cases) {
+  test(name, () => {
+    const choice = chooseNode(memoryTree(files), {});
+    assert.equal(choice.image, `node:${major}-bookworm-slim`);
+    if (warning === undefined) assert.deepEqual(choice.findings, []);
+    else assert.match(choice.findings[0]?.message ?? '', warning);
+  });
+}
+
+test('bundlers of before Node 17 get the last that runs them, unless a version is asked for', () => {
+  assert.match(
+    chooseNode(memoryTree({}), { 'react-scripts': '^4.0.3' }).because ?? '',
+    /Node 16 by its react-scripts \^4\.0\.3/,
+  );
+  assert.equal(chooseNode(memoryTree({}), { 'react-scripts': '5.0.1' }).image, 'node:24-bookworm-slim');
+  assert.equal(chooseNode(memoryTree({ '.nvmrc': '18' }), { webpack: '4.46.0' }).image, 'node:18-bookworm-slim');
+});

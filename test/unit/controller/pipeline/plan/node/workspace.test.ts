@@ -1,0 +1,110 @@
+// Which package of a workspace is the app, and how it is built from the top.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { Rejected } from '../../../../../../controller/pipeline/outcome.ts';
+import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
+import type { Recipe } from '../../../../../../controller/pipeline/plan/recipe.ts';
+import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { sampleInput } from '../../../../../support/pipeline/sample.ts';
+import { json, type Files } from '../plan.cases.ts';
+
+const plan = (files: Files): Recipe => makePlan(memoryTree(files), sampleInput());
+const library = json({ name: '@a/lib', main: 'dist/index.js', scripts: { build: 'tsc' } });
+const next = json({
+  name: 'web',
+  scripts: { build: 'next build', start: 'next start' },
+  dependencies: { next: '15', '@a/lib': '*' },
+});
+const api = json({ name: 'api', scripts: { start: 'node server.js' }, dependencies: { express: '5' } });
+const pages = json({ name: 'pages', scripts: { build: 'vite build' }, devDependencies: { vite: '7' } });
+
+test('the only server is built after what it needs, and started in its folder', () => {
+  const { plan: made, dockerfile = '' } = plan({
+    'package.json': json({ workspaces: ['apps/*', 'packages/**'] }),
+    'package-lock.json': '{}',
+    'apps/web/package.json': next,
+    'apps/web/app/page.tsx': '',
+    'apps/docs/package.json': next,
+    'apps/docs/app/page.tsx': '',
+    'packages/a/lib/package.json': library,
+    'packages/unused/package.json': json({ name: 'unused', scripts: { build: 'false' } }),
+  });
+  assert.equal(made.framework, 'Next.js');
+  assert.match(made.reason, /The package web in apps\/web is the only server of this workspace/);
+  assert.match(
+    dockerfile,
+    /npm ci .*\n# step: .*\nRUN .* cd packages\/a\/lib && npm run build\n# step: .*\nRUN .* cd apps\/web && npm run build\n/,
+  );
+  assert.match(
+    dockerfile,
+    /\nWORKDIR \/app\/apps\/web\nUSER 1000:1000\n[\s\S]*exec next start --hostname 0\.0\.0\.0 --port \$PORT/,
+  );
+  assert.doesNotMatch(dockerfile, /unused/);
+});
+
+test('pnpm and Turborepo', () => {
+  const { dockerfile = '' } = plan({
+    'package.json': json({
+      packageManager: 'pnpm@9.1.0',
+      scripts: { build: 'turbo build', start: 'turbo start' },
+      devDependencies: { turbo: '2' },
+    }),
+    'pnpm-lock.yaml': "lockfileVersion: '9.0'\n",
+    'pnpm-workspace.yaml': "packages:\n  - 'apps/*'\n  - '!apps/old'\n",
+    'apps/api/package.json': api,
+    'apps/old/package.json': api,
+  });
+  assert.match(dockerfile, /pnpm install --frozen-lockfile/);
+  assert.match(dockerfile, /turbo run build --filter=api$|exec node server\.js/m);
+  assert.match(dockerfile, /^WORKDIR \/app\/apps\/api$/m);
+});
+
+test('the only web app is served from its folder', () => {
+  const recipe = plan({
+    'package.json': json({ workspaces: { packages: ['web', 'lib'] } }),
+    'web/package.json': pages,
+    'web/index.html': '',
+    'lib/package.json': json({ name: 'lib', scripts: { build: 'vite build' }, devDependencies: { vite: '7' } }),
+  });
+  assert.match(recipe.dockerfile ?? '', /COPY --from=build \["\/app\/web\/dist\/","\/srv\/site\/"\]/);
+  assert.equal(recipe.filesOnly, true);
+});
+
+test('several are refused by name, and pages that the server depends on are part of it', () => {
+  const files = {
+    'package.json': json({ workspaces: ['*'] }),
+    'api/package.json': api,
+    'pages/package.json': pages,
+    'pages/index.html': '',
+  };
+  assert.throws(
+    () => plan(files),
+    (error: unknown) => {
+      assert.ok(error instanceof Rejected);
+      assert.equal(error.findings[0].rule, 'plan/several-apps');
+      assert.match(error.findings[0].message, /api \(Express\), pages \(Vite\)/);
+      return true;
+    },
+  );
+  const whole = plan({
+    ...files,
+    'api/package.json': json({
+      name: 'api',
+      scripts: { start: 'node server.js' },
+      dependencies: { express: '5', pages: '*' },
+    }),
+  });
+  assert.match(whole.dockerfile ?? '', /cd pages && npm run build[\s\S]*WORKDIR \/app\/api/);
+});
+
+test('a start script of the top speaks for itself', () => {
+  const recipe = plan({
+    'package.json': json({ workspaces: ['*'], scripts: { start: 'pnpm --filter api start' } }),
+    'pnpm-lock.yaml': "lockfileVersion: '9.0'\n",
+    'api/package.json': api,
+    'pages/package.json': pages,
+    'pages/index.html': '',
+  });
+  assert.match(recipe.plan.reason, /start script defines/);
+  assert.equal(recipe.dockerfile?.match(/npm install --global --force pnpm@/g)?.length, 2);
+});
