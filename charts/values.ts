@@ -1,36 +1,7 @@
 // The one definition of the chart's values: every value, its default, its bounds and what it means.
 import { z } from 'zod';
-
-const quantity = z.string().regex(/^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/);
-const duration = z
-  .string()
-  .regex(/^([0-9]+h)?([0-9]+m)?([0-9]+s)?$/)
-  .min(2)
-  .describe('Duration, such as 90s, 20m or 2h.');
-const cidr = z
-  .string()
-  .regex(/^[0-9a-fA-F:.]+\/[0-9]{1,3}$/)
-  .describe('CIDR, such as 10.0.0.0/8.');
-const labels = z.record(z.string(), z.string()).describe('Labels that select a namespace.');
-const port = z.int().min(1).max(65_535);
-const name = z
-  .string()
-  .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/)
-  .max(253);
-const host = z
-  .string()
-  .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$/)
-  .describe('host or host:port, in lower case.');
-const domain = z
-  .string()
-  .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/)
-  .max(200);
-const labelKey = z
-  .string()
-  .regex(/^[A-Za-z0-9]([-A-Za-z0-9._/]*[A-Za-z0-9])?$/)
-  .max(317);
-const optional = <Schema extends z.ZodType>(schema: Schema): z.ZodUnion<readonly [Schema, z.ZodLiteral<''>]> =>
-  z.union([schema, z.literal('')]);
+import { review } from './review-values.ts';
+import { quantity, duration, cidr, labels, port, name, host, domain, labelKey, optional } from './value-kinds.ts';
 
 const resources = z.strictObject({
   requests: z.strictObject({ cpu: quantity, memory: quantity }),
@@ -123,30 +94,6 @@ const git = z.strictObject({
     .describe('Allowed git hosts that are reached over plain HTTP; only hosts inside the cluster.'),
   namespaceLabels: labels.default({}).describe('Labels of the namespace of a git server inside the cluster.'),
   port: port.default(8080).describe('TCP port of the pods of that git server.'),
-});
-
-const spdxIds = z.array(z.string().regex(/^[A-Za-z0-9.+-]{1,60}$/)).default([]);
-const licenseVerdict = z.enum(['reject', 'ask', 'warn']);
-
-const review = z.strictObject({
-  licenses: z
-    .strictObject({
-      allow: spdxIds.describe(
-        'SPDX identifiers of licences that pass beside those that the OSI or the FSF approved, such as Elastic-2.0.',
-      ),
-      deny: spdxIds.describe('SPDX identifiers of licences that are treated as restricted, such as AGPL-3.0-only.'),
-      custom: licenseVerdict
-        .default('warn')
-        .describe(
-          'Verdict on a licence with terms of its own, such as a duty to keep a brand: reject, ask (the app waits until spec.review.waivers of its HostedApp waives the finding) or warn.',
-        ),
-      restricted: licenseVerdict
-        .default('ask')
-        .describe('Verdict on a licence that limits commercial or hosted use, or gives no rights.'),
-      missing: licenseVerdict.default('reject').describe('Verdict on a repository without a licence.'),
-    })
-    .prefault({})
-    .describe('What the review makes of licences.'),
 });
 
 const builds = z.strictObject({

@@ -1,5 +1,6 @@
 // The one definition of HostedApp: every field, its default, its bounds and what it means.
 import { z } from 'zod';
+import { finding, review } from './review.ts';
 import { immutable, listBy, matches, withRules } from './rules.ts';
 import {
   appVariableName,
@@ -10,6 +11,8 @@ import {
   relativePath,
   timestamp,
 } from './values.ts';
+
+export { finding, review, type Finding, type Waiver } from './review.ts';
 
 const value = z.string().max(32_768).describe('Value, used literally; references such as $(NAME) are not expanded.');
 
@@ -301,32 +304,6 @@ export const agents = z.strictObject({
     ),
 });
 
-const waiver = z.strictObject({
-  rule: withRules(
-    z.string().max(60),
-    matches(
-      '^((secrets|license|lfs)/[a-z0-9-]+|git/submodule)$',
-      'rule must be the ID of a finding that can be waived: secrets/…, license/…, lfs/… or git/submodule',
-    ),
-  ).describe('ID of the rule, such as license/approval.'),
-  file: z.string().min(1).max(300).optional().describe('Path of the file of the finding. If not set, any file.'),
-  reason: withRules(
-    z.string().max(300),
-    matches(String.raw`^.*\S.*$`, 'reason must say, on one line, why the finding is waived; it is public'),
-  ).describe('Why the finding is waived. It is public.'),
-});
-export type Waiver = z.infer<typeof waiver>;
-
-export const review = z.strictObject({
-  waivers: z
-    .array(waiver)
-    .max(32)
-    .default([])
-    .describe(
-      'Findings that the operator of the installation waives for this app. A waived finding is a warning that states the reason.',
-    ),
-});
-
 export const spec = z.strictObject({
   source: source.describe('Where the code of the app comes from.'),
   build: build.prefault({}).describe('How the image is built. A change rebuilds the current commit.'),
@@ -351,16 +328,6 @@ export const spec = z.strictObject({
     .boolean()
     .default(false)
     .describe('If true, no replicas run and no builds start. The data and the address of the app are kept.'),
-});
-
-/** A problem found in a repository, and how the author can fix it. */
-export const finding = z.object({
-  rule: z.string().max(60).describe('ID of the rule, such as secrets/aws-access-token.'),
-  severity: z.enum(['error', 'warning']).describe('An error rejects the commit; a warning does not.'),
-  file: z.string().max(300).optional().describe('Path of the file in the repository.'),
-  line: z.int().optional().describe('Line number in the file, starting at 1.'),
-  message: z.string().max(2_000).describe('What was found.'),
-  fix: z.string().max(600).describe('What to change.'),
 });
 
 export const plan = z.object({
@@ -537,7 +504,6 @@ export const status = z.object({
 
 export type HostedAppSpec = z.infer<typeof spec>;
 export type HostedAppStatus = z.infer<typeof status>;
-export type Finding = z.infer<typeof finding>;
 export type Plan = z.infer<typeof plan>;
 export type Condition = z.infer<typeof condition>;
 export type HistoryEntry = z.infer<typeof historyEntry>;

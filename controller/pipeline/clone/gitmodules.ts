@@ -10,19 +10,23 @@ export type Declarations = ReadonlyMap<string, readonly string[]>;
 
 /** Reads `key\nvalue\0`. Of a key that is given twice both values count, so that two tools cannot read it differently. */
 export function readDeclarations(listed: string): Declarations {
-  const paths = new Map<string, string[]>();
-  const urls = new Map<string, string[]>();
+  const paths = new Lists();
+  const urls = new Lists();
   for (const entry of listed.split('\0').slice(0, maximumEntries)) {
     const match = /^submodule\.([^\n]{1,500})\.(path|url)\n(.*)$/s.exec(entry);
     if (match === null) continue;
     const [, name = '', key = '', value = ''] = match;
-    const into = key === 'path' ? paths : urls;
-    into.set(name, [...(into.get(name) ?? []), value]);
+    (key === 'path' ? paths : urls).add(name, [value]);
   }
-  const declared = new Map<string, string[]>();
-  for (const [name, values] of paths)
-    for (const path of values) declared.set(path, [...(declared.get(path) ?? []), ...(urls.get(name) ?? [])]);
+  const declared = new Lists();
+  for (const [name, values] of paths) for (const path of values) declared.add(path, urls.get(name) ?? []);
   return declared;
+}
+
+class Lists extends Map<string, readonly string[]> {
+  add(key: string, values: readonly string[]): void {
+    this.set(key, [...(this.get(key) ?? []), ...values]);
+  }
 }
 
 /** The repository of a submodule, or why it is not fetched. `parent` is the address of the repository that names it. */

@@ -5,7 +5,7 @@ import type { createGit, Git } from '../../../lib/git/index.ts';
 import type { PipelineInput } from '../contract.ts';
 import type { Submodule } from '../notes.ts';
 import { Fault, Rejected } from '../outcome.ts';
-import { LimitCounter } from '../review/rules/limits.ts';
+import type { LimitCounter } from '../review/rules/limits.ts';
 import { size } from '../text.ts';
 import { checkOut } from './check-out.ts';
 import { fetchCommit } from './fetch.ts';
@@ -40,6 +40,11 @@ export interface SubmoduleWork {
   readonly signal?: AbortSignal | undefined;
 }
 
+interface Running extends SubmoduleWork {
+  /** Git hosts that could not be reached: they are not asked again, since each try may take minutes. */
+  readonly unreachable: Set<string>;
+}
+
 /** What became of each submodule. None of them ends the clone: the review says which of the missing are needed. */
 export async function fetchSubmodules(
   top: Omit<Parent, 'prefix' | 'depth'>,
@@ -47,7 +52,11 @@ export async function fetchSubmodules(
 ): Promise<Submodule[]> {
   const done: Submodule[] = [];
   const deadline = AbortSignal.timeout(maximumSeconds * 1000);
-  const within = { ...work, signal: work.signal === undefined ? deadline : AbortSignal.any([work.signal, deadline]) };
+  const within: Running = {
+    ...work,
+    unreachable: new Set(),
+    signal: work.signal === undefined ? deadline : AbortSignal.any([work.signal, deadline]),
+  };
   const waiting: Parent[] = [{ ...top, prefix: '', depth: 1 }];
   for (let parent = waiting.shift(); parent !== undefined; parent = waiting.shift()) {
     const declared = parent.gitlinks.length === 0 ? new Map<string, string[]>() : await declarations(parent);
@@ -97,11 +106,13 @@ async function one(
   link: Gitlink,
   parent: Parent,
   declared: Declarations,
-  work: SubmoduleWork,
+  work: Running,
   deadline: AbortSignal,
 ): Promise<Result> {
   const repository = submoduleRepository(declared, link.path, parent.repo, work.input.gitHosts);
   if (typeof repository === 'string') return missing(link, repository);
+  if (work.unreachable.has(repository.host))
+    return missing(link, `the git host ${repository.host} could not be reached`, true);
   const target = join(work.source, parent.prefix, link.path);
   if (!(await isEmptyFolder(work.source, `${parent.prefix}${link.path}`)))
     return missing(link, 'its path is not an empty folder of the repository');
@@ -115,13 +126,19 @@ async function one(
     );
   } catch (error) {
     await rm(gitFolder, { recursive: true, force: true });
-    if (work.signal?.aborted === true && !deadline.aborted) throw error;
     if (deadline.aborted) return missing(link, `fetching submodules took more than ${maximumSeconds} s`, true);
-    // A submodule that is too large or damaged is missing like one that is gone; the review says what that means.
-    if (error instanceof Rejected) return missing(link, error.message.replace(/\.$/, ''));
-    if (!(error instanceof Fault)) throw error;
-    return missing(link, error.message, isPassing(error.message) ? true : undefined);
+    const result = missingFor(link, error, work.signal);
+    if (result.passing === true) work.unreachable.add(repository.host);
+    return result;
   }
+}
+
+/** A submodule that is too large or damaged is missing like one that is gone; the review says what that means. */
+function missingFor(link: Gitlink, error: unknown, signal: AbortSignal | undefined): Result {
+  if (signal?.aborted === true) throw error;
+  if (error instanceof Rejected) return missing(link, error.message.replace(/\.$/, ''));
+  if (!(error instanceof Fault)) throw error;
+  return missing(link, error.message, isPassing(error.message) ? true : undefined);
 }
 
 interface Place {

@@ -1,5 +1,5 @@
 // Leaves the plan, and the Dockerfile where Moorage wrote one, for the build stage.
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { PipelineInput } from '../contract.ts';
 import { writeNotes } from '../notes.ts';
@@ -19,7 +19,8 @@ export async function writePlan(
       plan: recipe.plan,
       authored: true,
       context,
-      dockerfile: join(paths.source, posix.join(input.path, input.build.dockerfile)),
+      // It may be a link to a file of the repository, as the review has seen.
+      dockerfile: await realpath(join(paths.source, posix.join(input.path, input.build.dockerfile))),
     });
     return;
   }

@@ -1,8 +1,9 @@
 // Inputs and trees that the pipeline's unit tests start from.
+import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipelineInput, type PipelineInput } from '../../../controller/pipeline/contract.ts';
-import type { ReviewContext } from '../../../controller/pipeline/review/rule.ts';
+import type { ReviewContext, Rule } from '../../../controller/pipeline/review/rule.ts';
 import type { Submodule } from '../../../controller/pipeline/notes.ts';
 import { memoryTree } from '../../../controller/pipeline/tree.ts';
 
@@ -37,4 +38,17 @@ export function sampleContext(
     input: sampleInput(changes),
     submodules,
   };
+}
+
+/** What a rule finds, as `severity rule file:line`. Each finding says what is wrong and what to do, by its own name. */
+export async function foundBy(rule: Rule, context: ReviewContext): Promise<string[]> {
+  const findings = await rule.check(context);
+  for (const each of findings) {
+    assert.ok(each.message.length > 10 && each.fix.length > 10, JSON.stringify(each));
+    assert.ok(each.rule.startsWith(`${rule.name}/`), each.rule);
+  }
+  return findings.map(
+    (each) =>
+      `${each.severity} ${each.rule}${each.file === undefined ? '' : ` ${each.file}`}${each.line === undefined ? '' : `:${each.line}`}`,
+  );
 }

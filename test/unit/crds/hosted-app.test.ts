@@ -16,6 +16,7 @@ test('a repository alone is a complete app', () => {
       resources: { cpu: '2', memory: '4Gi', disk: '10Gi' },
       timeout: '20m',
     },
+    review: { waivers: [] },
     run: {
       command: [],
       env: [],

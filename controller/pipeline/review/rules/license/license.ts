@@ -27,7 +27,7 @@ const fixApproval =
   'The operator of this installation has to allow this app: a waiver of license/approval in spec.review.waivers of its HostedApp, with a reason. Or use the unmodified text of an open-source licence.';
 
 /** What one place says: open, or what speaks against it. */
-type Found = { readonly kind: Kind; readonly file: string; readonly reason: string };
+type LicenseSource = { readonly kind: Kind; readonly file: string; readonly reason: string };
 
 export const license: Rule = {
   name: 'license',
@@ -48,7 +48,7 @@ export const license: Rule = {
   },
 };
 
-function judged({ kind, file, reason }: Found, policy: LicensePolicy): Finding {
+function judged({ kind, file, reason }: LicenseSource, policy: LicensePolicy): Finding {
   const isCustom = kind === 'custom';
   const verdict = isCustom ? policy.custom : policy.restricted;
   if (verdict === 'reject')
@@ -68,14 +68,14 @@ function missing({ missing: verdict }: LicensePolicy): Finding {
 }
 
 /** What the licence files say. One by the plain name counts before those with a suffix. A text outweighs a manifest. */
-function licenseTexts(tree: Tree, policy: LicensePolicy): Found[] {
+function licenseTexts(tree: Tree, policy: LicensePolicy): LicenseSource[] {
   const files = licenseFiles(tree);
   const plain = files.filter((file) => plainName.test(file));
   const found = texts(tree, plain, policy);
   return found.length > 0 ? found : texts(tree, files, policy);
 }
 
-function texts(tree: Tree, files: readonly string[], policy: LicensePolicy): Found[] {
+function texts(tree: Tree, files: readonly string[], policy: LicensePolicy): LicenseSource[] {
   return files.flatMap((file) => {
     const judgement = judgeText(tree.text(file, 256 * 1024) ?? '', policy);
     if (judgement === undefined) return [];
@@ -98,7 +98,7 @@ function looksLikeText(path: string): boolean {
 }
 
 /** What manifests say, else the README, else the headers of the files. */
-function spoken(tree: Tree, policy: LicensePolicy): Found[] {
+function spoken(tree: Tree, policy: LicensePolicy): LicenseSource[] {
   for (const read of [declaredLicenses, readmeLicenses, headerLicenses]) {
     const found = read(tree).flatMap((each) => judgeSaid(each, policy) ?? []);
     if (found.length > 0) return found;
@@ -106,7 +106,7 @@ function spoken(tree: Tree, policy: LicensePolicy): Found[] {
   return [];
 }
 
-function judgeSaid([file, said]: Declaration, policy: LicensePolicy): Found | undefined {
+function judgeSaid([file, said]: Declaration, policy: LicensePolicy): LicenseSource | undefined {
   const shown = head(oneLine(said), 80);
   const kind = kindOfExpression(said, policy) ?? kindOfName(said, policy);
   // A file that says where the licence stands, and it does not stand there, says nothing.

@@ -4,7 +4,7 @@ import { openLicense } from './expression.ts';
 
 export interface Match {
   readonly id: string;
-  /** The licence's own words, to tell those of the author from them. */
+  /** The licence's own words, to keep those of the author apart. */
   readonly template: string;
   /** What the file says beyond this licence and the common ones that it holds, in runs of words. */
   readonly added: string;

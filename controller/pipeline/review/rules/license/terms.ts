@@ -2,7 +2,7 @@
 
 export type Clause = readonly [RegExp, string];
 
-/** They take away what a host needs: commercial use (authors earn here), use by others, or any use. */
+/** They deny what a host needs: commercial use (authors earn here), use by others, or any use. */
 export const restrictions: readonly Clause[] = [
   [/commons clause/, 'the Commons Clause'],
   [

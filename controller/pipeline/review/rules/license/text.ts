@@ -99,19 +99,23 @@ function judgeUnknown(text: string, plain: string, terms: Terms): Judgement | un
     const kind = kindOf(id, terms);
     return kind === 'open' ? { kind, id } : { kind, id, reason: `The licence file names ${id}.` };
   }
+  return judgeOwn(text, plain, limit, words);
+}
+
+/** Judges what somebody wrote himself, or made of a licence. */
+function judgeOwn(text: string, plain: string, limit: string | undefined, words: number): Judgement | undefined {
   const changed = changedFrom(plain);
   const own = (changed?.added ?? plain).replace(
     /you may not use [a-z ]{0,40}except in compliance with the license/g,
     ' ',
   );
   const forbids = limit ?? clauseIn(prohibitions, `${own} ${reserved(text)}`);
-  if (words < 3 && forbids === undefined) return undefined;
-  return forbids === undefined
-    ? {
-        kind: 'custom',
-        reason: `The text of the licence file does not match any licence on the SPDX list${changed === undefined ? '' : `; it is ${changed.id} with changes`}.`,
-      }
-    : { kind: 'restricted', reason: `The licence file has ${forbids}, so it is not an open-source licence.` };
+  if (forbids !== undefined)
+    return { kind: 'restricted', reason: `The licence file has ${forbids}, so it is not an open-source licence.` };
+  const origin = changed === undefined ? '' : `; it is ${changed.id} with changes`;
+  return words < 3
+    ? undefined
+    : { kind: 'custom', reason: `The text of the licence file does not match any licence on the SPDX list${origin}.` };
 }
 
 function noticed(plain: string): string | undefined {

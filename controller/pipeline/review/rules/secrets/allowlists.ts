@@ -31,17 +31,21 @@ function several(value: unknown): readonly unknown[] {
 }
 
 function readList(list: unknown, found: ReadonlySet<string>): Allowlist | undefined {
-  const [paths, regexes, stopwords] = [patterns(list, 'paths'), patterns(list, 'regexes'), patterns(list, 'stopwords')];
-  if (paths.length + regexes.length + stopwords.length === 0) return undefined;
+  const named = Object.fromEntries(
+    ['paths', 'regexes', 'stopwords']
+      .map((name) => [name, patterns(list, name)] as const)
+      .filter(([, each]) => each.length > 0),
+  );
   const asked = texts(list, 'targetRules');
   const targetRules = asked.filter((rule) => found.has(rule));
-  if (asked.length > 0 && targetRules.length === 0) return undefined;
+  if (Object.keys(named).length === 0 || (asked.length > 0 && targetRules.length === 0)) return undefined;
+  return { ...named, ...(targetRules.length === 0 ? {} : { targetRules }), ...readModes(list) };
+}
+
+/** What the patterns are compared with, and whether all kinds of them have to fit. */
+function readModes(list: unknown): Allowlist {
   const target = text(list, 'regexTarget')?.toLowerCase() ?? '';
   return {
-    ...(paths.length === 0 ? {} : { paths }),
-    ...(regexes.length === 0 ? {} : { regexes }),
-    ...(stopwords.length === 0 ? {} : { stopwords }),
-    ...(targetRules.length === 0 ? {} : { targetRules }),
     ...(targets.includes(target) ? { regexTarget: target } : {}),
     ...(text(list, 'condition')?.toUpperCase() === 'AND' ? { condition: 'AND' } : {}),
   };

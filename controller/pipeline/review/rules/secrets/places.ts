@@ -1,4 +1,4 @@
-// Tells files that an app runs from those in which people write samples: manuals, tests, examples, defaults.
+// Keeps files that an app runs apart from those in which people write samples: manuals, tests, examples, defaults.
 
 /** Folders of things that are shown or tested, not run. */
 const sampleFolder =
@@ -11,6 +11,8 @@ const sampleFile: readonly RegExp[] = [
   /(?:^|\/)(?:test_[^/]{1,200}|[^/]{1,200}_test|[^/]{1,200}[._-](?:test|spec|stories|mock|fixture)|conftest)\.[a-z]{1,5}$/i,
   // Examples and templates.
   /(?:^|[/._-])(?:example|examples|sample|template|tmpl|tpl|dist|dummy|demo|placeholder)(?:[._-][^/]{0,60})?$/i,
+  // Environments of tests.
+  /(?:^|\/)\.env\.(?:test|testing|ci|e2e)$/i,
   // Compose and CI.
   /(?:^|\/)(?:docker-)?compose[^/]{0,60}\.ya?ml$/i,
   /(?:^|\/)\.(?:gitlab-ci|travis|drone|woodpecker)\.ya?ml$/i,

@@ -6,6 +6,7 @@ import type { ReviewContext, Rule } from '../../rule.ts';
 import { withoutAllowed, type Allowed } from './allowed.ts';
 import { configFile } from './allowlists.ts';
 import { isCheckedSecret } from './formats.ts';
+import { isServerKey } from './google-keys.ts';
 import { gitleaks, type Leak } from './gitleaks.ts';
 import { isPublicPlace, isSamplePlace } from './places.ts';
 
@@ -14,18 +15,42 @@ const fixError =
 const fixWarning =
   'If this is a real credential, revoke it and provide it to the app at run time with run.secrets. Otherwise, no change is needed.';
 
+const warningsOfAKind = 5;
+
 export const secrets: Rule = {
   name: 'secrets',
   async check(context) {
     const leaks = await scan(context);
     const allowed = await withoutAllowed(leaks, context);
     const findings = allowed.left.map((leak) => describe(leak, context));
-    return [...unique(findings), ...said(allowed)];
+    return [...briefly(unique(findings)), ...said(allowed)];
   },
 };
 
 function unique(findings: readonly Finding[]): Finding[] {
   return [...new Map(findings.map((each) => [`${each.rule}\n${each.file ?? ''}\n${each.line ?? ''}`, each])).values()];
+}
+
+/** Of many warnings of a kind the first few, so that the others of the review are seen. */
+function briefly(findings: readonly Finding[]): Finding[] {
+  const warnings = new Map<string, number>();
+  const shown = findings.filter(({ rule, severity }) => {
+    const count = (warnings.get(rule) ?? 0) + 1;
+    if (severity === 'warning') warnings.set(rule, count);
+    return severity === 'error' || count <= warningsOfAKind;
+  });
+  const left = findings.length - shown.length;
+  if (left === 0) return shown;
+  const message = `${left} more warnings of these kinds are not shown.`;
+  return [
+    ...shown,
+    {
+      rule: 'secrets/more',
+      severity: 'warning',
+      message,
+      fix: 'Run "gitleaks dir ." in the repository to see all of them.',
+    },
+  ];
 }
 
 /** Scans the folder that holds the tree, since gitleaks takes a .gitleaksignore from the one that it is given. */
@@ -64,14 +89,8 @@ function isUsed({ File }: Leak, { input }: ReviewContext): boolean {
   return !isSamplePlace(inApp.startsWith('..') ? File : inApp);
 }
 
-/** Keys by which Google tells apps apart, not callers: Firebase's are in every page that uses it. */
 function isForBrowsers({ RuleID, File, StartLine }: Leak, { tree }: ReviewContext): boolean {
-  if (RuleID !== 'gcp-api-key') return false;
-  const around = (tree.text(File) ?? '').split('\n').slice(Math.max(0, StartLine - 15), StartLine + 15);
-  return (
-    isPublicPlace(File) ||
-    around.some((line) => /authDomain|firebaseapp\.com|messagingSenderId/.test(line.slice(0, 2_000)))
-  );
+  return RuleID === 'gcp-api-key' && (isPublicPlace(File) || !isServerKey(tree.text(File) ?? '', StartLine));
 }
 
 /** What the repository allows is no error, and no secret either: it is said. */

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { faultDelayMs } from '../../../../../controller/steps/build/history.ts';
+import { approvalRule } from '../../../../../controller/pipeline/contract.ts';
 import { buildInputs, jobName } from '../../../../../controller/steps/build/inputs.ts';
 import { inOrder } from '../../../../../controller/build-queue/order.ts';
 import { annotations } from '../../../../../crds/names.ts';
@@ -193,4 +194,25 @@ test('the queue is in the order of arrival, to the millisecond', () => {
     inOrder(jobs).map(({ metadata }) => metadata.name),
     ['b', 'a'],
   );
+});
+
+test('a review that asks the operator of the installation says so in its condition, and a waiver runs it again', () => {
+  const failed = job(first, { ...jobFailed('PodFailurePolicy'), number: 1 });
+  const finding = {
+    rule: approvalRule,
+    severity: 'error',
+    file: 'LICENSE',
+    message: 'It is Elastic-2.0.',
+    fix: 'Ask.',
+  };
+  const review = ended('review', 42, { rejected: true, findings: [finding] });
+  const pods = { jobs: [failed], pipelinePods: [pipelinePod(failed, [cloned(first), review])] };
+  const { status, decision } = outcome(snapshotOf(app({}, polled(first)), pods));
+  assert.equal(status.conditions?.find(({ type }) => type === 'Reviewed')?.reason, 'ApprovalNeeded');
+  assert.equal(status.rejection?.rule, approvalRule);
+  assert.deepEqual(asked(decision), []);
+  const waivers = [{ rule: approvalRule, reason: 'Agreed with the author.' }];
+  const allowed = outcome(snapshotOf(app({ review: { waivers } }, polled(first)), pods));
+  assert.deepEqual(asked(allowed.decision), ['create Job']);
+  assert.match(allowed.status.pipeline?.reason ?? '', /changed build settings: spec\.review\.waivers/);
 });

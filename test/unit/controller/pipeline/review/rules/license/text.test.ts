@@ -26,7 +26,7 @@ test('every text of the SPDX list is what its licence is: none that limits use p
   assert.deepEqual([wrong, mild], [[], []]);
 }, 180_000);
 
-test('near relatives are told apart', () => {
+test('near relatives are kept apart', () => {
   for (const id of ['SSPL-1.0', 'AGPL-3.0-only', 'JSON', 'BUSL-1.1', 'Elastic-2.0', 'CC-BY-NC-4.0', 'CC-BY-4.0'])
     assert.match(judge(textOf(id)), new RegExp(`^${kindOf(id, terms)} ${id.replace('-only', '')}`));
   assert.equal(judge(textOf('SSPL-1.0').replaceAll('MongoDB, Inc.', 'Another, Inc.')), 'restricted SSPL-1.0');

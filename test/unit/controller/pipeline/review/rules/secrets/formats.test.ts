@@ -77,6 +77,7 @@ test('manuals, tests, examples, compose files and defaults are places of samples
     'docker-compose.yml',
     'deploy/compose.prod.yaml',
     '.env.example',
+    '.env.test',
     'env.sample',
     'config.py',
     'src/default.json',

@@ -1,0 +1,33 @@
+// The kinds of value that the chart's values are made of.
+import { z } from 'zod';
+
+export const quantity = z.string().regex(/^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/);
+export const duration = z
+  .string()
+  .regex(/^([0-9]+h)?([0-9]+m)?([0-9]+s)?$/)
+  .min(2)
+  .describe('Duration, such as 90s, 20m or 2h.');
+export const cidr = z
+  .string()
+  .regex(/^[0-9a-fA-F:.]+\/[0-9]{1,3}$/)
+  .describe('CIDR, such as 10.0.0.0/8.');
+export const labels = z.record(z.string(), z.string()).describe('Labels that select a namespace.');
+export const port = z.int().min(1).max(65_535);
+export const name = z
+  .string()
+  .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/)
+  .max(253);
+export const host = z
+  .string()
+  .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$/)
+  .describe('host or host:port, in lower case.');
+export const domain = z
+  .string()
+  .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/)
+  .max(200);
+export const labelKey = z
+  .string()
+  .regex(/^[A-Za-z0-9]([-A-Za-z0-9._/]*[A-Za-z0-9])?$/)
+  .max(317);
+export const optional = <Schema extends z.ZodType>(schema: Schema): z.ZodUnion<readonly [Schema, z.ZodLiteral<''>]> =>
+  z.union([schema, z.literal('')]);
