@@ -29,10 +29,11 @@ const planner = 'railpack';
 const languages: readonly (readonly [string, RegExp])[] = [
   ['php', /\bfrankenphp\b|\bphp\b|composer install/],
   ['python', /\b(?:pip|uv sync|uv pip|poetry|pipenv|pdm|gunicorn|uvicorn|streamlit|python3?)\b/],
+  // Ruby is compiled with a Rust compiler beside it.
+  ['ruby', /\b(?:bundle|rails)\b/],
   ['go', /\bgo (?:build|mod)\b/],
   ['rust', /\bcargo\b/],
   ['java', /\b(?:mvnw?|gradlew?|java)\b/],
-  ['ruby', /\b(?:bundle|rails)\b/],
   ['elixir', /\bmix\b/],
   ['dotnet', /\bdotnet\b/],
   ['deno', /\bdeno\b/],
@@ -45,7 +46,15 @@ export async function railpack(program: string, root: string): Promise<Planned> 
   if (code !== 0) return refusal(planner, wordsOf(`${stdout}\n${stderr}`));
   const read = answer.safeParse(JSON.parse(stdout));
   if (!read.success) return refusal(planner, `its plan cannot be read: ${z.prettifyError(read.error)}`);
-  return planned(read.data, root);
+  const made = planned(read.data, root);
+  return made.refused ? refusal(planner, await complaints(program, root)) : made;
+}
+
+/** It prints a plan whatever it lacks; what it lacks is in its words for a person. */
+async function complaints(program: string, root: string): Promise<string> {
+  const { stdout } = await runPlanner(program, ['info', root]);
+  const lines = stripVTControlCharacters(stdout).split('\n');
+  return wordsOf(lines.filter((line) => /[✖⚠]/.test(line)).join('\n'));
 }
 
 export function planned(plan: Answer, root: string): Planned {
