@@ -62,7 +62,7 @@ function languageOf({ phases }: z.output<typeof answer>): string | undefined {
 const names: readonly (readonly [string, RegExp])[] = [
   ['php', /\bphp\d{0,3}\b|phpWithExtensions|composer/],
   ['python', /\bpython\d{0,3}\b|\bpip\b|poetry/],
-  ['go', /\bgo(?:_\d{1,2}_\d{1,3})?\b|go build/],
+  ['go', /\bgo(?:_\d{1,2}_\d{1,3})?\b|\bgo build/],
   ['rust', /rust-bin|cargo/],
   ['java', /\bjdk\d{0,3}\b|maven|gradle/],
   ['ruby', /\bruby\b|bundle install/],

@@ -34,6 +34,8 @@ test('Nixpacks: a program, and a folder that is served', () => {
     '/nowhere',
   );
   assert.deepEqual([program.strategy, program.build], ['go', 'go build -o out ./cmd/a']);
+  const rust = { phases: { build: { cmds: ['cargo build --release'] } }, start: { cmd: './bin/a' } };
+  assert.equal(nixpacks(rust, '/nowhere').strategy, 'rust');
   assert.equal(nixpacks({ start: { cmd: 'npx serve dist' } }, '/nowhere').serves, 'dist');
   assert.equal(nixpacks({ start: {} }, '/nowhere').refused, true);
 });
