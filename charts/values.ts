@@ -1,5 +1,6 @@
 // The one definition of the chart's values: every value, its default, its bounds and what it means.
 import { z } from 'zod';
+import { services } from './backing-services.ts';
 import { review } from './review-values.ts';
 import { quantity, duration, cidr, labels, port, name, host, domain, labelKey, optional } from './value-kinds.ts';
 
@@ -77,6 +78,12 @@ const registry = z.strictObject({
     .default('')
     .describe(
       'Registry used in place of Docker Hub. It must not require credentials, unless it is the registry for app images itself.',
+    ),
+  missingImages: z
+    .array(z.string())
+    .default([])
+    .describe(
+      'Base images that plans of languages start from, and that the mirror does not have, such as golang:1.26-bookworm: an app that needs one is rejected with that reason, or gets another version with a warning.',
     ),
   cidrs: z.array(cidr).default([]).describe('Addresses of the registry, if it is not on the public internet.'),
   port: port.default(443).describe('TCP port of the registry at these addresses.'),
@@ -428,6 +435,7 @@ export const values = z.strictObject({
   review: review.prefault({}),
   builds: builds.prefault({}),
   apps: apps.prefault({}),
+  services: services.prefault({}).describe('Databases and stores beside apps (spec.services).'),
   submissions: z
     .strictObject({
       perDay: z.int().min(1).default(20).describe('Maximum number of new apps that a caller can submit in 24 hours.'),

@@ -11,11 +11,13 @@ export interface Arguments {
   values: string | undefined;
   httpsPort: number | undefined;
   httpPort: number | undefined;
+  /** Base images that are built on demand, by the beginning of their name in the catalog. */
+  baseImages: readonly string[];
   /** With `down`: remove the cache too. */
   purge: boolean;
 }
 
-const usage = `usage: npm run up -- [--kind] [--https-port N] [--http-port N]
+const usage = `usage: npm run up -- [--kind | --base-images LIST] [--https-port N] [--http-port N]
        npm run up -- --context NAME [--values FILE]
        npm run status
        npm run down -- [--purge]
@@ -23,6 +25,8 @@ const usage = `usage: npm run up -- [--kind] [--https-port N] [--http-port N]
   --kind           use a kind cluster in Docker, even where the one-machine node can run
   --context NAME   install on a cluster that you have: the kubeconfig context NAME
   --values FILE    chart values for that cluster (see charts/moorage/values.yaml)
+  --base-images LIST  build these base images as well, which stay: all, planned (those of the languages that
+                   Moorage plans), or names such as golang,java,python-3.12
   --https-port N   port of the gateway on this machine (443)
   --http-port N    port that redirects to it (80)
   --purge          with down: remove the cache of compiled parts and images as well, and kind's images from Docker`;
@@ -34,6 +38,7 @@ export const commandLine = {
     context: { type: 'string' },
     kind: { type: 'boolean', default: false },
     values: { type: 'string' },
+    'base-images': { type: 'string' },
     'https-port': { type: 'string' },
     'http-port': { type: 'string' },
     purge: { type: 'boolean', default: false },
@@ -52,7 +57,15 @@ export function readArguments({ values, positionals: [command] }: ParsedArgument
     throw new UsageError('--values requires --context: the local cluster has values of its own');
   if (kind && context !== undefined)
     throw new UsageError('--kind and --context cannot be used together: each selects a cluster');
-  return { command, context, kind, values: file, purge, ...portsOf(values) };
+  return { command, context, kind, values: file, purge, baseImages: baseImagesOf(values), ...portsOf(values) };
+}
+
+/** Only the one-machine node builds them: elsewhere they come from Docker Hub. */
+function baseImagesOf({ kind, context, 'base-images': list }: ParsedArguments['values']): readonly string[] {
+  if (list === undefined) return [];
+  if (kind || context !== undefined)
+    throw new UsageError('--base-images is for the one-machine node: other clusters take base images from Docker Hub');
+  return list.split(',').map((each) => each.trim());
 }
 
 function portsOf(values: ParsedArguments['values']): Pick<Arguments, 'httpsPort' | 'httpPort'> {

@@ -67,6 +67,9 @@ export const environment = z.object({
     .optional()
     .describe('The same in the apps namespace, where pulling needs one.'),
   MOORAGE_REGISTRY_MIRROR: z.string().optional().describe('Registry used instead of Docker Hub.'),
+  MOORAGE_MISSING_IMAGES: list
+    .default([])
+    .describe('Base images that a plan could start from, and that the mirror does not have.'),
   MOORAGE_REGISTRY_CACHE: flag.default(true).describe('true: layers of builds are cached in the registry.'),
   MOORAGE_GATEWAY_NAME: z.string().default('moorage').describe('Name of the Gateway.'),
   MOORAGE_GATEWAY_NAMESPACE: z.string().default('moorage-system').describe('Namespace of the Gateway.'),
@@ -113,6 +116,16 @@ export const environment = z.object({
   MOORAGE_APPS_EXPIRE_AFTER: duration
     .prefault('168h')
     .describe('A submitted app that has never been live is deleted after this time; 0s: never.'),
+  MOORAGE_SERVICES_IMAGES: pairs
+    .default({})
+    .describe(
+      'Image of each type of backing service, like postgres=postgres:17; one of a version as postgres-16=postgres:16.',
+    ),
+  MOORAGE_SERVICES_COUNT: count.default(4).describe('Maximum number of backing services of an app.'),
+  MOORAGE_SERVICES_MAX_MEMORY: quantity
+    .default('1Gi')
+    .describe('Maximum memory of a backing service, whatever its HostedApp asks for.'),
+  MOORAGE_SERVICES_MAX_DISK: quantity.default('5Gi').describe('Maximum disk of a backing service.'),
   MOORAGE_APPS_USAGE_INTERVAL: duration
     .prefault('30s')
     .describe('How often the use of apps is read from the kubelets, to which their requests are fitted; 0s: never.'),
@@ -198,6 +211,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
       tokenSecret: read.MOORAGE_PUSH_TOKEN_SECRET,
       pullSecret: read.MOORAGE_REGISTRY_PULL_SECRET,
       mirror: read.MOORAGE_REGISTRY_MIRROR,
+      missingImages: read.MOORAGE_MISSING_IMAGES,
     },
     pipeline: {
       image: read.MOORAGE_PIPELINE_IMAGE,
@@ -230,6 +244,12 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
       priorityClass: read.MOORAGE_APPS_PRIORITY_CLASS,
       closedCidrs: closedWith(read.MOORAGE_CLOSED_CIDRS),
       models: modelsOf(read),
+      services: {
+        images: read.MOORAGE_SERVICES_IMAGES,
+        count: read.MOORAGE_SERVICES_COUNT,
+        maximum: { memory: read.MOORAGE_SERVICES_MAX_MEMORY, disk: read.MOORAGE_SERVICES_MAX_DISK },
+        passwordSecret: read.MOORAGE_PUSH_TOKEN_SECRET,
+      },
     },
     ownershipSecret: read.MOORAGE_APP_TOKEN_SECRET,
     expireMs: read.MOORAGE_APPS_EXPIRE_AFTER === 0 ? undefined : read.MOORAGE_APPS_EXPIRE_AFTER,

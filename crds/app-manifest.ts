@@ -1,6 +1,7 @@
 // The manifest of an app, moorage.yaml in its repository: the fields of HostedApp that the author can set, within limits.
 import { z } from 'zod';
 import { parseDuration } from '../lib/duration.ts';
+import { services as servicesField } from './backing-services.ts';
 import { contact } from './contact.ts';
 import { agents, author, build, listing, run, source } from './hosted-app.ts';
 import { quantity, quantityValue } from './values.ts';
@@ -13,6 +14,7 @@ export const authorLimits = {
   build: { cpu: '4', memory: '8Gi', disk: '20Gi', timeout: '1h' },
   run: { cpu: '2', memory: '2Gi', disk: '5Gi', startupTime: '10m' },
   volumes: { count: 2, size: '5Gi' },
+  services: { count: 4, memory: '1Gi', disk: '5Gi' },
 } as const;
 
 /** Maximum size of the settings as JSON, which is how the pipeline reports them to the operator. */
@@ -39,12 +41,27 @@ const volumes = run.shape.volumes
     error: 'two volumes have the same path; give each its own',
   });
 
+const isWithin = (given: string | undefined, maximum: string): boolean =>
+  given === undefined || (quantityValue(given) ?? Infinity) <= (quantityValue(maximum) ?? 0);
+
+const services = servicesField
+  .refine((list) => list.length <= authorLimits.services.count, {
+    error: `at most ${authorLimits.services.count} services are allowed here`,
+  })
+  .refine((list) => list.every(({ disk }) => isWithin(disk, authorLimits.services.disk)), {
+    error: `a service can have at most ${authorLimits.services.disk} of disk here`,
+  })
+  .refine((list) => list.every(({ memory }) => isWithin(memory, authorLimits.services.memory)), {
+    error: `a service can have at most ${authorLimits.services.memory} of memory here`,
+  });
+
 export const appManifest = z.strictObject({
   source: z.strictObject({ path: source.shape.path.unwrap().optional() }).optional(),
   build: z
     .strictObject({
       strategy: build.shape.strategy.unwrap().optional(),
       dockerfile: build.shape.dockerfile.unwrap().optional(),
+      target: build.shape.target,
       args: build.shape.args.unwrap().optional(),
       env: build.shape.env.unwrap().optional(),
       timeout: atMost(build.shape.timeout, 'timeout', authorLimits.build.timeout).optional(),
@@ -74,6 +91,7 @@ export const appManifest = z.strictObject({
         .optional(),
     })
     .optional(),
+  services: services.optional(),
   agents: z
     .strictObject({
       enabled: agents.shape.enabled.unwrap().optional(),
@@ -92,3 +110,14 @@ export const appManifest = z.strictObject({
   author: z.strictObject({ contact: contact.optional().describe(author.shape.contact.description ?? '') }).optional(),
 });
 export type AppManifest = z.infer<typeof appManifest>;
+
+/** What the pipeline reports: the settings of moorage.yaml, over those that files for other platforms gave. */
+export const reportedSettings = appManifest.extend({
+  platform: z
+    .strictObject({
+      file: z.string().max(200).describe('The file, such as compose.yaml.'),
+      fields: z.array(z.string().max(60)).max(32).describe('Fields that it gave, such as run.port.'),
+    })
+    .optional(),
+});
+export type ReportedSettings = z.infer<typeof reportedSettings>;

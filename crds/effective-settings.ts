@@ -1,6 +1,6 @@
 // The effective settings of an app: the HostedApp wins, then the author's moorage.yaml, then the default.
 import { isDeepStrictEqual } from 'node:util';
-import { appManifest, manifestFile, type AppManifest } from './app-manifest.ts';
+import { manifestFile, reportedSettings, type AppManifest, type ReportedSettings } from './app-manifest.ts';
 import { spec as specSchema, type HostedApp, type HostedAppSpec, type HostedAppStatus } from './hosted-app.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -44,10 +44,10 @@ function merge(given: Fields, standard: Fields, filed: Fields): Fields {
 /** Any part of a spec, with the settings of the file where it says nothing itself. */
 export function withSettings<Spec extends { readonly run?: object }>(
   spec: Spec,
-  settings: AppManifest | undefined,
+  settings: ReportedSettings | undefined,
 ): Spec {
   if (settings === undefined) return spec;
-  const merged = merge(spec, usual, settings);
+  const merged = merge(spec, usual, manifestOf(settings));
   const { run } = merged as { run?: { env?: { name: string }[]; secrets?: { name: string }[] } };
   if (run?.env === undefined) return merged as Spec;
   // The file cannot replace a variable that the installation takes from a Secret.
@@ -55,11 +55,17 @@ export function withSettings<Spec extends { readonly run?: object }>(
   return { ...merged, run: { ...run, env } } as Spec;
 }
 
+/** The settings without the note of where they come from. */
+function manifestOf(settings: ReportedSettings): AppManifest {
+  const { platform: _, ...manifest } = settings;
+  return manifest;
+}
+
 /** Reads settings as status keeps them; nothing where they are absent or of another version. */
-export function readSettings(text: string | undefined): AppManifest | undefined {
+export function readSettings(text: string | undefined): ReportedSettings | undefined {
   if (text === undefined) return undefined;
   try {
-    return appManifest.safeParse(JSON.parse(text)).data;
+    return reportedSettings.safeParse(JSON.parse(text)).data;
   } catch {
     return undefined;
   }
@@ -69,9 +75,10 @@ export function readSettings(text: string | undefined): AppManifest | undefined 
  * Each field that the file sets, its effective value, and where that comes from. It is public, so of what the
  * installation wrote itself, such as values of variables, only the names are shown.
  */
-export function effectiveSettings(spec: HostedAppSpec, settings: AppManifest): Effective[] {
+export function effectiveSettings(spec: HostedAppSpec, settings: ReportedSettings): Effective[] {
   const merged = withSettings(spec, settings);
-  return leaves(settings)
+  const { platform } = settings;
+  return leaves(manifestOf(settings))
     .slice(0, 64)
     .map(({ path, value }) => {
       const { held, isOwn } = path.some((name) => byName.has(name))
@@ -82,7 +89,7 @@ export function effectiveSettings(spec: HostedAppSpec, settings: AppManifest): E
       return {
         field,
         value: shown.length > 200 ? `${shown.slice(0, 199)}…` : shown,
-        from: isOwn ? manifestFile : 'HostedApp',
+        from: isOwn ? (platform?.fields.includes(field) === true ? platform.file : manifestFile) : 'HostedApp',
       };
     });
 }
@@ -94,7 +101,7 @@ export function publicSettings({ spec, status }: Pick<HostedApp, 'spec' | 'statu
 }
 
 /** Fields in which an installation may write anything or anybody, also what nobody else is to read. */
-const free: ReadonlySet<string> = new Set(['run.command', 'author.contact']);
+const free: ReadonlySet<string> = new Set(['run.command', 'services', 'author.contact']);
 const hidden = '(set by the operator of this installation)';
 
 /**

@@ -1,5 +1,8 @@
 // The one definition of HostedApp: every field, its default, its bounds and what it means.
 import { z } from 'zod';
+import { agents, models } from './app-access.ts';
+import { serviceStatus, services } from './backing-services.ts';
+import { historyEntry } from './history-entry.ts';
 import { finding, review } from './review.ts';
 import { immutable, listBy, matches, withRules } from './rules.ts';
 import {
@@ -68,9 +71,12 @@ const buildResources = z.strictObject({
     .describe('Disk limit for source, layers and image during a build, from 256Mi to 500Gi.'),
 });
 
+/** What an image can be made by: the author's Dockerfile, or a plan for a language. */
+export const strategies = ['dockerfile', 'python', 'node', 'static', 'go', 'java', 'rust', 'deno', 'php'] as const;
+
 export const build = z.strictObject({
   strategy: z
-    .enum(['auto', 'dockerfile', 'python', 'node', 'static'])
+    .enum(['auto', ...strategies])
     .default('auto')
     .describe(
       'How the image is built. auto uses the Dockerfile if there is one, and otherwise detects the language from the files.',
@@ -78,6 +84,12 @@ export const build = z.strictObject({
   dockerfile: relativePath('dockerfile')
     .default('Dockerfile')
     .describe('Path of the Dockerfile, relative to source.path.'),
+  target: withRules(
+    z.string().max(100),
+    matches('^[A-Za-z][A-Za-z0-9_.-]*$', 'target must be the name of a stage: letters, digits, "_", "." and "-"'),
+  )
+    .optional()
+    .describe('Stage of the Dockerfile that is built. Defaults to the last one.'),
   args: listBy(z.array(variable).max(64), 'name')
     .default([])
     .describe('Build arguments. They are recorded in the image history, so never put a secret here.'),
@@ -256,53 +268,7 @@ export const submission = z.strictObject({
     .describe('One line that was given to describe the app. Used where listing.description is not set.'),
 });
 
-export const models = z.strictObject({
-  enabled: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Whether the app can call models. If true, OPENAI_BASE_URL and OPENAI_API_KEY are set in the app, and its calls are charged to its budget.',
-    ),
-  dailyBudgetUsd: withRules(
-    z.string().max(10),
-    matches(
-      '^(0|[1-9][0-9]{0,4})([.][0-9]{1,4})?$',
-      'dailyBudgetUsd must be a decimal of USD with at most 4 decimal places, in quotes, like "2.50"',
-    ),
-  )
-    .default('1')
-    .describe(
-      'Maximum cost in USD of the calls that the app makes to models per day (UTC). A call that could exceed the remaining budget is refused.',
-    ),
-});
-
-/** A path at the app itself; never an address elsewhere. */
-function pathAtApp(field: string): z.ZodString {
-  return withRules(
-    z.string().max(200),
-    matches(
-      String.raw`^/[\x21-\x7e]*$`,
-      `${field} must start with / and have no space, like /${field === 'mcp' ? 'mcp' : 'openapi.json'}`,
-    ),
-  );
-}
-
-export const agents = z.strictObject({
-  enabled: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Whether the operations of the app are offered to agents as tools at /mcp, named <name>.<operation>. The app can be called in either case.',
-    ),
-  openapi: pathAtApp('openapi')
-    .default('/openapi.json')
-    .describe('Path of the OpenAPI document of the app (3.1, 3.0 or 2.0; JSON or YAML).'),
-  mcp: pathAtApp('mcp')
-    .default('/mcp')
-    .describe(
-      'Path of the MCP endpoint of the app (streamable HTTP). If one responds there, its tools are used instead of the OpenAPI document.',
-    ),
-});
+export { agents, models };
 
 export const spec = z.strictObject({
   source: source.describe('Where the code of the app comes from.'),
@@ -314,6 +280,11 @@ export const spec = z.strictObject({
     .prefault({})
     .describe(
       'How the app is run. It must listen for HTTP on all addresses (0.0.0.0) at $PORT. It runs without a Kubernetes token, within the limits of resources.',
+    ),
+  services: services
+    .default([])
+    .describe(
+      'Databases and stores that run beside the app. Each gets a volume, a generated password, and variables in the app such as DATABASE_URL; nothing but the app reaches it. A value in run.env may contain ${{services.<name>.url}}, and likewise host, port, user, password and database.',
     ),
   models: models.prefault({}).describe('Whether the app can call models, and its budget for that.'),
   agents: agents.prefault({}).describe('How the app is offered to agents.'),
@@ -331,31 +302,13 @@ export const spec = z.strictObject({
 });
 
 export const plan = z.object({
-  strategy: z.enum(['dockerfile', 'python', 'node', 'static']).describe('How the image is built.'),
+  strategy: z.enum(strategies).describe('How the image is built.'),
   reason: z.string().max(400).describe('Why this strategy was chosen.'),
   framework: z.string().max(60).optional().describe('Framework that was detected.'),
   port: z.int().optional().describe('Port on which the plan makes the app listen.'),
 });
 
 export const stages = ['Queued', 'Clone', 'Review', 'Build'] as const;
-
-const historyEntry = z.object({
-  number: z.int().describe('Number of the pipeline; increases with each pipeline of the app.'),
-  job: z.string().describe('Name of the pipeline Job.'),
-  commit: z.string().describe('Commit that was built.'),
-  reason: z.string().describe('Why it was built: what changed since the previous pipeline.'),
-  result: z
-    .enum(['Succeeded', 'Rejected', 'Faulted', 'Superseded'])
-    .describe('Result of the pipeline. Faulted means that the platform failed and the pipeline is retried.'),
-  message: z.string().max(1_000).optional().describe('Short explanation of the result.'),
-  doubtful: z
-    .boolean()
-    .optional()
-    .describe('The fault could have been staged by the app; a second one of this commit is not believed.'),
-  image: z.string().optional().describe('Image by digest, if one was built.'),
-  startedAt: timestamp.optional(),
-  finishedAt: timestamp.optional(),
-});
 
 export const condition = z.object({
   type: z.string(),
@@ -475,8 +428,10 @@ export const status = z.object({
         field: z.string().describe('Field of the spec, such as run.port.'),
         value: z.string().describe('Effective value, shortened. Of variables that the HostedApp sets, only the names.'),
         from: z
-          .enum(['HostedApp', 'moorage.yaml'])
-          .describe('Where the value comes from. A value in the HostedApp overrides moorage.yaml.'),
+          .string()
+          .describe(
+            'Where the value comes from: HostedApp, moorage.yaml, or a file for another platform such as compose.yaml. The former override the latter.',
+          ),
       }),
     )
     .max(64)
@@ -496,6 +451,7 @@ export const status = z.object({
     .max(100)
     .optional()
     .describe('The rebuild that this status reflects: the value of the annotation moorage.dev/rebuild.'),
+  services: z.array(serviceStatus).max(16).optional().describe('How the backing services of the app stand.'),
   history: z.array(historyEntry).max(20).optional().describe('Past pipelines, newest first.'),
   conditions: listBy(z.array(condition).max(32), 'type')
     .optional()

@@ -25,6 +25,8 @@ export const labels = {
   network: 'moorage.dev/network',
   /** On a pipeline Job: full commit id. */
   commit: 'moorage.dev/commit',
+  /** On what runs a backing service of an app: name of that service. */
+  service: 'moorage.dev/service',
   /** On a namespace whose HTTPRoutes the Gateway accepts. */
   routes: 'moorage.dev/routes',
   /** Standard labels. */
@@ -62,6 +64,8 @@ export const annotations = {
   image: 'moorage.dev/image',
   /** On app pods: port that they listen on. */
   port: 'moorage.dev/port',
+  /** On what runs a backing service of an app: name of that service. */
+  service: 'moorage.dev/service',
   /** On app pods: hash of the template that they were made from. */
   template: 'moorage.dev/template',
   /** On a Deployment: template that failed to roll out where the last good one had to be put back. */

@@ -1,32 +1,17 @@
 // The images that the node builds for itself, under their names on Docker Hub.
-import { cp, copyFile } from 'node:fs/promises';
+import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { binary } from '../binaries/build.ts';
 import { recipeOf, type Part } from '../binaries/recipes.ts';
-import { contentKey, folderKey } from '../files.ts';
+import { folderKey } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
-import type { Report } from '../steps.ts';
-import { ensureRootfs, rootfsKey } from './rootfs.ts';
-import { unpackNpm } from './npm.ts';
+import { debian, nodeImage, python } from './languages/makers.ts';
+import { onDemand } from './languages/on-demand.ts';
+import type { ImageRecipe } from './recipe.ts';
+import { serviceImages } from './services.ts';
 
-export interface ImageRecipe {
-  name: string;
-  /** Repository and tags; Docker Hub's official images live under library/. */
-  repository: string;
-  tags: readonly string[];
-  /** Folder here with the Dockerfile. */
-  folder: string;
-  arguments?: Record<string, string>;
-  /** Base images. */
-  bases: readonly string[];
-  /** Parts whose binaries it contains. */
-  parts: readonly Part[];
-  /** What else its content depends on. */
-  key?: () => Promise<string>;
-  /** Adds what the Dockerfile copies to the build context. */
-  fill: (context: string, report?: Report) => Promise<void>;
-}
+export type { ImageRecipe } from './recipe.ts';
 
 const copyBinaries =
   (part: Part, ...names: string[]) =>
@@ -43,52 +28,6 @@ function infrastructure(part: Part, repository: string, tag: string): ImageRecip
     bases: [],
     parts: [part],
     fill: copyBinaries(part, part),
-  };
-}
-
-function debian(suite: string, ...tags: string[]): ImageRecipe {
-  return {
-    name: `debian-${suite}`,
-    repository: 'library/debian',
-    tags: [`${suite}-slim`, suite, ...tags],
-    folder: 'debian',
-    bases: [],
-    parts: [],
-    key: () => rootfsKey(suite),
-    fill: async (context, report) => {
-      await copyFile(await ensureRootfs(suite, report), join(context, 'rootfs.tar'));
-    },
-  };
-}
-
-function nodeImage(version: string, npm: string): ImageRecipe {
-  const major = version.split('.')[0] ?? '';
-  const forms = [version, major].flatMap((name) => [name, `${name}-slim`, `${name}-bookworm`, `${name}-bookworm-slim`]);
-  return {
-    name: `node-${major}`,
-    repository: 'library/node',
-    tags: forms,
-    folder: 'node',
-    bases: ['debian-bookworm'],
-    parts: [],
-    key: () => Promise.resolve(contentKey([version, npm])),
-    fill: async (context) => {
-      await cp(await unpackNpm(`node-linux-${process.arch}`, version), join(context, 'node-bin'), { recursive: true });
-      await cp(await unpackNpm('npm', npm), join(context, 'npm'), { recursive: true });
-    },
-  };
-}
-
-function python(version: string, suite: string, ...tags: string[]): ImageRecipe {
-  return {
-    name: `python-${version}`,
-    repository: 'library/python',
-    tags: [`${version}-slim-${suite}`, `${version}-slim`, `${version}-${suite}`, version, ...tags],
-    folder: 'python',
-    arguments: { BASE: `debian:${suite}-slim` },
-    bases: [`debian-${suite}`],
-    parts: [],
-    fill: () => Promise.resolve(),
   };
 }
 
@@ -140,16 +79,7 @@ export const images: readonly ImageRecipe[] = [
     parts: [],
     fill: () => Promise.resolve(),
   },
-  {
-    name: 'postgres',
-    repository: 'library/postgres',
-    // Debian's own PostgreSQL of that release, so this is what the tags say.
-    tags: ['17-trixie', '17'],
-    folder: 'postgres',
-    bases: ['debian-trixie'],
-    parts: [],
-    fill: () => Promise.resolve(),
-  },
+  ...serviceImages,
   {
     name: 'git-server',
     repository: 'moorage/git-server',
@@ -162,4 +92,5 @@ export const images: readonly ImageRecipe[] = [
       await copyFile(join(paths.root, 'cluster', 'git-server', 'server.ts'), join(context, 'server.ts'));
     },
   },
+  ...onDemand,
 ];

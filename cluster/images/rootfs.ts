@@ -1,4 +1,4 @@
-// Debian root file systems from debootstrap, reduced like the slim images, with this machine's certificate
+// Root file systems of Debian and Ubuntu from debootstrap, reduced like the slim images, with this machine's certificate
 // authorities.
 import { cp, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,13 +6,10 @@ import { contentKey, filesUnder } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
 import { noReport, type Report } from '../steps.ts';
+import { archiveOf } from './suites.ts';
 
-const mirror = 'http://deb.debian.org/debian';
-const security = 'http://deb.debian.org/debian-security';
 const authorities = '/usr/local/share/ca-certificates';
 const bundle = '/etc/ssl/certs/ca-certificates.crt';
-/** Changes whenever what is done below changes. */
-const recipe = '1';
 
 async function localAuthorities(): Promise<string[]> {
   const names = await filesUnder(authorities).catch(() => []);
@@ -23,13 +20,7 @@ async function localAuthorities(): Promise<string[]> {
 export async function rootfsKey(suite: string): Promise<string> {
   const names = await localAuthorities();
   const certificates = await Promise.all(names.map((name) => readFile(join(authorities, name))));
-  return contentKey([suite, recipe, process.arch, ...names, ...certificates]);
-}
-
-function sources(suite: string): string {
-  const stanza = (uri: string, suites: string): string =>
-    `Types: deb\nURIs: ${uri}\nSuites: ${suites}\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n`;
-  return `${stanza(mirror, `${suite} ${suite}-updates`)}\n${stanza(security, `${suite}-security`)}`;
+  return contentKey([suite, archiveOf(suite).recipe, process.arch, ...names, ...certificates]);
 }
 
 async function trim(root: string): Promise<void> {
@@ -88,7 +79,8 @@ export async function ensureRootfs(suite: string, report: Report = noReport): Pr
   await mkdir(root, { recursive: true });
   const log = join(paths.cache, 'log', `debootstrap-${suite}.log`);
   await mkdir(join(paths.cache, 'log'), { recursive: true });
-  await run('debootstrap', ['--variant=minbase', '--include=ca-certificates', suite, root, mirror], {
+  const from = archiveOf(suite);
+  await run('debootstrap', [...(await from.options()), suite, root, from.mirror, from.script], {
     log,
     onLine: (line) => {
       if (line.startsWith('I: ')) report(line.slice(3));
@@ -96,7 +88,7 @@ export async function ensureRootfs(suite: string, report: Report = noReport): Pr
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
   });
   await rm(join(root, 'etc/apt/sources.list'), { force: true });
-  await writeFile(join(root, 'etc/apt/sources.list.d/debian.sources'), sources(suite));
+  await writeFile(join(root, 'etc/apt/sources.list.d', from.sources.name), from.sources.text);
   await trim(root);
   await bakeAuthorities(root);
   await run('tar', [

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { binary } from '../binaries/build.ts';
 import { contentKey, folderKey, readText } from '../files.ts';
 import { ensureArchive, imageKey, imageOf, pushArchive } from '../images/build.ts';
+import { missingImages } from '../images/missing.ts';
+import type { ImageRecipe } from '../images/recipe.ts';
 import type { Kubectl } from '../kubectl.ts';
 import { installDemoRouter, installPushSecret } from '../node/addons.ts';
 import { confinedClass } from '../node/disk/confined.ts';
@@ -54,7 +56,7 @@ async function ensureProductImage(target: Target, report: Report): Promise<{ ref
 const pipelineBases = ['node-24', 'python-3.11', 'nginx'];
 
 /** The steps from an empty cluster to Moorage running on it. */
-export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[] {
+export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, images: readonly ImageRecipe[]): Step[] {
   const references = new Map<Target, string>();
   const image = (target: Target): Step => ({
     name: `image ${target}`,
@@ -83,6 +85,7 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts): Step[
           `pipelineImage=${references.get('moorage-pipeline') ?? ''}`,
           `externalPort=${ports().https}`,
           `apps.runtimeClassName=${confinedClass}`,
+          `registry.missingImages={${(await missingImages(images)).join(',')}}`,
           ...appsQuota(),
           ...(await packageSettings()),
         ];

@@ -1,5 +1,6 @@
 // The one-machine node as a target: what `up`, `down` and `status` do there.
 import type { Arguments } from '../arguments.ts';
+import { selectImages } from '../images/select.ts';
 import { productSteps } from '../install/product.ts';
 import { withLock } from '../lock.ts';
 import { paths } from '../paths.ts';
@@ -17,12 +18,14 @@ import { nodeKubectl, nodeSteps, stopBuildkit } from './up.ts';
 const lock = '/run/lock/moorage.lock';
 
 async function up(args: Arguments): Promise<void> {
+  const images = selectImages(args.baseImages);
   await requireNodeMachine();
   const begun = Date.now();
   const ports = await choosePorts({ http: args.httpPort, https: args.httpsPort });
   say('one-machine Kubernetes node');
   try {
-    await runSteps([...nodeSteps(() => ports), ...productSteps(nodeKubectl, () => ports)], lineReporter());
+    const steps = [...nodeSteps(() => ports, images), ...productSteps(nodeKubectl, () => ports, images)];
+    await runSteps(steps, lineReporter());
   } finally {
     await stopBuildkit();
   }

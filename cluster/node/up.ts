@@ -3,7 +3,7 @@ import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
 import { binary, buildPart, fetchModules } from '../binaries/build.ts';
 import { recipes } from '../binaries/recipes.ts';
 import { ensureImage, imageReference, stopBuildkit } from '../images/build.ts';
-import { images, type ImageRecipe } from '../images/catalog.ts';
+import type { ImageRecipe } from '../images/recipe.ts';
 import { kubectlFor, type Kubectl } from '../kubectl.ts';
 import { paths } from '../paths.ts';
 import type { Step } from '../steps.ts';
@@ -97,7 +97,7 @@ function imageStep(image: ImageRecipe): Step {
 }
 
 /** All steps up to a cluster with DNS, storage, a gateway and a git server. */
-export function nodeSteps(ports: () => GatewayPorts): Step[] {
+export function nodeSteps(ports: () => GatewayPorts, images: readonly ImageRecipe[]): Step[] {
   const options = controlPlaneOptions();
   const plane = once(() => prepareControlPlane(options));
   const start = (name: string, needs: string[], spec: () => Promise<ProcessSpec>): Step => ({

@@ -1,6 +1,7 @@
 // What the operator gives a pipeline pod and what each of its containers leaves behind.
 import { z } from 'zod';
-import { appManifest } from '../../crds/app-manifest.ts';
+import { serviceTypes } from '../../crds/backing-services.ts';
+import { reportedSettings } from '../../crds/app-manifest.ts';
 import { build, finding, plan, review } from '../../crds/hosted-app.ts';
 
 /** Exit code of a container whose verdict is final; every other failure is tried again by the Job. */
@@ -52,8 +53,19 @@ export const pipelineInput = z.strictObject({
   insecure: z.boolean().default(false).describe('Plain http is allowed for this repository.'),
   commit: z.string().regex(/^[0-9a-f]{40}([0-9a-f]{24})?$/),
   path: z.string(),
-  build: build.pick({ strategy: true, dockerfile: true, args: true, env: true }),
+  build: build.pick({ strategy: true, dockerfile: true, target: true, args: true, env: true }),
   port: z.int().optional(),
+  services: z
+    .array(z.strictObject({ name: z.string(), type: z.enum(serviceTypes) }))
+    .default([])
+    .describe('spec.services of the HostedApp, which override those of the repository.'),
+  offered: z
+    .strictObject({
+      types: z.array(z.string()).describe('Types of service that this installation has images for.'),
+      count: z.int().describe('Most services an app may have.'),
+    })
+    .optional()
+    .describe('Backing services that this installation offers; absent: not looked at.'),
   hasCommand: z
     .boolean()
     .default(false)
@@ -64,6 +76,10 @@ export const pipelineInput = z.strictObject({
   push: z.string().describe('The same image at the registry proxy, which is where it is pushed.'),
   cache: z.string().optional().describe('Name of the layer cache at the registry proxy; absent: none.'),
   plainHosts: z.array(z.string()).default([]).describe('Registry hosts that are reached over plain http.'),
+  missingImages: z
+    .array(z.string())
+    .optional()
+    .describe('Base images that a plan could start from, and that this installation does not have.'),
   mirror: z.string().optional().describe('Registry host asked instead of Docker Hub.'),
   doubted: z
     .boolean()
@@ -87,7 +103,9 @@ export const cloneResult = z.object({
 export const reviewResult = z.object({
   findings: z.array(finding),
   plan,
-  settings: appManifest.optional().describe('What moorage.yaml of the commit says.'),
+  settings: reportedSettings
+    .optional()
+    .describe('What moorage.yaml of the commit says, and beneath it what it says for other platforms.'),
 });
 export const buildResult = z.object({
   image: z.string().describe('name@sha256:… of what was pushed.'),

@@ -24,6 +24,8 @@ export interface InstallationConfig {
     readonly tokenSecret: string;
     readonly pullSecret?: string | undefined;
     readonly mirror?: string | undefined;
+    /** Base images of plans that the mirror does not have. */
+    readonly missingImages?: readonly string[];
   };
   readonly pipeline: {
     readonly image: string;
@@ -46,6 +48,16 @@ export interface InstallationConfig {
     readonly priorityClass?: string | undefined;
     /** How apps reach models; absent: they do not. */
     readonly models?: { readonly baseUrl: string; readonly tokenSecret: string } | undefined;
+    /** Databases and stores beside apps. */
+    readonly services: {
+      /** Image by type, or by type and version. */
+      readonly images: Readonly<Record<string, string>>;
+      readonly count: number;
+      /** Limits of each, whatever its spec says; quantities. */
+      readonly maximum: { readonly memory: string; readonly disk: string };
+      /** Makes the passwords. */
+      readonly passwordSecret: string;
+    };
     /** Addresses that an app must not reach. */
     readonly closedCidrs: readonly string[];
   };

@@ -24,6 +24,14 @@ export interface ProbeResult {
   readonly detail: string;
 }
 
+/** Objects of the backing services of an app. Their volumes are among its claims. */
+export interface BackingObjects {
+  readonly deployments: readonly Deployment[];
+  readonly services: readonly Service[];
+  readonly policies: readonly NetworkPolicy[];
+  readonly pods: readonly Pod[];
+}
+
 /** What was seen of an app's page. */
 export interface PageView {
   /** Status of the page; absent: nothing came. */
@@ -57,6 +65,8 @@ export interface Snapshot {
   readonly claims: readonly PersistentVolumeClaim[];
   readonly pods: readonly Pod[];
   readonly route: HttpRoute | undefined;
+  /** What runs its backing services. */
+  readonly serviceObjects: BackingObjects;
   readonly probe: ProbeResult | undefined;
   /** How the page of the release that serves looks, if a look has ended since the last reconcile. */
   readonly page: PageView | undefined;

@@ -2,7 +2,8 @@
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import { inOrder, isQueued } from '../build-queue/order.ts';
 import { readRepository } from '../../lib/repository.ts';
-import { StallingError } from '../../lib/kubernetes/index.ts';
+import { annotations } from '../../crds/names.ts';
+import { StallingError, type KubeObject } from '../../lib/kubernetes/index.ts';
 import { byApp, type Caches } from './cache/caches.ts';
 import type { BackgroundLookups } from './background-lookups.ts';
 import type { HostedAppObject } from '../objects/kinds.ts';
@@ -32,6 +33,7 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
   const { name, namespace } = app.metadata;
   const key = `${namespace}/${name}`;
   const jobs = caches.jobs.byIndex(byApp, name);
+  const pods = caches.pods.byIndex(byApp, name);
   return {
     app,
     now,
@@ -48,9 +50,20 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     service: caches.services.get(key),
     policy: caches.policies.get(key),
     claims: caches.claims.byIndex(byApp, name),
-    pods: caches.pods.byIndex(byApp, name),
+    pods: pods.filter((pod) => !isBacking(pod)),
     route: caches.routes.get(key),
+    serviceObjects: {
+      deployments: caches.deployments.byIndex(byApp, name).filter(isBacking),
+      services: caches.services.byIndex(byApp, name).filter(isBacking),
+      policies: caches.policies.byIndex(byApp, name).filter(isBacking),
+      pods: pods.filter(isBacking),
+    },
   };
+}
+
+/** Whether an object runs a backing service, and not the app itself. */
+function isBacking({ metadata }: KubeObject): boolean {
+  return metadata.annotations?.[annotations.service] !== undefined;
 }
 
 /** What a look at a page is about: the release that served when it began. */

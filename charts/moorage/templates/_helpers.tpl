@@ -30,6 +30,13 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- join "," $pairs -}}
 {{- end }}
 
+{{/* Images of backing services that are set, as type=image. */}}
+{{- define "moorage.serviceImages" -}}
+{{- $pairs := list -}}
+{{- range $type, $image := .Values.services.images }}{{- if $image }}{{- $pairs = append $pairs (printf "%s=%s" $type $image) -}}{{- end }}{{- end -}}
+{{- join "," $pairs -}}
+{{- end }}
+
 {{/* What is closed in this cluster; the programs themselves know what is closed everywhere. */}}
 {{- define "moorage.furtherClosedCidrs" -}}
 {{- $n := .Values.network -}}

@@ -19,7 +19,7 @@ if [ "$1" = postgres ] && [ ! -s "$PGDATA/PG_VERSION" ]; then
   printf '%s\n' "$POSTGRES_PASSWORD" > /tmp/password
   initdb --pgdata="$draft" --username="$user" --pwfile=/tmp/password --auth-local=trust --auth-host=scram-sha-256 --encoding=UTF8 --locale=C.UTF-8
   rm /tmp/password
-  echo 'host all all all scram-sha-256' >> "$draft/pg_hba.conf"
+  echo "host all all all ${POSTGRES_HOST_AUTH_METHOD:-scram-sha-256}" >> "$draft/pg_hba.conf"
   echo "listen_addresses = '*'" >> "$draft/postgresql.conf"
   if [ "$database" != postgres ]; then
     echo "create database \"$database\"" | postgres --single -D "$draft" postgres > /dev/null

@@ -1,4 +1,4 @@
-// Tells a step that could not reach an address from one that failed by itself, and names the address.
+// Knows a step that could not reach an address from one that failed by itself, and names the address.
 
 /** What package managers and programs print when a name has no address, or nobody answers there. */
 const unreachable: readonly RegExp[] = [

@@ -25,6 +25,7 @@ function common({ input, notes, address, time, policyFile }: Solve): string[] {
     // on.
     'cmdline=docker/dockerfile',
     ...(given.has('SOURCE_DATE_EPOCH') ? [] : [`build-arg:SOURCE_DATE_EPOCH=${time}`]),
+    ...(notes.authored && input.build.target !== undefined ? [`target=${input.build.target}`] : []),
     ...[...given].map(([name, value]) => `build-arg:${name}=${value}`),
   ];
   return [

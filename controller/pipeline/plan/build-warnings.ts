@@ -22,6 +22,28 @@ const reports = {
     message: () => 'Packages require different versions of a third; they were installed with --legacy-peer-deps.',
     fix: 'Align their versions in package.json, run npm install, and commit package-lock.json.',
   },
+  'packages-of-the-day': {
+    rule: 'build/unpinned',
+    message: (file) =>
+      `The newest versions of the packages in ${file} cannot be installed together, so the versions of the day of the commit were installed.`,
+    fix: 'Pin the versions of the packages ("pip freeze" in an environment that works lists them), or commit a lock file.',
+  },
+  'poetry-lock': {
+    rule: 'build/lockfile',
+    message: () =>
+      'poetry.lock does not fit pyproject.toml, so it was written anew for this build; versions may differ from those that were tested.',
+    fix: 'Run poetry lock, and commit poetry.lock.',
+  },
+  'own-project': {
+    rule: 'build/own-project',
+    message: () => 'The project itself could not be installed as a package, so its files are used as they are.',
+    fix: 'Correct its build-system in pyproject.toml; "pip install ." in a fresh clone shows what is wrong.',
+  },
+  'static-files': {
+    rule: 'build/static-files',
+    message: () => 'manage.py collectstatic failed in the build, so static files of Django may be missing.',
+    fix: 'Let the settings be read without the variables that only the running app has, or give them in build.env of moorage.yaml.',
+  },
 } as const satisfies Readonly<Record<string, Report>>;
 
 export type BuildReport = keyof typeof reports;

@@ -24,6 +24,7 @@ interface Candidate {
   /** What it is, in words: "Python, FastAPI". */
   readonly what: string;
   readonly kind: 'server' | 'files' | 'unplanned';
+  readonly strategy?: string;
 }
 
 /**
@@ -58,11 +59,18 @@ function belowTop(tree: Tree, input: PlanInput): AppFolder {
 function besideTop(tree: Tree, input: PlanInput, recipe: Recipe): AppFolder {
   const top = { path: '.', warnings: [] };
   if (recipe.plan.strategy === 'dockerfile') return top;
-  const found = candidates(tree, input);
+  // Packages of a workspace are part of what is planned at its top.
+  const isPart = ({ strategy }: Candidate): boolean => strategy === 'node' && isWorkspace(tree);
+  const found = candidates(tree, input).filter((each) => !isPart(each));
   // Pages of a folder such as docs are those of the app only where there is no other.
   if (recipe.plan.strategy === 'static' && !tree.has('index.html') && found.length > 0) return belowTop(tree, input);
   if (recipe.filesOnly !== true)
-    return { ...top, warnings: found.filter((each) => each.kind === 'files').map(unbuilt) };
+    return {
+      ...top,
+      warnings: found
+        .filter((each) => each.kind === 'files' && recipe.builds?.includes(each.folder) !== true)
+        .map(unbuilt),
+    };
   const servers = found.filter((each) => each.kind !== 'files');
   if (servers.length === 0) return top;
   return { ...top, problem: several([{ folder: '.', what: describe(recipe), kind: 'files' }, ...servers]) };
@@ -76,7 +84,9 @@ function candidates(tree: Tree, input: PlanInput): Candidate[] {
       const recipe = attempt(below, { ...input, path: folder });
       if (typeof recipe !== 'string') {
         const kind = recipe.filesOnly === true ? 'files' : 'server';
-        return recipe.plan.strategy === 'static' ? [] : [{ folder, what: describe(recipe), kind }];
+        return recipe.plan.strategy === 'static'
+          ? []
+          : [{ folder, what: describe(recipe), kind, strategy: recipe.plan.strategy }];
       }
       const marker = input.build.strategy === 'auto' ? markersOf(below)[0] : undefined;
       return marker === undefined ? [] : [{ folder, what: `${marker.language}, by ${marker.file}`, kind: 'unplanned' }];
@@ -88,6 +98,11 @@ const names: Readonly<Record<string, string>> = {
   node: 'Node',
   dockerfile: 'a Dockerfile',
   static: 'a static site',
+  go: 'Go',
+  deno: 'Deno',
+  rust: 'Rust',
+  java: 'Java',
+  php: 'PHP',
 };
 
 function describe({ plan }: Recipe): string {

@@ -19,12 +19,12 @@ export interface FoundMarker {
 
 /** Languages of servers other than Python and Node. */
 export const markers: readonly Marker[] = [
-  { language: 'Go', file: /^go\.mod$/, planned: false },
-  { language: 'Rust', file: /^Cargo\.toml$/, planned: false },
-  { language: 'Java', file: /^(?:pom\.xml|build\.gradle(?:\.kts)?|settings\.gradle(?:\.kts)?)$/, planned: false },
-  { language: 'PHP', file: /^composer\.json$/, planned: false },
+  { language: 'Go', file: /^go\.mod$/, planned: true },
+  { language: 'Rust', file: /^Cargo\.toml$/, planned: true },
+  { language: 'Java', file: /^(?:pom\.xml|build\.gradle(?:\.kts)?|settings\.gradle(?:\.kts)?)$/, planned: true },
+  { language: 'PHP', file: /^composer\.json$/, planned: true },
   { language: 'Ruby', file: /^Gemfile$/, planned: false },
-  { language: 'Deno', file: /^deno\.jsonc?$/, planned: false, unless: 'package.json' },
+  { language: 'Deno', file: /^deno\.jsonc?$/, planned: true, unless: 'package.json' },
   { language: '.NET', file: /^[^/]{1,100}\.(?:csproj|fsproj|sln|slnx)$/, planned: false },
   { language: 'Elixir', file: /^mix\.exs$/, planned: false },
   { language: 'Scala', file: /^build\.sbt$/, planned: false },

@@ -5,16 +5,21 @@ import { head, oneLine } from '../text.ts';
 import type { Tree } from '../tree.ts';
 import { authoredDockerfile } from './authored.ts';
 import { appFolders } from './below.ts';
+import { deno } from './deno/deno.ts';
+import { go } from './go/go.ts';
+import { java } from './java/java.ts';
 import { markersOf, type FoundMarker } from './markers.ts';
 import { node } from './node/node.ts';
+import { php } from './php/php.ts';
 import { python } from './python/python.ts';
 import type { Language, PlanInput, Recipe } from './recipe.ts';
+import { rust } from './rust/rust.ts';
 import { staticSite } from './static/static.ts';
 
-const languages: readonly Language[] = [python, node, staticSite];
+const languages: readonly Language[] = [python, go, deno, rust, java, php, node, staticSite];
 
 const understood =
-  'a Dockerfile; Python (requirements.txt, pyproject.toml, uv.lock, setup.py); Node (package.json); a static site (index.html at the top or in public, dist, site, docs)';
+  'a Dockerfile; Python (requirements.txt, pyproject.toml, uv.lock, setup.py); Node (package.json); Go (go.mod); Deno (deno.json); Rust (Cargo.toml); Java (pom.xml, or Gradle with its wrapper); PHP (index.php, composer.json); a static site (index.html at the top or in public, dist, site, docs)';
 
 /**
  * Plans a tree (that of source.path).

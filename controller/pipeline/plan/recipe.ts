@@ -3,7 +3,8 @@ import type { Finding, Plan } from '../../../crds/hosted-app.ts';
 import type { PipelineInput } from '../contract.ts';
 import type { Tree } from '../tree.ts';
 
-export type PlanInput = Pick<PipelineInput, 'build' | 'port' | 'hasCommand' | 'path'>;
+export type PlanInput = Pick<PipelineInput, 'build' | 'port' | 'hasCommand' | 'path'> &
+  Partial<Pick<PipelineInput, 'missingImages'>>;
 
 export interface Recipe {
   readonly plan: Plan;
@@ -13,6 +14,8 @@ export interface Recipe {
   readonly ignore?: readonly string[];
   /** It only serves files: no program of the author's runs. */
   readonly filesOnly?: boolean;
+  /** Folders with a manifest of their own that it builds too. */
+  readonly builds?: readonly string[];
   /** Warnings on the way to this plan. */
   readonly findings: readonly Finding[];
 }
@@ -24,7 +27,7 @@ export interface Problem {
 
 /** One language: looks at a tree and plans it, says what is missing, or does not know it. */
 export interface Language {
-  readonly name: 'python' | 'node' | 'static';
+  readonly name: Exclude<Plan['strategy'], 'dockerfile'>;
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined;
 }
 
@@ -45,8 +48,32 @@ export const images = {
     { major: 24, image: defaultNode },
   ],
   nginx: 'nginx:stable-bookworm',
+  /** The first that fits is taken. */
   python: [
     { version: '3.11', image: 'python:3.11-slim-bookworm' },
     { version: '3.13', image: 'python:3.13-slim-trixie' },
+    { version: '3.12', image: 'python:3.12-slim' },
+    { version: '3.10', image: 'python:3.10-slim' },
+    { version: '3.14', image: 'python:3.14-slim' },
+    { version: '3.9', image: 'python:3.9-slim' },
+    { version: '3.8', image: 'python:3.8-slim' },
+  ],
+  golang: 'golang:1.26-bookworm',
+  debian: 'debian:bookworm-slim',
+  rust: 'rust:1-bookworm',
+  deno: 'denoland/deno:debian',
+  php: 'php:8.2-cli',
+  java: [
+    { version: 17, build: 'maven:3-eclipse-temurin-17', run: 'eclipse-temurin:17-jre' },
+    { version: 21, build: 'maven:3-eclipse-temurin-21', run: 'eclipse-temurin:21-jre' },
+    { version: 25, build: 'maven:3-eclipse-temurin-25', run: 'eclipse-temurin:25-jre' },
   ],
 } as const;
+
+/** All of them; an installation without the Docker Hub says which it lacks. */
+export const baseImages: readonly string[] = [
+  ...images.node.map(({ image }) => image),
+  ...images.python.map(({ image }) => image),
+  ...images.java.flatMap(({ build, run }) => [build, run]),
+  ...[images.nginx, images.golang, images.debian, images.rust, images.deno, images.php],
+];

@@ -1,12 +1,12 @@
 // Plans a whole repository: what its moorage.yaml says, where in it the app is, and how that is built.
-import type { AppManifest } from '../../../crds/app-manifest.ts';
+import type { ReportedSettings } from '../../../crds/app-manifest.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
 import type { PipelineInput } from '../contract.ts';
 import { mergeManifest } from '../manifest/merge.ts';
 import { Rejected } from '../outcome.ts';
 import { head } from '../text.ts';
 import type { Tree } from '../tree.ts';
-import { findDockerfile, linkedDockerfile, type FoundDockerfile } from './dockerfile/find.ts';
+import { findDockerfile, type FoundDockerfile } from './dockerfile/find.ts';
 import { appFolder } from './folder.ts';
 import { makePlan } from './plan.ts';
 import type { Recipe } from './recipe.ts';
@@ -14,8 +14,10 @@ import type { Recipe } from './recipe.ts';
 export interface LocatedApp {
   /** What the stages work with, with the folder and the Dockerfile that were found. */
   readonly input: PipelineInput;
-  /** What moorage.yaml says. */
-  readonly settings: AppManifest | undefined;
+  /** What moorage.yaml says, and beneath it what files for other platforms say. */
+  readonly settings: ReportedSettings | undefined;
+  /** About what files for other platforms say. */
+  readonly platform: readonly Finding[];
   /** Says where the app is, when it is not where it was looked for first. */
   readonly note?: string;
   /** Why it cannot be planned, whatever the files of the folder say. */
@@ -25,15 +27,16 @@ export interface LocatedApp {
 
 /** Finds the app in the tree of a repository. */
 export function locateApp(asked: PipelineInput, tree: Tree): LocatedApp {
-  const { input, settings } = mergeManifest(asked, tree);
+  const { input, settings, findings: platform } = mergeManifest(asked, tree);
   const own = withDockerfile(tree, input, 'certain');
-  if (own !== undefined) return { ...own, settings, warnings: [] };
+  if (own !== undefined) return { ...own, settings, platform, warnings: [] };
   const { path, problem, warnings } = appFolder(tree, input);
   const last = problem === undefined && path === input.path ? uncertain(tree, input) : undefined;
-  if (last !== undefined) return { ...last, settings, warnings };
+  if (last !== undefined) return { ...last, settings, platform, warnings };
   return {
     input: { ...input, path },
     settings,
+    platform,
     warnings,
     ...(problem === undefined ? {} : { problem }),
     ...(path === input.path ? {} : { note: `The app is in the folder ${path}, the only one that contains an app.` }),
@@ -48,20 +51,18 @@ export function planApp(tree: Tree, { input, note, problem, warnings }: LocatedA
   return { ...recipe, plan: { ...recipe.plan, reason }, findings: [...warnings, ...recipe.findings] };
 }
 
-type Found = Pick<LocatedApp, 'input' | 'note'>;
+type AuthoredBuild = Pick<LocatedApp, 'input' | 'note'>;
 
 /** The author's Dockerfile where it does not stand at the top of source.path. */
-function withDockerfile(tree: Tree, input: PipelineInput, wanted: 'certain' | 'any'): Found | undefined {
+function withDockerfile(tree: Tree, input: PipelineInput, wanted: 'certain' | 'any'): AuthoredBuild | undefined {
   const { strategy, dockerfile } = input.build;
   const below = tree.below(input.path);
   if (dockerfile !== 'Dockerfile' || (strategy !== 'auto' && strategy !== 'dockerfile')) return undefined;
-  const linked = linkedDockerfile(below, dockerfile);
-  if (linked !== undefined) return { input: { ...input, build: { ...input.build, dockerfile: linked } } };
   const found = below.entry(dockerfile) === undefined ? findDockerfile(below) : undefined;
   return found === undefined || (wanted === 'certain' && !found.certain) ? undefined : named(input, found);
 }
 
-function named(input: PipelineInput, { path, others }: FoundDockerfile): Found {
+function named(input: PipelineInput, { path, others }: FoundDockerfile): AuthoredBuild {
   const note =
     others.length === 0 ? undefined : `Of ${[path, ...others].slice(0, 4).join(', ')} the first names the app best.`;
   return {
@@ -71,7 +72,7 @@ function named(input: PipelineInput, { path, others }: FoundDockerfile): Found {
 }
 
 /** A Dockerfile of an unusual name counts only where nothing else can be planned. */
-function uncertain(tree: Tree, input: PipelineInput): Found | undefined {
+function uncertain(tree: Tree, input: PipelineInput): AuthoredBuild | undefined {
   try {
     makePlan(tree.below(input.path), input);
     return undefined;

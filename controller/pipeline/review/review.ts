@@ -24,7 +24,7 @@ export async function review(
   const { submodules } = await readNotes(paths.notes, 'clone');
   const tree = diskTree(paths.source);
   const app = locateApp(asked, tree);
-  const { input, settings } = app;
+  const { input, settings, platform } = app;
   for (const text of describeManifest(settings)) say(text);
   const context: ReviewContext = {
     tree,
@@ -34,7 +34,7 @@ export async function review(
     submodules,
     ...(signal === undefined ? {} : { signal }),
   };
-  const findings = applyWaivers(await check(context), input.waivers);
+  const findings = applyWaivers([...(await check(context)), ...platform], input.waivers);
   const [first, ...more] = byUrgency(findings.filter((each) => each.severity === 'error'));
   if (first !== undefined)
     throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);

@@ -25,6 +25,8 @@ export function buildInputs(app: HostedApp): BuildInputs {
     'spec.source.path': source.path,
     'spec.build.strategy': build.strategy,
     'spec.build.dockerfile': build.dockerfile,
+    // Only where there is one: what was built before there was such a field stays as it is.
+    ...(build.target === undefined ? {} : { 'spec.build.target': build.target }),
     'spec.build.args': build.args,
     'spec.build.env': build.env,
     'spec.build.resources': build.resources,

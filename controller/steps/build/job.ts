@@ -8,6 +8,7 @@ import { doubtfulExitCode, rejectedExitCode, workspace, type PipelineInput } fro
 import { pushToken } from '../../../lib/push-token.ts';
 import type { Repository } from '../../../lib/repository.ts';
 import type { Manifest, Wire } from '../../../lib/kubernetes/index.ts';
+import { present } from '../../objects/present.ts';
 import { least, shareOf } from '../../objects/quantity.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import type { BuildInputs } from './inputs.ts';
@@ -187,19 +188,32 @@ function pipelineInput(
     insecure: repository.insecure,
     commit,
     path: source.path,
-    build: { strategy: build.strategy, dockerfile: build.dockerfile, args: build.args, env: build.env },
+    build: present({
+      strategy: build.strategy,
+      dockerfile: build.dockerfile,
+      target: build.target,
+      args: build.args,
+      env: build.env,
+    }),
+    services: app.spec.services.map(({ name, type }) => ({ name, type })),
+    offered: { types: Object.keys(config.run.services.images), count: config.run.services.count },
     ...(run.port === undefined ? {} : { port: run.port }),
     hasCommand: run.command.length > 0,
     image: imageName(config, app),
     push: `${config.registry.proxy}/${imageRepository(app.metadata)}`,
     ...(config.pipeline.cache ? { cache: `${config.registry.proxy}/${cacheRepository(app.metadata)}` } : {}),
     ...mirrorOf(config.registry),
+    ...missingOf(config.registry),
     doubted,
     gitHosts: { allowed: [...config.gitHosts.allowed], insecure: [...config.gitHosts.insecure] },
     licenses: config.pipeline.licenses,
     waivers: review.waivers,
     limits: config.pipeline.limits,
   };
+}
+
+function missingOf({ missingImages = [] }: InstallationConfig['registry']): Pick<PipelineInput, 'missingImages'> {
+  return missingImages.length === 0 ? {} : { missingImages: [...missingImages] };
 }
 
 /** The registry itself answers builds through its proxy only. */

@@ -1,6 +1,6 @@
 // Reads from a Job and its pods how a pipeline stands. What the pods say may be hostile: it is bounded and validated.
 import type { z } from 'zod';
-import { authorLimits, type AppManifest } from '../../../crds/app-manifest.ts';
+import { authorLimits, type ReportedSettings } from '../../../crds/app-manifest.ts';
 import type { Finding, HostedAppStatus, Plan } from '../../../crds/hosted-app.ts';
 import { annotations, type PipelineContainer } from '../../../crds/names.ts';
 import {
@@ -36,7 +36,7 @@ export interface ReviewReport {
   readonly findings: readonly Finding[];
   readonly plan: Plan;
   /** What moorage.yaml says, where there is one. */
-  readonly settings?: AppManifest | undefined;
+  readonly settings?: ReportedSettings | undefined;
   /** Ownership tokens that the clone found, unread. */
   readonly ownership?: readonly string[] | undefined;
 }

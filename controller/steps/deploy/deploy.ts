@@ -12,6 +12,7 @@ import { claims as claimResource, deployments, policies, secrets, services, type
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import {
   done,
+  failed,
   short,
   stalled,
   waiting,
@@ -29,12 +30,15 @@ import { claimsOf, deploymentOf, policyOf, replicasOf, serviceOf } from './objec
 import { stoppedForDisk, withoutOverDisk, type Course } from './over-disk.ts';
 import { diagnose, isReady, templateOf, type Expectation } from './pods.ts';
 import { judgeRollout } from './rollout.ts';
+import { endServices, keepServices } from './services/services.ts';
+import { addressesOf } from './services/variables.ts';
 import { podTemplate, startupMs, type Release } from './template.ts';
 
 export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   recordServed(snapshot, draft);
   if (draft.built === undefined) return { outcomes: {} };
-  const { config, deployment, pods, claims } = snapshot;
+  const { config, deployment, pods } = snapshot;
+  const owned = { claims: snapshot.claims, addresses: addressesOf(snapshot.serviceObjects.services) };
   const asked = withManifest(snapshot, draft.built.settings);
   const { image, commit, settings: filed, attempt } = draft.built;
   const wanted: Release = present({
@@ -44,13 +48,13 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
     settings: filed,
     attempt,
   });
-  const target = podTemplate(asked.app, config, wanted, claims);
+  const target = podTemplate(asked.app, config, wanted, owned);
   const failing = failureOf(asked, target.hash, wanted.port);
   // A release that is put back runs by the settings of its own commit.
   const seenAs = (release: Release): Snapshot =>
     release === wanted ? asked : withManifest(snapshot, release.settings);
   const templated = (release: Release): typeof target =>
-    release === wanted ? target : podTemplate(seenAs(release).app, config, release, claims);
+    release === wanted ? target : podTemplate(seenAs(release).app, config, release, owned);
   const choice = choose(asked.app, deployment, pods, wanted, target.hash, failing !== undefined);
   if (pods.some((pod) => templateOf(pod) === target.hash && isReady(pod))) draft.readyTemplate = target.hash;
   const { readyTemplate } = draft;
@@ -63,17 +67,50 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   const running = seenAs(course.release);
   const chosen = templated(course.release);
   const manifest = deploymentOf(running.app, chosen.template, course.marks, course.isStopped ? 0 : undefined);
-  const actions = applies(running, manifest, course.release.port);
+  const outcome = outcomeOf(running, manifest, course, chosen.hash);
+  const beside = backed(running, manifest, course, outcome, draft);
   return {
     outcomes: {
-      Deployed: reportWanted(asked, wanted, course, {
-        failing,
-        halt: haltOf(attempts),
-        running: outcomeOf(running, manifest, course, chosen.hash),
-      }),
+      Deployed: reportWanted(asked, wanted, course, { failing, halt: haltOf(attempts), running: beside.outcome }),
     },
-    actions,
+    actions: [
+      ...beside.actions,
+      // The route asks for the Service, so only the pods are held back.
+      ...applies(running, manifest, course.release.port).filter(
+        ({ kind, resource }) => !beside.isHeld || (kind === 'apply' && resource !== deployments),
+      ),
+    ],
   };
+}
+
+/** The app with its backing services: a release that is new waits for them, one that runs is only said to lack them. */
+function backed(
+  snapshot: Snapshot,
+  manifest: Manifest,
+  course: Course,
+  outcome: Outcome,
+  draft: Draft,
+): { actions: readonly Action[]; outcome: Outcome; isHeld: boolean } {
+  const { app, deployment } = snapshot;
+  const isStopped = course.isStopped || replicasOf(app) === 0;
+  const { actions, status, obstacle } = keepServices(snapshot, isStopped ? 0 : 1);
+  if (status.length === 0) delete draft.services;
+  else draft.services = [...status];
+  if (obstacle === undefined || isStopped) {
+    const isOver = outcome.kind === 'done' && !course.isRolledBack;
+    return { actions: [...actions, ...(isOver ? endServices(snapshot, app) : [])], outcome, isHeld: false };
+  }
+  const isNew = deployment === undefined || !isApplied(deployment, manifest);
+  return isNew
+    ? { actions, outcome: obstacle, isHeld: true }
+    : { actions, outcome: lacking(outcome, obstacle.message), isHeld: false };
+}
+
+/** An app that runs goes on doing so; it may well work without that service for a while. */
+function lacking(outcome: Outcome, message: string): Outcome {
+  return outcome.kind === 'done'
+    ? { kind: 'failed', reason: failed('ServiceNotReady', message).reason, message, blocking: false }
+    : outcome;
 }
 
 /** How things stand: with the pods of the wanted release, with that release as a whole, and with what runs. */
@@ -156,7 +193,9 @@ function expectation(snapshot: Snapshot, port: number): Expectation {
   };
 }
 
-function applies(snapshot: Snapshot, deployment: Manifest, port: number): Action[] {
+type Write = Extract<Action, { kind: 'apply' | 'create' }>;
+
+function applies(snapshot: Snapshot, deployment: Manifest, port: number): Write[] {
   const { app, config } = snapshot;
   // Pods of the release before may listen on another port and must stay reachable until they are gone.
   const older = snapshot.pods
@@ -180,14 +219,14 @@ function applies(snapshot: Snapshot, deployment: Manifest, port: number): Action
 }
 
 /** Made before the first pod that names it; later ones find it there. */
-function secretAction({ app, config, deployment: cached }: Snapshot, deployment: Manifest): Action[] {
+function secretAction({ app, config, deployment: cached }: Snapshot, deployment: Manifest): Write[] {
   const manifest = modelsSecret(app, config);
   return manifest === undefined || (cached !== undefined && isApplied(cached, deployment))
     ? []
     : [{ kind: 'create', resource: secrets, manifest }];
 }
 
-function applyAction(resource: Resource, manifest: Manifest, cached: KubeObject | undefined): Action {
+function applyAction(resource: Resource, manifest: Manifest, cached: KubeObject | undefined): Write {
   return { kind: 'apply', resource, manifest, cached };
 }
 

@@ -13,6 +13,7 @@ import type { KubeObject, Manifest, Wire } from '../../../lib/kubernetes/index.t
 import { appHost } from '../../../crds/app-url.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import { apiPods, modelEgress } from './models.ts';
+import { serviceEgress } from './services/variables.ts';
 import { claimName, labelsOf, selectorOf, startupMs } from './template.ts';
 
 function child(
@@ -133,6 +134,7 @@ export function policyOf(app: HostedApp, config: InstallationConfig, ports: read
           ],
         },
         ...modelEgress(app, config),
+        ...serviceEgress(app),
         open('0.0.0.0/0', closed(false)),
         open('::/0', closed(true)),
       ],
@@ -174,5 +176,5 @@ export function routeOf(app: HostedApp, config: InstallationConfig): Manifest {
   };
 }
 
-/** Label selector of all the children of apps. */
-export const childSelector = `${labels.app},${labels.component}=app`;
+/** Label selector of all the children of apps, with those of their backing services. */
+export const childSelector = `${labels.app},${labels.component} in (app,service)`;

@@ -7,6 +7,13 @@ import { hashOf, type KubeObject, type Wire } from '../../../lib/kubernetes/inde
 import { bytesOf, shareOf } from '../../objects/quantity.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import { modelVariables } from './models.ts';
+import {
+  expanded,
+  hostAliases,
+  passwordVariables,
+  serviceVariables,
+  type ServiceAddresses,
+} from './services/variables.ts';
 
 /** An image and where it came from. */
 export interface Release {
@@ -46,14 +53,21 @@ export function startupMs(app: HostedApp): number {
   return parseDuration(app.spec.run.startupTime);
 }
 
-/** The pod template, with a hash of itself by which its pods are known again. `claims`: those that the app has. */
+/** What an app has already. */
+export interface OwnedObjects {
+  readonly claims: readonly KubeObject[];
+  /** Of its backing services. */
+  readonly addresses: ServiceAddresses;
+}
+
+/** The pod template, with a hash of itself by which its pods are known again. */
 export function podTemplate(
   app: HostedApp,
   config: InstallationConfig,
   release: Release,
-  claims: readonly KubeObject[],
+  owned: OwnedObjects,
 ): { hash: string; template: Wire<V1PodTemplateSpec> } {
-  const spec = podSpec(app, config, release, claims);
+  const spec = podSpec(app, config, release, owned);
   const hash = hashOf([spec, release.commit, ...(release.attempt === undefined ? [] : [release.attempt])]);
   const marks = {
     [annotations.template]: hash,
@@ -81,11 +95,12 @@ function podSpec(
   app: HostedApp,
   config: InstallationConfig,
   release: Release,
-  claims: readonly KubeObject[],
+  { claims, addresses }: OwnedObjects,
 ): Wire<V1PodSpec> {
   const { run } = app.spec;
   const { runtimeClass, priorityClass } = config.run;
   const { pullSecret } = config.registry;
+  const aliases = hostAliases(app, addresses);
   return {
     hostUsers: false,
     automountServiceAccountToken: false,
@@ -96,6 +111,7 @@ function podSpec(
     ...(runtimeClass === undefined ? {} : { runtimeClassName: runtimeClass }),
     ...(priorityClass === undefined ? {} : { priorityClassName: priorityClass }),
     ...(pullSecret === undefined ? {} : { imagePullSecrets: [{ name: pullSecret }] }),
+    ...(aliases.length === 0 ? {} : { hostAliases: aliases }),
     containers: [container(app, config, release)],
     ...(run.volumes.length === 0
       ? {}
@@ -117,7 +133,12 @@ function container(app: HostedApp, config: InstallationConfig, release: Release)
     imagePullPolicy: 'IfNotPresent',
     terminationMessagePolicy: 'FallbackToLogsOnError',
     ...(run.command.length === 0 ? {} : { command: run.command }),
-    env: [...variables(app, release.port), ...modelVariables(app, config)],
+    env: [
+      ...passwordVariables(app),
+      ...variables(app, release.port),
+      ...serviceVariables(app),
+      ...modelVariables(app, config),
+    ],
     ports: [{ name: 'http', containerPort: release.port, protocol: 'TCP' }],
     resources: { limits, requests: requestsOf(run.resources) },
     securityContext: {
@@ -143,7 +164,7 @@ function variables(app: HostedApp, port: number): Wire<V1EnvVar>[] {
   return [
     { name: 'PORT', value: String(port) },
     // An empty value is not kept by the API server, so it must not be asked for.
-    ...env.map(({ name, value }) => (value === '' ? { name } : { name, value })),
+    ...env.map(({ name, value }) => (value === '' ? { name } : { name, value: expanded(value, app.spec.services) })),
     ...secrets.map(({ name, secret, key }) => ({ name, valueFrom: { secretKeyRef: { name: secret, key } } })),
   ];
 }

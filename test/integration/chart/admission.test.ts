@@ -3,6 +3,10 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
+import { services, serviceTypes } from '../../../crds/backing-services.ts';
+import { hostedApp } from '../../../crds/hosted-app.ts';
+import { backingDeployment } from '../../../controller/steps/deploy/services/objects.ts';
+import { config } from '../../support/operator/scenario.ts';
 import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 import { addGatewayTypes, install, kubectlWith, required } from '../../support/chart.ts';
 import {
@@ -15,6 +19,22 @@ import {
   type Fields,
   type Namespace,
 } from '../../support/kubernetes/sandbox-pods.ts';
+
+const metadata = {
+  namespace: 'moorage-apps',
+  uid: 'uid-1',
+  generation: 1,
+  resourceVersion: '1',
+  creationTimestamp: '2026-01-01T00:00:00Z',
+};
+const podIn = z.looseObject({
+  spec: z.looseObject({
+    template: z.object({
+      metadata: z.looseObject({ annotations: z.record(z.string(), z.string()) }),
+      spec: z.looseObject({}),
+    }),
+  }),
+});
 
 let server: ApiServer;
 
@@ -78,12 +98,9 @@ const hostile: readonly (readonly [what: string, fields: Fields, fix: RegExp])[]
     },
     /leave securityContext\.sysctls away/,
   ],
-  ['names of its own', { hostAliases: [{ ip: '10.0.0.1', hostnames: ['registry'] }] }, /leave hostAliases/],
-  [
-    'a name server of its own',
-    { dnsPolicy: 'None', dnsConfig: { nameservers: ['203.0.113.1'] } },
-    /leave hostAliases, dnsConfig/,
-  ],
+  ['names of others', { hostAliases: [{ ip: '10.0.0.1', hostnames: ['github.com'] }] }, /leave hostAliases/],
+  ['the name localhost', { hostAliases: [{ ip: '10.0.0.1', hostnames: ['localhost'] }] }, /leave hostAliases/],
+  ['a name server of its own', { dnsPolicy: 'None', dnsConfig: { nameservers: ['203.0.113.1'] } }, /leave dnsConfig/],
   ['the names of the node', { dnsPolicy: 'Default' }, /dnsPolicy/],
   ['processes of its neighbours', { shareProcessNamespace: true }, /leave spec\.shareProcessNamespace away/],
   ['a device', { resourceClaims: [{ name: 'gpu', resourceClaimName: 'gpu' }] }, /leave resourceClaims/],
@@ -142,6 +159,30 @@ test('a pod whose annotation says more disk than its limit is refused', async ()
   assert.equal(await offeredWith('16Mi', '16777216'), undefined);
   for (const bytes of ['1099511627776', '-1', '16Mi'])
     assert.match((await offeredWith('16Mi', bytes)) ?? 'it was taken', /make both the same/);
+});
+
+test('an app finds its own services by name, a build has none', async () => {
+  const hostAliases = [{ ip: '10.96.0.7', hostnames: ['db'] }];
+  assert.equal(await offered('moorage-apps', appPod({ hostAliases })), undefined);
+  assert.match((await offered('moorage-builds', pipelinePod({ pod: { hostAliases } }))) ?? '', /leave hostAliases/);
+});
+
+test('the pod of each type of backing service is taken', async () => {
+  const images = Object.fromEntries(serviceTypes.map((type) => [type, 'example:1']));
+  const app = hostedApp.parse({
+    apiVersion: 'moorage.dev/v1alpha1',
+    kind: 'HostedApp',
+    metadata: { ...metadata, name: 'services' },
+    spec: { source: { repo: 'https://github.com/owner/name' } },
+  });
+  const installation = { ...config, run: { ...config.run, services: { ...config.run.services, images } } };
+  for (const type of serviceTypes) {
+    const [service] = services.parse([{ name: 'it', type }]);
+    assert.ok(service !== undefined);
+    const made = backingDeployment(app, service, installation, { image: 'example:1', replicas: 1 });
+    const { spec, metadata: marks } = podIn.parse(made).spec.template;
+    assert.equal(await offered('moorage-apps', spec, marks.annotations), undefined, type);
+  }
 });
 
 test('what the installation allows, and its own priorities, are taken', async () => {

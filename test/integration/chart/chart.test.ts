@@ -107,7 +107,7 @@ test('takes all that the operator makes by the settings of the chart, from the o
     app,
     config,
     { image: `registry.example.org/apps/hello@sha256:${'0'.repeat(64)}`, commit, port: 8080 },
-    [],
+    { claims: [], addresses: new Map() },
   );
   const job = pipelineJob(app, config, {
     name: jobName('hello', commit, inputs.hash),

@@ -58,7 +58,7 @@ test('the same commit makes the same image, and a second build takes its layers 
   }
   assert.equal(images[0], images[1]);
   assert.doesNotMatch(logs[0] ?? '', /^#\d+ CACHED/m);
-  assert.match(logs[1] ?? '', /uv pip install[^\n]*\n#\d+ CACHED/);
+  assert.match(logs[1] ?? '', /bash \/opt\/uv\/install[^\n]*\n#\d+ CACHED/);
 });
 
 test('build arguments and credentials stay out of a planned image', async () => {

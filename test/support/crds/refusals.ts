@@ -11,6 +11,7 @@ const source = { repo: 'https://github.com/owner/name' };
 const withSource = (fields: object): Refusal['given'] => ({ source: { ...source, ...fields } });
 const withBuild = (build: object): Refusal['given'] => ({ source, build });
 const withRun = (run: object): Refusal['given'] => ({ source, run });
+const withServices = (services: object[]): Refusal['given'] => ({ source, services });
 const variable = { name: 'MODEL', value: 'small' };
 const volume = { name: 'data', path: '/data', size: '1Gi' };
 const secret = { name: 'KEY', secret: 'keys', key: 'one' };
@@ -130,6 +131,22 @@ export const refusals: readonly Refusal[] = [
     fix: /starts with https:\/\//,
   },
   {
+    what: 'a service with a name that no host has',
+    given: withServices([{ name: 'my_db', type: 'postgres' }]),
+    fix: /the name of a service has lower-case letters/,
+  },
+  {
+    what: 'a service that hides the app itself',
+    given: withServices([{ name: 'localhost', type: 'redis' }]),
+    fix: /give the service another name/,
+  },
+  {
+    what: 'a service with little memory',
+    given: withServices([{ name: 'db', type: 'postgres', memory: '1Mi' }]),
+    fix: /memory must be a quantity from 32Mi/,
+  },
+  { what: 'a stage that is an option', given: withBuild({ target: '--x' }), fix: /must be the name of a stage/ },
+  {
     what: 'a waiver of what protects the platform',
     given: { source, review: { waivers: [{ rule: 'symlinks/escape', reason: 'r' }] } },
     fix: /must be the ID of a finding that can be waived/,
@@ -162,6 +179,14 @@ export const structuralRefusals: readonly Omit<Refusal, 'fix'>[] = [
   {
     what: 'nine volumes',
     given: withRun({ volumes: [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => ({ ...volume, name: `v${n}`, path: `/v${n}` })) }),
+  },
+  { what: 'an unknown type of service', given: withServices([{ name: 'db', type: 'oracle' }]) },
+  {
+    what: 'one service twice',
+    given: withServices([
+      { name: 'db', type: 'postgres' },
+      { name: 'db', type: 'redis' },
+    ]),
   },
   { what: 'a variable without a value', given: withRun({ env: [{ name: 'A' }] }) },
   { what: 'a number as a value', given: withRun({ env: [{ name: 'A', value: 1 }] }) },

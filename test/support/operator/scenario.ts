@@ -22,6 +22,7 @@ export const { installation: config } = operatorConfig({
   MOORAGE_REGISTRY_PROXY: 'proxy.test:5000',
   MOORAGE_PUSH_TOKEN_SECRET: 'push-token-secret-of-tests-0123456789',
   MOORAGE_APPS_DOMAIN: 'apps.test',
+  MOORAGE_SERVICES_IMAGES: 'postgres=postgres:17-trixie,redis=redis:8-trixie',
 });
 
 /** Seconds before (negative) or after `now`, RFC 3339. */
@@ -191,6 +192,7 @@ export function snapshotOf(of: HostedApp, rest: Partial<Snapshot> = {}): Snapsho
     claims: [],
     pods: [],
     route: undefined,
+    serviceObjects: { deployments: [], services: [], policies: [], pods: [] },
     ...rest,
   });
 }
@@ -203,7 +205,12 @@ export function applied(
 ): Deployment & HttpRoute {
   const action = decision.actions
     .map((wanted) => wanted.action)
-    .find((candidate) => candidate.kind === 'apply' && candidate.manifest.kind === kind);
+    .find(
+      (candidate) =>
+        candidate.kind === 'apply' &&
+        candidate.manifest.kind === kind &&
+        candidate.manifest.metadata.annotations?.[annotations.service] === undefined,
+    );
   if (action?.kind !== 'apply') throw new Error(`no apply of ${kind}`);
   const manifest: Manifest = structuredClone(action.manifest);
   const noted = { ...manifest.metadata.annotations, [APPLIED_HASH_ANNOTATION]: hashOf(action.manifest) };
@@ -263,8 +270,9 @@ export function deployed(
   of: HostedApp,
   counts: object = { replicas: 1, updatedReplicas: 1, availableReplicas: 1 },
   pod: Partial<ContainerStatus> = { ready: true, started: true },
+  rest: Partial<Snapshot> = {},
 ): Partial<Snapshot> {
-  const decision = decide(snapshotOf(of));
+  const decision = decide(snapshotOf(of, rest));
   const deployment = applied(decision, 'Deployment', { observedGeneration: 2, ...counts });
   return { deployment, pods: [appPod(deployment, pod)], route: applied(decision, 'HTTPRoute', accepted) };
 }

@@ -67,6 +67,7 @@ async function furnish(api: ApiServer): Promise<World> {
     registry: { host: 'registry.test' },
     git: { allowedHosts: [git.host], insecureHosts: [git.host] },
     builds: { concurrency: 50 },
+    services: { images: { meilisearch: '' } },
   };
   await addGatewayTypes(api);
   await install(api, values);

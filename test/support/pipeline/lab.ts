@@ -13,7 +13,7 @@ import type { PipelineContainer } from '../../../crds/names.ts';
 import { stageMessage, type StageMessage } from '../../../controller/pipeline/message.ts';
 import { run } from '../../../controller/pipeline/process.ts';
 import { pathsBelow } from '../../../controller/pipeline/config.ts';
-import { fillRegistry, programsOnPath, startRegistry, type TestRegistry } from './registry.ts';
+import { fillRegistry, ordinaryImages, programsOnPath, startRegistry, type TestRegistry } from './registry.ts';
 import { serveRepositories, type Repositories, type Repository, type RepositoryContent } from './repositories.ts';
 
 const main = join(import.meta.dirname, '..', '..', '..', 'controller', 'pipeline', 'main.ts');
@@ -42,6 +42,8 @@ export interface Lab {
   through(app: string, content: RepositoryContent, input?: Partial<PipelineInput>): Promise<StageEnd>;
   /** Builds a Dockerfile beside the pipeline, on a daemon that may pull what was pushed. Gives all that it printed. */
   buildBeside(dockerfile: string): Promise<string>;
+  /** Puts a further base image of the catalog into the registry, after those that it starts from. */
+  addImage(name: string): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -160,12 +162,15 @@ export async function startLab(): Promise<Lab> {
     if (built.code !== 0) throw new Error(`buildctl: ${built.stderr.slice(-3000)}`);
     return built.stderr;
   };
-  await fillRegistry(registry, async (context, args) => {
-    await buildctl(context, args);
-  });
+  const addImages = (names: readonly string[]): Promise<void> =>
+    fillRegistry(registry, names, async (context, args) => {
+      await buildctl(context, args);
+    });
+  await addImages(ordinaryImages);
   return {
     registry,
     repositories,
+    addImage: (name) => addImages([name]),
     pod: (repository, more = {}) => makePod(repository, more, registry),
     through: async (app, content, more = {}) => {
       const pod = await makePod(await repositories.add(app, content), { app, ...more }, registry);

@@ -113,12 +113,16 @@ async function end(child: ChildProcess, folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** Pushes the base images that plans start from; `build` makes those that the cache does not have. */
+/** The base images that plans start from on every installation. */
+export const ordinaryImages = ['debian-bookworm', 'python-3.11', 'node-24', 'nginx'];
+
+/** Pushes base images, each after those that it starts from; `build` makes those that the cache does not have. */
 export async function fillRegistry(
   registry: TestRegistry,
+  names: readonly string[],
   build: (context: string, args: readonly string[]) => Promise<void>,
 ): Promise<void> {
-  for (const name of ['debian-bookworm', 'python-3.11', 'node-24', 'nginx']) {
+  for (const name of names) {
     const image = images.find((each) => each.name === name);
     if (image === undefined) throw new Error(`there is no image ${name} in the catalog`);
     const archive = await archiveOf(image, build);

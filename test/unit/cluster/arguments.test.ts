@@ -14,6 +14,7 @@ test('commands and flags are read', () => {
     httpsPort: undefined,
     httpPort: undefined,
     purge: false,
+    baseImages: [],
   };
   assert.deepEqual(read('up'), { ...plain, command: 'up' });
   assert.deepEqual(read('up', '--https-port', '8443', '--http-port=8080'), {
@@ -22,6 +23,7 @@ test('commands and flags are read', () => {
     httpsPort: 8443,
     httpPort: 8080,
   });
+  assert.deepEqual(read('up', '--base-images', 'planned, ruby').baseImages, ['planned', 'ruby']);
   assert.deepEqual(read('up', '--kind'), { ...plain, command: 'up', kind: true });
   assert.deepEqual(read('down', '--purge'), { ...plain, command: 'down', purge: true });
   assert.deepEqual(read('up', '--context', 'prod', '--values', 'a.yaml'), {
@@ -42,6 +44,7 @@ for (const [args, message] of [
   [['up', '--http-port', '8443', '--https-port', '8443'], /must differ; both are 8443/],
   [['up', '--values', 'a.yaml'], /--values requires --context/],
   [['up', '--kind', '--context', 'prod'], /--kind and --context cannot be used together/],
+  [['up', '--kind', '--base-images', 'all'], /--base-images is for the one-machine node/],
   [['up', '--fast'], /--fast/],
 ] as const) {
   test(`${args.join(' ') || '(nothing)'} is refused with the fix`, () => {

@@ -26,6 +26,7 @@ test('a repository alone is a complete app', () => {
       volumes: [],
       startupTime: '2m',
     },
+    services: [],
     models: { enabled: false, dailyBudgetUsd: '1' },
     agents: { enabled: false, openapi: '/openapi.json', mcp: '/mcp' },
     listing: { category: 'other' },

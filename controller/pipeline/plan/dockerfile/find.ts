@@ -43,14 +43,6 @@ export function findDockerfile(tree: Tree): FoundDockerfile | undefined {
   return only === undefined ? undefined : { path: only, others: [], certain: false };
 }
 
-/** Where a link at the top named Dockerfile leads, when that is a file of the repository. */
-export function linkedDockerfile(tree: Tree, file: string): string | undefined {
-  const entry = tree.entry(file);
-  if (entry?.kind !== 'symlink' || entry.target === undefined || posix.isAbsolute(entry.target)) return undefined;
-  const path = posix.normalize(posix.join(posix.dirname(file), entry.target));
-  return tree.has(path) ? path : undefined;
-}
-
 function candidates(tree: Tree): string[] {
   return tree.entries
     .filter((each) => each.kind === 'file' && each.bytes <= maximumBytes && isCandidate(each.path))

@@ -73,8 +73,16 @@ function nextOutput(tree: Tree): string | undefined {
     : /\boutput\s{0,9}:\s{0,9}["'](standalone|export)["']/.exec(tree.text(file) ?? '')?.[1];
 }
 
-function nuxt({ dependencies }: NodeProject): NodeApp | undefined {
+function nuxt({ dependencies, ranges }: NodeProject): NodeApp | undefined {
   if (!dependencies.has('nuxt')) return undefined;
+  if (/^\D{0,3}[12]\./.test(ranges['nuxt'] ?? ''))
+    return {
+      kind: 'server',
+      framework: 'Nuxt',
+      command: 'exec node_modules/.bin/nuxt start --hostname 0.0.0.0 --port $PORT',
+      because: `nuxt ${ranges['nuxt'] ?? ''} is among its packages.`,
+      prune: false,
+    };
   return {
     kind: 'server',
     framework: 'Nuxt',

@@ -62,7 +62,7 @@ function ofField(tree: Tree, [, name, version = '']: readonly string[], lock: Ma
   return { manager: name === 'pnpm' || name === 'bun' ? name : 'npm', version };
 }
 
-/** The version that wrote the lock file, as far as it can be told. */
+/** The version that wrote the lock file, as far as it shows. */
 function ofLock(tree: Tree, manager: Manager): ChosenManager {
   if (manager === 'berry') return { manager, version: berryVersion(tree) };
   return { manager, version: manager === 'pnpm' ? pnpmVersion(tree) : versions[manager] };
@@ -121,7 +121,7 @@ export function managerEnvironment(manager: Manager): readonly string[] {
     : [];
 }
 
-/** Installs by the lock file, and where that fails without it: the app may well work, and its author is told. */
+/** Installs by the lock file, and where that fails without it: the app may well work, and its author gets a warning. */
 export function installCommand(manager: Manager, lock: string | undefined): string {
   const [exact, free] = installs[manager];
   if (lock === undefined) return manager === 'npm' ? orLegacyPeers(free) : free;

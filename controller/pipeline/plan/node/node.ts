@@ -47,7 +47,7 @@ function single(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp
 
 function recipe(tree: Tree, input: PlanInput, found: Omit<NodeImage, 'image' | 'system'>, where?: string): Recipe {
   const { project, own, app } = found;
-  const choice = chosenNode(tree, found);
+  const choice = chosenNode(tree, input, found);
   const image = { ...found, image: choice.image, system: systemPackages(allNames(project, own)) };
   const literal = app.kind === 'server' ? app.port : undefined;
   const port = input.port ?? literal ?? defaultPort;
@@ -72,11 +72,12 @@ function recipe(tree: Tree, input: PlanInput, found: Omit<NodeImage, 'image' | '
 /** The version that the top asks for, else the one of the package. */
 function chosenNode(
   tree: Tree,
+  { missingImages }: PlanInput,
   { project, own, tree: ownTree, folder }: Omit<NodeImage, 'image' | 'system'>,
 ): NodeChoice {
-  const choice = chooseNode(tree, project.ranges);
+  const choice = chooseNode(tree, project.ranges, missingImages);
   const says = choice.because !== undefined || choice.findings.length > 0;
-  return says || folder === '.' ? choice : chooseNode(ownTree, own.ranges);
+  return says || folder === '.' ? choice : chooseNode(ownTree, own.ranges, missingImages);
 }
 
 function allNames(project: NodeProject, own: NodeProject): ReadonlySet<string> {

@@ -5,8 +5,8 @@ import { shellWord } from '../dockerfile-text.ts';
 import { portOfStarted, startScript, type NodeApp } from './app.ts';
 import { findFramework, hasPages } from './framework.ts';
 import type { NodeProject } from './project.ts';
-import { portOfCommand } from '../port-literal.ts';
-import { procfile } from '../procfile.ts';
+import { declaredSite, declaredStart } from '../platforms/start.ts';
+import { finalStart } from './start-script.ts';
 import { serverLibrary, unstartedServer } from './unstarted.ts';
 
 const bundlers: readonly {
@@ -35,19 +35,13 @@ const serveNobody =
 
 /** Programs of a Procfile whose app is none of Node's, whatever its package.json builds. */
 const otherLanguage =
-  /(?:^|[\s/;&|])(?:heroku-php-\w+|php|artisan|bundle|rails|puma|rackup|java|mix|gunicorn|uvicorn|hypercorn|daphne|waitress-serve|python3?|streamlit|dotnet|flask)(?:\s|$)/;
+  /(?:^|[\s/;&|])(?:heroku-php-\w+|php|artisan|bundle|rails|puma|rackup|java|mix|gunicorn|uvicorn|hypercorn|daphne|uwsgi|waitress-serve|python3?|streamlit|dotnet|flask)(?:\s|$)/;
 
 /** What the project is; undefined when nothing says so. */
 export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
-  const web = procfile(tree);
-  if (web !== undefined && !otherLanguage.test(web))
-    return {
-      kind: 'server',
-      command: web,
-      because: 'The Procfile defines how it starts.',
-      prune: false,
-      port: portOfCommand(web),
-    };
+  const declared = declaredStart(tree);
+  if (declared !== undefined && declared.framework === undefined && !otherLanguage.test(declared.command))
+    return { kind: 'server', command: declared.command, because: declared.because, prune: false, port: declared.port };
   const framework = findFramework(tree, project);
   if (framework !== undefined || (project.dependencies.has('next') && !hasPages(tree))) return framework;
   return bundled(tree, project) ?? server(tree, project);
@@ -55,25 +49,35 @@ export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
 
 function bundled(tree: Tree, project: NodeProject): NodeApp | undefined {
   const { dependencies, scripts } = project;
-  const start = scripts['start'];
+  const start = finalStart(tree, scripts);
   const serves = start !== undefined && !previews.test(start);
   const bundler = bundlers.find((each) => dependencies.has(each.package));
   if (bundler === undefined || scripts['build'] === undefined || serves) return undefined;
   // A server that no script starts is the other half of the app.
   if (unstartedServer(tree, project) !== undefined) return undefined;
-  if (bundler.package === 'vite' && !hasPage(tree)) return undefined;
-  const folder = bundler.package === '@angular/cli' ? angularFolder(tree) : (outputFolder(tree) ?? bundler.folder);
+  if (bundler.package === 'vite' && !hasPage(tree, project.isWorkspace)) return undefined;
+  const site = declaredSite(tree);
+  const built = bundler.package === '@angular/cli' ? angularFolder(tree) : (outputFolder(tree) ?? bundler.folder);
+  const folder = site?.folder ?? built;
   return {
     kind: 'files',
     framework: bundler.framework,
     folder,
-    fallback: bundler.fallback,
+    fallback: bundler.fallback || site?.fallback === true,
     because: `${bundler.package} is among its packages and no start script serves it, so what "build" leaves in ${folder} is served.`,
   };
 }
 
+/** A script that calls another which only shows a site to its developer, or one that serves nobody by itself. */
+function showsOnly(script: string | undefined, start: string | undefined): boolean {
+  if (script === undefined || start === undefined) return false;
+  return serveNobody.test(script) || /^(?:ng|nx) /.test(script) || (script !== start && previews.test(script));
+}
+
 /** Vite makes libraries as well; what has no page is one. */
-function hasPage(tree: Tree): boolean {
+function hasPage(tree: Tree, isWorkspace: boolean): boolean {
+  // The pages of a workspace are those of one of its packages.
+  if (isWorkspace) return tree.has('index.html');
   return tree.entries.some((each) => each.kind === 'file' && /^(?:[^/]{1,60}\/){0,3}index\.html$/.test(each.path));
 }
 
@@ -101,7 +105,7 @@ function server(tree: Tree, { dependencies, scripts, main, manager }: NodeProjec
   const library = serverLibrary(dependencies);
   const framework = library === undefined ? {} : { framework: names[library] ?? library };
   const start = scripts['start'];
-  if (start !== undefined && (serveNobody.test(start) || /^(?:ng|nx) /.test(start))) return undefined;
+  if (showsOnly(finalStart(tree, scripts), start)) return undefined;
   if (start !== undefined)
     return {
       kind: 'server',

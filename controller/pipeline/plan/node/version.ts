@@ -12,7 +12,7 @@ export interface NodeChoice {
   readonly findings: readonly Finding[];
 }
 
-interface Asked {
+interface VersionRequest {
   readonly file: string;
   /** As it is written. */
   readonly words: string;
@@ -25,37 +25,44 @@ const newest = images.node.at(-1)?.major ?? 24;
 const names: Readonly<Record<string, number>> = { gallium: 16, hydrogen: 18, iron: 20, jod: 22, krypton: 24 };
 
 /** The image of the version that is asked for, or the nearest with a warning. */
-export function chooseNode(tree: Tree, dependencies: Readonly<Record<string, string>>): NodeChoice {
+export function chooseNode(
+  tree: Tree,
+  dependencies: Readonly<Record<string, string>>,
+  missingImages: readonly string[] = [],
+): NodeChoice {
+  const there = images.node.filter(({ image }) => !missingImages.includes(image));
   const asked = versionFile(tree) ?? ofManifest(tree) ?? ofAge(dependencies);
   if (asked === undefined) return { image: defaultNode, findings: [] };
-  const fitting = images.node.filter(({ major }) => asked.fits(major));
+  const fitting = there.filter(({ major }) => asked.fits(major));
   const found = fitting.find(({ major }) => major === asked.major) ?? fitting.at(-1);
   if (found !== undefined) {
     const because = found.image === defaultNode ? {} : { because: `${asked.file} asks for Node ${asked.words}.` };
     return { image: found.image, ...because, findings: [] };
   }
-  const nearest = nearestTo(asked);
-  return { image: nearest.image, findings: [unavailable(asked, nearest.major)] };
+  const nearest = nearestTo(asked, there);
+  return { image: nearest.image, findings: [unavailable(asked, nearest.major, there)] };
 }
 
-function nearestTo({ major, words }: Asked): (typeof images.node)[number] {
+type NodeImage = (typeof images.node)[number];
+
+function nearestTo({ major, words }: VersionRequest, there: readonly NodeImage[]): NodeImage {
   const wanted = major ?? semver.minVersion(words)?.major ?? newest;
-  const last = images.node[images.node.length - 1] ?? images.node[0];
-  return images.node.find((each) => each.major >= wanted) ?? last;
+  const last = there.at(-1) ?? images.node[images.node.length - 1] ?? images.node[0];
+  return there.find((each) => each.major >= wanted) ?? last;
 }
 
-function unavailable({ file, words }: Asked, used: number): Finding {
+function unavailable({ file, words }: VersionRequest, used: number, there: readonly NodeImage[]): Finding {
   return {
     rule: 'plan/node-version',
     severity: 'warning',
     file,
     message: `${file} asks for Node ${words}, which is not available; Node ${used} is used.`,
-    fix: `Ask for one of ${images.node.map(({ major }) => major).join(', ')} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
+    fix: `Ask for one of ${there.map(({ major }) => major).join(', ')} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
   };
 }
 
 /** A single version: .nvmrc, .node-version, .tool-versions. */
-function versionFile(tree: Tree): Asked | undefined {
+function versionFile(tree: Tree): VersionRequest | undefined {
   for (const file of ['.nvmrc', '.node-version']) {
     const asked = single(file, tree.text(file, 1000) ?? '');
     if (asked !== undefined) return asked;
@@ -66,7 +73,7 @@ function versionFile(tree: Tree): Asked | undefined {
   return tool === undefined ? undefined : single('.tool-versions', tool);
 }
 
-function single(file: string, version: string): Asked | undefined {
+function single(file: string, version: string): VersionRequest | undefined {
   const words = version.trim().split(/\s/, 1)[0] ?? '';
   const code = /^lts[/-](\w{1,20})$/i.exec(words)?.[1]?.toLowerCase();
   const major = code === undefined ? Number(/^v?(\d{1,3})\b/.exec(words)?.[1]) : names[code];
@@ -76,7 +83,7 @@ function single(file: string, version: string): Asked | undefined {
 }
 
 /** `volta.node`, then the range of `engines.node`. */
-function ofManifest(tree: Tree): Asked | undefined {
+function ofManifest(tree: Tree): VersionRequest | undefined {
   const manifest = parseJson(tree.text('package.json'));
   const pinned = single('package.json', text(manifest, 'volta', 'node') ?? '');
   const range = text(manifest, 'engines', 'node');
@@ -94,7 +101,7 @@ const aged: Readonly<Record<string, number>> = {
   nuxt: 3,
 };
 
-function ofAge(dependencies: Readonly<Record<string, string>>): Asked | undefined {
+function ofAge(dependencies: Readonly<Record<string, string>>): VersionRequest | undefined {
   const old = Object.entries(aged).find(([name, since]) => {
     const lowest = lowestMajor(dependencies[name]);
     return lowest !== undefined && lowest < since;

@@ -60,7 +60,10 @@ function withPages(server: AppPackage, apps: readonly AppPackage[]): AppPackage 
 
 /** What a package is, when it says so itself: a main file alone makes a library. */
 function appOf({ tree, project }: Package): NodeApp | undefined {
-  const app = findApp(tree, project);
+  // A bundler is often installed at the top alone.
+  const usesVite = ['ts', 'js', 'mts', 'mjs'].some((each) => tree.has(`vite.config.${each}`));
+  const dependencies = usesVite ? new Set([...project.dependencies, 'vite']) : project.dependencies;
+  const app = findApp(tree, { ...project, dependencies });
   if (app === undefined) return undefined;
   if (app.kind === 'files') return app.framework === 'Vite' && !tree.has('index.html') ? undefined : app;
   // Where the server of output standalone comes to lie depends on the root that Next.js takes; next start serves the same.

@@ -1,10 +1,17 @@
 // Plans Python apps: packages by uv into a virtual environment, then a small image without any build tool.
+import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { copy, declaredArguments, dockerfileText, shellCommand, step } from '../dockerfile-text.ts';
-import { findPackages, type PythonPackages } from './packages.ts';
-import { findStart, type PythonStart } from './start.ts';
-import { choosePython, type NoPython, type PythonChoice } from './version.ts';
-import { defaultPort, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { report } from '../build-warnings.ts';
+import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import { findPackages, type PythonPackages } from './packages/find.ts';
+import { cache, extras, installer, uv } from './packages/install.ts';
+import { bringsTorch } from './packages/torch.ts';
+import { djangoFolder } from './start/django.ts';
+import { findStart, type PythonStart } from './start/find.ts';
+import { systemPackages } from './system-packages.ts';
+import { choosePython, type AskedPython, type PythonChoice } from './version.ts';
+import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 
 const uvVersion = '0.13.8';
 const ignore = [
@@ -18,25 +25,6 @@ const ignore = [
   '.mypy_cache',
   '.ruff_cache',
 ];
-/** Packages that are known to bring torch. Its default wheels hold CUDA, several GB that no CPU uses. */
-const torchPackages = new Set([
-  'torch',
-  'torchvision',
-  'torchaudio',
-  'sentence-transformers',
-  'openai-whisper',
-  'easyocr',
-  'ultralytics',
-  'accelerate',
-  'timm',
-  'docling',
-  'peft',
-  'lightning',
-  'pytorch-lightning',
-  'demucs',
-  'marker-pdf',
-]);
-
 export const python: Language = {
   name: 'python',
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
@@ -79,8 +67,8 @@ function withImage(
   packages: PythonPackages | undefined,
   start: PythonStart | undefined,
 ): Recipe | Problem {
-  const choice = choosePython(tree);
-  return 'asked' in choice ? noImage(choice) : recipe(tree, input, { packages, start, choice });
+  const choice = choosePython(tree, input);
+  return 'asked' in choice ? noImage(choice, input) : recipe(tree, input, { packages, start, choice });
 }
 
 function looksLikePython(tree: Tree): boolean {
@@ -89,16 +77,30 @@ function looksLikePython(tree: Tree): boolean {
   );
 }
 
-function noImage({ file, asked }: NoPython): Problem {
+function noImage({ file, asked }: AskedPython, { missingImages = [] }: PlanInput): Problem {
+  const there = images.python.filter((each) => !missingImages.includes(each.image)).map((each) => each.version);
   return {
     problem: {
       rule: 'plan/python-version',
       severity: 'error',
       file,
       message: `The app requires Python ${asked}, which is not available.`,
-      fix: 'Widen requires-python to include 3.11 or 3.13, or add a Dockerfile.',
+      fix: `Widen it to include one of ${there.join(', ')}, or add a Dockerfile.`,
     },
   };
+}
+
+function versionWarning({ version, instead }: PythonChoice): Finding[] {
+  if (instead === undefined) return [];
+  return [
+    {
+      rule: 'plan/python-version',
+      severity: 'warning',
+      file: instead.file,
+      message: `The app asks for Python ${instead.asked}; Python ${version} is used.`,
+      fix: `Ask for ${version} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
+    },
+  ];
 }
 
 function noStart(file = 'requirements.txt'): Problem {
@@ -108,7 +110,7 @@ function noStart(file = 'requirements.txt'): Problem {
       severity: 'error',
       file,
       message: 'The repository has Python files, but nothing defines how to start the app.',
-      fix: 'Add a Procfile with a line like "web: gunicorn --bind 0.0.0.0:$PORT app:app", or set run.command in moorage.yaml. FastAPI, Flask, Django, Streamlit and Gradio apps in main.py or app.py are detected automatically.',
+      fix: 'Add a Procfile with a line like "web: gunicorn --bind 0.0.0.0:$PORT app:app", or set run.command in moorage.yaml. FastAPI, Flask, Django, Streamlit, Gradio, Chainlit, Dash, NiceGUI, Panel and similar apps in main.py or app.py are detected automatically.',
     },
   };
 }
@@ -129,23 +131,31 @@ function recipe(tree: Tree, input: PlanInput, { packages, start, choice }: Parts
       ...runStage(tree, port, { packages, start, choice }),
     ]),
     ignore,
-    findings: [],
+    findings: versionWarning(choice),
   };
 }
 
 function reasonOf({ packages, start, choice }: Parts): string {
-  const torch = [...(packages?.names ?? [])].find((name) => torchPackages.has(name));
   return [
-    packages === undefined
-      ? 'The repository has Python files without a list of dependencies.'
-      : `${packages.file} makes this a Python app.`,
+    sourceOf(packages),
     start?.because ?? 'run.command says how it starts.',
     start?.port === undefined ? undefined : `Its code listens on port ${start.port}.`,
     choice.because,
-    torch === undefined ? undefined : `${torch} brings torch: its CPU wheels are taken.`,
+    torchOf(packages),
   ]
     .filter((part) => part !== undefined)
     .join(' ');
+}
+
+function sourceOf(packages: PythonPackages | undefined): string {
+  if (packages === undefined) return 'The repository has Python files without a list of dependencies.';
+  const conda = /^(?:environment|conda)\.ya?ml$/.test(packages.file);
+  return `${packages.file} makes this a Python app.${conda ? ' Its packages come from PyPI; what only conda has is left out.' : ''}`;
+}
+
+function torchOf(packages: PythonPackages | undefined): string | undefined {
+  const torch = bringsTorch(packages?.names ?? []);
+  return torch === undefined ? undefined : `${torch} brings torch: its CPU wheels are taken.`;
 }
 
 function buildStage(tree: Tree, input: PlanInput, { packages, start, choice }: Parts): string[] {
@@ -157,37 +167,47 @@ function buildStage(tree: Tree, input: PlanInput, { packages, start, choice }: P
       `installing uv ${uvVersion}`,
       `RUN --mount=type=cache,target=/root/.cache python3 -m pip install --quiet --no-compile --disable-pip-version-check --root-user-action=ignore --target /opt/uv uv==${uvVersion} && /opt/uv/bin/uv venv --quiet --python "$(command -v python3)" /opt/venv`,
     ),
-    ...systemPackages(tree),
+    ...systemPackages(tree, packages?.names ?? new Set(), 'build'),
+    ...installer(),
     'WORKDIR /app',
     ...declaredArguments(
       input,
       input.build.env.some((each) => each.name === 'UV_TORCH_BACKEND') ? {} : { UV_TORCH_BACKEND: 'cpu' },
     ),
-    ...(packages?.install(start?.needs ?? []) ?? extraOnly(start?.needs ?? [])),
+    ...(packages?.install(start?.needs ?? []) ?? extras(start?.needs ?? [])),
+    ...ownProject(tree, packages, start),
     ...staticFiles(tree),
   ];
 }
 
-function extraOnly(needs: readonly string[]): string[] {
-  return needs.length === 0
-    ? []
-    : step(
-        'plan',
-        `installing ${needs.join(', ')}`,
-        `RUN --mount=type=cache,target=/root/.cache /opt/uv/bin/uv pip install --python /opt/venv/bin/python ${needs.join(' ')}`,
-      );
+/**
+ * The project itself, where it can be installed: its commands, and what asks for its own version. Only a start command
+ * of its own needs that.
+ */
+function ownProject(tree: Tree, packages: PythonPackages | undefined, start: PythonStart | undefined): string[] {
+  if (packages === undefined || !tree.has('pyproject.toml')) return [];
+  const content = tree.text('pyproject.toml') ?? '';
+  const scripted = /^\[(?:project|tool\.poetry)\.scripts\]/m.test(content);
+  if (start?.ofProject !== true && !(scripted && /^\[build-system\]/m.test(content))) return [];
+  const install = `SETUPTOOLS_SCM_PRETEND_VERSION=0.0.0 PDM_BUILD_SCM_VERSION=0.0.0 POETRY_DYNAMIC_VERSIONING_BYPASS=0.0.0 ${uv} pip install --python /opt/venv/bin/python --no-deps .`;
+  const otherwise = start?.ofProject === true ? '' : ` || ${report('own-project', 'pyproject.toml')}`;
+  return [
+    'COPY . .',
+    ...step('pyproject.toml', 'installing the project itself', `RUN ${cache} ${install}${otherwise}`),
+  ];
 }
 
-function runStage(tree: Tree, port: number, { start, choice }: Parts): string[] {
+function runStage(tree: Tree, port: number, { packages, start, choice }: Parts): string[] {
   const sourceFolder = tree.entry('src')?.kind === 'directory' ? ':/app/src' : '';
   const environment = Object.entries(start?.environment ?? {})
     .map(([name, value]) => ` ${name}=${value}`)
     .join('');
   return [
     `FROM ${choice.image}`,
-    ...systemPackages(tree),
+    ...systemPackages(tree, packages?.names ?? new Set(), 'run'),
     'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
-    `ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app${sourceFolder} PORT=${port}${environment}`,
+    // Only the gateway reaches the app, so what it says of the visitor's address and of HTTPS is believed.
+    `ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app${sourceFolder} FORWARDED_ALLOW_IPS=* PORT=${port}${environment}`,
     'COPY --from=build /opt/venv /opt/venv',
     'WORKDIR /app',
     collectsStatic(tree)
@@ -205,12 +225,14 @@ function runStage(tree: Tree, port: number, { start, choice }: Parts): string[] 
  */
 function staticFiles(tree: Tree): string[] {
   if (!collectsStatic(tree)) return [];
+  const folder = djangoFolder(tree) ?? '.';
+  const enter = folder === '.' ? '' : `cd ${shellWord(folder)} && `;
   return [
     'COPY . .',
     ...step(
-      'manage.py',
+      posix.join(folder, 'manage.py'),
       'collecting static files',
-      'RUN SECRET_KEY=none DJANGO_SECRET_KEY=none /opt/venv/bin/python manage.py collectstatic --noinput',
+      `RUN ${enter}SECRET_KEY=none DJANGO_SECRET_KEY=none /opt/venv/bin/python manage.py collectstatic --noinput || ${report('static-files', 'manage.py')}`,
     ),
   ];
 }
@@ -219,19 +241,7 @@ function collectsStatic(tree: Tree): boolean {
   const settings = tree.entries
     .filter((each) => each.kind === 'file' && /^(?:[^/]+\/){0,3}settings(?:\/[^/]+|[^/]*)\.py$/.test(each.path))
     .slice(0, 20);
-  return tree.has('manage.py') && settings.some((each) => /^\s*STATIC_ROOT\b/m.test(tree.text(each.path) ?? ''));
-}
-
-/** packages.txt lists Debian packages, one a line, as Streamlit and Hugging Face have it. */
-function systemPackages(tree: Tree): string[] {
-  const names = (tree.text('packages.txt', 16 * 1024) ?? '')
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => /^[a-z0-9][a-z0-9+.-]{1,80}$/.test(line));
-  if (names.length === 0) return [];
-  return step(
-    'packages.txt',
-    'installing Debian packages',
-    `RUN apt-get update && apt-get install --yes --no-install-recommends ${names.slice(0, 100).join(' ')} && rm -rf /var/lib/apt/lists/*`,
+  return (
+    djangoFolder(tree) !== undefined && settings.some((each) => /^\s*STATIC_ROOT\b/m.test(tree.text(each.path) ?? ''))
   );
 }

@@ -1,16 +1,19 @@
 // Chooses among the Python images by what a project asks for.
 import { field, parseToml, text } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { images } from '../recipe.ts';
+import { images, type PlanInput } from '../recipe.ts';
+import { readConda } from './packages/conda.ts';
 
 export interface PythonChoice {
   readonly version: string;
   readonly image: string;
   /** Which file asked for what, as a sentence; absent when nothing did. */
   readonly because?: string;
+  /** Another version was asked for. */
+  readonly instead?: AskedPython;
 }
 
-export interface NoPython {
+export interface AskedPython {
   readonly file: string;
   readonly asked: string;
 }
@@ -18,12 +21,16 @@ export interface NoPython {
 type Version = readonly [number, number];
 
 /**
- * The image to use, or what was asked for in vain. The oldest image that fits is taken: most pinned packages have
- * wheels for it.
+ * The image to use, or what was asked for in vain. Without a wish it is the first of the list: most pinned packages
+ * have wheels for it.
  */
-export function choosePython(tree: Tree): PythonChoice | NoPython {
+export function choosePython(
+  tree: Tree,
+  { missingImages = [] }: Pick<PlanInput, 'missingImages'> = {},
+): PythonChoice | AskedPython {
   const range = askedRange(tree);
-  const fitting = images.python.filter((each) => range === undefined || satisfies(parse(each.version), range.asked));
+  const there = images.python.filter((each) => !missingImages.includes(each.image));
+  const fitting = there.filter((each) => range === undefined || satisfies(parse(each.version), range.asked));
   if (range !== undefined && fitting.length === 0) return range;
   const exact = askedVersion(tree);
   if (exact !== undefined) return nearest(exact, fitting);
@@ -31,33 +38,53 @@ export function choosePython(tree: Tree): PythonChoice | NoPython {
   return range === undefined ? choice : { ...choice, because: `${range.file} asks for Python ${range.asked}.` };
 }
 
-function nearest(asked: NoPython, fitting: readonly PythonChoice[]): PythonChoice {
+/** That version, else the next one above it, else the newest. */
+function nearest(asked: AskedPython, fitting: readonly PythonChoice[]): PythonChoice {
   const wanted = parse(asked.asked);
-  const [first = images.python[0]] = fitting;
-  const choice = fitting.find((each) => compare(parse(each.version), wanted) >= 0) ?? fitting.at(-1) ?? first;
+  const sorted = fitting.toSorted((one, other) => compare(parse(one.version), parse(other.version)));
+  const [first = images.python[0]] = sorted;
+  const choice = sorted.find((each) => compare(parse(each.version), wanted) >= 0) ?? sorted.at(-1) ?? first;
   const same = compare(parse(choice.version), wanted) === 0;
   return {
     ...choice,
     because: `${asked.file} asks for Python ${asked.asked}${same ? '' : `, and ${choice.version} is the nearest there is`}.`,
+    ...(same ? {} : { instead: asked }),
   };
 }
 
-/** A single version: .python-version or runtime.txt. */
-function askedVersion(tree: Tree): NoPython | undefined {
-  for (const file of ['.python-version', 'runtime.txt']) {
-    const asked = /^\s*(?:c?python-)?(3\.\d{1,3})/m.exec(tree.text(file, 1000) ?? '')?.[1];
-    if (asked !== undefined) return { file, asked };
-  }
-  return undefined;
+/** A single version, by the files that name one; the first of them counts. */
+function askedVersion(tree: Tree): AskedPython | undefined {
+  const pipfile = parseToml(tree.text('Pipfile'));
+  const conda = readConda(tree);
+  const candidates: readonly (readonly [file: string, version: string | undefined])[] = [
+    ['.python-version', plainVersion(tree, '.python-version')],
+    ['runtime.txt', plainVersion(tree, 'runtime.txt')],
+    ['.tool-versions', /^python[ \t]{1,9}(\d\S{0,20})/m.exec(tree.text('.tool-versions', 4096) ?? '')?.[1]],
+    ['Pipfile', text(pipfile, 'requires', 'python_version') ?? text(pipfile, 'requires', 'python_full_version')],
+    [conda?.file ?? '', conda?.python],
+  ];
+  return candidates.flatMap(([file, version]) => {
+    const asked = /3\.\d{1,3}/.exec(version ?? '')?.[0];
+    return asked === undefined ? [] : [{ file, asked }];
+  })[0];
 }
 
-function askedRange(tree: Tree): NoPython | undefined {
+function plainVersion(tree: Tree, file: string): string | undefined {
+  return /^\s{0,20}(?:c?python-)?(3\.\d{1,3})/m.exec(tree.text(file, 1000) ?? '')?.[1];
+}
+
+function askedRange(tree: Tree): AskedPython | undefined {
   const project = parseToml(tree.text('pyproject.toml'));
   const asked =
     text(project, 'project', 'requires-python') ??
     text(project, 'tool', 'poetry', 'dependencies', 'python') ??
     text(field(project, 'tool', 'poetry', 'dependencies', 'python'), 'version');
-  return asked === undefined || asked.length > 100 ? undefined : { file: 'pyproject.toml', asked };
+  if (asked !== undefined) return asked.length > 100 ? undefined : { file: 'pyproject.toml', asked };
+  for (const file of ['setup.cfg', 'setup.py']) {
+    const required = /^\s{0,20}python_requires\s{0,9}=\s{0,9}["']?([^"'\n#]{1,100})/m.exec(tree.text(file) ?? '')?.[1];
+    if (required !== undefined) return { file, asked: required.trim() };
+  }
+  return undefined;
 }
 
 function parse(version: string): Version {

@@ -55,7 +55,7 @@ test("an author's Dockerfile is named, not written", async () => {
   });
 });
 
-test('a refusal is told in words and by exit code 1, a wrong command line by 64', async () => {
+test('a refusal is printed in words and by exit code 1, a wrong command line by 64', async () => {
   const folder = await folderOf({ 'notes.txt': '' });
   const run = (...args: string[]): { status: number | null; stdout: string } =>
     spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });

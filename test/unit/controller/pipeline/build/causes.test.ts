@@ -1,4 +1,4 @@
-// What real tools print when a build fails, and what their author is told.
+// What real tools print when a build fails, and what their author reads.
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';

@@ -39,7 +39,7 @@ test('no file and an empty one set nothing', () => {
 
 const wrong: readonly (readonly [name: string, text: string, line: number | undefined, says: RegExp])[] = [
   ['a field that there is not', 'run:\n  prot: 80\n', 2, /Unknown setting run\.prot.*port, command/],
-  ['a section that there is not', 'web: {}\n', 1, /Unknown setting web.*source, build, run, agents, listing, author/],
+  ['a section that there is not', 'web: {}\n', 1, /Unknown setting web.*source, build, run, services, agents, listing, author/],
   ['a number out of range', 'run:\n  port: 99999\n', 2, /run\.port.*65535/],
   [
     'a number where text is wanted',

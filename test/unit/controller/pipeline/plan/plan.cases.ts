@@ -131,7 +131,7 @@ export const cases: readonly Case[] = [
     strategy: 'python',
     reason: /Procfile/,
     lines: [
-      /^COPY \. \.\n# step: manage\.py .*\nRUN .* collectstatic --noinput\n\nFROM/m,
+      /^COPY \. \.\n# step: manage\.py .*\nRUN .* collectstatic --noinput \|\| echo "moorage-warning: .*\n\nFROM/m,
       /^COPY --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m,
     ],
   },
@@ -237,7 +237,7 @@ export const cases: readonly Case[] = [
     strategy: 'python',
     framework: 'Flask',
     reason: /pyproject\.toml/,
-    lines: [/pip install .*-r pyproject\.toml gunicorn/],
+    lines: [/bash \/opt\/uv\/install pyproject\.toml -r pyproject\.toml gunicorn$/m],
   },
   {
     name: 'setup.py',
@@ -245,11 +245,20 @@ export const cases: readonly Case[] = [
     strategy: 'python',
     framework: 'Flask',
     reason: /setup\.py/,
-    lines: [/pip install .* \. gunicorn/],
+    lines: [/bash \/opt\/uv\/install setup\.py \. gunicorn$/m],
   },
   {
     name: '.python-version',
     files: { 'requirements.txt': 'flask', 'app.py': flask, '.python-version': '3.12.4\n' },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /asks for Python 3\.12\./,
+    lines: [/^FROM python:3\.12-slim AS build$/m],
+  },
+  {
+    name: '.python-version of an image that is not there',
+    files: { 'requirements.txt': 'flask', 'app.py': flask, '.python-version': '3.12.4\n' },
+    changes: { missingImages: ['python:3.12-slim'] },
     strategy: 'python',
     framework: 'Flask',
     reason: /asks for Python 3\.12, and 3\.13 is the nearest/,
@@ -424,6 +433,14 @@ export const cases: readonly Case[] = [
     lines: [
       /\nARG AUTH_SECRET=given-when-it-runs\nARG MAIL_TOKEN=given-when-it-runs\nARG OPENAI_API_KEY=given-when-it-runs\n# step: package\.json \| running the build script/,
     ],
+  },
+  {
+    name: 'Nuxt 2',
+    files: { 'package.json': json({ scripts: { build: 'nuxt build' }, dependencies: { nuxt: '^2.15.7' } }) },
+    strategy: 'node',
+    framework: 'Nuxt',
+    reason: /Node 16/,
+    lines: [/^FROM node:16-bookworm-slim$/m, /nuxt start --hostname 0\.0\.0\.0 --port \$PORT/],
   },
   {
     name: 'SvelteKit with adapter-auto',
@@ -609,9 +626,9 @@ export const refusals: readonly {
   },
   {
     name: 'a Python that no image has',
-    files: { 'pyproject.toml': '[project]\nname="x"\nrequires-python="<3.10"\n', 'app.py': flask },
+    files: { 'pyproject.toml': '[project]\nname="x"\nrequires-python="<3.8"\n', 'app.py': flask },
     rule: 'plan/python-version',
     file: 'pyproject.toml',
-    fix: /Widen requires-python/,
+    fix: /Widen it to include one of 3\.11, 3\.13/,
   },
 ];

@@ -183,7 +183,7 @@ test('a second try starts new pods even where the image came out the same', () =
   const of = app();
   const release = { image: digest('a'), commit: first, port: 8080 };
   const hash = (attempt?: string): string =>
-    podTemplate(of, config, { ...release, ...(attempt === undefined ? {} : { attempt }) }, []).hash;
+    podTemplate(of, config, { ...release, ...(attempt === undefined ? {} : { attempt }) }, { claims: [], addresses: new Map() }).hash;
   assert.notEqual(hash(again), hash());
   assert.equal(hash(), hash());
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { findDockerfile, linkedDockerfile } from '../../../../../../controller/pipeline/plan/dockerfile/find.ts';
+import { findDockerfile } from '../../../../../../controller/pipeline/plan/dockerfile/find.ts';
 import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
 
 type Files = Parameters<typeof memoryTree>[0];
@@ -73,14 +73,6 @@ for (const [name, files, path] of cases) {
 test('the others are named', () => {
   const found = findDockerfile(memoryTree({ 'docker/Dockerfile': good, 'docker/Dockerfile.alpine': good }));
   assert.deepEqual(found, { path: 'docker/Dockerfile', others: ['docker/Dockerfile.alpine'], certain: true });
-});
-
-test('a link at the top leads to its file, and never out of the repository', () => {
-  const linked = (linkTo: string): string | undefined =>
-    linkedDockerfile(memoryTree({ Dockerfile: { linkTo }, 'docker/Dockerfile.debian': good }), 'Dockerfile');
-  assert.equal(linked('docker/Dockerfile.debian'), 'docker/Dockerfile.debian');
-  assert.equal(linked('./docker/../docker/Dockerfile.debian'), 'docker/Dockerfile.debian');
-  for (const away of ['/etc/passwd', '../x', 'docker', 'docker/none']) assert.equal(linked(away), undefined);
 });
 
 test('property: any text is read, quickly', () => {

@@ -108,3 +108,45 @@ test('a start script of the top speaks for itself', () => {
   assert.match(recipe.plan.reason, /start script defines/);
   assert.equal(recipe.dockerfile?.match(/npm install --global --force pnpm@/g)?.length, 2);
 });
+
+test('a start script that leads to the development server of a package is none', () => {
+  const web = {
+    'web/package.json': json({
+      name: 'web',
+      scripts: { build: 'vite build', start: 'vite' },
+      devDependencies: { vite: '7' },
+    }),
+    'web/index.html': '',
+  };
+  for (const start of ['yarn --cwd ./web start', 'npm start --workspace web', 'cd web && npm run start']) {
+    const recipe = plan({ 'package.json': json({ workspaces: ['web'], scripts: { start } }), ...web });
+    assert.match(recipe.plan.reason, /The package web in web is the only web app/, start);
+  }
+  const one = plan({
+    'package.json': json({
+      scripts: { build: 'vite build', start: 'npm run dev', dev: 'vite' },
+      devDependencies: { vite: '7' },
+    }),
+    'index.html': '',
+  });
+  assert.equal(one.filesOnly, true);
+});
+
+test('a bundler that is installed at the top builds the package that has its configuration', () => {
+  const recipe = plan({
+    'package.json': json({
+      workspaces: ['app', 'packages/*'],
+      scripts: { build: 'yarn --cwd ./app build', start: 'yarn --cwd ./app start' },
+      devDependencies: { vite: '7' },
+    }),
+    'yarn.lock': '# yarn lockfile v1\n',
+    'app/package.json': json({ name: 'app', scripts: { build: 'vite build', start: 'yarn && vite' } }),
+    'app/vite.config.mts': 'export default { build: { outDir: "build" } }',
+    'app/index.html': '',
+    'packages/lib/package.json': json({ name: 'lib', main: 'a.js' }),
+  });
+  assert.match(
+    recipe.dockerfile ?? '',
+    /cd app && yarn run build\n[\s\S]*COPY --from=build \["\/app\/app\/build\/","\/srv\/site\/"\]/,
+  );
+});

@@ -1,0 +1,139 @@
+// Base images that are built only where they are asked for: what planned images of further languages start from, and
+// what authors name in FROM.
+import { debian, nodeImage, onDebian, python, ubuntu, ubuntuPython } from './makers.ts';
+import { fillGo, fillMaven, fillNpmProgram, fillRust, fillUv, mavenVersion, rustVersion } from './fetched.ts';
+import type { ImageRecipe } from '../recipe.ts';
+
+/** The newest patch releases of Go, each by its minor version; the first is what plans start from. */
+const goVersions = ['1.26.11', '1.25.14', '1.24.13', '1.23.12', '1.22.12'] as const;
+
+function golang(version: string, newest: boolean): ImageRecipe {
+  const minor = version.split('.').slice(0, 2).join('.');
+  const names = [version, minor, ...(newest ? ['1'] : [])];
+  return onDebian({
+    name: `golang-${minor}`,
+    repository: 'library/golang',
+    tags: [...names.flatMap((name) => [`${name}-bookworm`, name]), ...(newest ? ['bookworm', 'latest'] : [])],
+    folder: 'golang',
+    suite: 'bookworm',
+    key: [version],
+    fill: fillGo(version),
+  });
+}
+
+function temurin(major: string, suite: string): ImageRecipe[] {
+  const java = (kind: 'jdk' | 'jre', more: readonly string[]): ImageRecipe =>
+    onDebian({
+      name: `java-${major}-${kind}`,
+      repository: 'library/eclipse-temurin',
+      tags: [`${major}-${kind}`, ...more],
+      folder: 'temurin',
+      suite,
+      arguments: { PACKAGE: `openjdk-${major}-${kind}-headless`, JAVA: `java-${major}-openjdk` },
+    });
+  return [java('jdk', [major]), java('jre', [])];
+}
+
+function maven(java: string): ImageRecipe {
+  return {
+    name: `maven-${java}`,
+    repository: 'library/maven',
+    tags: [`${mavenVersion}-eclipse-temurin-${java}`, `3.9-eclipse-temurin-${java}`, `3-eclipse-temurin-${java}`],
+    folder: 'maven',
+    arguments: { BASE: `eclipse-temurin:${java}-jdk` },
+    bases: [`java-${java}-jdk`],
+    parts: [],
+    key: () => Promise.resolve(mavenVersion),
+    fill: fillMaven,
+  };
+}
+
+function php(version: string, suite: string): ImageRecipe[] {
+  const kind = (name: 'cli' | 'apache', tags: readonly string[]): ImageRecipe =>
+    onDebian({
+      name: `php-${version}-${name}`,
+      repository: 'library/php',
+      tags,
+      folder: 'php',
+      suite,
+      arguments: { VERSION: version, KIND: name },
+    });
+  return [
+    kind('cli', [`${version}-cli`, version, `${version}-cli-${suite}`]),
+    kind('apache', [`${version}-apache`, `${version}-apache-${suite}`]),
+  ];
+}
+
+/** Each comes after its base images. */
+export const onDemand: readonly ImageRecipe[] = [
+  debian('bullseye', '11', '11-slim', 'oldoldstable', 'oldoldstable-slim'),
+  debian('forky', 'testing', 'testing-slim'),
+  ubuntu('focal', '20.04'),
+  ubuntu('jammy', '22.04'),
+  ubuntu('noble', '24.04', 'latest'),
+  ubuntuPython('3.8', 'focal'),
+  python('3.9', 'bullseye'),
+  ubuntuPython('3.10', 'jammy'),
+  ubuntuPython('3.12', 'noble'),
+  python('3.14', 'forky'),
+  nodeImage('16.20.2', '8.19.4'),
+  nodeImage('18.20.8', '10.9.4'),
+  nodeImage('20.20.2', '10.9.4'),
+  ...goVersions.map((version, index) => golang(version, index === 0)),
+  onDebian({
+    name: 'rust',
+    repository: 'library/rust',
+    tags: ['1', '1-bookworm', '1-slim', '1-slim-bookworm', rustVersion, 'bookworm', 'slim-bookworm', 'latest', 'slim'],
+    folder: 'rust',
+    suite: 'bookworm',
+    key: [rustVersion],
+    fill: fillRust,
+  }),
+  ...temurin('17', 'bookworm'),
+  ...temurin('21', 'trixie'),
+  ...temurin('25', 'trixie'),
+  ...['17', '21', '25'].map(maven),
+  ...php('8.2', 'bookworm'),
+  ...php('8.4', 'trixie'),
+  ...(
+    [
+      ['3.1', 'bookworm'],
+      ['3.3', 'trixie'],
+    ] as const
+  ).map(([version, suite]) =>
+    onDebian({
+      name: `ruby-${version}`,
+      repository: 'library/ruby',
+      tags: [version, `${version}-slim`, `${version}-${suite}`, `${version}-slim-${suite}`],
+      folder: 'ruby',
+      suite,
+    }),
+  ),
+  onDebian({
+    name: 'bun',
+    repository: 'oven/bun',
+    tags: ['1', '1.4', '1.4.5', 'latest', '1-slim', '1-debian', 'slim', 'debian'],
+    folder: 'bun',
+    suite: 'bookworm',
+    key: ['1.4.5'],
+    fill: fillNpmProgram('@oven/bun-linux', '1.4.5', 'bun'),
+  }),
+  onDebian({
+    name: 'deno',
+    repository: 'denoland/deno',
+    tags: ['2.9.6', '2', 'latest', 'debian', 'debian-2.9.6'],
+    folder: 'deno',
+    suite: 'bookworm',
+    key: ['2.9.6'],
+    fill: fillNpmProgram('@deno/linux', '2.9.6', 'deno'),
+  }),
+  onDebian({
+    name: 'uv',
+    repository: 'astral-sh/uv',
+    tags: ['latest', '0.13', '0.13.8'],
+    folder: 'uv',
+    suite: 'bookworm',
+    key: ['0.13.8'],
+    fill: fillUv('0.13.8'),
+  }),
+].map((image): ImageRecipe => ({ ...image, on: 'demand' }));

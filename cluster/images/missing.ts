@@ -1,0 +1,19 @@
+// Finds out which base images of planned builds the registry of the node does not have.
+import { baseImages } from '../../controller/pipeline/plan/recipe.ts';
+import { askRegistry } from '../node/registry/registry.ts';
+import type { ImageRecipe } from './recipe.ts';
+import { namesOf } from './select.ts';
+
+/** Names as they stand in FROM; `coming` are the images that this run builds, and earlier runs left others. */
+export async function missingImages(coming: readonly ImageRecipe[]): Promise<string[]> {
+  const built = new Set(coming.flatMap(namesOf));
+  const absent = baseImages.filter((image) => !built.has(image));
+  const there = await Promise.all(absent.map((image) => isThere(image)));
+  return absent.filter((_, index) => there[index] !== true);
+}
+
+async function isThere(image: string): Promise<boolean> {
+  const [name = '', tag = 'latest'] = image.split(':');
+  const repository = name.includes('/') ? name : `library/${name}`;
+  return (await askRegistry(`/v2/${repository}/manifests/${tag}`, 'HEAD')).status === 200;
+}

@@ -1,0 +1,23 @@
+// What an image of the node is made of.
+import type { Part } from '../binaries/recipes.ts';
+import type { Report } from '../steps.ts';
+
+export interface ImageRecipe {
+  name: string;
+  /** Built only where it is asked for (`up --base-images`): no part of the cluster starts from it. */
+  on?: 'demand';
+  /** Repository and tags; Docker Hub's official images live under library/. */
+  repository: string;
+  tags: readonly string[];
+  /** Folder here with the Dockerfile. */
+  folder: string;
+  arguments?: Record<string, string>;
+  /** Base images. */
+  bases: readonly string[];
+  /** Parts whose binaries it contains. */
+  parts: readonly Part[];
+  /** What else its content depends on. */
+  key?: () => Promise<string>;
+  /** Adds what the Dockerfile copies to the build context. */
+  fill: (context: string, report?: Report) => Promise<void>;
+}

@@ -1,0 +1,84 @@
+// Plans the stage that builds the pages of an app whose server is written in another language.
+import { posix } from 'node:path';
+import type { Tree } from '../../tree.ts';
+import { shellWord, step } from '../dockerfile-text.ts';
+import { installCommand, managerEnvironment, managerPackage } from '../node/manager.ts';
+import { readProject, type NodeProject } from '../node/project.ts';
+import { defaultNode } from '../recipe.ts';
+
+export interface Frontend {
+  /** Folder of its package.json. */
+  readonly folder: string;
+  /** Folder that its build fills. */
+  readonly output: string;
+  readonly script: string;
+}
+
+const usual = ['web', 'frontend', 'ui', 'client', 'webui', 'web-ui', 'dashboard', 'app', 'webapp', 'src/web', '.'];
+const outputOption = /--out-?dir[= ]\s{0,3}["']?([\w./-]{1,200})/i;
+const outputConfigured = /\boutDir\s{0,9}:\s{0,9}["'`]([\w./-]{1,200})["'`]/;
+const configs = ['vite.config.ts', 'vite.config.js', 'vite.config.mjs', 'vite.config.mts'];
+
+/** The project of Node whose build fills this folder, or the likeliest one; undefined when the tree has none. */
+export function findFrontend(tree: Tree, target: string): Frontend | undefined {
+  const folders = tree.entries
+    .filter((each) => each.kind === 'file' && /^(?:[^/]+\/){0,3}package\.json$/.test(each.path))
+    .map((each) => posix.dirname(each.path))
+    .slice(0, 20);
+  const found = folders.flatMap((folder) => outputsOf(tree, folder));
+  return (
+    found.find((each) => each.output === target || target.startsWith(`${each.output}/`)) ??
+    usual.flatMap((name) => found.find((each) => each.folder === name) ?? [])[0]
+  );
+}
+
+/** What each script that builds would fill. */
+function outputsOf(tree: Tree, folder: string): Frontend[] {
+  const project = readProject(tree.below(folder));
+  if (project === undefined) return [];
+  const config = configs.map((name) => tree.text(posix.join(folder, name))).find((text) => text !== undefined) ?? '';
+  const configured = outputConfigured.exec(config)?.[1];
+  return Object.entries(project.scripts).flatMap(([script, command]) => {
+    const named = outputOption.exec(command)?.[1];
+    if (named === undefined && script !== 'build') return [];
+    const usualOutput = project.dependencies.has('react-scripts') ? 'build' : 'dist';
+    return [{ folder, script, output: posix.join(folder, named ?? configured ?? usualOutput) }];
+  });
+}
+
+/** Lines of a stage named `frontend`, in /app as the repository has it, which leaves the pages in `target`. */
+export function frontendStage(tree: Tree, { folder, script, output }: Frontend, target: string): string[] {
+  const project = readProject(tree.below(folder));
+  if (project === undefined) return [];
+  const file = posix.join(folder, 'package.json');
+  const environment = managerEnvironment(project.manager);
+  return [
+    `FROM ${defaultNode} AS frontend`,
+    'ENV CI=true npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
+    ...(environment.length === 0 ? [] : [`ENV ${environment.join(' ')}`]),
+    'WORKDIR /app',
+    'COPY . .',
+    `WORKDIR ${JSON.stringify(posix.join('/app', folder))}`,
+    ...step(
+      file,
+      'installing the packages of the pages',
+      `RUN --mount=type=cache,target=/root/.npm ${install(project)}`,
+    ),
+    ...step(file, 'building the pages', `RUN npm run ${shellWord(script)}${moved(output, target)}`),
+    '',
+  ];
+}
+
+/** A build that fills the folder itself leaves nothing to move. */
+function moved(output: string, target: string): string {
+  if (output === target || target.startsWith(`${output}/`)) return '';
+  const [from, to] = [shellWord(posix.join('/app', output)), shellWord(posix.join('/app', target))];
+  return ` && if [ -d ${from} ]; then mkdir -p ${to} && cp -r ${from}/. ${to}/; fi`;
+}
+
+/** The package manager of the project's own version, then all packages. */
+function install(project: NodeProject): string {
+  const manager = managerPackage(project);
+  const command = installCommand(project.manager, project.locked ? project.file : undefined);
+  return manager === undefined ? command : `npm install --global --force ${manager} && ${command}`;
+}

@@ -1,0 +1,87 @@
+// Plans Deno apps: the dependencies are cached in the image, and a task or the main file starts it.
+import type { Tree } from '../../tree.ts';
+import { missingImage } from '../common/missing-image.ts';
+import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
+import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { parseJsonc } from './jsonc.ts';
+import { findStart, mains, type DenoStart } from './start.ts';
+
+const ignore = ['.git', '**/node_modules', '**/.DS_Store'];
+
+export const deno: Language = {
+  name: 'deno',
+  plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
+    const file = ['deno.json', 'deno.jsonc'].find((each) => tree.has(each));
+    if (file === undefined)
+      return imported(tree) === undefined ? undefined : withStart(tree, input, 'main.ts', undefined);
+    return withStart(tree, input, file, parseJsonc(tree.text(file)));
+  },
+};
+
+/** A main file that imports by address is one of Deno, also without a configuration. */
+function imported(tree: Tree): string | undefined {
+  if (tree.has('package.json')) return undefined;
+  return mains.find((each) =>
+    /from\s{1,9}["'](?:https:\/\/deno\.land|jsr:|npm:)|\bDeno\.serve\(/.test(tree.text(each) ?? ''),
+  );
+}
+
+function withStart(tree: Tree, input: PlanInput, file: string, config: unknown): Recipe | Problem | undefined {
+  const start = findStart(tree, config);
+  // Node's projects have the file too, for its formatter.
+  if (tree.has('package.json') && start?.byTask !== true) return undefined;
+  if (start === undefined && !input.hasCommand) return noStart(file);
+  return missingImage(input, [images.deno], 'Deno', file) ?? recipe(tree, input, file, start);
+}
+
+function noStart(file: string): Problem {
+  return {
+    problem: {
+      rule: 'plan/no-start',
+      severity: 'error',
+      file,
+      message: 'This is a Deno project, but nothing defines how to start it.',
+      fix: 'Add a task "start" to it, or a main.ts that serves on Deno.env.get("PORT"), or set run.command in moorage.yaml.',
+    },
+  };
+}
+
+function recipe(tree: Tree, input: PlanInput, file: string, start: DenoStart | undefined): Recipe {
+  const port = input.port ?? start?.port ?? defaultPort;
+  const reason = reasonOf(file, start);
+  return {
+    plan: { strategy: 'deno', reason, port, ...(start?.framework === undefined ? {} : { framework: start.framework }) },
+    dockerfile: dockerfileText(reason, [
+      `FROM ${images.deno}`,
+      'ENV DENO_DIR=/deno-dir DENO_NO_UPDATE_CHECK=1 DENO_NO_PROMPT=1',
+      'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app /deno-dir',
+      'USER 1000:1000',
+      'WORKDIR /app',
+      ...declaredArguments(input),
+      copy(['.'], './', '--chown=1000:1000'),
+      ...fetched(tree, file, start),
+      `ENV PORT=${port} HOST=0.0.0.0`,
+      `EXPOSE ${port}`,
+      ...(start === undefined ? [] : [shellCommand(start.command)]),
+    ]),
+    ignore,
+    findings: [],
+  };
+}
+
+function reasonOf(file: string, start: DenoStart | undefined): string {
+  const literal = start?.port === undefined ? '' : ` Its code listens on port ${start.port}.`;
+  return `${file} makes this a Deno app. ${start?.because ?? 'run.command says how it starts.'}${literal}`;
+}
+
+/** All that a start would have to fetch is in the image. */
+function fetched(tree: Tree, file: string, start: DenoStart | undefined): string[] {
+  const modules = tree.has('package.json') || (tree.text(file) ?? '').includes('"nodeModulesDir"');
+  return [
+    ...(modules ? step(file, 'installing the packages', 'RUN deno install --allow-scripts') : []),
+    ...(start?.build === true ? step(file, 'running the build task', 'RUN deno task build') : []),
+    ...(start?.entry === undefined
+      ? []
+      : step(start.entry, 'fetching the modules', `RUN deno cache ${shellWord(start.entry)}`)),
+  ];
+}

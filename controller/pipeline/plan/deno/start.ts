@@ -1,0 +1,90 @@
+// Finds how a Deno app is started: by a task, or by its main file.
+import type { Tree } from '../../tree.ts';
+import { field, keys, text } from '../../manifest.ts';
+import { shellWord } from '../dockerfile-text.ts';
+import { portOfCommand, portOfFile } from '../port-literal.ts';
+
+export interface DenoStart {
+  readonly command: string;
+  readonly because: string;
+  /** File whose dependencies are cached. */
+  readonly entry: string | undefined;
+  /** There is a task that builds. */
+  readonly build: boolean;
+  readonly port: number | undefined;
+  readonly byTask: boolean;
+  readonly framework?: string;
+}
+
+export const mains = ['main', 'server', 'mod', 'app', 'index'].flatMap((name) => [
+  `${name}.ts`,
+  `${name}.tsx`,
+  `${name}.js`,
+]);
+const folders = ['', 'src/', 'server/', 'backend/'];
+/** Deno.serve without a port takes this one, whatever $PORT says. */
+const denoPort = 8000;
+
+export function findStart(tree: Tree, config: unknown): DenoStart | undefined {
+  const task = findTask(config);
+  const entry = findEntry(tree, task?.line ?? '');
+  const code = entry === undefined ? '' : (tree.text(entry) ?? '');
+  const start = task === undefined ? ofFile(entry, code) : ofTask(task, code);
+  if (start === undefined) return undefined;
+  const build = keys(config, 'tasks').includes('build');
+  return {
+    ...start,
+    entry,
+    build,
+    byTask: task !== undefined,
+    ...(isFresh(tree, config) ? { framework: 'Fresh' } : {}),
+  };
+}
+
+type StartCommand = Pick<DenoStart, 'command' | 'because' | 'port'>;
+
+function ofTask({ name, line }: Task, code: string): StartCommand {
+  const port = portOfCommand(line) ?? portOf(code);
+  return { command: `exec deno task ${name}`, because: `Its task ${name} starts it.`, port };
+}
+
+function ofFile(entry: string | undefined, code: string): StartCommand | undefined {
+  if (entry === undefined) return undefined;
+  const word = shellWord(entry);
+  const because = `${entry} is its main file.`;
+  return /export default\s{0,9}\{[^}]{0,200}\bfetch\b/.test(code)
+    ? { command: `exec deno serve --allow-all --host 0.0.0.0 --port $PORT ${word}`, because, port: undefined }
+    : { command: `exec deno run --allow-all ${word}`, because, port: portOf(code) };
+}
+
+interface Task {
+  readonly name: string;
+  readonly line: string;
+}
+
+/** A watcher, or the development server, is no way to serve. */
+function findTask(config: unknown): Task | undefined {
+  const names = keys(config, 'tasks');
+  const name = ['start', 'serve', 'preview', 'prod', 'production'].find((each) => names.includes(each));
+  if (name === undefined) return undefined;
+  const line = text(config, 'tasks', name) ?? text(field(config, 'tasks', name), 'command') ?? '';
+  return /--watch|\bdev\b/.test(line) ? undefined : { name, line };
+}
+
+function findEntry(tree: Tree, line: string): string | undefined {
+  const named = /(?:^|\s)\.?\/?([\w./-]{1,120}\.(?:tsx?|jsx?|mjs))(?=\s|$)/.exec(line)?.[1];
+  if (named !== undefined && tree.has(named)) return named;
+  return folders.flatMap((folder) => mains.map((each) => folder + each)).find((each) => tree.has(each));
+}
+
+/** undefined where the environment has a say, or it cannot be seen. */
+function portOf(code: string): number | undefined {
+  const literal = portOfFile(code);
+  if (literal !== undefined || /["']PORT["']|\bPORT\b/.test(code)) return literal;
+  return /\bDeno\.serve\(|\.listen\(\s{0,9}\)|\bserve\(/.test(code) ? denoPort : undefined;
+}
+
+function isFresh(tree: Tree, config: unknown): boolean {
+  const imports = keys(config, 'imports');
+  return tree.has('fresh.gen.ts') || imports.some((name) => /^(?:\$?fresh\b|@fresh\/core$)/.test(name));
+}

@@ -1,0 +1,142 @@
+// Plans Go apps: the pages that they embed first, then one program in a small image.
+import type { Tree } from '../../tree.ts';
+import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
+import { findFrontend, frontendStage, type Frontend } from '../common/frontend.ts';
+import { missingImage } from '../common/missing-image.ts';
+import { declaredStart } from '../platforms/start.ts';
+import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { missingEmbeds } from './embed.ts';
+import { findMain, type MainPackage } from './main-package.ts';
+import { findServing, type Serving } from './serving.ts';
+
+const ignore = ['.git', '**/node_modules', '**/.DS_Store'];
+const program = '/usr/local/bin/server';
+const cache = '--mount=type=cache,target=/root/.cache --mount=type=cache,target=/go/pkg/mod';
+/** Modules that are C in part. */
+const cgo =
+  /^\s{0,9}(?:require )?(?:github\.com\/(?:mattn\/go-sqlite3|confluentinc\/confluent-kafka-go|h2non\/bimg|davidbyttow\/govips|otiai10\/gosseract|chai2010\/webp|go-skynet|ggerganov|webview|go-gl)|gocv\.io)\S{0,80} v\S{1,80}(?! \/\/ indirect)/m;
+
+export const go: Language = {
+  name: 'go',
+  plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
+    const goMod = tree.text('go.mod');
+    if (goMod === undefined) return undefined;
+    const main = findMain(tree, /^module\s{1,9}"?(\S{1,300}?)"?\s*$/m.exec(goMod)?.[1] ?? '');
+    if (main === undefined) return noMain();
+    return (
+      missingImage(input, [images.golang], 'Go', 'go.mod') ??
+      recipe(tree, input, { goMod, main, serving: findServing(tree, goMod), pages: pagesOf(tree) })
+    );
+  },
+};
+
+interface Pages {
+  readonly frontend: Frontend;
+  /** The folder that the program embeds. */
+  readonly embedded: string;
+}
+
+interface Parts {
+  readonly goMod: string;
+  readonly main: MainPackage;
+  readonly serving: Serving;
+  readonly pages: Pages | undefined;
+}
+
+function pagesOf(tree: Tree): Pages | undefined {
+  return missingEmbeds(tree).flatMap((embedded) => {
+    const frontend = findFrontend(tree, embedded);
+    return frontend === undefined ? [] : [{ frontend, embedded }];
+  })[0];
+}
+
+function noMain(): Problem {
+  return {
+    problem: {
+      rule: 'plan/no-start',
+      severity: 'error',
+      file: 'go.mod',
+      message: 'This is a Go module, but it has no package main that could be started.',
+      fix: 'Put the app into a package main at the top or in cmd/NAME, or set source.path in moorage.yaml to the folder of its go.mod.',
+    },
+  };
+}
+
+function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
+  const { serving, pages } = parts;
+  const web = declaredStart(tree)?.command;
+  const literal = web === undefined ? serving.port : undefined;
+  const port = input.port ?? literal ?? defaultPort;
+  const reason = reasonOf(parts, literal);
+  return {
+    plan: { strategy: 'go', reason, port },
+    dockerfile: dockerfileText(reason, [
+      ...(pages === undefined ? [] : frontendStage(tree, pages.frontend, pages.embedded)),
+      ...buildStage(tree, input, parts),
+      '',
+      ...runStage(port, web === undefined ? `exec ${program}${serving.arguments}` : ofProcfile(web)),
+    ]),
+    ignore,
+    ...(pages === undefined ? {} : { builds: [pages.frontend.folder] }),
+    findings: [],
+  };
+}
+
+function reasonOf({ main, pages }: Parts, literal: number | undefined): string {
+  return [
+    `go.mod makes this a Go app. ${main.folder === '.' ? 'Its package main is at the top.' : `${main.folder} is its package main.`}`,
+    main.others.length === 0
+      ? undefined
+      : `There are others, which are not started: ${main.others.slice(0, 4).join(', ')}.`,
+    pages === undefined
+      ? undefined
+      : `It embeds ${pages.embedded}, which the script ${pages.frontend.script} in ${pages.frontend.folder} builds first.`,
+    literal === undefined ? undefined : `Its code listens on port ${literal}.`,
+  ]
+    .filter((part) => part !== undefined)
+    .join(' ');
+}
+
+/** A Procfile calls the program by the name that it has elsewhere. */
+function ofProcfile(web: string): string {
+  return web.replace(/^exec (?:go run \S{1,100}|(?:\.\/)?(?:bin\/)?[\w.-]{1,80})(?= |$)/, `exec ${program}`);
+}
+
+function buildStage(tree: Tree, input: PlanInput, { goMod, main, pages }: Parts): string[] {
+  const local = /^\s{0,9}(?:replace )?\S{1,200}(?: \S{1,60})? => \.{1,2}\//m.test(goMod);
+  const manifests = ['go.mod', ...(tree.has('go.sum') ? ['go.sum'] : [])];
+  const whole = local || tree.has('go.work') || tree.entry('vendor')?.kind === 'directory';
+  return [
+    `FROM ${images.golang} AS build`,
+    // A go.mod may ask for a newer Go than the image has.
+    `ENV CGO_ENABLED=${cgo.test(goMod) ? 1 : 0} GOTOOLCHAIN=auto GOFLAGS=-buildvcs=false`,
+    'WORKDIR /app',
+    ...declaredArguments(input),
+    ...(whole
+      ? []
+      : [copy(manifests, './'), ...step('go.mod', 'downloading the modules', `RUN ${cache} go mod download`)]),
+    'COPY . .',
+    ...(pages === undefined ? [] : [copy([`/app/${pages.embedded}/`], `./${pages.embedded}/`, '--from=frontend')]),
+    ...step(
+      'go.mod',
+      'compiling the program',
+      `RUN ${cache} go build -trimpath -tags timetzdata -ldflags "-s -w" -o /out/server ${shellWord(`./${main.folder === '.' ? '' : main.folder}`)}`,
+    ),
+  ];
+}
+
+function runStage(port: number, command: string): string[] {
+  return [
+    `FROM ${images.debian}`,
+    'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
+    'COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt',
+    `COPY --from=build /out/server ${program}`,
+    'WORKDIR /app',
+    // Templates, pages and migrations that it reads from its folder.
+    copy(['.'], './', '--chown=1000:1000'),
+    `ENV PORT=${port} HOST=0.0.0.0 GIN_MODE=release`,
+    'USER 1000:1000',
+    `EXPOSE ${port}`,
+    shellCommand(command),
+  ];
+}

@@ -1,0 +1,140 @@
+// Plans Java apps of Maven and Gradle: the jar that the build makes, on a runtime without the build tools.
+import type { Tree } from '../../tree.ts';
+import { missingImage } from '../common/missing-image.ts';
+import { declaredArguments, dockerfileText, shellCommand, step } from '../dockerfile-text.ts';
+import { declaredStart } from '../platforms/start.ts';
+import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { javaVersion } from './version.ts';
+
+const ignore = ['.git', '**/target', '**/build', '**/.gradle', '**/node_modules', '**/.DS_Store'];
+const gradleFiles = ['build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts'];
+
+interface Build {
+  readonly tool: 'Maven' | 'Gradle';
+  readonly file: string;
+  readonly text: string;
+}
+
+export const java: Language = {
+  name: 'java',
+  plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
+    const build = findBuild(tree);
+    if (build === undefined) return undefined;
+    if (build.tool === 'Maven' && !build.text.includes('<project')) return malformed();
+    if (build.tool === 'Gradle' && !tree.has('gradlew')) return noWrapper(build.file);
+    const version = javaVersion(tree, build.text);
+    const image = images.java.find((each) => each.version >= version);
+    if (image === undefined) return noJava(build.file, version);
+    return missingImage(input, [image.build, image.run], 'Java', build.file) ?? recipe(tree, input, build, image);
+  },
+};
+
+function findBuild(tree: Tree): Build | undefined {
+  if (tree.has('pom.xml')) return { tool: 'Maven', file: 'pom.xml', text: tree.text('pom.xml') ?? '' };
+  const file = gradleFiles.find((each) => tree.has(each));
+  return file === undefined
+    ? undefined
+    : { tool: 'Gradle', file, text: gradleFiles.map((each) => tree.text(each) ?? '').join('\n') };
+}
+
+function malformed(): Problem {
+  return {
+    problem: {
+      rule: 'plan/manifest',
+      severity: 'error',
+      file: 'pom.xml',
+      message: 'This file is not a project of Maven.',
+      fix: 'Correct it; "mvn validate" shows where the error is.',
+    },
+  };
+}
+
+function noWrapper(file: string): Problem {
+  return {
+    problem: {
+      rule: 'plan/no-wrapper',
+      severity: 'error',
+      file,
+      message: 'This is a Gradle project without its wrapper, so nothing says which Gradle builds it.',
+      fix: 'Run "gradle wrapper" and commit gradlew and the folder gradle/wrapper.',
+    },
+  };
+}
+
+function noJava(file: string, version: number): Problem {
+  return {
+    problem: {
+      rule: 'plan/java-version',
+      severity: 'error',
+      file,
+      message: `The app asks for Java ${version}, which is not available.`,
+      fix: `Ask for ${images.java.map((each) => each.version).join(', ')} or less, or add a Dockerfile.`,
+    },
+  };
+}
+
+function recipe(tree: Tree, input: PlanInput, build: Build, image: (typeof images.java)[number]): Recipe {
+  const framework = frameworkOf(build.text);
+  const port = input.port ?? defaultPort;
+  const web = ownCommand(tree);
+  const reason = `${build.file} makes this a Java app, built by ${build.tool}${tree.has(wrapperOf(build)) ? ' of the version that its wrapper names' : ''} on Java ${image.version}.${web === undefined ? ' The jar that the build makes is started.' : ' The Procfile defines how it starts.'}`;
+  return {
+    plan: { strategy: 'java', reason, port, ...(framework === undefined ? {} : { framework }) },
+    dockerfile: dockerfileText(reason, [
+      ...buildStage(tree, input, build, image.build),
+      '',
+      `FROM ${image.run}`,
+      'RUN useradd --create-home --uid 1001 app && install -d -o 1001 -g 1001 /app',
+      'WORKDIR /app',
+      'COPY --from=build --chown=1001:1001 /out/ ./',
+      // Spring Boot, Quarkus and Micronaut read these; a part of the memory is left to what is not heap.
+      `ENV PORT=${port} SERVER_PORT=${port} SERVER_ADDRESS=0.0.0.0 SERVER_FORWARD_HEADERS_STRATEGY=framework QUARKUS_HTTP_PORT=${port} QUARKUS_HTTP_HOST=0.0.0.0 MICRONAUT_SERVER_PORT=${port} JAVA_TOOL_OPTIONS=-XX:MaxRAMPercentage=60`,
+      'USER 1001:1001',
+      `EXPOSE ${port}`,
+      shellCommand(web ?? 'exec java $JAVA_OPTS -jar app.jar'),
+    ]),
+    ignore,
+    findings: [],
+  };
+}
+
+/** A Procfile names files of the build; only one that starts a jar of it is of use here. */
+function ownCommand(tree: Tree): string | undefined {
+  const web = declaredStart(tree)?.command;
+  return web !== undefined && /\s-jar\s/.test(web)
+    ? web.replace(/(?:\S{0,200}\/)?\S{1,100}\.jar\b/, 'app.jar')
+    : undefined;
+}
+
+function frameworkOf(text: string): string | undefined {
+  if (/org\.springframework\.boot|spring-boot/.test(text)) return 'Spring Boot';
+  if (/io\.quarkus/.test(text)) return 'Quarkus';
+  if (/io\.micronaut/.test(text)) return 'Micronaut';
+  return undefined;
+}
+
+function wrapperOf({ tool }: Build): string {
+  return tool === 'Maven' ? 'mvnw' : 'gradlew';
+}
+
+/** The jar that can be started is the largest of the build, but for sources, documentation and the plain one. */
+const collect =
+  'mkdir -p /out && if [ -d target/quarkus-app ]; then cp -r target/quarkus-app/. /out/ && mv /out/quarkus-run.jar /out/app.jar; elif [ -d build/quarkus-app ]; then cp -r build/quarkus-app/. /out/ && mv /out/quarkus-run.jar /out/app.jar; else jar="$(find . -path "*/target/*.jar" -o -path "*/build/libs/*.jar" | grep -vE "(-plain|-sources|-javadoc|-tests|original-.*)\\.jar|/(classes|test-classes|dependency|lib|\\.mvn|wrapper)/" | xargs -r ls -S | head -1)" && test -n "$jar" && cp "$jar" /out/app.jar; fi';
+
+function buildStage(tree: Tree, input: PlanInput, build: Build, image: string): string[] {
+  const wrapper = tree.has(wrapperOf(build));
+  const cache = `--mount=type=cache,target=/root/.m2 --mount=type=cache,target=/root/.gradle`;
+  const maven = `${wrapper ? 'sh ./mvnw' : 'mvn'} --batch-mode --no-transfer-progress -DskipTests package`;
+  const gradle = 'sh ./gradlew --no-daemon assemble -x test';
+  return [
+    `FROM ${image} AS build`,
+    'WORKDIR /app',
+    ...declaredArguments(input),
+    'COPY . .',
+    ...step(
+      build.file,
+      `building with ${build.tool}`,
+      `RUN ${cache} ${wrapper ? `sed -i 's/\\r$//' ${wrapperOf(build)} && ` : ''}${build.tool === 'Maven' ? maven : gradle} && ${collect}`,
+    ),
+  ];
+}

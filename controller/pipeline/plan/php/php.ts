@@ -1,0 +1,119 @@
+// Plans PHP apps: Composer's packages and the pages' scripts, served by PHP's own server from the public folder.
+import { keys, parseJson } from '../../manifest.ts';
+import type { Tree } from '../../tree.ts';
+import { missingImage } from '../common/missing-image.ts';
+import { frontendStage, findFrontend, type Frontend } from '../common/frontend.ts';
+import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
+import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+
+const ignore = ['.git', '**/node_modules', 'vendor', '.env', '**/.DS_Store'];
+const roots = ['public', 'web', 'htdocs', 'www', 'html', 'p', 'src/public'];
+/** Extensions that the image lacks by itself, by what asks for them. */
+const extensions = /^ext-(?:gd|intl|zip|bcmath|mysqli|pdo_mysql|pdo_pgsql|pgsql|sodium|exif)$/;
+
+export const php: Language = {
+  name: 'php',
+  plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
+    const root = documentRoot(tree);
+    const composer = tree.has('composer.json');
+    if (root === undefined) return composer && !tree.has('package.json') ? noStart() : undefined;
+    const file = composer ? 'composer.json' : root === '.' ? 'index.php' : `${root}/index.php`;
+    return missingImage(input, [images.php], 'PHP', file) ?? recipe(tree, input, root, file);
+  },
+};
+
+/** The folder with index.php: the public one, where there is one. */
+function documentRoot(tree: Tree): string | undefined {
+  return roots.find((each) => tree.has(`${each}/index.php`)) ?? (tree.has('index.php') ? '.' : undefined);
+}
+
+function noStart(): Problem {
+  return {
+    problem: {
+      rule: 'plan/no-start',
+      severity: 'error',
+      file: 'composer.json',
+      message: 'This is a PHP project, but it has no index.php at the top or in public.',
+      fix: 'Add public/index.php, or set run.command in moorage.yaml.',
+    },
+  };
+}
+
+function recipe(tree: Tree, input: PlanInput, root: string, file: string): Recipe {
+  const port = input.port ?? defaultPort;
+  const laravel = tree.has('artisan');
+  const pages = pagesOf(tree);
+  const reason = `${file} makes this a PHP app, served from ${root === '.' ? 'its top' : root}.${pages === undefined ? '' : ` The script ${pages.script} builds its pages first.`}`;
+  return {
+    plan: { strategy: 'php', reason, port, ...(laravel ? { framework: 'Laravel' } : {}) },
+    dockerfile: dockerfileText(reason, [
+      ...(pages === undefined ? [] : frontendStage(tree, pages, pages.output)),
+      ...image(tree, input, pages !== undefined),
+      `ENV PORT=${port} PHP_CLI_SERVER_WORKERS=4${laravel ? ' LOG_CHANNEL=stderr SESSION_DRIVER=file CACHE_STORE=file' : ''}`,
+      `EXPOSE ${port}`,
+      shellCommand(command(root, laravel)),
+    ]),
+    ignore,
+    findings: [],
+  };
+}
+
+/** Vite fills public/build of a project of Composer. */
+function pagesOf(tree: Tree): Frontend | undefined {
+  return tree.has('composer.json') && tree.has('package.json') ? findFrontend(tree, 'public/build') : undefined;
+}
+
+function image(tree: Tree, input: PlanInput, built: boolean): string[] {
+  return [
+    `FROM ${images.php}`,
+    'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
+    ...missingExtensions(tree),
+    'WORKDIR /app',
+    ...declaredArguments(input),
+    copy(['.'], './', '--chown=1000:1000'),
+    ...(built ? [copy(['/app/public/'], './public/', '--from=frontend', '--chown=1000:1000')] : []),
+    'USER 1000:1000',
+    ...(tree.has('composer.json') ? install(tree) : []),
+  ];
+}
+
+/** Laravel wants a key and a database file of its own, which a first start makes. */
+function command(root: string, laravel: boolean): string {
+  if (!laravel) return `exec php -S 0.0.0.0:$PORT -t ${shellWord(root)}`;
+  return '[ -f .env ] || cp .env.example .env 2>/dev/null || touch .env; grep -q "^APP_KEY=base64" .env || [ -n "$APP_KEY" ] || php artisan key:generate --force; [ -n "$DB_CONNECTION" ] || { mkdir -p database; touch database/database.sqlite; }; php artisan migrate --force || true; exec php artisan serve --host=0.0.0.0 --port=$PORT';
+}
+
+function install(tree: Tree): string[] {
+  const file = tree.has('composer.lock') ? 'composer.lock' : 'composer.json';
+  return step(
+    file,
+    'installing the packages',
+    'RUN COMPOSER_MEMORY_LIMIT=-1 composer install --no-dev --no-interaction --no-progress --optimize-autoloader',
+  );
+}
+
+/** Composer itself, and extensions, where the image has none of its own: Docker Hub's has not. */
+function missingExtensions(tree: Tree): string[] {
+  const manifest = parseJson(tree.text('composer.json'));
+  const wanted = keys(manifest, 'require')
+    .filter((name) => extensions.test(name))
+    .map((name) => name.slice(4));
+  const modules = [...new Set([...wanted, ...(tree.has('artisan') ? ['pdo_mysql', 'zip'] : [])])];
+  const composer = tree.has('composer.json')
+    ? step(
+        'composer.json',
+        'installing Composer',
+        'RUN command -v composer || (apt-get update && apt-get install --yes --no-install-recommends composer unzip git && rm -rf /var/lib/apt/lists/*)',
+      )
+    : [];
+  if (modules.length === 0) return composer;
+  const loop = modules.map((name) => `php -m | grep -qi "^${name}$" || docker-php-ext-install ${name}`).join('; ');
+  return [
+    ...composer,
+    ...step(
+      'composer.json',
+      'adding the extensions that it requires',
+      `RUN if command -v docker-php-ext-install; then apt-get update && apt-get install --yes --no-install-recommends libpng-dev libicu-dev libzip-dev libpq-dev libonig-dev; ${loop}; fi`,
+    ),
+  ];
+}

@@ -1,0 +1,30 @@
+// Reads app.json of Heroku: defaults of variables, and databases as add-ons.
+import { field, keys, parseJson, text, texts } from '../../manifest.ts';
+import type { Tree } from '../../tree.ts';
+import type { Declaration, DeclaredVariable } from './declaration.ts';
+
+const addons: readonly (readonly [RegExp, { name: string; type: 'postgres' | 'redis' | 'mysql' | 'mongo' }])[] = [
+  [/^heroku-postgresql\b/, { name: 'db', type: 'postgres' }],
+  [/^(?:heroku-redis|heroku-key-value-store|rediscloud|redistogo)\b/, { name: 'redis', type: 'redis' }],
+  [/^(?:jawsdb|cleardb)\b/, { name: 'mysql', type: 'mysql' }],
+  [/^(?:mongolab|ormongo)\b/, { name: 'mongo', type: 'mongo' }],
+];
+
+export function appJsonDeclaration(tree: Tree): Declaration | undefined {
+  const file = 'app.json';
+  const parsed = parseJson(tree.text(file));
+  // Expo has a file of this name too, with the field expo alone.
+  if (parsed === undefined || field(parsed, 'expo') !== undefined) return undefined;
+  const env = keys(parsed, 'env').flatMap((name): DeclaredVariable[] => {
+    const value = text(parsed, 'env', name) ?? text(parsed, 'env', name, 'value');
+    return value === undefined || value === '' ? [] : [{ name, value }];
+  });
+  const given = field(parsed, 'addons');
+  const plans = [
+    ...texts(parsed, 'addons'),
+    ...(Array.isArray(given) ? given.flatMap((each) => text(each, 'plan') ?? []) : []),
+  ];
+  const services = addons.flatMap(([pattern, service]) => (plans.some((plan) => pattern.test(plan)) ? [service] : []));
+  if (env.length === 0 && services.length === 0) return undefined;
+  return { file, env, ...(services.length === 0 ? {} : { services }) };
+}

@@ -1,0 +1,143 @@
+// What a compose file says: which image is the app, how it is started, and what runs beside it.
+import { posix } from 'node:path';
+import type { Finding } from '../../../../../crds/hosted-app.ts';
+import type { Tree } from '../../../tree.ts';
+import { present } from '../../../../../lib/present.ts';
+import { warning, type Declaration, type DeclaredBuild, type DeclaredVariable } from '../declaration.ts';
+import { besideOf } from './beside.ts';
+import { chooseServices, folderOf, type ChoiceOptions } from './choose.ts';
+import { environmentOf, sampleValues } from './environment.ts';
+import { interpolate, type Lookup } from './interpolate.ts';
+import { readCompose, type ComposeService } from './read.ts';
+import { disksOf } from './volumes.ts';
+import { words } from './words.ts';
+
+/** Undefined where there is no compose file, or it says nothing of use. */
+export function composeDeclaration(tree: Tree, options: ChoiceOptions): Declaration | undefined {
+  const compose = readCompose(tree);
+  if (compose === undefined) return undefined;
+  const { file } = compose;
+  const { app, beside: given, findings } = chooseServices(compose, options);
+  const lookup = sampleValues(tree);
+  const beside = besideOf(file, given, lookup);
+  const services = beside.services.length === 0 ? {} : { services: [...beside.services] };
+  if (app === undefined) return { file, ...services, findings: [...findings, ...beside.findings] };
+  const environment = environmentOf(file, app, tree, beside);
+  const disks = disksOf(file, app, tree);
+  const build = buildOf(file, app, tree, lookup);
+  const start = startOf(file, app, tree, lookup, build.build);
+  return {
+    file,
+    ...services,
+    ...start.said,
+    ...(build.build === undefined ? {} : { build: build.build }),
+    env: environment.env,
+    volumes: disks.volumes,
+    findings: [
+      ...findings,
+      ...build.findings,
+      ...start.findings,
+      ...beside.findings,
+      ...environment.findings,
+      ...disks.findings,
+    ],
+  };
+}
+
+function buildOf(
+  file: string,
+  { name, build }: ComposeService,
+  tree: Tree,
+  lookup: Lookup,
+): { build?: DeclaredBuild; findings: Finding[] } {
+  if (build === undefined) return { findings: [] };
+  const resolved = (text: string | undefined, usual: string): string => interpolate(text ?? usual, lookup) ?? usual;
+  const path = folderOf(resolved(build.context, '.'));
+  const dockerfile = posix.normalize(resolved(build.dockerfile, 'Dockerfile'));
+  const whole = posix.join(path, dockerfile);
+  if (dockerfile.startsWith('..') || !tree.has(whole)) return { findings: [noDockerfile(file, name, whole)] };
+  const target = resolved(build.target, '');
+  const args = argumentsOfBuild(build.args ?? [], lookup);
+  return {
+    build: present({
+      path,
+      dockerfile,
+      // A stage for development is none for visitors.
+      target: target === '' || /dev|test|debug/i.test(target) ? undefined : target,
+      args: args.length === 0 ? undefined : args,
+    }),
+    findings: [],
+  };
+}
+
+function argumentsOfBuild(given: readonly (readonly [string, string | null])[], lookup: Lookup): DeclaredVariable[] {
+  return given.flatMap(([name, text]) => {
+    const value = text === null ? lookup(name) : interpolate(text, lookup);
+    return value === undefined || value === '' || name === 'NODE_ENV' ? [] : [{ name, value }];
+  });
+}
+
+function noDockerfile(file: string, name: string, path: string): Finding {
+  return warning(
+    'compose/no-dockerfile',
+    file,
+    `The service ${name} is built from ${path.slice(0, 150)}, which is not in the repository.`,
+    'Correct build.context and build.dockerfile of the service.',
+  );
+}
+
+/** What a developer runs on his own machine. */
+const ofDevelopment =
+  /--reload\b|\bnodemon\b|\bair\b|(?:npm|yarn|pnpm|bun)(?: run)? (?:dev|start:dev|watch)\b|\bvite\b(?! preview)|next dev|\bwatch(?:fiff|man|exec)?\b|tail -f|sleep (?:infinity|[0-9])/;
+
+function startOf(
+  file: string,
+  app: ComposeService,
+  tree: Tree,
+  lookup: Lookup,
+  build: DeclaredBuild | undefined,
+): { said: Pick<Declaration, 'port' | 'command'>; findings: Finding[] } {
+  const port = portOf(app, lookup);
+  const given = { ...(port === undefined ? {} : { port }) };
+  const entry = argumentsOf(app.entrypoint, lookup);
+  const rest = argumentsOf(app.command, lookup);
+  const command = [...(entry ?? []), ...(rest ?? [])];
+  if (command.length === 0 || build === undefined) return { said: given, findings: [] };
+  const left = (why: string): { said: typeof given; findings: Finding[] } => ({
+    said: given,
+    findings: [
+      warning(
+        'compose/command',
+        file,
+        `The command of the service ${app.name} is not used, since ${why}; the image's own is.`,
+        'Set run.command in moorage.yaml if the app needs another.',
+      ),
+    ],
+  });
+  if (ofDevelopment.test(command.join(' '))) return left('it is one of development');
+  const text = tree.text(posix.join(build.path, build.dockerfile)) ?? '';
+  if (entry === undefined && /^\s{0,20}ENTRYPOINT\s/im.test(text)) return left('the Dockerfile has an ENTRYPOINT');
+  return { said: { ...given, command }, findings: [] };
+}
+
+function argumentsOf(given: string | string[] | undefined, lookup: Lookup): string[] | undefined {
+  if (given === undefined) return undefined;
+  const each = typeof given === 'string' ? (words(given) ?? []) : given;
+  const resolved = each.flatMap((word) => interpolate(word, lookup) ?? []);
+  return resolved.length === each.length && resolved.every((word) => word !== '') ? resolved : undefined;
+}
+
+/** Ports that HTTP is most often served on, the likeliest first. */
+const likely = [8080, 8000, 3000, 80, 5000, 8501, 7860, 8888, 4000, 5173];
+
+/** The port inside: 3000 of 127.0.0.1:8080:3000/tcp. */
+function portOf({ ports = [], expose = [], environment = [] }: ComposeService, lookup: Lookup): number | undefined {
+  const own = environment.find(([name]) => name === 'PORT')?.[1];
+  const texts = ports.length > 0 ? ports : expose.length > 0 ? expose : [own ?? ''];
+  const numbers = texts.flatMap((text) => {
+    const match = /(?:^|:)([0-9]{1,5})(?:\/tcp)?$/.exec((interpolate(text, lookup) ?? '').trim());
+    const number = Number(match?.[1] ?? 0);
+    return number >= 1 && number <= 65_535 ? [number] : [];
+  });
+  return likely.find((each) => numbers.includes(each)) ?? numbers[0];
+}

@@ -1,0 +1,112 @@
+// The environment of the app in a compose file: literal values, defaults, and values of sample files.
+import type { Finding } from '../../../../../crds/hosted-app.ts';
+import type { Tree } from '../../../tree.ts';
+import { warning, type DeclaredVariable } from '../declaration.ts';
+import type { BesideResult } from './beside.ts';
+import { interpolate, parseEnv, type Lookup } from './interpolate.ts';
+import type { ComposeService } from './read.ts';
+
+const samples = [
+  '.env',
+  '.env.example',
+  '.env.sample',
+  '.env.template',
+  '.env.dist',
+  '.env.docker.example',
+  '.env.docker',
+  'env.example',
+  'example.env',
+  '.env.local.example',
+];
+/** What an author writes where a value has to be filled in. */
+const blank = /^$|^<.{0,200}>$|your[-_ ]|xxx|change[-_ ]?(?:me|this)|replace[-_ ]|\.\.\.|^sk-|^todo$|^\*+$/i;
+/** Settings of development, which the platform's own are better than. */
+const ofDevelopment =
+  /^(?:NODE_ENV|PORT|HOSTNAME|PATH|HOME|PWD|UID|GID|PUID|PGID|TZ|COMPOSE_[A-Z_]{1,40}|CHOKIDAR_USEPOLLING|WATCHPACK_POLLING)$/;
+
+/** Values of the sample files at the top of a repository; the first file that names a variable says. */
+export function sampleValues(tree: Tree): Lookup {
+  const values = new Map<string, string>();
+  for (const name of samples)
+    for (const [key, value] of parseEnv(tree.text(name, 64 * 1024) ?? ''))
+      if (!values.has(key) && !blank.test(value)) values.set(key, value);
+  return (name) => values.get(name);
+}
+
+export function environmentOf(
+  file: string,
+  service: ComposeService,
+  tree: Tree,
+  { logins, hosts }: BesideResult,
+): { env: DeclaredVariable[]; findings: Finding[] } {
+  const sample = sampleValues(tree);
+  const lookup: Lookup = (name) => sample(name) ?? logins.get(name);
+  const said = (service.environment ?? []).map(
+    ([name, text]) => [name, text === null ? lookup(name) : interpolate(text, lookup)] as const,
+  );
+  const missing = said.filter(([, value]) => value === undefined).map(([name]) => name);
+  const given = said.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
+  const env = new Map([...filed(service, tree), ...given]);
+  const open = [...env.keys()].filter((name) => /SECRET|JWT|ENCRYPTION|SALT/i.test(name));
+  return {
+    env: [...env]
+      .map(([name, value]) => ({ name, value: renamed(value.trim(), hosts) }))
+      .filter(({ name, value }) => isKept(name, value)),
+    findings: [
+      ...(missing.length === 0 ? [] : [unset(file, missing)]),
+      ...(open.length === 0 ? [] : [published(file, open)]),
+    ],
+  };
+}
+
+/** Values of its env_file. */
+function filed({ env_file: paths = [] }: ComposeService, tree: Tree): [string, string][] {
+  return paths
+    .slice(0, 5)
+    .flatMap((path) => [...envFile(tree, path)])
+    .filter(([, value]) => !blank.test(value));
+}
+
+function isKept(name: string, value: string): boolean {
+  const isPlaceholder = /(?:KEY|TOKEN)$/i.test(name) && blank.test(value);
+  return /^[A-Za-z_][A-Za-z0-9_]{0,100}$/.test(name) && !ofDevelopment.test(name) && !isPlaceholder;
+}
+
+function published(file: string, names: readonly string[]): Finding {
+  return warning(
+    'compose/public-secret',
+    file,
+    `Everybody can read the values of ${names.slice(0, 6).join(', ')} in the repository, and the app runs with them.`,
+    'Ask the operator of this installation to set secret ones (spec.run.secrets of the HostedApp).',
+  );
+}
+
+/** The file itself if it is committed, else the sample beside it. */
+function envFile(tree: Tree, path: string): Map<string, string> {
+  const own = path.replace(/^\.\//, '');
+  const found = [own, `${own}.example`, `${own}.sample`, `${own}.template`, `${own}.dist`].find((each) =>
+    tree.has(each),
+  );
+  return parseEnv(found === undefined ? '' : (tree.text(found, 64 * 1024) ?? ''));
+}
+
+/** Hosts under the names that they have here. */
+function renamed(value: string, hosts: ReadonlyMap<string, string>): string {
+  return [...hosts].reduce((text, [from, to]) => {
+    const escaped = from.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
+    return text.replaceAll(
+      new RegExp(`(^|[@/,= ])${escaped}(?=[:/, ?]|$)`, 'g'),
+      (_whole, before: string) => `${before}${to}`,
+    );
+  }, value);
+}
+
+function unset(file: string, names: readonly string[]): Finding {
+  const shown = names.slice(0, 10).join(', ');
+  return warning(
+    'compose/unset-variables',
+    file,
+    `Variables without a value in the repository are not set: ${shown}${names.length > 10 ? `, and ${names.length - 10} more` : ''}.`,
+    'Give those that the app needs in moorage.yaml (run.env), or ask the operator of this installation to set secret ones.',
+  );
+}

@@ -1,0 +1,90 @@
+// Reads a compose file of unknown origin into one plain form; what it does not understand is not there.
+import { posix } from 'node:path';
+import { z } from 'zod';
+import type { Tree } from '../../../tree.ts';
+import { parseYaml } from '../yaml.ts';
+import { knownImage } from './known-images.ts';
+
+const scalar = z.union([z.string(), z.number(), z.boolean()]).transform(String);
+const optional = <Schema extends z.ZodType>(schema: Schema) => schema.optional().catch(undefined);
+const list = z.union([scalar.transform((each) => [each]), z.array(scalar).max(200)]);
+const variables = z.union([
+  z.record(z.string(), z.union([scalar, z.null()])).transform((map) => Object.entries(map)),
+  z.array(scalar).transform((lines) =>
+    lines.map((line): [string, string | null] => {
+      const at = line.indexOf('=');
+      return at < 0 ? [line, null] : [line.slice(0, at), line.slice(at + 1)];
+    }),
+  ),
+]);
+const port = z.union([scalar, z.looseObject({ target: scalar }).transform(({ target }) => target)]);
+const mount = z.union([
+  z.string().transform((text) => {
+    const [source = '', target] = text.split(':');
+    return target === undefined ? { source: '', target: source } : { source, target };
+  }),
+  z
+    .looseObject({ source: z.string().default(''), target: z.string() })
+    .transform(({ source, target }) => ({ source, target })),
+]);
+const envFile = z.union([z.string(), z.looseObject({ path: z.string() }).transform(({ path }) => path)]);
+
+const service = z.looseObject({
+  image: optional(z.string().max(500)),
+  build: optional(
+    z.union([
+      z.string().transform((context) => ({ context, dockerfile: undefined, target: undefined, args: undefined })),
+      z.looseObject({
+        context: z.string().default('.'),
+        dockerfile: optional(z.string()),
+        target: optional(z.string()),
+        args: optional(variables),
+      }),
+    ]),
+  ),
+  container_name: optional(z.string()),
+  ports: optional(z.array(port).max(100)),
+  expose: optional(z.array(scalar).max(100)),
+  command: optional(z.union([z.string(), z.array(scalar).max(64)])),
+  entrypoint: optional(z.union([z.string(), z.array(scalar).max(64)])),
+  environment: optional(variables),
+  env_file: optional(z.union([envFile.transform((each) => [each]), z.array(envFile).max(20)])),
+  volumes: optional(z.array(mount.catch({ source: '', target: '' })).max(100)),
+  profiles: optional(list),
+  restart: optional(scalar),
+});
+export type ComposeService = z.infer<typeof service> & { readonly name: string };
+
+export interface ComposeFile {
+  readonly file: string;
+  readonly services: readonly ComposeService[];
+}
+
+/** In the order in which Docker Compose looks for them. */
+const names = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'];
+
+/** The compose file at the top of a repository, without services that are started on demand only. */
+export function readCompose(tree: Tree): ComposeFile | undefined {
+  const file = names.find((name) => tree.has(name));
+  const parsed = z
+    .looseObject({ services: z.record(z.string(), z.unknown()) })
+    .safeParse(parseYaml(file === undefined ? undefined : tree.text(file)));
+  if (file === undefined || !parsed.success) return undefined;
+  const services = Object.entries(parsed.data.services)
+    .slice(0, 60)
+    .flatMap(([name, value]) => {
+      const read = service.safeParse(value);
+      return read.success && (read.data.profiles ?? []).length === 0 ? [asImage(tree, { ...read.data, name })] : [];
+    });
+  return { file, services };
+}
+
+/** A database that is built from a database is one: its own Dockerfile only adds settings. */
+function asImage(tree: Tree, given: ComposeService): ComposeService {
+  const { context = '', dockerfile = 'Dockerfile' } = given.build ?? {};
+  const text = given.build === undefined ? undefined : tree.text(posix.join(context, dockerfile), 64 * 1024);
+  const base = [...(text ?? '').matchAll(/^[ \t]{0,20}FROM[ \t]{1,20}(?:--\S{1,100}[ \t]{1,20})?(\S{1,300})/gim)].at(
+    -1,
+  )?.[1];
+  return base === undefined || knownImage(base) === undefined ? given : { ...given, image: base, build: undefined };
+}

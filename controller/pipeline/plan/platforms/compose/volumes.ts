@@ -1,0 +1,103 @@
+// Which volumes of a compose service become disks of the app.
+import { posix } from 'node:path';
+import type { Finding } from '../../../../../crds/hosted-app.ts';
+import type { Tree } from '../../../tree.ts';
+import { warning, type DeclaredVolume } from '../declaration.ts';
+import { folderOf } from './choose.ts';
+import type { ComposeService } from './read.ts';
+
+type Mount = NonNullable<ComposeService['volumes']>[number];
+
+/** What is made anew, or comes with the image: a disk there would be of no use, or hide it. */
+const remade =
+  /(?:^|\/)(?:node_modules|\.next|\.nuxt|\.venv|venv|__pycache__|\.cache|cache|\.npm|static|staticfiles|dist|build|target|vendor|bundle|certs?|ssl)(?:\/|$)/i;
+const code =
+  /^\/(?:app|src|code|srv|opt|usr\/src\/app|usr\/src|var\/www(?:\/html)?|home\/[^/]{1,40}\/app|workspace|project|www|root|tmp|home)$/;
+const ofSystem = /^\/(?:proc|sys|dev|etc|run|var\/run|lib|usr\/lib|bin)(?:\/|$)/;
+
+export function disksOf(
+  file: string,
+  { name, volumes = [] }: ComposeService,
+  tree: Tree,
+): { volumes: DeclaredVolume[]; findings: Finding[] } {
+  const lasting = volumes.map(clean).filter((mount) => holdsData(mount, tree));
+  const disks = new Map(lasting.map(({ target }) => [target, volumeName(target)]));
+  return {
+    volumes: uniquelyNamed([...disks].map(([path, label]) => ({ name: label, path }))),
+    findings: [...socketFindings(file, name, volumes), ...fileFindings(file, name, volumes.map(clean), tree)],
+  };
+}
+
+function clean({ source, target }: Mount): Mount {
+  return { source, target: posix.normalize(target).replace(/(?!^)\/+$/, '') };
+}
+
+/** Whether a disk can be mounted there without hiding what the image brings. */
+export function isDataFolder(target: string): boolean {
+  return target.startsWith('/') && !code.test(target) && !ofSystem.test(target) && !remade.test(target);
+}
+
+/** A volume by name or without one, or a folder of the machine that the repository does not bring. */
+function holdsData({ source, target }: Mount, tree: Tree): boolean {
+  if (!isDataFolder(target)) return false;
+  if (source === '') return true;
+  if (!/^[./~$]/.test(source)) return true;
+  if (!/^\.\.?\//.test(source) && source !== '.') return false;
+  const folder = folderOf(source);
+  // A folder that is committed with nothing but its placeholder is made for data.
+  const inside = tree
+    .below(folder)
+    .entries.filter((each) => each.kind === 'file' && !/(?:^|\/)\.git(?:keep|ignore)$/.test(each.path));
+  return (
+    folder !== '.' &&
+    !folder.startsWith('..') &&
+    !tree.has(folder) &&
+    inside.length === 0 &&
+    !/\.[a-z]{1,5}$/i.test(folder)
+  );
+}
+
+export function volumeName(path: string): string {
+  const label = path
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^[^a-z]+/, '')
+    .slice(-30)
+    .replace(/^[^a-z]+|-+$/g, '');
+  return label === '' ? 'data' : label;
+}
+
+function uniquelyNamed(volumes: readonly DeclaredVolume[]): DeclaredVolume[] {
+  return volumes.filter(({ name }, index) => volumes.findIndex((each) => each.name === name) === index);
+}
+
+function socketFindings(file: string, name: string, volumes: readonly Mount[]): Finding[] {
+  if (!volumes.some(({ source }) => source.endsWith('docker.sock'))) return [];
+  return [
+    warning(
+      'compose/docker-socket',
+      file,
+      `The service ${name} mounts the socket of Docker, which no app here has.`,
+      'Turn off in its settings what starts containers.',
+    ),
+  ];
+}
+
+function fileFindings(file: string, name: string, volumes: readonly Mount[], tree: Tree): Finding[] {
+  const files = volumes.filter(
+    ({ source, target }) => /^\.\//.test(source) && tree.has(folderOf(source)) && target !== '',
+  );
+  if (files.length === 0) return [];
+  const shown = files
+    .slice(0, 4)
+    .map(({ source }) => source)
+    .join(', ');
+  return [
+    warning(
+      'compose/mounted-file',
+      file,
+      `The service ${name} mounts files of the repository (${shown}), which is not done here.`,
+      'Copy them in the Dockerfile if the app reads them.',
+    ),
+  ];
+}

@@ -1,0 +1,98 @@
+// Reads render.yaml: the first web service, its databases, and variables that name them.
+import { z } from 'zod';
+import { present } from '../../../../lib/present.ts';
+import type { Tree } from '../../tree.ts';
+import type { Declaration, DeclaredVariable } from './declaration.ts';
+import { parseYaml } from './yaml.ts';
+
+const variable = z.looseObject({
+  key: z.string(),
+  value: z.union([z.string(), z.number(), z.boolean()]).transform(String).optional(),
+  fromDatabase: z.looseObject({ property: z.string() }).optional(),
+  fromService: z.looseObject({ type: z.string().optional(), property: z.string().optional() }).optional(),
+});
+const service = z.looseObject({
+  type: z.string(),
+  startCommand: z.string().optional().catch(undefined),
+  preDeployCommand: z.string().optional().catch(undefined),
+  staticPublishPath: z.string().optional().catch(undefined),
+  healthCheckPath: z.string().optional().catch(undefined),
+  routes: z
+    .array(z.looseObject({ type: z.string().optional(), source: z.string().optional() }))
+    .optional()
+    .catch(undefined),
+  disk: z.looseObject({ mountPath: z.string() }).optional().catch(undefined),
+  envVars: z.array(z.unknown()).max(100).optional().catch(undefined),
+});
+const blueprint = z.looseObject({
+  services: z.array(z.unknown()).max(50),
+  databases: z.array(z.unknown()).max(20).optional().catch(undefined),
+});
+
+/** Properties of a database, as a placeholder names them. */
+const properties: Readonly<Record<string, string>> = {
+  connectionString: 'url',
+  connectionPoolString: 'url',
+  host: 'host',
+  port: 'port',
+  user: 'user',
+  password: 'password',
+  database: 'database',
+};
+
+export function renderDeclaration(tree: Tree): Declaration | undefined {
+  const file = ['render.yaml', 'render.yml'].find((name) => tree.has(name));
+  const parsed = blueprint.safeParse(parseYaml(file === undefined ? undefined : tree.text(file)));
+  if (file === undefined || !parsed.success) return undefined;
+  const services = parsed.data.services.flatMap((each) => service.safeParse(each).data ?? []);
+  const web = services.find(({ type }) => type === 'web') ?? services.find(({ type }) => type === 'static_site');
+  if (web === undefined) return undefined;
+  return {
+    file,
+    ...startOf(web),
+    env: (web.envVars ?? []).flatMap((each) => variablesOf(variable.safeParse(each).data)),
+    volumes: web.disk === undefined ? [] : [{ name: 'data', path: web.disk.mountPath }],
+    services: beside(parsed.data.databases ?? [], services),
+  };
+}
+
+function beside(
+  databases: readonly unknown[],
+  services: readonly { readonly type: string }[],
+): NonNullable<Declaration['services']> {
+  return [
+    ...(databases.length > 0 ? [{ name: 'db', type: 'postgres' } as const] : []),
+    ...(services.some(({ type }) => ofRedis.test(type)) ? [{ name: 'redis', type: 'redis' } as const] : []),
+  ];
+}
+
+const ofRedis = /^(?:redis|keyvalue)$/;
+
+function startOf(web: z.infer<typeof service>): Partial<Declaration> {
+  const { startCommand: start, preDeployCommand: release, staticPublishPath: folder, healthCheckPath } = web;
+  const fallback = (web.routes ?? []).some((route) => route.type === 'rewrite' && route.source === '/*');
+  return present({
+    start,
+    release,
+    healthPath: healthCheckPath?.startsWith('/') === true ? healthCheckPath : undefined,
+    site: folder === undefined ? undefined : { folder, fallback },
+  });
+}
+
+function variablesOf(given: z.infer<typeof variable> | undefined): DeclaredVariable[] {
+  if (given === undefined) return [];
+  const { key: name, value } = given;
+  const said = value ?? placeholder('db', given.fromDatabase) ?? placeholder('redis', keyValue(given.fromService));
+  return said === undefined || said === '' ? [] : [{ name, value: said }];
+}
+
+type Source = { readonly type?: string | undefined; readonly property?: string | undefined } | undefined;
+
+function keyValue(source: Source): Source {
+  return ofRedis.test(source?.type ?? '') ? source : undefined;
+}
+
+function placeholder(service: string, source: Source): string | undefined {
+  const part = properties[source?.property ?? ''];
+  return part === undefined ? undefined : `\${{services.${service}.${part}}}`;
+}

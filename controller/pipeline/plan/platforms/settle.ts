@@ -1,0 +1,132 @@
+// Puts what platform files say beneath moorage.yaml, within what an author may set and what can be reported.
+import {
+  appManifest,
+  maximumManifestBytes,
+  type AppManifest,
+  type ReportedSettings,
+} from '../../../../crds/app-manifest.ts';
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import { present } from '../../../../lib/present.ts';
+import type { Combined } from './combine.ts';
+import type { DeclaredBuild } from './declaration.ts';
+
+/** Room of what stands around the settings in a report. */
+const noteBytes = 300;
+
+/** What of it is good as settings; the rest is left out, and of variables it is said. */
+export function bounded(given: Combined, own: AppManifest | undefined): { settings: AppManifest; findings: Finding[] } {
+  const base = partsOf(given, own).reduce<AppManifest>((settings, part) => added(settings, part), {});
+  const room = maximumManifestBytes - bytesOf(own ?? {}) - noteBytes;
+  const taken = new Set(['PORT', ...(own?.run?.env ?? []).map(({ name }) => name)]);
+  const left: string[] = [];
+  const settings = given.env
+    .filter(({ name }) => !taken.has(name))
+    .toSorted((one, other) => weight(one.value) - weight(other.value))
+    .reduce<AppManifest>((current, variable) => {
+      const next = added(current, { run: { env: [...(current.run?.env ?? []), variable] } });
+      if (next !== current && bytesOf(next) <= room) return next;
+      left.push(variable.name);
+      return current;
+    }, base);
+  return { settings, findings: left.length === 0 ? [] : [tooMany(left)] };
+}
+
+type Part = { readonly run?: object; readonly [name: string]: unknown };
+
+/** What is said besides variables, in parts that are good or left out each by itself. */
+function partsOf(given: Combined, own: AppManifest | undefined): Part[] {
+  const { port, healthPath, command, services, volumes } = given;
+  const run = { port, healthPath, command, volumes: volumes.length === 0 ? undefined : volumes };
+  return [
+    ...buildOf(given.build),
+    ...(own?.services === undefined && services.length > 0 ? [{ services }] : []),
+    ...Object.entries(run).flatMap(([name, value]) => (value === undefined ? [] : [{ run: { [name]: value } }])),
+  ];
+}
+
+/** Path, Dockerfile and how it is built, of which one that is at its default need not be said. */
+function buildOf(build: DeclaredBuild | undefined): Part[] {
+  if (build === undefined) return [];
+  const { path, dockerfile, target, args } = build;
+  const said = {
+    ...(dockerfile === 'Dockerfile' ? {} : { dockerfile }),
+    ...(target === undefined ? {} : { target }),
+    ...(args === undefined ? {} : { args }),
+  };
+  return [
+    ...(path === '.' ? [] : [{ source: { path } }]),
+    ...(Object.keys(said).length === 0 ? [] : [{ build: said }]),
+  ];
+}
+
+/** The settings with that part, if they are still good then. */
+function added(settings: AppManifest, part: Part): AppManifest {
+  const together = {
+    ...settings,
+    ...part,
+    ...(part.run === undefined ? {} : { run: { ...settings.run, ...part.run } }),
+  };
+  const read = appManifest.safeParse(JSON.parse(JSON.stringify(together)));
+  return read.success ? read.data : settings;
+}
+
+/** Addresses of services first; long texts last. */
+function weight(value: string): number {
+  return /:\/\/|\$\{\{services\./.test(value) ? 0 : value.length;
+}
+
+function bytesOf(settings: AppManifest): number {
+  return Buffer.byteLength(JSON.stringify(settings));
+}
+
+function tooMany(names: readonly string[]): Finding {
+  return {
+    rule: 'platform/variables',
+    severity: 'warning',
+    message: `Variables of other platforms' files that do not fit in the settings are not set: ${names.slice(0, 10).join(', ')}${names.length > 10 ? `, and ${names.length - 10} more` : ''}.`,
+    fix: 'Give those that the app needs in moorage.yaml (run.env), or as defaults in the code.',
+  };
+}
+
+/** moorage.yaml over the others. */
+export function settle(own: AppManifest | undefined, given: AppManifest, file: string): ReportedSettings | undefined {
+  if (file === '' || Object.keys(given).length === 0) return own;
+  return over(own ?? {}, given, file);
+}
+
+function over(own: AppManifest, given: AppManifest, file: string): ReportedSettings {
+  const filed = new Set(leaves(own));
+  const env = variables(own, given);
+  return {
+    ...given,
+    ...own,
+    ...section('build', { ...given.build, ...own.build }),
+    ...section('run', { ...given.run, ...own.run, ...present({ env: env.length === 0 ? undefined : env }) }),
+    platform: {
+      file,
+      fields: leaves(given)
+        .filter((field) => !filed.has(field))
+        .slice(0, 32),
+    },
+  };
+}
+
+function section<Name extends 'build' | 'run'>(
+  name: Name,
+  fields: NonNullable<AppManifest[Name]>,
+): Pick<AppManifest, Name> | object {
+  return Object.keys(fields).length === 0 ? {} : { [name]: fields };
+}
+
+function variables(own: AppManifest | undefined, given: AppManifest): { name: string; value: string }[] {
+  const filed = own?.run?.env ?? [];
+  return [...filed, ...(given.run?.env ?? []).filter((each) => !filed.some(({ name }) => name === each.name))];
+}
+
+function leaves(value: object, path = ''): string[] {
+  return Object.entries(value).flatMap(([name, inner]: [string, unknown]) => {
+    if (inner === undefined) return [];
+    const field = path === '' ? name : `${path}.${name}`;
+    return typeof inner === 'object' && inner !== null && !Array.isArray(inner) ? leaves(inner, field) : [field];
+  });
+}

@@ -1,0 +1,84 @@
+// How an app starts by what files for other platforms say. An explicit word beats what is found in the code.
+import type { Tree } from '../../tree.ts';
+import { shellWord } from '../dockerfile-text.ts';
+import { portOfCommand } from '../port-literal.ts';
+import type { Declaration } from './declaration.ts';
+import { flyDeclaration } from './fly.ts';
+import { huggingFaceDeclaration } from './hugging-face.ts';
+import { procfileDeclaration } from './procfile.ts';
+import { railwayDeclaration } from './railway.ts';
+import { renderDeclaration } from './render.ts';
+import { netlifyDeclaration, vercelDeclaration } from './sites.ts';
+
+export interface DeclaredStart {
+  /** Shell command, $PORT not yet expanded. */
+  readonly command: string;
+  readonly because: string;
+  readonly framework?: string;
+  /** Packages of Python that it needs. */
+  readonly needs: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly port?: number | undefined;
+}
+
+/** The first that says how the app starts is believed. */
+const starts: readonly ((tree: Tree) => Declaration | undefined)[] = [
+  procfileDeclaration,
+  railwayDeclaration,
+  renderDeclaration,
+  flyDeclaration,
+  huggingFaceDeclaration,
+];
+
+export function declaredStart(tree: Tree): DeclaredStart | undefined {
+  for (const read of starts) {
+    const said = read(tree);
+    if (said?.start !== undefined) return { ...commandOf(said, said.start), port: portOfCommand(said.start) };
+    if (said?.space !== undefined) return spaceStart(said.file, said.space);
+  }
+  return undefined;
+}
+
+function commandOf({ file, release }: Declaration, start: string): Omit<DeclaredStart, 'port'> {
+  const first = release === undefined ? '' : `( ${release} ) && `;
+  return {
+    command: `${first}${executed(start)}`,
+    because: `${file} defines how it starts${release === undefined ? '' : ', and what runs before each start'}.`,
+    needs: [],
+  };
+}
+
+/** exec makes the app the one that gets the signals; a line of several commands keeps its shell. */
+function executed(command: string): string {
+  return /[;&|<>()`]|^(?:exec|cd|export)\b|^\w+=/.test(command) ? command : `exec ${command}`;
+}
+
+function spaceStart(file: string, { sdk, file: script, version }: NonNullable<Declaration['space']>): DeclaredStart {
+  const because = `${file} makes it a Space of ${sdk === 'gradio' ? 'Gradio' : 'Streamlit'} that starts with ${script}.`;
+  const needs = [version === undefined ? sdk : `${sdk}==${version}`];
+  return sdk === 'gradio'
+    ? {
+        command: `export GRADIO_SERVER_PORT=$PORT; exec python ${shellWord(script)}`,
+        framework: 'Gradio',
+        because,
+        needs,
+        environment: { GRADIO_SERVER_NAME: '0.0.0.0', GRADIO_ANALYTICS_ENABLED: 'False' },
+      }
+    : {
+        command: `exec streamlit run ${shellWord(script)} --server.port $PORT --server.address 0.0.0.0 --server.headless true --browser.gatherUsageStats false`,
+        framework: 'Streamlit',
+        because,
+        needs,
+      };
+}
+
+/** The folder of built files that a file for a host of sites names, and which file that is. */
+export function declaredSite(tree: Tree): { file: string; folder: string; fallback: boolean } | undefined {
+  for (const read of [netlifyDeclaration, vercelDeclaration, renderDeclaration]) {
+    const said = read(tree);
+    const folder = said?.site?.folder.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
+    if (said?.site !== undefined && folder !== undefined && folder !== '' && !folder.includes('..'))
+      return { file: said.file, folder, fallback: said.site.fallback };
+  }
+  return undefined;
+}

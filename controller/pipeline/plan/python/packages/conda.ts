@@ -1,0 +1,120 @@
+// Reads a conda environment: its pip part, and the names of conda that PyPI has as well.
+import { parse } from 'yaml';
+import { field } from '../../../manifest.ts';
+import type { Tree } from '../../../tree.ts';
+import { copy, step } from '../../dockerfile-text.ts';
+import type { PythonPackages } from './find.ts';
+import { extras, pipInstall, writtenList } from './install.ts';
+import { normalise, requirementName } from './names.ts';
+import { isLine } from './pipfile.ts';
+
+const list = '/opt/requirements.txt';
+const files = ['environment.yml', 'environment.yaml', 'conda.yml', 'conda.yaml'];
+
+/** Names that differ on PyPI. */
+const renamed: Readonly<Record<string, string>> = {
+  pytorch: 'torch',
+  'pytorch-cpu': 'torch',
+  opencv: 'opencv-python-headless',
+  'py-opencv': 'opencv-python-headless',
+  pytables: 'tables',
+  'faiss-cpu': 'faiss-cpu',
+  'tensorflow-base': 'tensorflow',
+  'msgpack-python': 'msgpack',
+  'python-graphviz': 'graphviz',
+  'pillow-simd': 'pillow',
+  'matplotlib-base': 'matplotlib',
+  ruamel_yaml: 'ruamel.yaml',
+};
+/** Packages of conda that are Debian's here. */
+const programs: Readonly<Record<string, string>> = {
+  ffmpeg: 'ffmpeg',
+  git: 'git',
+  poppler: 'poppler-utils',
+  tesseract: 'tesseract-ocr',
+  graphviz: 'graphviz',
+  libsndfile: 'libsndfile1',
+  pandoc: 'pandoc',
+  imagemagick: 'imagemagick',
+};
+/** What conda needs for itself, and libraries that wheels hold. */
+const needless =
+  /^(?:python|pip|setuptools|wheel|conda|_.{0,60}|lib.{0,60}|ld_impl.{0,40}|mkl.{0,40}|blas|openblas|openssl|ca-certificates|sqlite|tk|xz|zlib|readline|ncurses|bzip2|ncurses|icu|intel-openmp|tzdata|certifi|cudatoolkit|pytorch-cuda|pytorch-mutex|cuda.{0,40}|cudnn|nccl|gcc.{0,40}|gxx.{0,40}|cxx-compiler|compilers|make|cmake|freetype|jpeg|gmp|nettle|gnutls|lame|openh264|zstd|lz4-c|brotli.{0,20}|expat|glib|harfbuzz|cairo|yaml|krb5|pcre.{0,10})$/;
+
+export interface CondaEnvironment {
+  readonly file: string;
+  /** Lines that pip reads. */
+  readonly requirements: readonly string[];
+  /** Debian packages. */
+  readonly debian: readonly string[];
+  /** The Python that it asks for. */
+  readonly python?: string;
+}
+
+/** The environment that the tree describes; undefined when there is none that can be read. */
+export function readConda(tree: Tree): CondaEnvironment | undefined {
+  const file = files.find((each) => tree.has(each));
+  const dependencies = file === undefined ? undefined : dependenciesOf(tree.text(file, 256 * 1024));
+  if (file === undefined || !Array.isArray(dependencies)) return undefined;
+  const named = dependencies.filter((each): each is string => typeof each === 'string').map(condaSpec);
+  const pip = dependencies.flatMap((each) => {
+    const listed = field(each, 'pip');
+    return Array.isArray(listed) ? listed.filter((line): line is string => typeof line === 'string') : [];
+  });
+  const python = named.find(({ name }) => name === 'python')?.version;
+  return {
+    file,
+    requirements: [...named.flatMap(onPypi), ...pip.map((line) => line.trim())].filter(isLine),
+    debian: named.flatMap(({ name }) => (Object.hasOwn(programs, name) ? (programs[name] ?? []) : [])),
+    ...(python === undefined ? {} : { python }),
+  };
+}
+
+export function conda(tree: Tree): PythonPackages | undefined {
+  const environment = readConda(tree);
+  if (environment === undefined) return undefined;
+  const { file, requirements } = environment;
+  return {
+    file,
+    names: new Set(requirements.flatMap(requirementName)),
+    install: (extra) => [
+      ...writtenList(list, requirements),
+      copy([file], './'),
+      ...step(file, 'installing the packages, from PyPI and not by conda', pipInstall(file, '-r', list)),
+      ...extras(extra),
+    ],
+  };
+}
+
+function dependenciesOf(text: string | undefined): unknown {
+  try {
+    return field(parse(text ?? '', { maxAliasCount: 10 }), 'dependencies');
+  } catch {
+    return undefined;
+  }
+}
+
+/** `channel::name=1.2=build`, `name>=1.2`, `name 1.2.*`. */
+function condaSpec(spec: string): { name: string; version: string | undefined } {
+  const match =
+    /^(?:[\w.-]{1,60}::)?([A-Za-z0-9_][\w.-]{0,80})(?:\[[^\]]{0,80}\])?\s{0,5}([^=<>!~\s].{0,60}|[=<>!~].{0,80})?$/.exec(
+      spec.trim(),
+    );
+  const name = (match?.[1] ?? '').toLowerCase();
+  const version = match?.[2]?.trim();
+  return { name, version };
+}
+
+function onPypi({ name, version }: { name: string; version: string | undefined }): string[] {
+  if (name === '' || needless.test(name) || Object.hasOwn(programs, name)) return [];
+  return [`${Object.hasOwn(renamed, name) ? (renamed[name] ?? name) : normalise(name)}${pypiVersion(version)}`];
+}
+
+/** `=1.2` of conda is 1.2 and its patches; a build after it means nothing to PyPI. */
+function pypiVersion(version: string | undefined): string {
+  if (version === undefined) return '';
+  const exact = /^={1,2}\s?([0-9][\w.]{0,30})(\.\*)?(?:=.{0,60})?$/.exec(version);
+  if (exact !== null) return `==${exact[1] ?? ''}${version.startsWith('==') && exact[2] === undefined ? '' : '.*'}`;
+  if (/^[<>!~]/.test(version)) return version.replace(/\s/g, '');
+  return /^[0-9]/.test(version) ? `==${version.replace(/\.?\*?$/, '')}.*` : '';
+}

@@ -1,0 +1,176 @@
+// Finds which packages a Python project wants, and how they are installed.
+import { keys, parseToml, text } from '../../../manifest.ts';
+import type { Tree } from '../../../tree.ts';
+import { report } from '../../build-warnings.ts';
+import { copy, step } from '../../dockerfile-text.ts';
+import { conda } from './conda.ts';
+import { cache, extras, pipInstall, uv, withoutCuda } from './install.ts';
+import { lockedNames, normalise, projectNames, requirementName } from './names.ts';
+import { pipfile } from './pipfile.ts';
+import { bringsTorch } from './torch.ts';
+
+export interface PythonPackages {
+  /** File that names the packages. */
+  readonly file: string;
+  /** Normalized names (PEP 503): the direct dependencies, and with a lock file all others. */
+  readonly names: ReadonlySet<string>;
+  /** Lines of the build stage that install them into /opt/venv; `extra` are packages beyond the author's. */
+  install(extra: readonly string[]): string[];
+}
+
+/** How this tree names its packages; undefined when it does not. */
+export function findPackages(tree: Tree): PythonPackages | undefined {
+  const found =
+    locked(tree) ??
+    poetry(tree) ??
+    (tree.has('Pipfile.lock') ? pipfile(tree) : undefined) ??
+    requirements(tree) ??
+    project(tree) ??
+    pipfile(tree) ??
+    conda(tree) ??
+    setup(tree);
+  return found === undefined ? undefined : { ...found, names: withoutItself(tree, found.names) };
+}
+
+/** A project may name itself, for its own extras. */
+function withoutItself(tree: Tree, names: ReadonlySet<string>): ReadonlySet<string> {
+  const own = text(parseToml(tree.text('pyproject.toml')), 'project', 'name');
+  return own === undefined ? names : new Set([...names].filter((name) => name !== normalise(own)));
+}
+
+function locked(tree: Tree): PythonPackages | undefined {
+  if (!tree.has('uv.lock') || !tree.has('pyproject.toml')) return undefined;
+  const whole = /^\[tool\.uv\.(?:workspace|sources)/m.test(tree.text('pyproject.toml') ?? '');
+  const names = new Set([...projectNames(tree), ...lockedNames(tree, 'uv.lock')]);
+  const install = `RUN ${cache} UV_PROJECT_ENVIRONMENT=/opt/venv ${uv} sync --frozen --no-dev --no-install-project --python /opt/venv/bin/python`;
+  const exported = `${uv} export --quiet --frozen --no-dev --no-emit-project --no-hashes --no-annotate --no-header`;
+  return {
+    file: 'uv.lock',
+    names,
+    install: (extra) => [
+      ...(whole ? ['COPY . .'] : [copy(['pyproject.toml', 'uv.lock'], './')]),
+      ...step(
+        'uv.lock',
+        'installing the locked packages',
+        bringsTorch(names) === undefined ? install : withoutCuda(exported),
+      ),
+      ...extras(extra),
+    ],
+  };
+}
+
+function poetry(tree: Tree): PythonPackages | undefined {
+  if (!tree.has('poetry.lock') || !tree.has('pyproject.toml')) return undefined;
+  const names = new Set([...projectNames(tree), ...lockedNames(tree, 'poetry.lock')]);
+  const program = 'VIRTUAL_ENV=/opt/venv PATH=/opt/venv/bin:$PATH /root/.local/bin/poetry';
+  const options = 'install --only main --no-root --no-interaction --no-ansi';
+  const renewed = `(${program} lock --no-interaction --no-ansi && ${program} ${options} && ${report('poetry-lock', 'poetry.lock')})`;
+  const exported = '/root/.local/bin/poetry export --quiet --only main --without-hashes --format requirements.txt';
+  return {
+    file: 'poetry.lock',
+    names,
+    install: (extra) => [
+      ...step('plan', 'installing poetry', `RUN ${cache} ${uv} tool install poetry --with poetry-plugin-export`),
+      copy(['pyproject.toml', 'poetry.lock'], './'),
+      ...step(
+        'poetry.lock',
+        'installing the locked packages',
+        bringsTorch(names) === undefined ? `RUN ${cache} ${program} ${options} || ${renewed}` : withoutCuda(exported),
+      ),
+      ...extras(extra),
+    ],
+  };
+}
+
+const lists = [
+  'requirements.txt',
+  'requirements/prod.txt',
+  'requirements/production.txt',
+  'requirements/base.txt',
+  'requirements/requirements.txt',
+  'requirements-prod.txt',
+  'requirement.txt',
+  'requirments.txt',
+];
+
+function requirements(tree: Tree): PythonPackages | undefined {
+  const file = lists.find((each) => tree.has(each));
+  if (file === undefined) return undefined;
+  const content = tree.text(file) ?? '';
+  const lines = content.split('\n').map((line) => line.trim());
+  // Lines that point at other files of the repository need them to be there first.
+  const whole =
+    file.includes('/') ||
+    lines.some((line) =>
+      /^(?:-r|-c|-e|--requirement|--constraint|--editable|\.|file:|[\w.-]+ *@ *(?:file:|\.))/.test(line),
+    );
+  return {
+    file,
+    names: new Set(lines.flatMap(requirementName)),
+    install: (extra) => [
+      ...(whole ? ['COPY . .'] : [copy([file], './')]),
+      ...(/\+cu\d/.test(content) ? cpuPins(file) : []),
+      ...step(file, 'installing the packages', pipInstall(file, '-r', file, ...extra)),
+    ],
+  };
+}
+
+/** Versions such as 2.1.0+cu118 are on an index of CUDA wheels alone. */
+function cpuPins(file: string): string[] {
+  return step(
+    file,
+    'taking the CPU wheels of torch',
+    `RUN day=$(date -r ${file} +%s) && sed -i -E -e 's/\\+cu[0-9]+//' -e '/download\\.pytorch\\.org/d' ${file} && touch -d "@$day" ${file}`,
+  );
+}
+
+function project(tree: Tree): PythonPackages | undefined {
+  const parsed = parseToml(tree.text('pyproject.toml'));
+  if (keys(parsed, 'project').length === 0 && keys(parsed, 'tool', 'poetry').length === 0) return undefined;
+  const names = new Set(projectNames(tree));
+  if (keys(parsed, 'project').length > 0) {
+    // Only the dependencies: an app seldom is a well-formed package itself.
+    return {
+      file: 'pyproject.toml',
+      names,
+      install: (extra) => [
+        copy(['pyproject.toml'], './'),
+        ...step(
+          'pyproject.toml',
+          'installing the packages',
+          pipInstall('pyproject.toml', '-r', 'pyproject.toml', ...extra),
+        ),
+      ],
+    };
+  }
+  return {
+    file: 'pyproject.toml',
+    names,
+    install: (extra) => [
+      'COPY . .',
+      ...step('pyproject.toml', 'installing the project', pipInstall('pyproject.toml', '.', ...extra)),
+    ],
+  };
+}
+
+function setup(tree: Tree): PythonPackages | undefined {
+  const file = ['setup.py', 'setup.cfg'].find((each) => tree.has(each));
+  if (file === undefined) return undefined;
+  const content = tree.text(file) ?? '';
+  const quoted = content.match(/["']([A-Za-z0-9][A-Za-z0-9._-]{0,60})(?=[^"'\n]{0,60}["'])/g) ?? [];
+  const listed = /^install_requires\s{0,9}=([^[]{0,8000})/m.exec(content)?.[1]?.split('\n') ?? [];
+  return {
+    file,
+    names: new Set([
+      ...quoted.map((each) => normalise(each.slice(1))),
+      ...listed.flatMap((line) => requirementName(line.trim())),
+    ]),
+    install: (extra) => [
+      'COPY . .',
+      ...(tree.has('setup.py') || tree.has('pyproject.toml')
+        ? []
+        : ['RUN echo "from setuptools import setup; setup()" > setup.py']),
+      ...step(file, 'installing the project', pipInstall(file, '.', ...extra)),
+    ],
+  };
+}

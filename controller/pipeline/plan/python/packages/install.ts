@@ -1,0 +1,64 @@
+// Writes the steps that install packages into /opt/venv, and what is tried when the first try fails.
+import { report } from '../../build-warnings.ts';
+import { step } from '../../dockerfile-text.ts';
+
+export const cache = '--mount=type=cache,target=/root/.cache';
+export const uv = '/opt/uv/bin/uv';
+const helper = '/opt/uv/install';
+/** Ends what is written into the Dockerfile as a file. */
+export const endOfList = 'EOF';
+
+/**
+ * A package without a wheel wants a compiler, which most apps do not need. A list that names no versions gets packages
+ * of today, which may not fit each other any more; those of the day when the list was written did. Its file bears that
+ * date, for a clone gives all files the time of the commit.
+ */
+const script = `#!/bin/bash
+# install FILE ARGUMENTS: uv pip install; once more with a compiler, or with the packages of FILE's own day.
+set -o pipefail
+list=$1; shift; log=$(mktemp)
+attempt() { ${uv} pip install --python /opt/venv/bin/python "$@" 2>&1 | tee "$log"; }
+attempt "$@" && exit 0
+if ! command -v gcc > /dev/null && grep -qiE "gcc|cc1|g\\+\\+|cmake|compiler|Python\\.h|pkg-config|failed to build" "$log"; then
+  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -yqq --no-install-recommends build-essential python3-dev pkg-config git > /dev/null && attempt "$@" && exit 0
+fi
+grep -qiE "dns error|failed to lookup|connection refused|timed out|error sending request" "$log" && exit 1
+day=$(date -u -r "$list" +%Y-%m-%dT%H:%M:%SZ) || exit 1
+echo "trying the versions of $day"
+attempt --exclude-newer "$day" "$@" || exit 1
+${report('packages-of-the-day', '${list##*/}')}
+`;
+
+/** Lines that put the script into the build stage. */
+export function installer(): string[] {
+  return writtenList(helper, script.trimEnd().split('\n'));
+}
+
+/** Installs by a list that bears no versions, or not all of them. */
+export function pipInstall(file: string, ...what: readonly string[]): string {
+  return `RUN ${cache} bash ${helper} ${file} ${what.join(' ')}`;
+}
+
+/** Installs packages beyond the author's. */
+export function extras(extra: readonly string[]): string[] {
+  return extra.length === 0
+    ? []
+    : step(
+        'plan',
+        `installing ${extra.join(', ')}`,
+        `RUN ${cache} ${uv} pip install --python /opt/venv/bin/python ${extra.join(' ')}`,
+      );
+}
+
+/** A file of the planner's own, for lists that no installer reads as they are. Each line is checked by its caller. */
+export function writtenList(path: string, lines: readonly string[]): string[] {
+  return [`COPY <<'${endOfList}' ${path}`, ...lines, endOfList];
+}
+
+/**
+ * Locked packages without CUDA: the list is written out, what only a GPU needs is left out, and torch comes from the
+ * index of CPU wheels.
+ */
+export function withoutCuda(exported: string): string {
+  return `RUN ${cache} ${exported} > /tmp/locked.txt && sed -i -E -e '/^(nvidia-|triton\\b|-e )/d' -e 's/\\+cu[0-9]+//' -e '/download\\.pytorch\\.org/d' /tmp/locked.txt && ${uv} pip install --python /opt/venv/bin/python --no-deps -r /tmp/locked.txt`;
+}

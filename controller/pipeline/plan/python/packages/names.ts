@@ -1,0 +1,37 @@
+// Names of packages as Python's own rules have them, and the lines that requirements files are made of.
+import { keys, parseJson, parseToml, texts } from '../../../manifest.ts';
+import type { Tree } from '../../../tree.ts';
+
+const lockBytes = 8 * 1024 * 1024;
+
+/** PEP 503. */
+export function normalise(name: string): string {
+  return name.toLowerCase().replace(/[-_.]+/g, '-');
+}
+
+/** The name at the beginning of a requirement; none for an option. */
+export function requirementName(requirement: string): string[] {
+  const name = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,100}[A-Za-z0-9])?/.exec(requirement)?.[0];
+  return name === undefined || requirement.startsWith('-') ? [] : [normalise(name)];
+}
+
+/** What pyproject.toml names. */
+export function projectNames(tree: Tree): string[] {
+  const parsed = parseToml(tree.text('pyproject.toml'));
+  return [
+    ...texts(parsed, 'project', 'dependencies').flatMap(requirementName),
+    ...keys(parsed, 'tool', 'poetry', 'dependencies').map(normalise),
+  ];
+}
+
+/** Every package of uv.lock or poetry.lock, also those that another one brings. */
+export function lockedNames(tree: Tree, file: string): string[] {
+  return [...(tree.text(file, lockBytes) ?? '').matchAll(/^name = "([A-Za-z0-9._-]{1,100})"$/gm)].map((match) =>
+    normalise(match[1] ?? ''),
+  );
+}
+
+/** Every package of Pipfile.lock. */
+export function pipfileLockNames(tree: Tree): string[] {
+  return keys(parseJson(tree.text('Pipfile.lock', lockBytes)), 'default').map(normalise);
+}

@@ -1,0 +1,132 @@
+// Web frameworks of which a variable of a module holds the application: FastAPI, Starlette, Litestar, Quart, Sanic, Flask.
+import { posix } from 'node:path';
+import { shellWord } from '../../dockerfile-text.ts';
+import type { PythonStart } from './find.ts';
+import { isScript, likeliest, type Source } from './sources.ts';
+
+const frameworks = [
+  ['FastAPI', 'uvicorn'],
+  ['Starlette', 'uvicorn'],
+  ['Litestar', 'uvicorn'],
+  ['Quart', 'uvicorn'],
+  ['Sanic', 'sanic'],
+  ['Flask', 'gunicorn'],
+] as const;
+
+type Server = (typeof frameworks)[number][1];
+
+interface Target {
+  readonly target: string;
+  readonly factory: boolean;
+}
+
+export function application(sources: readonly Source[], names: ReadonlySet<string>): PythonStart | undefined {
+  for (const [framework, server] of frameworks) {
+    const makers = makersOf(sources, framework);
+    const best = likeliest(sources, ({ text }) => {
+      const target = findTarget(text, framework, makers);
+      if (target === undefined) return undefined;
+      // A sub-application, or a file that only tries something, has less of this.
+      const used = /\.(?:include_router|register_blueprint|mount|add_middleware|add_url_rule)\(/.test(text) ? 6 : 0;
+      return { score: (target.factory ? 0 : 12) + used + (isScript(text) ? 4 : 0), found: target };
+    });
+    if (best !== undefined) return serve({ framework, server, source: best.source, sources, ...best.found, names });
+  }
+  return undefined;
+}
+
+/** Names of the functions that make an application of the framework. */
+function makersOf(sources: readonly Source[], framework: string): ReadonlySet<string> {
+  return new Set(
+    sources
+      .filter(({ text }) => text.includes(`${framework}(`))
+      .flatMap(({ text }) => [...text.matchAll(/^(?:async )?def ([a-z_]{0,40}app[a-z_]{0,40})\(/gm)])
+      .map((match) => match[1] ?? ''),
+  );
+}
+
+/** The variable that holds the application, or the function that makes it; what the module made itself comes first. */
+function findTarget(text: string, framework: string, makers: ReadonlySet<string>): Target | undefined {
+  const own = assigned(text, String.raw`(?:[a-z]{1,20}\.)?${framework}`);
+  if (own !== undefined && text.includes(framework)) return { target: own, factory: false };
+  const made = [...makers].map((maker) => assigned(text, String.raw`(?:[a-z_]{1,30}\.)?${maker}`)).find(Boolean);
+  if (made !== undefined) return { target: made, factory: false };
+  if (!text.includes(`${framework}(`)) return undefined;
+  const maker = /^def (create_app|make_app|build_app|get_app|create_application|init_app)\(/m.exec(text)?.[1];
+  return maker === undefined ? undefined : { target: maker, factory: true };
+}
+
+/** Name of the variable of the module that gets the result of this call. */
+function assigned(text: string, call: string): string | undefined {
+  return new RegExp(String.raw`^([A-Za-z_]\w{0,60})[ \t]{0,9}(?::[^=\n]{0,80})?=[ \t]{0,9}${call}\(`, 'm').exec(
+    text,
+  )?.[1];
+}
+
+interface Served extends Target {
+  readonly framework: string;
+  readonly server: Server;
+  readonly source: Source;
+  readonly sources: readonly Source[];
+  readonly names: ReadonlySet<string>;
+}
+
+function serve({ framework, server, source, sources, target, factory, names }: Served): PythonStart {
+  const place = moduleOf(source, sources);
+  const because = `${source.path} ${factory ? `makes a ${framework} application in ${target}()` : `holds the ${framework} application "${target}"`}.`;
+  const needs = names.has(server) ? [] : [server];
+  // Without a library for them uvicorn refuses the websockets that many of these apps open.
+  const sockets =
+    server === 'uvicorn' && !names.has('websockets') && /websocket/i.test(source.text) ? ['websockets'] : [];
+  return {
+    command: commands[server]({ ...place, target, factory }),
+    framework,
+    because,
+    needs: [...needs, ...sockets],
+    weight: source.weight,
+    known: names.has(framework.toLowerCase()),
+    mounts: /mount_gradio_app|\brun_with\(|WSGIMiddleware/.test(source.text),
+  };
+}
+
+interface Place {
+  readonly folder: string;
+  readonly module: string;
+}
+
+const commands: Readonly<Record<Server, (place: Place & Target) => string>> = {
+  uvicorn: ({ folder, module, target, factory }) =>
+    `exec uvicorn --host 0.0.0.0 --port $PORT${folder === '.' ? '' : ` --app-dir ${shellWord(folder)}`}${factory ? ' --factory' : ''} ${shellWord(`${module}:${target}`)}`,
+  gunicorn: ({ folder, module, target, factory }) =>
+    `exec gunicorn --bind 0.0.0.0:$PORT --threads 8${folder === '.' ? '' : ` --chdir ${shellWord(folder)}`} ${shellWord(`${module}:${target}${factory ? '()' : ''}`)}`,
+  sanic: ({ folder, module, target, factory }) =>
+    `${folder === '.' ? '' : `cd ${shellWord(folder)} && `}exec sanic ${shellWord(`${module}:${target}`)}${factory ? ' --factory' : ''} --host=0.0.0.0 --port=$PORT --single-process`,
+};
+
+/**
+ * Module name of a file, and the folder that it is imported from: its own when it imports its neighbours by plain
+ * names.
+ */
+export function moduleOf(source: Source, sources: readonly Source[]): Place {
+  const folder = posix.dirname(source.path);
+  const isPackage = posix.basename(source.path) === '__init__.py';
+  const name = posix.basename(source.path, '.py');
+  if (folder === '.') return { folder, module: name };
+  const imported = new Set(
+    [...source.text.matchAll(/^(?:from|import)[ \t]+([A-Za-z_]\w{0,60})/gm)].map((match) => match[1]),
+  );
+  if (!isPackage && neighboursOf(source, sources).some((each) => imported.has(each))) return { folder, module: name };
+  const dotted = folder.replaceAll('/', '.');
+  if (folder.startsWith('src/') || (folder === 'src' && !imported.has('src'))) {
+    return { folder: 'src', module: [...folder.split('/').slice(1), ...(isPackage ? [] : [name])].join('.') };
+  }
+  return { folder: '.', module: isPackage ? dotted : `${dotted}.${name}` };
+}
+
+/** Modules and packages beside the file. */
+function neighboursOf(source: Source, sources: readonly Source[]): string[] {
+  const folder = posix.dirname(source.path);
+  return sources
+    .filter((each) => each.path !== source.path && each.path.startsWith(`${folder}/`))
+    .map((each) => posix.basename(each.path.slice(folder.length + 1).split('/')[0] ?? '', '.py'));
+}

@@ -1,0 +1,65 @@
+// Starts Django by its WSGI or ASGI module, with its database brought up to date before.
+import { posix } from 'node:path';
+import type { Tree } from '../../../tree.ts';
+import { shellWord } from '../../dockerfile-text.ts';
+import type { PythonStart } from './find.ts';
+
+/** The folder that holds manage.py: the top, or one below it; undefined when there is none. */
+export function djangoFolder(tree: Tree): string | undefined {
+  const found = tree.entries.find((each) => each.kind === 'file' && /^(?:[\w-]{1,60}\/)?manage\.py$/.test(each.path));
+  if (tree.has('manage.py')) return '.';
+  return found === undefined || !/django/i.test(tree.text(found.path) ?? '') ? undefined : posix.dirname(found.path);
+}
+
+export function django(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
+  const folder = djangoFolder(tree);
+  if (folder === undefined) return undefined;
+  const below = tree.below(folder);
+  const project = settingsFolder(below);
+  const asgi = ['channels', 'daphne'].some((name) => names.has(name));
+  const kinds = asgi ? (['asgi', 'wsgi'] as const) : (['wsgi', 'asgi'] as const);
+  for (const kind of kinds) {
+    const paths = below.entries
+      .filter(
+        (each) => each.kind === 'file' && new RegExp(String.raw`^(?:[A-Za-z_]\w*/){1,2}${kind}\.py$`).test(each.path),
+      )
+      .map((each) => each.path);
+    const path = paths.find((each) => posix.dirname(each) === project) ?? paths[0];
+    if (path !== undefined) return start(folder, path, kind, names, project);
+  }
+  return undefined;
+}
+
+/** Folder of the settings that manage.py names: shop for shop.settings, config for config.settings.local. */
+function settingsFolder(tree: Tree): string | undefined {
+  const named = /DJANGO_SETTINGS_MODULE["'],\s{0,9}["']([\w.]{1,100})["']/.exec(tree.text('manage.py') ?? '')?.[1];
+  return named === undefined ? undefined : named.replace(/\.settings\b.*$/, '').replaceAll('.', '/');
+}
+
+function start(
+  folder: string,
+  path: string,
+  kind: 'asgi' | 'wsgi',
+  names: ReadonlySet<string>,
+  project: string | undefined,
+): PythonStart {
+  // manage.py may put the folder of the project on the path by itself.
+  const root =
+    project !== undefined && path.endsWith(`/${project}/${kind}.py`) ? posix.dirname(posix.dirname(path)) : '.';
+  const module = `${posix.relative(root, path).slice(0, -3).replaceAll('/', '.')}:application`;
+  const onPath = root === '.' ? '' : `export PYTHONPATH=$PWD/${root}:$PYTHONPATH; `;
+  const enter = `${folder === '.' ? '' : `cd ${shellWord(folder)} && `}${onPath}`;
+  const serve =
+    kind === 'asgi'
+      ? `uvicorn --host 0.0.0.0 --port $PORT ${module}`
+      : `gunicorn --bind 0.0.0.0:$PORT --threads 8 ${module}`;
+  const server = kind === 'asgi' ? ['uvicorn', 'websockets'] : ['gunicorn'];
+  const [manage, file] = [posix.join(folder, 'manage.py'), posix.join(folder, path)];
+  return {
+    // A database that is not there yet is no reason not to start: the app says so itself.
+    command: `${enter}{ python manage.py migrate --noinput || echo "The database could not be brought up to date." >&2; }; exec ${serve}`,
+    framework: 'Django',
+    because: `${manage} and ${file} make it a Django project.`,
+    needs: server.filter((each) => !names.has(each)),
+  };
+}

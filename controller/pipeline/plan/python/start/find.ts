@@ -1,0 +1,116 @@
+// Finds how a Python app is started: by its Procfile, its framework, its own command, or its main file.
+import { keys, parseToml, text } from '../../../manifest.ts';
+import type { Tree } from '../../../tree.ts';
+import { shellWord } from '../../dockerfile-text.ts';
+import { portOfFile } from '../../port-literal.ts';
+import { declaredStart } from '../../platforms/start.ts';
+import { application } from './application.ts';
+import { django } from './django.ts';
+import { screen } from './screens.ts';
+import { isScript, likeliest, pythonCommand, pythonSources, type Source } from './sources.ts';
+
+export interface PythonStart {
+  /** Shell command, $PORT not yet expanded. */
+  readonly command: string;
+  readonly framework?: string;
+  /** File and wording that led to it. */
+  readonly because: string;
+  /** Packages that the command needs and the author may not have named. */
+  readonly needs: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Port that it listens on whatever $PORT says. */
+  readonly port?: number | undefined;
+  /** How likely the file is that led to it, and whether its framework is among the packages. */
+  readonly weight?: number;
+  readonly known?: boolean;
+  /** It serves pages of another framework itself. */
+  readonly mounts?: boolean;
+  /** The command is one of the project itself, which has to be installed. */
+  readonly ofProject?: true;
+}
+
+/** How the app starts; undefined when nothing says so. Names are those of the wanted packages. */
+export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
+  const declared = declaredStart(tree);
+  if (declared !== undefined) return declared;
+  const sources = pythonSources(tree);
+  const served = django(tree, names) ?? application(sources, names);
+  const drawn = screen(tree, sources, names);
+  if (served !== undefined) return drawn !== undefined && isBefore(drawn, served) ? drawn : beside(served, drawn);
+  return drawn ?? plain(tree, sources) ?? projectScript(tree, sources);
+}
+
+/** A page whose framework is named, and that lies or is called more like the app than the application beside it. */
+function isBefore(drawn: PythonStart, served: PythonStart): boolean {
+  if (served.framework === 'Django' || drawn.known !== true) return false;
+  return served.known !== true || (served.mounts !== true && (drawn.weight ?? 0) > (served.weight ?? 0));
+}
+
+/** Frameworks whose pages are often mounted into an application that serves them. */
+const mounted: ReadonlySet<string> = new Set(['Gradio', 'NiceGUI', 'Dash', 'Voilà', 'Panel', 'Bokeh']);
+
+/** An app of two programs gets one of them here; its author learns which. */
+function beside(served: PythonStart, drawn: PythonStart | undefined): PythonStart {
+  if (drawn === undefined || mounted.has(drawn.framework ?? '')) return served;
+  return {
+    ...served,
+    because: `${served.because} ${drawn.because} That ${drawn.framework ?? ''} page is not started; set run.command to start it instead.`,
+  };
+}
+
+const mains = ['main.py', 'app.py', 'server.py', 'run.py', 'webui.py', '__main__.py'];
+/** A call that goes on until the app is stopped. */
+const serving =
+  /\.(?:run|launch|run_app|serve|serve_forever|listen|start_server|run_polling|infinity_polling|run_until_disconnected|mainloop)\(|uvicorn\.run\(|\brun_app\(|http\.server/;
+
+/** A file that python starts: one that serves, else one that is called as such files are. */
+function plain(tree: Tree, sources: readonly Source[]): PythonStart | undefined {
+  const best = likeliest(sources, (source) => {
+    const top = !source.path.includes('/');
+    const serves = serving.test(source.text);
+    const script = isScript(source.text);
+    if (!(top && (script || mains.includes(source.path))) && !(serves && script)) return undefined;
+    return { score: (serves ? 25 : 0) + (script ? 5 : 0), found: true };
+  });
+  if (best === undefined) return undefined;
+  const words = pythonCommand(tree, best.source);
+  return {
+    command: `exec python ${words.map(shellWord).join(' ')}`,
+    because: `${best.source.path} is started by python.`,
+    needs: [],
+    port: portOfFile(best.source.text),
+  };
+}
+
+/** A command of [project.scripts]. */
+function projectScript(tree: Tree, sources: readonly Source[]): PythonStart | undefined {
+  const parsed = parseToml(tree.text('pyproject.toml'));
+  const table = keys(parsed, 'project', 'scripts').length > 0 ? ['project', 'scripts'] : ['tool', 'poetry', 'scripts'];
+  const scripts = keys(parsed, ...table).filter((each) => /^[\w.-]{1,80}$/.test(each));
+  const name = likeServer(scripts, text(parsed, 'project', 'name') ?? text(parsed, 'tool', 'poetry', 'name'));
+  if (name === undefined) return undefined;
+  return {
+    command: `exec ${name}`,
+    because: `pyproject.toml has the command ${name} of the project itself.`,
+    needs: [],
+    environment: { HOST: '0.0.0.0' },
+    port: portOfFile(moduleText(sources, text(parsed, ...table, name) ?? '')),
+    ofProject: true,
+  };
+}
+
+/** The command that is called like a server, or like the project, or the only one. */
+function likeServer(scripts: readonly string[], project: string | undefined): string | undefined {
+  return (
+    scripts.find((each) => /(?:^|[-_])(?:server?|serve|web|webui|api|app|ui|gui|start)$/.test(each)) ??
+    scripts.find((each) => each === project) ??
+    (scripts.length === 1 ? scripts[0] : undefined)
+  );
+}
+
+/** Text of the module of `module.name:function`. */
+function moduleText(sources: readonly Source[], entry: string): string | undefined {
+  const path = (entry.split(':')[0] ?? '').replaceAll('.', '/');
+  const files = [`${path}.py`, `src/${path}.py`, `${path}/__init__.py`];
+  return sources.find((each) => files.includes(each.path))?.text;
+}

@@ -1,0 +1,206 @@
+// Python frameworks that draw their own pages: how each is started to listen on $PORT behind a gateway that ends HTTPS.
+import { posix } from 'node:path';
+import { shellWord } from '../../dockerfile-text.ts';
+import { portOfFile } from '../../port-literal.ts';
+import type { Tree } from '../../../tree.ts';
+import { moduleOf } from './application.ts';
+import type { PythonStart } from './find.ts';
+import { imports, isScript, likeliest, pythonCommand, type Source } from './sources.ts';
+
+interface Screen {
+  readonly framework: string;
+  /** Module that its files import. */
+  readonly library: string;
+  /** What a file has that is started, rather than imported. */
+  readonly starts: RegExp;
+  /** A file without it is none of its pages. */
+  readonly required?: true;
+  readonly start: (
+    found: Place,
+  ) => Pick<PythonStart, 'command' | 'environment' | 'port'> & { needs?: readonly string[] };
+}
+
+interface Place {
+  readonly tree: Tree;
+  readonly source: Source;
+  readonly sources: readonly Source[];
+  /** The path as a word of a shell command. */
+  readonly path: string;
+}
+
+const asScript = ({ tree, source }: Place): string =>
+  `exec python ${pythonCommand(tree, source).map(shellWord).join(' ')}`;
+
+const screens: readonly Screen[] = [
+  {
+    framework: 'Chainlit',
+    library: 'chainlit',
+    starts: /@(?:cl|chainlit)\.on_(?:message|chat_start)/,
+    start: ({ path }) => ({ command: `exec chainlit run ${path} --headless --host 0.0.0.0 --port $PORT` }),
+  },
+  {
+    framework: 'Streamlit',
+    library: 'streamlit',
+    starts: /\.set_page_config\(|\.navigation\(/,
+    start: ({ path }) => ({
+      command: `exec streamlit run ${path} --server.port $PORT --server.address 0.0.0.0 --server.headless true --browser.gatherUsageStats false`,
+    }),
+  },
+  {
+    framework: 'NiceGUI',
+    library: 'nicegui',
+    starts: /\bui\.run\(/,
+    required: true,
+    // Its own default, whatever $PORT says.
+    start: (found) => ({ command: asScript(found), port: portOfFile(found.source.text) ?? 8080 }),
+  },
+  {
+    framework: 'Dash',
+    library: 'dash',
+    starts: /=\s{0,9}(?:dash\.)?Dash\(/,
+    required: true,
+    start: dash,
+  },
+  {
+    framework: 'Mesop',
+    library: 'mesop',
+    starts: /@(?:me|mesop)\.page\(/,
+    start: ({ source, sources }) => {
+      const { folder, module } = moduleOf(source, sources);
+      const name = /^[ \t]{0,9}import mesop as (\w{1,40})/m.exec(source.text)?.[1] ?? 'mesop';
+      return {
+        command: `exec gunicorn --bind 0.0.0.0:$PORT --threads 8${folder === '.' ? '' : ` --chdir ${shellWord(folder)}`} ${shellWord(`${module}:${name}`)}`,
+        needs: ['gunicorn'],
+      };
+    },
+  },
+  {
+    framework: 'marimo',
+    library: 'marimo',
+    starts: /=\s{0,9}(?:marimo|mo)\.App\(/,
+    required: true,
+    start: ({ path }) => ({
+      command: `exec marimo run ${path} --headless --no-token --host 0.0.0.0 --port $PORT`,
+    }),
+  },
+  {
+    framework: 'Shiny',
+    library: 'shiny',
+    starts: /^app\s{0,9}=\s{0,9}App\(|from shiny\.express/m,
+    required: true,
+    start: ({ path }) => ({ command: `exec shiny run --host 0.0.0.0 --port $PORT ${path}` }),
+  },
+  {
+    framework: 'Solara',
+    library: 'solara',
+    starts: /@(?:solara|sl)\.component\s{0,9}\ndef Page\b/,
+    required: true,
+    start: ({ path }) => ({ command: `exec solara run ${path} --host 0.0.0.0 --port $PORT --production` }),
+  },
+  {
+    framework: 'Panel',
+    library: 'panel',
+    starts: /\.servable\(/,
+    required: true,
+    start: ({ path }) => ({
+      command: `exec panel serve ${path} --address 0.0.0.0 --port $PORT --allow-websocket-origin='*' --use-xheaders`,
+    }),
+  },
+  {
+    framework: 'Bokeh',
+    library: 'bokeh',
+    starts: /\bcurdoc\(\)/,
+    required: true,
+    start: ({ path }) => ({
+      command: `exec bokeh serve ${path} --address 0.0.0.0 --port $PORT --allow-websocket-origin='*' --use-xheaders`,
+    }),
+  },
+  {
+    framework: 'FastHTML',
+    library: 'fasthtml',
+    starts: /\bserve\(/,
+    required: true,
+    start: (found) => ({ command: asScript(found), port: portOfFile(found.source.text) }),
+  },
+  {
+    framework: 'Gradio',
+    library: 'gradio',
+    starts: /\.launch\(/,
+    start: (found) => ({
+      command: `export GRADIO_SERVER_PORT=$PORT; ${asScript(found)}`,
+      environment: { GRADIO_SERVER_NAME: '0.0.0.0', GRADIO_ANALYTICS_ENABLED: 'False' },
+      port: portOfFile(found.source.text),
+    }),
+  },
+];
+
+/** The server object where the module has one; else the module's application runs by itself, on the port that it is given. */
+function dash({ source, sources }: Place): ReturnType<Screen['start']> {
+  const { folder, module } = moduleOf(source, sources);
+  const at = folder === '.' ? '' : ` --chdir ${shellWord(folder)}`;
+  const server = /^(\w{1,40})\s{0,9}=\s{0,9}\w{1,40}\.server\b/m.exec(source.text)?.[1];
+  if (server !== undefined)
+    return {
+      command: `exec gunicorn --bind 0.0.0.0:$PORT --threads 8${at} ${shellWord(`${module}:${server}`)}`,
+      needs: ['gunicorn'],
+    };
+  const app = /^(\w{1,40})\s{0,9}=\s{0,9}(?:dash\.)?Dash\(/m.exec(source.text)?.[1] ?? 'app';
+  const code = `import os, sys; sys.path.insert(0, '${folder}'); from ${module} import ${app} as it; it.run(host='0.0.0.0', port=int(os.environ['PORT']))`;
+  return { command: `exec python -c ${shellWord(code)}` };
+}
+
+/** The first framework whose library a likely file imports; a file that starts it counts more than one that helps. */
+export function screen(tree: Tree, sources: readonly Source[], names: ReadonlySet<string>): PythonStart | undefined {
+  for (const each of screens) {
+    const best = likeliest(sources, (source) => {
+      const starts = each.starts.test(source.text);
+      if (!isOf(each, source, starts, names)) return undefined;
+      return { score: (starts ? 25 : 0) + (isScript(source.text) ? 10 : 0), found: starts };
+    });
+    if (best !== undefined)
+      return found(each, { tree, source: best.source, sources, path: shellWord(best.source.path) }, names);
+  }
+  return voila(tree, names);
+}
+
+function isOf(
+  { library, required }: Screen,
+  { path, text, weight }: Source,
+  starts: boolean,
+  names: ReadonlySet<string>,
+): boolean {
+  if (path.split('/').includes('pages') || (!starts && required === true)) return false;
+  // A main file may launch what modules of its own have drawn.
+  const launches = starts && library === 'gradio' && names.has('gradio') && (isScript(text) || weight > 5);
+  return launches || imports(text, library);
+}
+
+function found({ framework, library, start }: Screen, at: Place, names: ReadonlySet<string>): PythonStart {
+  const { needs = [], ...how } = start(at);
+  const own = library === 'fasthtml' ? 'python-fasthtml' : library;
+  return {
+    ...how,
+    framework,
+    because: `${at.source.path} imports ${library}.`,
+    weight: at.source.weight,
+    known: names.has(own),
+    needs: [own, ...needs].filter((each) => !names.has(each)),
+  };
+}
+
+/** Voilà serves notebooks, and has no file of Python. */
+function voila(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
+  if (!names.has('voila')) return undefined;
+  const notebooks = tree.entries.filter(
+    (each) => each.kind === 'file' && /^(?:notebooks\/)?[^/]+\.ipynb$/.test(each.path),
+  );
+  const [first] = notebooks;
+  if (first === undefined) return undefined;
+  const what = notebooks.length === 1 ? first.path : posix.dirname(first.path);
+  return {
+    command: `exec voila --no-browser --Voila.ip=0.0.0.0 --port=$PORT ${shellWord(what)}`,
+    framework: 'Voilà',
+    because: `voila is among its packages, and ${what === '.' ? 'its notebooks are' : `${what} is`} served.`,
+    needs: [],
+  };
+}

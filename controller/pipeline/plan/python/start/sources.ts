@@ -1,0 +1,103 @@
+// The Python files among which the one that starts the app is looked for, and what speaks for each.
+import { posix } from 'node:path';
+import type { Tree } from '../../../tree.ts';
+
+export interface Source {
+  readonly path: string;
+  readonly text: string;
+  /** Higher is likelier: where it lies, how it is called, and whether the README starts it. */
+  readonly weight: number;
+}
+
+const maximumSources = 80;
+const sourceBytes = 200 * 1024;
+const preferred = [
+  'main.py',
+  'app.py',
+  'server.py',
+  'asgi.py',
+  'wsgi.py',
+  'streamlit_app.py',
+  'webui.py',
+  'api.py',
+  'run.py',
+  'web.py',
+  'demo.py',
+  'Home.py',
+  '__main__.py',
+  '__init__.py',
+];
+const aside =
+  /(?:^|\/)(?:tests?|docs?|examples?|samples?|scripts?|migrations|notebooks?|benchmarks?|evals?|tools|\.[^/]+|venv|node_modules)\/|(?:^|\/)(?:test_[^/]*|[^/]*_test|conftest|setup)\.py$/;
+/** Commands of a README that start a file. */
+const starting =
+  /(?:\bpython3?|\b(?:streamlit|chainlit|marimo|shiny|solara|uv)\s{1,3}run|\b(?:gradio|mesop|voila)|\b(?:panel|bokeh)\s{1,3}serve)\s{1,3}(?:python3?\s{1,3})?(?:\.\/)?([\w./-]{1,100}\.py)\b/g;
+
+/** Files at most two folders down, the likeliest first. */
+export function pythonSources(tree: Tree): Source[] {
+  const named = readmeStarts(tree);
+  return tree.entries
+    .filter(
+      (each) =>
+        each.kind === 'file' && each.path.endsWith('.py') && each.path.split('/').length <= 4 && !aside.test(each.path),
+    )
+    .map(({ path }) => ({ path, weight: weigh(path) + (named.has(path) ? 30 : 0) }))
+    .toSorted((one, other) => other.weight - one.weight || (one.path < other.path ? -1 : 1))
+    .slice(0, maximumSources)
+    .map(({ path, weight }) => ({ path, weight, text: tree.text(path, sourceBytes) ?? '' }));
+}
+
+function weigh(path: string): number {
+  const index = preferred.indexOf(posix.basename(path));
+  const depth = path.split('/').length - 1;
+  return (index < 0 ? 0 : 20 - index) - 15 * depth;
+}
+
+function readmeStarts(tree: Tree): ReadonlySet<string> {
+  const readme = ['README.md', 'README.rst', 'README.txt', 'readme.md', 'README'].find((each) => tree.has(each));
+  const content = readme === undefined ? '' : (tree.text(readme, 128 * 1024) ?? '');
+  return new Set([...content.matchAll(starting)].map((match) => match[1] ?? ''));
+}
+
+/** The likeliest by weight and by what is found in its text; the first of equals. */
+export function likeliest<T>(
+  sources: readonly Source[],
+  look: (source: Source) => { readonly score: number; readonly found: T } | undefined,
+): { readonly source: Source; readonly found: T } | undefined {
+  let best: { source: Source; found: T; score: number } | undefined;
+  for (const source of sources) {
+    const seen = look(source);
+    if (seen === undefined) continue;
+    const score = source.weight + seen.score;
+    if (best === undefined || score > best.score) best = { source, found: seen.found, score };
+  }
+  return best;
+}
+
+/** Is it started by its name, rather than imported? */
+export function isScript(text: string): boolean {
+  return /^if __name__\s{0,9}==\s{0,9}["']__(?:main|mp_main)__["']|^if __name__ in /m.test(text);
+}
+
+/** Does the file import a library, at its top or in a function? */
+export function imports(text: string, library: string): boolean {
+  return new RegExp(String.raw`^[ \t]{0,40}(?:import|from)[ \t]{1,9}${library}\b`, 'm').test(text);
+}
+
+/** How python starts the file: as a module of its package where it imports its neighbours so. */
+export function pythonCommand(tree: Tree, source: Pick<Source, 'path' | 'text'>): string[] {
+  const folder = posix.dirname(source.path);
+  const inPackage = folder !== '.' && tree.has(`${folder}/__init__.py`);
+  const top = folder.split('/')[0] ?? '';
+  const asModule =
+    inPackage && (/^[ \t]{0,40}from[ \t]{1,9}\./m.test(source.text) || imports(source.text, top.replace(/\W/g, '')));
+  return asModule
+    ? [
+        '-m',
+        source.path
+          .slice(0, -3)
+          .replaceAll('/', '.')
+          .replace(/\.__main__$/, ''),
+      ]
+    : [source.path];
+}

@@ -1,0 +1,123 @@
+// Knows which Debian packages a Python package needs beside its wheel: to be compiled, and to run.
+import type { Tree } from '../../tree.ts';
+import { step } from '../dockerfile-text.ts';
+import { readConda } from './packages/conda.ts';
+
+interface Needs {
+  readonly build?: readonly string[];
+  readonly run?: readonly string[];
+}
+
+const compiler = ['build-essential', 'python3-dev'];
+const opencv: Needs = { run: ['libgl1', 'libglib2.0-0'] };
+const ffmpeg: Needs = { run: ['ffmpeg'] };
+const compiled: Needs = { build: compiler };
+
+/** By normalized name. The names of libraries are those that every release of Debian here knows. */
+const needs: Readonly<Record<string, Needs>> = {
+  psycopg2: { build: [...compiler, 'libpq-dev'], run: ['libpq5'] },
+  psycopg: { run: ['libpq5'] },
+  'psycopg-c': { build: [...compiler, 'libpq-dev'], run: ['libpq5'] },
+  mysqlclient: { build: [...compiler, 'default-libmysqlclient-dev', 'pkg-config'], run: ['libmariadb3'] },
+  'opencv-python': opencv,
+  'opencv-contrib-python': opencv,
+  easyocr: opencv,
+  ultralytics: opencv,
+  paddleocr: opencv,
+  insightface: { build: compiler, run: ['libgl1', 'libglib2.0-0'] },
+  mediapipe: opencv,
+  unstructured: { run: ['libmagic1', 'poppler-utils', 'tesseract-ocr', 'libgl1', 'libglib2.0-0'] },
+  pydub: ffmpeg,
+  moviepy: ffmpeg,
+  'openai-whisper': ffmpeg,
+  whisper: ffmpeg,
+  'ffmpeg-python': ffmpeg,
+  librosa: { run: ['libsndfile1', 'ffmpeg'] },
+  soundfile: { run: ['libsndfile1'] },
+  'yt-dlp': ffmpeg,
+  weasyprint: { run: ['libpango-1.0-0', 'libpangoft2-1.0-0', 'libharfbuzz-subset0'] },
+  xhtml2pdf: { build: [...compiler, 'libcairo2-dev', 'pkg-config'], run: ['libcairo2'] },
+  pycairo: { build: [...compiler, 'libcairo2-dev', 'pkg-config'], run: ['libcairo2'] },
+  cairosvg: { run: ['libcairo2'] },
+  pdf2image: { run: ['poppler-utils'] },
+  pytesseract: { run: ['tesseract-ocr'] },
+  tesserocr: { build: [...compiler, 'libtesseract-dev', 'libleptonica-dev'], run: ['tesseract-ocr'] },
+  ocrmypdf: { run: ['tesseract-ocr', 'ghostscript'] },
+  'python-magic': { run: ['libmagic1'] },
+  pypandoc: { run: ['pandoc'] },
+  graphviz: { run: ['graphviz'] },
+  pygraphviz: { build: [...compiler, 'libgraphviz-dev', 'pkg-config'], run: ['graphviz'] },
+  pydot: { run: ['graphviz'] },
+  gitpython: { run: ['git'] },
+  wand: { run: ['libmagickwand-dev'] },
+  pyzbar: { run: ['libzbar0'] },
+  'python-ldap': { build: [...compiler, 'libldap-dev', 'libsasl2-dev'], run: ['libldap-dev'] },
+  xmlsec: { build: [...compiler, 'libxmlsec1-dev', 'pkg-config'], run: ['libxmlsec1-openssl'] },
+  'python3-saml': { run: ['libxmlsec1-openssl'] },
+  pyodbc: { run: ['unixodbc'] },
+  pyaudio: { build: [...compiler, 'portaudio19-dev'], run: ['libportaudio2'] },
+  sounddevice: { run: ['libportaudio2'] },
+  pyttsx3: { run: ['espeak-ng'] },
+  uwsgi: compiled,
+  'llama-cpp-python': { build: [...compiler, 'cmake'], run: ['libgomp1'] },
+  dlib: { build: [...compiler, 'cmake'] },
+  'face-recognition': { build: [...compiler, 'cmake'] },
+  lightgbm: { run: ['libgomp1'] },
+  xgboost: { run: ['libgomp1'] },
+  fasttext: compiled,
+  annoy: compiled,
+  webrtcvad: compiled,
+  'chroma-hnswlib': compiled,
+  hnswlib: compiled,
+  lz4: {},
+  selenium: { run: ['chromium', 'chromium-driver'] },
+};
+
+const maximumPackages = 100;
+
+/** The steps that install Debian packages: for the image that builds, or the one that runs. */
+export function systemPackages(tree: Tree, names: ReadonlySet<string>, stage: 'build' | 'run'): string[] {
+  const wanted = [...names].flatMap((name) => (Object.hasOwn(needs, name) ? (needs[name]?.[stage] ?? []) : []));
+  const because = [...names].filter((name) => Object.hasOwn(needs, name) && needs[name]?.[stage] !== undefined);
+  const git = stage === 'build' && fetchesByGit(tree) ? ['git'] : [];
+  const conda = tree.has('requirements.txt') || tree.has('pyproject.toml') ? [] : (readConda(tree)?.debian ?? []);
+  return [
+    ...install('packages.txt', 'installing Debian packages', listed(tree)),
+    ...install(
+      because.length === 0 ? 'plan' : because.slice(0, 5).join(', '),
+      'installing the Debian packages that Python packages need',
+      [...new Set([...wanted, ...git, ...conda])],
+    ),
+  ];
+}
+
+/** packages.txt lists Debian packages, one a line, as Streamlit and Hugging Face have it. */
+function listed(tree: Tree): string[] {
+  return (tree.text('packages.txt', 16 * 1024) ?? '')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => /^[a-z0-9][a-z0-9+.-]{1,80}$/.test(line));
+}
+
+function fetchesByGit(tree: Tree): boolean {
+  return [
+    'requirements.txt',
+    'pyproject.toml',
+    'uv.lock',
+    'Pipfile',
+    'setup.py',
+    'environment.yml',
+    'poetry.lock',
+  ].some((file) =>
+    /git\+(?:https?|ssh):|\bgit\s?=\s?["']https?:|source = \{ git =|type = "git"/.test(tree.text(file) ?? ''),
+  );
+}
+
+function install(file: string, what: string, names: readonly string[]): string[] {
+  if (names.length === 0) return [];
+  return step(
+    file,
+    what,
+    `RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends ${names.slice(0, maximumPackages).join(' ')} && rm -rf /var/lib/apt/lists/*`,
+  );
+}

@@ -1,0 +1,112 @@
+// Plans Rust apps: one program of the package or workspace, with the files that it reads beside it.
+import type { Tree } from '../../tree.ts';
+import { missingImage } from '../common/missing-image.ts';
+import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
+import { declaredStart } from '../platforms/start.ts';
+import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { findProgram, type Program } from './program.ts';
+import { findRustPort } from './port.ts';
+
+const ignore = ['.git', '**/target', '**/node_modules', '**/.DS_Store'];
+const cache = '--mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/usr/local/cargo/git';
+/** Crates whose C libraries are found on the machine. */
+const libraries: Readonly<Record<string, { readonly build: readonly string[]; readonly run: readonly string[] }>> = {
+  'openssl-sys': { build: ['libssl-dev', 'pkg-config'], run: ['libssl3'] },
+  'pq-sys': { build: ['libpq-dev'], run: ['libpq5'] },
+  'mysqlclient-sys': { build: ['default-libmysqlclient-dev'], run: ['libmariadb3'] },
+  'prost-build': { build: ['protobuf-compiler'], run: [] },
+  bindgen: { build: ['libclang-dev', 'clang'], run: [] },
+  cmake: { build: ['cmake'], run: [] },
+};
+
+export const rust: Language = {
+  name: 'rust',
+  plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
+    if (!tree.has('Cargo.toml')) return undefined;
+    const program = findProgram(tree);
+    if (program === undefined) return noProgram();
+    return missingImage(input, [images.rust], 'Rust', 'Cargo.toml') ?? recipe(tree, input, program);
+  },
+};
+
+function noProgram(): Problem {
+  return {
+    problem: {
+      rule: 'plan/no-start',
+      severity: 'error',
+      file: 'Cargo.toml',
+      message: 'This is a Rust project, but it has no program that could be started.',
+      fix: 'Add src/main.rs or a [[bin]], or set source.path in moorage.yaml to the folder of its Cargo.toml.',
+    },
+  };
+}
+
+function recipe(tree: Tree, input: PlanInput, program: Program): Recipe {
+  const web = declaredStart(tree)?.command;
+  const literal = web === undefined ? findRustPort(tree) : undefined;
+  const port = input.port ?? literal ?? defaultPort;
+  const reason = `Cargo.toml makes this a Rust app. ${program.name} is its program.${program.others.length === 0 ? '' : ` There are others, which are not started: ${program.others.slice(0, 4).join(', ')}.`}${literal === undefined ? '' : ` Its code listens on port ${literal}.`}`;
+  return {
+    plan: { strategy: 'rust', reason, port },
+    dockerfile: dockerfileText(reason, [
+      ...buildStage(tree, input, program),
+      '',
+      ...runStage(
+        tree,
+        port,
+        web?.replace(/^exec (?:\.\/)?(?:target\/release\/|bin\/)?[\w.-]{1,80}(?= |$)/, 'exec /usr/local/bin/server') ??
+          'exec /usr/local/bin/server',
+      ),
+    ]),
+    ignore,
+    findings: [],
+  };
+}
+
+function debian(tree: Tree, stage: 'build' | 'run'): string[] {
+  const lock = tree.text('Cargo.lock', 4 * 1024 * 1024) ?? tree.text('Cargo.toml') ?? '';
+  const names = Object.entries(libraries).flatMap(([crate, needs]) =>
+    new RegExp(String.raw`^(?:name = "${crate}"|${crate}\b)`, 'm').test(lock) ? needs[stage] : [],
+  );
+  if (names.length === 0) return [];
+  return step(
+    'Cargo.lock',
+    'installing the Debian packages that crates need',
+    `RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends ${[...new Set(names)].join(' ')} && rm -rf /var/lib/apt/lists/*`,
+  );
+}
+
+function buildStage(tree: Tree, input: PlanInput, { name, features }: Program): string[] {
+  const locked = tree.has('Cargo.lock') ? ' --locked' : '';
+  return [
+    `FROM ${images.rust} AS build`,
+    ...debian(tree, 'build'),
+    'WORKDIR /app',
+    // A file that pins a channel asks for rustup, which is not needed for the one that is there.
+    'ENV RUSTUP_TOOLCHAIN=stable SQLX_OFFLINE=true CARGO_NET_GIT_FETCH_WITH_CLI=true',
+    ...declaredArguments(input),
+    'COPY . .',
+    ...step(
+      'Cargo.toml',
+      'compiling the program',
+      `RUN ${cache} cargo build --release${locked}${features} --bin ${shellWord(name)} && install -D target/release/${shellWord(name)} /out/server`,
+    ),
+  ];
+}
+
+function runStage(tree: Tree, port: number, command: string): string[] {
+  return [
+    `FROM ${images.debian}`,
+    ...debian(tree, 'run'),
+    'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
+    'COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt',
+    'COPY --from=build /out/server /usr/local/bin/server',
+    'WORKDIR /app',
+    // Pages, templates and migrations that it reads from its folder.
+    copy(['.'], './', '--chown=1000:1000'),
+    `ENV PORT=${port} HOST=0.0.0.0 ROCKET_ADDRESS=0.0.0.0 ROCKET_PORT=${port} LEPTOS_SITE_ADDR=0.0.0.0:${port}`,
+    'USER 1000:1000',
+    `EXPOSE ${port}`,
+    shellCommand(command),
+  ];
+}

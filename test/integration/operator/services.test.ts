@@ -1,0 +1,80 @@
+// The real operator against a real API server: an app with a database, which waits for it, finds it, and takes it along
+// when it is deleted. With the rights of the chart's service account: it reads no Secret.
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, test } from 'vitest';
+import { z } from 'zod';
+import { claims, deployments, policies, secrets, services } from '../../../controller/objects/kinds.ts';
+import { annotations, labels } from '../../../crds/names.ts';
+import { applyStatus } from '../../../lib/kubernetes/index.ts';
+import { acceptRoute, buildWell, deploymentOf, imageOf, rollOut, startedJob } from '../../support/operator/stand-in.ts';
+import { all, startWorld, until, type World } from '../../support/operator/world.ts';
+
+const apps = 'moorage-apps';
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+  world.startOperator();
+});
+afterAll(() => world.stop());
+
+const template = z.looseObject({
+  template: z.looseObject({
+    spec: z.looseObject({
+      hostAliases: z.array(z.object({ ip: z.string(), hostnames: z.array(z.string()) })),
+      containers: z.array(z.looseObject({ env: z.array(z.looseObject({ name: z.string() })) })),
+    }),
+  }),
+});
+
+test('an app with a database waits for it, then runs and finds it; the password never changes', async () => {
+  await world.submit('shop', {
+    services: [{ name: 'db', type: 'postgres' }],
+    run: { env: [{ name: 'DSN', value: '${{services.db.url}}?sslmode=disable' }] },
+  });
+  const job = await startedJob(world, 'shop');
+  await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', imageOf(job, 'a'));
+  const selector = `${labels.app}=shop,${labels.component}=service`;
+  const beside = await until('the Deployment of the database', async () =>
+    (await all(world.client, deployments, apps, selector)).at(0),
+  );
+  await until('the app to wait for it', async () =>
+    (await world.app('shop'))?.status?.conditions?.some(({ reason }) => reason === 'ServicesStarting'),
+  );
+  assert.equal(await world.client.get(deployments, { name: 'shop', namespace: apps }), undefined);
+  assert.equal((await all(world.client, claims, apps, selector)).length, 1);
+  assert.equal((await all(world.client, policies, apps, selector)).length, 1);
+  const [service] = await all(world.client, services, apps, selector);
+  const password = (await all(world.client, secrets, apps, selector)).map(({ data }) => data?.['password']);
+  assert.match(Buffer.from(password[0] ?? '', 'base64').toString(), /^[0-9a-f]{40}$/);
+  const { generation = 1 } = beside.metadata;
+  const up = {
+    observedGeneration: generation,
+    replicas: 1,
+    updatedReplicas: 1,
+    readyReplicas: 1,
+    availableReplicas: 1,
+  };
+  await applyStatus(world.client, deployments, beside.metadata, up, { fieldManager: 'stand-in' });
+  const own = await deploymentOf(world, 'shop', imageOf(job, 'a'));
+  const { spec } = template.parse(own.spec).template;
+  assert.deepEqual(spec.hostAliases, [{ ip: service?.spec?.clusterIP, hostnames: ['db'] }]);
+  const env = new Map(spec.containers[0]?.env.map(({ name, value }) => [name, value]));
+  assert.equal(env.get('DSN'), 'postgresql://app:$(MOORAGE_DB_PASSWORD)@db:5432/app?sslmode=disable');
+  await rollOut(world.client, own);
+  await acceptRoute(world, 'shop');
+  await until('the app to be live', async () => (await world.app('shop'))?.status?.phase === 'Live');
+  assert.deepEqual((await world.app('shop'))?.status?.services, [{ name: 'db', type: 'postgres', ready: true }]);
+  assert.deepEqual(
+    (await all(world.client, secrets, apps, selector)).map(({ data }) => data?.['password']),
+    password,
+  );
+});
+
+test('a service of a type that there is no image of is refused by name', async () => {
+  await world.submit('search', { services: [{ name: 'index', type: 'meilisearch' }] });
+  const job = await startedJob(world, 'search');
+  await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', imageOf(job, 'b'));
+  const rejection = await until('the rejection', async () => (await world.app('search'))?.status?.rejection);
+  assert.deepEqual(rejection.rule, 'services/unavailable');
+  assert.match(rejection.message, /index is of type meilisearch/);
+});

@@ -1,0 +1,169 @@
+// Small apps of the languages beside Python and Node go through the whole pipeline, and the images that come out answer.
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, test } from 'vitest';
+import { buildResult } from '../../../controller/pipeline/contract.ts';
+import { answerOf } from '../../support/pipeline/images.ts';
+import { startLab, type Lab } from '../../support/pipeline/lab.ts';
+import { mit } from '../../support/pipeline/sample.ts';
+
+let lab: Lab;
+beforeAll(async () => {
+  lab = await startLab();
+});
+afterAll(() => lab.stop());
+
+interface App {
+  readonly name: string;
+  /** Base images beyond the ordinary ones. */
+  readonly images: readonly string[];
+  readonly files: Readonly<Record<string, string>>;
+  readonly port: number;
+  readonly answer: RegExp;
+}
+
+const page = 'hello from the page that was built first';
+const goServer = `package main
+
+import (
+	"embed"
+	"net/http"
+	"os"
+)
+
+//go:embed dist
+var files embed.FS
+
+func main() {
+	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		page, _ := files.ReadFile("dist/index.html")
+		w.Write(page)
+	})
+	panic(http.ListenAndServe(":"+os.Getenv("PORT"), nil))
+}
+`;
+const javaServer = `import com.sun.net.httpserver.HttpServer;
+import java.net.InetSocketAddress;
+
+public class Main {
+  public static void main(String[] arguments) throws Exception {
+    var server = HttpServer.create(new InetSocketAddress(Integer.parseInt(System.getenv("PORT"))), 0);
+    server.createContext("/", exchange -> {
+      var body = "hello from Java".getBytes();
+      exchange.sendResponseHeaders(200, body.length);
+      exchange.getResponseBody().write(body);
+      exchange.close();
+    });
+    server.start();
+  }
+}
+`;
+const pom = `<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>org.example</groupId><artifactId>shop</artifactId><version>1</version>
+  <properties><maven.compiler.release>17</maven.compiler.release></properties>
+  <build><plugins><plugin>
+    <groupId>org.apache.maven.plugins</groupId><artifactId>maven-jar-plugin</artifactId><version>3.4.2</version>
+    <configuration><archive><manifest><mainClass>Main</mainClass></manifest></archive></configuration>
+  </plugin></plugins></build>
+</project>
+`;
+const rustServer = `use std::io::{Read, Write};
+fn main() {
+    let port = std::env::var("PORT").unwrap();
+    for stream in std::net::TcpListener::bind(format!("0.0.0.0:{port}")).unwrap().incoming() {
+        let mut stream = stream.unwrap();
+        let _ = stream.read(&mut [0; 1024]);
+        let _ = stream.write_all(b"HTTP/1.0 200 OK\\r\\n\\r\\nhello from Rust");
+    }
+}
+`;
+
+const apps: readonly App[] = [
+  {
+    name: 'go',
+    images: ['golang-1.26'],
+    files: {
+      'go.mod': 'module example.org/shop\n\ngo 1.22\n',
+      'cmd/shop/main.go': 'package main\n\nimport "example.org/shop/web"\n\nfunc main() { web.Serve() }\n',
+      'web/serve.go': goServer.replace('package main', 'package web').replace('func main()', 'func Serve()'),
+      'web/package.json': JSON.stringify({
+        private: true,
+        scripts: { build: `mkdir -p dist && echo "${page}" > dist/index.html` },
+      }),
+      '.gitignore': 'dist\n',
+    },
+    port: 8080,
+    answer: new RegExp(page),
+  },
+  {
+    name: 'deno',
+    images: ['deno'],
+    files: {
+      'deno.json': '{\n  // comments are allowed\n  "tasks": { "start": "deno run --allow-net main.ts" },\n}\n',
+      'main.ts': 'Deno.serve({ port: 8123 }, () => new Response("hello from Deno"));\n',
+    },
+    port: 8123,
+    answer: /hello from Deno/,
+  },
+  {
+    name: 'java',
+    images: ['java-17-jdk', 'java-17-jre', 'maven-17'],
+    files: { 'pom.xml': pom, 'src/main/java/Main.java': javaServer },
+    port: 8080,
+    answer: /hello from Java/,
+  },
+  {
+    name: 'rust',
+    images: ['rust'],
+    files: {
+      'Cargo.toml': '[package]\nname = "shop"\nversion = "0.1.0"\nedition = "2021"\n',
+      'src/main.rs': rustServer,
+    },
+    port: 8080,
+    answer: /hello from Rust/,
+  },
+  {
+    name: 'php',
+    images: ['php-8.2-cli'],
+    files: { 'public/index.php': '<?php echo "hello from PHP";\n' },
+    port: 8080,
+    answer: /hello from PHP/,
+  },
+  {
+    name: 'pipenv',
+    images: ['ubuntu-noble', 'python-3.12'],
+    files: {
+      Pipfile: '[packages]\nflask = "==3.1.1"\n[requires]\npython_version = "3.12"\n',
+      'app.py':
+        'import sys\nfrom flask import Flask\napp = Flask(__name__)\n@app.get("/")\ndef at():\n    return f"Python {sys.version_info.minor}"\n',
+    },
+    port: 8080,
+    answer: /Python 12/,
+  },
+];
+
+for (const { name, images, files, port, answer } of apps) {
+  test(`a ${name} app becomes an image that answers as an unprivileged user`, async () => {
+    for (const image of images) await lab.addImage(image);
+    const ended = await lab.through(name, { files: { LICENSE: mit, ...files } });
+    assert.equal(ended.code, 0, ended.log.slice(-3000));
+    const result = buildResult.parse(ended.message);
+    assert.equal(result.port, port);
+    const said = await answerOf(lab, result.image, port, '/');
+    assert.match(said, answer);
+    assert.match(said, /user=100[01]/);
+  });
+}
+
+test('a list that cannot be installed is tried again with the packages of the day of the commit', async () => {
+  const ended = await lab.through('of-the-day', {
+    files: {
+      LICENSE: mit,
+      'requirements.txt': 'flask\nno-such-package-for-moorage-tests\n',
+      'app.py': 'from flask import Flask\napp = Flask(__name__)\n',
+    },
+  });
+  assert.equal(ended.code, 42, ended.log.slice(-3000));
+  assert.match(ended.log, /trying the versions of 2026-01-02T03:04:05Z/);
+  assert.match(ended.log, /no-such-package-for-moorage-tests/);
+});

@@ -1,0 +1,20 @@
+// The licence matcher on every text of the SPDX list. It takes half a minute, so it is not among the quick tests.
+import assert from 'node:assert/strict';
+import licenses from 'spdx-license-list/full.js';
+import { test } from 'vitest';
+import { kindOf } from '../../../controller/pipeline/review/rules/license/expression.ts';
+import { judgeText } from '../../../controller/pipeline/review/rules/license/text.ts';
+
+const terms = { allow: [], deny: [] };
+
+test('every text of the SPDX list is what its licence is: none that limits use passes for an open one', () => {
+  const judged = Object.entries(licenses).map(([id, { licenseText }]) => ({
+    id,
+    expected: kindOf(id, terms),
+    found: judgeText(licenseText, terms)?.kind,
+  }));
+  assert.ok(judged.length > 700, `${judged.length} texts`);
+  const wrong = judged.filter(({ expected, found }) => (expected === 'open') !== (found === 'open'));
+  const mild = judged.filter(({ expected, found }) => expected === 'restricted' && found !== 'restricted');
+  assert.deepEqual([wrong, mild], [[], []]);
+}, 180_000);

@@ -1,0 +1,244 @@
+// What a compose file comes to: the app's build, port, variables and disks, and its databases as backing services.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import type { PipelineInput } from '../../../../../../controller/pipeline/contract.ts';
+import { mergeManifest, type MergedInput } from '../../../../../../controller/pipeline/manifest/merge.ts';
+import { interpolate, parseEnv } from '../../../../../../controller/pipeline/plan/platforms/compose/interpolate.ts';
+import { knownImage } from '../../../../../../controller/pipeline/plan/platforms/compose/known-images.ts';
+import { words } from '../../../../../../controller/pipeline/plan/platforms/compose/words.ts';
+import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { sampleInput } from '../../../../../support/pipeline/sample.ts';
+
+type Files = Parameters<typeof memoryTree>[0];
+const offered = { types: ['postgres', 'redis'], count: 4 };
+const merge = (files: Files, changes: Partial<PipelineInput> = {}): MergedInput =>
+  mergeManifest({ ...sampleInput(), repo: 'https://example.org/a/shop', offered, ...changes }, memoryTree(files));
+const rules = ({ findings }: MergedInput): string[] => findings.map(({ rule, severity }) => `${severity} ${rule}`);
+const env = ({ settings }: MergedInput): Record<string, string> =>
+  Object.fromEntries((settings?.run?.env ?? []).map(({ name, value }) => [name, value]));
+
+const shop = `
+x-common: &common
+  restart: always
+services:
+  web:
+    <<: *common
+    build: {context: ., args: {FLAVOUR: plain}}
+    command: gunicorn shop:app --bind "0.0.0.0:9000"
+    ports: ["127.0.0.1:8080:9000"]
+    environment:
+      - DATABASE_URL=postgres://app:\${DB_PASSWORD}@my_db:5432/shop
+      - CACHE=redis://cache:6379/0
+      - LEVEL=\${LEVEL:-info}
+      - API_KEY
+      - PORT=9000
+    volumes: [uploads:/data/uploads, ./shop:/app, "/app/node_modules"]
+  my_db:
+    image: docker.io/pgvector/pgvector:pg16
+    environment: {POSTGRES_USER: app, POSTGRES_PASSWORD: "\${DB_PASSWORD}", POSTGRES_DB: shop, TZ: Europe/Berlin}
+    volumes: [db:/var/lib/postgresql/data]
+  cache: {image: "redis:7-alpine"}
+  nginx: {image: nginx, ports: ["80:80"]}
+  tests: {build: ./tests, profiles: [test]}
+`;
+
+test('build, port, command, disks, variables and databases of a compose file', () => {
+  const merged = merge({ 'compose.yaml': shop, Dockerfile: 'FROM scratch', 'shop/app.py': '' });
+  const { settings, input } = merged;
+  assert.deepEqual(settings?.services, [
+    {
+      name: 'my-db',
+      type: 'postgres',
+      version: '16',
+      disk: '1Gi',
+      env: [
+        { name: 'POSTGRES_USER', value: 'app' },
+        { name: 'POSTGRES_DB', value: 'shop' },
+      ],
+    },
+    { name: 'cache', type: 'redis', version: '7', disk: '1Gi', env: [{ name: 'REDIS_PASSWORD', value: '' }] },
+  ]);
+  assert.deepEqual(env(merged), {
+    // A password that nobody gives is the generated one, and the host has its name here.
+    DATABASE_URL: 'postgres://app:${{services.my-db.password}}@my-db:5432/shop',
+    CACHE: 'redis://cache:6379/0',
+    LEVEL: 'info',
+  });
+  assert.deepEqual(settings.run?.volumes, [{ name: 'data-uploads', path: '/data/uploads', size: '1Gi' }]);
+  assert.deepEqual(settings.run.command, ['gunicorn', 'shop:app', '--bind', '0.0.0.0:9000']);
+  assert.deepEqual([input.port, input.hasCommand, input.path], [9000, true, '.']);
+  assert.deepEqual(input.build.args, [{ name: 'FLAVOUR', value: 'plain' }]);
+  assert.equal(settings.platform?.file, 'compose.yaml');
+  assert.deepEqual(rules(merged), ['warning compose/not-run', 'warning compose/unset-variables']);
+  assert.match(merged.findings[0]?.message ?? '', /The service web is the app\. Not run here: nginx\./);
+  assert.match(merged.findings[1]?.message ?? '', /: API_KEY\./);
+});
+
+test('moorage.yaml and the HostedApp win over a compose file', () => {
+  const own = 'run: {port: 7000, env: [{name: LEVEL, value: debug}]}\nservices: [{name: db, type: redis}]\n';
+  const merged = merge({ 'compose.yaml': shop, Dockerfile: '', 'moorage.yaml': own });
+  assert.equal(merged.input.port, 7000);
+  assert.equal(env(merged)['LEVEL'], 'debug');
+  assert.deepEqual(
+    merged.settings?.services?.map(({ name }) => name),
+    ['db'],
+  );
+  assert.equal(merge({ 'compose.yaml': shop, Dockerfile: '' }, { port: 6000 }).input.port, 6000);
+  const chosen = merge({ 'compose.yaml': shop, Dockerfile: '', 'web/Dockerfile': '' }, { path: 'web' });
+  assert.deepEqual([chosen.input.path, chosen.input.build.args], ['web', []]);
+});
+
+test('a Dockerfile below the top, its stage, and values of a sample file', () => {
+  const compose = `
+services:
+  api:
+    build: {context: ./server, dockerfile: docker/Dockerfile, target: production}
+    expose: [5000]
+    env_file: .env
+    environment: {URL: "mysql://\${U}:\${P}@db/x", SECRET_KEY: dev}
+`;
+  const files = {
+    'docker-compose.yml': compose,
+    'server/docker/Dockerfile': 'FROM scratch',
+    '.env.example': 'U=me\nP="it # is" # comment\nTOKEN=your-token\nexport MODE=fast\n',
+  };
+  const merged = merge(files);
+  assert.deepEqual(
+    [merged.input.path, merged.input.build.dockerfile, merged.input.build.target, merged.input.port],
+    ['server', 'docker/Dockerfile', 'production', 5000],
+  );
+  assert.deepEqual(env(merged), {
+    URL: 'mysql://me:it # is@db/x',
+    U: 'me',
+    P: 'it # is',
+    MODE: 'fast',
+    SECRET_KEY: 'dev',
+  });
+  assert.deepEqual(rules(merged), ['warning compose/public-secret']);
+});
+
+test('two images that serve are refused by name; the one at the top is taken', () => {
+  const two = 'services:\n  front: {build: front, ports: [3000]}\n  back: {build: back, ports: [8000]}\n';
+  const refused = merge({ 'compose.yml': two, 'front/Dockerfile': '', 'back/Dockerfile': '' });
+  assert.deepEqual(rules(refused), ['error compose/several-services']);
+  assert.match(refused.findings[0]?.message ?? '', /front \(built in front\), back \(built in back\)/);
+  const chosen = merge({ 'compose.yml': two, 'back/Dockerfile': '', 'moorage.yaml': 'source: {path: back}' });
+  assert.deepEqual([rules(chosen), chosen.input.port], [['warning compose/not-run'], 8000]);
+  const top = merge({ 'compose.yml': two.replace('build: back', 'build: .'), Dockerfile: '', 'front/Dockerfile': '' });
+  assert.deepEqual([rules(top), top.input.port], [['warning compose/not-run'], 8000]);
+  const worker = 'services:\n  web: {build: ., ports: [80]}\n  worker: {build: ., command: work}\n';
+  assert.deepEqual(rules(merge({ 'compose.yml': worker, Dockerfile: '' })), ['error compose/several-services']);
+  const job = worker.replace('worker:', 'migrate:');
+  assert.deepEqual(rules(merge({ 'compose.yml': job, Dockerfile: '' })), ['warning compose/not-run']);
+});
+
+test('a type that the installation does not have is refused before anything is built', () => {
+  const merged = merge({ 'compose.yaml': 'services: {search: {image: "getmeili/meilisearch:v1.8"}}' });
+  assert.deepEqual(rules(merged), ['error services/unavailable']);
+  assert.match(merged.findings[0]?.message ?? '', /search \(meilisearch\)/);
+  const other = merge({ 'moorage.yaml': 'services: [{name: db, type: mongo}]' });
+  assert.deepEqual([rules(other), other.findings[0]?.file], [['error services/unavailable'], 'moorage.yaml']);
+});
+
+test('a compose file for developers gives its databases alone', () => {
+  const dev = `
+services:
+  app: {image: "node:20", command: npm run dev, ports: [5173], volumes: [".:/app"], environment: {X: y}}
+  db: {build: db}
+`;
+  const merged = merge({ 'compose.yaml': dev, 'db/Dockerfile': 'FROM postgres:15\nCOPY x /', Dockerfile: '' });
+  assert.deepEqual([merged.input.port, env(merged)], [undefined, {}]);
+  assert.deepEqual(
+    merged.settings?.services?.map(({ type, version }) => [type, version]),
+    [['postgres', '15']],
+  );
+});
+
+test('a command of development, or one for an entrypoint, is left away and it is said', () => {
+  const file = (command: string): string => `services: {web: {build: ., command: ${command}, ports: [80]}}`;
+  for (const [command, dockerfile] of [
+    ['uvicorn app:app --reload', 'FROM scratch'],
+    ['serve', 'FROM scratch\nENTRYPOINT ["run"]'],
+  ] as const) {
+    const merged = merge({ 'compose.yaml': file(command), Dockerfile: dockerfile });
+    assert.deepEqual([rules(merged), merged.input.hasCommand], [['warning compose/command'], false]);
+  }
+});
+
+test('a published image says nothing about the build, and malformed files nothing at all', () => {
+  const merged = merge({
+    'compose.yaml': 'services: {shop: {image: "ghcr.io/a/shop", ports: ["80:8000"]}}',
+    Dockerfile: '',
+  });
+  assert.deepEqual([merged.settings?.build, merged.input.port], [undefined, 8000]);
+  for (const text of ['', ': [', 'services: 3', 'services: {a: 3, b: {build: 7}}', 'a: &a [*a, *a]', '[]'])
+    assert.deepEqual(merge({ 'compose.yaml': text }).settings, undefined, text);
+});
+
+test('more variables than can be reported are left away, and it is said; addresses come first', () => {
+  const many = Array.from({ length: 60 }, (_, index) => `      V${index}: ${'x'.repeat(60)}`).join('\n');
+  const merged = merge({
+    'compose.yaml': `services:\n  web:\n    build: .\n    environment:\n${many}\n      URL: "http://cache:1"\n`,
+    Dockerfile: '',
+  });
+  assert.ok(JSON.stringify(merged.settings).length < 2_000);
+  assert.equal(env(merged)['URL'], 'http://cache:1');
+  assert.deepEqual(rules(merged), ['warning platform/variables']);
+});
+
+test('a disk for what a Dockerfile declares, two at most, and a word on what does not last', () => {
+  const merged = merge({
+    Dockerfile: 'FROM a AS b\nVOLUME /no\nFROM c\nVOLUME ["/data", "/app"]\nVOLUME /more /third\n',
+  });
+  assert.deepEqual(
+    merged.settings?.run?.volumes?.map(({ path }) => path),
+    ['/data', '/more'],
+  );
+  assert.deepEqual(rules(merged), ['warning data/too-many-volumes']);
+  const lost = 'run: {env: [{name: DATABASE_URL, value: "sqlite:////srv/app.db"}]}';
+  assert.deepEqual(rules(merge({ 'moorage.yaml': lost })), ['warning data/not-lasting']);
+  const kept = `${lost.slice(0, -1)}, volumes: [{name: data, path: /srv}]}`;
+  assert.deepEqual(rules(merge({ 'moorage.yaml': kept })), []);
+});
+
+test('variables are resolved as Docker Compose does', () => {
+  const lookup = (name: string): string | undefined => ({ A: 'a', EMPTY: '' })[name];
+  const each: readonly (readonly [string, string | undefined])[] = [
+    ['$A ${A}', 'a a'],
+    ['${B:-b}${EMPTY:-e}${EMPTY-e}', 'be'],
+    ['${B:-${A}}', 'a'],
+    ['${A:+yes}${B:+no}', 'yes'],
+    ['$$A $$$A', '$A $a'],
+    ['${B}', undefined],
+    ['${B:?needed}', undefined],
+    ['a$', 'a$'],
+  ];
+  for (const [text, value] of each) assert.equal(interpolate(text, lookup), value, text);
+  assert.deepEqual(
+    [...parseEnv('A=1\n# B=2\nC = "x" # y\nD=\'#\'\n=\n')],
+    [
+      ['A', '1'],
+      ['C', 'x'],
+      ['D', '#'],
+    ],
+  );
+});
+
+test('words of a command, and images that are known', () => {
+  assert.deepEqual(words(`sh -c "a 'b' && c" d\\ e ''`), ['sh', '-c', "a 'b' && c", 'd e', '']);
+  assert.equal(words('a "b'), undefined);
+  const known = [
+    'postgres:16.2-alpine',
+    'ghcr.io/x/valkey/valkey',
+    'mariadb:10',
+    'chromadb/chroma:latest',
+    'qdrant/qdrant:v1.9.0',
+    'ankane/pgvector:v0.5.1',
+    'postgrest/postgrest',
+    'node',
+  ];
+  assert.deepEqual(
+    known.map((image) => [knownImage(image)?.type, knownImage(image)?.version].join(' ').trim()),
+    ['postgres 16.2', 'redis', 'mysql 10', 'chroma', 'qdrant 1.9.0', 'postgres 0.5.1', '', ''],
+  );
+});

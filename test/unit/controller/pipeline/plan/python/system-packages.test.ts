@@ -1,0 +1,29 @@
+// Which Debian packages Python packages bring.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { systemPackages } from '../../../../../../controller/pipeline/plan/python/system-packages.ts';
+import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+
+const text = (files: Parameters<typeof memoryTree>[0], names: readonly string[], stage: 'build' | 'run'): string =>
+  systemPackages(memoryTree(files), new Set(names), stage).join('\n');
+
+test('a package that is compiled gets its headers to build, and its library to run', () => {
+  assert.match(
+    text({}, ['psycopg2'], 'build'),
+    /^# step: psycopg2 \|.*\nRUN .* build-essential python3-dev libpq-dev &&/,
+  );
+  assert.match(text({}, ['psycopg2'], 'run'), / libpq5 &&/);
+  assert.equal(text({}, ['psycopg2-binary', 'constructor', '__proto__'], 'run'), '');
+  assert.match(text({}, ['opencv-python', 'pydub'], 'run'), / libgl1 libglib2\.0-0 ffmpeg &&/);
+});
+
+test('requirements from git need git, in the build alone', () => {
+  const files = { 'requirements.txt': 'x @ git+https://git.example/x\n' };
+  assert.match(text(files, ['x'], 'build'), / git &&/);
+  assert.equal(text(files, ['x'], 'run'), '');
+});
+
+test('packages.txt is heard, and so are the programs of a conda environment', () => {
+  assert.match(text({ 'packages.txt': 'ffmpeg\n# no\nlibx11-dev\n$(id)\n' }, [], 'run'), / ffmpeg libx11-dev &&/);
+  assert.match(text({ 'environment.yml': 'dependencies: [poppler]\n' }, [], 'run'), / poppler-utils &&/);
+});
