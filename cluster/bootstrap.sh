@@ -20,6 +20,7 @@ case "$command" in
   submit) exec node cluster/submit/main.ts "$@" ;;
   plan) exec node cluster/plan/main.ts "$@" ;;
   attack) exec node cluster/attack/main.ts "$@" ;;
+  corpus) exec node test/corpus/main.ts "$@" ;;
   check | test) exec node test/main.ts "$command" "$@" ;;
   test:kind) exec node test/kind/main.ts "$@" ;;
   *) echo "unknown command: $command" >&2; exit 64 ;;

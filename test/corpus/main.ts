@@ -1,0 +1,72 @@
+// `npm run corpus`: measures Moorage on public repositories, by their plans or by running them.
+import { tmpdir } from 'node:os';
+import { join, relative, resolve } from 'node:path';
+import { Fault } from '../../cluster/submit/fault.ts';
+import { readCommandLine, UsageError } from '../../lib/command-line.ts';
+import { readCorpus, type Entry } from './corpus.ts';
+import { plan } from './plan/plan.ts';
+import { run } from './run/run.ts';
+
+const usage = `usage: npm run corpus -- plan|run [--only NAME] [--mirror DIR] [--hide-dockerfiles] [--parallel N] [--out DIR]
+
+  plan                 ask the planner of every repository, and railpack and nixpacks when they are on the PATH
+  run                  submit every repository to the running cluster, and look at what goes live
+  --only NAME          repositories whose name contains this
+  --mirror DIR         bring them in from git directories DIR/OWNER+NAME (otherwise, and for others, from the network)
+  --hide-dockerfiles   remove Dockerfiles before they are planned (plan)
+  --parallel N         submissions at once, 1 to 8 (run; default 2)
+  --out DIR            where tables, lines of JSON and screenshots go, outside of the project (default: a folder of the
+                       system's temporary one); a run that was stopped continues there`;
+
+interface Request {
+  readonly command: 'plan' | 'run';
+  readonly entries: readonly Entry[];
+  readonly mirror: string | undefined;
+  readonly hide: boolean;
+  readonly parallel: number;
+  readonly out: string;
+}
+
+const options = {
+  only: { type: 'string' },
+  mirror: { type: 'string' },
+  'hide-dockerfiles': { type: 'boolean', default: false },
+  parallel: { type: 'string', default: '2' },
+  out: { type: 'string', default: join(tmpdir(), 'moorage-corpus') },
+} as const;
+
+const project = resolve(import.meta.dirname, '../..');
+const say = (line: string): void => {
+  process.stdout.write(`${line}\n`);
+};
+
+function parallelOf(text: string): number {
+  const parallel = Number(text);
+  if (!Number.isInteger(parallel) || parallel < 1 || parallel > 8) throw new UsageError('--parallel is 1 to 8');
+  return parallel;
+}
+
+function readRequest(): Request {
+  return readCommandLine({ usage, options, positionals: 1 }, ({ values, positionals: [command] }) => {
+    if (command !== 'plan' && command !== 'run') throw new UsageError('plan or run is required');
+    const from = process.env['INIT_CWD'] ?? '.';
+    const out = resolve(from, values.out);
+    if (!relative(project, out).startsWith('..')) throw new UsageError('--out must be outside of the project');
+    const parallel = parallelOf(values.parallel);
+    const entries = readCorpus(values.only);
+    if (entries.length === 0) throw new UsageError(`no repository's name contains "${values.only ?? ''}"`);
+    const mirror = values.mirror === undefined ? undefined : resolve(from, values.mirror);
+    return { command, entries, mirror, hide: values['hide-dockerfiles'], parallel, out };
+  });
+}
+
+const request = readRequest();
+try {
+  if (request.command === 'plan') await plan(request.entries, { ...request, say });
+  else await run(request.entries, { ...request, say });
+  say(`written to ${request.out}`);
+} catch (error) {
+  if (!(error instanceof Fault)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 2;
+}

@@ -1,0 +1,48 @@
+// The table of a run: figures, then a row a repository.
+import { markdownTable, shorten } from '../table.ts';
+import type { Result } from './results.ts';
+
+const order = ['live and works', 'live with faults', 'falsely live', 'rejected', 'not submitted', 'not brought in'];
+
+export function runTable(results: readonly Result[]): string {
+  const rows = results.toSorted((one, other) => one.repo.toLowerCase().localeCompare(other.repo.toLowerCase()));
+  const versions = [...new Set(rows.map(({ version }) => version))].join(', ');
+  const closed = rows.filter(({ fair }) => fair === 'network').length;
+  const brought = rows.filter(({ verdict }) => verdict !== 'not brought in').length;
+  const working = rows.filter(({ verdict }) => verdict === 'live and works').length;
+  const open = brought - closed;
+  return [
+    `# The corpus on a cluster, version ${versions}`,
+    markdownTable(
+      ['verdict', 'repositories'],
+      order.map((verdict) => [verdict, rows.filter((row) => row.verdict === verdict).length]),
+    ),
+    markdownTable(
+      ['rejections', 'repositories'],
+      ['yes', 'no', 'network', 'unjudged'].map((fair) => [words[fair], rows.filter((row) => row.fair === fair).length]),
+    ),
+    `Of the ${open} that the network did not stop, ${working} are live and work${open === 0 ? '' : ` (${Math.round((100 * working) / open)} %)`}.`,
+    markdownTable(
+      ['repository', 'stack', 'verdict', 'fair', 'why', 'seconds', 'image', 'plan', 'elsewhere'],
+      rows.map((row) => [
+        row.repo,
+        row.stack,
+        row.verdict,
+        row.fair,
+        shorten(row.why, 400),
+        row.seconds,
+        row.imageBytes === undefined ? undefined : `${Math.round(row.imageBytes / 1e6)} MB`,
+        shorten(row.plan ?? '', 200),
+        (row.elsewhere ?? []).join(' '),
+      ]),
+    ),
+    '',
+  ].join('\n\n');
+}
+
+const words: Readonly<Record<string, string>> = {
+  yes: 'fair',
+  no: 'not fair',
+  network: 'stopped by the closed network',
+  unjudged: 'to be judged by a person',
+};

@@ -1,0 +1,56 @@
+// `npm run corpus -- run`: submits every repository to the running cluster, some at once, and keeps what came of it.
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readInstallation } from '../../../cluster/submit/installation.ts';
+import type { Entry } from '../corpus.ts';
+import { shorten, writeText } from '../table.ts';
+import { ownVersion } from '../version.ts';
+import { runOne, type OneOptions } from './one.ts';
+import { runTable } from './report.ts';
+import { openResults, type Results } from './results.ts';
+
+export interface RunOptions {
+  readonly mirror: string | undefined;
+  readonly out: string;
+  readonly parallel: number;
+  readonly say: (line: string) => void;
+}
+
+export async function run(entries: readonly Entry[], { mirror, out, parallel, say }: RunOptions): Promise<void> {
+  const installation = await readInstallation();
+  const version = await ownVersion();
+  const pictures = join(out, 'pictures');
+  await mkdir(pictures, { recursive: true });
+  const results = openResults(join(out, 'run.jsonl'), version);
+  const open = entries.filter(({ repo, commit }) => results.find(repo, commit) === undefined);
+  if (open.length < entries.length) say(`${entries.length - open.length} of ${entries.length} are done at ${version}`);
+  const options: OneOptions = { installation, mirror, pictures, version };
+  const queue = open.values();
+  await Promise.all(
+    Array.from({ length: parallel }, async () => {
+      // All workers take from one iterator.
+      for (const entry of queue) await one(entry, { results, options, out, say });
+    }),
+  );
+  await writeText(join(out, 'run.md'), runTable(results.all));
+}
+
+interface OneTools {
+  readonly results: Results;
+  readonly options: OneOptions;
+  readonly out: string;
+  readonly say: (line: string) => void;
+}
+
+/** A fault of this program or the cluster is said and not kept, so that the next run tries the repository again. */
+async function one(entry: Entry, { results, options, out, say }: OneTools): Promise<void> {
+  try {
+    const result = await runOne(entry, options);
+    await results.add(result);
+    await writeText(join(out, 'run.md'), runTable(results.all));
+    const seconds = result.seconds === undefined ? '' : ` in ${result.seconds} s`;
+    say(`${entry.repo}: ${result.verdict}${seconds}${result.why === '' ? '' : `: ${shorten(result.why, 200)}`}`);
+  } catch (error) {
+    say(`${entry.repo}: could not be run: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

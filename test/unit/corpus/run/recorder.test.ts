@@ -1,0 +1,31 @@
+// What is taken down of a submission.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import type { Status } from '../../../../cluster/submit/api-client.ts';
+import { createRecorder } from '../../../corpus/run/recorder.ts';
+
+const status: Status = {
+  status: 'live',
+  message: 'Live.',
+  slug: 'a',
+  url: 'https://a.apps.localhost/',
+  status_url: 'https://localhost/api/submit/a',
+  log_url: 'https://localhost/api/submit/a/log',
+};
+
+test('the log in order, the outcome, and the time since the submission', () => {
+  let now = 0;
+  const { output, log, outcome } = createRecorder(() => now);
+  now = 5_000;
+  output.say('pushed /tmp/a to local/a at 1234567');
+  now = 7_000;
+  output.say('submitted: a');
+  output.event({ type: 'log', stage: 'build', line: 'one' });
+  output.event({ type: 'gone' });
+  output.event({ type: 'log', stage: 'build', line: 'two' });
+  assert.equal(outcome(), undefined);
+  now = 19_340;
+  output.verdict(status, undefined);
+  assert.deepEqual(log, ['one', 'two']);
+  assert.deepEqual(outcome(), { status, reason: undefined, seconds: 12.3 });
+});
