@@ -30,7 +30,7 @@ const stopMilliseconds = 10_000;
 export async function startDaemon(input: PipelineInput, paths: WorkspacePaths, signal?: AbortSignal): Promise<Daemon> {
   const root = paths.builder;
   const socket = join(root, 'buildkitd.sock');
-  const config = join(paths.notes, 'buildkitd.toml');
+  const config = join(root, 'buildkitd.toml');
   await rm(socket, { force: true });
   await mkdir(root, { recursive: true });
   await writeFile(config, daemonConfig(input, { root, socket }, availableParallelism()));
