@@ -7,7 +7,8 @@ export interface Recording {
   /** Log of the pipeline and the app, in order. */
   readonly log: readonly string[];
   /** The outcome; undefined until there is one. */
-  outcome(): { readonly status: Status; readonly reason: Reason | undefined; readonly seconds: number } | undefined;
+  readonly outcome: () =>
+    { readonly status: Status; readonly reason: Reason | undefined; readonly seconds: number } | undefined;
 }
 
 /** However much an app says. */

@@ -1,4 +1,4 @@
-// A commit comes out of a mirror as it is, and Dockerfiles are told from what only sounds like one.
+// A commit comes out of a mirror as it is, and Dockerfiles are kept apart from what only sounds like one.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
