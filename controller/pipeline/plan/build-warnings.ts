@@ -39,6 +39,11 @@ const reports = {
     message: () => 'The project itself could not be installed as a package, so its files are used as they are.',
     fix: 'Correct its build-system in pyproject.toml; "pip install ." in a fresh clone shows what is wrong.',
   },
+  pages: {
+    rule: 'build/pages',
+    message: () => 'The build script of package.json failed, so styles and scripts of the pages may be missing.',
+    fix: 'Run npm ci and npm run build in a fresh clone, correct what fails, and commit the lock file.',
+  },
   'static-files': {
     rule: 'build/static-files',
     message: () => 'manage.py collectstatic failed in the build, so static files of Django may be missing.',

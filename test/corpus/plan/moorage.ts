@@ -1,4 +1,5 @@
 // What our planner says of a folder.
+import { join } from 'node:path';
 import { planFolder } from '../../../cluster/plan/plan-folder.ts';
 import { readDockerfile } from './dockerfile.ts';
 import { refusal, type Planned } from './planned.ts';
@@ -20,7 +21,7 @@ export function moorage(root: string): Planned {
     strategy: serves === undefined ? plan.strategy : 'static',
     folder: path,
     start: expand(start, root, path),
-    build: build.map((each) => expand(each, root, path)).join('\n'),
+    build: build.map(({ command, folder }) => expand(command, root, join(path, folder))).join('\n'),
     serves,
     port: plan.port,
     dockerfile: file,

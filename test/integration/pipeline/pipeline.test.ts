@@ -191,18 +191,6 @@ const failures: readonly {
     file: 'Dockerfile',
     message: /security\.insecure/,
   },
-  {
-    name: 'a lock file out of step',
-    content: {
-      fixture: 'express',
-      files: {
-        'package.json': '{"scripts":{"start":"node server.js"},"dependencies":{"express":"5.1.0","left-pad":"1.3.0"}}',
-      },
-    },
-    rule: 'build/lockfile',
-    file: 'package-lock.json',
-    message: /installing the packages/,
-  },
 ];
 
 for (const [index, { name, content, rule, file, line, message, log }] of failures.entries()) {

@@ -9,7 +9,7 @@ const placeholder = /^(?:\.git(?:keep|ignore)|\.keep|\.placeholder|README\.md|di
 /** Folders below the top, such as web/dist, from `//go:embed` lines whose files are not there. */
 export function missingEmbeds(tree: Tree): string[] {
   const found = goFiles(tree).flatMap((path) =>
-    [...(tree.text(path, 64 * 1024) ?? '').matchAll(/^\/\/go:embed[ \t]{1,9}([^\n]{1,300})$/gm)]
+    [...(tree.text(path, 64 * 1024) ?? '').matchAll(/^[ \t]{0,9}\/\/go:embed[ \t]{1,9}([^\n]{1,300})$/gm)]
       .flatMap((match) => (match[1] ?? '').split(/\s+/))
       .map((pattern) => folderOf(posix.dirname(path), pattern)),
   );

@@ -12,7 +12,7 @@ const literals: readonly RegExp[] = [
   /(?:Int|String|Uint\d{0,2})(?:Var)?P?\([^\n]{0,60}"(?:[\w-]{0,20}port|[\w-]{0,10}addr(?:ess)?|listen|bind)"[^\n]{0,60}?\b(\d{4,5})\b/i,
   /SetDefault\(\s{0,9}"[\w.-]{0,40}(?:port|addr(?:ess)?|listen)"\s{0,9},\s{0,9}"?[\w.[\]:-]{0,30}?(\d{4,5})\b/i,
   /\b(?:default|env-default|envDefault):"[\w.[\]-]{0,30}:?(\d{4,5})"/,
-  /\b\w{0,30}(?:port|listen\w{0,10}|addr(?:ess)?)"?\s{0,9}(?::=|=|:|,)\s{0,9}"[\w.[\]-]{0,30}?:?(\d{4,5})"/i,
+  /\b\w{0,30}(?:port|listen\w{0,10}|addr(?:ess)?)"?\s{0,9}(?::=|=|:|,)\s{0,9}"[\w.[\]:-]{0,30}?(\d{4,5})"/i,
   /\b\w{0,30}port"?\s{0,9}(?::=|=|:)\s{0,9}(?:u?int\d{0,2}\()?(\d{4,5})\b/i,
 ];
 
@@ -35,10 +35,19 @@ export function findServing(tree: Tree, goMod: string): Serving {
 function portOf(tree: Tree, files: readonly string[]): number | undefined {
   for (const pattern of literals)
     for (const text of files) {
-      const port = Number(pattern.exec(text.replace(/^[ \t]*\/\/.*$/gm, ''))?.[1]);
-      if (port >= 1024 && port <= 65_535 && !elsewhere.has(port)) return port;
+      const ports = [...withoutComments(text).matchAll(new RegExp(pattern, `${pattern.flags}g`))];
+      const port = ports.map((match) => Number(match[1])).find(isOwn);
+      if (port !== undefined) return port;
     }
   return exposedPort(tree);
+}
+
+function withoutComments(text: string): string {
+  return text.replace(/^[ \t]*\/\/.*$/gm, '');
+}
+
+function isOwn(port: number): boolean {
+  return port >= 1024 && port <= 65_535 && !elsewhere.has(port);
 }
 
 /** Ports of databases, mail and models. */

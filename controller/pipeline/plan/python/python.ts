@@ -6,6 +6,7 @@ import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step 
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { findPackages, type PythonPackages } from './packages/find.ts';
 import { cache, extras, installer, uv } from './packages/install.ts';
+import { buildsPages, copyFiles, pagesStage } from './pages.ts';
 import { bringsTorch } from './packages/torch.ts';
 import { djangoFolder } from './start/django.ts';
 import { findStart, type PythonStart } from './start/find.ts';
@@ -41,7 +42,19 @@ function missing(
   start: PythonStart | undefined,
 ): Problem | undefined {
   if (start === undefined) return hasCommand ? undefined : noStart(packages?.file);
+  if (!hasCommand && start.bot !== undefined && start.port === undefined) return noServer(start.bot);
   return packages === undefined && start.framework !== undefined ? noPackages(start.framework) : undefined;
+}
+
+function noServer(bot: string): Problem {
+  return {
+    problem: {
+      rule: 'plan/no-server',
+      severity: 'error',
+      message: `This is a bot (what it starts imports ${bot}): it answers no HTTP, so there is nothing to open at an address.`,
+      fix: 'Only apps that answer HTTP are hosted. If it has a page, set run.command in moorage.yaml to what serves it on $PORT.',
+    },
+  };
 }
 
 function noPackages(framework: string): Problem {
@@ -125,7 +138,9 @@ function recipe(tree: Tree, input: PlanInput, { packages, start, choice }: Parts
       port,
       ...(start?.framework === undefined ? {} : { framework: start.framework }),
     },
+    ...(buildsPages(tree) ? { builds: ['.'] } : {}),
     dockerfile: dockerfileText(reason, [
+      ...(buildsPages(tree) ? pagesStage(tree) : []),
       ...buildStage(tree, input, { packages, start, choice }),
       '',
       ...runStage(tree, port, { packages, start, choice }),
@@ -212,7 +227,7 @@ function runStage(tree: Tree, port: number, { packages, start, choice }: Parts):
     'WORKDIR /app',
     collectsStatic(tree)
       ? copy(['/app/'], './', '--from=build', '--chown=1000:1000')
-      : copy(['.'], './', '--chown=1000:1000'),
+      : copyFiles(tree, '--chown=1000:1000'),
     'USER 1000:1000',
     `EXPOSE ${port}`,
     ...(start === undefined ? [] : [shellCommand(start.command)]),
@@ -228,7 +243,7 @@ function staticFiles(tree: Tree): string[] {
   const folder = djangoFolder(tree) ?? '.';
   const enter = folder === '.' ? '' : `cd ${shellWord(folder)} && `;
   return [
-    'COPY . .',
+    buildsPages(tree) ? copyFiles(tree) : 'COPY . .',
     ...step(
       posix.join(folder, 'manage.py'),
       'collecting static files',

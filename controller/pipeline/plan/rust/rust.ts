@@ -2,6 +2,7 @@
 import type { Tree } from '../../tree.ts';
 import { missingImage } from '../common/missing-image.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
+import { desktopApp } from './desktop.ts';
 import { declaredStart } from '../platforms/start.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { findProgram, type Program } from './program.ts';
@@ -23,6 +24,8 @@ export const rust: Language = {
   name: 'rust',
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     if (!tree.has('Cargo.toml')) return undefined;
+    const window = desktopApp(tree);
+    if (window !== undefined) return window;
     const program = findProgram(tree);
     if (program === undefined) return noProgram();
     return missingImage(input, [images.rust], 'Rust', 'Cargo.toml') ?? recipe(tree, input, program);

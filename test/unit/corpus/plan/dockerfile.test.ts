@@ -8,8 +8,21 @@ test('a program', () => {
     'FROM a\nRUN npm ci\nRUN --mount=type=cache,target=/x \\\n  npm run build\nCMD ["sh","-c","exec npm start"]\n';
   const { start, build, serves } = readDockerfile(text);
   assert.equal(start, 'npm start');
-  assert.deepEqual(build, ['npm ci', '--mount=type=cache,target=/x    npm run build']);
+  assert.deepEqual(build, [
+    { command: 'npm ci', folder: '.' },
+    { command: '--mount=type=cache,target=/x    npm run build', folder: '.' },
+  ]);
   assert.equal(serves, undefined);
+});
+
+test('steps run in the folder that WORKDIR went to, and each stage begins at the top', () => {
+  const { build } = readDockerfile(
+    'FROM a\nWORKDIR /app\nWORKDIR "/app/web"\nRUN npm run release\nFROM b\nRUN go build\nCMD ["x"]\n',
+  );
+  assert.deepEqual(build, [
+    { command: 'npm run release', folder: 'web' },
+    { command: 'go build', folder: '.' },
+  ]);
 });
 
 test('files, whatever stands in a heredoc', () => {

@@ -94,7 +94,7 @@ const lists = [
 ];
 
 function requirements(tree: Tree): PythonPackages | undefined {
-  const file = lists.find((each) => tree.has(each));
+  const file = lists.find((each) => tree.has(each)) ?? onlyList(tree);
   if (file === undefined) return undefined;
   const content = tree.text(file) ?? '';
   const lines = content.split('\n').map((line) => line.trim());
@@ -113,6 +113,17 @@ function requirements(tree: Tree): PythonPackages | undefined {
       ...step(file, 'installing the packages', pipInstall(file, '-r', file, ...extra)),
     ],
   };
+}
+
+/** The only list of the repository, in a folder that no other manifest claims. */
+function onlyList(tree: Tree): string | undefined {
+  if (['pyproject.toml', 'Pipfile', 'setup.py', 'setup.cfg'].some((each) => tree.has(each))) return undefined;
+  const found = tree.entries.filter(
+    ({ kind, path }) =>
+      kind === 'file' &&
+      /^(?:env|environment|deps|dependencies|config|install|setup|src)\/requirements\.txt$/.test(path),
+  );
+  return found.length === 1 ? found[0]?.path : undefined;
 }
 
 /** Versions such as 2.1.0+cu118 are on an index of CUDA wheels alone. */

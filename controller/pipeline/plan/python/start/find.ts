@@ -7,7 +7,7 @@ import { declaredStart } from '../../platforms/start.ts';
 import { application } from './application.ts';
 import { django } from './django.ts';
 import { screen } from './screens.ts';
-import { isScript, likeliest, pythonCommand, pythonSources, type Source } from './sources.ts';
+import { imports, isScript, likeliest, pythonCommand, pythonSources, type Source } from './sources.ts';
 
 export interface PythonStart {
   /** Shell command, $PORT not yet expanded. */
@@ -25,6 +25,10 @@ export interface PythonStart {
   readonly known?: boolean;
   /** It serves pages of another framework itself. */
   readonly mounts?: boolean;
+  /** Its file has a call that goes on until the app is stopped. */
+  readonly serves?: boolean;
+  /** Library of a bot that its file imports. */
+  readonly bot?: string | undefined;
   /** The command is one of the project itself, which has to be installed. */
   readonly ofProject?: true;
 }
@@ -36,22 +40,34 @@ export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart |
   const sources = pythonSources(tree);
   const served = django(tree, names) ?? application(sources, names);
   const drawn = screen(tree, sources, names);
-  if (served !== undefined) return drawn !== undefined && isBefore(drawn, served) ? drawn : beside(served, drawn);
-  return drawn ?? plain(tree, sources) ?? projectScript(tree, sources);
+  if (served === undefined) return drawn ?? plain(tree, sources) ?? projectScript(tree, sources);
+  if (drawn === undefined) return mainBefore(tree, sources, served) ?? served;
+  return isBefore(drawn, served) ? drawn : beside(served, drawn);
 }
+
+/** What only a file has that the README starts, or that lies far higher. */
+const clearLead = 30;
 
 /** A page whose framework is named, and that lies or is called more like the app than the application beside it. */
 function isBefore(drawn: PythonStart, served: PythonStart): boolean {
   if (served.framework === 'Django' || drawn.known !== true) return false;
-  return served.known !== true || (served.mounts !== true && (drawn.weight ?? 0) > (served.weight ?? 0));
+  const lead = (drawn.weight ?? 0) - (served.weight ?? 0);
+  return served.known !== true || lead >= (served.mounts === true ? clearLead : 1);
+}
+
+/** A file at the top that goes on until it is stopped, before an application that lies deep or only tries something. */
+function mainBefore(tree: Tree, sources: readonly Source[], served: PythonStart): PythonStart | undefined {
+  if (served.framework === 'Django' || (served.weight ?? 0) > 0) return undefined;
+  const main = plain(tree, sources);
+  return main?.serves === true && (main.weight ?? 0) > 0 ? main : undefined;
 }
 
 /** Frameworks whose pages are often mounted into an application that serves them. */
 const mounted: ReadonlySet<string> = new Set(['Gradio', 'NiceGUI', 'Dash', 'Voilà', 'Panel', 'Bokeh']);
 
 /** An app of two programs gets one of them here; its author learns which. */
-function beside(served: PythonStart, drawn: PythonStart | undefined): PythonStart {
-  if (drawn === undefined || mounted.has(drawn.framework ?? '')) return served;
+function beside(served: PythonStart, drawn: PythonStart): PythonStart {
+  if (mounted.has(drawn.framework ?? '')) return served;
   return {
     ...served,
     because: `${served.because} ${drawn.because} That ${drawn.framework ?? ''} page is not started; set run.command to start it instead.`,
@@ -62,6 +78,20 @@ const mains = ['main.py', 'app.py', 'server.py', 'run.py', 'webui.py', '__main__
 /** A call that goes on until the app is stopped. */
 const serving =
   /\.(?:run|launch|run_app|serve|serve_forever|listen|start_server|run_polling|infinity_polling|run_until_disconnected|mainloop)\(|uvicorn\.run\(|\brun_app\(|http\.server/;
+
+/** Libraries of bots, which call a service and are called by nobody. */
+const bots = [
+  'discord',
+  'nextcord',
+  'disnake',
+  'telegram',
+  'telebot',
+  'aiogram',
+  'telethon',
+  'pyrogram',
+  'tweepy',
+  'nio',
+];
 
 /** A file that python starts: one that serves, else one that is called as such files are. */
 function plain(tree: Tree, sources: readonly Source[]): PythonStart | undefined {
@@ -79,6 +109,9 @@ function plain(tree: Tree, sources: readonly Source[]): PythonStart | undefined 
     because: `${best.source.path} is started by python.`,
     needs: [],
     port: portOfFile(best.source.text),
+    weight: best.source.weight,
+    bot: bots.find((library) => imports(best.source.text, library)),
+    serves: serving.test(best.source.text),
   };
 }
 

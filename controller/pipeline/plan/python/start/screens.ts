@@ -5,6 +5,7 @@ import { portOfFile } from '../../port-literal.ts';
 import type { Tree } from '../../../tree.ts';
 import { moduleOf } from './application.ts';
 import type { PythonStart } from './find.ts';
+import { leaderOf } from './leader.ts';
 import { imports, isScript, likeliest, pythonCommand, type Source } from './sources.ts';
 
 interface Screen {
@@ -65,7 +66,10 @@ const screens: readonly Screen[] = [
     framework: 'Mesop',
     library: 'mesop',
     starts: /@(?:me|mesop)\.page\(/,
-    start: ({ source, sources }) => {
+    start: (at) => {
+      const { source, sources } = at;
+      // One that is mounted into an application which the file itself serves.
+      if (/\buvicorn\.run\(/.test(source.text)) return { command: asScript(at), port: portOfFile(source.text) };
       const { folder, module } = moduleOf(source, sources);
       const name = /^[ \t]{0,9}import mesop as (\w{1,40})/m.exec(source.text)?.[1] ?? 'mesop';
       return {
@@ -138,7 +142,9 @@ const screens: readonly Screen[] = [
 function dash({ source, sources }: Place): ReturnType<Screen['start']> {
   const { folder, module } = moduleOf(source, sources);
   const at = folder === '.' ? '' : ` --chdir ${shellWord(folder)}`;
-  const server = /^(\w{1,40})\s{0,9}=\s{0,9}\w{1,40}\.server\b/m.exec(source.text)?.[1];
+  const server =
+    /^(\w{1,40})\s{0,9}=\s{0,9}\w{1,40}\.server\b/m.exec(source.text)?.[1] ??
+    /^from [\w.]{1,100} import [^\n]{0,200}\b(server)\b/m.exec(source.text)?.[1];
   if (server !== undefined)
     return {
       command: `exec gunicorn --bind 0.0.0.0:$PORT --threads 8${at} ${shellWord(`${module}:${server}`)}`,
@@ -157,10 +163,13 @@ export function screen(tree: Tree, sources: readonly Source[], names: ReadonlySe
       if (!isOf(each, source, starts, names)) return undefined;
       return { score: (starts ? 25 : 0) + (isScript(source.text) ? 10 : 0), found: starts };
     });
-    if (best !== undefined)
-      return found(each, { tree, source: best.source, sources, path: shellWord(best.source.path) }, names);
+    if (best !== undefined) return found(each, placeOf(tree, sources, leaderOf(best.source, sources)), names);
   }
   return voila(tree, names);
+}
+
+function placeOf(tree: Tree, sources: readonly Source[], source: Source): Place {
+  return { tree, source, sources, path: shellWord(source.path) };
 }
 
 function isOf(

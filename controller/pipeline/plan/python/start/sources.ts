@@ -47,10 +47,14 @@ export function pythonSources(tree: Tree): Source[] {
     .map(({ path, weight }) => ({ path, weight, text: tree.text(path, sourceBytes) ?? '' }));
 }
 
+/** Names of files that only show or try something. */
+const trial = /(?:^|[_-])(?:demo|example|sample|old|backup|copy|poc|playground)s?\.py$/i;
+
 function weigh(path: string): number {
-  const index = preferred.indexOf(posix.basename(path));
+  const name = posix.basename(path);
+  const index = preferred.indexOf(name);
   const depth = path.split('/').length - 1;
-  return (index < 0 ? 0 : 20 - index) - 15 * depth;
+  return (index < 0 ? 0 : 20 - index) - 15 * depth - (index < 0 && trial.test(name) ? 12 : 0);
 }
 
 function readmeStarts(tree: Tree): ReadonlySet<string> {

@@ -29,7 +29,7 @@ const cases: readonly Case[] = [
       'go.mod': 'module example.org/memos\n\ngo 1.25\n',
       'cmd/memos/main.go': main,
       'cmd/migrate/main.go': main,
-      'server/frontend.go': 'package server\n\n//go:embed dist/*\nvar files embed.FS\n',
+      'server/frontend.go': 'package server\n\nvar (\n\t//go:embed dist/*\n\tfiles embed.FS\n)\n',
       'web/package.json': json({ scripts: { build: 'vite build', release: 'vite build --outDir=../server/dist' } }),
     },
     strategy: 'go',
@@ -202,6 +202,38 @@ for (const { name, files, strategy, framework, port, reason = /./, lines = [] } 
   });
 }
 
+test('a port that is written with an address of IPv6, after one of mail', () => {
+  const files = {
+    'go.mod': 'module x\n',
+    'main.go': main,
+    'config.go': 'package main\n\nvar (\n\tSMTPListen = "[::]:1025"\n\tHTTPListen = "[::]:8025"\n)\n',
+  };
+  assert.equal(makePlan(memoryTree(files), sampleInput()).plan.port, 8025);
+});
+
+test('styles that a build script makes for a Python app are built first, and their packages left out', () => {
+  const files = {
+    'requirements.txt': 'flask\n',
+    'app.py': 'from flask import Flask\napp = Flask(__name__)\n',
+    'package.json': json({ scripts: { build: 'rollup -c' }, devDependencies: { rollup: '4' } }),
+  };
+  const { plan, dockerfile = '' } = makePlan(memoryTree(files), sampleInput());
+  assert.equal(plan.strategy, 'python');
+  assert.match(dockerfile, /^RUN npm run build \|\| echo "moorage-warning: pages package\.json"$/m);
+  assert.match(dockerfile, /^RUN rm -rf node_modules$/m);
+  assert.match(dockerfile, /^COPY --from=frontend --chown=1000:1000 \["\/app\/","\.\/"\]$/m);
+  const { 'package.json': _, ...plain } = files;
+  assert.doesNotMatch(makePlan(memoryTree(plain), sampleInput()).dockerfile ?? '', /frontend/);
+});
+
+test('the only list of packages, in a folder for such things', () => {
+  const files = {
+    'environment/requirements.txt': 'flask\n',
+    'app.py': 'from flask import Flask\napp = Flask(__name__)\n',
+  };
+  assert.match(makePlan(memoryTree(files), sampleInput()).dockerfile ?? '', /-r environment\/requirements\.txt/);
+});
+
 const refusals: readonly { name: string; files: Files; changes?: Changes; rule: string; message: RegExp }[] = [
   {
     name: 'a library of Go',
@@ -214,6 +246,28 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
     files: { 'Cargo.toml': '[package]\nname = "x"\n', 'src/lib.rs': '' },
     rule: 'plan/no-start',
     message: /no program/,
+  },
+  {
+    name: 'a desktop app of Tauri',
+    files: {
+      'Cargo.toml': '[workspace]\nmembers = ["src-tauri"]\n',
+      'src-tauri/Cargo.toml': '[package]\nname = "x"\n[dependencies]\ntauri = "2"\n',
+      'src-tauri/src/main.rs': 'fn main() {}\n',
+      'src-tauri/tauri.conf.json': '{}',
+      'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { vite: '7' } }),
+      'index.html': '<div id="app"></div>',
+    },
+    rule: 'plan/desktop-app',
+    message: /desktop app \(Tauri\)/,
+  },
+  {
+    name: 'a bot that answers no HTTP',
+    files: {
+      'requirements.txt': 'discord.py\n',
+      'main.py': 'import discord\nclient = discord.Client()\nif __name__ == "__main__":\n    client.run("x")\n',
+    },
+    rule: 'plan/no-server',
+    message: /This is a bot \(what it starts imports discord\)/,
   },
   {
     name: 'Gradle without its wrapper',

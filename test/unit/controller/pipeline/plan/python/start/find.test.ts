@@ -46,6 +46,68 @@ const cases: readonly {
     port: 7861,
   },
   {
+    name: 'the file that imports the one with the Dash app',
+    files: {
+      'app/config.py': 'from dash import Dash\napp = Dash(__name__)\nserver = app.server\n',
+      'app/app.py': 'from dash import html\nfrom config import app\napp.layout = html.Div()\n',
+    },
+    names: ['dash'],
+    command: /^exec python -c .*sys\.path\.insert\(0, .*app.*\); from app import app as it; it\.run\(/,
+    framework: 'Dash',
+    because: /^app\/app\.py imports dash/,
+  },
+  {
+    name: 'index.py of Dash, by the server that it imports',
+    files: {
+      'app.py': 'import dash\napp = dash.Dash(__name__)\nserver = app.server\n',
+      'index.py': 'from dash import dcc\nfrom app import app, server, path\napp.layout = dcc.Location()\n',
+    },
+    names: ['dash', 'gunicorn'],
+    command: /gunicorn .* index:server$/,
+    framework: 'Dash',
+  },
+  {
+    name: 'the page of Streamlit whose modules alone import it',
+    files: {
+      'src/app.py': 'from src.pages_of.upload import upload\nupload()\n',
+      'src/pages_of/upload.py': 'import streamlit as st\ndef upload():\n    st.title("x")\n',
+    },
+    names: ['streamlit'],
+    command: /streamlit run src\/app\.py /,
+    framework: 'Streamlit',
+  },
+  {
+    name: 'Mesop that the file itself mounts and serves',
+    files: {
+      'main.py': script(
+        'import mesop as me\nfrom fastapi import FastAPI\n@me.page(path="/")\ndef page():\n    pass\ndef main():\n    app = FastAPI()\n    uvicorn.run("main:me", port=12000)\n',
+      ),
+    },
+    names: ['mesop', 'fastapi'],
+    command: /^exec python main\.py$/,
+    framework: 'Mesop',
+    port: 12000,
+  },
+  {
+    name: 'a main file before an application that lies deep',
+    files: {
+      'main.py': script('import asyncio\ndef main():\n    web.run_app(make())\n'),
+      'speech/service/app.py': 'from flask import Flask\napp = Flask(__name__)\n',
+    },
+    command: /^exec python main\.py$/,
+  },
+  {
+    name: 'the page that the README starts, before one that mounts it for another purpose',
+    files: {
+      'README.md': 'Run `python app.py`.\n',
+      'app.py': 'from shop.ui import App\ndemo = App().make()\ndemo.queue().launch()\n',
+      'sso.py': 'import gradio as gr\nfrom fastapi import FastAPI\napp = FastAPI()\ngr.mount_gradio_app(app, 1, "/")\n',
+    },
+    names: ['gradio', 'fastapi'],
+    command: /exec python app\.py$/,
+    framework: 'Gradio',
+  },
+  {
     name: 'the file that the README starts',
     files: {
       'README.md': 'Run\n\n```\nstreamlit run chat_ui.py\n```\n',

@@ -1,0 +1,35 @@
+// Styles and scripts that a package.json beside a Python app builds: done first, in a stage of Node.
+import type { Tree } from '../../tree.ts';
+import { report } from '../build-warnings.ts';
+import { frontendStage } from '../common/frontend.ts';
+import { copy, step } from '../dockerfile-text.ts';
+import { findFramework } from '../node/framework.ts';
+import { readProject } from '../node/project.ts';
+import { serverLibrary } from '../node/unstarted.ts';
+
+/** True when a build script at the top makes files for the app; a server of Node is another app. */
+export function buildsPages(tree: Tree): boolean {
+  const project = readProject(tree);
+  if (project?.scripts['build'] === undefined) return false;
+  return serverLibrary(project.runtime) === undefined && findFramework(tree, project) === undefined;
+}
+
+/**
+ * Lines of the stage `frontend`, which leaves the repository with what was built in /app. An app whose pages cannot be
+ * built may still serve: that is a warning.
+ */
+export function pagesStage(tree: Tree): string[] {
+  const stage = frontendStage(tree, { folder: '.', script: 'build', output: '.' }, '.').map((line) =>
+    line === 'RUN npm run build' ? `${line} || ${report('pages', 'package.json')}` : line,
+  );
+  return [
+    ...stage.slice(0, -1),
+    ...step('package.json', 'removing the packages of the pages', 'RUN rm -rf node_modules'),
+    '',
+  ];
+}
+
+/** Copies the app's files: with what was built, where something is. */
+export function copyFiles(tree: Tree, ...flags: readonly string[]): string {
+  return buildsPages(tree) ? copy(['/app/'], './', '--from=frontend', ...flags) : copy(['.'], './', ...flags);
+}
