@@ -10,6 +10,7 @@ import { buildsPages, copyFiles, pagesStage } from './pages.ts';
 import { bringsTorch } from './packages/torch.ts';
 import { djangoFolder } from './start/django.ts';
 import { findStart, type PythonStart } from './start/find.ts';
+import { misfitOf, noPackages } from './problems.ts';
 import { systemPackages } from './system-packages.ts';
 import { choosePython, type AskedPython, type PythonChoice } from './version.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
@@ -41,31 +42,9 @@ function missing(
   packages: PythonPackages | undefined,
   start: PythonStart | undefined,
 ): Problem | undefined {
-  if (start === undefined) return hasCommand ? undefined : noStart(packages?.file);
-  if (!hasCommand && start.bot !== undefined && start.port === undefined) return noServer(start.bot);
+  const misfit = hasCommand ? undefined : misfitOf(packages, start);
+  if (start === undefined || misfit !== undefined) return misfit;
   return packages === undefined && start.framework !== undefined ? noPackages(start.framework) : undefined;
-}
-
-function noServer(bot: string): Problem {
-  return {
-    problem: {
-      rule: 'plan/no-server',
-      severity: 'error',
-      message: `This is a bot (what it starts imports ${bot}): it answers no HTTP, so there is nothing to open at an address.`,
-      fix: 'Only apps that answer HTTP are hosted. If it has a page, set run.command in moorage.yaml to what serves it on $PORT.',
-    },
-  };
-}
-
-function noPackages(framework: string): Problem {
-  return {
-    problem: {
-      rule: 'plan/no-packages',
-      severity: 'error',
-      message: `This is a ${framework} app, but no file lists its dependencies, including ${framework}.`,
-      fix: `Add requirements.txt with one line for each package that the code imports, such as "${framework.toLowerCase()}" ("pip freeze" in a working environment lists them), or a pyproject.toml with its dependencies.`,
-    },
-  };
 }
 
 interface Parts {
@@ -114,18 +93,6 @@ function versionWarning({ version, instead }: PythonChoice): Finding[] {
       fix: `Ask for ${version} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
     },
   ];
-}
-
-function noStart(file = 'requirements.txt'): Problem {
-  return {
-    problem: {
-      rule: 'plan/no-start',
-      severity: 'error',
-      file,
-      message: 'The repository has Python files, but nothing defines how to start the app.',
-      fix: 'Add a Procfile with a line like "web: gunicorn --bind 0.0.0.0:$PORT app:app", or set run.command in moorage.yaml. FastAPI, Flask, Django, Streamlit, Gradio, Chainlit, Dash, NiceGUI, Panel and similar apps in main.py or app.py are detected automatically.',
-    },
-  };
 }
 
 function recipe(tree: Tree, input: PlanInput, { packages, start, choice }: Parts): Recipe {

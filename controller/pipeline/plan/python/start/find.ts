@@ -27,6 +27,8 @@ export interface PythonStart {
   readonly mounts?: boolean;
   /** Its file has a call that goes on until the app is stopped. */
   readonly serves?: boolean;
+  /** A page of another program, which would not be started. */
+  readonly other?: PythonStart;
   /** Library of a bot that its file imports. */
   readonly bot?: string | undefined;
   /** The command is one of the project itself, which has to be installed. */
@@ -65,13 +67,10 @@ function mainBefore(tree: Tree, sources: readonly Source[], served: PythonStart)
 /** Frameworks whose pages are often mounted into an application that serves them. */
 const mounted: ReadonlySet<string> = new Set(['Gradio', 'NiceGUI', 'Dash', 'Voilà', 'Panel', 'Bokeh']);
 
-/** An app of two programs gets one of them here; its author learns which. */
+/** Of two programs one would be started here: half of the app. */
 function beside(served: PythonStart, drawn: PythonStart): PythonStart {
   if (mounted.has(drawn.framework ?? '')) return served;
-  return {
-    ...served,
-    because: `${served.because} ${drawn.because} That ${drawn.framework ?? ''} page is not started; set run.command to start it instead.`,
-  };
+  return { ...served, other: drawn };
 }
 
 const mains = ['main.py', 'app.py', 'server.py', 'run.py', 'webui.py', '__main__.py'];

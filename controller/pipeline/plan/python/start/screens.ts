@@ -152,7 +152,8 @@ function dash({ source, sources }: Place): ReturnType<Screen['start']> {
     };
   const app = /^(\w{1,40})\s{0,9}=\s{0,9}(?:dash\.)?Dash\(/m.exec(source.text)?.[1] ?? 'app';
   const code = `import os, sys; sys.path.insert(0, '${folder}'); from ${module} import ${app} as it; it.run(host='0.0.0.0', port=int(os.environ['PORT']))`;
-  return { command: `exec python -c ${shellWord(code)}` };
+  // The last word is for whoever reads the list of processes.
+  return { command: `exec python -c ${shellWord(code)} ${shellWord(source.path)}` };
 }
 
 /** The first framework whose library a likely file imports; a file that starts it counts more than one that helps. */

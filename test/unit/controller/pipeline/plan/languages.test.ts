@@ -261,6 +261,16 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
     message: /desktop app \(Tauri\)/,
   },
   {
+    name: 'an API and a page of Python that are two programs',
+    files: {
+      'requirements.txt': 'fastapi\nstreamlit\n',
+      'api/main.py': 'from fastapi import FastAPI\napp = FastAPI()\n',
+      'ui/app.py': 'import streamlit as st\n',
+    },
+    rule: 'plan/several-programs',
+    message: /api\/main\.py holds the FastAPI .* ui\/app\.py imports streamlit\. Started alone, either is half of it/,
+  },
+  {
     name: 'a bot that answers no HTTP',
     files: {
       'requirements.txt': 'discord.py\n',

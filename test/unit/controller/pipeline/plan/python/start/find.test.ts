@@ -187,13 +187,6 @@ const cases: readonly {
     because: /holds the FastAPI application "app"\.$/,
   },
   {
-    name: 'an application beside a page of another program',
-    files: { 'api/main.py': fastapi, 'ui/app.py': 'import streamlit as st\n' },
-    command: /uvicorn .* api\.main:app$/,
-    framework: 'FastAPI',
-    because: /That Streamlit page is not started; set run\.command/,
-  },
-  {
     name: 'a module of a package',
     files: {
       'tool/__init__.py': '',

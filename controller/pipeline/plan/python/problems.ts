@@ -1,0 +1,56 @@
+// What is missing of a Python app, or speaks against starting it, in words for its author.
+import type { Problem } from '../recipe.ts';
+import type { PythonPackages } from './packages/find.ts';
+import type { PythonStart } from './start/find.ts';
+
+/** Why nothing can be started unless the author says how; undefined when it can. */
+export function misfitOf(packages: PythonPackages | undefined, start: PythonStart | undefined): Problem | undefined {
+  if (start === undefined) return noStart(packages?.file);
+  if (start.other !== undefined) return severalPrograms(start, start.other);
+  return start.bot !== undefined && start.port === undefined ? noServer(start.bot) : undefined;
+}
+
+export function noPackages(framework: string): Problem {
+  return {
+    problem: {
+      rule: 'plan/no-packages',
+      severity: 'error',
+      message: `This is a ${framework} app, but no file lists its dependencies, including ${framework}.`,
+      fix: `Add requirements.txt with one line for each package that the code imports, such as "${framework.toLowerCase()}" ("pip freeze" in a working environment lists them), or a pyproject.toml with its dependencies.`,
+    },
+  };
+}
+
+function severalPrograms(one: PythonStart, other: PythonStart): Problem {
+  return {
+    problem: {
+      rule: 'plan/several-programs',
+      severity: 'error',
+      message: `The app has two programs: ${one.because} ${other.because} Started alone, either is half of it.`,
+      fix: 'Set run.command in moorage.yaml to what starts the app, such as ["sh", "-c", "uvicorn api:app --port 9000 & exec streamlit run ui.py --server.port $PORT"], or add a Dockerfile.',
+    },
+  };
+}
+
+function noServer(bot: string): Problem {
+  return {
+    problem: {
+      rule: 'plan/no-server',
+      severity: 'error',
+      message: `This is a bot (what it starts imports ${bot}): it answers no HTTP, so there is nothing to open at an address.`,
+      fix: 'Only apps that answer HTTP are hosted. If it has a page, set run.command in moorage.yaml to what serves it on $PORT.',
+    },
+  };
+}
+
+function noStart(file = 'requirements.txt'): Problem {
+  return {
+    problem: {
+      rule: 'plan/no-start',
+      severity: 'error',
+      file,
+      message: 'The repository has Python files, but nothing defines how to start the app.',
+      fix: 'Add a Procfile with a line like "web: gunicorn --bind 0.0.0.0:$PORT app:app", or set run.command in moorage.yaml. FastAPI, Flask, Django, Streamlit, Gradio, Chainlit, Dash, NiceGUI, Panel and similar apps in main.py or app.py are detected automatically.',
+    },
+  };
+}
