@@ -196,6 +196,13 @@ export function imageOf(name: string): ImageRecipe {
   return image;
 }
 
+/** True when building the image would take what is in the cache. */
+export async function isImageBuilt(name: string): Promise<boolean> {
+  // Keys are made of parts that an empty cache does not have.
+  const key = await imageKey(imageOf(name)).catch(() => undefined);
+  return key !== undefined && (await succeeds('test', ['-e', archiveOf({ name, key })]));
+}
+
 /** Builds and pushes an image of the catalog where needed. Returns what was done. */
 export async function ensureImage(image: ImageRecipe, report: Report = noReport): Promise<string> {
   const build: Build = {
