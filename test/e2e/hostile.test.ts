@@ -87,16 +87,19 @@ describe('hostile authors', { concurrent: true }, () => {
     assert.ok(body.length < 32 * 1024 * 1024, 'the flood is cut');
   });
 
-  test('an app that fills a volume of its image is stopped, and that is reported', async () => {
+  test('an app that fills a volume of its image fills the disk that it gets for it, and no more', async () => {
+    const fill =
+      'fallocate -l 1200M /data/fill; head -c 1200M /dev/zero > /data/more; echo written $(du -sm /data | cut -f 1); exit 9';
     const files = {
-      Dockerfile:
-        'FROM debian:bookworm-slim\nRUN mkdir /data\nVOLUME /data\nCMD ["sh", "-c", "fallocate -l 1200M /data/fill; head -c 1200M /dev/zero > /data/more; sleep 600"]\n',
+      Dockerfile: `FROM debian:bookworm-slim\nRUN mkdir /data\nVOLUME /data\nCMD ["sh", "-c", "${fill}"]\n`,
     };
     const ended = await withFiles(disk, files, (folder) => submit(folder));
     await deleteApps(disk);
     assert.equal(ended.exitCode, 1, ended.all);
-    assert.match(ended.all, /run\/out-of-disk/);
-    assert.match(ended.all, /run\.resources\.disk/);
+    assert.match(ended.all, /run\/crashed/);
+    assert.match(ended.all, /No space left on device/);
+    const written = Number(/written (\d+)/.exec(ended.all)?.[1]);
+    assert.ok(written > 0 && written <= 1_024, `${written} MiB on a disk of 1Gi`);
   });
 
   test('an image whose user does not exist is refused', async () => {

@@ -41,7 +41,7 @@ export async function build(asked: PipelineInput, paths: WorkspacePaths, tools: 
   if (!(await hasPassed(paths, 'review', tools.signal)))
     throw new NotReached('the review did not pass, so nothing is built');
   const [{ time }, notes] = [await readNotes(paths.notes, 'clone'), await readNotes(paths.notes, 'plan')];
-  const { input } = mergeManifest(asked, diskTree(paths.source));
+  const { input, settings } = mergeManifest(asked, diskTree(paths.source));
   const policyFile = join(paths.notes, 'source-policy.json');
   await writeFile(policyFile, sourcePolicy(input));
   const solve: Solve = {
@@ -57,7 +57,8 @@ export async function build(asked: PipelineInput, paths: WorkspacePaths, tools: 
   const metadata = buildMetadata.parse(JSON.parse(await readFile(solve.metadataFile, 'utf8')));
   const config = notes.authored ? await configOf(daemon, metadata['containerimage.config.digest']) : undefined;
   const port = notes.authored ? exposedPort(config) : notes.plan.port;
-  for (const each of volumeWarning(config, relative(paths.source, notes.dockerfile))) {
+  const disks = new Set((settings?.run?.volumes ?? []).map(({ path }) => path));
+  for (const each of volumeWarning(config, relative(paths.source, notes.dockerfile), disks)) {
     tools.say(line(each));
     findings.push(each);
   }

@@ -32,9 +32,13 @@ export function exposedPort(config: unknown): number | undefined {
   return likely.find((each) => ports.includes(each)) ?? ports[0];
 }
 
-/** A warning where an image declares volumes: no node makes them, since nothing would bound what is written there. */
-export function volumeWarning(config: unknown, file: string): Finding[] {
-  const volumes = Object.keys(imageConfig.safeParse(config).data?.config?.Volumes ?? {});
+/**
+ * A warning where an image declares volumes that get no disk: no node makes them, since nothing would bound what is
+ * written there. `disks`: paths at which the app has one.
+ */
+export function volumeWarning(config: unknown, file: string, disks: ReadonlySet<string>): Finding[] {
+  const declared = Object.keys(imageConfig.safeParse(config).data?.config?.Volumes ?? {});
+  const volumes = declared.filter((path) => !disks.has(path.replace(/(?!^)\/+$/, '')));
   if (volumes.length === 0) return [];
   const shown = head(oneLine(volumes.join(', ')), 200);
   return [

@@ -53,15 +53,18 @@ test('the daemon runs no foreign frontend, gives no privilege, and knows the mir
   );
 });
 
-test('volumes of an image are warned of, whatever they are called', () => {
-  assert.deepEqual(volumeWarning({ config: { Volumes: null } }, 'Dockerfile'), []);
-  assert.deepEqual(volumeWarning(undefined, 'Dockerfile'), []);
+test('volumes of an image that get no disk are warned of, whatever they are called', () => {
+  const none = new Set<string>();
+  assert.deepEqual(volumeWarning({ config: { Volumes: null } }, 'Dockerfile', none), []);
+  assert.deepEqual(volumeWarning(undefined, 'Dockerfile', none), []);
   const [warning] = volumeWarning(
     { config: { Volumes: { '/data': {}, [`/\u001b[2J${'x'.repeat(9_000)}`]: {} } } },
     'Dockerfile',
+    none,
   );
   assert.deepEqual([warning?.rule, warning?.severity, warning?.file], ['dockerfile/volume', 'warning', 'Dockerfile']);
   assert.match(warning?.message ?? '', /^VOLUME \(\/data, \/x+…\) has no effect/);
+  assert.deepEqual(volumeWarning({ config: { Volumes: { '/data/': {} } } }, 'Dockerfile', new Set(['/data'])), []);
 });
 
 test('an image names its registry, or it is on Docker Hub', () => {
