@@ -46,8 +46,10 @@ export function haltOf(attempts: Attempts): Halt | undefined {
 }
 
 function givenUp({ pods, hash, rejection }: Attempts): Halt | undefined {
-  const maximum = maximumRestarts[rejection?.rule ?? ''];
-  if (rejection === undefined || maximum === undefined) return undefined;
+  const enough = maximumRestarts[rejection?.rule ?? ''];
+  if (rejection === undefined || enough === undefined) return undefined;
+  // Its last words come late at times, and are all that its author has once there is no pod.
+  const maximum = rejection.log === undefined && enough > 0 ? enough + 2 : enough;
   const restarts = Math.max(0, ...pods.filter((pod) => templateOf(pod) === hash).map(restartsOf));
   return restarts < maximum ? undefined : { template: hash, rejection: { ...rejection, ...shortened(rejection.log) } };
 }

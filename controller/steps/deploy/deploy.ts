@@ -1,4 +1,5 @@
 // Step Deploy: the newest image runs behind its Service and NetworkPolicy, with the old one serving until it does.
+import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { timestamp } from '../../objects/timestamp.ts';
 import {
@@ -19,6 +20,7 @@ import {
   type Action,
   type Draft,
   type Outcome,
+  type Rejection,
   type StepResult,
 } from '../../reconcile/outcome.ts';
 import { appWithSettings } from '../build/app-manifest.ts';
@@ -58,7 +60,8 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   const choice = choose(asked.app, deployment, pods, wanted, target.hash, failing !== undefined);
   if (pods.some((pod) => templateOf(pod) === target.hash && isReady(pod))) draft.readyTemplate = target.hash;
   const { readyTemplate } = draft;
-  const attempts = { deployment, readyTemplate, pods, hash: target.hash, rejection: failing?.rejection };
+  const rejection = withLog(failing?.rejection, snapshot.app.status, wanted.commit);
+  const attempts = { deployment, readyTemplate, pods, hash: target.hash, rejection };
   const course = withoutCrashLoop(
     withoutOverDisk(choice, wanted, { deployment, pods, served: draft.served }, (release) => templated(release).hash),
     wanted,
@@ -111,6 +114,17 @@ function lacking(outcome: Outcome, message: string): Outcome {
   return outcome.kind === 'done'
     ? { kind: 'failed', reason: failed('ServiceNotReady', message).reason, message, blocking: false }
     : outcome;
+}
+
+/** With the log that was seen before of the same failure of the same commit, where this one has none. */
+function withLog(
+  rejection: Rejection | undefined,
+  before: HostedAppStatus | undefined,
+  commit: string,
+): Rejection | undefined {
+  if (rejection === undefined || rejection.log !== undefined || before?.source?.commit !== commit) return rejection;
+  const { rule, log } = before.rejection ?? {};
+  return rule === rejection.rule && log !== undefined ? { ...rejection, log } : rejection;
 }
 
 /** How things stand: with the pods of the wanted release, with that release as a whole, and with what runs. */

@@ -55,6 +55,18 @@ test('three restarts are tried, then there is no pod, and the reason outlives th
   assert.deepEqual([later.runs, later.message, later.log], [stopped.runs, stopped.message, 'no module named app']);
 });
 
+test('last words that come late are waited for, and those that were seen before are kept', () => {
+  const silent = (restartCount: number): Partial<ContainerStatus> => ({
+    ...crashed(restartCount),
+    lastState: { terminated: { exitCode: 1, message: '' } },
+  });
+  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, silent(4)))).runs, '1 of a, run/crashed');
+  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, silent(5)))).runs, '0 of a, run/crashed');
+  const { status } = outcome(snapshotOf(fresh, deployed(fresh, unfinished, crashed(2))));
+  const later = asks(snapshotOf(app({}, status), deployed(fresh, unfinished, silent(3))));
+  assert.deepEqual([later.runs, later.log], ['0 of a, run/crashed', 'no module named app']);
+});
+
 test('a new commit, other settings and another submission start it again', () => {
   const { deployment } = asks(snapshotOf(fresh, deployed(fresh, unfinished, crashed(3))));
   const runs = (of: HostedApp): string => asks(snapshotOf(of, { deployment, pods: [] })).runs;
