@@ -61,8 +61,7 @@ export function haltedOutcome({ rejection }: Halt): Extract<Outcome, { kind: 'st
 }
 
 /** Passes over a release that was given up: the one before it serves instead, or nothing until the template changes. */
-export function withoutCrashLoop(course: Course, wanted: Release, attempts: Attempts): Course {
-  const halted = haltOf(attempts);
+export function withoutCrashLoop(course: Course, wanted: Release, halted: Halt | undefined): Course {
   if (halted === undefined) return course;
   const marks = { ...course.marks, [annotations.halted]: JSON.stringify(halted) };
   const before = readRelease(course.marks[annotations.before]);

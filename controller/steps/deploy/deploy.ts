@@ -2,13 +2,7 @@
 import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { timestamp } from '../../objects/timestamp.ts';
-import {
-  APPLIED_HASH_ANNOTATION,
-  hashOf,
-  type KubeObject,
-  type Manifest,
-  type Resource,
-} from '../../../lib/kubernetes/index.ts';
+import { isApplied, type KubeObject, type Manifest, type Resource } from '../../../lib/kubernetes/index.ts';
 import { claims as claimResource, deployments, policies, secrets, services, type Pod } from '../../objects/kinds.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import {
@@ -61,11 +55,11 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   if (pods.some((pod) => templateOf(pod) === target.hash && isReady(pod))) draft.readyTemplate = target.hash;
   const { readyTemplate } = draft;
   const rejection = withLog(failing?.rejection, snapshot.app.status, wanted.commit);
-  const attempts = { deployment, readyTemplate, pods, hash: target.hash, rejection };
+  const halt = haltOf({ deployment, readyTemplate, pods, hash: target.hash, rejection });
   const course = withoutCrashLoop(
     withoutOverDisk(choice, wanted, { deployment, pods, served: draft.served }, (release) => templated(release).hash),
     wanted,
-    attempts,
+    halt,
   );
   const running = seenAs(course.release);
   const chosen = templated(course.release);
@@ -74,7 +68,7 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   const beside = backed(running, manifest, course, outcome, draft);
   return {
     outcomes: {
-      Deployed: reportWanted(asked, wanted, course, { failing, halt: haltOf(attempts), running: beside.outcome }),
+      Deployed: reportWanted(asked, wanted, course, { failing, halt, running: beside.outcome }),
     },
     actions: [
       ...beside.actions,
@@ -242,11 +236,6 @@ function secretAction({ app, config, deployment: cached }: Snapshot, deployment:
 
 function applyAction(resource: Resource, manifest: Manifest, cached: KubeObject | undefined): Write {
   return { kind: 'apply', resource, manifest, cached };
-}
-
-/** True when the cached object carries this manifest. */
-export function isApplied(cached: KubeObject, manifest: Manifest): boolean {
-  return cached.metadata.annotations?.[APPLIED_HASH_ANNOTATION] === hashOf(manifest);
 }
 
 /**

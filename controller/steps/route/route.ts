@@ -1,6 +1,6 @@
 // Step Route: the app's host name leads to its Service, and the Gateway has said so.
 import { conditionOf, routes, type HttpRoute, type RouteCondition } from '../../objects/kinds.ts';
-import { isApplied } from '../deploy/deploy.ts';
+import { isApplied } from '../../../lib/kubernetes/index.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { done, failed, waiting, type Draft, type Outcome, type StepResult } from '../../reconcile/outcome.ts';
 import { routeOf } from '../deploy/objects.ts';

@@ -70,6 +70,11 @@ export async function applyStatusIfChanged<T extends KubeObject & { status?: obj
   return { object: await applyStatus(client, resource, cached.metadata, status, options), changed: true };
 }
 
+/** True when the cached object carries this very manifest, as `applyIfChanged` wrote it. */
+export function isApplied(cached: KubeObject, manifest: Manifest): boolean {
+  return cached.metadata.annotations?.[APPLIED_HASH_ANNOTATION] === hashOf(manifest);
+}
+
 /** What came of a write that is left out when it would change nothing. */
 export interface Applied<T> {
   object: T;
@@ -102,10 +107,9 @@ export async function applyIfChanged<T extends KubeObject>(
   options: ApplyIfChangedOptions<T> = {},
 ): Promise<Applied<T>> {
   const { holds = (object, wanted) => isSubset(wanted, object), ...rest } = options;
-  const hash = hashOf(manifest);
-  const applied = cached?.metadata.annotations?.[APPLIED_HASH_ANNOTATION];
-  if (cached !== undefined && applied === hash && holds(cached, manifest)) return { object: cached, changed: false };
-  const annotations = { ...manifest.metadata.annotations, [APPLIED_HASH_ANNOTATION]: hash };
+  if (cached !== undefined && isApplied(cached, manifest) && holds(cached, manifest))
+    return { object: cached, changed: false };
+  const annotations = { ...manifest.metadata.annotations, [APPLIED_HASH_ANNOTATION]: hashOf(manifest) };
   const marked = { ...manifest, metadata: { ...manifest.metadata, annotations } };
   return { object: await apply(client, resource, marked, rest), changed: true };
 }

@@ -2,13 +2,7 @@
 import type { BackingService, ServiceStatus } from '../../../../crds/backing-services.ts';
 import type { HostedApp } from '../../../../crds/hosted-app.ts';
 import { annotations } from '../../../../crds/names.ts';
-import {
-  APPLIED_HASH_ANNOTATION,
-  hashOf,
-  type KubeObject,
-  type Manifest,
-  type Resource,
-} from '../../../../lib/kubernetes/index.ts';
+import { isApplied, type KubeObject, type Resource } from '../../../../lib/kubernetes/index.ts';
 import {
   claims as claimResource,
   deployments,
@@ -125,10 +119,6 @@ function keep(snapshot: Snapshot, service: BackingService, replicas: 0 | 1): Ser
       ...(message === '' ? {} : { message: message.slice(0, 500) }),
     },
   };
-}
-
-function isApplied(cached: KubeObject, manifest: Manifest): boolean {
-  return cached.metadata.annotations?.[APPLIED_HASH_ANNOTATION] === hashOf(manifest);
 }
 
 function obstacleOf(each: readonly ServiceOutcome[]): Outcome | undefined {
