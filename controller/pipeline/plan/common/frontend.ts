@@ -46,8 +46,16 @@ function outputsOf(tree: Tree, folder: string): Frontend[] {
   });
 }
 
-/** Lines of a stage named `frontend`, in /app as the repository has it, which leaves the pages in `target`. */
-export function frontendStage(tree: Tree, { folder, script, output }: Frontend, target: string): string[] {
+/**
+ * Lines of a stage named `frontend`, in /app as the repository has it, which leaves the pages in `target`. `otherwise`: a
+ * command that runs where they cannot be built; absent: that ends the build.
+ */
+export function frontendStage(
+  tree: Tree,
+  { folder, script, output }: Frontend,
+  target: string,
+  otherwise?: string,
+): string[] {
   const project = readProject(tree.below(folder));
   if (project === undefined) return [];
   const file = posix.join(folder, 'package.json');
@@ -64,8 +72,11 @@ export function frontendStage(tree: Tree, { folder, script, output }: Frontend, 
       'installing the packages of the pages',
       `RUN --mount=type=cache,target=/root/.npm ${install(project)}`,
     ),
-    ...step(file, 'building the pages', `RUN npm run ${shellWord(script)}${moved(output, target)}`),
-    '',
+    ...step(
+      file,
+      'building the pages',
+      `RUN npm run ${shellWord(script)}${moved(output, target)}${otherwise === undefined ? '' : ` || ${otherwise}`}`,
+    ),
   ];
 }
 

@@ -19,17 +19,15 @@ export function buildsPages(tree: Tree): boolean {
  * built may still serve: that is a warning.
  */
 export function pagesStage(tree: Tree): string[] {
-  const stage = frontendStage(tree, { folder: '.', script: 'build', output: '.' }, '.').map((line) =>
-    line === 'RUN npm run build' ? `${line} || ${report('pages', 'package.json')}` : line,
-  );
+  const frontend = { folder: '.', script: 'build', output: '.' };
   return [
-    ...stage.slice(0, -1),
+    ...frontendStage(tree, frontend, '.', report('pages', 'package.json')),
     ...step('package.json', 'removing the packages of the pages', 'RUN rm -rf node_modules'),
     '',
   ];
 }
 
-/** Copies the app's files: with what was built, where something is. */
-export function copyFiles(tree: Tree, ...flags: readonly string[]): string {
-  return buildsPages(tree) ? copy(['/app/'], './', '--from=frontend', ...flags) : copy(['.'], './', ...flags);
+/** Copies the repository with what was built. */
+export function copyBuilt(...flags: readonly string[]): string {
+  return copy(['/app/'], './', '--from=frontend', ...flags);
 }

@@ -6,7 +6,7 @@ import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step 
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { findPackages, type PythonPackages } from './packages/find.ts';
 import { cache, extras, installer, uv } from './packages/install.ts';
-import { buildsPages, copyFiles, pagesStage } from './pages.ts';
+import { buildsPages, copyBuilt, pagesStage } from './pages.ts';
 import { bringsTorch } from './packages/torch.ts';
 import { djangoFolder } from './start/django.ts';
 import { findStart, type PythonStart } from './start/find.ts';
@@ -51,6 +51,8 @@ interface Parts {
   readonly packages: PythonPackages | undefined;
   readonly start: PythonStart | undefined;
   readonly choice: PythonChoice;
+  /** A build script makes files of it first. */
+  readonly hasPages: boolean;
 }
 
 function withImage(
@@ -60,7 +62,9 @@ function withImage(
   start: PythonStart | undefined,
 ): Recipe | Problem {
   const choice = choosePython(tree, input);
-  return 'asked' in choice ? noImage(choice, input) : recipe(tree, input, { packages, start, choice });
+  return 'asked' in choice
+    ? noImage(choice, input)
+    : recipe(tree, input, { packages, start, choice, hasPages: buildsPages(tree) });
 }
 
 function looksLikePython(tree: Tree): boolean {
@@ -95,9 +99,10 @@ function versionWarning({ version, instead }: PythonChoice): Finding[] {
   ];
 }
 
-function recipe(tree: Tree, input: PlanInput, { packages, start, choice }: Parts): Recipe {
+function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
+  const { start, choice, hasPages } = parts;
   const port = input.port ?? start?.port ?? defaultPort;
-  const reason = reasonOf({ packages, start, choice });
+  const reason = reasonOf(parts);
   return {
     plan: {
       strategy: 'python',
@@ -105,12 +110,12 @@ function recipe(tree: Tree, input: PlanInput, { packages, start, choice }: Parts
       port,
       ...(start?.framework === undefined ? {} : { framework: start.framework }),
     },
-    ...(buildsPages(tree) ? { builds: ['.'] } : {}),
+    ...(hasPages ? { builds: ['.'] } : {}),
     dockerfile: dockerfileText(reason, [
-      ...(buildsPages(tree) ? pagesStage(tree) : []),
-      ...buildStage(tree, input, { packages, start, choice }),
+      ...(hasPages ? pagesStage(tree) : []),
+      ...buildStage(tree, input, parts),
       '',
-      ...runStage(tree, port, { packages, start, choice }),
+      ...runStage(tree, port, parts),
     ]),
     ignore,
     findings: versionWarning(choice),
@@ -140,7 +145,7 @@ function torchOf(packages: PythonPackages | undefined): string | undefined {
   return torch === undefined ? undefined : `${torch} brings torch: its CPU wheels are taken.`;
 }
 
-function buildStage(tree: Tree, input: PlanInput, { packages, start, choice }: Parts): string[] {
+function buildStage(tree: Tree, input: PlanInput, { packages, start, choice, hasPages }: Parts): string[] {
   return [
     `FROM ${choice.image} AS build`,
     'ENV UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=true UV_COMPILE_BYTECODE=1 UV_NO_PROGRESS=1',
@@ -158,7 +163,7 @@ function buildStage(tree: Tree, input: PlanInput, { packages, start, choice }: P
     ),
     ...(packages?.install(start?.needs ?? []) ?? extras(start?.needs ?? [])),
     ...ownProject(tree, packages, start),
-    ...staticFiles(tree),
+    ...staticFiles(tree, hasPages),
   ];
 }
 
@@ -179,11 +184,12 @@ function ownProject(tree: Tree, packages: PythonPackages | undefined, start: Pyt
   ];
 }
 
-function runStage(tree: Tree, port: number, { packages, start, choice }: Parts): string[] {
+function runStage(tree: Tree, port: number, { packages, start, choice, hasPages }: Parts): string[] {
   const sourceFolder = tree.entry('src')?.kind === 'directory' ? ':/app/src' : '';
   const environment = Object.entries(start?.environment ?? {})
     .map(([name, value]) => ` ${name}=${value}`)
     .join('');
+  const copied = hasPages ? copyBuilt('--chown=1000:1000') : copy(['.'], './', '--chown=1000:1000');
   return [
     `FROM ${choice.image}`,
     ...systemPackages(tree, packages?.names ?? new Set(), 'run'),
@@ -192,9 +198,7 @@ function runStage(tree: Tree, port: number, { packages, start, choice }: Parts):
     `ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app${sourceFolder} FORWARDED_ALLOW_IPS=* PORT=${port}${environment}`,
     'COPY --from=build /opt/venv /opt/venv',
     'WORKDIR /app',
-    collectsStatic(tree)
-      ? copy(['/app/'], './', '--from=build', '--chown=1000:1000')
-      : copyFiles(tree, '--chown=1000:1000'),
+    collectsStatic(tree) ? copy(['/app/'], './', '--from=build', '--chown=1000:1000') : copied,
     'USER 1000:1000',
     `EXPOSE ${port}`,
     ...(start === undefined ? [] : [shellCommand(start.command)]),
@@ -205,12 +209,12 @@ function runStage(tree: Tree, port: number, { packages, start, choice }: Parts):
  * Django serves its static files from the folder that this fills. Settings that want a key to be read get one that is
  * worth nothing.
  */
-function staticFiles(tree: Tree): string[] {
+function staticFiles(tree: Tree, hasPages: boolean): string[] {
   if (!collectsStatic(tree)) return [];
   const folder = djangoFolder(tree) ?? '.';
   const enter = folder === '.' ? '' : `cd ${shellWord(folder)} && `;
   return [
-    buildsPages(tree) ? copyFiles(tree) : 'COPY . .',
+    hasPages ? copyBuilt() : 'COPY . .',
     ...step(
       posix.join(folder, 'manage.py'),
       'collecting static files',
