@@ -1,8 +1,7 @@
 // What Nixpacks says of a folder.
 import { z } from 'zod';
-import { refusal, type Planned } from './planned.ts';
+import { planOf, refusal, type Planned } from './planned.ts';
 import { runPlanner } from './program.ts';
-import { expand } from './scripts.ts';
 
 const phase = z.looseObject({ cmds: z.array(z.string()).nullish(), nixPkgs: z.array(z.string()).nullish() });
 const answer = z.looseObject({
@@ -25,19 +24,7 @@ export function planned(plan: z.output<typeof answer>, root: string): Planned {
   const start = plan.start?.cmd ?? '';
   if (start === '') return refusal(planner, 'no start command');
   const build = Object.values(plan.phases ?? {}).flatMap(({ cmds }) => cmds ?? []);
-  const expanded = build.map((each) => expand(each, root, '.')).join('\n');
-  const serves = servedBy(start);
-  const strategy = serves === undefined ? languageOf(plan) : 'static';
-  return {
-    planner,
-    refused: false,
-    why: '',
-    strategy,
-    folder: '.',
-    start: expand(start, root, '.'),
-    build: expanded,
-    serves,
-  };
+  return planOf(planner, root, { start, build, strategy: languageOf(plan), serves: servedBy(start) });
 }
 
 /** Its static provider starts nginx at the top or in the folder named by Staticfile; its page builds, Caddy. */

@@ -1,4 +1,5 @@
 // What any planner says of a repository, in one shape, so that all are judged by the same rule.
+import { expand } from './scripts.ts';
 
 export interface Planned {
   readonly planner: string;
@@ -22,4 +23,23 @@ export interface Planned {
 
 export function refusal(planner: string, why: string): Planned {
   return { planner, refused: true, why, folder: '.', start: '', build: '' };
+}
+
+/** A plan that was made for the top of the repository, with the scripts that its commands name. */
+export function planOf(
+  planner: string,
+  root: string,
+  found: { start: string; build: readonly string[]; strategy: string | undefined; serves: string | undefined },
+): Planned {
+  const { start, build, strategy, serves } = found;
+  return {
+    planner,
+    refused: false,
+    why: '',
+    strategy: serves === undefined ? strategy : 'static',
+    folder: '.',
+    start: expand(start, root, '.'),
+    build: build.map((each) => expand(each, root, '.')).join('\n'),
+    serves,
+  };
 }

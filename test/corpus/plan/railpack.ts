@@ -2,8 +2,7 @@
 import { posix } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { z } from 'zod';
-import { refusal, type Planned } from './planned.ts';
-import { expand } from './scripts.ts';
+import { planOf, refusal, type Planned } from './planned.ts';
 import { runPlanner } from './program.ts';
 
 const command = z.looseObject({ cmd: z.string().optional(), path: z.string().optional() });
@@ -65,18 +64,8 @@ export function planned(plan: Answer, root: string): Planned {
   );
   const text = `${start}\n${build.join('\n')}`;
   const serves = /^caddy\b/.test(start) ? servedBy(plan) : undefined;
-  const strategy = serves === undefined ? languages.find(([, mark]) => mark.test(text))?.[0] : 'static';
-  const expanded = build.map((each) => expand(each, root, '.')).join('\n');
-  return {
-    planner,
-    refused: false,
-    why: '',
-    strategy,
-    folder: '.',
-    start: expand(start, root, '.'),
-    build: expanded,
-    serves,
-  };
+  const strategy = languages.find(([, mark]) => mark.test(text))?.[0];
+  return planOf(planner, root, { start, build, strategy, serves });
 }
 
 /** The root in its Caddyfile, or what the build leaves. */

@@ -24,10 +24,10 @@ const sampleFile: readonly RegExp[] = [
 const publicFile = /(?:^|\/)(?:google-services\.json|GoogleService-Info\.plist|firebase[\w.-]{0,40}\.(?:js|ts|json))$/i;
 
 /** Is this a path at which samples stand? Relative to the folder of the app where the file is in it. */
-export function isSamplePlace(path: string): boolean {
+export function isSamplePath(path: string): boolean {
   return sampleFolder.test(path) || sampleFile.some((pattern) => pattern.test(path));
 }
 
-export function isPublicPlace(path: string): boolean {
+export function isPublicPath(path: string): boolean {
   return publicFile.test(path);
 }

@@ -8,7 +8,7 @@ import { configFile } from './allowlists.ts';
 import { isCheckedSecret } from './formats.ts';
 import { isServerKey } from './google-keys.ts';
 import { gitleaks, type Leak } from './gitleaks.ts';
-import { isPublicPlace, isSamplePlace } from './places.ts';
+import { isPublicPath, isSamplePath } from './paths.ts';
 
 const fixError =
   'Revoke this credential now: it is public. Then remove it from the files and the history (git filter-repo), push, and provide it to the app at run time with run.secrets. If it is no credential, say so with a gitleaks:allow comment in its line.';
@@ -86,11 +86,11 @@ function describe(leak: Leak, context: ReviewContext): Finding {
 /** An app in a folder called examples is no example. */
 function isUsed({ File }: Leak, { input }: ReviewContext): boolean {
   const inApp = posix.relative(input.path, File);
-  return !isSamplePlace(inApp.startsWith('..') ? File : inApp);
+  return !isSamplePath(inApp.startsWith('..') ? File : inApp);
 }
 
 function isForBrowsers({ RuleID, File, StartLine }: Leak, { tree }: ReviewContext): boolean {
-  return RuleID === 'gcp-api-key' && (isPublicPlace(File) || !isServerKey(tree.text(File) ?? '', StartLine));
+  return RuleID === 'gcp-api-key' && (isPublicPath(File) || !isServerKey(tree.text(File) ?? '', StartLine));
 }
 
 /** What the repository allows is no error, and no secret either: it is said. */

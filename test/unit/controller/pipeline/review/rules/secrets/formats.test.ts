@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createHmac, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { test } from 'vitest';
 import { isCheckedSecret } from '../../../../../../../controller/pipeline/review/rules/secrets/formats.ts';
-import { isSamplePlace } from '../../../../../../../controller/pipeline/review/rules/secrets/places.ts';
+import { isSamplePath } from '../../../../../../../controller/pipeline/review/rules/secrets/paths.ts';
 
 const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const alphanumeric = `${letters}0123456789`;
@@ -65,7 +65,7 @@ test('placeholders, samples, low entropy and kinds without a form are none', () 
   for (const [rule, secret] of samples) assert.ok(!isCheckedSecret(rule, secret, now), `${rule} ${secret}`);
 });
 
-test('manuals, tests, examples, compose files and defaults are places of samples; code is not', () => {
+test('manuals, tests, examples, compose files and defaults are paths of samples; code is not', () => {
   for (const path of [
     'docs/use.py',
     'README.md',
@@ -84,7 +84,7 @@ test('manuals, tests, examples, compose files and defaults are places of samples
     '.github/workflows/a.yml',
     'examples/a.py',
   ])
-    assert.ok(isSamplePlace(path), path);
+    assert.ok(isSamplePath(path), path);
   for (const path of [
     'settings.py',
     'src/app.ts',
@@ -94,5 +94,5 @@ test('manuals, tests, examples, compose files and defaults are places of samples
     'latest.js',
     'src/documents/a.ts',
   ])
-    assert.ok(!isSamplePlace(path), path);
+    assert.ok(!isSamplePath(path), path);
 });
