@@ -18,7 +18,7 @@ export interface Archive {
 }
 
 const scripts = '/usr/share/debootstrap/scripts';
-const ubuntuSuites: ReadonlySet<string> = new Set(['focal', 'jammy', 'noble']);
+const ubuntuSuites: ReadonlySet<string> = new Set(['focal', 'jammy', 'noble', 'resolute']);
 const minimal = ['--variant=minbase', '--include=ca-certificates'];
 /** The keys of Ubuntu as Debian packages them; the checksum is that of Debian's signed list. */
 const ubuntuKeys = {
@@ -36,7 +36,7 @@ function debian(suite: string): Archive {
   const security = 'http://deb.debian.org/debian-security';
   return {
     mirror,
-    script: join(scripts, suite === 'forky' ? 'sid' : suite),
+    script: join(scripts, suite),
     recipe: '1',
     sources: {
       name: 'debian.sources',

@@ -77,9 +77,11 @@ const entry = z.strictObject({
 });
 export type Entry = z.output<typeof entry>;
 
-/** Reads the corpus; a part of a name chooses. */
+/** Reads the corpus; parts of names, with commas between them, choose. */
 export function readCorpus(only?: string): Entry[] {
   const text = readFileSync(join(import.meta.dirname, 'corpus.json'), 'utf8');
   const all = z.array(entry).parse(JSON.parse(text));
-  return only === undefined ? all : all.filter(({ repo }) => repo.toLowerCase().includes(only.toLowerCase()));
+  if (only === undefined) return all;
+  const parts = only.toLowerCase().split(',');
+  return all.filter(({ repo }) => parts.some((part) => repo.toLowerCase().includes(part)));
 }

@@ -7,14 +7,15 @@ import { readCorpus, type Entry } from './corpus.ts';
 import { plan } from './plan/plan.ts';
 import { run } from './run/run.ts';
 
-const usage = `usage: npm run corpus -- plan|run [--only NAME] [--mirror DIR] [--hide-dockerfiles] [--parallel N] [--out DIR]
+const usage = `usage: npm run corpus -- plan|run [--only NAMES] [--mirror DIR] [--hide-dockerfiles] [--parallel N] [--again] [--out DIR]
 
   plan                 ask the planner of every repository, and railpack and nixpacks when they are on the PATH
   run                  submit every repository to the running cluster, and look at what goes live
-  --only NAME          repositories whose name contains this
+  --only NAMES         repositories whose name contains one of these, with commas between them
   --mirror DIR         bring them in from git directories DIR/OWNER+NAME (otherwise, and for others, from the network)
   --hide-dockerfiles   remove Dockerfiles before they are planned (plan)
   --parallel N         submissions at once, 1 to 8 (run; default 2)
+  --again              those that have a result too (run)
   --out DIR            where tables, lines of JSON and screenshots go, outside of the project (default: a folder of the
                        system's temporary one); a run that was stopped continues there`;
 
@@ -24,6 +25,7 @@ interface Request {
   readonly mirror: string | undefined;
   readonly hide: boolean;
   readonly parallel: number;
+  readonly again: boolean;
   readonly out: string;
 }
 
@@ -32,6 +34,7 @@ const options = {
   mirror: { type: 'string' },
   'hide-dockerfiles': { type: 'boolean', default: false },
   parallel: { type: 'string', default: '2' },
+  again: { type: 'boolean', default: false },
   out: { type: 'string', default: join(tmpdir(), 'moorage-corpus') },
 } as const;
 
@@ -56,7 +59,7 @@ function readRequest(): Request {
     const entries = readCorpus(values.only);
     if (entries.length === 0) throw new UsageError(`no repository's name contains "${values.only ?? ''}"`);
     const mirror = values.mirror === undefined ? undefined : resolve(from, values.mirror);
-    return { command, entries, mirror, hide: values['hide-dockerfiles'], parallel, out };
+    return { command, entries, mirror, hide: values['hide-dockerfiles'], parallel, again: values.again, out };
   });
 }
 

@@ -67,15 +67,15 @@ function php(version: string, suite: string): ImageRecipe[] {
 /** Each comes after its base images. */
 export const onDemand: readonly ImageRecipe[] = [
   debian('bullseye', '11', '11-slim', 'oldoldstable', 'oldoldstable-slim'),
-  debian('forky', 'testing', 'testing-slim'),
   ubuntu('focal', '20.04'),
   ubuntu('jammy', '22.04'),
   ubuntu('noble', '24.04', 'latest'),
+  ubuntu('resolute', '26.04'),
   ubuntuPython('3.8', 'focal'),
   python('3.9', 'bullseye'),
   ubuntuPython('3.10', 'jammy'),
   ubuntuPython('3.12', 'noble'),
-  python('3.14', 'forky'),
+  ubuntuPython('3.14', 'resolute'),
   nodeImage('16.20.2', '8.19.4'),
   nodeImage('18.20.8', '10.9.4'),
   nodeImage('20.20.2', '10.9.4'),

@@ -1,5 +1,5 @@
 // Results of a run, a line of JSON each, so that a stopped run continues where it was.
-import { existsSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { appendLine } from '../table.ts';
 
@@ -33,15 +33,17 @@ const row = z.strictObject({
 export type Result = z.output<typeof row>;
 
 export interface Results {
-  /** Those of this version. */
+  /** The newest of each repository, whichever version it was run at. */
   readonly all: readonly Result[];
   find(repo: string, commit: string): Result | undefined;
   add(result: Result): Promise<void>;
 }
 
-export function openResults(path: string, version: string): Results {
-  const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : [];
-  const read = lines.flatMap((line) => parse(line)).filter((each) => each.version === version);
+export function openResults(path: string): Results {
+  const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+  // What comes next does not hang on a line that was cut off.
+  if (text !== '' && !text.endsWith('\n')) appendFileSync(path, '\n');
+  const read = text.split('\n').flatMap((line) => parse(line));
   const byRepository = new Map(read.map((each) => [`${each.repo}@${each.commit}`, each]));
   return {
     get all() {

@@ -13,17 +13,19 @@ export interface RunOptions {
   readonly mirror: string | undefined;
   readonly out: string;
   readonly parallel: number;
+  /** Those that have a result too. */
+  readonly again: boolean;
   readonly say: (line: string) => void;
 }
 
-export async function run(entries: readonly Entry[], { mirror, out, parallel, say }: RunOptions): Promise<void> {
+export async function run(entries: readonly Entry[], { mirror, out, parallel, again, say }: RunOptions): Promise<void> {
   const installation = await readInstallation();
   const version = await ownVersion();
   const pictures = join(out, 'pictures');
   await mkdir(pictures, { recursive: true });
-  const results = openResults(join(out, 'run.jsonl'), version);
-  const open = entries.filter(({ repo, commit }) => results.find(repo, commit) === undefined);
-  if (open.length < entries.length) say(`${entries.length - open.length} of ${entries.length} are done at ${version}`);
+  const results = openResults(join(out, 'run.jsonl'));
+  const open = entries.filter(({ repo, commit }) => again || results.find(repo, commit) === undefined);
+  if (open.length < entries.length) say(`${entries.length - open.length} of ${entries.length} have a result`);
   const options: OneOptions = { installation, mirror, pictures, version };
   const queue = open.values();
   await Promise.all(

@@ -20,16 +20,18 @@ const result: Result = {
   at: '2026-01-01T00:00:00.000Z',
 };
 
-test('results of this version are found again', async () => {
+test('a result is found again, and the newest counts', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'moorage-results-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const path = join(folder, 'deep', 'run.jsonl');
-  await openResults(path, 'v1').add(result);
+  await openResults(path).add(result);
   await appendFile(path, '{"repo":"a/c","com');
-  const again = openResults(path, 'v1');
+  const again = openResults(path);
   assert.deepEqual(again.find('a/b', result.commit), result);
   assert.equal(again.find('a/b', '2'.repeat(40)), undefined);
-  assert.equal(openResults(path, 'v2').all.length, 0);
+  const newer = { ...result, version: 'v2', seconds: 1 };
+  await again.add(newer);
+  assert.deepEqual(openResults(path).all, [newer]);
 });
 
 test('the table has the figures, and a row a repository', () => {
