@@ -64,13 +64,12 @@ function besideTop(tree: Tree, input: PlanInput, recipe: Recipe): AppFolder {
   const found = candidates(tree, input).filter((each) => !isPart(each));
   // Pages of a folder such as docs are those of the app only where there is no other.
   if (recipe.plan.strategy === 'static' && !tree.has('index.html') && found.length > 0) return belowTop(tree, input);
-  if (recipe.filesOnly !== true)
-    return {
-      ...top,
-      warnings: found
-        .filter((each) => each.kind === 'files' && recipe.builds?.includes(each.folder) !== true)
-        .map(unbuilt),
-    };
+  if (recipe.filesOnly !== true) {
+    const pages = found.filter((each) => each.kind === 'files' && recipe.builds?.includes(each.folder) !== true);
+    return recipe.callsOnly === true && pages.length > 0
+      ? { ...top, problem: several([{ folder: '.', what: describe(recipe), kind: 'server' }, ...pages]) }
+      : { ...top, warnings: pages.map(unbuilt) };
+  }
   const servers = found.filter((each) => each.kind !== 'files');
   if (servers.length === 0) return top;
   return { ...top, problem: several([{ folder: '.', what: describe(recipe), kind: 'files' }, ...servers]) };

@@ -14,6 +14,8 @@ export interface Recipe {
   readonly ignore?: readonly string[];
   /** It only serves files: no program of the author's runs. */
   readonly filesOnly?: boolean;
+  /** Its program answers calls and has no page: pages in another folder are the other half of the app. */
+  readonly callsOnly?: boolean;
   /** Folders with a manifest of their own that it builds too. */
   readonly builds?: readonly string[];
   /** Warnings on the way to this plan. */

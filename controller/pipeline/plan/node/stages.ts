@@ -165,8 +165,18 @@ function standalone(tree: Tree): string[] {
 
 /** Builds the project in the folder of the context; none when nothing has to be built. */
 export function ownBuild({ manager: name, scripts }: NodeProject, framework: string | undefined): string[] {
-  if (scripts['build'] !== undefined) return [runScript(name, 'build')];
+  const script = buildScript(scripts);
+  if (script !== undefined) return [runScript(name, script)];
   return framework === 'Next.js' ? ['node_modules/.bin/next build'] : [];
+}
+
+/** How scripts are called that build the pages of a server, where no script is called build. */
+const pageScripts = ['frontend', 'client', 'web', 'webapp', 'ui', 'pages', 'assets', 'production', 'prod'].flatMap(
+  (part) => [`build:${part}`, `build-${part}`],
+);
+
+function buildScript(scripts: NodeProject['scripts']): string | undefined {
+  return ['build', ...pageScripts].find((name) => scripts[name] !== undefined);
 }
 
 /** Builds a package of a workspace in its own folder. */

@@ -1,4 +1,5 @@
-// Styles and scripts that a package.json beside a Python app builds: done first, in a stage of Node.
+// The pages of a Python app: whether it has any, and those that a package.json beside it builds first, in a stage of
+// Node.
 import type { Tree } from '../../tree.ts';
 import { report } from '../build-warnings.ts';
 import { frontendStage } from '../common/frontend.ts';
@@ -6,6 +7,18 @@ import { copy, step } from '../dockerfile-text.ts';
 import { findFramework } from '../node/framework.ts';
 import { readProject } from '../node/project.ts';
 import { serverLibrary } from '../node/unstarted.ts';
+import { pythonSources } from './start/sources.ts';
+
+const frameworksOfCalls: ReadonlySet<string> = new Set(['FastAPI', 'Flask', 'Starlette', 'Quart', 'Litestar', 'Sanic']);
+/** What the code of a server has that sends pages, of its own or built elsewhere. */
+const sendsPages =
+  /StaticFiles|\bfrontend\(|Templates|render_template|TemplateResponse|HTMLResponse|send_from_directory|static_folder|static_files|add_static|\.html?["']/;
+
+/** True when its framework answers calls, and nothing in its code sends a page. */
+export function answersCallsOnly(tree: Tree, framework: string | undefined): boolean {
+  if (framework === undefined || !frameworksOfCalls.has(framework)) return false;
+  return !pythonSources(tree).some(({ text }) => sendsPages.test(text));
+}
 
 /** True when a build script at the top makes files for the app; a server of Node is another app. */
 export function buildsPages(tree: Tree): boolean {

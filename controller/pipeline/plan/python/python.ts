@@ -6,7 +6,7 @@ import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step 
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { findPackages, type PythonPackages } from './packages/find.ts';
 import { cache, extras, installer, uv } from './packages/install.ts';
-import { buildsPages, copyBuilt, pagesStage } from './pages.ts';
+import { answersCallsOnly, buildsPages, copyBuilt, pagesStage } from './pages.ts';
 import { bringsTorch } from './packages/torch.ts';
 import { djangoFolder } from './start/django.ts';
 import { findStart, type PythonStart } from './start/find.ts';
@@ -111,6 +111,7 @@ function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
       ...(start?.framework === undefined ? {} : { framework: start.framework }),
     },
     ...(hasPages ? { builds: ['.'] } : {}),
+    ...(!input.hasCommand && answersCallsOnly(tree, start?.framework) ? { callsOnly: true } : {}),
     dockerfile: dockerfileText(reason, [
       ...(hasPages ? pagesStage(tree) : []),
       ...buildStage(tree, input, parts),

@@ -2,6 +2,7 @@
 import type { Tree } from '../../tree.ts';
 import { missingImage } from '../common/missing-image.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
+import { buildScriptTools, calledByBuildScript } from './build-script.ts';
 import { desktopApp } from './desktop.ts';
 import { declaredStart } from '../platforms/start.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
@@ -81,6 +82,8 @@ function debian(tree: Tree, stage: 'build' | 'run'): string[] {
 
 function buildStage(tree: Tree, input: PlanInput, { name, features }: Program): string[] {
   const locked = tree.has('Cargo.lock') ? ' --locked' : '';
+  const called = calledByBuildScript(tree);
+  const clean = called === undefined ? '' : ' && rm -rf target node_modules';
   return [
     `FROM ${images.rust} AS build`,
     ...debian(tree, 'build'),
@@ -89,10 +92,11 @@ function buildStage(tree: Tree, input: PlanInput, { name, features }: Program): 
     'ENV RUSTUP_TOOLCHAIN=stable SQLX_OFFLINE=true CARGO_NET_GIT_FETCH_WITH_CLI=true',
     ...declaredArguments(input),
     'COPY . .',
+    ...(called === undefined ? [] : buildScriptTools(tree, called)),
     ...step(
       'Cargo.toml',
       'compiling the program',
-      `RUN ${cache} cargo build --release${locked}${features} --bin ${shellWord(name)} && install -D target/release/${shellWord(name)} /out/server`,
+      `RUN ${cache} cargo build --release${locked}${features} --bin ${shellWord(name)} && install -D target/release/${shellWord(name)} /out/server${clean}`,
     ),
   ];
 }
@@ -105,8 +109,10 @@ function runStage(tree: Tree, port: number, command: string): string[] {
     'COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt',
     'COPY --from=build /out/server /usr/local/bin/server',
     'WORKDIR /app',
-    // Pages, templates and migrations that it reads from its folder.
-    copy(['.'], './', '--chown=1000:1000'),
+    // Pages, templates and migrations that it reads from its folder, with what a build script has made there.
+    calledByBuildScript(tree) === undefined
+      ? copy(['.'], './', '--chown=1000:1000')
+      : copy(['/app/'], './', '--from=build', '--chown=1000:1000'),
     `ENV PORT=${port} HOST=0.0.0.0 ROCKET_ADDRESS=0.0.0.0 ROCKET_PORT=${port} LEPTOS_SITE_ADDR=0.0.0.0:${port}`,
     'USER 1000:1000',
     `EXPOSE ${port}`,

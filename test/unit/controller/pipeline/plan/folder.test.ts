@@ -89,12 +89,23 @@ test('several apps below the top are refused by name', () => {
 
 test('pages at the top with a server below are refused; a server at the top with pages below is warned about', () => {
   assert.match(refusal({ ...vite, ...below('api', python) }).findings[0].message, /the top \(Node, Vite\), api/);
-  const { findings, plan: made } = plan({ ...python, ...below('frontend', vite) });
+  const serving = { ...python, 'pages.py': 'send_from_directory("frontend/dist", name)' };
+  const { findings, plan: made } = plan({ ...serving, ...below('frontend', vite) });
   assert.equal(made.framework, 'Flask');
   assert.deepEqual(
     findings.map(({ rule, file, severity }) => [rule, file, severity]),
     [['plan/unbuilt', 'frontend', 'warning']],
   );
+});
+
+test('a server that only answers calls is half of an app whose pages are built below', () => {
+  const api = { 'requirements.txt': 'fastapi', 'main.py': 'from fastapi import FastAPI\napp = FastAPI()\n' };
+  assert.match(
+    refusal({ ...api, ...below('frontend', vite) }).findings[0].message,
+    /the top \(Python, FastAPI\), frontend \(Node, Vite\)/,
+  );
+  const mounting = { ...api, 'pages.py': 'app.mount("/", StaticFiles(directory="frontend/dist"))' };
+  assert.equal(plan({ ...mounting, ...below('frontend', vite) }).plan.framework, 'FastAPI');
 });
 
 test('the only app below is taken, whatever stands aside', () => {

@@ -145,6 +145,23 @@ const cases: readonly Case[] = [
     port: 8080,
   },
   {
+    name: 'Rust whose build script makes pages by Bun',
+    files: {
+      'Cargo.toml': '[package]\nname = "shop"\n',
+      'src/main.rs': '',
+      'build.rs': 'Command::new("bunx").args(["@tailwindcss/cli"]);',
+      'package.json': '{"dependencies":{"@tailwindcss/cli":"4"}}',
+      'bun.lockb': '',
+    },
+    strategy: 'rust',
+    port: 8080,
+    lines: [
+      /^COPY --from=node:24\S+ \/usr\/local\/bin\/ \/usr\/local\/bin\/$/m,
+      /npm install --global --force bun@\S+ && \{ bun install --frozen-lockfile/,
+      /^COPY --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m,
+    ],
+  },
+  {
     name: 'Spring Boot by Maven',
     files: {
       'pom.xml':

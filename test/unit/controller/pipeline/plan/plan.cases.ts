@@ -293,6 +293,19 @@ export const cases: readonly Case[] = [
     lines: [/npm ci \|\| \{ .*npm install/m, /exec node server\.js/, /npm prune --omit=dev/],
   },
   {
+    name: 'pages that a script of another name builds',
+    files: {
+      'package.json': json({
+        scripts: { start: 'node server.js', 'build:docker': 'docker build .', 'build:frontend': 'vite build' },
+        dependencies: { express: '5' },
+      }),
+    },
+    strategy: 'node',
+    framework: 'Express',
+    reason: /start script/,
+    lines: [/^RUN .*npm run build:frontend/m],
+  },
+  {
     name: 'a start script by another program',
     files: { 'package.json': json({ scripts: { start: 'tsx server.ts' } }) },
     strategy: 'node',
