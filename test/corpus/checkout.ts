@@ -1,6 +1,6 @@
 // Brings one commit of a repository into a temporary folder: from a folder of git directories, or from the network.
 import { existsSync } from 'node:fs';
-import { copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { execa, ExecaError } from 'execa';
@@ -50,7 +50,7 @@ async function fill(folder: string, commit: string, stored: string | undefined, 
   await git(['config', 'core.hooksPath', '/dev/null']);
   if (stored === undefined)
     await git(['fetch', '--quiet', '--depth', '1', '--', `https://github.com/${repo}.git`, commit]);
-  else await borrow(stored, join(folder, '.git'));
+  else await borrow(stored, join(folder, '.git'), commit);
   await git(['update-ref', 'refs/heads/main', commit]);
   await git(['read-tree', 'HEAD']);
   // Goes on after a file that the mirror does not have, and fails at the end.
@@ -59,10 +59,10 @@ async function fill(folder: string, commit: string, stored: string | undefined, 
   return stdout.split('\0').filter((path) => path !== '');
 }
 
-/** Uses the objects of another repository where they are, with the commit at which it was cut off. */
-async function borrow(stored: string, into: string): Promise<void> {
+/** Uses the objects of another repository where they are, cut off at the commit: it may lack what came before. */
+async function borrow(stored: string, into: string, commit: string): Promise<void> {
   await writeFile(join(into, 'objects', 'info', 'alternates'), `${join(stored, 'objects')}\n`);
-  if (existsSync(join(stored, 'shallow'))) await copyFile(join(stored, 'shallow'), join(into, 'shallow'));
+  await writeFile(join(into, 'shallow'), `${commit}\n`);
 }
 
 const environment = { GIT_TERMINAL_PROMPT: '0', GIT_LFS_SKIP_SMUDGE: '1', GIT_CONFIG_NOSYSTEM: '1' };

@@ -28,6 +28,18 @@ export async function writePlan(
   await mkdir(paths.notes, { recursive: true });
   await writeFile(dockerfile, recipe.dockerfile);
   const authored = diskTree(context).text('.dockerignore') ?? '';
-  await writeFile(`${dockerfile}.dockerignore`, `${(recipe.ignore ?? []).join('\n')}\n${authored}\n`);
+  await writeFile(`${dockerfile}.dockerignore`, ignoreText(recipe, authored));
   await writeNotes(paths.notes, 'plan', { plan: recipe.plan, authored: false, context, dockerfile });
+}
+
+/**
+ * The author's patterns were written for another Dockerfile: what this one builds stays in the context, and the README,
+ * which packages of Python and npm name in their manifests.
+ */
+function ignoreText({ ignore = [], builds = [] }: Recipe, authored: string): string {
+  if (authored === '') return [...ignore, ''].join('\n');
+  const folders = builds.filter((folder) => folder !== '.');
+  const kept = [...folders, 'README*'].map((path) => `!${path}`);
+  // The last pattern that matches counts: what is never wanted of a folder that is kept comes after it.
+  return [...ignore, authored, ...kept, ...(folders.length === 0 ? [] : ignore), ''].join('\n');
 }

@@ -17,7 +17,7 @@ import { fairness } from './fairness.ts';
 import { visit } from './page.ts';
 import { createRecorder, type Recording } from './recorder.ts';
 import type { Result } from './results.ts';
-import { judgePage } from './verdict.ts';
+import { judgePage, type PageVerdict } from './verdict.ts';
 
 export interface OneOptions {
   readonly installation: Installation;
@@ -29,6 +29,7 @@ export interface OneOptions {
 
 /** Above the longest build and rollout, with some wait for room. */
 const maximumMs = 60 * 60_000;
+const secondLookMs = 10_000;
 
 type Found = Omit<Result, 'repo' | 'commit' | 'version' | 'stack' | 'at'>;
 
@@ -111,8 +112,14 @@ async function lookAt(
   address: string,
   pictures: string,
 ): Promise<{ verdict: Found['verdict']; why: string; elsewhere: readonly string[] }> {
-  const page = await visit(new URL(address), { screenshot: join(pictures, `${repo.replace('/', '+')}.png`) });
-  const { verdict, faults, elsewhere } = judgePage(page, interaction && (await interact(interaction, address)));
+  const look = async (): Promise<PageVerdict> => {
+    const page = await visit(new URL(address), { screenshot: join(pictures, `${repo.replace('/', '+')}.png`) });
+    return judgePage(page, interaction && (await interact(interaction, address)));
+  };
+  const first = await look();
+  // An app may still be loading what it answers with: a model, its packages.
+  const { verdict, faults, elsewhere } =
+    first.verdict === 'live and works' ? first : await delay(secondLookMs).then(look);
   return { verdict, why: faults.join('; '), elsewhere };
 }
 

@@ -1,0 +1,37 @@
+// The plan as it is left for the build stage.
+import assert from 'node:assert/strict';
+import { mkdtemp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished, test } from 'vitest';
+import type { Recipe } from '../../../../../controller/pipeline/plan/recipe.ts';
+import { writePlan } from '../../../../../controller/pipeline/plan/write.ts';
+import { pathsBelow } from '../../../../../controller/pipeline/config.ts';
+import { sampleInput } from '../../../../support/pipeline/sample.ts';
+
+async function ignored(recipe: Partial<Recipe>, authored?: string): Promise<string[]> {
+  const root = await mkdtemp(join(tmpdir(), 'moorage-plan-'));
+  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  const paths = pathsBelow(root, join(root, 'builder'));
+  await mkdir(paths.source, { recursive: true });
+  if (authored !== undefined) await writeFile(join(paths.source, '.dockerignore'), authored);
+  const plan: Recipe = {
+    plan: { strategy: 'go', reason: '', port: 1 },
+    dockerfile: 'FROM a\n',
+    findings: [],
+    ...recipe,
+  };
+  await writePlan(plan, sampleInput(), paths);
+  const text = await readFile(join(paths.notes, 'Dockerfile.dockerignore'), 'utf8');
+  return text.split('\n').filter((line) => line !== '');
+}
+
+test('patterns of the author come after those of the plan', async () => {
+  assert.deepEqual(await ignored({ ignore: ['.git'] }), ['.git']);
+  assert.deepEqual(await ignored({ ignore: ['.git'] }, 'data\n'), ['.git', 'data', '!README*']);
+});
+
+test('a folder that the plan builds stays, without what is never wanted of it', async () => {
+  const lines = await ignored({ ignore: ['**/node_modules'], builds: ['.', 'web'] }, '/web/\n');
+  assert.deepEqual(lines, ['**/node_modules', '/web/', '!web', '!README*', '**/node_modules']);
+});
