@@ -78,8 +78,9 @@ const registry = z.strictObject({
   mirror: optional(host)
     .default('')
     .describe(
-      'Registry used in place of Docker Hub. It must not require credentials, unless it is the registry for app images itself.',
+      'Registry used in place of those of mirrorOf. It must not require credentials, unless it is the registry for app images itself.',
     ),
+  mirrorOf: z.array(host).default(['docker.io']).describe('Registries that the mirror is used in place of.'),
   missingImages: z
     .array(z.string())
     .default([])

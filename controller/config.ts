@@ -66,7 +66,10 @@ export const environment = z.object({
     .string()
     .optional()
     .describe('The same in the apps namespace, where pulling needs one.'),
-  MOORAGE_REGISTRY_MIRROR: z.string().optional().describe('Registry used instead of Docker Hub.'),
+  MOORAGE_REGISTRY_MIRROR: z.string().optional().describe('Registry used instead of those that it is the mirror of.'),
+  MOORAGE_REGISTRY_MIRROR_OF: list
+    .default(['docker.io'])
+    .describe('Registries that the mirror is used in place of, separated by commas.'),
   MOORAGE_MISSING_IMAGES: list
     .default([])
     .describe('Base images that a plan could start from, and that the mirror does not have.'),
@@ -211,6 +214,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
       tokenSecret: read.MOORAGE_PUSH_TOKEN_SECRET,
       pullSecret: read.MOORAGE_REGISTRY_PULL_SECRET,
       mirror: read.MOORAGE_REGISTRY_MIRROR,
+      mirrorOf: read.MOORAGE_REGISTRY_MIRROR_OF,
       missingImages: read.MOORAGE_MISSING_IMAGES,
     },
     pipeline: {

@@ -24,21 +24,31 @@ interface WorkTree {
   readonly below: string;
   /** Commit that is checked out; undefined where there is none. */
   readonly head: string | undefined;
+  /** When it was committed. */
+  readonly date: string;
   /** The history of the commit is incomplete, so neither it nor a child of it can be pushed. */
   readonly isShallow: boolean;
   readonly objects: string | undefined;
   readonly exclude: string | undefined;
 }
 
-// A snapshot has no date or author of its own, so that the same content is the same commit, and is not built again.
-const identity = {
-  GIT_AUTHOR_NAME: 'Moorage',
-  GIT_AUTHOR_EMAIL: 'moorage@localhost',
-  GIT_COMMITTER_NAME: 'Moorage',
-  GIT_COMMITTER_EMAIL: 'moorage@localhost',
-  GIT_AUTHOR_DATE: '2000-01-01T00:00:00Z',
-  GIT_COMMITTER_DATE: '2000-01-01T00:00:00Z',
-};
+/**
+ * A snapshot has no date or author of its own, so that the same content is the same commit, and is not built again. Its
+ * date is that of the commit that it starts from: a build may ask for the packages of that day.
+ */
+function identity(date: string): Record<string, string> {
+  return {
+    GIT_AUTHOR_NAME: 'Moorage',
+    GIT_AUTHOR_EMAIL: 'moorage@localhost',
+    GIT_COMMITTER_NAME: 'Moorage',
+    GIT_COMMITTER_EMAIL: 'moorage@localhost',
+    GIT_AUTHOR_DATE: date,
+    GIT_COMMITTER_DATE: date,
+  };
+}
+
+/** Of a folder that has no commit. */
+const noDate = '2000-01-01T00:00:00Z';
 
 /** Commits the folder without what .gitignore files exclude. @throws Fault when nothing is left, or git fails */
 export async function takeSnapshot(folder: string): Promise<Snapshot> {
@@ -71,12 +81,15 @@ async function commitIn(repository: string, tree: WorkTree): Promise<{ commit: s
   if (written === '' || (await within(['ls-tree', written])) === '')
     throw new Fault('the folder has no file to commit: add one, or check .gitignore');
   if (tree.head === undefined || tree.isShallow || tree.below !== '')
-    return { commit: await within(['commit-tree', '-m', 'Snapshot of a folder', written], identity), origin: 'folder' };
+    return {
+      commit: await within(['commit-tree', '-m', 'Snapshot of a folder', written], identity(tree.date)),
+      origin: 'folder',
+    };
   if ((await within(['rev-parse', `${tree.head}^{tree}`])) === written) return { commit: tree.head, origin: 'commit' };
   return {
     commit: await within(
       ['commit-tree', '-p', tree.head, '-m', 'Snapshot with uncommitted changes', written],
-      identity,
+      identity(tree.date),
     ),
     origin: 'commit and changes',
   };
@@ -95,6 +108,7 @@ async function workTreeOf(folder: string): Promise<WorkTree> {
     root: folder,
     below: '',
     head: undefined,
+    date: noDate,
     isShallow: false,
     objects: undefined,
     exclude: undefined,
@@ -112,13 +126,14 @@ async function workTreeOf(folder: string): Promise<WorkTree> {
   const below = relative(root, folder);
   // A folder that its surrounding repository ignores is a folder by itself.
   if (below !== '' && (await ask('check-ignore', '--quiet', folder)) !== undefined) return alone;
-  const [head, shallow, objects, exclude] = await Promise.all([
+  const [head, date, shallow, objects, exclude] = await Promise.all([
     ask('rev-parse', '--verify', '--quiet', 'HEAD^{commit}'),
+    ask('log', '--max-count=1', '--no-show-signature', '--format=%cI'),
     ask('rev-parse', '--is-shallow-repository'),
     ask('rev-parse', '--path-format=absolute', '--git-path', 'objects'),
     ask('rev-parse', '--path-format=absolute', '--git-path', 'info/exclude'),
   ]);
-  return { root, below, head, isShallow: shallow === 'true', objects, exclude };
+  return { root, below, head, date: date ?? noDate, isShallow: shallow === 'true', objects, exclude };
 }
 
 async function git(

@@ -80,7 +80,8 @@ export const pipelineInput = z.strictObject({
     .array(z.string())
     .optional()
     .describe('Base images that a plan could start from, and that this installation does not have.'),
-  mirror: z.string().optional().describe('Registry host asked instead of Docker Hub.'),
+  mirror: z.string().optional().describe('Registry host asked instead of those of mirrorOf.'),
+  mirrorOf: z.array(z.string()).default(['docker.io']).describe('Registry hosts that the mirror stands in for.'),
   doubted: z
     .boolean()
     .default(false)

@@ -24,6 +24,8 @@ export interface InstallationConfig {
     readonly tokenSecret: string;
     readonly pullSecret?: string | undefined;
     readonly mirror?: string | undefined;
+    /** Registry hosts that the mirror stands in for. */
+    readonly mirrorOf: readonly string[];
     /** Base images of plans that the mirror does not have. */
     readonly missingImages?: readonly string[];
   };

@@ -9,7 +9,9 @@ export const environment = z.object({
   MOORAGE_REGISTRY_MIRROR: z
     .string()
     .optional()
-    .describe('Registry used instead of Docker Hub; if it is the registry of app images, base images are read there.'),
+    .describe(
+      'Registry used instead of others, such as Docker Hub; if it is the registry of app images, base images are read there.',
+    ),
   MOORAGE_REGISTRY_CREDENTIALS: z
     .string()
     .describe('File with the account of the registry, in the form of a dockerconfigjson.'),

@@ -32,13 +32,13 @@ function release(distribution: 'debian' | 'ubuntu', suite: string, tags: readonl
   };
 }
 
-export function nodeImage(version: string, npm: string): ImageRecipe {
+export function nodeImage(version: string, npm: string, ...tags: string[]): ImageRecipe {
   const major = version.split('.')[0] ?? '';
   const forms = [version, major].flatMap((name) => [name, `${name}-slim`, `${name}-bookworm`, `${name}-bookworm-slim`]);
   return {
     name: `node-${major}`,
     repository: 'library/node',
-    tags: forms,
+    tags: [...forms, ...tags],
     folder: 'node',
     bases: ['debian-bookworm'],
     parts: [],
@@ -64,11 +64,14 @@ export function python(version: string, suite: string, ...tags: string[]): Image
   };
 }
 
-/** The Python of an Ubuntu release: its tags name no release of Debian, for it is none. */
+/**
+ * The Python of an Ubuntu release, for the versions that no release of Debian has. Dockerfiles that name one of Debian
+ * beside such a version get it too: on this node there is no other.
+ */
 export function ubuntuPython(version: string, suite: string): ImageRecipe {
   return {
     ...python(version, suite),
-    tags: [`${version}-slim`, version],
+    tags: [`${version}-slim`, version, `${version}-slim-bookworm`, `${version}-bookworm`],
     arguments: { BASE: `ubuntu:${suite}` },
     bases: [`ubuntu-${suite}`],
   };

@@ -64,6 +64,49 @@ function php(version: string, suite: string): ImageRecipe[] {
   ];
 }
 
+function bun(version: string, ...tags: string[]): ImageRecipe {
+  return onDebian({
+    name: `bun-${version}`,
+    repository: 'oven/bun',
+    tags: [version, `${version}-slim`, `${version}-debian`, ...tags],
+    folder: 'bun',
+    suite: 'bookworm',
+    key: [version],
+    fill: fillNpmProgram('@oven/bun-linux', version, 'bun'),
+  });
+}
+
+/** The newest uv, which is also laid over Pythons. */
+const uvVersion = '0.13.8';
+
+/** Its registry is ghcr.io, of which the node's registry is the mirror too. */
+function uv(version: string, ...tags: string[]): ImageRecipe {
+  return onDebian({
+    name: `uv-${version}`,
+    repository: 'astral-sh/uv',
+    tags: [version, ...tags],
+    folder: 'uv',
+    suite: 'bookworm',
+    key: [version],
+    fill: fillUv(version),
+  });
+}
+
+function uvPython(version: string): ImageRecipe {
+  const tag = `python${version}`;
+  return {
+    name: `uv-${tag}`,
+    repository: 'astral-sh/uv',
+    tags: [tag, ...['bookworm', 'bookworm-slim', 'trixie', 'trixie-slim'].map((release) => `${tag}-${release}`)],
+    folder: 'uv-python',
+    arguments: { BASE: `python:${version}-slim` },
+    bases: [`python-${version}`],
+    parts: [],
+    key: () => Promise.resolve(uvVersion),
+    fill: fillUv(uvVersion),
+  };
+}
+
 /** Each comes after its base images. */
 export const onDemand: readonly ImageRecipe[] = [
   debian('bullseye', '11', '11-slim', 'oldoldstable', 'oldoldstable-slim'),
@@ -79,6 +122,7 @@ export const onDemand: readonly ImageRecipe[] = [
   nodeImage('16.20.2', '8.19.4'),
   nodeImage('18.20.8', '10.9.4'),
   nodeImage('20.20.2', '10.9.4'),
+  nodeImage('26.9.0', '11.6.2', 'lts', 'lts-slim', 'lts-bookworm', 'lts-bookworm-slim', 'latest', 'slim'),
   ...goVersions.map((version, index) => golang(version, index === 0)),
   onDebian({
     name: 'rust',
@@ -109,15 +153,8 @@ export const onDemand: readonly ImageRecipe[] = [
       suite,
     }),
   ),
-  onDebian({
-    name: 'bun',
-    repository: 'oven/bun',
-    tags: ['1', '1.4', '1.4.5', 'latest', '1-slim', '1-debian', 'slim', 'debian'],
-    folder: 'bun',
-    suite: 'bookworm',
-    key: ['1.4.5'],
-    fill: fillNpmProgram('@oven/bun-linux', '1.4.5', 'bun'),
-  }),
+  bun('1.4.5', '1', '1.4', 'latest', '1-slim', '1-debian', 'slim', 'debian'),
+  bun('1.1.29'),
   onDebian({
     name: 'deno',
     repository: 'denoland/deno',
@@ -127,13 +164,8 @@ export const onDemand: readonly ImageRecipe[] = [
     key: ['2.9.6'],
     fill: fillNpmProgram('@deno/linux', '2.9.6', 'deno'),
   }),
-  onDebian({
-    name: 'uv',
-    repository: 'astral-sh/uv',
-    tags: ['latest', '0.13', '0.13.8'],
-    folder: 'uv',
-    suite: 'bookworm',
-    key: ['0.13.8'],
-    fill: fillUv('0.13.8'),
-  }),
+  uv(uvVersion, 'latest', '0.13'),
+  uv('0.11.16', '0.11'),
+  uv('0.9.24', '0.9'),
+  ...['3.12', '3.13', '3.14'].map(uvPython),
 ].map((image): ImageRecipe => ({ ...image, on: 'demand' }));

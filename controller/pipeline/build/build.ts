@@ -131,7 +131,7 @@ async function solveImage(solve: Solve, paths: WorkspacePaths, tools: BuildTools
     dockerfile: (await readFile(solve.notes.dockerfile, 'utf8')).slice(0, dockerfileBytes),
     ...authored(solve.notes, paths),
     doubted: solve.input.doubted,
-    ...((await mirrorAnswers(solve.input)) ? { mirrorAnswers: true } : {}),
+    ...((await mirrorAnswers(solve.input)) ? { mirrored: solve.input.mirrorOf } : {}),
   });
 }
 

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { platformFolders } from '../../../crds/image-names.ts';
 import type { PipelineInput } from '../contract.ts';
 
-type ConfigInput = Pick<PipelineInput, 'plainHosts' | 'mirror'>;
+type ConfigInput = Pick<PipelineInput, 'plainHosts' | 'mirror' | 'mirrorOf'>;
 
 /** Where the daemon keeps its state and listens. */
 export interface DaemonPaths {
@@ -49,10 +49,15 @@ export function daemonConfig(input: ConfigInput, paths: DaemonPaths, processors:
     '  enabled = false',
     '[frontend."dockerfile.v0"]',
     '  enabled = true',
-    ...(input.mirror === undefined ? [] : ['[registry."docker.io"]', `  mirrors = [${quoted(input.mirror)}]`]),
+    ...mirrored(input).flatMap((host) => [`[registry.${quoted(host)}]`, `  mirrors = [${quoted(input.mirror)}]`]),
     ...input.plainHosts.flatMap((host) => [`[registry.${quoted(host)}]`, '  http = true']),
     '',
   ].join('\n');
+}
+
+/** Registry hosts that a mirror stands in for. */
+export function mirrored({ mirror, mirrorOf }: Pick<PipelineInput, 'mirror' | 'mirrorOf'>): readonly string[] {
+  return mirror === undefined ? [] : mirrorOf;
 }
 
 /** Registry host of an image name, with its port. */
@@ -63,13 +68,17 @@ export function registryHost(image: string): string {
 
 /**
  * A source policy in BuildKit's JSON. A build must not read what the platform keeps in its registry, which its token
- * does not open either; where the registry proxy stands in for Docker Hub, the same repositories could also be named as
- * if they were there. And no git: BuildKit would run it beside the daemon, outside of the sandbox of the steps.
+ * does not open either; where the registry proxy stands in for others, the same repositories could also be named as if
+ * they were there. And no git: BuildKit would run it beside the daemon, outside of the sandbox of the steps.
  */
-export function sourcePolicy({ image, push, mirror }: Pick<PipelineInput, 'image' | 'push' | 'mirror'>): string {
+export function sourcePolicy({
+  image,
+  push,
+  ...mirroring
+}: Pick<PipelineInput, 'image' | 'push' | 'mirror' | 'mirrorOf'>): string {
   const host = registryHost(push);
   // The registry itself is out of a build's reach; naming it is refused at once, without waiting for an answer.
-  const hosts = new Set([host, registryHost(image), ...(host === mirror ? ['docker.io'] : [])]);
+  const hosts = new Set([host, registryHost(image), ...(host === mirroring.mirror ? mirrored(mirroring) : [])]);
   const closed = [...hosts].flatMap((each) => platformFolders.map((folder) => `docker-image://${each}/${folder}/*`));
   return JSON.stringify({
     rules: [...closed, 'git://*'].map((identifier) => ({

@@ -4,6 +4,7 @@ import type { Finding } from '../../../crds/hosted-app.ts';
 import { DoubtfulFault, Fault, Rejected } from '../outcome.ts';
 import { defaultNode, images } from '../plan/recipe.ts';
 import { clean, head, oneLine, tail } from '../text.ts';
+import { registryHost } from './daemon-config.ts';
 import { excerptAt, type Excerpt } from './excerpt.ts';
 import { suggestFix, registryHiccup } from './fixes.ts';
 import { excerptOf } from './step-log.ts';
@@ -17,8 +18,8 @@ export interface FailedBuild {
   readonly dockerfile: string;
   /** A fault that the author could have staged was believed for this commit before. */
   readonly doubted?: boolean;
-  /** A mirror stands in for Docker Hub, and it answers. */
-  readonly mirrorAnswers?: boolean;
+  /** Registry hosts that a mirror stands in for, which answers. */
+  readonly mirrored?: readonly string[];
 }
 
 const logBytes = 2_500;
@@ -94,16 +95,22 @@ function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | un
   if (name === undefined || why === undefined) return undefined;
   const line = lineOfImage(build, name);
   const rule = { rule: 'build/base-image', severity: 'error', ...positionOf(build, line) } as const;
-  const closed = closedImage(name, why, error);
+  const host = registryHost(name);
+  const outOfReach = build.mirrored?.includes(host) === true;
+  const closed = closedImage(name, outOfReach ? '' : why, error);
   if (closed !== undefined) return { ...rule, ...closed };
-  const outOfReach = name.startsWith('docker.io/') && build.mirrorAnswers === true;
   if (!absent.test(why) && !outOfReach)
     return unavailable.test(why) ? unavailableImage(build, name, why, rule) : undefined;
   return {
     ...rule,
-    message: `The base image ${name} cannot be found${outOfReach ? ": neither this installation's mirror of Docker Hub nor Docker Hub itself, as far as it can be reached from here, has it" : ''}.`,
+    message: `The base image ${name} cannot be found${outOfReach ? missed(host) : ''}.`,
     fix: `Check the name and tag in FROM: the image must be public and available for this CPU architecture. ${otherwise}`,
   };
+}
+
+function missed(host: string): string {
+  const registry = host === 'docker.io' ? 'Docker Hub' : host;
+  return `: neither this installation's mirror of ${registry} nor ${registry} itself, as far as it can be reached from here, has it`;
 }
 
 /** A registry of the author's can be out of reach whenever he likes; Docker Hub and those of our plans cannot. */
@@ -134,7 +141,7 @@ function closedImage(name: string, why: string, error: string): Pick<Finding, 'm
       fix: 'Use a public base image; images of other apps are not accessible.',
     };
   }
-  const host = /^([^/]+[.:][^/]*)\//.exec(name)?.[1] ?? 'docker.io';
+  const host = registryHost(name);
   if (host === 'docker.io' || !why.includes('no such host')) return undefined;
   return {
     message: `The base image ${name} cannot be pulled: no registry was found at ${host}.`,

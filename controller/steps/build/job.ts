@@ -202,7 +202,7 @@ function pipelineInput(
     image: imageName(config, app),
     push: `${config.registry.proxy}/${imageRepository(app.metadata)}`,
     ...(config.pipeline.cache ? { cache: `${config.registry.proxy}/${cacheRepository(app.metadata)}` } : {}),
-    ...mirrorOf(config.registry),
+    ...mirroring(config.registry),
     ...missingOf(config.registry),
     doubted,
     gitHosts: { allowed: [...config.gitHosts.allowed], insecure: [...config.gitHosts.insecure] },
@@ -217,12 +217,15 @@ function missingOf({ missingImages = [] }: InstallationConfig['registry']): Pick
 }
 
 /** The registry itself answers builds through its proxy only. */
-function mirrorOf({ host, proxy, mirror, insecure }: InstallationConfig['registry']): {
-  mirror?: string;
-  plainHosts: string[];
-} {
-  if (mirror === undefined) return { plainHosts: [proxy] };
+function mirroring({
+  host,
+  proxy,
+  mirror,
+  mirrorOf,
+  insecure,
+}: InstallationConfig['registry']): Pick<PipelineInput, 'mirror' | 'mirrorOf' | 'plainHosts'> {
+  if (mirror === undefined) return { mirrorOf: [], plainHosts: [proxy] };
   return mirror === host
-    ? { mirror: proxy, plainHosts: [proxy] }
-    : { mirror, plainHosts: insecure ? [proxy, mirror] : [proxy] };
+    ? { mirror: proxy, mirrorOf: [...mirrorOf], plainHosts: [proxy] }
+    : { mirror, mirrorOf: [...mirrorOf], plainHosts: insecure ? [proxy, mirror] : [proxy] };
 }

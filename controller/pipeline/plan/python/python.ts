@@ -149,11 +149,12 @@ function torchOf(packages: PythonPackages | undefined): string | undefined {
 function buildStage(tree: Tree, input: PlanInput, { packages, start, choice, hasPages }: Parts): string[] {
   return [
     `FROM ${choice.image} AS build`,
-    'ENV UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=true UV_COMPILE_BYTECODE=1 UV_NO_PROGRESS=1',
+    // As a variable: the pip of older Pythons does not know the option.
+    'ENV PIP_ROOT_USER_ACTION=ignore UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=true UV_COMPILE_BYTECODE=1 UV_NO_PROGRESS=1',
     ...step(
       'plan',
       `installing uv ${uvVersion}`,
-      `RUN --mount=type=cache,target=/root/.cache python3 -m pip install --quiet --no-compile --disable-pip-version-check --root-user-action=ignore --target /opt/uv uv==${uvVersion} && /opt/uv/bin/uv venv --quiet --python "$(command -v python3)" /opt/venv`,
+      `RUN --mount=type=cache,target=/root/.cache python3 -m pip install --quiet --no-compile --disable-pip-version-check --target /opt/uv uv==${uvVersion} && /opt/uv/bin/uv venv --quiet --python "$(command -v python3)" /opt/venv`,
     ),
     ...systemPackages(tree, packages?.names ?? new Set(), 'build'),
     ...installer(),

@@ -125,12 +125,24 @@ const verdicts: readonly {
   },
   {
     name: 'an image that the mirror lacks, with Docker Hub out of reach',
-    changes: { mirrorAnswers: true },
+    changes: { mirrored: ['docker.io'] },
     output:
       'error: failed to solve: python:3.11: failed to resolve source metadata for docker.io/library/python:3.11: failed to do request: Head "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io: no such host\n',
     rule: 'build/base-image',
     line: 1,
     message: /neither this installation's mirror of Docker Hub nor Docker Hub itself/,
+  },
+  {
+    name: 'an image of another registry that the mirror stands in for, and lacks',
+    changes: {
+      mirrored: ['docker.io', 'registry.invalid'],
+      dockerfile: 'FROM registry.invalid/tools/uv:1\n',
+    },
+    output:
+      'error: failed to solve: registry.invalid/tools/uv:1: failed to resolve source metadata for registry.invalid/tools/uv:1: failed to do request: Head "https://registry.invalid/v2/tools/uv/manifests/1": dial tcp: lookup registry.invalid on 192.0.2.1:53: no such host\n',
+    rule: 'build/base-image',
+    line: 1,
+    message: /neither this installation's mirror of registry\.invalid nor registry\.invalid itself/,
   },
   {
     name: 'an image of a registry that has no address',

@@ -93,6 +93,10 @@ test('what the platform keeps in its registry is no source for a build, and neit
     ...folders.map((folder) => `docker-image://docker.io/${folder}/*`),
     'git://*',
   ]);
+  assert.equal(
+    denied(sampleInput({ mirror: 'proxy.example:5000', mirrorOf: ['docker.io', 'other.example'] })).length,
+    proxied.length + 2 * folders.length + 1,
+  );
 });
 
 test('an author sets build arguments, but not those of Moorage', () => {
