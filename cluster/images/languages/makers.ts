@@ -32,13 +32,13 @@ function release(distribution: 'debian' | 'ubuntu', suite: string, tags: readonl
   };
 }
 
-export function nodeImage(version: string, npm: string, ...tags: string[]): ImageRecipe {
+export function nodeImage(version: string, npm: string): ImageRecipe {
   const major = version.split('.')[0] ?? '';
   const forms = [version, major].flatMap((name) => [name, `${name}-slim`, `${name}-bookworm`, `${name}-bookworm-slim`]);
   return {
     name: `node-${major}`,
     repository: 'library/node',
-    tags: [...forms, ...tags],
+    tags: forms,
     folder: 'node',
     bases: ['debian-bookworm'],
     parts: [],

@@ -122,7 +122,6 @@ export const onDemand: readonly ImageRecipe[] = [
   nodeImage('16.20.2', '8.19.4'),
   nodeImage('18.20.8', '10.9.4'),
   nodeImage('20.20.2', '10.9.4'),
-  nodeImage('26.9.0', '11.6.2', 'lts', 'lts-slim', 'lts-bookworm', 'lts-bookworm-slim', 'latest', 'slim'),
   ...goVersions.map((version, index) => golang(version, index === 0)),
   onDebian({
     name: 'rust',

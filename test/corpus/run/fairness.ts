@@ -8,13 +8,18 @@ export interface Fairness {
   readonly why: string;
 }
 
+/** What a person says of a rejection: a refused one is the network's. */
+const fairOf = { right: 'yes', wrong: 'no', refused: 'network' } as const;
+
 /** @param text the words of the rejection, its log among them */
 export function fairness(entry: Entry, text: string, evidence: Evidence | undefined): Fairness {
   const judged = entry.judged?.['run'];
-  if (judged !== undefined) return { fair: judged.verdict === 'right' ? 'yes' : 'no', why: judged.reason };
-  const refused = [entry.expected, ...(entry.also ?? [])].find((each) => 'refuse' in each);
-  if (refused !== undefined) return { fair: 'yes', why: `expected: ${refused.refuse}` };
+  if (judged !== undefined) return { fair: fairOf[judged.verdict], why: judged.reason };
+  if ('refuse' in entry.expected) return { fair: 'yes', why: `expected: ${entry.expected.refuse}` };
+  // What may be refused too is not said to be so where the network alone was the cause.
   if (evidence !== undefined) return { fair: 'network', why: `${evidence.kind} ${evidence.what}: ${evidence.line}` };
+  const refused = entry.also?.find((each) => 'refuse' in each);
+  if (refused !== undefined) return { fair: 'yes', why: `expected: ${refused.refuse}` };
   const want = wantOf(entry, text);
   return want === undefined ? { fair: 'unjudged', why: '' } : { fair: 'yes', why: want };
 }

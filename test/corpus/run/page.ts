@@ -25,7 +25,7 @@ export interface Page {
 }
 
 export interface VisitOptions {
-  /** For what the page does after it has loaded; default 5000 ms. */
+  /** For what the page does after it has loaded; default 5000 ms. What it still waits for then gets as long again, five times at most. */
   readonly settleMs?: number;
   readonly loadMs?: number;
   readonly screenshot?: string;
@@ -46,6 +46,9 @@ const thrown = z.looseObject({
 });
 const seen = z.object({ result: z.object({ value: z.object({ text: z.string(), elements: z.number() }) }) });
 
+/** These go on as long as the page is open, or never have an answer that is seen. */
+const endless: ReadonlySet<string> = new Set(['EventSource', 'WebSocket', 'Ping']);
+
 const look = `({
   text: (document.body?.innerText ?? '').slice(0, 20000),
   elements: document.body?.getElementsByTagName('*').length ?? 0,
@@ -62,7 +65,8 @@ export async function visit(
     const loaded = tab.event('Page.loadEventFired');
     await tab.send('Page.navigate', { url: url.href });
     await Promise.race([loaded, delay(loadMs)]);
-    await delay(settleMs);
+    const waits = (): boolean => [...requests.values()].some(({ type, status }) => status === 0 && !endless.has(type));
+    for (let turn = 0; turn < 6 && (turn === 0 || waits()); turn += 1) await delay(settleMs);
     const { text, elements } = seen.parse(await tab.send('Runtime.evaluate', { expression: look, returnByValue: true }))
       .result.value;
     if (screenshot !== undefined) await photograph(tab, screenshot);
