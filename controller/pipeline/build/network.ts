@@ -34,7 +34,7 @@ export interface NetworkFault {
 export function networkFault(lines: readonly string[]): NetworkFault | undefined {
   const matching = lines.flatMap((line, index) => (unreachable.some((each) => each.test(line)) ? [index] : []));
   const index = matching.find((each) => !retried.test(lines[each] ?? '')) ?? matching[0];
-  if (index === undefined) return undefined;
+  if (index === undefined) return silentFault(lines);
   const line = lines[index] ?? '';
   const near = [line, ...lines.slice(Math.max(0, index - 3), index + 4)];
   return {
@@ -43,6 +43,21 @@ export function networkFault(lines: readonly string[]): NetworkFault | undefined
     index,
     isLocal: local.test(line),
   };
+}
+
+const ended = /process "(.{1,8000})" did not complete successfully: exit code: (\d{1,3})\b/;
+/** Codes by which curl and wget end when they reach nobody; told to be silent they print nothing. */
+const silent: readonly { readonly program: RegExp; readonly codes: readonly string[] }[] = [
+  { program: /\bcurl\b/, codes: ['6', '7', '28', '35', '56'] },
+  { program: /\bwget\b/, codes: ['4'] },
+];
+
+/** A step that ended as curl or wget does without a network, with the first address that it names. */
+function silentFault(lines: readonly string[]): NetworkFault | undefined {
+  const index = lines.findIndex((line) => ended.test(line));
+  const [, command = '', code = ''] = ended.exec(lines[index] ?? '') ?? [];
+  if (!silent.some(({ program, codes }) => program.test(command) && codes.includes(code))) return undefined;
+  return { line: lines[index] ?? '', host: hostOf(command), index, isLocal: local.test(command) };
 }
 
 function hostOf(line: string): string | undefined {

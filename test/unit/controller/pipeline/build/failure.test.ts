@@ -39,6 +39,20 @@ const verdicts: readonly {
     message: /"RUN make all" failed with exit code 1/,
   },
   {
+    name: 'a silent download without a network',
+    output:
+      'error: failed to solve: process "/bin/sh -c curl -sLO https://downloads.example.org/tool && chmod +x tool" did not complete successfully: exit code: 6\n',
+    rule: 'build/network',
+    message: /could not reach downloads\.example\.org/,
+  },
+  {
+    name: 'a silent download of what is not there',
+    output:
+      'error: failed to solve: process "/bin/sh -c curl -sfLO https://downloads.example.org/tool" did not complete successfully: exit code: 22\n',
+    rule: 'build/failed',
+    message: /failed with exit code 22/,
+  },
+  {
     name: 'a step out of memory',
     output: step('Killed', 137),
     rule: 'build/memory',
