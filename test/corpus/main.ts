@@ -13,7 +13,7 @@ const usage = `usage: npm run corpus -- plan|run [--only NAMES] [--mirror DIR] [
   run                  submit every repository to the running cluster, and look at what goes live
   --only NAMES         repositories whose name contains one of these, with commas between them
   --mirror DIR         bring them in from git directories DIR/OWNER+NAME (otherwise, and for others, from the network)
-  --hide-dockerfiles   remove Dockerfiles before they are planned (plan)
+  --hide-dockerfiles   remove Dockerfiles before they are planned or submitted
   --parallel N         submissions at once, 1 to 8 (run; default 2)
   --again              those that have a result too (run)
   --out DIR            where tables, lines of JSON and screenshots go, outside of the project (default: a folder of the

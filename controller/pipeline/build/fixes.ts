@@ -17,6 +17,8 @@ interface Pattern extends Fix {
   readonly isCertain?: true;
 }
 
+const conflict =
+  'The requested versions conflict with each other or with this Python version. Relax the pins named in the log, and try "uv pip compile" on your requirements.';
 const noVersion =
   'A requested package or version does not exist, or does not support this Python version. Correct it in the list of packages; "pip index versions NAME" lists the available versions.';
 
@@ -45,16 +47,18 @@ const patterns: readonly Pattern[] = [
   },
   {
     pattern:
-      /No matching distribution found|was not found in the package registry|there (?:is|are) no versions? of|Could not find a version that satisfies/i,
+      /No matching distribution found|was not found in the package registry|there (?:is|are) no versions? of|Because only \S{1,100} is available|Could not find a version that satisfies/i,
     isCertain: true,
     rule: 'build/failed',
     fix: noVersion,
   },
+  // uv says why on the line after the one that says that.
+  { pattern: /\bBecause .{1,400}, we can conclude that /, rule: 'build/failed', fix: conflict },
   {
     pattern:
       /No solution found when resolving|because .{1,300} depends on .{1,300} incompatible|conflicting dependencies/i,
     rule: 'build/failed',
-    fix: 'The requested versions conflict with each other or with this Python version. Relax the pins named in the log, and try "uv pip compile" on your requirements.',
+    fix: conflict,
   },
   {
     pattern:

@@ -26,7 +26,7 @@ export function fairness(entry: Entry, text: string, evidence: Evidence | undefi
 
 /** What it asks for that no host gives unasked. */
 function wantOf({ needs }: Entry, text: string): string | undefined {
-  const key = needs?.keys?.find((each) => text.includes(each));
+  const key = needs?.keys?.find((each) => text.includes(each) && !text.startsWith('build/'));
   if (key !== undefined) return `asks for ${key}, which only a user can give`;
   return needs?.gpu === true && /\b(?:GPU|CUDA|nvidia)\b/i.test(text) ? 'asks for a GPU' : undefined;
 }

@@ -8,7 +8,7 @@ import { Fault } from '../../../cluster/submit/fault.ts';
 import type { Installation } from '../../../cluster/submit/installation.ts';
 import { submit } from '../../../cluster/submit/submit.ts';
 import { toDnsLabel } from '../../../crds/names.ts';
-import { checkOut, NotBroughtIn, type Checkout } from '../checkout.ts';
+import { checkOut, hideDockerfiles, NotBroughtIn, type Checkout } from '../checkout.ts';
 import type { Entry } from '../corpus.ts';
 import { shorten } from '../table.ts';
 import { deleteApp, readFacts } from './app.ts';
@@ -22,6 +22,7 @@ import { judgePage, type PageVerdict } from './verdict.ts';
 export interface OneOptions {
   readonly installation: Installation;
   readonly mirror: string | undefined;
+  readonly hide: boolean;
   /** Where screenshots go. */
   readonly pictures: string;
   readonly version: string;
@@ -51,6 +52,7 @@ async function bringIn(entry: Entry, options: OneOptions): Promise<Found> {
     const { missing } = source;
     // git cannot push a commit of which files are missing: what is there is submitted as a folder.
     if (missing.length > 0) await rm(join(source.folder, '.git'), { recursive: true, force: true });
+    if (options.hide) await hideDockerfiles(source.folder);
     const found = await submitted(entry, source.folder, options);
     return missing.length > 0 ? { ...found, missing: missing.slice(0, 20) } : found;
   } finally {
@@ -103,7 +105,7 @@ function rejected(entry: Entry, recording: Recording, reason: Reason | undefined
     verdict: 'rejected',
     fair,
     why: [words, why].filter((each) => each !== '').join(' — '),
-    log: tail(recording),
+    log: [...tail(recording), ...(reason?.log ?? '').split('\n').slice(-30)],
   };
 }
 

@@ -15,10 +15,15 @@ export interface RunOptions {
   readonly parallel: number;
   /** Those that have a result too. */
   readonly again: boolean;
+  /** Without their Dockerfiles, so that Moorage plans them. */
+  readonly hide: boolean;
   readonly say: (line: string) => void;
 }
 
-export async function run(entries: readonly Entry[], { mirror, out, parallel, again, say }: RunOptions): Promise<void> {
+export async function run(
+  entries: readonly Entry[],
+  { mirror, out, parallel, again, hide, say }: RunOptions,
+): Promise<void> {
   const installation = await readInstallation();
   const version = await ownVersion();
   const pictures = join(out, 'pictures');
@@ -26,7 +31,7 @@ export async function run(entries: readonly Entry[], { mirror, out, parallel, ag
   const results = openResults(join(out, 'run.jsonl'));
   const open = entries.filter(({ repo, commit }) => again || results.find(repo, commit) === undefined);
   if (open.length < entries.length) say(`${entries.length - open.length} of ${entries.length} have a result`);
-  const options: OneOptions = { installation, mirror, pictures, version };
+  const options: OneOptions = { installation, mirror, hide, pictures, version };
   const queue = open.values();
   await Promise.all(
     Array.from({ length: parallel }, async () => {

@@ -17,7 +17,9 @@ const script = `#!/bin/bash
 # install FILE ARGUMENTS: uv pip install; once more with a compiler, or with the packages of FILE's own day.
 set -o pipefail
 list=$1; shift; log=$(mktemp)
-attempt() { ${uv} pip install --python /opt/venv/bin/python "$@" 2>&1 | tee "$log"; }
+# Newer ones are without pkg_resources, which older packages import when they are built, and when they run.
+limits=$(mktemp); grep -qisw setuptools "$list" || echo "setuptools<81" > "$limits"
+attempt() { ${uv} pip install --python /opt/venv/bin/python --constraint "$limits" --build-constraint "$limits" "$@" 2>&1 | tee "$log"; }
 attempt "$@" && exit 0
 if ! command -v gcc > /dev/null && grep -qiE "gcc|cc1|g\\+\\+|cmake|compiler|Python\\.h|pkg-config|failed to build" "$log"; then
   apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -yqq --no-install-recommends build-essential python3-dev pkg-config git > /dev/null && attempt "$@" && exit 0

@@ -53,6 +53,16 @@ const verdicts: readonly {
     message: /failed with exit code 22/,
   },
   {
+    name: 'versions that do not fit, by uv',
+    output: step(
+      'error: No solution found when resolving dependencies',
+      'cause: Because only deta<=0.2.54 is available and you require deta>=1.2.0, we can conclude that your requirements are unsatisfiable.',
+    ),
+    rule: 'build/failed',
+    line: 3,
+    message: /Because only deta/,
+  },
+  {
     name: 'a step out of memory',
     output: step('Killed', 137),
     rule: 'build/memory',
