@@ -4,7 +4,9 @@ import type { PageView } from '../../../reconcile/snapshot.ts';
 import { askThroughGateway, bodyOf } from '../gateway.ts';
 import { assetsOf, callsIn, type Asset } from './parts.ts';
 
-const timeoutMs = 10_000;
+const requestMs = 10_000;
+/** For all of a look: an app whose files are slow holds one of the few looks no longer. */
+const lookMs = 30_000;
 const maximumRedirects = 3;
 const pageBytes = 1024 * 1024;
 const scriptBytes = 4 * 1024 * 1024;
@@ -26,16 +28,23 @@ interface LoadedAsset extends Asset {
   readonly calls: readonly string[];
 }
 
+/** Where to ask, and until when. */
+interface Visit {
+  readonly gateway: string;
+  readonly host: string;
+  readonly endsAt: number;
+}
+
 /** Never rejects: what cannot be looked at is a fault of its own. */
 export async function lookAtPage(gateway: string, host: string): Promise<PageView> {
-  const base = new URL(`https://${host}/`);
+  const visit = { gateway, host, endsAt: Date.now() + lookMs };
   try {
-    const page = await open(gateway, base);
+    const page = await open(visit);
     if (page.status >= 400 || !page.type.includes('html'))
       return { status: page.status, assets: 0, faults: rootFaults(page) };
-    const assets = await inTurns(assetsOf(page.text, page.url), (asset) => load(gateway, host, asset));
+    const assets = await inTurns(assetsOf(page.text, page.url), (asset) => load(visit, asset));
     const calls = [...new Set(assets.flatMap((asset) => asset.calls))].slice(0, maximumNamed);
-    const unanswered = await inTurns(calls, async (path) => ((await isAnswered(gateway, host, path)) ? [] : [path]));
+    const unanswered = await inTurns(calls, async (path) => ((await isAnswered(visit, path)) ? [] : [path]));
     return {
       status: page.status,
       assets: assets.length,
@@ -46,22 +55,27 @@ export async function lookAtPage(gateway: string, host: string): Promise<PageVie
   }
 }
 
-async function open(gateway: string, base: URL): Promise<Page> {
-  let url = base;
+function timeLeft({ endsAt }: Visit): number {
+  return Math.max(1, Math.min(requestMs, endsAt - Date.now()));
+}
+
+async function open(visit: Visit): Promise<Page> {
+  const { gateway, host } = visit;
+  let url = new URL(`https://${host}/`);
   for (let redirects = 0; ; redirects += 1) {
     const path = `${url.pathname}${url.search}`;
     const response = await askThroughGateway({
       gateway,
-      host: base.hostname,
+      host,
       path,
-      timeoutMs,
+      timeoutMs: timeLeft(visit),
       accept: 'text/html,*/*',
     });
     const status = response.statusCode ?? 0;
     const type = response.headers['content-type'] ?? '';
     const next = URL.parse(response.headers.location ?? '', url.href);
-    const follows = status >= 300 && status < 400 && next?.hostname === base.hostname && redirects < maximumRedirects;
-    if (!follows) return { url, status, type, text: await bodyOf(response, pageBytes, timeoutMs) };
+    const follows = status >= 300 && status < 400 && next?.hostname === host && redirects < maximumRedirects;
+    if (!follows) return { url, status, type, text: await bodyOf(response, pageBytes, timeLeft(visit)) };
     response.destroy();
     url = next;
   }
@@ -71,12 +85,13 @@ function rootFaults({ status }: Page): string[] {
   return status >= 400 ? [`responds with ${status} at /`] : [];
 }
 
-async function load(gateway: string, host: string, asset: Asset): Promise<LoadedAsset> {
+async function load(visit: Visit, asset: Asset): Promise<LoadedAsset> {
+  const { gateway, host } = visit;
   try {
-    const response = await askThroughGateway({ gateway, host, path: asset.path, timeoutMs });
+    const response = await askThroughGateway({ gateway, host, path: asset.path, timeoutMs: timeLeft(visit) });
     const status = response.statusCode ?? 0;
     const type = response.headers['content-type'] ?? '';
-    const body = asset.kind === 'script' && status < 400 ? await bodyOf(response, scriptBytes, timeoutMs) : '';
+    const body = asset.kind === 'script' && status < 400 ? await bodyOf(response, scriptBytes, timeLeft(visit)) : '';
     response.destroy();
     if (status >= 400) return { ...asset, fault: String(status), calls: [] };
     // A server that answers every path with its page does so for a file that is missing too.
@@ -88,7 +103,9 @@ async function load(gateway: string, host: string, asset: Asset): Promise<Loaded
 }
 
 /** False when no API answers: a file server has a page for everything, and refuses what is no file. */
-async function isAnswered(gateway: string, host: string, path: string): Promise<boolean> {
+async function isAnswered(visit: Visit, path: string): Promise<boolean> {
+  const { gateway, host } = visit;
+  const timeoutMs = timeLeft(visit);
   try {
     const response = await askThroughGateway({ gateway, host, path, timeoutMs, accept: 'application/json' });
     response.destroy();

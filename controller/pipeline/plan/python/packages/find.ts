@@ -62,7 +62,9 @@ function locked(tree: Tree): PythonPackages | undefined {
 function poetry(tree: Tree): PythonPackages | undefined {
   if (!tree.has('poetry.lock') || !tree.has('pyproject.toml')) return undefined;
   const names = new Set([...projectNames(tree), ...lockedNames(tree, 'poetry.lock')]);
-  const program = 'VIRTUAL_ENV=/opt/venv PATH=/opt/venv/bin:$PATH /root/.local/bin/poetry';
+  // Older ones know the authorities of their own package only, and not those of the image.
+  const program =
+    'REQUESTS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt VIRTUAL_ENV=/opt/venv PATH=/opt/venv/bin:$PATH /root/.local/bin/poetry';
   const options = 'install --only main --no-root --no-interaction --no-ansi';
   const renewed = `(${program} lock --no-interaction --no-ansi && ${program} ${options} && ${report('poetry-lock', 'poetry.lock')})`;
   const exported = '/root/.local/bin/poetry export --quiet --only main --without-hashes --format requirements.txt';

@@ -55,8 +55,7 @@ const verdicts: readonly {
   {
     name: 'versions that do not fit, by uv',
     output: step(
-      'error: No solution found when resolving dependencies',
-      'cause: Because only deta<=0.2.54 is available and you require deta>=1.2.0, we can conclude that your requirements are unsatisfiable.',
+      'error: No solution found when resolving dependencies\ncause: Because only deta<=0.2.54 is available and you require deta>=1.2.0, we can conclude that your requirements are unsatisfiable.',
     ),
     rule: 'build/failed',
     line: 3,
