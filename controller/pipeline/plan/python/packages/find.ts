@@ -4,7 +4,7 @@ import type { Tree } from '../../../tree.ts';
 import { report } from '../../build-warnings.ts';
 import { copy, step } from '../../dockerfile-text.ts';
 import { conda } from './conda.ts';
-import { cache, extras, pipInstall, uv, withoutCuda } from './install.ts';
+import { cache, exportedInstall, extras, pipInstall, uv } from './install.ts';
 import { lockedNames, normalise, projectNames, requirementName } from './names.ts';
 import { pipfile } from './pipfile.ts';
 import { bringsTorch } from './torch.ts';
@@ -52,7 +52,7 @@ function locked(tree: Tree): PythonPackages | undefined {
       ...step(
         'uv.lock',
         'installing the locked packages',
-        bringsTorch(names) === undefined ? install : withoutCuda(exported),
+        bringsTorch(names) === undefined ? install : exportedInstall(exported, 'uv.lock', true),
       ),
       ...extras(extra),
     ],
@@ -62,12 +62,10 @@ function locked(tree: Tree): PythonPackages | undefined {
 function poetry(tree: Tree): PythonPackages | undefined {
   if (!tree.has('poetry.lock') || !tree.has('pyproject.toml')) return undefined;
   const names = new Set([...projectNames(tree), ...lockedNames(tree, 'poetry.lock')]);
-  // Older ones know the authorities of their own package only, and not those of the image.
-  const program =
-    'REQUESTS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt VIRTUAL_ENV=/opt/venv PATH=/opt/venv/bin:$PATH /root/.local/bin/poetry';
-  const options = 'install --only main --no-root --no-interaction --no-ansi';
-  const renewed = `(${program} lock --no-interaction --no-ansi && ${program} ${options} && ${report('poetry-lock', 'poetry.lock')})`;
-  const exported = '/root/.local/bin/poetry export --quiet --only main --without-hashes --format requirements.txt';
+  const program = '/root/.local/bin/poetry';
+  const exported = `${program} export --quiet --only main --without-hashes --format requirements.txt`;
+  // A lock that does not fit its manifest any more is made anew. Older ones know only authorities of their own.
+  const renewed = `REQUESTS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt ${program} lock --no-interaction --no-ansi 1>&2 && ${exported} && ${report('poetry-lock', 'poetry.lock')} 1>&2`;
   return {
     file: 'poetry.lock',
     names,
@@ -77,7 +75,7 @@ function poetry(tree: Tree): PythonPackages | undefined {
       ...step(
         'poetry.lock',
         'installing the locked packages',
-        bringsTorch(names) === undefined ? `RUN ${cache} ${program} ${options} || ${renewed}` : withoutCuda(exported),
+        exportedInstall(`{ ${exported} || { ${renewed}; }; }`, 'poetry.lock', bringsTorch(names) !== undefined),
       ),
       ...extras(extra),
     ],

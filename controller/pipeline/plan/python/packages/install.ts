@@ -61,9 +61,13 @@ export function writtenList(path: string, lines: readonly string[]): string[] {
 }
 
 /**
- * Locked packages without CUDA: the list is written out, what only a GPU needs is left out, and torch comes from the
- * index of CPU wheels.
+ * Installs locked packages by the list that a command writes, and no others. Without CUDA what only a GPU needs is left
+ * out, and torch comes from the index of CPU wheels.
  */
-export function withoutCuda(exported: string): string {
-  return `RUN ${cache} ${exported} > /tmp/locked.txt && sed -i -E -e '/^(nvidia-|triton\\b|-e )/d' -e 's/\\+cu[0-9]+//' -e '/download\\.pytorch\\.org/d' /tmp/locked.txt && ${uv} pip install --python /opt/venv/bin/python --no-deps -r /tmp/locked.txt`;
+export function exportedInstall(exported: string, lock: string, withoutCuda: boolean): string {
+  const list = '/tmp/locked.txt';
+  const edited = withoutCuda
+    ? ` && sed -i -E -e '/^(nvidia-|triton\\b|-e )/d' -e 's/\\+cu[0-9]+//' -e '/download\\.pytorch\\.org/d' ${list}`
+    : '';
+  return `RUN ${cache} ${exported} > ${list}${edited} && bash ${helper} ${lock} --no-deps -r ${list}`;
 }

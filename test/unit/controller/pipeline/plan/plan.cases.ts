@@ -229,7 +229,10 @@ export const cases: readonly Case[] = [
     strategy: 'python',
     framework: 'Flask',
     reason: /poetry\.lock/,
-    lines: [/poetry install --only main --no-root/, /^FROM python:3\.11-slim-bookworm AS build$/m],
+    lines: [
+      /poetry export .* > \/tmp\/locked\.txt && bash \/opt\/uv\/install poetry\.lock --no-deps/,
+      /^FROM python:3\.11-slim-bookworm AS build$/m,
+    ],
   },
   {
     name: 'pyproject.toml alone',

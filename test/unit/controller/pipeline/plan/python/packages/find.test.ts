@@ -55,7 +55,7 @@ test('a conda environment is installed from PyPI, without what conda needs for i
 test('a lock file with torch is installed from the index of CPU wheels, without CUDA', () => {
   const project = '[project]\nname = "x"\ndependencies = ["torch"]\n';
   const uv = installs({ 'pyproject.toml': project, 'uv.lock': '[[package]]\nname = "torch"\n' });
-  assert.match(uv, /uv export .*--frozen.* > \/tmp\/locked\.txt && sed .*nvidia-.* && \S+ pip install .*--no-deps -r/);
+  assert.match(uv, /uv export .*--frozen.* > \/tmp\/locked\.txt && sed .*nvidia-.* && bash \S+ \S+ --no-deps -r/);
   assert.doesNotMatch(uv, /uv sync/);
   const poetry = installs({ 'pyproject.toml': project, 'poetry.lock': '[[package]]\nname = "torch"\n' });
   assert.match(poetry, /poetry export .*sed /);
@@ -63,7 +63,7 @@ test('a lock file with torch is installed from the index of CPU wheels, without 
   assert.match(installs({ ...plain, 'uv.lock': '' }), /uv sync --frozen/);
   assert.match(
     installs({ ...plain, 'poetry.lock': '' }),
-    /poetry install .*\|\| \(.*poetry lock .*moorage-warning: poetry-lock poetry\.lock/,
+    /poetry export .*\|\| \{ .*poetry lock .*moorage-warning: poetry-lock poetry\.lock/,
   );
 });
 
