@@ -1,15 +1,13 @@
 // Entry of every pipeline container: runs one stage, leaves its termination message, exits by the contract.
 import { writeFile } from 'node:fs/promises';
-import { build } from './build/build.ts';
-import { clone } from './clone/clone.ts';
 import { containers, type PipelineContainer } from '../../crds/names.ts';
 import { doubtfulExitCode, rejectedExitCode, type PipelineFault } from './contract.ts';
 import { termination, type StageMessage } from './message.ts';
 import { DoubtfulFault, Fault, NotReached, Rejected } from './outcome.ts';
-import { line, review } from './review/review.ts';
 import { hasPassed, withGate } from './gate.ts';
 import { readPipelineConfig, terminationLog, type PipelineConfig } from './config.ts';
 import { oneLine } from './text.ts';
+import { findingLine } from './finding-line.ts';
 
 const faultExitCode = 1;
 const stoppedExitCode = 143;
@@ -24,32 +22,43 @@ const say = (text: string): void => {
   process.stdout.write(`${text}\n`);
 };
 
-function runStage(stage: PipelineContainer, { input, paths, pushToken }: PipelineConfig): Promise<StageMessage> {
+type RunStage = (config: PipelineConfig) => Promise<StageMessage>;
+
+/** Loads what one stage needs, and no more: the three containers start at once, and share what processors there are. */
+async function loadStage(stage: PipelineContainer): Promise<RunStage> {
   switch (stage) {
-    case 'clone':
-      return withGate(paths, 'clone', () => clone(input, paths, say, stop.signal));
-    case 'review':
-      return withGate(paths, 'review', async () => {
-        if (!(await hasPassed(paths, 'clone', stop.signal)))
-          throw new NotReached('the clone did not complete, so nothing is reviewed');
-        return review(input, paths, say, stop.signal);
-      });
-    case 'build':
-      return build(input, paths, {
-        say,
-        pushToken,
-        write: (chunk) => {
-          process.stdout.write(chunk);
-        },
-        signal: stop.signal,
-      });
+    case 'clone': {
+      const { clone } = await import('./clone/clone.ts');
+      return ({ input, paths }) => withGate(paths, 'clone', () => clone(input, paths, say, stop.signal));
+    }
+    case 'review': {
+      const { review } = await import('./review/review.ts');
+      return ({ input, paths }) =>
+        withGate(paths, 'review', async () => {
+          if (!(await hasPassed(paths, 'clone', stop.signal)))
+            throw new NotReached('the clone did not complete, so nothing is reviewed');
+          return review(input, paths, say, stop.signal);
+        });
+    }
+    case 'build': {
+      const { build } = await import('./build/build.ts');
+      return ({ input, paths, pushToken }) =>
+        build(input, paths, {
+          say,
+          pushToken,
+          write: (chunk) => {
+            process.stdout.write(chunk);
+          },
+          signal: stop.signal,
+        });
+    }
   }
 }
 
 /** What a thrown thing means: the message to leave and the code to exit with. */
 function ended(error: unknown): { message: StageMessage; code: number } {
   if (error instanceof Rejected) {
-    for (const each of error.findings) say(line(each));
+    for (const each of error.findings) say(findingLine(each));
     return {
       message: {
         rejected: true,
@@ -86,7 +95,8 @@ async function main(): Promise<number> {
 
 async function judged(stage: PipelineContainer): Promise<{ message: StageMessage; code: number }> {
   try {
-    return { message: await runStage(stage, readPipelineConfig()), code: 0 };
+    const run = await loadStage(stage);
+    return { message: await run(readPipelineConfig()), code: 0 };
   } catch (error) {
     // Whether the pipeline is refused or tried again is for the stage to say that did not pass.
     return error instanceof NotReached ? { message: { fault: error.message }, code: 0 } : ended(error);

@@ -7,7 +7,7 @@ import { readNotes, type PlanNotes } from '../notes.ts';
 import { Fault, NotReached, Rejected } from '../outcome.ts';
 import { run } from '../process.ts';
 import { hasPassed } from '../gate.ts';
-import { line } from '../review/review.ts';
+import { findingLine } from '../finding-line.ts';
 import { mergeManifest } from '../manifest/merge.ts';
 import type { WorkspacePaths } from '../config.ts';
 import { oneLine, tail } from '../text.ts';
@@ -59,7 +59,7 @@ export async function build(asked: PipelineInput, paths: WorkspacePaths, tools: 
   const port = notes.authored ? exposedPort(config) : notes.plan.port;
   const disks = new Set((settings?.run?.volumes ?? []).map(({ path }) => path));
   for (const each of volumeWarning(config, relative(paths.source, notes.dockerfile), disks)) {
-    tools.say(line(each));
+    tools.say(findingLine(each));
     findings.push(each);
   }
   return {
@@ -89,7 +89,7 @@ async function solveAndLint(solve: Solve, paths: WorkspacePaths, tools: BuildToo
   if (built.status === 'rejected') throw built.reason;
   // Anybody can print a marked line; only of the steps that we wrote it is taken for what they mean.
   const reported = solve.notes.authored ? [] : reports.findings;
-  for (const each of reported) tools.say(line(each));
+  for (const each of reported) tools.say(findingLine(each));
   return [...findings.value, ...reported];
 }
 
@@ -101,7 +101,7 @@ async function lint(solve: Solve, paths: WorkspacePaths, tools: BuildTools): Pro
   });
   if (checked.code !== 0) return [];
   const findings = readLint(checked.stdout, relative(paths.source, solve.notes.dockerfile));
-  for (const each of findings) tools.say(line(each));
+  for (const each of findings) tools.say(findingLine(each));
   const [first, ...more] = findings.filter((each) => each.severity === 'error');
   // An image that cannot be resolved is judged by the build, which knows a fault from an error.
   if (first !== undefined && !/resolve source metadata|failed to (?:authorize|fetch|do request)/.test(first.message))

@@ -11,6 +11,7 @@ import { diskTree } from '../tree.ts';
 import type { ReviewContext } from './rule.ts';
 import { rules } from './rules/all.ts';
 import { applyWaivers } from './waivers.ts';
+import { findingLine } from '../finding-line.ts';
 
 const maximumFindings = 50;
 
@@ -38,11 +39,11 @@ export async function review(
   const [first, ...more] = byUrgency(findings.filter((each) => each.severity === 'error'));
   if (first !== undefined)
     throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);
-  for (const each of findings) say(line(each));
+  for (const each of findings) say(findingLine(each));
   const recipe = planApp(tree, app);
   await writePlan(recipe, input, paths);
   say(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);
-  for (const each of recipe.findings) say(line(each));
+  for (const each of recipe.findings) say(findingLine(each));
   return {
     findings: [...findings, ...recipe.findings].slice(0, maximumFindings),
     plan: recipe.plan,
@@ -59,10 +60,4 @@ function byUrgency(errors: readonly Finding[]): Finding[] {
 export async function check(context: ReviewContext): Promise<Finding[]> {
   const found = await Promise.all(rules.map(async (rule) => rule.check(context)));
   return found.flat();
-}
-
-/** A finding as a line of the log. */
-export function line(finding: Finding): string {
-  const where = [finding.file, finding.line].filter((part) => part !== undefined).join(':');
-  return `${finding.severity}: ${finding.rule}${where === '' ? '' : ` at ${where}`}: ${finding.message} ${finding.fix}`;
 }
