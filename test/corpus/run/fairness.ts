@@ -11,10 +11,16 @@ export interface Fairness {
 /** What a person says of a rejection: a refused one is the network's. */
 const fairOf = { right: 'yes', wrong: 'no', refused: 'network' } as const;
 
+/** The word of a person who has read the rejection. */
+export function judgedBy(entry: Entry | undefined): Fairness | undefined {
+  const judged = entry?.judged?.['run'];
+  return judged === undefined ? undefined : { fair: fairOf[judged.verdict], why: judged.reason };
+}
+
 /** @param text the words of the rejection, its log among them */
 export function fairness(entry: Entry, text: string, evidence: Evidence | undefined): Fairness {
-  const judged = entry.judged?.['run'];
-  if (judged !== undefined) return { fair: fairOf[judged.verdict], why: judged.reason };
+  const judged = judgedBy(entry);
+  if (judged !== undefined) return judged;
   if ('refuse' in entry.expected) return { fair: 'yes', why: `expected: ${entry.expected.refuse}` };
   // What may be refused too is not said to be so where the network alone was the cause.
   if (evidence !== undefined) return { fair: 'network', why: `${evidence.kind} ${evidence.what}: ${evidence.line}` };

@@ -2,12 +2,13 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readInstallation } from '../../../cluster/submit/installation.ts';
-import type { Entry } from '../corpus.ts';
+import { readCorpus, type Entry } from '../corpus.ts';
 import { shorten, writeText } from '../table.ts';
 import { ownVersion } from '../version.ts';
 import { runOne, type OneOptions } from './one.ts';
 import { runTable } from './report.ts';
-import { openResults, type Results } from './results.ts';
+import { judgedBy } from './fairness.ts';
+import { openResults, type Result, type Results } from './results.ts';
 
 export interface RunOptions {
   readonly mirror: string | undefined;
@@ -39,8 +40,21 @@ export async function run(
       for (const entry of queue) await one(entry, { results, options, out, say });
     }),
   );
-  await writeText(join(out, 'run.md'), runTable(results.all));
+  await writeText(join(out, 'run.md'), runTable(judged(results.all)));
 }
+
+/** With what a person has said of a rejection since. */
+function judged(results: readonly Result[]): readonly Result[] {
+  const entries = new Map(readCorpus().map((entry) => [entry.repo, entry]));
+  return results.map((result) => {
+    const said = judgedBy(entries.get(result.repo));
+    return said === undefined || result.verdict !== 'rejected'
+      ? result
+      : { ...result, ...said, why: withReason(result, said.why) };
+  });
+}
+
+const withReason = ({ why }: Result, reason: string): string => (why.includes(reason) ? why : `${why} — ${reason}`);
 
 interface OneTools {
   readonly results: Results;
@@ -54,7 +68,7 @@ async function one(entry: Entry, { results, options, out, say }: OneTools): Prom
   try {
     const result = await runOne(entry, options);
     await results.add(result);
-    await writeText(join(out, 'run.md'), runTable(results.all));
+    await writeText(join(out, 'run.md'), runTable(judged(results.all)));
     const seconds = result.seconds === undefined ? '' : ` in ${result.seconds} s`;
     say(`${entry.repo}: ${result.verdict}${seconds}${result.why === '' ? '' : `: ${shorten(result.why, 200)}`}`);
   } catch (error) {
