@@ -89,7 +89,7 @@ const otherwise = `${alwaysThere} are always available; with build.strategy: pyt
 /** An image named in FROM that cannot be had. */
 function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | undefined {
   const [, name, why] =
-    /(?:failed to resolve source metadata for|source docker-image:\/\/) ?([^\s:"]+(?::\d+\/[^\s:"]+)?(?::[^\s:"]+)?)"?:? (.*)$/.exec(
+    /(?:failed to resolve source metadata for|source docker-image:\/\/) ?([^\s:"]+(?::\d+\/[^\s:"]+)?(?::[^\s:"]+)?(?:@sha256:[0-9a-f]{64})?)"?:? (.*)$/.exec(
       error,
     ) ?? [];
   if (name === undefined || why === undefined) return undefined;

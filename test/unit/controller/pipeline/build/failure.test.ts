@@ -147,6 +147,12 @@ const verdicts: readonly {
     message: /docker\.io\/library\/python:3\.11 cannot be found/,
   },
   {
+    name: 'an image with tag and digest that is not there',
+    output: `error: failed to solve: node:24@sha256:${'ab'.repeat(32)}: failed to resolve source metadata for docker.io/library/node:24@sha256:${'ab'.repeat(32)}: docker.io/library/node:24@sha256:${'ab'.repeat(32)}: not found\n`,
+    rule: 'build/base-image',
+    message: /library\/node:24@sha256:(?:ab){32} cannot be found/,
+  },
+  {
     name: 'an image that the mirror lacks, with Docker Hub out of reach',
     changes: { mirrored: ['docker.io'] },
     output:
