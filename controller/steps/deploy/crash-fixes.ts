@@ -9,6 +9,10 @@ const fixes: readonly (readonly [RegExp, string])[] = [
     'The code imports a package or file that is not in the image: add it to your dependencies, or commit the file. Packages needed at run time must not be development dependencies.',
   ],
   [
+    /['"=: ]\$\{?PORT\b/,
+    'The start command passes on $PORT as it is written: CMD in exec form (["…"]) does not expand variables. Write it in shell form (CMD server --port=$PORT), or as ["sh", "-c", "exec server --port=$PORT"].',
+  ],
+  [
     /but settings are not configured|AppRegistryNotReady|Apps aren't loaded yet/,
     'asgi.py or wsgi.py imports modules of the app before Django is set up, which only "manage.py runserver" forgives: set DJANGO_SETTINGS_MODULE and call get_asgi_application() (or get_wsgi_application()) first, and import them below.',
   ],

@@ -124,7 +124,8 @@ const collect =
 function buildStage(tree: Tree, input: PlanInput, build: Build, image: string): string[] {
   const wrapper = tree.has(wrapperOf(build));
   const cache = `--mount=type=cache,target=/root/.m2 --mount=type=cache,target=/root/.gradle`;
-  const maven = `${wrapper ? 'sh ./mvnw' : 'mvn'} --batch-mode --no-transfer-progress -DskipTests package`;
+  // The image has a variable that a wrapper takes for arguments.
+  const maven = `${wrapper ? 'env -u MAVEN_CONFIG sh ./mvnw' : 'mvn'} --batch-mode --no-transfer-progress -DskipTests package`;
   const gradle = 'sh ./gradlew --no-daemon assemble -x test';
   return [
     `FROM ${image} AS build`,

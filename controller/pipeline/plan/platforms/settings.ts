@@ -8,6 +8,7 @@ import { appJsonDeclaration } from './app-json.ts';
 import { composeDeclaration } from './compose/compose.ts';
 import { combine, disks } from './combine.ts';
 import type { Declaration, DeclaredBuild } from './declaration.ts';
+import { findDockerfile } from '../dockerfile/find.ts';
 import { forwardedPort } from './devcontainer.ts';
 import { dockerfileVolumes } from './dockerfile-volumes.ts';
 import { flyDeclaration } from './fly.ts';
@@ -30,7 +31,7 @@ export function withPlatforms(tree: Tree, own: AppManifest | undefined, asked: P
   const chosen = choiceOf(own, asked);
   const said = declarationsOf(tree, { path: chosen?.path, repository: nameOf(asked.repo) });
   const merged = combine(said);
-  const { build, dockerfile } = builtFrom(chosen, merged.build);
+  const { build, dockerfile } = builtFrom(tree, chosen, merged.build);
   const volumes = disks(merged.volumes, dockerfileVolumes(tree.text(dockerfile)));
   const hint = merged.port === undefined ? hintedPort(tree, dockerfile) : undefined;
   const given = bounded({ ...merged, build, volumes: volumes.kept, port: hint?.port ?? merged.port }, own);
@@ -55,12 +56,15 @@ function notLasting(settings: ReportedSettings | undefined): Finding[] {
 
 /** What the files give of the build, and the Dockerfile that is built in the end. */
 function builtFrom(
+  tree: Tree,
   chosen: { readonly path: string; readonly dockerfile: string } | undefined,
   declared: DeclaredBuild | undefined,
 ): { build: DeclaredBuild | undefined; dockerfile: string } {
   const build = chosen === undefined ? declared : undefined;
   const { path, dockerfile } = chosen ?? build ?? { path: '.', dockerfile: 'Dockerfile' };
-  return { build, dockerfile: posix.join(path, dockerfile) };
+  const named = posix.join(path, dockerfile);
+  const found = named === 'Dockerfile' && !tree.has(named) ? findDockerfile(tree) : undefined;
+  return { build, dockerfile: found?.certain === true ? found.path : named };
 }
 
 /** A devcontainer says on which port its developer looks at the app, which matters where no Dockerfile does. */

@@ -1,5 +1,6 @@
 // Plans Rust apps: one program of the package or workspace, with the files that it reads beside it.
 import type { Tree } from '../../tree.ts';
+import { report } from '../build-warnings.ts';
 import { missingImage } from '../common/missing-image.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
 import { buildScriptTools, calledByBuildScript } from './build-script.ts';
@@ -96,9 +97,16 @@ function buildStage(tree: Tree, input: PlanInput, { name, features }: Program): 
     ...step(
       'Cargo.toml',
       'compiling the program',
-      `RUN ${cache} cargo build --release${locked}${features} --bin ${shellWord(name)} && install -D target/release/${shellWord(name)} /out/server${clean}`,
+      `RUN ${cache} ${compile(`${features} --bin ${shellWord(name)}`, locked)} && install -D target/release/${shellWord(name)} /out/server${clean}`,
     ),
   ];
+}
+
+/** Old locks name a version of time that newer compilers reject; its next ones are compatible. */
+function compile(what: string, locked: string): string {
+  const build = `cargo build --release${locked}${what}`;
+  if (locked === '') return build;
+  return `{ bash -o pipefail -c ${shellWord(`${build} 2>&1 | tee /tmp/cargo.log`)} || { grep -q 'could not compile .time.' /tmp/cargo.log && ${report('lockfile', 'Cargo.lock')} && cargo update --package time && cargo build --release${what}; }; }`;
 }
 
 function runStage(tree: Tree, port: number, command: string): string[] {

@@ -133,7 +133,7 @@ const cases: readonly Case[] = [
     strategy: 'rust',
     port: 3000,
     reason: /shop-server is its program\. There are others, .*shop-cli/,
-    lines: [/libpq-dev/, /libpq5/, /cargo build --release --locked --bin shop-server/],
+    lines: [/libpq-dev/, /libpq5/, /cargo build --release --locked --bin shop-server .*cargo update --package time/],
   },
   {
     name: 'Rust that asks the environment',
@@ -171,7 +171,11 @@ const cases: readonly Case[] = [
     strategy: 'java',
     framework: 'Spring Boot',
     reason: /by Maven of the version that its wrapper names on Java 21/,
-    lines: [/^FROM maven:3-eclipse-temurin-21 AS build$/m, /sh \.\/mvnw --batch-mode/, /SERVER_PORT=8080/],
+    lines: [
+      /^FROM maven:3-eclipse-temurin-21 AS build$/m,
+      /env -u MAVEN_CONFIG sh \.\/mvnw --batch-mode/,
+      /SERVER_PORT=8080/,
+    ],
   },
   {
     name: 'Quarkus by Gradle, for an older Java',

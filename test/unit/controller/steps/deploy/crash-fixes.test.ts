@@ -18,6 +18,8 @@ const cases: readonly (readonly [string, RegExp])[] = [
   ["KeyError: 'SERVICE_TOKEN'", /the operator of this installation/],
   ['openai.OpenAIError: The api_key client option must be set either by passing api_key', /run\.env/],
   ['Please set SEARCH_API_KEY before you start', /run\.env/],
+  ["The 'port' trait of a Voila instance expected an int, not the str '$PORT'.", /does not expand variables/],
+  ['django.core.exceptions.AppRegistryNotReady: Apps are not loaded', /get_asgi_application/],
   ['Segmentation fault', /last lines of its log/],
   ['', /last lines of its log/],
 ];

@@ -145,4 +145,5 @@ test('the only port that a devcontainer forwards is taken where no Dockerfile is
   const files = { '.devcontainer/devcontainer.json': '{\n// shown\n"forwardPorts": [8501,],\n}' };
   assert.equal(merge(files).input.port, 8501);
   assert.equal(merge({ ...files, Dockerfile: '' }).input.port, undefined);
+  assert.equal(merge({ ...files, 'docker/Dockerfile': 'FROM a\nCMD run\n' }).input.port, undefined);
 });
