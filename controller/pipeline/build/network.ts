@@ -46,7 +46,7 @@ export function networkFault(lines: readonly string[]): NetworkFault | undefined
 }
 
 const ended = /process "(.{1,8000})" did not complete successfully: exit code: (\d{1,3})\b/;
-/** Codes by which curl and wget end when they reach nobody; told to be silent they print nothing. */
+/** Codes by which curl and wget end when they reach nobody; with --silent they print nothing. */
 const silent: readonly { readonly program: RegExp; readonly codes: readonly string[] }[] = [
   { program: /\bcurl\b/, codes: ['6', '7', '28', '35', '56'] },
   { program: /\bwget\b/, codes: ['4'] },

@@ -110,8 +110,7 @@ function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
       port,
       ...(start?.framework === undefined ? {} : { framework: start.framework }),
     },
-    ...(hasPages ? { builds: ['.'] } : {}),
-    ...(!input.hasCommand && answersCallsOnly(tree, start?.framework) ? { callsOnly: true } : {}),
+    ...pagesOf(tree, input, parts),
     dockerfile: dockerfileText(reason, [
       ...(hasPages ? pagesStage(tree) : []),
       ...buildStage(tree, input, parts),
@@ -120,6 +119,13 @@ function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
     ]),
     ignore,
     findings: versionWarning(choice),
+  };
+}
+
+function pagesOf(tree: Tree, input: PlanInput, { start, hasPages }: Parts): Pick<Recipe, 'builds' | 'callsOnly'> {
+  return {
+    ...(hasPages ? { builds: ['.'] } : {}),
+    ...(!input.hasCommand && answersCallsOnly(tree, start?.framework) ? { callsOnly: true } : {}),
   };
 }
 

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { judgeFailure, type FailedBuild } from '../../../../../controller/pipeline/build/failure.ts';
+import type { FailedBuild } from '../../../../../controller/pipeline/build/failed-build.ts';
+import { judgeFailure } from '../../../../../controller/pipeline/build/failure.ts';
 import { suggestFix, registryHiccup } from '../../../../../controller/pipeline/build/fixes.ts';
 import { DoubtfulFault, Fault, Rejected } from '../../../../../controller/pipeline/outcome.ts';
 
