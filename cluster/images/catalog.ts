@@ -9,7 +9,7 @@ import { run } from '../shell.ts';
 import { debian, nodeImage, python } from './languages/makers.ts';
 import { onDemand } from './languages/on-demand.ts';
 import type { ImageRecipe } from './recipe.ts';
-import { serviceImages } from './services.ts';
+import { serviceImages, servicesOnDemand } from './services.ts';
 
 export type { ImageRecipe } from './recipe.ts';
 
@@ -93,4 +93,5 @@ export const images: readonly ImageRecipe[] = [
     },
   },
   ...onDemand,
+  ...servicesOnDemand,
 ];

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { binary } from '../binaries/build.ts';
 import { contentKey, folderKey, readText } from '../files.ts';
 import { ensureArchive, imageKey, imageOf, pushArchive } from '../images/build.ts';
-import { missingImages } from '../images/missing.ts';
+import { missingImages, offeredServices } from '../images/missing.ts';
 import type { ImageRecipe } from '../images/recipe.ts';
 import type { Kubectl } from '../kubectl.ts';
 import { installDemoRouter, installPushSecret } from '../node/addons.ts';
@@ -86,6 +86,7 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, images
           `externalPort=${ports().https}`,
           `apps.runtimeClassName=${confinedClass}`,
           `registry.missingImages={${(await missingImages(images)).join(',')}}`,
+          ...(await offeredServices(images)),
           ...appsQuota(),
           ...(await packageSettings()),
         ];

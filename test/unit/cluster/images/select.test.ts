@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { images } from '../../../../cluster/images/catalog.ts';
 import { namesOf, selectImages } from '../../../../cluster/images/select.ts';
+import { servicesOnDemand } from '../../../../cluster/images/services.ts';
+import { serviceTypes } from '../../../../crds/backing-services.ts';
 import { baseImages } from '../../../../controller/pipeline/plan/recipe.ts';
 import { UsageError } from '../../../../lib/command-line.ts';
 
@@ -42,6 +44,10 @@ test('every base image of the planner is in the catalog, once', () => {
     [],
   );
   for (const image of baseImages) assert.ok(tags.includes(image), image);
+});
+
+test('an image of a service is called like the type of the service, by which it is offered', () => {
+  for (const { name } of servicesOnDemand) assert.ok((serviceTypes as readonly string[]).includes(name), name);
 });
 
 test('every image comes after those that it starts from', () => {
