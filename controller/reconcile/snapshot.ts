@@ -16,7 +16,7 @@ import type { RevisionResult } from '../steps/source/revision.ts';
 /** Whether an app responded through the gateway. */
 export interface ProbeResult {
   readonly responds: boolean;
-  /** A bare 404: the gateway's own, or that of an app with nothing at its root. */
+  /** A bare 404, the gateway's own or that of an app with nothing at its root; or no response in time. */
   readonly isDoubtful?: boolean;
   /** Status of the response, if there was one. */
   readonly status?: number;

@@ -35,6 +35,7 @@ if [ "$1" = mysqld ]; then
     rm /tmp/setup.sql
     mv "$data.draft" "$data"
   fi
-  set -- mysqld --no-defaults --datadir="$data" --bind-address=0.0.0.0 --mysqlx=OFF "$@"
+  # It can ask no resolver for the names of its clients, and would wait for one at every connection.
+  set -- mysqld --no-defaults --datadir="$data" --bind-address=0.0.0.0 --mysqlx=OFF --secure-file-priv=NULL --skip-name-resolve "$@"
 fi
 exec "$@"

@@ -2,6 +2,11 @@
 import { request as requestHttp, type IncomingMessage } from 'node:http';
 import { request as requestHttps } from 'node:https';
 
+/** Something took the request and has not responded. */
+export class NoResponse extends Error {
+  override readonly name = 'NoResponse';
+}
+
 export interface GatewayRequest {
   /** Base URL of the gateway from inside. */
   readonly gateway: string;
@@ -12,7 +17,12 @@ export interface GatewayRequest {
   readonly accept?: string;
 }
 
-/** Resolves with the response once its head is in; whoever asked reads or destroys it. @throws Error that says why not */
+/**
+ * Resolves with the response once its head is in; whoever asked reads or destroys it.
+ *
+ * @throws NoResponse after `timeoutMs`
+ * @throws Error that says why else
+ */
 export function askThroughGateway({
   gateway,
   host,
@@ -45,7 +55,7 @@ export function askThroughGateway({
       resolve,
     );
     asked.on('timeout', () => {
-      asked.destroy(new Error(`no response within ${timeoutMs / 1000} s`));
+      asked.destroy(new NoResponse(`no response within ${timeoutMs / 1000} s`));
     });
     asked.on('error', reject);
     asked.end();

@@ -1,15 +1,15 @@
 // Asks an app through the gateway itself, by its own host name, whether anything answers.
 import type { ProbeResult } from '../../reconcile/snapshot.ts';
-import { askThroughGateway } from './gateway.ts';
+import { askThroughGateway, NoResponse } from './gateway.ts';
 
-const timeoutMs = 5_000;
+const defaultTimeoutMs = 5_000;
 const gatewayFailures: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /**
  * Asks `https://<host>/` at the gateway's own address. Never rejects. Any answer counts but
  * those that a gateway gives when nobody is behind it.
  */
-export async function probe(gateway: string, host: string): Promise<ProbeResult> {
+export async function probe(gateway: string, host: string, timeoutMs = defaultTimeoutMs): Promise<ProbeResult> {
   try {
     const response = await askThroughGateway({ gateway, host, path: '/', timeoutMs });
     const status = response.statusCode ?? 0;
@@ -17,7 +17,9 @@ export async function probe(gateway: string, host: string): Promise<ProbeResult>
     const isDoubtful = isBare404(status, response.headers);
     return { responds: !gatewayFailures.has(status) && !isDoubtful, isDoubtful, status, detail: `HTTP ${status}` };
   } catch (error) {
-    return { responds: false, detail: error instanceof Error ? error.message : String(error) };
+    const detail = error instanceof Error ? error.message : String(error);
+    // A gateway that knows no such host says so at once, so it is the app that takes its time.
+    return { responds: false, isDoubtful: error instanceof NoResponse, detail };
   }
 }
 

@@ -60,7 +60,7 @@ function live(url: string, warning: string | undefined): Outcome {
 
 function mustAsk({ config, probe, app, now }: Snapshot): boolean {
   if (config.probeUrl === undefined || probe?.responds === true) return false;
-  // A gateway takes a moment to learn a route. What is still a bare 404 after that is the app's own.
+  // A gateway takes a moment to learn a route. What is still a bare 404 or silence after that is the app's own.
   const since = app.status?.phase === 'Routing' ? Date.parse(app.status.since ?? '') : now.getTime();
   return probe?.isDoubtful !== true || now.getTime() - since < doubtMs;
 }

@@ -1,0 +1,47 @@
+// What is concluded from an answer of the gateway, and from none.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'vitest';
+import { probe } from '../../../../../controller/steps/publish/probe.ts';
+import type { ProbeResult } from '../../../../../controller/reconcile/snapshot.ts';
+
+async function probed(answer: RequestListener): Promise<ProbeResult> {
+  const gateway = createServer(answer).listen(0, '127.0.0.1');
+  await once(gateway, 'listening');
+  try {
+    return await probe(`http://127.0.0.1:${(gateway.address() as AddressInfo).port}`, 'app.test', 300);
+  } finally {
+    gateway.closeAllConnections();
+    gateway.close();
+  }
+}
+
+test('an error of the app is an answer; one of the gateway is none', async () => {
+  assert.deepEqual(await probed((_, response) => response.writeHead(500).end()), {
+    responds: true,
+    isDoubtful: false,
+    status: 500,
+    detail: 'HTTP 500',
+  });
+  const { responds, isDoubtful } = await probed((_, response) => response.writeHead(503).end());
+  assert.deepEqual({ responds, isDoubtful }, { responds: false, isDoubtful: false });
+});
+
+test('a bare 404 and an app that takes too long may be the app itself, so they are asked for a while only', async () => {
+  const bare = { 'content-type': 'text/plain; charset=utf-8', 'content-length': '19' };
+  const notFound = await probed((_, response) => response.writeHead(404, bare).end('404 page not found\n'));
+  assert.deepEqual(notFound, { responds: false, isDoubtful: true, status: 404, detail: 'HTTP 404' });
+  assert.deepEqual(await probed(() => undefined), {
+    responds: false,
+    isDoubtful: true,
+    detail: 'no response within 0.3 s',
+  });
+});
+
+test('a gateway that is not there is no doubt', async () => {
+  const { responds, isDoubtful, detail } = await probe('http://127.0.0.1:9', 'app.test');
+  assert.deepEqual({ responds, isDoubtful }, { responds: false, isDoubtful: false });
+  assert.match(detail, /ECONNREFUSED/);
+});
