@@ -12,15 +12,18 @@ quoted() {
 if [ "$1" = mysqld ]; then
   shift
   if [ ! -d "$data" ]; then
-    if [ -z "${MYSQL_ROOT_PASSWORD:-}" ]; then
-      echo 'set MYSQL_ROOT_PASSWORD: it is the password of the user root, who is made with the data folder' >&2
+    if [ -z "${MYSQL_ROOT_PASSWORD:-}" ] && [ -n "${MYSQL_RANDOM_ROOT_PASSWORD:-}" ]; then
+      MYSQL_ROOT_PASSWORD=$(head -c 24 /dev/urandom | base64)
+    fi
+    if [ -z "${MYSQL_ROOT_PASSWORD:-}${MYSQL_ALLOW_EMPTY_PASSWORD:-}" ]; then
+      echo 'set MYSQL_ROOT_PASSWORD, MYSQL_RANDOM_ROOT_PASSWORD or MYSQL_ALLOW_EMPTY_PASSWORD: the user root is made with the data folder' >&2
       exit 1
     fi
     # Created beside it and moved when complete, so that an interrupted start begins again.
     rm -rf "$data.draft"
     {
-      echo "ALTER USER 'root'@'localhost' IDENTIFIED BY $(quoted "$MYSQL_ROOT_PASSWORD");"
-      echo "CREATE USER 'root'@'%' IDENTIFIED BY $(quoted "$MYSQL_ROOT_PASSWORD");"
+      echo "ALTER USER 'root'@'localhost' IDENTIFIED BY $(quoted "${MYSQL_ROOT_PASSWORD:-}");"
+      echo "CREATE USER 'root'@'%' IDENTIFIED BY $(quoted "${MYSQL_ROOT_PASSWORD:-}");"
       echo "GRANT ALL ON *.* TO 'root'@'%' WITH GRANT OPTION;"
       if [ -n "${MYSQL_DATABASE:-}" ]; then
         database=$(printf '%s' "$MYSQL_DATABASE" | sed 's/`/``/g')

@@ -34,6 +34,12 @@ const reports = {
       'poetry.lock does not fit pyproject.toml, so it was written anew for this build; versions may differ from those that were tested.',
     fix: 'Run poetry lock, and commit poetry.lock.',
   },
+  platform: {
+    rule: 'build/platform',
+    message: (file) =>
+      `Packages of ${file} ask for another version of PHP than there is; they were installed nevertheless.`,
+    fix: 'Run composer update with this version of PHP and commit composer.lock, or add a Dockerfile with the version that they ask for.',
+  },
   'own-project': {
     rule: 'build/own-project',
     message: () => 'The project itself could not be installed as a package, so its files are used as they are.',

@@ -30,11 +30,15 @@ export interface NodeServer {
  * A script that only calls node is called without npm, which would swallow its signals; development packages are then
  * not needed.
  */
-export function startScript(tree: Tree, script: string): Pick<NodeServer, 'command' | 'prune' | 'port'> {
+export function startScript(
+  tree: Tree,
+  script: string,
+  name = 'start',
+): Pick<NodeServer, 'command' | 'prune' | 'port'> {
   const file = /^node (?:-\S+ )*(?:\.\/)?([\w./-]+)/.exec(script)?.[1];
   const port = portOfCommand(script) ?? portOfStarted(tree, file);
   if (/^node (?:[\w./=@:-]+ ?)+$/.test(script)) return { command: `exec ${script}`, prune: true, port };
-  return { command: 'exec npm start', prune: false, port };
+  return { command: name === 'start' ? 'exec npm start' : `exec npm run ${name}`, prune: false, port };
 }
 
 /** The port that a file started by node listens on by its own code; node takes "x" for x.js and x/index.js too. */

@@ -166,7 +166,8 @@ function standalone(tree: Tree): string[] {
 /** Builds the project in the folder of the context; none when nothing has to be built. */
 export function ownBuild({ manager: name, scripts }: NodeProject, framework: string | undefined): string[] {
   const script = buildScript(scripts);
-  if (script !== undefined) return [runScript(name, script)];
+  const found = script === undefined ? partsOf(scripts) : [script];
+  if (found.length > 0) return found.map((each) => runScript(name, each));
   return framework === 'Next.js' ? ['node_modules/.bin/next build'] : [];
 }
 
@@ -177,6 +178,12 @@ const pageScripts = ['frontend', 'client', 'web', 'webapp', 'ui', 'pages', 'asse
 
 function buildScript(scripts: NodeProject['scripts']): string | undefined {
   return ['build', ...pageScripts].find((name) => scripts[name] !== undefined);
+}
+
+/** All of build:server, build:styles and the like, where what is started is a file that they leave. */
+function partsOf(scripts: NodeProject['scripts']): string[] {
+  const startsBuilt = /\b(?:build|dist|out)\/[\w./-]{1,100}/.test(scripts['start'] ?? '');
+  return startsBuilt ? Object.keys(scripts).filter((name) => /^build:[\w-]{1,40}$/.test(name)) : [];
 }
 
 /** Builds a package of a workspace in its own folder. */

@@ -104,17 +104,27 @@ function outputFolder(tree: Tree): string | undefined {
   return folder?.includes('..') === true ? undefined : folder?.replace(/\/+$/, '');
 }
 
+/** Start scripts that compile first, as a developer wants it. */
+const compilesFirst = /^(?:nest start|nodemon|ts-node-dev|tsx watch)\b/;
+
+/** Name of the start script, or of the one for production where it compiles first. */
+function servingScript(scripts: NodeProject['scripts']): 'start' | 'start:prod' {
+  const isSlow = compilesFirst.test(scripts['start'] ?? '');
+  return isSlow && scripts['start:prod'] !== undefined ? 'start:prod' : 'start';
+}
+
 function server(tree: Tree, { dependencies, scripts, main, manager }: NodeProject): NodeApp | undefined {
   const library = serverLibrary(dependencies);
   const framework = library === undefined ? {} : { framework: names[library] ?? library };
-  const start = scripts['start'];
+  const name = servingScript(scripts);
+  const start = scripts[name];
   if (showsOnly(finalStart(tree, scripts), start)) return undefined;
   if (start !== undefined)
     return {
       kind: 'server',
       ...framework,
-      ...startScript(tree, start),
-      because: 'Its start script defines how it starts.',
+      ...startScript(tree, start, name),
+      because: `Its ${name} script defines how it starts.`,
     };
   const file = [
     main,

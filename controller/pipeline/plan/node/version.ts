@@ -2,7 +2,7 @@
 import semver from 'semver';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { parseJson, text } from '../../manifest.ts';
+import { keys, parseJson, text } from '../../manifest.ts';
 import { defaultNode, images } from '../recipe.ts';
 
 export interface NodeChoice {
@@ -31,7 +31,7 @@ export function chooseNode(
   missingImages: readonly string[] = [],
 ): NodeChoice {
   const there = images.node.filter(({ image }) => !missingImages.includes(image));
-  const asked = versionFile(tree) ?? ofManifest(tree) ?? ofAge(dependencies);
+  const asked = versionFile(tree) ?? ofManifest(tree) ?? ofScripts(tree) ?? ofAge(dependencies);
   if (asked === undefined) return { image: defaultNode, findings: [] };
   const fitting = there.filter(({ major }) => asked.fits(major));
   const found = fitting.find(({ major }) => major === asked.major) ?? fitting.at(-1);
@@ -90,6 +90,17 @@ function ofManifest(tree: Tree): VersionRequest | undefined {
   if (pinned !== undefined || range === undefined) return pinned;
   if (range.length > 200 || semver.validRange(range) === null) return undefined;
   return { file: 'package.json', words: range, fits: (major) => semver.intersects(range, `${major}.x`) };
+}
+
+const legacyOption = '--openssl-legacy-provider';
+
+/** Scripts that bring back an algorithm for an old bundler: before Node 17 there is no such option, and no need. */
+function ofScripts(tree: Tree): VersionRequest | undefined {
+  const manifest = parseJson(tree.text('package.json'));
+  const asks = keys(manifest, 'scripts').some((name) => text(manifest, 'scripts', name)?.includes(legacyOption));
+  return asks
+    ? { file: 'package.json', words: `18 by ${legacyOption}`, major: 18, fits: (each) => each >= 17 }
+    : undefined;
 }
 
 /** Bundlers of before Node 17 hash by an algorithm that later ones refuse. */

@@ -1,6 +1,7 @@
 // Plans PHP apps: Composer's packages and the pages' scripts, served by PHP's own server from the public folder.
 import { keys, parseJson } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
+import { report } from '../build-warnings.ts';
 import { missingImage } from '../common/missing-image.ts';
 import { frontendStage, findFrontend, type Frontend } from '../common/frontend.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
@@ -83,12 +84,15 @@ function command(root: string, laravel: boolean): string {
   return '[ -f .env ] || cp .env.example .env 2>/dev/null || touch .env; grep -q "^APP_KEY=base64" .env || [ -n "$APP_KEY" ] || php artisan key:generate --force; [ -n "$DB_CONNECTION" ] || { mkdir -p database; touch database/database.sqlite; }; php artisan migrate --force || true; exec php artisan serve --host=0.0.0.0 --port=$PORT';
 }
 
+const composerInstall =
+  'COMPOSER_MEMORY_LIMIT=-1 composer install --no-dev --no-interaction --no-progress --optimize-autoloader';
+
 function install(tree: Tree): string[] {
   const file = tree.has('composer.lock') ? 'composer.lock' : 'composer.json';
   return step(
     file,
     'installing the packages',
-    'RUN COMPOSER_MEMORY_LIMIT=-1 composer install --no-dev --no-interaction --no-progress --optimize-autoloader',
+    `RUN ${composerInstall} || { ${report('platform', file)}; ${composerInstall} --ignore-platform-req=php; }`,
   );
 }
 

@@ -34,7 +34,8 @@ export function buildScriptTools(tree: Tree, called: string): string[] {
       : step(
           'build.rs',
           `installing what it calls (${called})`,
-          `RUN --mount=type=cache,target=/root/.npm ${commands.join(' && ')}`,
+          // Node has its own list of authorities; the image's has those of the installation's mirror too.
+          `RUN --mount=type=cache,target=/root/.npm export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt; ${commands.join(' && ')}`,
         )),
   ];
 }

@@ -205,7 +205,7 @@ const cases: readonly Case[] = [
     strategy: 'php',
     framework: 'Laravel',
     lines: [
-      /composer install --no-dev/,
+      /composer install --no-dev.*\|\| \{ .*--ignore-platform-req=php; \}$/m,
       /php artisan serve --host=0\.0\.0\.0 --port=\$PORT/,
       /docker-php-ext-install gd/,
     ],

@@ -451,6 +451,32 @@ export const cases: readonly Case[] = [
     ],
   },
   {
+    name: 'NestJS, whose start script compiles',
+    files: {
+      'package.json': json({
+        scripts: { build: 'nest build', start: 'nest start', 'start:prod': 'node dist/main' },
+        dependencies: { '@nestjs/core': '11' },
+      }),
+    },
+    strategy: 'node',
+    framework: 'NestJS',
+    reason: /start:prod script/,
+    lines: [/nest build|npm run build/, /exec node dist\/main/],
+  },
+  {
+    name: 'a start script whose file several build scripts leave',
+    files: {
+      'package.json': json({
+        scripts: { start: 'node build/index.js', 'build:server': 'tsc', 'build:css': 'tailwindcss', test: 'x' },
+        dependencies: { express: '5' },
+      }),
+    },
+    strategy: 'node',
+    framework: 'Express',
+    reason: /start script/,
+    lines: [/npm run build:server/, /npm run build:css/],
+  },
+  {
     name: 'Nuxt 2',
     files: { 'package.json': json({ scripts: { build: 'nuxt build' }, dependencies: { nuxt: '^2.15.7' } }) },
     strategy: 'node',

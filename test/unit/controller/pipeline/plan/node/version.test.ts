@@ -30,6 +30,13 @@ for (const [name, files, major, warning] of cases) {
   });
 }
 
+test('scripts that bring back the old algorithm need a Node that has the option', () => {
+  const scripts = { build: 'NODE_OPTIONS=--openssl-legacy-provider nuxt build' };
+  const choice = chooseNode(memoryTree({ 'package.json': json({ scripts }) }), { nuxt: '^2.15.7' });
+  assert.equal(choice.image, 'node:18-bookworm-slim');
+  assert.match(choice.because ?? '', /Node 18 by --openssl-legacy-provider/);
+});
+
 test('bundlers of before Node 17 get the last that runs them, unless a version is asked for', () => {
   assert.match(
     chooseNode(memoryTree({}), { 'react-scripts': '^4.0.3' }).because ?? '',
