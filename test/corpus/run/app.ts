@@ -1,4 +1,5 @@
 // What the cluster says of a submitted app, and its removal.
+import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
 import { z } from 'zod';
 import { paths } from '../../../cluster/paths.ts';
@@ -36,6 +37,16 @@ export async function readFacts(name: string): Promise<AppFacts> {
     plan: plan === undefined ? undefined : [plan.strategy, plan.framework, plan.reason].filter(Boolean).join(', '),
     imageBytes: image === undefined ? undefined : await imageBytes(image),
   };
+}
+
+/** The warning of a live app, which comes a look at its page later; undefined when none has come by then. */
+export async function readWarning(name: string, waitMs: number): Promise<string | undefined> {
+  const until = Date.now() + waitMs;
+  for (;;) {
+    const app = hostedApp.parse(JSON.parse(await kubectl('get', 'happ', name, '-n', namespace, '-o', 'json')));
+    if (app.status?.warning !== undefined || Date.now() > until) return app.status?.warning;
+    await delay(2_000);
+  }
 }
 
 async function imageBytes(image: string): Promise<number | undefined> {

@@ -11,7 +11,7 @@ import { toDnsLabel } from '../../../crds/names.ts';
 import { checkOut, hideDockerfiles, NotBroughtIn, type Checkout } from '../checkout.ts';
 import type { Entry } from '../corpus.ts';
 import { shorten } from '../table.ts';
-import { deleteApp, readFacts } from './app.ts';
+import { deleteApp, readFacts, readWarning } from './app.ts';
 import { networkEvidence } from './evidence.ts';
 import { fairness } from './fairness.ts';
 import { visit } from './page.ts';
@@ -31,6 +31,8 @@ export interface OneOptions {
 /** Above the longest build and rollout, with some wait for room. */
 const maximumMs = 60 * 60_000;
 const secondLookMs = 10_000;
+/** The operator looks for up to 30 s, and again a minute after a look that found faults. */
+const warningMs = 100_000;
 
 type Found = Omit<Result, 'repo' | 'commit' | 'version' | 'stack' | 'at'>;
 
@@ -92,9 +94,17 @@ async function outcomeOf(entry: Entry, recording: Recording, options: OneOptions
   const facts = await readFacts(status.slug);
   if (reason !== undefined || status.status !== 'live')
     return { ...rejected(entry, recording, reason, status.message), ...facts, seconds };
-  const { verdict, why, elsewhere } = await lookAt(entry, status.url, options.pictures);
+  const { elsewhere, ...seen } = await lookAt(entry, status.url, options.pictures);
+  const { verdict, why } = seen.verdict === 'falsely live' ? await warned(status.slug, seen) : seen;
   const log = verdict === 'live and works' ? {} : { log: tail(recording) };
   return { verdict, why, elsewhere: [...elsewhere], ...facts, seconds, url: status.url, ...log };
+}
+
+/** A broken page of which the status says so is live, and not falsely: its author and its visitors are warned. */
+async function warned(slug: string, seen: Pick<Found, 'verdict' | 'why'>): Promise<Pick<Found, 'verdict' | 'why'>> {
+  const warning = await readWarning(slug, warningMs);
+  if (warning === undefined) return seen;
+  return { verdict: 'live with a warning', why: `${seen.why}; the status warns: the app ${warning}` };
 }
 
 function rejected(entry: Entry, recording: Recording, reason: Reason | undefined, message: string): Found {

@@ -2,7 +2,15 @@
 import { markdownTable, shorten } from '../table.ts';
 import type { Result } from './results.ts';
 
-const order = ['live and works', 'live with faults', 'falsely live', 'rejected', 'not submitted', 'not brought in'];
+const order = [
+  'live and works',
+  'live with faults',
+  'live with a warning',
+  'falsely live',
+  'rejected',
+  'not submitted',
+  'not brought in',
+];
 
 export function runTable(results: readonly Result[]): string {
   const rows = results.toSorted((one, other) => one.repo.toLowerCase().localeCompare(other.repo.toLowerCase()));
@@ -13,6 +21,7 @@ export function runTable(results: readonly Result[]): string {
   const open = brought - closed;
   return [
     `# The corpus on a cluster, version ${versions}`,
+    'Live with a warning: the page does not work, and the status of the app says so. Falsely live: it says nothing.',
     markdownTable(
       ['verdict', 'repositories'],
       order.map((verdict) => [verdict, rows.filter((row) => row.verdict === verdict).length]),

@@ -11,6 +11,7 @@ const row = z.strictObject({
   verdict: z.enum([
     'live and works',
     'live with faults',
+    'live with a warning',
     'falsely live',
     'rejected',
     'not submitted',
