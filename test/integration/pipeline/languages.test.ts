@@ -79,7 +79,46 @@ fn main() {
 }
 `;
 
+/** As `poetry lock` writes it, so that its hash is that of the manifest. */
+const poetryLock = `[[package]]
+name = "bottle"
+version = "0.13.4"
+description = ""
+optional = false
+python-versions = "*"
+groups = ["main"]
+files = []
+
+[metadata]
+lock-version = "2.1"
+python-versions = "^3.10"
+content-hash = "70aabfff7b63c0300ad84b1cc325262622f7067896f08ad02c398a5016d6fe90"
+`;
+const poetryManifest = `[tool.poetry]
+name = "shop"
+version = "0.1.0"
+description = ""
+authors = []
+package-mode = false
+
+[tool.poetry.dependencies]
+python = "^3.10"
+bottle = "0.13.4"
+`;
+
 const apps: readonly App[] = [
+  {
+    name: 'poetry',
+    images: [],
+    files: {
+      'pyproject.toml': poetryManifest,
+      'poetry.lock': poetryLock,
+      'app.py':
+        "import os\nfrom bottle import __version__, route, run\n@route('/')\ndef at():\n    return f'bottle {__version__}'\nrun(host='0.0.0.0', port=int(os.environ['PORT']))\n",
+    },
+    port: 8080,
+    answer: /bottle 0\.13\.4/,
+  },
   {
     name: 'go',
     images: ['golang-1.26'],

@@ -63,7 +63,7 @@ function poetry(tree: Tree): PythonPackages | undefined {
   if (!tree.has('poetry.lock') || !tree.has('pyproject.toml')) return undefined;
   const names = new Set([...projectNames(tree), ...lockedNames(tree, 'poetry.lock')]);
   const program = '/root/.local/bin/poetry';
-  const exported = `${program} export --quiet --only main --without-hashes --format requirements.txt`;
+  const exported = `${program} export --only main --without-hashes --format requirements.txt`;
   // A lock that does not fit its manifest any more is made anew. Older ones know only authorities of their own.
   const renewed = `REQUESTS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt ${program} lock --no-interaction --no-ansi 1>&2 && ${exported} && ${report('poetry-lock', 'poetry.lock')} 1>&2`;
   return {
