@@ -213,8 +213,15 @@ export async function ensureImage(image: ImageRecipe, report: Report = noReport)
   };
   const { archive, cached } = await ensureArchive(build, image.fill, report);
   report('pushing');
-  const { pushed } = await pushArchive(archive, image.repository, image.tags);
+  const absent = await absentTags(image);
+  const { pushed } = await pushArchive(archive, image.repository, [...image.tags, ...absent]);
   return `${image.repository.replace(/^library\//, '')}:${image.tags[0] ?? ''} ${cached ? 'cached' : 'built'}${pushed === 0 ? '' : ', pushed'}`;
+}
+
+/** Tags that it stands in for, of which the registry has nothing yet. */
+async function absentTags({ repository, standInFor = [] }: ImageRecipe): Promise<string[]> {
+  const answers = await Promise.all(standInFor.map((tag) => askRegistry(`/v2/${repository}/manifests/${tag}`, 'HEAD')));
+  return standInFor.filter((_, index) => answers[index]?.status !== 200);
 }
 
 /** The text of a build's log, for error messages. */

@@ -9,6 +9,8 @@ export interface ImageRecipe {
   /** Repository and tags; Docker Hub's official images live under library/. */
   repository: string;
   tags: readonly string[];
+  /** Tags that it has only as long as no other image is under them. */
+  standInFor?: readonly string[];
   /** Folder here with the Dockerfile. */
   folder: string;
   arguments?: Record<string, string>;

@@ -32,15 +32,50 @@ function release(distribution: 'debian' | 'ubuntu', suite: string, tags: readonl
   };
 }
 
-export function nodeImage(version: string, npm: string): ImageRecipe {
-  const major = version.split('.')[0] ?? '';
-  const forms = [version, major].flatMap((name) => [name, `${name}-slim`, `${name}-bookworm`, `${name}-bookworm-slim`]);
+/** What images that are not slim start from: compilers, git and headers on a release. */
+export function buildpackDeps(distribution: 'debian' | 'ubuntu', suite: string): ImageRecipe {
   return {
-    name: `node-${major}`,
+    name: `buildpack-deps-${suite}`,
+    repository: 'library/buildpack-deps',
+    tags: [suite],
+    folder: 'buildpack-deps',
+    arguments: { BASE: distribution === 'debian' ? `debian:${suite}-slim` : `ubuntu:${suite}` },
+    bases: [`${distribution}-${suite}`],
+    parts: [],
+    fill: nothing,
+  };
+}
+
+/** `slim` is without compilers and git, and stands in for `full`, which is with them; of `any` there is no full one. */
+type Kind = 'slim' | 'full' | 'any';
+
+interface Base {
+  readonly distribution: 'debian' | 'ubuntu';
+  readonly suite: string;
+}
+
+function baseOf(kind: Kind, { distribution, suite }: Base): Pick<ImageRecipe, 'arguments' | 'bases'> {
+  const slim = distribution === 'debian' ? `debian:${suite}-slim` : `ubuntu:${suite}`;
+  return kind === 'full'
+    ? { arguments: { BASE: `buildpack-deps:${suite}` }, bases: [`buildpack-deps-${suite}`] }
+    : { arguments: { BASE: slim }, bases: [`${distribution}-${suite}`] };
+}
+
+const nameOf = (language: string, kind: Kind): string => `${language}${kind === 'full' ? '-full' : ''}`;
+
+/** Node on Debian 12; `more` are other names of the version. */
+export function nodeImage(kind: Kind, version: string, npm: string, ...more: readonly string[]): ImageRecipe {
+  const major = version.split('.')[0] ?? '';
+  const names = [version, major, ...more];
+  const slim = names.flatMap((name) => [`${name}-slim`, `${name}-bookworm-slim`]);
+  const full = names.flatMap((name) => [name, `${name}-bookworm`]);
+  return {
+    name: nameOf(`node-${major}`, kind),
     repository: 'library/node',
-    tags: forms,
+    tags: [...(kind === 'full' ? [] : slim), ...(kind === 'slim' ? [] : full)],
+    ...(kind === 'slim' ? { standInFor: full } : {}),
     folder: 'node',
-    bases: ['debian-bookworm'],
+    ...baseOf(kind, { distribution: 'debian', suite: 'bookworm' }),
     parts: [],
     key: () => Promise.resolve(contentKey([version, npm])),
     fill: async (context) => {
@@ -50,30 +85,36 @@ export function nodeImage(version: string, npm: string): ImageRecipe {
   };
 }
 
-/** The Python of a Debian release. */
-export function python(version: string, suite: string, ...tags: string[]): ImageRecipe {
-  return {
-    name: `python-${version}`,
-    repository: 'library/python',
-    tags: [`${version}-slim-${suite}`, `${version}-slim`, `${version}-${suite}`, version, ...tags],
-    folder: 'python',
-    arguments: { BASE: `debian:${suite}-slim` },
-    bases: [`debian-${suite}`],
-    parts: [],
-    fill: nothing,
-  };
+/** The Python of a Debian release; `more` are further tags. */
+export function python(kind: Kind, version: string, suite: string, ...more: string[]): ImageRecipe {
+  return onRelease(kind, version, { distribution: 'debian', suite }, suite, more);
 }
 
 /**
  * The Python of an Ubuntu release, for the versions that no release of Debian has. Dockerfiles that name one of Debian
  * beside such a version get it too: on this node there is no other.
  */
-export function ubuntuPython(version: string, suite: string): ImageRecipe {
+export function ubuntuPython(kind: Kind, version: string, suite: string): ImageRecipe {
+  return onRelease(kind, version, { distribution: 'ubuntu', suite }, 'bookworm', []);
+}
+
+function onRelease(kind: Kind, version: string, base: Base, named: string, more: readonly string[]): ImageRecipe {
+  const { arguments: args, bases } = baseOf(kind, base);
+  const full = [`${version}-${named}`, version];
   return {
-    ...python(version, suite),
-    tags: [`${version}-slim`, version, `${version}-slim-bookworm`, `${version}-bookworm`],
-    arguments: { BASE: `ubuntu:${suite}` },
-    bases: [`ubuntu-${suite}`],
+    name: nameOf(`python-${version}`, kind),
+    repository: 'library/python',
+    tags: [
+      ...(kind === 'full' ? [] : [`${version}-slim-${named}`, `${version}-slim`]),
+      ...(kind === 'slim' ? [] : full),
+      ...more,
+    ],
+    ...(kind === 'slim' ? { standInFor: full } : {}),
+    folder: 'python',
+    arguments: { ...args, ...(kind === 'full' ? { PACKAGES: 'python3-dev' } : {}) },
+    bases,
+    parts: [],
+    fill: nothing,
   };
 }
 

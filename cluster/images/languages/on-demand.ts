@@ -1,6 +1,6 @@
 // Base images that are built only where they are asked for: what planned images of further languages start from, and
 // what authors name in FROM.
-import { debian, nodeImage, onDebian, python, ubuntu, ubuntuPython } from './makers.ts';
+import { buildpackDeps, debian, nodeImage, onDebian, python, ubuntu, ubuntuPython } from './makers.ts';
 import { fillGo, fillMaven, fillNpmProgram, fillRust, fillUv, mavenVersion, rustVersion } from './fetched.ts';
 import type { ImageRecipe } from '../recipe.ts';
 
@@ -9,11 +9,15 @@ const goVersions = ['1.26.11', '1.25.14', '1.24.13', '1.23.12', '1.22.12'] as co
 
 function golang(version: string, newest: boolean): ImageRecipe {
   const minor = version.split('.').slice(0, 2).join('.');
+  // Also under the name of the next Debian: on this node there is no other.
   const names = [version, minor, ...(newest ? ['1'] : [])];
   return onDebian({
     name: `golang-${minor}`,
     repository: 'library/golang',
-    tags: [...names.flatMap((name) => [`${name}-bookworm`, name]), ...(newest ? ['bookworm', 'latest'] : [])],
+    tags: [
+      ...names.flatMap((name) => [`${name}-bookworm`, `${name}-trixie`, name]),
+      ...(newest ? ['bookworm', 'latest'] : []),
+    ],
     folder: 'golang',
     suite: 'bookworm',
     key: [version],
@@ -114,14 +118,23 @@ export const onDemand: readonly ImageRecipe[] = [
   ubuntu('jammy', '22.04'),
   ubuntu('noble', '24.04', 'latest'),
   ubuntu('resolute', '26.04'),
-  ubuntuPython('3.8', 'focal'),
-  python('3.9', 'bullseye'),
-  ubuntuPython('3.10', 'jammy'),
-  ubuntuPython('3.12', 'noble'),
-  ubuntuPython('3.14', 'resolute'),
-  nodeImage('16.20.2', '8.19.4'),
-  nodeImage('18.20.8', '10.9.4'),
-  nodeImage('20.20.2', '10.9.4'),
+  buildpackDeps('debian', 'bookworm'),
+  buildpackDeps('debian', 'trixie'),
+  buildpackDeps('ubuntu', 'noble'),
+  ubuntuPython('any', '3.8', 'focal'),
+  python('any', '3.9', 'bullseye'),
+  ubuntuPython('any', '3.10', 'jammy'),
+  python('full', '3.11', 'bookworm'),
+  ubuntuPython('slim', '3.12', 'noble'),
+  ubuntuPython('full', '3.12', 'noble'),
+  python('full', '3.13', 'trixie', '3', '3-trixie', 'latest', 'trixie'),
+  ubuntuPython('any', '3.14', 'resolute'),
+  nodeImage('any', '16.20.2', '8.19.4'),
+  nodeImage('any', '18.20.8', '10.9.4'),
+  nodeImage('slim', '20.20.2', '10.9.4'),
+  nodeImage('full', '20.20.2', '10.9.4'),
+  nodeImage('full', '22.23.3', '10.9.4'),
+  nodeImage('full', '24.21.0', '11.6.2', 'lts', 'latest'),
   ...goVersions.map((version, index) => golang(version, index === 0)),
   onDebian({
     name: 'rust',
@@ -165,6 +178,7 @@ export const onDemand: readonly ImageRecipe[] = [
   }),
   uv(uvVersion, 'latest', '0.13'),
   uv('0.11.16', '0.11'),
-  uv('0.9.24', '0.9'),
+  uv('0.9.26', '0.9'),
+  uv('0.9.24'),
   ...['3.12', '3.13', '3.14'].map(uvPython),
 ].map((image): ImageRecipe => ({ ...image, on: 'demand' }));
