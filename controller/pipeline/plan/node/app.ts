@@ -41,9 +41,15 @@ export function startScript(
   return { command: name === 'start' ? 'exec npm start' : `exec npm run ${name}`, prune: false, port };
 }
 
-/** The port that a file started by node listens on by its own code; node takes "x" for x.js and x/index.js too. */
+/** The port that a file started by node listens on by its own code. */
 export function portOfStarted(tree: Tree, file: string | undefined): number | undefined {
-  const name = file?.replace(/^\.\//, '');
-  const path = name === undefined ? undefined : [name, `${name}.js`, `${name}/index.js`].find((each) => tree.has(each));
+  const path = sourcesOf(file?.replace(/^\.\//, '') ?? '').find((each) => tree.has(each));
   return path === undefined ? undefined : portOfFile(tree.text(path));
+}
+
+/** Node takes "x" for x.js and x/index.js too, and what a build leaves in dist comes from src as a rule. */
+function sourcesOf(name: string): string[] {
+  const built = /^(?:dist|build|out|lib)\/(?:src\/)?([\w./-]{1,100}?)(?:\.[cm]?js)?$/.exec(name)?.[1];
+  const sources = built === undefined ? [] : [`src/${built}.ts`, `src/${built}.js`, `${built}.ts`];
+  return name === '' ? [] : [name, `${name}.js`, `${name}/index.js`, ...sources];
 }

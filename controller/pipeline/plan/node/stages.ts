@@ -7,6 +7,7 @@ import type { NodeApp } from './app.ts';
 import { installCommand, managerEnvironment, managerPackage, pruneCommand, runScript } from './manager.ts';
 import { keysToStandInFor, placeholder } from './placeholders.ts';
 import type { NodeProject } from './project.ts';
+import { copySharp, installSharp, wantsSharp } from './sharp.ts';
 import type { SystemPackages } from './system-packages.ts';
 
 export interface NodeImage {
@@ -43,6 +44,7 @@ export function buildStage(input: PlanInput, image: NodeImage): string[] {
     ...installing(project),
     ...building(input, image),
     ...pruning(image),
+    ...(usesSharp(image) ? installSharp(cache) : []),
   ];
 }
 
@@ -133,10 +135,15 @@ export function runStage(image: NodeImage, port: number): string[] {
       ? standalone(image.tree)
       : [copy(['/app/'], './', '--from=build', '--chown=1000:1000')]),
     ...(folder === '.' ? [] : [`WORKDIR ${root}`]),
+    ...(usesSharp(image) ? copySharp() : []),
     'USER 1000:1000',
     `EXPOSE ${port}`,
     ...(start === '' ? [] : [shellCommand(start)]),
   ];
+}
+
+function usesSharp({ app, own, image }: NodeImage): boolean {
+  return app.kind !== 'files' && app.framework === 'Next.js' && wantsSharp(own, image);
 }
 
 /** A start script that calls pnpm, yarn or bun needs it where the app runs. */

@@ -457,10 +457,11 @@ export const cases: readonly Case[] = [
         scripts: { build: 'nest build', start: 'nest start', 'start:prod': 'node dist/main' },
         dependencies: { '@nestjs/core': '11' },
       }),
+      'src/main.ts': 'await app.listen(3000);',
     },
     strategy: 'node',
     framework: 'NestJS',
-    reason: /start:prod script/,
+    reason: /start:prod script.*listens on port 3000/,
     lines: [/nest build|npm run build/, /exec node dist\/main/],
   },
   {
@@ -475,6 +476,20 @@ export const cases: readonly Case[] = [
     framework: 'Express',
     reason: /start script/,
     lines: [/npm run build:server/, /npm run build:css/],
+  },
+  {
+    name: 'Next.js of before 15, which brings no sharp',
+    files: {
+      'package.json': json({
+        scripts: { build: 'next build', start: 'next start' },
+        dependencies: { next: '^13.4.4' },
+      }),
+      'app/page.tsx': '',
+    },
+    strategy: 'node',
+    framework: 'Next.js',
+    reason: /next is among/,
+    lines: [/npm install --prefix \/opt\/sharp sharp@/, /ENV NEXT_SHARP_PATH=\/opt\/sharp\/node_modules\/sharp/],
   },
   {
     name: 'Nuxt 2',
