@@ -6,10 +6,11 @@ const noise: readonly RegExp[] = [
   /^npm (?:ERR!|error|warn|WARN|notice|info|http) ?(?:$|Usage:|Options:|aliases?:|Run "npm help|npm (?:ci|install)$|\[-{1,2}[\w-]|A complete log|\/root\/\.npm\/_logs|deprecated |New (?:major|minor|patch) version|Changelog:|To update run)/i,
   /^npm (?:ERR!|error) {2,}\[?-{1,2}[\w-]/,
   /^(?:info Visit https:\/\/(?:classic\.)?yarnpkg|info Run `yarn|Usage: |\[\d\/\d\] )/,
+  /^\s{0,9}(?:Downloaded|Compiling|Adding|Locking|Updating) [\w.-]{1,80} v\d/,
   /^(?:Progress: resolved|Downloading |Collecting |Get:\d|Selecting previously|Preparing to unpack|Unpacking |Setting up |Reading database)/,
 ];
 const errors =
-  /(?:^|[\s[])(?:[\w.]{0,60}(?:error|exception)|err!|fatal|failed|failure|cannot|can't|could not|unable to|missing|not found|undefined reference|traceback|panic|✘|ELIFECYCLE|ERR_\w{1,60})(?=$|[\s:!,.(\]])/i;
+  /(?:^|[\s[])(?:[\w.]{0,60}(?:error|exception)|err!|fatal|failed|failure|cannot|can't|could not|unable to|missing|not found|undefined reference|traceback|panic|✘|ELIFECYCLE|ERR_\w{1,60})(?=$|[\s:!,.([\]])/i;
 const harmless = /\bwarn(?:ing)?\b|\b0 errors?\b|deprecat|no errors?\b/i;
 
 /** The lines that say something. */

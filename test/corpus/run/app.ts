@@ -11,7 +11,8 @@ const nodes = z.looseObject({
     z.looseObject({
       status: z.looseObject({
         images: z
-          .array(z.looseObject({ names: z.array(z.string()).default([]), sizeBytes: z.number().default(0) }))
+          // An image whose names were taken from it has null.
+          .array(z.looseObject({ names: z.array(z.string()).nullish(), sizeBytes: z.number().default(0) }))
           .default([]),
       }),
     }),
@@ -53,7 +54,7 @@ async function imageBytes(image: string): Promise<number | undefined> {
   const digest = image.split('@')[1] ?? image;
   const { items } = nodes.parse(JSON.parse(await kubectl('get', 'nodes', '-o', 'json')));
   const images = items.flatMap(({ status }) => status.images);
-  return images.find(({ names }) => names.some((each) => each.includes(digest)))?.sizeBytes;
+  return images.find(({ names }) => names?.some((each) => each.includes(digest)))?.sizeBytes;
 }
 
 /** Deletes an app and waits until nothing of it is left. */

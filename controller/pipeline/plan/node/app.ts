@@ -26,15 +26,15 @@ export interface NodeServer {
   readonly environment?: Readonly<Record<string, string>>;
 }
 
+const buildsFirst = /^(?:npm|pnpm|yarn|bun)(?: run)? build && /;
+
 /**
  * A script that only calls node is called without npm, which would swallow its signals; development packages are then
  * not needed.
  */
-export function startScript(
-  tree: Tree,
-  script: string,
-  name = 'start',
-): Pick<NodeServer, 'command' | 'prune' | 'port'> {
+export function startScript(tree: Tree, text: string, name = 'start'): Pick<NodeServer, 'command' | 'prune' | 'port'> {
+  // The image holds what the build script left; to build at every start would only take time and memory.
+  const script = text.replace(buildsFirst, '');
   const file = /^node (?:-\S+ )*(?:\.\/)?([\w./-]+)/.exec(script)?.[1];
   const port = portOfCommand(script) ?? portOfStarted(tree, file);
   if (/^node (?:[\w./=@:-]+ ?)+$/.test(script)) return { command: `exec ${script}`, prune: true, port };

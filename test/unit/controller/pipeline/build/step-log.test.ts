@@ -30,6 +30,15 @@ test('the usage of npm is left out, and the package that is wrong is not', () =>
   assert.doesNotMatch(shown, /Usage|Options|--omit|aliases|complete log/);
 });
 
+test('a crate that is called like an error is none', () => {
+  const log = [
+    '  Downloaded serde_path_to_error v0.1.14',
+    '   Compiling this_error v1.0.0',
+    'error[E0282]: type needed',
+  ];
+  assert.equal(errorLine(log.join('\n')), 'error[E0282]: type needed');
+});
+
 test('a long log is cut around its first error', () => {
   const before = Array.from({ length: 300 }, (_, index) => `compiled ${index}`).join('\n');
   const after = Array.from({ length: 300 }, (_, index) => `    at frame ${index}`).join('\n');

@@ -133,7 +133,11 @@ const cases: readonly Case[] = [
     strategy: 'rust',
     port: 3000,
     reason: /shop-server is its program\. There are others, .*shop-cli/,
-    lines: [/libpq-dev/, /libpq5/, /cargo build --release --locked --bin shop-server .*cargo update --package time/],
+    lines: [
+      /libpq-dev/,
+      /libpq5/,
+      /cargo build --release --locked --bin shop-server .*cargo update --package time --recursive/,
+    ],
   },
   {
     name: 'Rust that asks the environment',

@@ -492,6 +492,19 @@ export const cases: readonly Case[] = [
     lines: [/npm install --prefix \/opt\/sharp sharp@/, /ENV NEXT_SHARP_PATH=\/opt\/sharp\/node_modules\/sharp/],
   },
   {
+    name: 'a start script that builds first',
+    files: {
+      'package.json': json({
+        scripts: { build: 'tsc', start: 'npm run build && node dist/server.js' },
+        dependencies: { fastify: '5' },
+      }),
+    },
+    strategy: 'node',
+    framework: 'Fastify',
+    reason: /start script/,
+    lines: [/exec node dist\/server\.js"/],
+  },
+  {
     name: 'Nuxt 2',
     files: { 'package.json': json({ scripts: { build: 'nuxt build' }, dependencies: { nuxt: '^2.15.7' } }) },
     strategy: 'node',
