@@ -2,13 +2,13 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readInstallation } from '../../../cluster/submit/installation.ts';
-import { readCorpus, type Entry } from '../corpus.ts';
+import type { Entry } from '../corpus.ts';
 import { shorten, writeText } from '../table.ts';
 import { ownVersion } from '../version.ts';
 import { runOne, type OneOptions } from './one.ts';
 import { runTable } from './report.ts';
-import { judgedBy } from './fairness.ts';
-import { openResults, type Result, type Results } from './results.ts';
+import { judged } from './judged.ts';
+import { openResults, type Results } from './results.ts';
 
 export interface RunOptions {
   readonly mirror: string | undefined;
@@ -42,19 +42,6 @@ export async function run(
   );
   await writeText(join(out, 'run.md'), runTable(judged(results.all)));
 }
-
-/** With what a person has said of a rejection since. */
-function judged(results: readonly Result[]): readonly Result[] {
-  const entries = new Map(readCorpus().map((entry) => [entry.repo, entry]));
-  return results.map((result) => {
-    const said = judgedBy(entries.get(result.repo));
-    return said === undefined || result.verdict !== 'rejected'
-      ? result
-      : { ...result, ...said, why: withReason(result, said.why) };
-  });
-}
-
-const withReason = ({ why }: Result, reason: string): string => (why.includes(reason) ? why : `${why} — ${reason}`);
 
 interface OneTools {
   readonly results: Results;

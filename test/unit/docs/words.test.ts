@@ -12,6 +12,7 @@ const notOurs = [
   'cluster/manifests/**',
   'cluster/binaries/*/**',
   'test/corpus/**',
+  'docs/measured/**',
   '**/LICENSE',
   'package-lock.json',
 ];

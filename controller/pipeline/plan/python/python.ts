@@ -160,7 +160,7 @@ function buildStage(tree: Tree, input: PlanInput, { packages, start, choice, has
     ...step(
       'plan',
       `installing uv ${uvVersion}`,
-      `RUN --mount=type=cache,target=/root/.cache python3 -m pip install --quiet --no-compile --disable-pip-version-check --target /opt/uv uv==${uvVersion} && /opt/uv/bin/uv venv --quiet --python "$(command -v python3)" /opt/venv`,
+      `RUN --mount=type=cache,target=/root/.cache python3 -m pip install --quiet --no-compile --disable-pip-version-check --target /opt/uv uv==${uvVersion} && /opt/uv/bin/uv venv --quiet --python "$(command -v python3)" /opt/venv${setuptools(choice)}`,
     ),
     ...systemPackages(tree, packages?.names ?? new Set(), 'build'),
     ...installer(),
@@ -173,6 +173,12 @@ function buildStage(tree: Tree, input: PlanInput, { packages, start, choice, has
     ...ownProject(tree, packages, start),
     ...staticFiles(tree, hasPages),
   ];
+}
+
+/** Environments of Python before 3.12 have setuptools, and packages of that time import its pkg_resources. */
+function setuptools({ version }: PythonChoice): string {
+  const isOld = Number(version.split('.')[1]) < 12;
+  return isOld ? ` && ${uv} pip install --quiet --python /opt/venv/bin/python 'setuptools<81'` : '';
 }
 
 /**

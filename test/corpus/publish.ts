@@ -1,0 +1,35 @@
+// `npm run corpus -- publish`: puts the tables of a folder of results into docs/measured.
+import { existsSync } from 'node:fs';
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Fault } from '../../cluster/submit/fault.ts';
+import { judged } from './run/judged.ts';
+import { runTable } from './run/report.ts';
+import { openResults } from './run/results.ts';
+import { writeText } from './table.ts';
+
+/**
+ * The table of the run with what people have said of its rejections since, and the one of the plans as it is. Returns
+ * the files written.
+ */
+export async function publish(out: string, docs: string): Promise<string[]> {
+  await mkdir(docs, { recursive: true });
+  const written = [
+    ...(await fromRun(join(out, 'run.jsonl'), join(docs, 'corpus-run.md'))),
+    ...(await fromPlans(join(out, 'plan.md'), join(docs, 'corpus-plans.md'))),
+  ];
+  if (written.length === 0) throw new Fault(`${out} has no results: run npm run corpus -- run --out ${out} first`);
+  return written;
+}
+
+async function fromRun(results: string, page: string): Promise<string[]> {
+  if (!existsSync(results)) return [];
+  await writeText(page, runTable(judged(openResults(results).all)));
+  return [page];
+}
+
+async function fromPlans(table: string, page: string): Promise<string[]> {
+  if (!existsSync(table)) return [];
+  await writeText(page, await readFile(table, 'utf8'));
+  return [page];
+}
