@@ -19,6 +19,7 @@ export function runTable(results: readonly Result[]): string {
   const brought = rows.filter(({ verdict }) => verdict !== 'not brought in').length;
   const working = rows.filter(({ verdict }) => verdict === 'live and works').length;
   const open = brought - closed;
+  const fair = rows.filter((row) => row.fair === 'yes').length;
   return [
     `# The corpus on a cluster, version ${versions}`,
     'Live with a warning: the page does not work, and the status of the app says so. Falsely live: it says nothing.',
@@ -30,7 +31,7 @@ export function runTable(results: readonly Result[]): string {
       ['rejections', 'repositories'],
       ['yes', 'no', 'network', 'unjudged'].map((fair) => [words[fair], rows.filter((row) => row.fair === fair).length]),
     ),
-    `Of the ${open} that the network did not stop, ${working} are live and work${open === 0 ? '' : ` (${Math.round((100 * working) / open)} %)`}.`,
+    `Of the ${open} that the network did not stop, ${share(working, open)} live and work; of the ${open - fair} that are not fairly rejected either, ${share(working, open - fair)}.`,
     markdownTable(
       ['repository', 'stack', 'verdict', 'fair', 'why', 'seconds', 'image', 'plan', 'elsewhere'],
       rows.map((row) => [
@@ -48,6 +49,9 @@ export function runTable(results: readonly Result[]): string {
     '',
   ].join('\n\n');
 }
+
+const share = (part: number, whole: number): string =>
+  whole === 0 ? `${part}` : `${part} (${Math.round((100 * part) / whole)} %)`;
 
 const words: Readonly<Record<string, string>> = {
   yes: 'fair',
