@@ -105,6 +105,7 @@ const mongo: ServiceKind = {
   variables: (login) => ({
     MONGO_URL: mongo.url(login),
     MONGODB_URI: mongo.url(login),
+    MONGODB_URL: mongo.url(login),
     MONGO_URI: mongo.url(login),
     MONGO_HOST: login.host,
     MONGO_PORT: '27017',
