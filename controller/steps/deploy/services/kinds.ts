@@ -112,6 +112,8 @@ const mongo: ServiceKind = {
   }),
 };
 
+const isGiven = (value: string | undefined): boolean => value !== undefined && value !== '';
+
 const mysql: ServiceKind = {
   ports: [3306],
   user: 999,
@@ -133,9 +135,10 @@ const mysql: ServiceKind = {
       : {
           MYSQL_USER: user,
           MYSQL_PASSWORD: password,
-          ...((given('MYSQL_ROOT_PASSWORD') ?? given('MARIADB_ROOT_PASSWORD')) === undefined
-            ? { MYSQL_ROOT_PASSWORD: generated }
-            : {}),
+          // The image starts with none that is empty.
+          ...(isGiven(given('MYSQL_ROOT_PASSWORD')) || isGiven(given('MARIADB_ROOT_PASSWORD'))
+            ? {}
+            : { MYSQL_ROOT_PASSWORD: generated }),
         }),
   }),
   url: ({ host, credentials, database }) => `mysql://${credentials}${host}:3306/${database}`,
