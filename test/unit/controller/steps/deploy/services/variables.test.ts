@@ -74,13 +74,18 @@ test('MySQL as root has one password, and another user a generated one for root 
     MYSQL_DATABASE: 'app',
     MYSQL_ROOT_PASSWORD: 'r',
   });
-  assert.deepEqual(
-    environment([
-      { name: 'MYSQL_USER', value: 'me' },
-      { name: 'MYSQL_PASSWORD', value: 'p' },
-    ]),
-    { MYSQL_DATABASE: 'app', MYSQL_USER: 'me', MYSQL_PASSWORD: 'p', MYSQL_ROOT_PASSWORD: '$(MOORAGE_IT_PASSWORD)' },
-  );
+  const user = [
+    { name: 'MYSQL_USER', value: 'me' },
+    { name: 'MYSQL_PASSWORD', value: 'p' },
+  ];
+  const both = {
+    MYSQL_DATABASE: 'app',
+    MYSQL_USER: 'me',
+    MYSQL_PASSWORD: 'p',
+    MYSQL_ROOT_PASSWORD: '$(MOORAGE_IT_PASSWORD)',
+  };
+  assert.deepEqual(environment(user), both);
+  assert.deepEqual(environment([...user, { name: 'MYSQL_ROOT_PASSWORD', value: '' }]), both);
 });
 
 test('the image of the version that is asked for is used where there is one, else it is said', () => {
