@@ -54,7 +54,8 @@ class Job:
     """A translation in progress: the questions that wait for the caller's answers."""
 
     def __init__(self, say):
-        self.token = secrets.token_urlsafe(24)
+        # In hexadecimal: a token that began with "-" would be an option to BabelDOC.
+        self.token = secrets.token_hex(24)
         self.say = say
         self.lock = threading.Lock()
         self.waiting = {}
