@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { binariesOf, binary } from '../binaries/build.ts';
 import { contentKey, folderKey, readText } from '../files.ts';
 import { configFile, ensureProcess, stopProcess } from '../node/daemons/processes.ts';
-import { askRegistry, dockerConfigFolder, registryAddress } from '../node/registry/registry.ts';
+import { digestAt, dockerConfigFolder, registryAddress } from '../node/registry/registry.ts';
 import { processFolders } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import { run, succeeds } from '../shell.ts';
@@ -156,8 +156,7 @@ export async function pushArchive(
   const digest = await digestOf(archive);
   let pushed = 0;
   for (const tag of tags) {
-    const answer = await askRegistry(`/v2/${repository}/manifests/${tag}`, 'HEAD');
-    if (answer.status === 200 && answer.headers['docker-content-digest'] === digest) continue;
+    if ((await digestAt(repository, tag)) === digest) continue;
     const authfile = join(await dockerConfigFolder(), 'config.json');
     await run('skopeo', [
       'copy',
@@ -220,8 +219,8 @@ export async function ensureImage(image: ImageRecipe, report: Report = noReport)
 
 /** Tags that it stands in for, of which the registry has nothing yet. */
 async function absentTags({ repository, standInFor = [] }: ImageRecipe): Promise<string[]> {
-  const answers = await Promise.all(standInFor.map((tag) => askRegistry(`/v2/${repository}/manifests/${tag}`, 'HEAD')));
-  return standInFor.filter((_, index) => answers[index]?.status !== 200);
+  const there = await Promise.all(standInFor.map((tag) => digestAt(repository, tag)));
+  return standInFor.filter((_, index) => there[index] === undefined);
 }
 
 /** The text of a build's log, for error messages. */

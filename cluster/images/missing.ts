@@ -1,6 +1,6 @@
 // Finds out what the registry of the node has: base images of planned builds, and images of backing services.
 import { baseImages } from '../../controller/pipeline/plan/recipe.ts';
-import { askRegistry } from '../node/registry/registry.ts';
+import { digestAt } from '../node/registry/registry.ts';
 import type { ImageRecipe } from './recipe.ts';
 import { namesOf } from './select.ts';
 import { servicesOnDemand } from './services.ts';
@@ -28,5 +28,5 @@ export async function offeredServices(coming: readonly ImageRecipe[]): Promise<s
 async function isThere(image: string): Promise<boolean> {
   const [name = '', tag = 'latest'] = image.split(':');
   const repository = name.includes('/') ? name : `library/${name}`;
-  return (await askRegistry(`/v2/${repository}/manifests/${tag}`, 'HEAD')).status === 200;
+  return (await digestAt(repository, tag)) !== undefined;
 }

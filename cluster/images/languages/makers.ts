@@ -32,6 +32,17 @@ function release(distribution: 'debian' | 'ubuntu', suite: string, tags: readonl
   };
 }
 
+interface Base {
+  readonly distribution: 'debian' | 'ubuntu';
+  readonly suite: string;
+}
+
+/** A release without compilers and git. */
+function slimBase({ distribution, suite }: Base): Pick<ImageRecipe, 'arguments' | 'bases'> {
+  const tag = distribution === 'debian' ? `${suite}-slim` : suite;
+  return { arguments: { BASE: `${distribution}:${tag}` }, bases: [`${distribution}-${suite}`] };
+}
+
 /** What images that are not slim start from: compilers, git and headers on a release. */
 export function buildpackDeps(distribution: 'debian' | 'ubuntu', suite: string): ImageRecipe {
   return {
@@ -39,8 +50,7 @@ export function buildpackDeps(distribution: 'debian' | 'ubuntu', suite: string):
     repository: 'library/buildpack-deps',
     tags: [suite],
     folder: 'buildpack-deps',
-    arguments: { BASE: distribution === 'debian' ? `debian:${suite}-slim` : `ubuntu:${suite}` },
-    bases: [`${distribution}-${suite}`],
+    ...slimBase({ distribution, suite }),
     parts: [],
     fill: nothing,
   };
@@ -49,16 +59,10 @@ export function buildpackDeps(distribution: 'debian' | 'ubuntu', suite: string):
 /** `slim` is without compilers and git, and stands in for `full`, which is with them; of `any` there is no full one. */
 type Kind = 'slim' | 'full' | 'any';
 
-interface Base {
-  readonly distribution: 'debian' | 'ubuntu';
-  readonly suite: string;
-}
-
-function baseOf(kind: Kind, { distribution, suite }: Base): Pick<ImageRecipe, 'arguments' | 'bases'> {
-  const slim = distribution === 'debian' ? `debian:${suite}-slim` : `ubuntu:${suite}`;
+function baseOf(kind: Kind, base: Base): Pick<ImageRecipe, 'arguments' | 'bases'> {
   return kind === 'full'
-    ? { arguments: { BASE: `buildpack-deps:${suite}` }, bases: [`buildpack-deps-${suite}`] }
-    : { arguments: { BASE: slim }, bases: [`${distribution}-${suite}`] };
+    ? { arguments: { BASE: `buildpack-deps:${base.suite}` }, bases: [`buildpack-deps-${base.suite}`] }
+    : slimBase(base);
 }
 
 const nameOf = (language: string, kind: Kind): string => `${language}${kind === 'full' ? '-full' : ''}`;
@@ -132,10 +136,11 @@ export interface FromPackages {
 
 /** An image of Debian packages, or of files that are fetched for it. */
 export function onDebian({ suite, key, fill = nothing, ...rest }: FromPackages): ImageRecipe {
+  const { arguments: base, bases } = slimBase({ distribution: 'debian', suite });
   return {
     ...rest,
-    arguments: { BASE: `debian:${suite}-slim`, ...rest.arguments },
-    bases: [`debian-${suite}`],
+    arguments: { ...base, ...rest.arguments },
+    bases,
     parts: [],
     ...(key === undefined ? {} : { key: () => Promise.resolve(contentKey([...key])) }),
     fill,

@@ -59,6 +59,12 @@ export async function askRegistry(path: string, method = 'GET'): Promise<ProbeAn
   });
 }
 
+/** Digest of the image under a tag; undefined when the registry has none there. */
+export async function digestAt(repository: string, tag: string): Promise<string | undefined> {
+  const { status, headers } = await askRegistry(`/v2/${repository}/manifests/${tag}`, 'HEAD');
+  return status === 200 ? String(headers['docker-content-digest']) : undefined;
+}
+
 export async function registrySpec(): Promise<ProcessSpec> {
   const users = join(folder, 'users');
   const password = await registryPassword();

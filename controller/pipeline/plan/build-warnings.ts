@@ -37,7 +37,7 @@ const reports = {
   platform: {
     rule: 'build/platform',
     message: (file) =>
-      `Packages of ${file} ask for another version of PHP than there is; they were installed nevertheless.`,
+      `Packages in ${file} require another version of PHP than the one that is available; they were installed anyway.`,
     fix: 'Run composer update with this version of PHP and commit composer.lock, or add a Dockerfile with the version that they ask for.',
   },
   'own-project': {

@@ -11,7 +11,7 @@ export interface Evidence {
 const host = String.raw`([a-z0-9][a-z0-9.-]{0,200}\.[a-z]{2,20})`;
 /** Words of resolvers and clients; what they could not reach is in the first group. */
 const unreachable: readonly RegExp[] = [
-  // What Moorage itself saw: curl and wget told to be silent leave their exit code only.
+  // What Moorage itself saw: with --silent or --quiet, curl and wget leave their exit code only.
   new RegExp(String.raw`The build could not reach ${host}`),
   new RegExp(String.raw`Could not resolve host(?:name)?:? ['"]?${host}`, 'i'),
   new RegExp(String.raw`getaddrinfo (?:ENOTFOUND|EAI_AGAIN) ${host}`, 'i'),

@@ -1,9 +1,9 @@
-// Results with what people have said of their rejections since.
+// What people have said of rejections since they were run.
 import { readCorpus } from '../corpus.ts';
 import { judgedBy } from './fairness.ts';
 import type { Result } from './results.ts';
 
-/** With what a person has said of a rejection since. */
+/** The results with it: the word of a person stands before what the run concluded. */
 export function judged(results: readonly Result[]): readonly Result[] {
   const entries = new Map(readCorpus().map((entry) => [entry.repo, entry]));
   return results.map((result) => {

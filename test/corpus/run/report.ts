@@ -1,16 +1,6 @@
 // The table of a run: figures, then a row a repository.
 import { markdownTable, shorten } from '../table.ts';
-import type { Result } from './results.ts';
-
-const order = [
-  'live and works',
-  'live with faults',
-  'live with a warning',
-  'falsely live',
-  'rejected',
-  'not submitted',
-  'not brought in',
-];
+import { verdicts, type Result } from './results.ts';
 
 export function runTable(results: readonly Result[]): string {
   const rows = results.toSorted((one, other) => one.repo.toLowerCase().localeCompare(other.repo.toLowerCase()));
@@ -25,7 +15,7 @@ export function runTable(results: readonly Result[]): string {
     'Live with a warning: the page does not work, and the status of the app says so. Falsely live: it says nothing.',
     markdownTable(
       ['verdict', 'repositories'],
-      order.map((verdict) => [verdict, rows.filter((row) => row.verdict === verdict).length]),
+      verdicts.map((verdict) => [verdict, rows.filter((row) => row.verdict === verdict).length]),
     ),
     markdownTable(
       ['rejections', 'repositories'],

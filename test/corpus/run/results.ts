@@ -3,20 +3,23 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { appendLine } from '../table.ts';
 
+/** From the best to the worst. */
+export const verdicts = [
+  'live and works',
+  'live with faults',
+  'live with a warning',
+  'falsely live',
+  'rejected',
+  'not submitted',
+  'not brought in',
+] as const;
+
 const row = z.strictObject({
   repo: z.string(),
   commit: z.string(),
   version: z.string(),
   stack: z.string(),
-  verdict: z.enum([
-    'live and works',
-    'live with faults',
-    'live with a warning',
-    'falsely live',
-    'rejected',
-    'not submitted',
-    'not brought in',
-  ]),
+  verdict: z.enum(verdicts),
   /** Of a rejection. */
   fair: z.enum(['yes', 'no', 'network', 'unjudged']).optional(),
   why: z.string(),

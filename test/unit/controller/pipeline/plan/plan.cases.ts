@@ -462,7 +462,7 @@ export const cases: readonly Case[] = [
     strategy: 'node',
     framework: 'NestJS',
     reason: /start:prod script.*listens on port 3000/,
-    lines: [/nest build|npm run build/, /exec node dist\/main/],
+    lines: [/npm run build/, /exec node dist\/main/],
   },
   {
     name: 'a start script whose file several build scripts leave',
