@@ -14,6 +14,7 @@ import {
   type Offer,
   startApps,
 } from './apps/index.ts';
+import { type Catalog, startCatalog } from './catalog/index.ts';
 import { discoveryEndpoints } from './discovery/index.ts';
 import { createApp, type Endpoint } from './http/index.ts';
 import { type Mcp, mcpProtocol } from './mcp/index.ts';
@@ -65,6 +66,7 @@ export interface Api {
   readonly models: Models;
   readonly tools: Tools;
   readonly apps: Apps;
+  readonly catalog: Catalog;
   readonly mcp: Mcp;
   /** Begins to ask apps what they can do; once it is known which are live. */
   start(): void;
@@ -108,6 +110,7 @@ export function createApi(options: ApiOptions): Api {
     workers,
     ...(options.operationDiscovery === undefined ? {} : { operationDiscovery: options.operationDiscovery }),
   });
+  const catalog = startCatalog({ ...shared, apps: options.apps, models, tools });
   const mcp = mcpProtocol({ ...tools, payerFor, baseUrl, log, more: apps.more });
   const offer: Offer = {
     baseUrl,
@@ -118,13 +121,14 @@ export function createApi(options: ApiOptions): Api {
     protocols: [mcp],
   };
   const agent = a2aEndpoint({ offer, call: toolCalls({ ...tools, payerFor }) });
-  const working = [...models.endpoints, ...tools.endpoints, agent, ...apps.endpoints, ...options.submitting];
+  const working = [...models.endpoints, ...tools.endpoints, agent, ...apps.endpoints, ...catalog.endpoints, ...options.submitting];
   const endpoints = [...working, ...discoveryEndpoints(working, baseUrl, offer)];
   const serving = { baseUrl, callers, log, metrics: httpMetrics(registry), ending };
   return {
     models,
     tools,
     apps,
+    catalog,
     mcp,
     endpoints,
     app: createApp({ ...serving, endpoints, protocols: [mcp, apps.byPath] }),
