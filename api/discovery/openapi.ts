@@ -84,7 +84,7 @@ function operation(endpoint: Endpoint): Json {
             content: { 'application/json': { schema: schemaOf(endpoint.body, 'input') } },
           },
         }),
-    responses: { 200: success(endpoint), ...problems(endpoint) },
+    responses: { 200: success(endpoint), ...unchanged(endpoint), ...problems(endpoint) },
   };
 }
 
@@ -107,6 +107,12 @@ function success(endpoint: Endpoint): Json {
     description: endpoint.outputDescription,
     content: Object.fromEntries(endpoint.produces.map((type) => [type, contentOf(type, json)])),
   };
+}
+
+function unchanged({ freshSeconds }: Endpoint): Json {
+  return freshSeconds === undefined
+    ? {}
+    : { 304: { description: 'The content that If-None-Match names has not changed.' } };
 }
 
 /**

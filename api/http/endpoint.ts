@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import type { ProblemType } from '../../lib/problem.ts';
 import { jsonResponse } from './response/buffered-response.ts';
+import { conditionalJson } from './response/conditional.ts';
 import type { Caller } from './request/caller.ts';
 import { eventStream } from './response/event-stream.ts';
 import { readInput, type noFields, type RawInput } from './problems/validation.ts';
@@ -81,6 +82,11 @@ export interface EndpointDefinition<
   /** Schema of a JSON answer. Answers are parsed by it: what it does not name does not leave. */
   readonly output: Output;
   readonly outputDescription: string;
+  /**
+   * The answer is the same for everybody and may be kept for so many seconds: it has an ETag, and is 304 for a reader
+   * whose If-None-Match names it. Default: nothing is kept.
+   */
+  readonly freshSeconds?: number;
   /** Media types of the answer, the preferred one first; default application/json. */
   readonly produces?: readonly string[];
   /** Problems that it answers beside those that any endpoint can. */
@@ -121,7 +127,10 @@ export function defineEndpoint<
   const run = async (raw: RawInput, context: RequestContext): Promise<Response> => {
     const answer = await handler(read(raw), context);
     if (answer instanceof Response) return answer;
-    return jsonResponse(definition.output.parse(answer), { headers: { 'cache-control': 'no-store' } });
+    const value = definition.output.parse(answer);
+    return definition.freshSeconds === undefined
+      ? jsonResponse(value, { headers: { 'cache-control': 'no-store' } })
+      : conditionalJson(value, context, { freshSeconds: definition.freshSeconds });
   };
   return {
     ...rest,
