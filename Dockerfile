@@ -33,6 +33,8 @@ RUN for main in controller/main.ts api/main.ts api/tools/engine/workers/remote/s
     do timeout 20 node $main > /dev/null 2>&1 || true; done
 
 FROM app AS moorage
+# Apps, benchmarks and guides of the catalog, which the API reads.
+COPY manifests manifests
 # One arena, and memory given back early: what malloc keeps would stay resident.
 ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072
 USER 1000:1000

@@ -42,6 +42,9 @@ export const annotations = {
   rebuild: 'moorage.dev/rebuild',
   /** On a HostedApp: change its value to look for a new commit now. */
   poll: 'moorage.dev/poll',
+  /** On a HostedApp: its title and its description in Chinese, for the catalog. */
+  titleZh: 'moorage.dev/title-zh',
+  descriptionZh: 'moorage.dev/description-zh',
   /** On a pipeline Job and on app pods: full commit id, which may be longer than a label. */
   commit: 'moorage.dev/commit',
   /** On a pipeline Job: counts up with each pipeline of the app. */

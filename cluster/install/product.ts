@@ -23,11 +23,12 @@ import { submitSample, writeAddresses } from './sample.ts';
 const targets = ['moorage', 'moorage-pipeline'] as const;
 type Target = (typeof targets)[number];
 
-/** What the root Dockerfile copies, and its base images. */
+/** What the root Dockerfile copies into both images, what into one alone, and base images. */
 const sources = {
   folders: ['lib', 'crds', 'controller', 'api'],
   files: ['Dockerfile', '.dockerignore', '.npmrc', 'package.json', 'package-lock.json', 'LICENSE'],
 };
+const manifests: Record<Target, readonly string[]> = { moorage: ['manifests'], 'moorage-pipeline': [] };
 const bases: Record<Target, readonly string[]> = {
   moorage: ['node-24'],
   'moorage-pipeline': ['node-24', 'buildkit', 'gitleaks'],
@@ -35,9 +36,10 @@ const bases: Record<Target, readonly string[]> = {
 
 async function productKey(target: Target): Promise<string> {
   const folders = await Promise.all(sources.folders.map((folder) => folderKey(join(paths.root, folder))));
+  const own = await Promise.all(manifests[target].map((folder) => folderKey(join(paths.root, folder), ['samples'])));
   const files = await Promise.all(sources.files.map(async (file) => (await readText(join(paths.root, file))) ?? ''));
   const keys = await Promise.all(bases[target].map((name) => imageKey(imageOf(name))));
-  return contentKey([target, ...folders, ...files, ...keys]);
+  return contentKey([target, ...folders, ...own, ...files, ...keys]);
 }
 
 /** Builds and pushes one target of the root Dockerfile. Returns the image by digest. */

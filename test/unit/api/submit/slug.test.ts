@@ -19,6 +19,8 @@ for (const [repo, first, second] of [
   ['octo/mta-sts', 'octo-mta-sts', undefined],
   ['octo/accounts', 'octo-accounts', undefined],
   ['octo/mx1', 'octo-mx1', undefined],
+  // An app of the catalog, which only the operator of the installation deploys.
+  ['octo/pdf-translate', 'octo-pdf-translate', undefined],
   ['octo/3d-viewer', 'app-3d-viewer', 'octo-3d-viewer'],
   ['4chan/2048', 'app-2048', 'app-4chan-2048'],
 ] as const) {
@@ -31,6 +33,7 @@ for (const [repo, first, second] of [
 test('nor does an owner make one with the name of his repository', () => {
   assert.ok(!candidates('mta/sts').includes('mta-sts'));
   assert.ok(!candidates('accounts/_').includes('accounts'));
+  assert.ok(!candidates('chat/ui-1').includes('chat-ui-1'));
 });
 
 test('a name of no usable characters still has a candidate', () => {
