@@ -47,6 +47,8 @@ export interface DirectoryOptions {
   readonly apps: Pick<AppIndex, 'get' | 'all'>;
   readonly baseUrl: string;
   readonly site: AppsSite;
+  /** Git host that links to a status leave out. */
+  readonly defaultHost?: string | undefined;
   /** Default: the app's Service. */
   readonly originOf?: (app: App) => string;
 }

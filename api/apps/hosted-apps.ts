@@ -30,7 +30,7 @@ export interface AppIndex {
   byPath(owner: string, name: string): readonly App[];
   byCaller(hash: string): readonly App[];
   byNetwork(hash: string): readonly App[];
-  /** All of them, the oldest first. */
+  /** All of them, the oldest first. The same list until an app changes. */
   all(): readonly App[];
   readonly size: number;
   /** Calls `changed` after each change of the app, its removal included. Returns the way to stop it. */
@@ -42,6 +42,11 @@ export interface AppIndex {
 /** Reads apps of one namespace from a store made with {@link appIndexers}. */
 export function appIndex(store: Store<App>, namespace: string): AppIndex {
   const keyed = (name: string): string => `${namespace}/${name}`;
+  /** Sorted once until something changes: with thousands of apps, sorting is most of what a list costs. */
+  let sorted: readonly App[] | undefined;
+  store.subscribe(() => {
+    sorted = undefined;
+  });
   const subscribe = (name: string, changed: () => void): (() => void) =>
     store.subscribe(({ object }) => {
       if (object.metadata.name === name) changed();
@@ -52,7 +57,7 @@ export function appIndex(store: Store<App>, namespace: string): AppIndex {
     byPath: (owner, name) => oldestFirst(store.byIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
     byCaller: (hash) => store.byIndex(callerIndex, hash),
     byNetwork: (hash) => store.byIndex(networkIndex, hash),
-    all: () => oldestFirst(store.list(namespace)),
+    all: () => (sorted ??= oldestFirst(store.list(namespace))),
     get size() {
       return store.size;
     },
@@ -76,8 +81,10 @@ export function appIndex(store: Store<App>, namespace: string): AppIndex {
 
 /** Orders by age, so that every replica names the same app first. */
 export function oldestFirst(apps: readonly App[]): App[] {
-  const key = ({ metadata }: App): string => `${metadata.creationTimestamp}/${metadata.name}`;
-  return [...apps].sort((a, b) => (key(a) < key(b) ? -1 : 1));
+  return apps
+    .map((app) => ({ app, key: `${app.metadata.creationTimestamp}/${app.metadata.name}` }))
+    .sort((a, b) => (a.key < b.key ? -1 : 1))
+    .map(({ app }) => app);
 }
 
 /** The repository of an app, in normal form. */

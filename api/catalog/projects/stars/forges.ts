@@ -1,0 +1,117 @@
+// Forges: where each kind reports the stars and the licence of a repository, and how its answer is read.
+import licenses from 'spdx-license-list';
+import { z } from 'zod';
+
+export const forgeKinds = ['github', 'gitea', 'gitlab'] as const;
+export type ForgeKind = (typeof forgeKinds)[number];
+
+/** A repository on a forge. */
+export interface ForgeRepository {
+  /** In normal form: the same for all spellings. */
+  readonly url: string;
+  readonly host: string;
+  /** Owner and name; on GitLab there may be groups between them. */
+  readonly path: readonly string[];
+}
+
+/** Where to ask. */
+export interface ForgeAddress {
+  readonly kind: ForgeKind;
+  readonly url: string;
+}
+
+/** What a forge reports. */
+export interface ForgeReport {
+  readonly stars: number;
+  /** SPDX identifier. */
+  readonly license: string | undefined;
+}
+
+/** A host and the forge behind it. */
+export interface KnownForge {
+  readonly kind: ForgeKind;
+  /** Base URL of its API. */
+  readonly api: string;
+}
+
+export const knownForges: Readonly<Record<string, KnownForge>> = {
+  'github.com': { kind: 'github', api: 'https://api.github.com' },
+  'gitlab.com': { kind: 'gitlab', api: 'https://gitlab.com/api/v4' },
+  'codeberg.org': { kind: 'gitea', api: 'https://codeberg.org/api/v1' },
+};
+
+/** The repository at an address; undefined where the address does not have the form of one. */
+export function forgeRepository(address: string): ForgeRepository | undefined {
+  if (!URL.canParse(address)) return undefined;
+  const { protocol, host, pathname } = new URL(address);
+  const path = pathname
+    .replace(/\/+$/, '')
+    .replace(/\.git$/i, '')
+    .split('/')
+    .slice(1);
+  if (path.length < 2 || path.some((part) => !/^[\w.~%+-]{1,100}$/.test(part))) return undefined;
+  return { url: `${protocol}//${host}/${path.join('/')}`, host, path };
+}
+
+/** Where to ask for a repository, in this order. A host that is not known is asked as each kind that anybody can run. */
+export function addressesOf(
+  { host, path, url }: ForgeRepository,
+  known: Readonly<Record<string, KnownForge>> = knownForges,
+): ForgeAddress[] {
+  const forge = known[host];
+  if (forge !== undefined) return [addressAt(forge, path)];
+  const { origin } = new URL(url);
+  const guesses: KnownForge[] = [
+    { kind: 'gitea', api: `${origin}/api/v1` },
+    { kind: 'gitlab', api: `${origin}/api/v4` },
+  ];
+  return guesses.map((guess) => addressAt(guess, path));
+}
+
+function addressAt({ kind, api }: KnownForge, path: readonly string[]): ForgeAddress {
+  const parts = path.map((part) => encodeURIComponent(decoded(part)));
+  if (kind === 'gitlab') return { kind, url: `${api}/projects/${parts.join('%2F')}?license=true` };
+  return { kind, url: `${api}/repos/${parts.slice(0, 2).join('/')}` };
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+const stars = z.int().min(0).max(2_147_483_647);
+const shapes = {
+  github: z
+    .looseObject({ stargazers_count: stars, license: z.looseObject({ spdx_id: z.string().nullish() }).nullish() })
+    .transform((body) => ({ stars: body.stargazers_count, license: spdxId(body.license?.spdx_id) })),
+  gitea: z
+    .looseObject({ stars_count: stars, licenses: z.array(z.string()).nullish() })
+    .transform((body) => ({ stars: body.stars_count, license: onlyOne(body.licenses ?? []) })),
+  gitlab: z
+    .looseObject({ star_count: stars, license: z.looseObject({ key: z.string().nullish() }).nullish() })
+    .transform((body) => ({ stars: body.star_count, license: spdxId(body.license?.key) })),
+} satisfies Record<ForgeKind, z.ZodType<ForgeReport>>;
+
+/** What an answer reports; undefined where it is not one of this kind of forge. */
+export function readReport(kind: ForgeKind, bytes: Uint8Array): ForgeReport | undefined {
+  try {
+    return shapes[kind].safeParse(JSON.parse(Buffer.from(bytes).toString('utf8'))).data;
+  } catch {
+    return undefined;
+  }
+}
+
+const ids = new Map(Object.keys(licenses).map((id) => [id.toLowerCase(), id]));
+
+/** The identifier as SPDX spells it; undefined for what is none, such as NOASSERTION. */
+function spdxId(text: string | null | undefined): string | undefined {
+  return ids.get(text?.toLowerCase() ?? '');
+}
+
+/** Several licences may be a choice or hold for different parts; nobody says which. */
+function onlyOne(found: readonly string[]): string | undefined {
+  return found.length === 1 ? spdxId(found[0]) : undefined;
+}
