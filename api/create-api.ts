@@ -110,7 +110,14 @@ export function createApi(options: ApiOptions): Api {
     workers,
     ...(options.operationDiscovery === undefined ? {} : { operationDiscovery: options.operationDiscovery }),
   });
-  const catalog = startCatalog({ ...shared, apps: options.apps, models, tools });
+  const catalog = startCatalog({
+    ...shared,
+    apps: options.apps,
+    models,
+    tools,
+    fetcher: options.fetcher,
+    ending,
+  });
   const mcp = mcpProtocol({ ...tools, payerFor, baseUrl, log, more: apps.more });
   const offer: Offer = {
     baseUrl,

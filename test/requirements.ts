@@ -66,12 +66,11 @@ export const requirements: readonly Requirement[] = [
   requirement('models.tier', '2.5', 'tier is free or premium.'),
   requirement('models.ids', '2.6', 'The model identifiers are the ten of the enumeration.'),
 
-  planned('projects.slugs', '2.7', 'The slugs of hosted apps are the eight of the enumeration.', '/api/projects'),
-  planned(
+  requirement('projects.slugs', '2.7', 'The slugs of hosted apps are the eight of the enumeration.'),
+  requirement(
     'projects.entry',
     '2.7',
     'Entries carry upstream repository, star count and category; the detail adds telemetry and benchmark.',
-    '/api/projects',
   ),
   planned(
     'bench.records',
@@ -79,11 +78,10 @@ export const requirements: readonly Requirement[] = [
     'A benchmark has per model and task pass rate, cost and latency; the index has a verdict each.',
     '/api/bench',
   ),
-  planned(
+  requirement(
     'rank.scores',
     '2.8',
     'The ranking scores apps on onboarding, quality, cost, stability and retention.',
-    '/api/rank',
   ),
   planned(
     'guides.record',
@@ -112,12 +110,7 @@ export const requirements: readonly Requirement[] = [
     '4',
     'The models are asked in parallel: the call lasts as long as its slowest model.',
   ),
-  planned(
-    'endpoint.projects',
-    '4',
-    'GET /api/projects and /api/projects/{slug}; 404 for no such app.',
-    '/api/projects',
-  ),
+  requirement('endpoint.projects', '4', 'GET /api/projects and /api/projects/{slug}; 404 for no such app.'),
   planned('endpoint.bench', '4', 'GET /api/bench and /api/bench/{slug}; 404 for no benchmark.', '/api/bench'),
   planned(
     'endpoint.agent-guides',
@@ -125,7 +118,7 @@ export const requirements: readonly Requirement[] = [
     'GET /api/agent-guides and /api/agent-guides/{slug}; 404 for no such guide.',
     '/api/agent-guides',
   ),
-  planned('endpoint.rank', '4', 'GET /api/rank.', '/api/rank'),
+  requirement('endpoint.rank', '4', 'GET /api/rank.'),
 
   requirement(
     'tools.open',
@@ -165,7 +158,7 @@ export const requirements: readonly Requirement[] = [
     '7',
     'When the free quota runs low, the answer of a tool says how to go on with a key.',
   ),
-  planned('errors.404', '7', '404 for an app, a benchmark or a guide that is not there.', '/api/projects'),
+  requirement('errors.404', '7', '404 for an app, a benchmark or a guide that is not there.'),
   requirement('errors.shape', '7', 'An invalid body is refused in a form that names what is wrong and what to send.'),
 
   requirement('limits.quota', '8', 'The free quota holds whatever comes at once.'),

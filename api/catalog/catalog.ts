@@ -4,7 +4,9 @@ import type { Logger } from '../../lib/log.ts';
 import type { DirectoryOptions } from '../apps/index.ts';
 import type { Endpoint } from '../http/index.ts';
 import type { Models } from '../models/index.ts';
-import type { Tools } from '../tools/index.ts';
+import type { Fetcher, Tools } from '../tools/index.ts';
+import { projectEndpoints, Projects, readCatalogApps, startStars, telemetryReader } from './projects/index.ts';
+import { rankEndpoints, Ranking, startRetention } from './rank/index.ts';
 
 export interface CatalogOptions {
   /** Like https://moorage.localhost, without a slash at the end. */
@@ -15,14 +17,41 @@ export interface CatalogOptions {
   readonly models: Pick<Models, 'catalog' | 'ledger'>;
   /** Guides name tools, which have to exist. */
   readonly tools: Pick<Tools, 'toolRegistry'>;
+  /** Asks forges for stars. */
+  readonly fetcher: Fetcher;
   readonly registry: Registry;
   readonly log: Logger;
+  /** Aborted when the process is about to end. */
+  readonly ending: AbortSignal;
 }
 
 export interface Catalog {
   readonly endpoints: readonly Endpoint[];
+  readonly projects: Projects;
+  readonly ranking: Ranking;
 }
 
-export function startCatalog(_options: CatalogOptions): Catalog {
-  return { endpoints: [] };
+export function startCatalog(options: CatalogOptions): Catalog {
+  const { baseUrl, apps, models, fetcher, log, ending } = options;
+  const { ledger } = models;
+  const stars = startStars({ ledger, fetcher, log, ending, repositories: () => projects.repositories() });
+  const projects: Projects = new Projects({
+    baseUrl,
+    apps,
+    catalog: readCatalogApps(),
+    stars,
+    telemetry: telemetryReader({ ledger, log }),
+    benchmark: () => Promise.resolve(undefined),
+  });
+  const ranking = new Ranking({
+    baseUrl,
+    projects,
+    retentions: startRetention({ ledger }),
+    benchmarks: () => Promise.resolve(new Map()),
+  });
+  return {
+    projects,
+    ranking,
+    endpoints: [...projectEndpoints(projects, baseUrl), ...rankEndpoints(ranking, baseUrl)],
+  };
 }

@@ -1,0 +1,69 @@
+// GET /api/projects and /api/projects/{slug}: the apps of this installation, with their state, stars and use.
+import { z } from 'zod';
+import { conditionalJson, defineEndpoint, type Endpoint } from '../../http/index.ts';
+import { nextLink, pageFields } from '../paging.ts';
+import { orders } from './orders.ts';
+import { unknownProject } from './problems.ts';
+import type { Projects } from './projects.ts';
+import { projectStates } from './records.ts';
+import { categories, projectDetail, projectList } from './views.ts';
+
+const listPath = '/api/projects';
+/** Short: an app becomes live at any time. */
+const freshSeconds = 15;
+
+const query = z.strictObject({
+  ...pageFields,
+  category: categories.optional().describe(`Only of this category: ${categories.options.join(', ')}.`),
+  state: z.enum(projectStates).optional().describe(`Only in this state: ${projectStates.join(', ')}.`),
+  q: z
+    .string()
+    .max(200)
+    .optional()
+    .describe('Words that are all in slug, title, description or address, in any case and either language.'),
+  sort: z
+    .enum(orders)
+    .default('name')
+    .describe('name (by title), stars (the most first) or since (the newest first); what is not known comes last.'),
+});
+
+export function projectEndpoints(projects: Projects, baseUrl: string): Endpoint[] {
+  return [
+    defineEndpoint({
+      method: 'GET',
+      head: 'as GET',
+      path: '/api/projects',
+      operation: 'listProjects',
+      tag: 'catalog',
+      summary: 'List the hosted apps',
+      description:
+        'The apps of the catalog, deployed or not, and all submitted apps: upstream repository, stars, category, licence, state and URL. The header Link has the next page too.',
+      query,
+      output: projectList,
+      freshSeconds,
+      outputDescription: 'One page of apps.',
+      handler({ query: asked }, context) {
+        const { items, total, next: cursor } = projects.list(asked);
+        const next = nextLink(`${baseUrl}${listPath}`, asked, cursor);
+        const list = projectList.parse({ projects: items, total, next: next.url });
+        return Promise.resolve(conditionalJson(list, context, { freshSeconds, headers: next.headers }));
+      },
+    }),
+    defineEndpoint({
+      method: 'GET',
+      head: 'as GET',
+      path: '/api/projects/{slug}',
+      operation: 'getProject',
+      tag: 'catalog',
+      summary: 'Get one hosted app',
+      description:
+        'The entry of the list, with the commit that is served, the use of the app in the last 24 hours, 7 and 30 days as the ledger records it, and its measured benchmark. What is not measured is null, with the reason in `unmeasured`.',
+      params: z.strictObject({ slug: z.string().min(1).max(100).describe('Slug of the app, such as pdf-translate') }),
+      output: projectDetail,
+      freshSeconds,
+      outputDescription: 'The app.',
+      problems: [unknownProject],
+      handler: ({ params }) => projects.detail(params.slug),
+    }),
+  ];
+}

@@ -1,0 +1,15 @@
+// What the rest of the catalog uses of this sub-room: the apps of this installation.
+export { projectEndpoints } from './endpoints.ts';
+export { readCatalogApps } from './manifests.ts';
+export { Projects, type ProjectQuery, type ProjectsOptions } from './projects.ts';
+export type { ProjectRecord } from './records.ts';
+export { startStars } from './stars/refresh.ts';
+export { telemetryReader } from './telemetry.ts';
+export {
+  type BenchmarkEntry,
+  type ProjectDetail,
+  type ProjectEntry,
+  type ProjectList,
+  type Telemetry,
+  type TelemetryWindow,
+} from './views.ts';

@@ -1,0 +1,54 @@
+// The orders in which projects are listed, and which of them a query asks for.
+import { compareKeys, type SortKey } from '../paging.ts';
+import type { ProjectRecord } from './records.ts';
+import type { StarCounts } from './stars/star-counts.ts';
+
+export const orders = ['name', 'stars', 'since'] as const;
+export type Order = (typeof orders)[number];
+
+/** A record with its place in an order. */
+export interface Sorted {
+  readonly record: ProjectRecord;
+  readonly key: SortKey;
+}
+
+/** By title; the most stars first; the newest first. What is not known comes last. */
+export function sortRecords(
+  records: readonly ProjectRecord[],
+  order: Order,
+  stars: Pick<StarCounts, 'at'>,
+): readonly Sorted[] {
+  return records
+    .map((record) => ({ record, key: [...keyIn(record, order, stars), record.title.toLowerCase(), record.slug] }))
+    .sort((a, b) => compareKeys(a.key, b.key));
+}
+
+function keyIn(record: ProjectRecord, order: Order, stars: Pick<StarCounts, 'at'>): SortKey {
+  switch (order) {
+    case 'name':
+      return [];
+    case 'stars':
+      return lastIfUnknown(stars.at(record.forge).stars);
+    case 'since':
+      return lastIfUnknown(record.since === null ? null : Date.parse(record.since));
+  }
+}
+
+function lastIfUnknown(value: number | null): SortKey {
+  return value === null ? [1, 0] : [0, -value];
+}
+
+export interface Filter {
+  readonly category?: ProjectRecord['category'] | undefined;
+  readonly state?: ProjectRecord['state'] | undefined;
+  readonly q?: string | undefined;
+}
+
+/** Whether a record is asked for; of a search, each word has to be in it. */
+export function matcher({ category, state, q = '' }: Filter): (record: ProjectRecord) => boolean {
+  const words = q.toLowerCase().split(/\s+/).filter((word) => word !== '');
+  return (record) =>
+    (category === undefined || record.category === category) &&
+    (state === undefined || record.state === state) &&
+    words.every((word) => record.text.includes(word));
+}

@@ -1,0 +1,102 @@
+// What the catalog knows of an app, put together once: from its HostedApp, or from its manifest where it is not deployed.
+import { readSettings, withSettings } from '../../../crds/effective-settings.ts';
+import { annotations, labels } from '../../../crds/names.ts';
+import { publicStatus } from '../../../crds/public-status.ts';
+import { acceptedRepository, repositoryHash } from '../../../lib/repository.ts';
+import { type App, repositoryOf } from '../../apps/index.ts';
+import type { CatalogApp } from './manifests.ts';
+import { forgeRepository, type ForgeRepository } from './stars/forges.ts';
+
+export const projectStates = ['live', 'in_pipeline', 'rejected', 'not_deployed'] as const;
+
+export interface ProjectRecord {
+  readonly slug: string;
+  readonly title: string;
+  readonly titleZh: string | null;
+  readonly description: string;
+  readonly descriptionZh: string | null;
+  readonly category: CatalogApp['listing']['category'];
+  /** Address of the original project. */
+  readonly repo: string;
+  /** Address of the repository that is built. */
+  readonly source: string;
+  readonly forge: ForgeRepository | undefined;
+  readonly state: (typeof projectStates)[number];
+  /** Start of this state. */
+  readonly since: string | null;
+  /** Undefined where it is not deployed. */
+  readonly app: App | undefined;
+  /** Somebody else's app has its name on the cluster. */
+  readonly isNameTaken: boolean;
+  /** What a search looks through. */
+  readonly text: string;
+}
+
+type Listing = Pick<ProjectRecord, 'slug' | 'titleZh' | 'descriptionZh' | 'source'> & {
+  readonly listing: CatalogApp['listing'];
+  readonly note?: string | undefined;
+};
+
+/** An app of the catalog, with the app of its name on the cluster where that is the same. */
+export function catalogRecord(known: CatalogApp, app: App | undefined): ProjectRecord {
+  const own = app !== undefined && isOf(app, known) ? app : undefined;
+  const described = {
+    ...known,
+    titleZh: known.titleZh ?? null,
+    descriptionZh: known.descriptionZh ?? null,
+    source: own === undefined ? known.source : repositoryOf(own).url,
+  };
+  return record(described, own, app !== undefined && own === undefined);
+}
+
+/** An app that was submitted or made by hand. */
+export function appRecord(app: App): ProjectRecord {
+  const { listing } = withSettings(app.spec, readSettings(app.status?.built?.settings));
+  const noted = app.metadata.annotations ?? {};
+  return record(
+    {
+      slug: app.metadata.name,
+      listing,
+      note: app.spec.submission.note,
+      titleZh: noted[annotations.titleZh] ?? null,
+      descriptionZh: noted[annotations.descriptionZh] ?? null,
+      source: repositoryOf(app).url,
+    },
+    app,
+    false,
+  );
+}
+
+/**
+ * The operator of the installation may deploy an app of the catalog from wherever it likes; what somebody submitted is it
+ * only if it comes from the same repository.
+ */
+function isOf(app: App, { source }: CatalogApp): boolean {
+  const isSubmitted = app.metadata.labels?.[labels.caller] !== undefined;
+  return !isSubmitted || repositoryHash(repositoryOf(app).url) === repositoryHash(acceptedRepository(source).url);
+}
+
+function record({ listing, note, ...known }: Listing, app: App | undefined, isNameTaken: boolean): ProjectRecord {
+  const title = listing.title ?? known.slug;
+  const description = listing.description ?? note ?? '';
+  const repo = listing.upstream ?? known.source;
+  const text = [known.slug, title, known.titleZh, description, known.descriptionZh, repo, known.source];
+  return {
+    ...known,
+    title,
+    description,
+    category: listing.category,
+    repo,
+    forge: forgeRepository(repo),
+    ...stateOf(app),
+    app,
+    isNameTaken,
+    text: text.join('\n').toLowerCase(),
+  };
+}
+
+function stateOf(app: App | undefined): Pick<ProjectRecord, 'state' | 'since'> {
+  if (app === undefined) return { state: 'not_deployed', since: null };
+  const { status, since } = publicStatus(app);
+  return { state: status, since: since ?? app.metadata.creationTimestamp };
+}

@@ -1,0 +1,72 @@
+// The shapes of projects as JSON: an entry of the list, and the detail with telemetry and benchmark.
+import { z } from 'zod';
+import { listing } from '../../../crds/hosted-app.ts';
+import { projectStates } from './records.ts';
+
+export const categories = listing.shape.category.unwrap();
+
+export const projectEntry = z.object({
+  slug: z.string().describe('Name of the app.'),
+  title: z.string(),
+  title_zh: z.string().nullable().describe('Title in Chinese, where it has one.'),
+  description: z.string(),
+  description_zh: z.string().nullable().describe('Description in Chinese, where it has one.'),
+  category: categories,
+  repo: z.string().describe('URL of the original project: listing.upstream of the app, otherwise its repository.'),
+  source: z.string().describe('URL of the repository that is built and run.'),
+  stars: z.int().nullable().describe('Stars of `repo`, as its forge reported them; null where they are not known.'),
+  stars_at: z.string().nullable().describe('When the forge reported them, RFC 3339.'),
+  stars_reason: z.string().nullable().describe('Why `stars` is null.'),
+  license: z.string().nullable().describe('SPDX identifier of the licence of `repo`, as its forge recognises it.'),
+  license_reason: z.string().nullable().describe('Why `license` is null.'),
+  state: z.enum(projectStates).describe('not_deployed: an app of the catalog that is not on this cluster.'),
+  state_reason: z.string().nullable().describe('Why it is not live, in a sentence; null while it is.'),
+  url: z.string().nullable().describe('URL of the app, while it is live.'),
+  since: z.string().nullable().describe('Start of this state, RFC 3339.'),
+  page: z.string().describe('URL of its page for people.'),
+  machine_readable: z.string().describe('URL of its detail as JSON.'),
+  status_url: z.string().nullable().describe('URL of its status with stages and findings; null where it is not deployed.'),
+});
+export type ProjectEntry = z.output<typeof projectEntry>;
+
+export const projectList = z.object({
+  projects: z.array(projectEntry),
+  total: z.int().describe('Number of projects on all pages.'),
+  next: z.string().nullable().describe('URL of the next page; null on the last one.'),
+});
+export type ProjectList = z.output<typeof projectList>;
+
+export const windows = ['24h', '7d', '30d'] as const;
+export type Window = (typeof windows)[number];
+
+const measured = z.number().nullable();
+const counted = z.int().nullable();
+
+export const telemetryWindow = z.object({
+  requests: counted.describe('Calls through /api/projects/{slug}/call and /mcp that the app answered without a server error.'),
+  callers: counted.describe('Different callers of these; counted about once a minute.'),
+  latency_ms: z.object({ p50: counted, p95: counted }).describe('Of these calls.'),
+  model_calls: counted.describe('Calls of models by the app on /v1.'),
+  model_cost_usd: measured.describe('What these calls cost, as billed.'),
+  model_costs_pending: counted.describe('How many of these have a cost that is not known yet and is not in the sum.'),
+  visits: counted.describe('Requests of visitors through the gateway.'),
+  uptime: measured.describe('Share of the time in which the app answered.'),
+  error_rate: measured.describe('Share of requests that failed.'),
+  unmeasured: z.record(z.string(), z.string()).describe('Why each field that is null is not measured.'),
+});
+export type TelemetryWindow = z.output<typeof telemetryWindow>;
+
+export const telemetry = z.object({ '24h': telemetryWindow, '7d': telemetryWindow, '30d': telemetryWindow });
+export type Telemetry = z.output<typeof telemetry>;
+
+/** The entry of an app in the index of benchmarks. */
+export const benchmarkEntry = z.looseObject({ slug: z.string(), verdict: z.string() });
+export type BenchmarkEntry = z.output<typeof benchmarkEntry>;
+
+export const projectDetail = projectEntry.extend({
+  commit: z.string().nullable().describe('Commit that is served; null where the app is not live.'),
+  telemetry,
+  benchmark: benchmarkEntry.nullable().describe('Its entry in /api/bench: verdict, runs, models, tasks and where the data is.'),
+  benchmark_reason: z.string().nullable().describe('Why `benchmark` is null.'),
+});
+export type ProjectDetail = z.output<typeof projectDetail>;

@@ -1,0 +1,78 @@
+// The criteria by which apps are ranked, and the published formula of each.
+import { absenceDays, followedDays, stayDays } from './callers.ts';
+
+export const criteria = ['onboarding', 'quality', 'cost', 'stability', 'retention'] as const;
+export type Criterion = (typeof criteria)[number];
+
+export interface Formula {
+  /** Anchor of it in the document. */
+  readonly id: Criterion | 'score';
+  readonly title: string;
+  readonly formula: string;
+  /** Where the data comes from. */
+  readonly data: string;
+  readonly interval: string;
+  /** When there is no value. */
+  readonly null_when: string;
+}
+
+export const formulas: readonly Formula[] = [
+  {
+    id: 'onboarding',
+    title: 'Onboarding',
+    formula: 'Not defined yet: it will be made of the steps and seconds from a first visit to a first useful answer.',
+    data: 'A script that uses each app as a first visitor would. None has run on this installation.',
+    interval: 'None.',
+    null_when: 'Always, until it is measured.',
+  },
+  {
+    id: 'quality',
+    title: 'Quality',
+    formula: 'passed / n over the runs of all models that were tested, each run counted once. Runs that failed because the model’s upstream was unavailable are not counted.',
+    data: 'The benchmark of the app, /api/bench/{slug}. Compare apps that were tested with the same models.',
+    interval: 'Wilson score interval, 95 %.',
+    null_when: 'No benchmark of the app has been run here.',
+  },
+  {
+    id: 'cost',
+    title: 'Cost',
+    formula: 'c(cheapest) / c(app), where c is the cost per success: what all runs of the benchmark cost, divided by the runs that passed, outages counted as failed. 1 is the cheapest of all apps that have one; 0.5 costs twice as much.',
+    data: 'The benchmark of the app; costs as the router billed them, summed exactly.',
+    interval: 'None.',
+    null_when: 'No benchmark of the app has been run here, no run of it passed, or its runs cost nothing.',
+  },
+  {
+    id: 'stability',
+    title: 'Stability',
+    formula: 'Not defined yet: it will be made of uptime, error rate and failed rollouts.',
+    data: 'Traffic of visitors and the results of rollouts, which are not recorded yet.',
+    interval: 'None.',
+    null_when: 'Always, until it is recorded.',
+  },
+  {
+    id: 'retention',
+    title: 'Retention',
+    formula: `Kaplan–Meier estimate of the share of callers whose calls go on for longer than ${stayDays} days: S = ∏ (1 − d/r) over all times up to ${stayDays} days, with d callers who leave at a time of the r who are followed until then. Times count from the first call. A caller has left after a call that none followed for ${absenceDays} days or more; a caller who calls on is followed until ${absenceDays} days ago. n is the number of callers whose first call is at least ${absenceDays} days ago.`,
+    data: `Calls of the app through /api/projects/{slug}/call and /mcp in the last ${followedDays} days, as the ledger records them; a caller is a key, or the address of a caller without one, both as a salted hash. Estimated about every 15 minutes.`,
+    interval:
+      'Greenwood’s variance on the scale of log(−log S), 95 %. At 0 and 1, where it has no width, Wilson’s of those who were followed to the end.',
+    null_when: `Nobody called the app at least ${absenceDays} days ago, or no caller has been followed for ${stayDays} days.`,
+  },
+  {
+    id: 'score',
+    title: 'Score',
+    formula: '∑ w·v / ∑ w over the criteria that `weights` names, with its weights w and the values v above. Without `weights` there is no score.',
+    data: 'The values above and the caller’s own weights.',
+    interval: 'None.',
+    null_when: 'No weights were sent, or a criterion with a weight above 0 has no value for the app. No value is filled in.',
+  },
+];
+
+/** The document as plain text. */
+export function formulasText(): string {
+  return formulas
+    .map(({ id, title, formula, data, interval, null_when }) =>
+      [`${title} (#${id})`, `  Formula: ${formula}`, `  Data: ${data}`, `  Interval: ${interval}`, `  Null: ${null_when}`, ''].join('\n'),
+    )
+    .join('\n');
+}

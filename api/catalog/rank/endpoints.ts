@@ -1,0 +1,76 @@
+// GET /api/rank: apps with their scores; GET /api/rank/formulas: how each score is made.
+import { z } from 'zod';
+import { conditionalJson, conditionalResponse, defineEndpoint, type Endpoint } from '../../http/index.ts';
+import { nextLink, pageFields } from '../paging.ts';
+import { formulas, formulasText } from './criteria.ts';
+import type { Ranking } from './ranking.ts';
+import { formulaList, rankList } from './views.ts';
+import { type Weights, weightsField } from './weights.ts';
+
+const freshSeconds = 60;
+const plainText = 'text/plain';
+
+export function rankEndpoints(ranking: Ranking, baseUrl: string): Endpoint[] {
+  return [rankEndpoint(ranking, baseUrl), formulasEndpoint()];
+}
+
+function rankEndpoint(ranking: Ranking, baseUrl: string): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path: '/api/rank',
+    operation: 'rankApps',
+    tag: 'catalog',
+    summary: 'Rank the hosted apps',
+    description:
+      'Scores of each app on onboarding, quality, cost, stability and retention, each from recorded data by a published formula, with its interval. What is not measured is null, with the reason. There is a total score only by weights that you send.',
+    query: z.strictObject({ ...pageFields, weights: weightsField.optional() }),
+    output: rankList,
+    freshSeconds,
+    outputDescription: 'One page of apps.',
+    async handler({ query }, context) {
+      const { items, total, next: cursor } = await ranking.page(query);
+      const { limit, weights } = query;
+      const next = nextLink(`${baseUrl}/api/rank`, { limit, weights: written(weights) }, cursor);
+      const list = rankList.parse({
+        weights: weights ?? null,
+        formulas: `${baseUrl}/api/rank/formulas`,
+        apps: items,
+        total,
+        next: next.url,
+      });
+      return conditionalJson(list, context, { freshSeconds, headers: next.headers });
+    },
+  });
+}
+
+function written(weights: Weights | undefined): string | undefined {
+  if (weights === undefined) return undefined;
+  return Object.entries(weights)
+    .map(([name, weight]) => `${name}:${weight}`)
+    .join(',');
+}
+
+function formulasEndpoint(): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path: '/api/rank/formulas',
+    operation: 'listRankFormulas',
+    tag: 'catalog',
+    summary: 'Get the formulas of the ranking',
+    description: 'How each score is made: formula, data, interval, and when it is null. As text with Accept: text/plain.',
+    output: formulaList,
+    produces: ['application/json', plainText],
+    freshSeconds,
+    outputDescription: 'The formulas.',
+    handler: (_input, context) => {
+      const headers = { vary: 'accept' };
+      return Promise.resolve(
+        context.mediaType === plainText
+          ? conditionalResponse(formulasText(), `${plainText}; charset=utf-8`, context, { freshSeconds, headers })
+          : conditionalJson(formulaList.parse({ formulas }), context, { freshSeconds, headers }),
+      );
+    },
+  });
+}

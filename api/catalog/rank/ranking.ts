@@ -1,0 +1,188 @@
+// The ranking: values of all criteria from recorded data, and a total by the weights that the caller sent.
+import { type Money } from '../../billing/index.ts';
+import { compareKeys, type Page, pageOf, type SortKey } from '../paging.ts';
+import type { Projects, ProjectRecord } from '../projects/index.ts';
+import { criteria, type Criterion } from './criteria.ts';
+import type { Retentions } from './retention.ts';
+import type { RankedApp, Score } from './views.ts';
+import type { Weights } from './weights.ts';
+
+/** What the ranking needs of the benchmark of an app, over all models that were tested. */
+export interface BenchmarkFigures {
+  /** Without runs that failed because an upstream was unavailable. */
+  readonly quality: {
+    readonly passed: number;
+    readonly n: number;
+    readonly rate: number | null;
+    readonly interval: readonly [number, number] | null;
+  };
+  /** With them. */
+  readonly delivered: { readonly passed: number; readonly n: number };
+  /** What all runs cost. */
+  readonly cost: Money;
+}
+
+export type Benchmarks = ReadonlyMap<string, BenchmarkFigures>;
+
+export interface RankingOptions {
+  readonly baseUrl: string;
+  readonly projects: Pick<Projects, 'sorted'>;
+  readonly retentions: Pick<Retentions, 'of'>;
+  /** Of all apps that have one, by slug. */
+  readonly benchmarks: () => Promise<Benchmarks>;
+}
+
+export interface RankQuery {
+  readonly weights?: Weights | undefined;
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
+type Value = Omit<Score, 'formula'>;
+
+export class Ranking {
+  readonly #options: RankingOptions;
+
+  constructor(options: RankingOptions) {
+    this.#options = options;
+  }
+
+  /** One page, the highest score first; without weights by title. @throws Problem (invalid-request) for a wrong cursor */
+  async page({ weights, limit, cursor }: RankQuery): Promise<Page<RankedApp>> {
+    const benchmarks = await this.#options.benchmarks();
+    const cheapest = cheapestOf(benchmarks);
+    const valueOf = (slug: string, criterion: Criterion): Value => this.#value(slug, criterion, benchmarks, cheapest);
+    const sorted = this.#sorted(weights, valueOf);
+    const page = pageOf(sorted, ({ key }) => key, { limit, cursor, order: `rank ${JSON.stringify(weights ?? null)}` });
+    return { ...page, items: page.items.map(({ record }) => this.#view(record, weights, valueOf)) };
+  }
+
+  #sorted(
+    weights: Weights | undefined,
+    valueOf: (slug: string, criterion: Criterion) => Value,
+  ): readonly { readonly record: ProjectRecord; readonly key: SortKey }[] {
+    const byTitle = this.#options.projects.sorted('name');
+    if (weights === undefined) return byTitle;
+    return byTitle
+      .map(({ record, key }) => {
+        const { score } = scoreOf(weights, (criterion) => valueOf(record.slug, criterion));
+        return { record, key: [score === null ? 1 : 0, score === null ? 0 : -score, ...key] };
+      })
+      .sort((a, b) => compareKeys(a.key, b.key));
+  }
+
+  #view(
+    { slug, title }: ProjectRecord,
+    weights: Weights | undefined,
+    valueOf: (slug: string, criterion: Criterion) => Value,
+  ): RankedApp {
+    const { baseUrl } = this.#options;
+    const score = (criterion: Criterion): Score => ({
+      ...valueOf(slug, criterion),
+      formula: `${baseUrl}/api/rank/formulas#${criterion}`,
+    });
+    return {
+      slug,
+      title,
+      ...scoreOf(weights, (criterion) => valueOf(slug, criterion)),
+      scores: {
+        onboarding: score('onboarding'),
+        quality: score('quality'),
+        cost: score('cost'),
+        stability: score('stability'),
+        retention: score('retention'),
+      },
+      page: `${baseUrl}/apps/${slug}`,
+      machine_readable: `${baseUrl}/api/projects/${slug}`,
+    };
+  }
+
+  #value(slug: string, criterion: Criterion, benchmarks: Benchmarks, cheapest: BenchmarkFigures | undefined): Value {
+    switch (criterion) {
+      case 'onboarding':
+        return unmeasured('Onboarding has not been measured on this installation.');
+      case 'stability':
+        return unmeasured('Uptime, error rate and failed rollouts are not recorded yet.');
+      case 'quality':
+        return qualityOf(benchmarks.get(slug));
+      case 'cost':
+        return costOf(benchmarks.get(slug), cheapest);
+      case 'retention':
+        return this.#retention(slug);
+    }
+  }
+
+  #retention(slug: string): Value {
+    const retention = this.#options.retentions.of(slug);
+    if ('reason' in retention) return { value: null, interval: null, n: retention.n, reason: retention.reason };
+    const { value, interval, n } = retention.estimate;
+    return { value: rounded(value), interval: [rounded(interval[0]), rounded(interval[1])], n, reason: null };
+  }
+}
+
+function unmeasured(reason: string, n = 0): Value {
+  return { value: null, interval: null, n, reason };
+}
+
+const noBenchmark = 'No benchmark of this app has been run here.';
+
+function qualityOf(figures: BenchmarkFigures | undefined): Value {
+  if (figures === undefined) return unmeasured(noBenchmark);
+  const { rate, interval, n } = figures.quality;
+  if (rate === null) return unmeasured('No run of its benchmark could be judged.', n);
+  const [low, high] = interval ?? [];
+  return {
+    value: rounded(rate),
+    interval: low === undefined || high === undefined ? null : [rounded(low), rounded(high)],
+    n,
+    reason: null,
+  };
+}
+
+function costOf(figures: BenchmarkFigures | undefined, cheapest: BenchmarkFigures | undefined): Value {
+  if (figures === undefined) return unmeasured(noBenchmark);
+  const { delivered, cost } = figures;
+  if (delivered.passed === 0) return unmeasured('No run of its benchmark passed.', delivered.n);
+  if (cost === 0n || cheapest === undefined) return unmeasured('The runs of its benchmark cost nothing.', delivered.n);
+  // c(cheapest) / c(app) = (cost of the cheapest / its successes) / (cost / successes), in millionths.
+  const ratio = (cheapest.cost * BigInt(delivered.passed) * 1_000_000n) / (BigInt(cheapest.delivered.passed) * cost);
+  return { value: Number(ratio) / 1_000_000, interval: null, n: delivered.n, reason: null };
+}
+
+/** The lowest cost per success of all; of those that cost nothing there is no comparison. */
+function cheapestOf(benchmarks: Benchmarks): BenchmarkFigures | undefined {
+  let best: BenchmarkFigures | undefined;
+  for (const figures of benchmarks.values()) {
+    if (figures.delivered.passed === 0 || figures.cost === 0n) continue;
+    const isCheaper =
+      best === undefined || figures.cost * BigInt(best.delivered.passed) < best.cost * BigInt(figures.delivered.passed);
+    if (isCheaper) best = figures;
+  }
+  return best;
+}
+
+/** The total by these weights; null where one of them falls on what is not measured. */
+export function scoreOf(
+  weights: Weights | undefined,
+  valueOf: (criterion: Criterion) => Pick<Score, 'value'>,
+): { readonly score: number | null; readonly score_reason: string | null } {
+  if (weights === undefined) return { score: null, score_reason: 'No weights were sent.' };
+  let [total, sum] = [0, 0];
+  const missing: Criterion[] = [];
+  for (const criterion of criteria) {
+    const weight = weights[criterion] ?? 0;
+    if (weight === 0) continue;
+    const { value } = valueOf(criterion);
+    if (value === null) missing.push(criterion);
+    total += weight * (value ?? 0);
+    sum += weight;
+  }
+  return missing.length > 0
+    ? { score: null, score_reason: `Not measured for this app: ${missing.join(', ')}.` }
+    : { score: rounded(total / sum), score_reason: null };
+}
+
+/** Six decimal places: more than any of it is exact to. */
+function rounded(value: number): number {
+  return Math.round(value * 1_000_000) / 1_000_000;
+}
