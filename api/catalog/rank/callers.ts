@@ -43,13 +43,13 @@ const forget: Statement<unknown> = {
 
 /**
  * Whether a caller has left is known of those whose first call is at least the absence ago: they left after their last
- * call if nothing followed it, and are followed until an absence ago otherwise. In hours; longer stays are cut off.
+ * call if nothing followed it, and are followed until an absence ago otherwise. In whole hours; longer stays are cut off.
  */
 export const observe: Statement<{ app: string; hours: number; left: boolean; callers: number }> = {
   name: 'catalog-callers-observe',
-  text: `select app, least(ceil(hours), ${stayDays * 24})::int as hours, is_left and hours <= ${stayDays * 24} as left, count(*)::int as callers
+  text: `select app, least(hours, ${stayDays * 24})::int as hours, is_left and hours <= ${stayDays * 24} as left, count(*)::int as callers
     from (
-      select app, last_at < cut as is_left, extract(epoch from least(last_at, cut) - first_at) / 3600 as hours
+      select app, last_at < cut as is_left, round(extract(epoch from least(last_at, cut) - first_at) / 3600) as hours
       from catalog.caller, (select coalesce($1::timestamptz, clock_timestamp()) - ${absenceDays} * interval '1 day' as cut) t
       where first_at <= cut) followed
     group by 1, 2, 3`,

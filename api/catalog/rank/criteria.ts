@@ -52,7 +52,7 @@ export const formulas: readonly Formula[] = [
   {
     id: 'retention',
     title: 'Retention',
-    formula: `Kaplan–Meier estimate of the share of callers whose calls go on for longer than ${stayDays} days: S = ∏ (1 − d/r) over all times up to ${stayDays} days, with d callers who leave at a time of the r who are followed until then. Times count from the first call. A caller has left after a call that none followed for ${absenceDays} days or more; a caller who calls on is followed until ${absenceDays} days ago. n is the number of callers whose first call is at least ${absenceDays} days ago.`,
+    formula: `Kaplan–Meier estimate of the share of callers whose calls go on for longer than ${stayDays} days: S = ∏ (1 − d/r) over all times up to ${stayDays} days, with d callers who leave at a time of the r who are followed until then. Times count from the first call, in whole hours. A caller has left after a call that none followed for ${absenceDays} days or more; a caller who calls on is followed until ${absenceDays} days ago. n is the number of callers whose first call is at least ${absenceDays} days ago.`,
     data: `Calls of the app through /api/projects/{slug}/call and /mcp in the last ${followedDays} days, as the ledger records them; a caller is a key, or the address of a caller without one, both as a salted hash. Estimated about every 15 minutes.`,
     interval:
       'Greenwood’s variance on the scale of log(−log S), 95 %. At 0 and 1, where it has no width, Wilson’s of those who were followed to the end.',

@@ -76,6 +76,7 @@ test('a submitted app that has the name of one of the eight is not taken for it,
   const { state, state_reason } = await entry('chat-ui-1');
   assert.equal(state, 'not_deployed');
   assert.match(state_reason ?? '', /^Another app has this name/);
+  server.store.replace([]);
   server.store.replace([
     sampleApp('chat-ui-1', 'https://github.com/Open-WebUI/open-webui', liveAt('https://chat-ui-1.apps.test/'), submitted),
   ]);
