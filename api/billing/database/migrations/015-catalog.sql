@@ -1,6 +1,9 @@
 -- What the catalog keeps: what forges report of repositories, and who called which app first and last. And an index that
 -- answers what an app used in a time without its rows.
 
+-- Indexes of a large ledger take longer than a statement may take otherwise.
+set local statement_timeout = 0;
+
 create schema if not exists catalog;
 
 create table catalog.repository (

@@ -89,7 +89,7 @@ test('filters: category, state and words in either language', async () => {
   assert.deepEqual(await slugsOf('?state=rejected'), ['draw']);
   assert.deepEqual(await slugsOf('?state=live'), []);
   assert.deepEqual(await slugsOf('?q=PDF%20formulas'), ['pdf-translate']);
-  assert.deepEqual(await slugsOf(`?q=${encodeURIComponent('幻灯片')}`), ['slide-generator']);
+  assert.deepEqual(await slugsOf(`?q=${encodeURIComponent('演示文稿')}`), ['slide-generator']);
   assert.deepEqual(await slugsOf('?q=pdf&category=chat'), []);
 });
 
