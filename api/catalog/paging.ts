@@ -22,7 +22,13 @@ export interface PageRequest {
 
 /** Query parameters of every list. */
 export const pageFields = {
-  limit: z.coerce.number().int().min(1).max(200).default(50).describe('Maximum number of entries, 1 to 200; default 50.'),
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(200)
+    .default(50)
+    .describe('Maximum number of entries, 1 to 200; default 50.'),
   cursor: z
     .string()
     .max(1_000)

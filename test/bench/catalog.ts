@@ -43,7 +43,11 @@ const { apps, uses, requests } = readCommandLine(
   }),
 );
 
-const statement = (name: string, text: string): Statement<unknown> => ({ name: `bench-${name}`, text, row: z.unknown() });
+const statement = (name: string, text: string): Statement<unknown> => ({
+  name: `bench-${name}`,
+  text,
+  row: z.unknown(),
+});
 /** Half of the uses are calls of apps by 200,000 callers, half calls of models by apps. */
 const load = statement(
   'load',
@@ -68,10 +72,21 @@ function category(index: number): App['spec']['listing']['category'] {
 
 function benchApp(index: number): App {
   const slug = `app-${index}`;
-  const app = sampleApp(slug, `https://github.com/owner-${index % 997}/${slug}`, index % 4 === 0 ? undefined : liveAt(`https://${slug}.apps.test/`));
+  const app = sampleApp(
+    slug,
+    `https://github.com/owner-${index % 997}/${slug}`,
+    index % 4 === 0 ? undefined : liveAt(`https://${slug}.apps.test/`),
+  );
   return {
     ...app,
-    spec: { ...app.spec, listing: { title: `App ${(index * 7919) % apps}`, description: 'Does one thing well.', category: category(index) } },
+    spec: {
+      ...app.spec,
+      listing: {
+        title: `App ${(index * 7919) % apps}`,
+        description: 'Does one thing well.',
+        category: category(index),
+      },
+    },
   };
 }
 
@@ -79,7 +94,11 @@ function quantile(sorted: readonly number[], q: number): string {
   return (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN).toFixed(1).padStart(8);
 }
 
-async function plan(database: Database, { text }: { readonly text: string }, values: readonly unknown[]): Promise<string> {
+async function plan(
+  database: Database,
+  { text }: { readonly text: string },
+  values: readonly unknown[],
+): Promise<string> {
   const explained = { name: 'bench-plan', text: `explain ${text}`, row: z.object({ 'QUERY PLAN': z.string() }) };
   // Named statements are planned once; this one has another text each time.
   const rows = await database.query({ ...explained, name: `bench-plan-${text.length}` }, values);
@@ -134,8 +153,14 @@ const kinds: readonly (readonly [name: string, path: (index: number) => string])
   ['weights', (index) => `/api/rank?weights=retention:${(index % 9) + 1}`],
 ];
 process.stdout.write(`\n${apps} apps, ${uses} uses, ${requests} requests of each, one after the other\n`);
-process.stdout.write(`${'request'.padEnd(10)} ${'first'.padStart(8)} ${'p50 ms'.padStart(8)} ${'p95 ms'.padStart(8)} ${'max'.padStart(8)}\n`);
-async function measure(name: string, path: (index: number) => string, before: (index: number) => void = () => undefined): Promise<void> {
+process.stdout.write(
+  `${'request'.padEnd(10)} ${'first'.padStart(8)} ${'p50 ms'.padStart(8)} ${'p95 ms'.padStart(8)} ${'max'.padStart(8)}\n`,
+);
+async function measure(
+  name: string,
+  path: (index: number) => string,
+  before: (index: number) => void = () => undefined,
+): Promise<void> {
   const latencies: number[] = [];
   for (let index = 0; index < requests; index += 1) {
     before(index);
@@ -147,20 +172,29 @@ async function measure(name: string, path: (index: number) => string, before: (i
   }
   const [first = Number.NaN] = latencies;
   const sorted = latencies.slice(1).toSorted((a, b) => a - b);
-  process.stdout.write(`${name.padEnd(10)} ${quantile([first], 0)} ${quantile(sorted, 0.5)} ${quantile(sorted, 0.95)} ${quantile(sorted, 1)}\n`);
+  process.stdout.write(
+    `${name.padEnd(10)} ${quantile([first], 0)} ${quantile(sorted, 0.5)} ${quantile(sorted, 0.95)} ${quantile(sorted, 1)}\n`,
+  );
 }
 for (const [name, path] of kinds) await measure(name, path);
-await measure('changing', () => '/api/projects?sort=since', (index) => {
-  const app = benchApp((index % apps) + 1);
-  store.set({ ...app, metadata: { ...app.metadata, resourceVersion: String(index + 2) } });
-});
+await measure(
+  'changing',
+  () => '/api/projects?sort=since',
+  (index) => {
+    const app = benchApp((index % apps) + 1);
+    store.set({ ...app, metadata: { ...app.metadata, resourceVersion: String(index + 2) } });
+  },
+);
 
 const day = 86_400_000;
 const plans = [
   ['detail', await plan(database, usedBy, ['app-1', null])],
   ['detail of a small app', await plan(database, usedBy, [`app-${apps}`, null])],
   ['calls of a minute', await plan(database, readCalls, [new Date(Date.now() - 660_000), new Date()])],
-  ['calls of a day', await plan(database, readCalls, [new Date(Date.now() - 30 * day), new Date(Date.now() - 29 * day)])],
+  [
+    'calls of a day',
+    await plan(database, readCalls, [new Date(Date.now() - 30 * day), new Date(Date.now() - 29 * day)]),
+  ],
 ] as const;
 for (const [name, text] of plans) {
   process.stdout.write(`\n${name}\n${text}\n`);

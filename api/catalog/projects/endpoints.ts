@@ -15,7 +15,10 @@ const freshSeconds = 15;
 const query = z.strictObject({
   ...pageFields,
   category: categories.optional().describe(`Only of this category: ${categories.options.join(', ')}.`),
-  state: z.enum(projectStates).optional().describe(`Only in this state: ${projectStates.join(', ')}.`),
+  state: z
+    .enum(projectStates)
+    .optional()
+    .describe(`Only in this state: ${projectStates.join(', ')}.`),
   q: z
     .string()
     .max(200)

@@ -40,7 +40,8 @@ function readCatalogApp(path: string, slug: string): CatalogApp {
       `${path} is not valid:\n${parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`).join('\n')}`,
     );
   const { metadata, spec: described } = parsed.data;
-  if (metadata.name !== slug) throw new Error(`${path} is not valid: metadata.name must be ${slug}, as the file is named`);
+  if (metadata.name !== slug)
+    throw new Error(`${path} is not valid: metadata.name must be ${slug}, as the file is named`);
   return {
     slug,
     listing: described.listing,

@@ -46,7 +46,10 @@ export interface Filter {
 
 /** Whether a record is asked for; of a search, each word has to be in it. */
 export function matcher({ category, state, q = '' }: Filter): (record: ProjectRecord) => boolean {
-  const words = q.toLowerCase().split(/\s+/).filter((word) => word !== '');
+  const words = q
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '');
   return (record) =>
     (category === undefined || record.category === category) &&
     (state === undefined || record.state === state) &&

@@ -33,7 +33,10 @@ export class Projects {
   /** Objects of the cache are never changed, only replaced. */
   readonly #records = new WeakMap<App, ProjectRecord>();
   #all: { readonly apps: readonly App[]; readonly records: ReadonlyMap<string, ProjectRecord> } | undefined;
-  readonly #sorted = new Map<Order, { readonly of: unknown; readonly stars: number; readonly list: readonly Sorted[] }>();
+  readonly #sorted = new Map<
+    Order,
+    { readonly of: unknown; readonly stars: number; readonly list: readonly Sorted[] }
+  >();
 
   constructor(options: ProjectsOptions) {
     this.#options = options;
@@ -94,8 +97,7 @@ export class Projects {
     const record = records.get(slug);
     if (record !== undefined) return record;
     const nearest = nearestNames(slug, [...records.keys()]);
-    const hint =
-      nearest.length === 0 ? 'GET /api/projects lists all apps.' : `Did you mean ${nearest.join(' or ')}?`;
+    const hint = nearest.length === 0 ? 'GET /api/projects lists all apps.' : `Did you mean ${nearest.join(' or ')}?`;
     throw new Problem(unknownProject, `There is no app ${JSON.stringify(slug.slice(0, 60))}. ${hint}`, {
       members: { nearest },
     });
@@ -104,7 +106,9 @@ export class Projects {
   #recordsOf(apps: readonly App[]): ReadonlyMap<string, ProjectRecord> {
     const { catalog, apps: options } = this.#options;
     const known = catalog.map((one) => catalogRecord(one, options.apps.get(one.slug)));
-    const others = apps.filter(({ metadata }) => !this.#catalogSlugs.has(metadata.name)).map((app) => this.#recordOf(app));
+    const others = apps
+      .filter(({ metadata }) => !this.#catalogSlugs.has(metadata.name))
+      .map((app) => this.#recordOf(app));
     return new Map([...known, ...others].map((record) => [record.slug, record]));
   }
 
@@ -154,7 +158,10 @@ const nameTaken =
   'Another app has this name on this cluster. The operator of this installation can remove that one and deploy this one with `npm run apps`.';
 
 /** The review keeps what it has against a licence, not the licence itself, so that comes from the forge. */
-function licenseOf({ app }: ProjectRecord, { license, reason, stars }: StarCount): Pick<ProjectEntry, 'license' | 'license_reason'> {
+function licenseOf(
+  { app }: ProjectRecord,
+  { license, reason, stars }: StarCount,
+): Pick<ProjectEntry, 'license' | 'license_reason'> {
   if (license !== null) return { license, license_reason: null };
   const found = app?.status?.findings?.find(({ rule }) => rule.startsWith('license/'));
   if (found !== undefined) return { license: null, license_reason: `The review found: ${found.message}` };

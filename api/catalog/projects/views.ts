@@ -25,7 +25,10 @@ export const projectEntry = z.object({
   since: z.string().nullable().describe('Start of this state, RFC 3339.'),
   page: z.string().describe('URL of its page for people.'),
   machine_readable: z.string().describe('URL of its detail as JSON.'),
-  status_url: z.string().nullable().describe('URL of its status with stages and findings; null where it is not deployed.'),
+  status_url: z
+    .string()
+    .nullable()
+    .describe('URL of its status with stages and findings; null where it is not deployed.'),
 });
 export type ProjectEntry = z.output<typeof projectEntry>;
 
@@ -43,7 +46,9 @@ const measured = z.number().nullable();
 const counted = z.int().nullable();
 
 export const telemetryWindow = z.object({
-  requests: counted.describe('Calls through /api/projects/{slug}/call and /mcp that the app answered without a server error.'),
+  requests: counted.describe(
+    'Calls through /api/projects/{slug}/call and /mcp that the app answered without a server error.',
+  ),
   callers: counted.describe('Different callers of these; counted about once a minute.'),
   latency_ms: z.object({ p50: counted, p95: counted }).describe('Of these calls.'),
   model_calls: counted.describe('Calls of models by the app on /v1.'),
@@ -66,7 +71,9 @@ export type BenchmarkEntry = z.output<typeof benchmarkEntry>;
 export const projectDetail = projectEntry.extend({
   commit: z.string().nullable().describe('Commit that is served; null where the app is not live.'),
   telemetry,
-  benchmark: benchmarkEntry.nullable().describe('Its entry in /api/bench: verdict, runs, models, tasks and where the data is.'),
+  benchmark: benchmarkEntry
+    .nullable()
+    .describe('Its entry in /api/bench: verdict, runs, models, tasks and where the data is.'),
   benchmark_reason: z.string().nullable().describe('Why `benchmark` is null.'),
 });
 export type ProjectDetail = z.output<typeof projectDetail>;

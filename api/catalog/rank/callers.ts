@@ -85,7 +85,10 @@ export class Callers {
     const rows = await this.#database.query(observe, [now]);
     const byApp = Map.groupBy(rows, ({ app }) => app);
     return new Map(
-      [...byApp].map(([app, own]) => [app, own.map(({ hours, left, callers }) => ({ time: hours, left, count: callers }))]),
+      [...byApp].map(([app, own]) => [
+        app,
+        own.map(({ hours, left, callers }) => ({ time: hours, left, count: callers })),
+      ]),
     );
   }
 }

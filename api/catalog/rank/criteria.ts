@@ -28,7 +28,8 @@ export const formulas: readonly Formula[] = [
   {
     id: 'quality',
     title: 'Quality',
-    formula: 'passed / n over the runs of all models that were tested, each run counted once. Runs that failed because the model’s upstream was unavailable are not counted.',
+    formula:
+      'passed / n over the runs of all models that were tested, each run counted once. Runs that failed because the model’s upstream was unavailable are not counted.',
     data: 'The benchmark of the app, /api/bench/{slug}. Compare apps that were tested with the same models.',
     interval: 'Wilson score interval, 95 %.',
     null_when: 'No benchmark of the app has been run here.',
@@ -36,7 +37,8 @@ export const formulas: readonly Formula[] = [
   {
     id: 'cost',
     title: 'Cost',
-    formula: 'c(cheapest) / c(app), where c is the cost per success: what all runs of the benchmark cost, divided by the runs that passed, outages counted as failed. 1 is the cheapest of all apps that have one; 0.5 costs twice as much.',
+    formula:
+      'c(cheapest) / c(app), where c is the cost per success: what all runs of the benchmark cost, divided by the runs that passed, outages counted as failed. 1 is the cheapest of all apps that have one; 0.5 costs twice as much.',
     data: 'The benchmark of the app; costs as the router billed them, summed exactly.',
     interval: 'None.',
     null_when: 'No benchmark of the app has been run here, no run of it passed, or its runs cost nothing.',
@@ -61,10 +63,12 @@ export const formulas: readonly Formula[] = [
   {
     id: 'score',
     title: 'Score',
-    formula: '∑ w·v / ∑ w over the criteria that `weights` names, with its weights w and the values v above. Without `weights` there is no score.',
+    formula:
+      '∑ w·v / ∑ w over the criteria that `weights` names, with its weights w and the values v above. Without `weights` there is no score.',
     data: 'The values above and the caller’s own weights.',
     interval: 'None.',
-    null_when: 'No weights were sent, or a criterion with a weight above 0 has no value for the app. No value is filled in.',
+    null_when:
+      'No weights were sent, or a criterion with a weight above 0 has no value for the app. No value is filled in.',
   },
 ];
 
@@ -72,7 +76,14 @@ export const formulas: readonly Formula[] = [
 export function formulasText(): string {
   return formulas
     .map(({ id, title, formula, data, interval, null_when }) =>
-      [`${title} (#${id})`, `  Formula: ${formula}`, `  Data: ${data}`, `  Interval: ${interval}`, `  Null: ${null_when}`, ''].join('\n'),
+      [
+        `${title} (#${id})`,
+        `  Formula: ${formula}`,
+        `  Data: ${data}`,
+        `  Interval: ${interval}`,
+        `  Null: ${null_when}`,
+        '',
+      ].join('\n'),
     )
     .join('\n');
 }

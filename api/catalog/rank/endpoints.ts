@@ -59,7 +59,8 @@ function formulasEndpoint(): Endpoint {
     operation: 'listRankFormulas',
     tag: 'catalog',
     summary: 'Get the formulas of the ranking',
-    description: 'How each score is made: formula, data, interval, and when it is null. As text with Accept: text/plain.',
+    description:
+      'How each score is made: formula, data, interval, and when it is null. As text with Accept: text/plain.',
     output: formulaList,
     produces: ['application/json', plainText],
     freshSeconds,

@@ -1,5 +1,5 @@
 // The ranking: values of all criteria from recorded data, and a total by the weights that the caller sent.
-import { type Money } from '../../billing/index.ts';
+import type { Money } from '../../billing/index.ts';
 import { compareKeys, type Page, pageOf, type SortKey } from '../paging.ts';
 import type { Projects, ProjectRecord } from '../projects/index.ts';
 import { criteria, type Criterion } from './criteria.ts';

@@ -12,7 +12,8 @@ export interface RetentionOptions {
   readonly estimateMs?: number;
 }
 
-const noDatabase = 'Calls are recorded in a ledger, and none is configured. The operator of this installation can set DATABASE_URL.';
+const noDatabase =
+  'Calls are recorded in a ledger, and none is configured. The operator of this installation can set DATABASE_URL.';
 const notRead = 'The calls in the ledger have not been read yet.';
 const nobody = 'Nobody has called this app through the API long enough ago.';
 const tooEarly = `No caller of this app has been followed for ${stayDays} days yet.`;

@@ -14,7 +14,12 @@ export type Score = z.output<typeof score>;
 export const rankedApp = z.object({
   slug: z.string(),
   title: z.string(),
-  score: z.number().nullable().describe('Total by the weights that were sent; null without weights, and where one falls on a value that is null.'),
+  score: z
+    .number()
+    .nullable()
+    .describe(
+      'Total by the weights that were sent; null without weights, and where one falls on a value that is null.',
+    ),
   score_reason: z.string().nullable().describe('Why the score is null.'),
   scores: z.object({ onboarding: score, quality: score, cost: score, stability: score, retention: score }),
   page: z.string().describe('URL of the page of the app.'),

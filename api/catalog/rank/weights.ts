@@ -15,7 +15,8 @@ export const weightsField = z
     for (const part of text.split(',')) {
       const [, name = '', weight = ''] = shape.exec(part.trim()) ?? [];
       const criterion = criteria.find((one) => one === name);
-      if (criterion === undefined) return refused(context, `has ${JSON.stringify(part.slice(0, 40))}, which is no criterion with a weight`);
+      if (criterion === undefined)
+        return refused(context, `has ${JSON.stringify(part.slice(0, 40))}, which is no criterion with a weight`);
       if (criterion in weights) return refused(context, `names ${criterion} twice`);
       weights[criterion] = Number(weight);
     }

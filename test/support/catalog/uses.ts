@@ -13,7 +13,13 @@ const insert = {
 
 /** A use so many hours ago. */
 export type Use =
-  | { readonly kind: 'app'; readonly app: string; readonly caller: string; readonly hours: number; readonly latency: number }
+  | {
+      readonly kind: 'app';
+      readonly app: string;
+      readonly caller: string;
+      readonly hours: number;
+      readonly latency: number;
+    }
   | { readonly kind: 'v1'; readonly app: string; readonly hours: number; readonly cost: string | null };
 
 export async function addUses(database: Database, uses: readonly Use[]): Promise<void> {

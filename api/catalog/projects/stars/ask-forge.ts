@@ -1,10 +1,23 @@
 // Asks a forge for one repository through the guarded fetcher, and says in a sentence why there is no answer.
 import { Problem } from '../../../../lib/problem.ts';
 import type { Fetcher } from '../../../tools/index.ts';
-import { addressesOf, type ForgeAddress, type ForgeKind, type ForgeReport, type ForgeRepository, type KnownForge, readReport } from './forges.ts';
+import {
+  addressesOf,
+  type ForgeAddress,
+  type ForgeKind,
+  type ForgeReport,
+  type ForgeRepository,
+  type KnownForge,
+  readReport,
+} from './forges.ts';
 
 export type ForgeAnswer =
-  | { readonly outcome: 'answered'; readonly kind: ForgeKind; readonly etag: string | null; readonly report: ForgeReport }
+  | {
+      readonly outcome: 'answered';
+      readonly kind: ForgeKind;
+      readonly etag: string | null;
+      readonly report: ForgeReport;
+    }
   | { readonly outcome: 'unchanged' }
   /** There is no such repository. */
   | { readonly outcome: 'gone'; readonly reason: string }

@@ -49,7 +49,7 @@ export function forgeRepository(address: string): ForgeRepository | undefined {
     .replace(/\.git$/i, '')
     .split('/')
     .slice(1);
-  if (path.length < 2 || path.some((part) => !/^[\w.~%+-]{1,100}$/.test(part))) return undefined;
+  if (path.length < 2 || path.some((part) => !/^(?!\.{1,2}$)[\w.~+-]{1,100}$/.test(part))) return undefined;
   return { url: `${protocol}//${host}/${path.join('/')}`, host, path };
 }
 
@@ -69,17 +69,9 @@ export function addressesOf(
 }
 
 function addressAt({ kind, api }: KnownForge, path: readonly string[]): ForgeAddress {
-  const parts = path.map((part) => encodeURIComponent(decoded(part)));
+  const parts = path.map((part) => encodeURIComponent(part));
   if (kind === 'gitlab') return { kind, url: `${api}/projects/${parts.join('%2F')}?license=true` };
   return { kind, url: `${api}/repos/${parts.slice(0, 2).join('/')}` };
-}
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
 }
 
 const stars = z.int().min(0).max(2_147_483_647);

@@ -97,9 +97,7 @@ export class StarRefresh {
   async #add(missing: readonly ForgeRepository[]): Promise<void> {
     if (missing.length === 0) return;
     await this.#database.replay(statements.add, [missing.map(({ url }) => url), missing.map(({ host }) => host)]);
-    this.#counts.set(
-      missing.map(({ url }) => ({ url, stars: null, stars_at: null, license: null, reason: null })),
-    );
+    this.#counts.set(missing.map(({ url }) => ({ url, stars: null, stars_at: null, license: null, reason: null })));
   }
 
   async #remove(url: string): Promise<void> {
@@ -144,7 +142,9 @@ export class StarRefresh {
 async function claimOne(
   database: Database,
   gapMs: number,
-): Promise<{ url: string; forge: 'github' | 'gitea' | 'gitlab' | null; etag: string | null; failures: number } | undefined> {
+): Promise<
+  { url: string; forge: 'github' | 'gitea' | 'gitlab' | null; etag: string | null; failures: number } | undefined
+> {
   // Not replayed: a claim that was lost on the way is free again after its lease.
   const [claim] = await database.query(statements.claim, [Math.round(gapMs * 0.7), leaseMs]);
   return claim;

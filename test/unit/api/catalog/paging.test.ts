@@ -41,9 +41,18 @@ test('an item that goes is missed by nobody, and none comes twice', () => {
 });
 
 test('a cursor of another order, or none at all, is refused by name', () => {
-  const list = [{ n: 1, name: 'a' }, { n: 2, name: 'b' }];
+  const list = [
+    { n: 1, name: 'a' },
+    { n: 2, name: 'b' },
+  ];
   const { next = '' } = pageOf(list, key, { limit: 1, cursor: undefined, order: 'n' });
-  for (const [cursor, order] of [[next, 'm'], ['', 'n'], ['bm90IEpTT04', 'n'], ['e30', 'n'], [Buffer.from('["n"]').toString('base64url'), 'n']] as const)
+  for (const [cursor, order] of [
+    [next, 'm'],
+    ['', 'n'],
+    ['bm90IEpTT04', 'n'],
+    ['e30', 'n'],
+    [Buffer.from('["n"]').toString('base64url'), 'n'],
+  ] as const)
     assert.throws(
       () => pageOf(list, key, { limit: 1, cursor, order }),
       (error) => error instanceof Problem && error.errors[0]?.field === 'cursor',
@@ -52,7 +61,11 @@ test('a cursor of another order, or none at all, is refused by name', () => {
 });
 
 test('the next link has all parameters, escaped', () => {
-  const { url, headers } = nextLink('https://moorage.test/api/projects', { q: 'a&b <c>', state: undefined, limit: 2 }, 'x');
+  const { url, headers } = nextLink(
+    'https://moorage.test/api/projects',
+    { q: 'a&b <c>', state: undefined, limit: 2 },
+    'x',
+  );
   assert.equal(url, 'https://moorage.test/api/projects?q=a%26b+%3Cc%3E&limit=2&cursor=x');
   assert.deepEqual(headers, { link: `<${url}>; rel="next"` });
   assert.deepEqual(nextLink('https://moorage.test', {}, undefined), { url: null, headers: {} });

@@ -20,7 +20,11 @@ const slugs = [
 
 test('the eight apps of the interface are there [spec projects.slugs]', () => {
   const apps = readCatalogApps();
-  for (const slug of slugs) assert.ok(apps.some((app) => app.slug === slug), slug);
+  for (const slug of slugs)
+    assert.ok(
+      apps.some((app) => app.slug === slug),
+      slug,
+    );
   assert.deepEqual(catalogSlugs.toSorted(), slugs);
 });
 
@@ -61,8 +65,13 @@ test('a file may hold other objects beside the app, and files of other kinds are
 });
 
 const bad: readonly (readonly [name: string, file: string, text: string, says: RegExp])[] = [
-  ['an unknown field', 'chat.yaml', valid.replace('source:', 'sauce: 1, source:'), /chat\.yaml is not valid:\n {2}spec: .*sauce/],
-  ['a wrong category', 'chat.yaml', valid.replace("} }", "}, listing: { category: fun } }"), /spec\.listing\.category/],
+  [
+    'an unknown field',
+    'chat.yaml',
+    valid.replace('source:', 'sauce: 1, source:'),
+    /chat\.yaml is not valid:\n {2}spec: .*sauce/,
+  ],
+  ['a wrong category', 'chat.yaml', valid.replace('} }', '}, listing: { category: fun } }'), /spec\.listing\.category/],
   ['another name', 'talk.yaml', valid, /metadata\.name must be talk/],
   ['no app', 'chat.yaml', 'kind: ConfigMap\n', /must hold one HostedApp, and holds 0/],
   ['two apps', 'chat.yaml', `${valid}---\n${valid}`, /must hold one HostedApp, and holds 2/],

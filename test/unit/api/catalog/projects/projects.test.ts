@@ -1,7 +1,12 @@
 // GET /api/projects and its detail through the whole API: the eight, submitted apps, filters, pages and refusals.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, beforeEach, test } from 'vitest';
-import { projectDetail, projectList, type ProjectEntry, type ProjectList } from '../../../../../api/catalog/projects/views.ts';
+import {
+  projectDetail,
+  projectList,
+  type ProjectEntry,
+  type ProjectList,
+} from '../../../../../api/catalog/projects/views.ts';
 import { catalogSlugs } from '../../../../../crds/catalog-slugs.ts';
 import type { HostedAppStatus } from '../../../../../crds/hosted-app.ts';
 import { baseUrl, sampleApp } from '../../../../support/api/sample.ts';
@@ -37,8 +42,24 @@ test('the eight are listed without a cluster, each with upstream, category and w
   assert.deepEqual([total, next], [8, null]);
   const titles = projects.map(({ title }) => title.toLowerCase());
   assert.deepEqual(titles, titles.toSorted());
-  for (const { state, state_reason, url, since: from, status_url, repo, stars, stars_at, stars_reason, license, license_reason, title_zh } of projects) {
-    assert.deepEqual([state, url, from, status_url, stars, stars_at, license], ['not_deployed', null, null, null, null, null, null]);
+  for (const {
+    state,
+    state_reason,
+    url,
+    since: from,
+    status_url,
+    repo,
+    stars,
+    stars_at,
+    stars_reason,
+    license,
+    license_reason,
+    title_zh,
+  } of projects) {
+    assert.deepEqual(
+      [state, url, from, status_url, stars, stars_at, license],
+      ['not_deployed', null, null, null, null, null, null],
+    );
     assert.match(state_reason ?? '', /`npm run apps`/);
     assert.match(repo, /^https:\/\/github\.com\//);
     assert.ok(stars_reason !== null && license_reason !== null && title_zh !== null);
@@ -46,9 +67,24 @@ test('the eight are listed without a cluster, each with upstream, category and w
 });
 
 test('a live app of the eight has its URL and since when, and no reason', async () => {
-  server.store.set(sampleApp('chat-ui-1', 'https://git.test/mirror/open-webui', liveAt('https://chat-ui-1.apps.test/')));
-  const { state, state_reason, url, since: from, repo, source, page, machine_readable, status_url } = await entry('chat-ui-1');
-  assert.deepEqual([state, state_reason, url, from], ['live', null, 'https://chat-ui-1.apps.test/', '2026-01-01T00:00:00Z']);
+  server.store.set(
+    sampleApp('chat-ui-1', 'https://git.test/mirror/open-webui', liveAt('https://chat-ui-1.apps.test/')),
+  );
+  const {
+    state,
+    state_reason,
+    url,
+    since: from,
+    repo,
+    source,
+    page,
+    machine_readable,
+    status_url,
+  } = await entry('chat-ui-1');
+  assert.deepEqual(
+    [state, state_reason, url, from],
+    ['live', null, 'https://chat-ui-1.apps.test/', '2026-01-01T00:00:00Z'],
+  );
   assert.deepEqual([repo, source], ['https://github.com/open-webui/open-webui', 'https://git.test/mirror/open-webui']);
   assert.deepEqual([page, machine_readable], [`${baseUrl}/apps/chat-ui-1`, `${baseUrl}/api/projects/chat-ui-1`]);
   assert.equal(status_url, `${baseUrl}/api/submit-status/mirror/open-webui?host=git.test`);
@@ -78,7 +114,12 @@ test('a submitted app that has the name of one of the eight is not taken for it,
   assert.match(state_reason ?? '', /^Another app has this name/);
   server.store.replace([]);
   server.store.replace([
-    sampleApp('chat-ui-1', 'https://github.com/Open-WebUI/open-webui', liveAt('https://chat-ui-1.apps.test/'), submitted),
+    sampleApp(
+      'chat-ui-1',
+      'https://github.com/Open-WebUI/open-webui',
+      liveAt('https://chat-ui-1.apps.test/'),
+      submitted,
+    ),
   ]);
   assert.equal((await entry('chat-ui-1')).state, 'live');
 });
@@ -167,6 +208,9 @@ for (const [query, field] of [
     const response = await server.request(`/api/projects${query}`);
     assert.equal(response.status, 400);
     const { errors } = (await response.json()) as { errors: { in: string; field: string; fix: string }[] };
-    assert.deepEqual(errors.map((error) => [error.in, error.field]), [['query', field]]);
+    assert.deepEqual(
+      errors.map((error) => [error.in, error.field]),
+      [['query', field]],
+    );
     assert.ok((errors[0]?.fix ?? '') !== '');
   });

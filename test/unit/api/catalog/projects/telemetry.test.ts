@@ -17,7 +17,13 @@ const modelCall = (hours: number, cost: string | null): Use => ({ kind: 'v1', ap
 beforeAll(async () => {
   database = await openLedgerDatabase(migratedDatabase);
   await addUses(database, [
-    ...Array.from({ length: 20 }, (_, index): Use => ({ kind: 'app', app: 'chat', caller: 'a', hours: 1, latency: (index + 1) * 10 })),
+    ...Array.from({ length: 20 }, (_, index): Use => ({
+      kind: 'app',
+      app: 'chat',
+      caller: 'a',
+      hours: 1,
+      latency: (index + 1) * 10,
+    })),
     ...callsOf('chat', 'b', 2, 30),
     ...callsOf('chat', 'c', 100),
     ...callsOf('chat', 'd', 600),
@@ -66,7 +72,9 @@ test('traffic of visitors is null, with the reason', () => {
 });
 
 test('an app that nobody called has counts of zero and no latency', async () => {
-  const { requests, callers, model_calls, model_cost_usd, latency_ms, unmeasured } = (await readTelemetry(database, 'idle'))['30d'];
+  const { requests, callers, model_calls, model_cost_usd, latency_ms, unmeasured } = (
+    await readTelemetry(database, 'idle')
+  )['30d'];
   assert.deepEqual([requests, callers, model_calls, model_cost_usd], [0, 0, 0, 0]);
   assert.deepEqual(latency_ms, { p50: null, p95: null });
   assert.equal(unmeasured['latency_ms'], 'The app was not called in this time.');

@@ -23,7 +23,9 @@ afterAll(() => database.close());
 
 const days = (count: number): number => count * 24;
 const observed = async (callers: Callers, app: string): Promise<readonly Observation[]> =>
-  ((await callers.observations()).get(app) ?? []).toSorted((a, b) => a.time - b.time || Number(a.left) - Number(b.left));
+  ((await callers.observations()).get(app) ?? []).toSorted(
+    (a, b) => a.time - b.time || Number(a.left) - Number(b.left),
+  );
 
 test('one who called once has left after no time; one who calls on is followed; who is new is not judged yet', async () => {
   await addUses(database, [
@@ -69,7 +71,9 @@ test('calls of models and calls before the time that is followed do not count', 
 });
 
 test('who has been away for long is forgotten', async () => {
-  await run(`insert into catalog.caller values ('chat', 'old', now() - interval '200 days', now() - interval '91 days')`);
+  await run(
+    `insert into catalog.caller values ('chat', 'old', now() - interval '200 days', now() - interval '91 days')`,
+  );
   await addUses(database, callsOf('chat', 'a', days(20)));
   const callers = new Callers(database);
   await callers.update();

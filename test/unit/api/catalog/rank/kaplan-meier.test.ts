@@ -8,10 +8,7 @@ const left = (...times: number[]): Observation[] => times.map((time) => ({ time,
 const censored = (...times: number[]): Observation[] => times.map((time) => ({ time, left: false, count: 1 }));
 
 /** Remission of leukaemia under 6-MP, in weeks (Freireich et al. 1963), as textbooks of survival analysis have it. */
-const remission = [
-  ...left(6, 6, 6, 7, 10, 13, 16, 22, 23),
-  ...censored(6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35),
-];
+const remission = [...left(6, 6, 6, 7, 10, 13, 16, 22, 23), ...censored(6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35)];
 
 // Estimates and standard errors as in Kleinbaum and Klein; intervals as R's survfit gives them with conf.type = "log-log".
 for (const [time, value, error, low, high] of [
@@ -55,10 +52,7 @@ test('counts are the same as single observations', () => {
     { time: 1, left: false, count: 2 },
     { time: 4, left: false, count: 5 },
   ];
-  assert.deepEqual(
-    kaplanMeier(counted, 3),
-    kaplanMeier([...left(1, 1, 1), ...censored(1, 1, 4, 4, 4, 4, 4)], 3),
-  );
+  assert.deepEqual(kaplanMeier(counted, 3), kaplanMeier([...left(1, 1, 1), ...censored(1, 1, 4, 4, 4, 4, 4)], 3));
 });
 
 test('where all stay or all leave, the interval is that of Wilson', () => {
@@ -72,7 +66,11 @@ test('where all stay or all leave, the interval is that of Wilson', () => {
 });
 
 test('the interval holds the estimate and stays between 0 and 1', () => {
-  const observation = fc.record({ time: fc.integer({ min: 0, max: 14 }), left: fc.boolean(), count: fc.integer({ min: 1, max: 9 }) });
+  const observation = fc.record({
+    time: fc.integer({ min: 0, max: 14 }),
+    left: fc.boolean(),
+    count: fc.integer({ min: 1, max: 9 }),
+  });
   fc.assert(
     fc.property(fc.array(observation, { maxLength: 30 }), (observations) => {
       const estimate = kaplanMeier(observations, 7);

@@ -97,7 +97,17 @@ test('what nothing records is null with a reason', async () => {
 
 test('retention comes from the observations, and from new ones when they are made', async () => {
   const week = 168;
-  retentions.set(new Map([['a', [{ time: 0, left: true, count: 1 }, { time: week, left: false, count: 3 }]]]));
+  retentions.set(
+    new Map([
+      [
+        'a',
+        [
+          { time: 0, left: true, count: 1 },
+          { time: week, left: false, count: 3 },
+        ],
+      ],
+    ]),
+  );
   const { retention } = (await appIn('a')).scores;
   assert.deepEqual([retention.value, retention.n], [0.75, 4]);
   const [low = 0, high = 0] = retention.interval ?? [];
@@ -113,8 +123,8 @@ test('the total is the mean by the weights that were sent, the highest first', a
   assert.deepEqual(
     apps.map(({ slug, score }) => [slug, score]),
     [
-      ['b', (0.9 * 3 + 1) / 4],
-      ['a', (0.8 * 3 + 0.5) / 4],
+      ['b', 0.925],
+      ['a', 0.725],
       ['c', null],
       ['d', null],
       ['e', null],

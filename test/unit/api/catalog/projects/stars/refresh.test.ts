@@ -100,7 +100,10 @@ test('another process reads what was answered, and asks with its ETag: 304 makes
     json(response, { stargazers_count: 12 }, { etag: 'W/"one"' });
   };
   await (await watch('octo/chat')).turn();
-  await database.query(statement("update catalog.repository set stars_at = now() - interval '1 day', next_at = now()"), []);
+  await database.query(
+    statement("update catalog.repository set stars_at = now() - interval '1 day', next_at = now()"),
+    [],
+  );
   answer = (_request, response) => {
     response.writeHead(304).end();
   };
@@ -115,7 +118,11 @@ test('another process reads what was answered, and asks with its ETag: 304 makes
 
 const failures: readonly (readonly [name: string, answer: (response: ServerResponse) => void, reason: string])[] = [
   ['a status', (response) => response.writeHead(500).end(), 'The forge answered with status 500.'],
-  ['a page', (response) => response.writeHead(200).end('<html>'), 'The forge did not answer in a form that is known here.'],
+  [
+    'a page',
+    (response) => response.writeHead(200).end('<html>'),
+    'The forge did not answer in a form that is known here.',
+  ],
   ['no answer', (response) => response.destroy(), 'The forge could not be reached.'],
 ];
 for (const [name, fail, reason] of failures)
@@ -215,7 +222,10 @@ test('an address inside is not asked, and the reason says so', async () => {
   await refresh.run();
   await refresh.run();
   assert.equal(asked.length, 0);
-  assert.equal(counts.of(`${forge.origin}/octo/chat`).reason, 'The forge is not asked: it is not on the open internet.');
+  assert.equal(
+    counts.of(`${forge.origin}/octo/chat`).reason,
+    'The forge is not asked: it is not on the open internet.',
+  );
 });
 
 test('between two questions of all processes there is a gap', async () => {
@@ -229,7 +239,10 @@ test('between two questions of all processes there is a gap', async () => {
     log: silent,
     ending: new AbortController().signal,
   };
-  for (const refresh of [new StarRefresh(new StarCounts(), database, options), new StarRefresh(new StarCounts(), database, options)]) {
+  for (const refresh of [
+    new StarRefresh(new StarCounts(), database, options),
+    new StarRefresh(new StarCounts(), database, options),
+  ]) {
     await refresh.run();
     await refresh.run();
   }
