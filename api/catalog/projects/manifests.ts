@@ -53,10 +53,10 @@ function readCatalogApp(path: string, slug: string): CatalogApp {
 
 /** The HostedApp of a file, which may hold other objects beside it. */
 function hostedAppIn(path: string): unknown {
-  const objects = parseAllDocuments(readFileSync(path, 'utf8')).map((document): unknown => {
+  const objects = parseAllDocuments(readFileSync(path, 'utf8')).map((document) => {
     const [error] = document.errors;
     if (error !== undefined) throw new Error(`${path} is not valid: ${error.message}`);
-    return document.toJS();
+    return document.toJS() as unknown;
   });
   const found = objects.filter((object) => z.looseObject({ kind: z.literal(kind) }).safeParse(object).success);
   if (found.length !== 1) throw new Error(`${path} is not valid: it must hold one ${kind}, and holds ${found.length}`);

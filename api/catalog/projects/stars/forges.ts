@@ -45,7 +45,7 @@ export function forgeRepository(address: string): ForgeRepository | undefined {
   if (!URL.canParse(address)) return undefined;
   const { protocol, host, pathname } = new URL(address);
   const path = pathname
-    .replace(/\/+$/, '')
+    .replace(/\/$/, '')
     .replace(/\.git$/i, '')
     .split('/')
     .slice(1);

@@ -170,8 +170,11 @@ for (const [weights, says] of [
     const response = await send(app, `/api/rank?weights=${weights}`);
     assert.equal(response.status, 400);
     const { errors } = (await response.json()) as { errors: { field: string; message: string }[] };
-    assert.equal(errors[0]?.field, 'weights');
-    assert.match(errors[0]?.message ?? '', says);
+    assert.deepEqual(
+      errors.map(({ field }) => field),
+      ['weights'],
+    );
+    assert.match(errors.map(({ message }) => message).join(), says);
   });
 
 test('the formulas are there as JSON and as text, one for each criterion and the total', async () => {
