@@ -7,7 +7,7 @@ export const orders = ['name', 'stars', 'since'] as const;
 export type Order = (typeof orders)[number];
 
 /** A record with its place in an order. */
-export interface Sorted {
+export interface SortedRecord {
   readonly record: ProjectRecord;
   readonly key: SortKey;
 }
@@ -17,7 +17,7 @@ export function sortRecords(
   records: readonly ProjectRecord[],
   order: Order,
   stars: Pick<StarCounts, 'at'>,
-): readonly Sorted[] {
+): readonly SortedRecord[] {
   return records
     .map((record) => ({ record, key: [...keyIn(record, order, stars), record.title.toLowerCase(), record.slug] }))
     .sort((a, b) => compareKeys(a.key, b.key));

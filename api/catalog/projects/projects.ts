@@ -4,7 +4,7 @@ import { type App, type DirectoryOptions, viewStatus } from '../../apps/index.ts
 import { nearestNames } from '../../tools/index.ts';
 import { type Page, pageOf } from '../paging.ts';
 import type { CatalogApp } from './manifests.ts';
-import { type Filter, matcher, type Order, type Sorted, sortRecords } from './orders.ts';
+import { type Filter, matcher, type Order, type SortedRecord, sortRecords } from './orders.ts';
 import { unknownProject } from './problems.ts';
 import { appRecord, catalogRecord, type ProjectRecord } from './records.ts';
 import type { StarCount, StarCounts } from './stars/star-counts.ts';
@@ -35,7 +35,7 @@ export class Projects {
   #all: { readonly apps: readonly App[]; readonly records: ReadonlyMap<string, ProjectRecord> } | undefined;
   readonly #sorted = new Map<
     Order,
-    { readonly of: unknown; readonly stars: number; readonly list: readonly Sorted[] }
+    { readonly of: unknown; readonly stars: number; readonly list: readonly SortedRecord[] }
   >();
 
   constructor(options: ProjectsOptions) {
@@ -56,7 +56,7 @@ export class Projects {
   }
 
   /** All of them in an order. The same list until an app or a star changes. */
-  sorted(order: Order): readonly Sorted[] {
+  sorted(order: Order): readonly SortedRecord[] {
     const records = this.records();
     const { stars } = this.#options;
     const before = this.#sorted.get(order);
