@@ -2,6 +2,7 @@
 import type { HostedApp } from '../../crds/hosted-app.ts';
 import { byLabel, defineResource, type Indexer, type KubeType, type Store } from '../../lib/kubernetes/index.ts';
 import { group, kind, labels, plural, version } from '../../crds/names.ts';
+import { resorted } from '../../lib/resorted.ts';
 import { acceptedRepository, repositoryHash, type Repository } from '../../lib/repository.ts';
 
 /** A HostedApp as read from the API server. */
@@ -43,10 +44,16 @@ export interface AppIndex {
 export function appIndex(store: Store<App>, namespace: string): AppIndex {
   const keyed = (name: string): string => `${namespace}/${name}`;
   /** Sorted once until something changes: with thousands of apps, sorting is most of what a list costs. */
-  let sorted: readonly App[] | undefined;
+  let sorted: readonly App[] = [];
+  let isSorted = false;
   store.subscribe(() => {
-    sorted = undefined;
+    isSorted = false;
   });
+  const all = (): readonly App[] => {
+    if (!isSorted) sorted = resorted(sorted, store.list(namespace), byAge);
+    isSorted = true;
+    return sorted;
+  };
   const subscribe = (name: string, changed: () => void): (() => void) =>
     store.subscribe(({ object }) => {
       if (object.metadata.name === name) changed();
@@ -57,7 +64,7 @@ export function appIndex(store: Store<App>, namespace: string): AppIndex {
     byPath: (owner, name) => oldestFirst(store.byIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
     byCaller: (hash) => store.byIndex(callerIndex, hash),
     byNetwork: (hash) => store.byIndex(networkIndex, hash),
-    all: () => (sorted ??= oldestFirst(store.list(namespace))),
+    all,
     get size() {
       return store.size;
     },
@@ -81,10 +88,12 @@ export function appIndex(store: Store<App>, namespace: string): AppIndex {
 
 /** Orders by age, so that every replica names the same app first. */
 export function oldestFirst(apps: readonly App[]): App[] {
-  return apps
-    .map((app) => ({ app, key: `${app.metadata.creationTimestamp}/${app.metadata.name}` }))
-    .sort((a, b) => (a.key < b.key ? -1 : 1))
-    .map(({ app }) => app);
+  return [...apps].sort(byAge);
+}
+
+function byAge({ metadata: a }: App, { metadata: b }: App): number {
+  if (a.creationTimestamp === b.creationTimestamp) return a.name < b.name ? -1 : 1;
+  return a.creationTimestamp < b.creationTimestamp ? -1 : 1;
 }
 
 /** The repository of an app, in normal form. */

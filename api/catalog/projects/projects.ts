@@ -4,7 +4,7 @@ import { type App, type DirectoryOptions, viewStatus } from '../../apps/index.ts
 import { nearestNames } from '../../tools/index.ts';
 import { type Page, pageOf } from '../paging.ts';
 import type { CatalogApp } from './manifests.ts';
-import { type Filter, matcher, type Order, type SortedRecord, sortRecords } from './orders.ts';
+import { type Filter, matcher, type Order, type SortedRecord, SortedRecords } from './orders.ts';
 import { unknownProject } from './problems.ts';
 import { appRecord, catalogRecord, type ProjectRecord } from './records.ts';
 import type { StarCount, StarCounts } from './stars/star-counts.ts';
@@ -33,14 +33,16 @@ export class Projects {
   /** Objects of the cache are never changed, only replaced. */
   readonly #records = new WeakMap<App, ProjectRecord>();
   #all: { readonly apps: readonly App[]; readonly records: ReadonlyMap<string, ProjectRecord> } | undefined;
-  readonly #sorted = new Map<
-    Order,
-    { readonly of: unknown; readonly stars: number; readonly list: readonly SortedRecord[] }
-  >();
+  readonly #sorted: Readonly<Record<Order, SortedRecords>>;
 
   constructor(options: ProjectsOptions) {
     this.#options = options;
     this.#catalogSlugs = new Set(options.catalog.map(({ slug }) => slug));
+    this.#sorted = {
+      name: new SortedRecords('name', options.stars),
+      stars: new SortedRecords('stars', options.stars),
+      since: new SortedRecords('since', options.stars),
+    };
   }
 
   /** All of them, by slug. The same map until an app changes. */
@@ -57,13 +59,7 @@ export class Projects {
 
   /** All of them in an order. The same list until an app or a star changes. */
   sorted(order: Order): readonly SortedRecord[] {
-    const records = this.records();
-    const { stars } = this.#options;
-    const before = this.#sorted.get(order);
-    if (before?.of === records && before.stars === stars.version) return before.list;
-    const list = sortRecords([...records.values()], order, stars);
-    this.#sorted.set(order, { of: records, stars: stars.version, list });
-    return list;
+    return this.#sorted[order].of(this.records());
   }
 
   /** One page of those that are asked for. @throws Problem (invalid-request) for a cursor of another list */

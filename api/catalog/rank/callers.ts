@@ -41,19 +41,34 @@ const forget: Statement<unknown> = {
   row: z.unknown(),
 };
 
+/** Apps are read so many at once, so that no answer is large. */
+const appsAtOnce = 500;
+const lastApp: Statement<{ last: string | null }> = {
+  name: 'catalog-callers-apps',
+  text: `select max(app) as last from (select distinct app from catalog.caller where app > $1 order by app limit ${appsAtOnce}) apps`,
+  row: z.object({ last: z.string().nullable() }),
+};
+
 /**
  * Whether a caller has left is known of those whose first call is at least the absence ago: they left after their last
  * call if nothing followed it, and are followed until an absence ago otherwise. In whole hours; longer stays are cut off.
  */
-export const observe: Statement<{ app: string; hours: number; left: boolean; callers: number }> = {
+export const observe: Statement<{ app: string; hours: number[]; left: boolean[]; callers: number[] }> = {
   name: 'catalog-callers-observe',
-  text: `select app, least(hours, ${stayDays * 24})::int as hours, is_left and hours <= ${stayDays * 24} as left, count(*)::int as callers
-    from (
-      select app, last_at < cut as is_left, round(extract(epoch from least(last_at, cut) - first_at) / 3600) as hours
-      from catalog.caller, (select coalesce($1::timestamptz, clock_timestamp()) - ${absenceDays} * interval '1 day' as cut) t
-      where first_at <= cut) followed
-    group by 1, 2, 3`,
-  row: z.object({ app: z.string(), hours: z.number(), left: z.boolean(), callers: z.number() }),
+  text: `select app, array_agg(hours) as hours, array_agg(is_left) as left, array_agg(callers) as callers from (
+      select app, least(hours, ${stayDays * 24})::int as hours, is_left and hours <= ${stayDays * 24} as is_left, count(*)::int as callers
+      from (
+        select app, last_at < cut as is_left, round(extract(epoch from least(last_at, cut) - first_at) / 3600) as hours
+        from catalog.caller, (select coalesce($1::timestamptz, clock_timestamp()) - ${absenceDays} * interval '1 day' as cut) t
+        where first_at <= cut and app > $2 and app <= $3) followed
+      group by 1, 2, 3) counted
+    group by app`,
+  row: z.object({
+    app: z.string(),
+    hours: z.array(z.number()),
+    left: z.array(z.boolean()),
+    callers: z.array(z.number()),
+  }),
 };
 
 export class Callers {
@@ -82,13 +97,17 @@ export class Callers {
 
   /** Observations by app, in hours. */
   async observations(now: Date | null = null): Promise<ReadonlyMap<string, readonly Observation[]>> {
-    const rows = await this.#database.query(observe, [now]);
-    const byApp = Map.groupBy(rows, ({ app }) => app);
-    return new Map(
-      [...byApp].map(([app, own]) => [
-        app,
-        own.map(({ hours, left, callers }) => ({ time: hours, left, count: callers })),
-      ]),
-    );
+    const observations = new Map<string, readonly Observation[]>();
+    for (let after = ''; ;) {
+      const [row] = await this.#database.query(lastApp, [after]);
+      const last = row?.last ?? null;
+      if (last === null) return observations;
+      for (const { app, hours, left, callers } of await this.#database.query(observe, [now, after, last]))
+        observations.set(
+          app,
+          hours.map((time, index) => ({ time, left: left[index] === true, count: callers[index] ?? 0 })),
+        );
+      after = last;
+    }
   }
 }
