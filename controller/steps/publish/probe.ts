@@ -21,7 +21,11 @@ export async function probe(gateway: string, host: string, timeoutMs = defaultTi
     const message = error instanceof Error ? error.message : String(error);
     // A gateway that knows no such host says so at once, so it is the app that takes its time.
     const isDoubtful = error instanceof NoResponse;
-    return { responds: false, isDoubtful, detail: isDoubtful ? `there was ${message}` : `the request failed: ${message}` };
+    return {
+      responds: false,
+      isDoubtful,
+      detail: isDoubtful ? `there was ${message}` : `the request failed: ${message}`,
+    };
   }
 }
 

@@ -48,12 +48,15 @@ test('errors of a live app are reported with an event, asked about again, and fo
   assert.ok(asked(again.decision).includes('probe'));
   assert.equal(publicWarning(again.status), publicWarning(errors));
   assert.equal(publicWarning(look({ responds: false, detail: 'refused' }, errors).status), publicWarning(errors));
-  assert.equal(publicWarning(look({ responds: true, status: 200, detail: 'the response was HTTP 200' }, errors).status), undefined);
+  assert.equal(
+    publicWarning(look({ responds: true, status: 200, detail: 'the response was HTTP 200' }, errors).status),
+    undefined,
+  );
 });
 
 test('what the last attempt to reach an app came to is said in a sentence', () => {
   const said = (probe: ProbeResult | undefined): string | undefined =>
-    outcome(probed(probe)).status.conditions?.find(({ type }) => type === 'Published')?.message;
+    outcome(probed(probe)).status.conditions?.find(({ type }) => type === 'Ready')?.message;
   const begin = 'Probing https://hello.apps.test/ through the gateway.';
   assert.equal(said(undefined), begin);
   assert.equal(
