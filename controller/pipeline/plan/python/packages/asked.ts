@@ -25,7 +25,7 @@ function read(tree: Tree, file: string, name: string): string | undefined {
     case 'pyproject.toml':
       return ofProject(parseToml(tree.text(file)), name);
     default:
-      return ofLines(readConda(tree)?.file === file ? (readConda(tree)?.requirements ?? []) : lines(tree, file), name);
+      return ofLines(lines(tree, file), name);
   }
 }
 
@@ -46,7 +46,9 @@ function ofProject(parsed: unknown, name: string): string | undefined {
   );
 }
 
-function lines(tree: Tree, file: string): string[] {
+function lines(tree: Tree, file: string): readonly string[] {
+  const conda = readConda(tree);
+  if (conda?.file === file) return conda.requirements;
   return (tree.text(file) ?? '').split('\n').map((line) => line.trim());
 }
 

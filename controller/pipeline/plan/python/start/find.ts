@@ -38,11 +38,17 @@ export interface PythonStart {
 
 /** How the app starts; undefined when nothing says so. Names are those of the wanted packages. */
 export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
+  return declaredOrCompiled(tree, names) ?? foundStart(tree, names);
+}
+
+/** Reflex's own command compiles the pages anew at each start; here the image has them. */
+function declaredOrCompiled(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   const declared = declaredStart(tree);
-  const compiled = reflex(tree, names);
-  // Its own command compiles the pages anew at each start; here the image has them.
-  if (compiled !== undefined && /\breflex run\b/.test(declared?.command ?? 'reflex run')) return compiled;
-  if (declared !== undefined) return declared;
+  const compiled = declared === undefined || /\breflex run\b/.test(declared.command) ? reflex(tree, names) : undefined;
+  return compiled ?? declared;
+}
+
+function foundStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   const sources = pythonSources(tree);
   const served = django(tree, names) ?? application(sources, names);
   const drawn = screen(tree, sources, names);

@@ -5,7 +5,7 @@ import { imports } from './sources.ts';
 
 export const configFile = 'rxconfig.py';
 /** The first that serves its compiled pages itself, on the port of its events. */
-export const firstReflex = '0.8.16';
+export const firstReflex = '0.8.14';
 const locks = ['uv.lock', 'poetry.lock', 'Pipfile.lock'];
 
 /** The app that rxconfig.py names; undefined where there is none. */
@@ -13,11 +13,8 @@ export function reflex(tree: Tree, names: ReadonlySet<string>): PythonStart | un
   const config = tree.text(configFile, 64 * 1024) ?? '';
   const name = /\bapp_name\s{0,9}=\s{0,9}["']([A-Za-z_]\w{0,60})["']/.exec(config)?.[1];
   if (name === undefined || !(names.has('reflex') || imports(config, 'reflex'))) return undefined;
-  const named = /\bapp_module_import\s{0,9}=\s{0,9}["']([A-Za-z_][\w.]{0,200})["']/.exec(config)?.[1];
-  const module = named ?? `${name}.${name}`;
-  const migrate = tree.entry('alembic')?.kind === 'directory' ? '( reflex db migrate ) && ' : '';
   return {
-    command: `${migrate}exec granian --interface asgi --factory --host 0.0.0.0 --port $PORT ${module}:app`,
+    command: commandOf(tree, moduleOf(config) ?? `${name}.${name}`),
     framework: 'Reflex',
     because: `${configFile} makes it the Reflex app ${name}.`,
     // A list without versions may otherwise get those of its own day, which cannot be served so.
@@ -30,4 +27,14 @@ export function reflex(tree: Tree, names: ReadonlySet<string>): PythonStart | un
     },
     known: names.has('reflex'),
   };
+}
+
+/** The module that rxconfig.py names in place of the usual one. */
+function moduleOf(config: string): string | undefined {
+  return /\bapp_module_import\s{0,9}=\s{0,9}["']([A-Za-z_][\w.]{0,200})["']/.exec(config)?.[1];
+}
+
+function commandOf(tree: Tree, module: string): string {
+  const migrate = tree.entry('alembic')?.kind === 'directory' ? '( reflex db migrate ) && ' : '';
+  return `${migrate}exec granian --interface asgi --factory --host 0.0.0.0 --port $PORT ${module}:app`;
 }
