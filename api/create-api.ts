@@ -14,7 +14,7 @@ import {
   type Offer,
   startApps,
 } from './apps/index.ts';
-import { type Catalog, startCatalog } from './catalog/index.ts';
+import { type Catalog, type SourceGuide, startCatalog } from './catalog/index.ts';
 import { discoveryEndpoints } from './discovery/index.ts';
 import { createApp, type Endpoint } from './http/index.ts';
 import { type Mcp, mcpProtocol } from './mcp/index.ts';
@@ -49,6 +49,8 @@ export interface ApiOptions {
   /** For tests: another database, other tools, shorter times. */
   readonly open?: ModelsOptions['open'];
   readonly makeTools?: ToolsOptions['make'];
+  /** Guides name tools, so other tools need other guides. */
+  readonly guides?: readonly SourceGuide[];
   readonly jobTimes?: ToolsOptions['jobTimes'];
   readonly operationDiscovery?: AppsOptions['operationDiscovery'];
 }
@@ -110,8 +112,15 @@ export function createApi(options: ApiOptions): Api {
     workers,
     ...(options.operationDiscovery === undefined ? {} : { operationDiscovery: options.operationDiscovery }),
   });
-  const catalog = startCatalog({ ...shared, apps: options.apps, models, tools });
-  const mcp = mcpProtocol({ ...tools, payerFor, baseUrl, log, more: apps.more });
+  const catalog = startCatalog({
+    ...shared,
+    apps: options.apps,
+    models,
+    tools,
+    freeQuota: options.models.freeQuota,
+    guides: options.guides,
+  });
+  const mcp = mcpProtocol({ ...tools, payerFor, baseUrl, log, more: apps.more, guides: catalog.guides });
   const offer: Offer = {
     baseUrl,
     tools: tools.toolRegistry.tools,
@@ -119,6 +128,7 @@ export function createApi(options: ApiOptions): Api {
     apps: () => liveApps(options.apps.apps.all()),
     operations: apps.operations,
     protocols: [mcp],
+    guides: catalog.guides.links,
   };
   const agent = a2aEndpoint({ offer, call: toolCalls({ ...tools, payerFor }) });
   const working = [...models.endpoints, ...tools.endpoints, agent, ...apps.endpoints, ...catalog.endpoints, ...options.submitting];
