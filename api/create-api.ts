@@ -131,7 +131,14 @@ export function createApi(options: ApiOptions): Api {
     guides: catalog.guides.links,
   };
   const agent = a2aEndpoint({ offer, call: toolCalls({ ...tools, payerFor }) });
-  const working = [...models.endpoints, ...tools.endpoints, agent, ...apps.endpoints, ...catalog.endpoints, ...options.submitting];
+  const working = [
+    ...models.endpoints,
+    ...tools.endpoints,
+    agent,
+    ...apps.endpoints,
+    ...catalog.endpoints,
+    ...options.submitting,
+  ];
   const endpoints = [...working, ...discoveryEndpoints(working, baseUrl, offer)];
   const serving = { baseUrl, callers, log, metrics: httpMetrics(registry), ending };
   return {

@@ -126,7 +126,12 @@ export function describeCapabilities(site: Site): z.input<typeof capabilities> {
         operations_fault: offered?.fault,
       };
     }),
-    guides: site.guides.map(({ slug, question, page, machine_readable }) => ({ slug, question, page, machine_readable })),
+    guides: site.guides.map(({ slug, question, page, machine_readable }) => ({
+      slug,
+      question,
+      page,
+      machine_readable,
+    })),
     endpoints: site.endpoints.map(({ operation, method, path, summary }) => ({ operation, method, path, summary })),
   };
 }

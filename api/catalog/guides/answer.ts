@@ -73,7 +73,8 @@ function sentencesOf(claim: CheckedClaim): Sentence[] {
 
 /** What the evidence does not say. */
 function missing(readings: Readings): Sentence[] {
-  const slugs = (kind: Reading): string[] => [...readings].flatMap(([slug, reading]) => (reading === kind ? [slug] : []));
+  const slugs = (kind: Reading): string[] =>
+    [...readings].flatMap(([slug, reading]) => (reading === kind ? [slug] : []));
   const [none, unreadable] = [slugs('none'), slugs('unreadable')];
   return [
     ...(none.length === 0 ? [] : [notMeasured(none, readings.size)]),

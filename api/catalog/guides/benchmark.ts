@@ -20,10 +20,13 @@ export interface MeasuredModel {
   readonly by_task: readonly { readonly task: string; readonly quality: PassRate; readonly delivered: PassRate }[];
 }
 
-/** `difference` is the pass rate of `a` less that of `b`. */
+/** Two models by their quality on the same tasks. */
 export interface MeasuredPair {
   readonly a: string;
   readonly b: string;
+  /** The better one, where the benchmark decides it. */
+  readonly verdict: 'a' | 'b' | 'tie';
+  /** Of the pass rate of `a` less that of `b`. */
   readonly interval: readonly [number, number] | null;
 }
 

@@ -43,12 +43,12 @@ function checkCheaper({ margin }: Extract<Claim, { kind: 'cheaper-as-good' }>, b
     .toSorted((one, other) => costOf(other) - costOf(one));
   const cheaper = others.filter((model) => dearest !== undefined && costOf(model) < costOf(dearest)).toReversed();
   if (dearest === undefined || cheaper.length === 0) return { verdict: 'undecided', ...tooFew };
-  const compared = cheaper.map((model) => ({ model, gap: gapBetween(benchmark, model.model, dearest.model) }));
+  const compared = cheaper.map((model) => ({ model, ...gapBetween(benchmark, model.model, dearest.model) }));
   // The cheapest first, so this is the cheapest that is good enough.
-  const asGood = compared.find(({ gap }) => gap !== undefined && gap[0] >= -margin);
+  const asGood = compared.find(({ low }) => low !== undefined && low >= -margin);
   if (asGood !== undefined) return { verdict: 'supported', ...versus(asGood.model, dearest) };
-  const worse = compared.every(({ gap }) => gap !== undefined && gap[1] < 0);
-  return { verdict: worse ? 'contradicted' : 'undecided', ...versus(highest(cheaper), dearest) };
+  const contradicted = compared.every(({ worse }) => worse);
+  return { verdict: contradicted ? 'contradicted' : 'undecided', ...versus(highest(cheaper), dearest) };
 }
 
 function checkReliable({ at_least }: Extract<Claim, { kind: 'reliable' }>, benchmark: Benchmark): ClaimCheck {
@@ -63,12 +63,22 @@ function checkReliable({ at_least }: Extract<Claim, { kind: 'reliable' }>, bench
   return { verdict: none ? 'contradicted' : 'undecided', ...figuresOf(first.model) };
 }
 
-/** The interval of the pass rate of `one` less that of `other`. */
-function gapBetween({ pairs }: Benchmark, one: string, other: string): readonly [number, number] | undefined {
+interface Gap {
+  /** Lower end of the interval of the pass rate of one model less that of the other; undefined where it is not known. */
+  readonly low: number | undefined;
+  /** Whether the benchmark decides that the one is worse. */
+  readonly worse: boolean;
+}
+
+function gapBetween({ pairs }: Benchmark, one: string, other: string): Gap {
   const pair = pairs.find(({ a, b }) => (a === one && b === other) || (a === other && b === one));
-  if (pair === undefined || pair.interval === null) return undefined;
-  const [low, high] = pair.interval;
-  return pair.a === one ? [low, high] : [-high, -low];
+  if (pair === undefined) return { low: undefined, worse: false };
+  const first = pair.a === one;
+  const { interval, verdict } = pair;
+  return {
+    low: interval === null ? undefined : first ? interval[0] : -interval[1],
+    worse: verdict === (first ? 'b' : 'a'),
+  };
 }
 
 function highest(models: readonly MeasuredModel[]): MeasuredModel {
@@ -79,7 +89,10 @@ function costOf({ cost_per_run_usd }: MeasuredModel): number {
   return cost_per_run_usd ?? 0;
 }
 
-const noPass: Figures = { en: 'no model with a result for every task has passed a run', zh: '还没有对全部任务都有结果的模型通过任何一次运行' };
+const noPass: Figures = {
+  en: 'no model with a result for every task has passed a run',
+  zh: '还没有对全部任务都有结果的模型通过任何一次运行',
+};
 const tooFew: Figures = { en: 'too few models have results', zh: '有结果的模型太少' };
 
 /** Like `alpha-v4-flash (14 of 15 runs passed, $0.0021 per run)`. */

@@ -18,7 +18,8 @@ export function guideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 'slugs'>
       operation: 'listGuides',
       tag: 'catalog',
       summary: 'List the guides for agents',
-      description: 'Each guide answers one question, with the tool that applies, steps to execute and measured evidence.',
+      description:
+        'Each guide answers one question, with the tool that applies, steps to execute and measured evidence.',
       output: z.array(guideEntry),
       outputDescription: 'The guides.',
       handler: () => guides.index(),
@@ -34,7 +35,11 @@ export function guideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 'slugs'>
         'The answer says which of its claims the evidence supports, does not support or does not decide, and what has not been measured.',
       params: z.strictObject({
         // Any other slug is answered with 404 and the nearest ones.
-        slug: z.string().max(100).meta({ enum: [...guides.slugs] }).describe('Identifier of the guide.'),
+        slug: z
+          .string()
+          .max(100)
+          .meta({ enum: [...guides.slugs] })
+          .describe('Identifier of the guide.'),
       }),
       output: guideRecord,
       outputDescription: 'The guide, licensed CC BY 4.0.',
@@ -49,7 +54,11 @@ export function guideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 'slugs'>
 function refuse(slug: string, slugs: readonly string[]): never {
   const nearest = nearestNames(slug, slugs);
   const hint = nearest.length === 0 ? '' : ` Did you mean ${nearest.join(' or ')}?`;
-  throw new Problem(unknownGuide, `There is no guide ${JSON.stringify(slug.slice(0, 100))}.${hint} GET ${guidesPath} lists all guides.`, {
-    members: { nearest },
-  });
+  throw new Problem(
+    unknownGuide,
+    `There is no guide ${JSON.stringify(slug.slice(0, 100))}.${hint} GET ${guidesPath} lists all guides.`,
+    {
+      members: { nearest },
+    },
+  );
 }

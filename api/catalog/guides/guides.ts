@@ -134,9 +134,7 @@ class Shelf {
   }
 
   async #readings({ evidence }: SourceGuide): Promise<ReadonlyMap<string, Reading>> {
-    return new Map(
-      await Promise.all(evidence.map(async (app) => [app, await this.#benchmarks.read(app)] as const)),
-    );
+    return new Map(await Promise.all(evidence.map(async (app) => [app, await this.#benchmarks.read(app)] as const)));
   }
 }
 

@@ -60,9 +60,12 @@ export function settleGuide(guide: SourceGuide, facts: Facts, toolRegistry: Regi
     for (const [index, { call }] of settled.steps.entries()) checkCall(call, `steps.${index}`, toolRegistry);
     return settled;
   } catch (error) {
-    throw new Error(`manifests/guides/${guide.slug}.yaml is not valid: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
+    throw new Error(
+      `manifests/guides/${guide.slug}.yaml is not valid: ${error instanceof Error ? error.message : String(error)}`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

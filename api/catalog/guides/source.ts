@@ -12,10 +12,12 @@ const values = z.record(z.string(), z.unknown());
 /** A value of a call that only the answer before, or the caller, knows: written `$NAME`. */
 export const variableName = /^[A-Z][A-Z_]{0,30}$/;
 
+const address = z
+  .string()
+  .regex(/^(?:\/[^?#\s]*|\$[A-Z][A-Z_]{0,30})$/, 'must be a path without a query, or a variable such as $FILE_URL');
+
 const get = z.strictObject({
-  get: z
-    .string()
-    .regex(/^(?:\/[^?#\s]*|\$[A-Z][A-Z_]{0,30})$/, 'must be a path without a query, or a variable such as $FILE_URL'),
+  get: address,
   query: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).optional(),
   save: z
     .string()
@@ -24,7 +26,7 @@ const get = z.strictObject({
     .describe('File that the bytes of the answer are written to.'),
 });
 const post = z.strictObject({
-  post: z.string().regex(/^\/[^?#\s]*$/, 'must be a path'),
+  post: address,
   json: values,
   key: z.boolean().optional().describe('Whether it is sent with the key of the caller.'),
 });
@@ -40,7 +42,7 @@ const step = z.strictObject({
   uses: z
     .record(z.string().regex(variableName, 'must be a name in capitals'), text)
     .optional()
-    .describe('Variables of the call, each with where the answer of the step before has it, such as job.id.'),
+    .describe('Variables of the call, each with where an answer before has it, such as job.id.'),
 });
 export type SourceStep = z.output<typeof step>;
 
@@ -60,7 +62,12 @@ const claim = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('cheaper-as-good'),
     ...claimed,
-    margin: z.number().min(0).max(0.5).default(0.1).describe('How much lower a pass rate may be and still count as good.'),
+    margin: z
+      .number()
+      .min(0)
+      .max(0.5)
+      .default(0.1)
+      .describe('How much lower a pass rate may be and still count as good.'),
   }),
   z.strictObject({
     kind: z.literal('reliable'),

@@ -22,12 +22,11 @@ export function lineOf({ say, command }: Step): string {
 export const mcpCall = (baseUrl: string): string => `MCP tools/call at ${baseUrl}/mcp with `;
 
 function commandOf(call: Call, baseUrl: string): string {
-  if ('mcp' in call)
-    return `${mcpCall(baseUrl)}${JSON.stringify({ name: call.mcp, arguments: call.arguments })}`;
+  if ('mcp' in call) return `${mcpCall(baseUrl)}${JSON.stringify({ name: call.mcp, arguments: call.arguments })}`;
   if ('post' in call) {
     // In double quotes, the shell fills the key in.
     const key = call.key === true ? ' -H "Authorization: Bearer $ROUTER_KEY"' : '';
-    return `curl ${quoted(`${baseUrl}${call.post}`)}${key} -H 'content-type: application/json' -d ${quoted(JSON.stringify(call.json))}`;
+    return `curl ${addressOf({ get: call.post }, baseUrl)}${key} -H 'content-type: application/json' -d ${quoted(JSON.stringify(call.json))}`;
   }
   const save = call.save === undefined ? '' : ` -o ${call.save}`;
   return `curl${save} ${addressOf(call, baseUrl)}`;
