@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { execa } from 'execa';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { readGuides } from '../../../../../api/catalog/guides/load.ts';
 import { guideRecord } from '../../../../../api/catalog/guides/record.ts';
@@ -103,44 +103,51 @@ function valueAt(path: string, answers: readonly unknown[]): string | undefined 
 }
 
 /** The first bytes of the files that steps save. */
-const magic: Readonly<Record<string, RegExp>> = { pptx: /^PK\u0003\u0004/, svg: /^<\?xml|^<svg/ };
+const magic: Readonly<Record<string, RegExp>> = { pptx: /^PK/, svg: /^<\?xml|^<svg/ };
 
-describe.each(guideSlugs)('%s', (slug) => {
-  test('each step can be executed as it is written', async () => {
-    const record = guideRecord.parse(await (await fetch(`${site.baseUrl}/api/agent-guides/${slug}`)).json());
-    const steps = sources.get(slug)?.steps ?? [];
-    assert.equal(record.steps.length, steps.length);
-    const answers: unknown[] = [];
-    for (const [index, line] of record.steps.entries()) {
-      const [, command = ''] = /: ((?:curl |MCP tools\/call at ).*)$/s.exec(line) ?? [];
-      const variables = Object.fromEntries(
-        Object.entries(steps[index]?.uses ?? {}).map(([name, path]) => [
-          name,
-          valueAt(path, answers) ?? 'A'.repeat(22),
-        ]),
-      );
-      const { status, body } = await (command.startsWith('curl') ? runCurl(command, variables) : runMcp(command));
-      const [problem, names] = absent[slug]?.[index] ?? [];
-      const text = body.toString();
-      if (problem !== undefined) {
-        const { type, detail } = problemBody.parse(JSON.parse(text));
-        assert.equal(type, `${site.baseUrl}/problems/${problem}`, `${line}\n${text}`);
-        assert.match(detail, names ?? /^$/);
-        continue;
-      }
-      assert.equal(status, 200, `${line}\n${text}`);
-      const kind = / -o [a-z-]+\.([a-z]+) /.exec(command)?.[1];
-      if (kind === undefined) answers.push(JSON.parse(text));
-      else assert.match(body.subarray(0, 8).toString('latin1'), magic[kind] ?? /^$/);
-    }
-  }, 60_000);
+/** A line of a record without its words. */
+function commandIn(line: string): string {
+  return /: ((?:curl |MCP tools\/call at ).*)$/s.exec(line)?.[1] ?? '';
+}
+
+async function execute(command: string, variables: Record<string, string> = {}): Promise<StepAnswer> {
+  return command.startsWith('curl') ? runCurl(command, variables) : runMcp(command);
+}
+
+/** Checks an answer, and returns it where it is JSON. */
+function checkAnswer(line: string, { status, body }: StepAnswer): unknown {
+  assert.equal(status, 200, `${line}\n${body.toString()}`);
+  const kind = / -o [a-z-]+\.([a-z]+) /.exec(line)?.[1];
+  if (kind === undefined) return JSON.parse(body.toString());
+  assert.match(body.subarray(0, 8).toString('latin1'), magic[kind] ?? /^$/);
+  return undefined;
+}
+
+function checkProblem(line: string, { body }: StepAnswer, [slug, names]: readonly [string, RegExp]): void {
+  const { type, detail } = problemBody.parse(JSON.parse(body.toString()));
+  assert.equal(type, `${site.baseUrl}/problems/${slug}`, `${line}\n${detail}`);
+  assert.match(detail, names);
+}
+
+test.each(guideSlugs)('%s: each step can be executed as it is written', async (slug) => {
+  const record = guideRecord.parse(await (await fetch(`${site.baseUrl}/api/agent-guides/${slug}`)).json());
+  const steps = sources.get(slug)?.steps ?? [];
+  assert.equal(record.steps.length, steps.length);
+  const answers: unknown[] = [];
+  for (const [index, line] of record.steps.entries()) {
+    const uses = Object.entries(steps[index]?.uses ?? {});
+    const variables = uses.map(([name, path]) => [name, valueAt(path, answers) ?? 'A'.repeat(22)] as const);
+    const answer = await execute(commandIn(line), Object.fromEntries(variables));
+    const problem = absent[slug]?.[index];
+    if (problem === undefined) answers.push(checkAnswer(line, answer));
+    else checkProblem(line, answer, problem);
+  }
 });
 
 test('steps give the results that their words promise', async () => {
   const call = async (slug: string, index: number): Promise<unknown> => {
     const line = (await site.api.catalog.guides.guide(slug))?.steps[index] ?? '';
-    const command = line.slice(line.search(/curl |MCP tools/));
-    const { body } = await (command.startsWith('curl') ? runCurl(command, {}) : runMcp(command));
+    const { body } = await execute(commandIn(line));
     return JSON.parse(body.toString());
   };
   const shape = z.looseObject({ result: z.looseObject({}) });
