@@ -14,7 +14,7 @@ import {
   type Offer,
   startApps,
 } from './apps/index.ts';
-import { type Catalog, startCatalog } from './catalog/index.ts';
+import { type Catalog, type SourceGuide, startCatalog } from './catalog/index.ts';
 import { discoveryEndpoints } from './discovery/index.ts';
 import { createApp, type Endpoint } from './http/index.ts';
 import { type Mcp, mcpProtocol } from './mcp/index.ts';
@@ -49,6 +49,8 @@ export interface ApiOptions {
   /** For tests: another database, other tools, shorter times. */
   readonly open?: ModelsOptions['open'];
   readonly makeTools?: ToolsOptions['make'];
+  /** Guides name tools, so other tools need other guides. */
+  readonly guides?: readonly SourceGuide[];
   readonly jobTimes?: ToolsOptions['jobTimes'];
   readonly operationDiscovery?: AppsOptions['operationDiscovery'];
 }
@@ -117,8 +119,10 @@ export function createApi(options: ApiOptions): Api {
     tools,
     fetcher: options.fetcher,
     ending,
+    freeQuota: options.models.freeQuota,
+    guides: options.guides,
   });
-  const mcp = mcpProtocol({ ...tools, payerFor, baseUrl, log, more: apps.more });
+  const mcp = mcpProtocol({ ...tools, payerFor, baseUrl, log, more: apps.more, guides: catalog.guides });
   const offer: Offer = {
     baseUrl,
     tools: tools.toolRegistry.tools,
@@ -126,6 +130,7 @@ export function createApi(options: ApiOptions): Api {
     apps: () => liveApps(options.apps.apps.all()),
     operations: apps.operations,
     protocols: [mcp],
+    guides: catalog.guides.links,
   };
   const agent = a2aEndpoint({ offer, call: toolCalls({ ...tools, payerFor }) });
   const working = [

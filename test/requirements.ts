@@ -83,13 +83,12 @@ export const requirements: readonly Requirement[] = [
     '2.8',
     'The ranking scores apps on onboarding, quality, cost, stability and retention.',
   ),
-  planned(
+  requirement(
     'guides.record',
     '2.9',
     'A guide has slug, question, answer, method, tool, steps, evidence, licence and the other fields of its record.',
-    '/api/agent-guides',
   ),
-  planned('guides.slugs', '2.9', 'The guides named by the interface exist.', '/api/agent-guides'),
+  requirement('guides.slugs', '2.9', 'The guides named by the interface exist.'),
 
   requirement('status.live', '3', 'live: hosted and running.'),
   requirement('status.in-pipeline', '3', 'in_pipeline: being reviewed, containerized or deployed.'),
@@ -112,11 +111,10 @@ export const requirements: readonly Requirement[] = [
   ),
   requirement('endpoint.projects', '4', 'GET /api/projects and /api/projects/{slug}; 404 for no such app.'),
   planned('endpoint.bench', '4', 'GET /api/bench and /api/bench/{slug}; 404 for no benchmark.', '/api/bench'),
-  planned(
+  requirement(
     'endpoint.agent-guides',
     '4',
     'GET /api/agent-guides and /api/agent-guides/{slug}; 404 for no such guide.',
-    '/api/agent-guides',
   ),
   requirement('endpoint.rank', '4', 'GET /api/rank.'),
 

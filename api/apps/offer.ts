@@ -15,6 +15,15 @@ export interface Offer {
   readonly operations: (slug: string) => OfferedOperations | undefined;
   /** What answers by another protocol than plain requests, such as /mcp. */
   readonly protocols: readonly { readonly path: string }[];
+  /** Guides for agents, which answer a question each. */
+  readonly guides: readonly OfferedGuide[];
+}
+
+export interface OfferedGuide {
+  readonly slug: string;
+  readonly question: string;
+  readonly page: string;
+  readonly machine_readable: string;
 }
 
 /** Names of tools on /mcp that are operations of an app, and why there are none. */

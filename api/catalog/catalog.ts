@@ -2,9 +2,11 @@
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import type { DirectoryOptions } from '../apps/index.ts';
+import type { Money } from '../billing/index.ts';
 import type { Endpoint } from '../http/index.ts';
 import type { Models } from '../models/index.ts';
 import type { Fetcher, Tools } from '../tools/index.ts';
+import { type Guides, type SourceGuide, startGuides } from './guides/index.ts';
 import { projectEndpoints, Projects, readCatalogApps, startStars, telemetryReader } from './projects/index.ts';
 import { rankEndpoints, Ranking, startRetention } from './rank/index.ts';
 
@@ -19,6 +21,10 @@ export interface CatalogOptions {
   readonly tools: Pick<Tools, 'toolRegistry'>;
   /** Asks forges for stars. */
   readonly fetcher: Fetcher;
+  /** What a caller without a key may spend a day, which guides state. */
+  readonly freeQuota: Money;
+  /** For tests with other tools: other guides. Default: those in manifests/guides. */
+  readonly guides?: readonly SourceGuide[] | undefined;
   readonly registry: Registry;
   readonly log: Logger;
   /** Aborted when the process is about to end. */
@@ -29,6 +35,7 @@ export interface Catalog {
   readonly endpoints: readonly Endpoint[];
   readonly projects: Projects;
   readonly ranking: Ranking;
+  readonly guides: Guides;
 }
 
 export function startCatalog(options: CatalogOptions): Catalog {
@@ -49,9 +56,18 @@ export function startCatalog(options: CatalogOptions): Catalog {
     retentions: startRetention({ ledger }),
     benchmarks: () => Promise.resolve(new Map()),
   });
+  const guides = startGuides({
+    baseUrl,
+    freeQuota: options.freeQuota,
+    catalog: models.catalog,
+    toolRegistry: options.tools.toolRegistry,
+    benchmarkOf: () => Promise.resolve(undefined),
+    guides: options.guides,
+  });
   return {
     projects,
     ranking,
-    endpoints: [...projectEndpoints(projects, baseUrl), ...rankEndpoints(ranking, baseUrl)],
+    guides,
+    endpoints: [...projectEndpoints(projects, baseUrl), ...rankEndpoints(ranking, baseUrl), ...guides.endpoints],
   };
 }

@@ -2,3 +2,14 @@
 export { type Catalog, type CatalogOptions, startCatalog } from './catalog.ts';
 export type { ProjectDetail, ProjectEntry, ProjectQuery, Projects } from './projects/index.ts';
 export type { RankedApp, Ranking, RankQuery } from './rank/index.ts';
+export type {
+  CheckedClaim,
+  EvidenceEntry,
+  GuideDetail,
+  GuideEntry,
+  GuideLink,
+  GuideRecord,
+  Guides,
+  SourceGuide,
+  Step,
+} from './guides/index.ts';

@@ -62,6 +62,9 @@ export const capabilities = z.object({
       }),
     )
     .describe('Hosted apps that are live now.'),
+  guides: z
+    .array(z.object({ slug: z.string(), question: z.string(), page: url, machine_readable: url }))
+    .describe('Guides that answer a question each, with steps to execute.'),
   endpoints: z.array(z.object({ operation: z.string(), method: z.string(), path: z.string(), summary: z.string() })),
 });
 
@@ -123,6 +126,12 @@ export function describeCapabilities(site: Site): z.input<typeof capabilities> {
         operations_fault: offered?.fault,
       };
     }),
+    guides: site.guides.map(({ slug, question, page, machine_readable }) => ({
+      slug,
+      question,
+      page,
+      machine_readable,
+    })),
     endpoints: site.endpoints.map(({ operation, method, path, summary }) => ({ operation, method, path, summary })),
   };
 }

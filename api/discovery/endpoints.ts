@@ -31,6 +31,7 @@ export function discoveryEndpoints(others: readonly Endpoint[], baseUrl: string,
     apps: () => [],
     operations: () => undefined,
     protocols: [],
+    guides: [],
     ...offer,
   };
   const card = answersAt(site, a2aPath) ? [cardEndpoint(site)] : [];
@@ -106,7 +107,7 @@ function llmsEndpoint(site: Site): Endpoint {
     operation: 'getLlmsText',
     tag: 'discovery',
     summary: 'Overview for language models',
-    description: 'Markdown in the llms.txt format: tools with an example call each, live apps and endpoints.',
+    description: 'Markdown in the llms.txt format: tools with an example call each, live apps, guides and endpoints.',
     output: z.string(),
     outputDescription: 'The text.',
     produces: ['text/plain', 'text/markdown'],

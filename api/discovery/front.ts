@@ -13,6 +13,7 @@ const paths: Readonly<Record<string, string>> = {
   submit: '/api/submit',
   submit_status: '/api/submit-status/{owner}/{name}',
   call_app: '/api/projects/{slug}/call',
+  agent_guides: '/api/agent-guides',
   tools: '/t',
   mcp: '/mcp',
   a2a: '/a2a',

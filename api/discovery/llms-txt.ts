@@ -19,6 +19,11 @@ export function llmsText(site: Site): string {
       site.apps().map((app) => appLine(app, site)),
     ),
     section(
+      'Guides',
+      'Each answers a question with the tool that applies, steps to execute and measured evidence.',
+      site.guides.map(({ question, machine_readable }) => `- [${question}](${machine_readable})`),
+    ),
+    section(
       'Endpoints',
       undefined,
       site.endpoints.filter(isOfInterest).map((endpoint) => endpointLine(endpoint, baseUrl)),

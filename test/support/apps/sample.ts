@@ -55,6 +55,7 @@ export async function sampleAppsServer({
     log: silent,
     ending: new AbortController().signal,
     makeTools: () => sampleTools,
+    guides: [],
     operationDiscovery,
   });
   await api.models.ready;

@@ -1,5 +1,6 @@
 // The application with tools of the test's choice, over a ledger and a router of its choice.
 import { Registry } from 'prom-client';
+import type { SourceGuide } from '../../../api/catalog/index.ts';
 import { createApi, type Api } from '../../../api/create-api.ts';
 import { readAppSettings } from '../../../api/apps/config.ts';
 import { blockList } from '../../../lib/subnets.ts';
@@ -30,6 +31,8 @@ export interface ToolSampleOptions {
   /** Times of jobs. */
   readonly jobTimes?: ToolsOptions['jobTimes'];
   readonly baseUrl?: string;
+  /** Guides of the tools; none by default, since those there are name the built-in tools. */
+  readonly guides?: readonly SourceGuide[];
 }
 
 /** Without DATABASE_URL in the environment, no ledger is open. */
@@ -40,6 +43,7 @@ export async function sampleToolApp({
   fetcher = new GuardedFetcher(),
   jobTimes = {},
   baseUrl = usualBaseUrl,
+  guides = [],
 }: ToolSampleOptions = {}): Promise<ToolSample> {
   const registry = new Registry();
   const api = createApi({
@@ -56,6 +60,7 @@ export async function sampleToolApp({
     log: silent,
     ending: new AbortController().signal,
     makeTools: make,
+    guides,
     jobTimes,
   });
   await api.models.ready;

@@ -53,6 +53,7 @@ beforeAll(async () => {
     tools: [echoTool, silentTool],
     off: ({ needs }: typeof silentTool) => (needs === undefined ? undefined : 'Set tools.speech.enabled.'),
     protocols: [],
+    guides: [],
     operations: () => undefined,
     apps: () => [
       {

@@ -21,6 +21,14 @@ function server() {
     tools: [echoTool, silentTool],
     off: (tool) => (tool.needs === undefined ? undefined : 'Set tools.speech.enabled.'),
     apps: () => liveApps(apps.all()),
+    guides: [
+      {
+        slug: 'say-it-twice',
+        question: 'How do I say it twice?',
+        page: `${baseUrl}/guides/say-it-twice`,
+        machine_readable: `${baseUrl}/api/agent-guides/say-it-twice`,
+      },
+    ],
   });
   const app = createApp({
     endpoints: [...others, ...own],
@@ -48,6 +56,10 @@ test('llms.txt: a title, a summary, and a line for each tool with a call that wo
   );
   assert.match(document, /^- \[listen\].* Not available here\. Set tools\.speech\.enabled\.$/m);
   assert.match(document, /^- \[POST \/api\/submit\]/m);
+  assert.match(
+    document,
+    /^## Guides\n\n.*\n\n- \[How do I say it twice\?\]\(https:\/\/moorage\.test\/api\/agent-guides\/say-it-twice\)$/m,
+  );
   assert.match((await send(app, '/llms.txt')).headers.get('content-type') ?? '', /^text\/plain; charset=utf-8$/);
   assert.match(
     (await send(app, '/llms.txt', { headers: { accept: 'text/markdown' } })).headers.get('content-type') ?? '',
@@ -66,6 +78,10 @@ test('agent-capabilities.json has the shape that it declares, and says what is o
     ],
   );
   assert.equal(document.tools[1]?.unavailable_because, 'Set tools.speech.enabled.');
+  assert.deepEqual(
+    document.guides.map(({ slug, page }) => [slug, page]),
+    [['say-it-twice', 'https://moorage.test/guides/say-it-twice']],
+  );
   assert.deepEqual(Object.keys(document.tools[0]?.input_schema['properties'] ?? {}), ['text', 'times']);
   assert.deepEqual(
     document.endpoints.map(({ method, path }) => `${method} ${path}`),

@@ -1,0 +1,145 @@
+// The guides of this installation: read once, and answered with the evidence as it stands.
+import type { Money } from '../../billing/index.ts';
+import type { Endpoint } from '../../http/index.ts';
+import type { Models } from '../../models/index.ts';
+import type { Tools } from '../../tools/index.ts';
+import { answerOf, type CheckedClaim } from './answer.ts';
+import { type BenchmarkOf, Benchmarks, type Reading } from './benchmark.ts';
+import { guideEndpoints, guidesPath } from './endpoints.ts';
+import { evidenceOf } from './evidence.ts';
+import { factsOf } from './facts.ts';
+import { readGuides, settleGuide } from './load.ts';
+import { type GuideEntry, type GuideRecord, license, method, methodZh } from './record.ts';
+import type { SourceGuide } from './source.ts';
+import { lineOf, type Step, stepOf } from './steps.ts';
+
+export interface GuidesOptions {
+  /** Like https://moorage.localhost, without a slash at the end. */
+  readonly baseUrl: string;
+  readonly freeQuota: Money;
+  readonly catalog: Models['catalog'];
+  readonly toolRegistry: Tools['toolRegistry'];
+  readonly benchmarkOf: BenchmarkOf;
+  /** Default: those in manifests/guides. */
+  readonly guides?: readonly SourceGuide[] | undefined;
+}
+
+/** What a guide is without its evidence. */
+export type GuideLink = Omit<GuideEntry, 'updated' | 'license'>;
+
+/** A guide as a page shows it: beside its record, the rest in Chinese, and what its claims rest on. */
+export interface GuideDetail {
+  readonly record: GuideRecord;
+  readonly method_zh: string;
+  readonly steps: readonly Step[];
+  readonly claims: readonly CheckedClaim[];
+}
+
+export interface Guides {
+  readonly endpoints: readonly Endpoint[];
+  readonly slugs: readonly string[];
+  /** Every guide, for documents; nothing is asked of the benchmarks. */
+  readonly links: readonly GuideLink[];
+  /** As GET /api/agent-guides answers. */
+  index(): Promise<GuideEntry[]>;
+  /** As GET /api/agent-guides/{slug} answers; undefined where there is none. */
+  guide(slug: string): Promise<GuideRecord | undefined>;
+  detail(slug: string): Promise<GuideDetail | undefined>;
+}
+
+/** @throws Error that names the guide and the field, when one is not valid here */
+export function startGuides(options: GuidesOptions): Guides {
+  const facts = factsOf(options);
+  const sources = (options.guides ?? readGuides()).map((guide) => settleGuide(guide, facts, options.toolRegistry));
+  const shelf = new Shelf(options, sources);
+  const guides = {
+    slugs: sources.map(({ slug }) => slug),
+    links: sources.map((source) => shelf.link(source)),
+    index: () => shelf.index(),
+    guide: async (slug: string) => (await shelf.detail(slug))?.record,
+    detail: (slug: string) => shelf.detail(slug),
+  };
+  return { ...guides, endpoints: guideEndpoints(guides) };
+}
+
+class Shelf {
+  readonly #options: GuidesOptions;
+  readonly #sources: ReadonlyMap<string, SourceGuide>;
+  readonly #benchmarks: Benchmarks;
+
+  constructor(options: GuidesOptions, sources: readonly SourceGuide[]) {
+    this.#options = options;
+    this.#sources = new Map(sources.map((source) => [source.slug, source]));
+    this.#benchmarks = new Benchmarks(options.benchmarkOf);
+  }
+
+  link({ slug, question, title_zh }: SourceGuide): GuideLink {
+    const { baseUrl } = this.#options;
+    return {
+      slug,
+      question,
+      title_zh,
+      page: `${baseUrl}/guides/${slug}`,
+      machine_readable: `${baseUrl}${guidesPath}/${slug}`,
+    };
+  }
+
+  async index(): Promise<GuideEntry[]> {
+    return Promise.all(
+      [...this.#sources.values()].map(async (source) => {
+        const readings = await this.#readings(source);
+        return { ...this.link(source), updated: latest(source, readings), license };
+      }),
+    );
+  }
+
+  async detail(slug: string): Promise<GuideDetail | undefined> {
+    const source = this.#sources.get(slug);
+    if (source === undefined) return undefined;
+    const { baseUrl, catalog } = this.#options;
+    const readings = await this.#readings(source);
+    const { answer, answer_zh, claims } = answerOf(source, readings);
+    const steps = source.steps.map((step) => stepOf(step, baseUrl));
+    const { question, title_zh, page, machine_readable } = this.link(source);
+    const record: GuideRecord = {
+      slug,
+      question,
+      title_zh,
+      answer,
+      answer_zh,
+      updated: latest(source, readings),
+      method,
+      tool: this.#tool(source.tool),
+      steps: steps.map(lineOf),
+      evidence: [...readings].map(([app, reading]) => evidenceOf(app, reading, catalog.ids)),
+      page,
+      machine_readable,
+      license,
+    };
+    return { record, method_zh: methodZh, steps, claims };
+  }
+
+  /** Described as the registry does now, and whether it is available. */
+  #tool({ name, arguments_example }: SourceGuide['tool']): GuideRecord['tool'] {
+    const { baseUrl, toolRegistry } = this.#options;
+    const tool = toolRegistry.get(name);
+    const off = toolRegistry.offBecause(tool);
+    return {
+      name,
+      description: `${tool.description}${off === undefined ? '' : ` Not available here. ${off}`}`,
+      arguments_example,
+      mcp_endpoint: `${baseUrl}/mcp`,
+      openapi: `${baseUrl}/openapi.json`,
+    };
+  }
+
+  async #readings({ evidence }: SourceGuide): Promise<ReadonlyMap<string, Reading>> {
+    return new Map(await Promise.all(evidence.map(async (app) => [app, await this.#benchmarks.read(app)] as const)));
+  }
+}
+
+/** The later of the text and of its evidence. */
+function latest({ updated }: SourceGuide, readings: ReadonlyMap<string, Reading>): string {
+  const times = [...readings.values()].flatMap((reading) => (typeof reading === 'string' ? [] : [reading.updated]));
+  return new Date(Math.max(...[updated, ...times].map((time) => Date.parse(time)))).toISOString();
+}

@@ -1,0 +1,107 @@
+// Reads the guides at start. A guide that is not valid, or whose calls no tool accepts, stops the start by name.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { Problem } from '../../../lib/problem.ts';
+import { type Tools, ToolReader } from '../../tools/index.ts';
+import { fill, fillAll, type Facts } from './facts.ts';
+import { guideSlugs } from './slugs.ts';
+import { type Call, sourceGuide, type SourceGuide } from './source.ts';
+import { isVariable } from './steps.ts';
+
+const folder = join(import.meta.dirname, '..', '..', '..', 'manifests', 'guides');
+
+/** Every guide, in the order of the interface. @throws Error that names each file and field that is wrong */
+export function readGuides(from: string = folder): SourceGuide[] {
+  const files = readdirSync(from).filter((file) => file.endsWith('.yaml'));
+  const faults: string[] = [];
+  const bySlug = new Map(
+    files.flatMap((file) => readOne(from, file, faults)).map((guide) => [guide.slug, guide] as const),
+  );
+  const guides = guideSlugs.flatMap((slug) => bySlug.get(slug) ?? []);
+  for (const slug of guideSlugs) if (!files.includes(`${slug}.yaml`)) faults.push(`${slug}.yaml is missing`);
+  if (faults.length > 0) throw new Error(`the guides in ${from} are not valid:\n  ${faults.join('\n  ')}`);
+  return guides;
+}
+
+function readOne(from: string, file: string, faults: string[]): SourceGuide[] {
+  const parsed = sourceGuide.safeParse(parseYaml(join(from, file), faults));
+  if (!parsed.success) {
+    faults.push(...parsed.error.issues.map(({ path, message }) => `${file}: ${path.join('.')}: ${message}`));
+    return [];
+  }
+  if (file === `${parsed.data.slug}.yaml`) return [parsed.data];
+  faults.push(`${file}: slug: is ${parsed.data.slug}, but the file has another name`);
+  return [];
+}
+
+function parseYaml(path: string, faults: string[]): unknown {
+  try {
+    return parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    faults.push(`${path}: ${error instanceof Error ? error.message : String(error)}`);
+    return undefined;
+  }
+}
+
+type Registry = Tools['toolRegistry'];
+
+/** The guide as it is of this installation. @throws Error where a call names no tool, or what the tool refuses */
+export function settleGuide(guide: SourceGuide, facts: Facts, toolRegistry: Registry): SourceGuide {
+  try {
+    const settled = {
+      ...guide,
+      answer: fill(guide.answer, facts),
+      answer_zh: fill(guide.answer_zh, facts),
+      tool: fillAll(guide.tool, facts),
+      steps: fillAll(guide.steps, facts),
+    };
+    checkCall({ mcp: settled.tool.name, arguments: settled.tool.arguments_example }, 'tool', toolRegistry);
+    for (const [index, { call }] of settled.steps.entries()) checkCall(call, `steps.${index}`, toolRegistry);
+    return settled;
+  } catch (error) {
+    throw new Error(
+      `manifests/guides/${guide.slug}.yaml is not valid: ${error instanceof Error ? error.message : String(error)}`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+const toolPath = /^\/t\/([a-z_]+)$/;
+
+function checkCall(call: Call, at: string, toolRegistry: Registry): void {
+  if ('mcp' in call) {
+    checkArguments(call.mcp, call.arguments, 'argument', at, toolRegistry);
+    return;
+  }
+  const [, tool] = toolPath.exec('get' in call ? call.get : call.post) ?? [];
+  if (tool === undefined) return;
+  if ('post' in call) checkArguments(tool, call.json, 'body', at, toolRegistry);
+  else checkArguments(tool, queryOf(call.query), 'query', at, toolRegistry);
+}
+
+/** Stands for a variable, where any job may be named. */
+const anyId = 'AAAAAAAAAAAAAAAAAAAAAA';
+
+function queryOf(query: Readonly<Record<string, string | number | boolean>> = {}): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(query).map(([name, value]) => [name, isVariable(value) ? anyId : String(value)]),
+  );
+}
+
+function checkArguments(
+  name: string,
+  given: Record<string, unknown>,
+  part: 'argument' | 'body' | 'query',
+  at: string,
+  toolRegistry: Registry,
+): void {
+  try {
+    new ToolReader(toolRegistry.get(name)).read(part, given);
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    throw new Error(`${at}: ${name}: ${error.message}`, { cause: error });
+  }
+}
