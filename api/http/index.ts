@@ -3,6 +3,8 @@ export { createApp, type AppOptions } from './application.ts';
 export { bufferedResponse, jsonResponse } from './response/buffered-response.ts';
 export * from './request/caller.ts';
 export * from './endpoint.ts';
+export type { RefusedRequest } from './exchange.ts';
+export type { GivenFields } from './request/given-fields.ts';
 export * from './response/event-stream.ts';
 export * from './response/html.ts';
 export * from './paths.ts';
