@@ -9,9 +9,9 @@ type Source<Input, Output> = ((input: Input, context: RequestContext) => Promise
 export interface CatalogData {
   readonly projects: Source<data.ProjectQuery, data.ProjectPage>;
   readonly project: Source<string, data.ProjectDetail>;
-  readonly benches: Source<void, readonly data.BenchEntry[]>;
+  readonly benches: Source<undefined, readonly data.BenchEntry[]>;
   readonly bench: Source<string, data.Bench>;
-  readonly guides: Source<void, readonly data.GuideEntry[]>;
+  readonly guides: Source<undefined, readonly data.GuideEntry[]>;
   readonly guide: Source<string, data.Guide>;
   readonly rank: Source<data.Weights, data.Rank>;
 }

@@ -6,7 +6,7 @@ import type { Endpoint, GivenFields } from '../http/index.ts';
 import type { Calls } from './calls.ts';
 import { pageEndpoint, seeOther } from './page.ts';
 import { statusPath } from './views/app.ts';
-import { statusPage } from './views/status.ts';
+import { statusPage, unsubmittedPage } from './views/status.ts';
 import { type SubmitForm, submitPage } from './views/submit.ts';
 import { field, type PageSite } from './visit.ts';
 
@@ -58,14 +58,17 @@ export function statusPages(site: PageSite, calls: Calls): Endpoint[] {
       path: '/status/{owner}/{name}',
       operation: 'showStatus',
       summary: 'The status of a submitted repository',
-      async render({ params, query }, visit, context) {
+      async render({ params, query: given }, visit, context) {
         const { owner = '', name = '' } = params;
-        const host = field(query, 'host');
-        const view = await calls.json('GET', source, statusView, context, {
-          params: { owner, name },
-          query: host === undefined ? {} : { host },
-        });
-        return statusPage({ owner, name, view }, visit);
+        const host = field(given, 'host');
+        try {
+          const query = host === undefined ? {} : { host };
+          const view = await calls.json('GET', source, statusView, context, { params: { owner, name }, query });
+          return statusPage({ owner, name, view }, visit);
+        } catch (error) {
+          if (error instanceof Problem && error.type.status === 404) return unsubmittedPage(`${owner}/${name}`, visit);
+          throw error;
+        }
       },
     }),
   ];

@@ -230,6 +230,7 @@ export const en = {
       deploying: 'Start',
       routing: 'URL',
     },
+    absent: 'This repository has not been submitted yet.',
     stageList: 'Stages',
     done: 'done',
     current: 'in progress',

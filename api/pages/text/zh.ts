@@ -230,6 +230,7 @@ export const zh: Text = {
       deploying: '启动',
       routing: '网址',
     },
+    absent: '这个仓库还没有提交。',
     stageList: '阶段',
     done: '已完成',
     current: '进行中',

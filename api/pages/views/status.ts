@@ -33,6 +33,18 @@ export function statusPage({ owner, name, view }: StatusContent, visit: Visit): 
   };
 }
 
+/** The page of a repository that nobody has submitted, with the way to do so. */
+export function unsubmittedPage(repo: string, visit: Visit): Page {
+  const { text } = visit;
+  return {
+    title: repo,
+    status: 404,
+    main: html`<h1>${authored(repo)}</h1>
+      <p class="lead">${text.status.absent}</p>
+      <p class="actions"><a class="button" href="${visit.link('/submit', { repo })}">${text.submit.title}</a></p>`,
+  };
+}
+
 function state(view: StatusView, visit: Visit): Html {
   const { text, format } = visit;
   return html`<div class="heading">

@@ -17,11 +17,16 @@ import { send } from '../../../support/api/send.ts';
 function server() {
   const { store, apps } = sampleApps();
   const others = submitEndpoints(sampleServices({ apps }));
-  const own = discoveryEndpoints(others, baseUrl, {
-    tools: [echoTool, silentTool],
-    off: (tool) => (tool.needs === undefined ? undefined : 'Set tools.speech.enabled.'),
-    apps: () => liveApps(apps.all()),
-  });
+  const own = discoveryEndpoints(
+    others,
+    baseUrl,
+    {
+      tools: [echoTool, silentTool],
+      off: (tool) => (tool.needs === undefined ? undefined : 'Set tools.speech.enabled.'),
+      apps: () => liveApps(apps.all()),
+    },
+    { front: (_query, _context, headers) => Promise.resolve(new Response('a page', { headers })) },
+  );
   const app = createApp({
     endpoints: [...others, ...own],
     baseUrl,
