@@ -13,7 +13,7 @@ export interface CatalogData {
   readonly bench: Source<string, data.Bench>;
   readonly guides: Source<undefined, readonly data.GuideEntry[]>;
   readonly guide: Source<string, data.Guide>;
-  readonly rank: Source<data.Weights, data.Rank>;
+  readonly rank: Source<data.RankQuery, data.Rank>;
 }
 
 const projects = z.object({ projects: z.array(data.project), total: z.int(), next: z.string().nullish() });
@@ -45,16 +45,17 @@ export function catalogData(calls: Calls): CatalogData {
     guide: when('/api/agent-guides/{slug}', (slug, context) =>
       calls.json('GET', '/api/agent-guides/{slug}', data.guide, context, { params: { slug } }),
     ),
-    rank: when('/api/rank', (weights, context) => {
+    rank: when('/api/rank', ({ weights, cursor }, context) => {
       const given = Object.entries(weights).map(([name, weight]) => `${name}:${weight}`);
+      const isWeighted = Object.values(weights).some((weight) => weight > 0);
       return calls.json('GET', '/api/rank', data.rank, context, {
-        query: given.length === 0 ? {} : { weights: given.join(',') },
+        query: { ...(isWeighted ? { weights: given.join(',') } : {}), ...(cursor === '' ? {} : { cursor }) },
       });
     }),
   };
 }
 
 /** The list names its next page by a URL. */
-function cursorOf(next: string | null | undefined): string | undefined {
+export function cursorOf(next: string | null | undefined): string | undefined {
   return typeof next === 'string' && URL.canParse(next) ? (new URL(next).searchParams.get('cursor') ?? undefined) : undefined;
 }

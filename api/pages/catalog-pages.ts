@@ -1,6 +1,6 @@
 // Pages of the catalog: apps, benchmarks, guides and the ranking, as far as this installation has them.
 import type { Endpoint } from '../http/index.ts';
-import type { CatalogData } from './catalog-data.ts';
+import { type CatalogData, cursorOf } from './catalog-data.ts';
 import { pageEndpoint, type PageInput } from './page.ts';
 import { appPage } from './views/app.ts';
 import { benchIndexPage, benchPage } from './views/bench.ts';
@@ -71,7 +71,8 @@ function rankPages(site: PageSite, { rank }: CatalogData): Endpoint[] {
       summary: 'The ranking',
       async render({ query }, visit, context) {
         const weights = weightsOf((name) => field(query, name));
-        return rankPage(await rank(weights, context), weights, visit);
+        const found = await rank({ weights, cursor: field(query, 'cursor') ?? '' }, context);
+        return rankPage(found, { weights, next: cursorOf(found.next) }, visit);
       },
     }),
   ];

@@ -132,6 +132,7 @@ export type ScoreName = (typeof scoreNames)[number];
 export const rank = z.object({
   weights: z.record(z.string(), z.number()).nullish(),
   formulas: text,
+  next: text,
   apps: z.array(
     z.object({
       slug: z.string(),
@@ -207,3 +208,9 @@ export interface ProjectQuery {
 
 /** Weights by score; empty for none. */
 export type Weights = Readonly<Partial<Record<ScoreName, number>>>;
+
+export interface RankQuery {
+  readonly weights: Weights;
+  /** Empty for the first page. */
+  readonly cursor: string;
+}

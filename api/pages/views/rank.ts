@@ -13,12 +13,19 @@ export function weightsOf(read: (name: ScoreName) => string | undefined): Weight
     scoreNames.flatMap((name) => {
       const given = read(name) ?? '';
       const weight = Number(given);
-      return given.trim() !== '' && weight >= 0 && weight <= highestWeight ? [[name, weight]] : [];
+      // As exact as a weight may be.
+      return given.trim() !== '' && weight >= 0 && weight <= highestWeight ? [[name, Math.round(weight * 1_000) / 1_000]] : [];
     }),
   );
 }
 
-export function rankPage(rank: Rank, weights: Weights, visit: Visit): Page {
+export interface RankChoice {
+  readonly weights: Weights;
+  /** Where the next page begins. */
+  readonly next: string | undefined;
+}
+
+export function rankPage(rank: Rank, { weights, next }: RankChoice, visit: Visit): Page {
   const { text } = visit;
   return {
     title: text.rank.title,
@@ -28,6 +35,7 @@ export function rankPage(rank: Rank, weights: Weights, visit: Visit): Page {
       <p class="lead">${text.rank.lead}</p>
       ${weightForm(weights, visit)}
       ${rank.apps.length === 0 ? html`<p class="empty">${text.rank.empty}</p>` : rankTable(rank, visit)}
+      ${next === undefined ? '' : html`<p class="paging"><a class="button quiet" rel="next" href="${visit.link('/rank', { ...weights, cursor: next })}">${text.front.next}</a></p>`}
       ${typeof rank.formulas === 'string' ? html`<p>${outward(rank.formulas, text.rank.formulas)}</p>` : ''} ${reasons(rank, visit)}`,
   };
 }
