@@ -65,7 +65,7 @@ export interface Column {
 /** A table that scrolls by itself where it is too wide. The first cell of a row is its header. */
 export function table(caption: string, columns: readonly Column[], rows: readonly (readonly (Html | string)[])[]): Html {
   const kind = (index: number): Html => raw(columns[index]?.number === true ? ' class="number"' : '');
-  return html`<div class="scroll" role="region" tabindex="0" aria-label="${caption}">
+  return html`<div class="scroll" role="group" tabindex="0" aria-label="${caption}">
     <table>
       <caption class="hidden">
         ${caption}
@@ -104,7 +104,7 @@ export function facts(entries: readonly (readonly [name: string, value: Html | s
 
 /** Lines for a terminal. The label names them for a screen reader. */
 export function code(text: string, label: string): Html {
-  return html`<pre class="code" tabindex="0" role="region" aria-label="${label}"><code>${text}</code></pre>`;
+  return html`<pre class="code" tabindex="0" role="group" aria-label="${label}"><code>${text}</code></pre>`;
 }
 
 /** A short id of a commit. */

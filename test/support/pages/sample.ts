@@ -30,8 +30,6 @@ export interface SampleData {
   readonly compare?: (body: unknown, headers: Headers) => Promise<unknown>;
 }
 
-const slug = z.strictObject({ slug: z.string() });
-
 function getter(
   path: string,
   answer: (slug: string, query: Readonly<Record<string, string>>) => unknown,
@@ -44,8 +42,6 @@ function getter(
     tag: 'test',
     summary: '.',
     description: '.',
-    ...(path.endsWith('{slug}') ? { params: slug } : {}),
-    query: z.record(z.string(), z.string()) as unknown as z.ZodObject,
     read: ({ params, query }) => ({ params, query: query as Record<string, string> }),
     output: z.unknown(),
     outputDescription: '.',
