@@ -122,7 +122,14 @@ export function createApi(options: ApiOptions): Api {
     protocols: [mcp],
   };
   const agent = a2aEndpoint({ offer, call: toolCalls({ ...tools, payerFor }) });
-  const working = [...models.endpoints, ...tools.endpoints, agent, ...apps.endpoints, ...catalog.endpoints, ...options.submitting];
+  const working = [
+    ...models.endpoints,
+    ...tools.endpoints,
+    agent,
+    ...apps.endpoints,
+    ...catalog.endpoints,
+    ...options.submitting,
+  ];
   const pages = startPages({ offer, endpoints: working, models: models.catalog });
   const endpoints = [...working, ...discoveryEndpoints(working, baseUrl, offer, pages)];
   const serving = { baseUrl, callers, log, metrics: httpMetrics(registry), ending };

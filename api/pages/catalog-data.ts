@@ -57,5 +57,7 @@ export function catalogData(calls: Calls): CatalogData {
 
 /** The list names its next page by a URL. */
 export function cursorOf(next: string | null | undefined): string | undefined {
-  return typeof next === 'string' && URL.canParse(next) ? (new URL(next).searchParams.get('cursor') ?? undefined) : undefined;
+  return typeof next === 'string' && URL.canParse(next)
+    ? (new URL(next).searchParams.get('cursor') ?? undefined)
+    : undefined;
 }

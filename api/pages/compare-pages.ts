@@ -20,8 +20,11 @@ export function comparePages(site: PageSite, calls: Calls, list: ModelList): End
     inPrice: moneyToNumber(input),
     outPrice: moneyToNumber(output),
   }));
-  const page = (visit: Visit, form: CompareForm, more: Pick<Parameters<typeof comparePage>[0], 'problem' | 'result'> = {}): Page =>
-    comparePage({ form, models, maximum: maxModels, ...more }, visit);
+  const page = (
+    visit: Visit,
+    form: CompareForm,
+    more: Pick<Parameters<typeof comparePage>[0], 'problem' | 'result'> = {},
+  ): Page => comparePage({ form, models, maximum: maxModels, ...more }, visit);
   return [
     pageEndpoint(site, {
       path: '/compare',

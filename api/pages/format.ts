@@ -19,27 +19,36 @@ export interface Formats {
   list(items: readonly string[]): string;
 }
 
+/** Digits behind the point of the smallest amount that is kept apart. */
+const finest = 12;
+
+/** Two, and of less than a dollar as many as show three digits that count. */
+function digitsOf(value: number): number {
+  return value > 0 && value < 1 ? Math.min(finest, 2 - Math.floor(Math.log10(value))) : 2;
+}
+
 function make(language: Language): Formats {
   const tag = languageTags[language];
   const number = (options: Intl.NumberFormatOptions): Intl.NumberFormat => new Intl.NumberFormat(tag, options);
   const usd = { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol' } as const;
-  const [integer, compact, large, small, percent, decimal, seconds, milliseconds] = [
+  const [integer, compact, percent, decimal, seconds, milliseconds] = [
     number({ maximumFractionDigits: 0 }),
     number({ notation: 'compact', maximumFractionDigits: 1 }),
-    number(usd),
-    number({ ...usd, minimumFractionDigits: 2, maximumSignificantDigits: 3, roundingPriority: 'morePrecision' }),
     number({ style: 'percent', maximumFractionDigits: 1 }),
     number({ maximumFractionDigits: 2 }),
     number({ style: 'unit', unit: 'second', unitDisplay: 'short', maximumFractionDigits: 1 }),
     number({ style: 'unit', unit: 'millisecond', unitDisplay: 'short', maximumFractionDigits: 0 }),
   ];
+  const amounts = Array.from({ length: finest + 1 }, (_none, digits) =>
+    number({ ...usd, minimumFractionDigits: 2, maximumFractionDigits: Math.max(2, digits) }),
+  );
   const day = new Intl.DateTimeFormat(tag, { dateStyle: 'medium', timeZone: 'UTC' });
   const moment = new Intl.DateTimeFormat(tag, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' });
   const lists = new Intl.ListFormat(tag, { type: 'conjunction' });
   return {
     integer: (value) => integer.format(value),
     compact: (value) => compact.format(value),
-    money: (value) => (value === 0 || value >= 1 ? large : small).format(value),
+    money: (value) => amounts[digitsOf(value)]?.format(value) ?? String(value),
     percent: (part) => percent.format(part),
     duration: (value) => (value < 1_000 ? milliseconds.format(value) : seconds.format(value / 1_000)),
     decimal: (value) => decimal.format(value),

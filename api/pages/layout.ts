@@ -22,7 +22,8 @@ const documents = [
 
 export function layout(page: Page, visit: Visit): Html {
   const { text } = visit;
-  return html`${raw('<!doctype html>\n')}<html lang="${languageTags[visit.language]}">
+  return html`${raw('<!doctype html>\n')}
+    <html lang="${languageTags[visit.language]}">
       ${head(page, visit)}
       <body>
         <a class="skip" href="#main">${text.site.skip}</a>
@@ -61,10 +62,15 @@ function header(visit: Visit): Html {
       </a>
       <nav aria-label="${text.site.navigation}">
         <ul>
-          ${links.map(({ name, path }) => html`<li><a href="${visit.link(path)}"${current(visit, path)}>${text.site.nav[name]}</a></li>`)}
+          ${links.map(({ name, path }) => html`<li><a href="${visit.link(path)}" ${current(visit, path)}>${text.site.nav[name]}</a></li>`)}
         </ul>
       </nav>
-      <a class="language" href="${visit.inLanguage(other)}" hreflang="${languageTags[other]}" lang="${languageTags[other]}">
+      <a
+        class="language"
+        href="${visit.inLanguage(other)}"
+        hreflang="${languageTags[other]}"
+        lang="${languageTags[other]}"
+      >
         ${text.site.otherLanguage}
       </a>
     </div>

@@ -1,4 +1,5 @@
 // Starts the room of pages: what a person sees, from the same endpoints that programs call.
+import { a2aPath } from '../a2a/index.ts';
 import type { Offer } from '../apps/index.ts';
 import type { FrontPage } from '../discovery/index.ts';
 import type { Endpoint, RefusedRequest } from '../http/index.ts';
@@ -31,12 +32,14 @@ export interface Pages {
 }
 
 /** Documents that discovery, which comes later, answers with. */
-const discovered = ['/', '/openapi.json', '/llms.txt', '/agent-capabilities.json', '/.well-known/agent-card.json'];
+const discovered = ['/', '/openapi.json', '/llms.txt', '/agent-capabilities.json'];
+const card = '/.well-known/agent-card.json';
 
 export function startPages({ offer, endpoints, models }: PagesOptions): Pages {
   const calls = new Calls(endpoints);
   const data = catalogData(calls);
   const paths = new Set([...discovered, ...[...endpoints, ...offer.protocols].map(({ path }) => path)]);
+  if (paths.has(a2aPath)) paths.add(card);
   const site: PageSite = { baseUrl: offer.baseUrl, answersAt: (path) => paths.has(path) };
   const pages = [
     ...catalogPages(site, data),

@@ -35,7 +35,9 @@ export function badge(state: Project['state'], { text }: Visit): Html {
 
 /** Nothing was measured, or there is nothing. */
 export function missing({ text }: Visit): Html {
-  return html`<span class="none"><span aria-hidden="true">–</span><span class="hidden">${text.site.unmeasured}</span></span>`;
+  return html`<span class="none"
+    ><span aria-hidden="true">–</span><span class="hidden">${text.site.unmeasured}</span></span
+  >`;
 }
 
 export function orMissing(
@@ -63,7 +65,11 @@ export interface Column {
 }
 
 /** A table that scrolls by itself where it is too wide. The first cell of a row is its header. */
-export function table(caption: string, columns: readonly Column[], rows: readonly (readonly (Html | string)[])[]): Html {
+export function table(
+  caption: string,
+  columns: readonly Column[],
+  rows: readonly (readonly (Html | string)[])[],
+): Html {
   const kind = (index: number): Html => raw(columns[index]?.number === true ? ' class="number"' : '');
   return html`<div class="scroll" role="group" tabindex="0" aria-label="${caption}">
     <table>
@@ -72,7 +78,7 @@ export function table(caption: string, columns: readonly Column[], rows: readonl
       </caption>
       <thead>
         <tr>
-          ${columns.map(({ title }, index) => html`<th scope="col"${kind(index)}>${title}</th>`)}
+          ${columns.map(({ title }, index) => html`<th scope="col" ${kind(index)}>${title}</th>`)}
         </tr>
       </thead>
       <tbody>

@@ -11,7 +11,11 @@ const ofPrograms = /^\/(?:api|t|v1|mcp|a2a|problems|assets|\.well-known)(?:\/|$)
 export function problemPageOf(site: PageSite): (problem: Problem, request: RefusedRequest) => Response | undefined {
   return (problem, request) => {
     const accept = request.headers.get('accept') ?? '*/*';
-    const [preferred] = new Negotiator({ headers: { accept } }).mediaTypes([problemMediaType, htmlType]);
+    const [preferred] = new Negotiator({ headers: { accept } }).mediaTypes([
+      problemMediaType,
+      'application/json',
+      htmlType,
+    ]);
     if (preferred !== htmlType || ofPrograms.test(request.path)) return undefined;
     const visit = visitOf(site, request);
     return pageResponse(problemOnPage(problem, request.id, visit), visit, request.headers, problem.headers);

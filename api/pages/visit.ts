@@ -48,7 +48,9 @@ export function visitOf(site: PageSite, { path, query, headers }: VisitRequest):
 }
 
 function withQuery(path: string, query: LinkQuery): string {
-  const fields = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
+  const fields = Object.entries(query).flatMap(([name, value]): [string, string][] =>
+    value === undefined ? [] : [[name, String(value)]],
+  );
   const text = new URLSearchParams(fields).toString();
   return text === '' ? path : `${path}?${text}`;
 }

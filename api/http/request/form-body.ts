@@ -33,5 +33,6 @@ function refuseForeign(headers: IncomingHttpHeaders): void {
     site === undefined
       ? origin === undefined || (URL.canParse(origin) && new URL(origin).host === host)
       : site === 'same-origin' || site === 'none';
-  if (!isOwn) throw new Problem(foreignForm, 'This form was sent from another site. Open the page here and send it again.');
+  if (!isOwn)
+    throw new Problem(foreignForm, 'This form was sent from another site. Open the page here and send it again.');
 }

@@ -7,16 +7,22 @@ const stop = document.getElementById('stop');
 const warning = document.getElementById('models-error');
 const template = document.getElementById('answer');
 const words = form.dataset;
-const money = new Intl.NumberFormat(words.language, {
-  style: 'currency',
-  currency: 'USD',
-  currencyDisplay: 'narrowSymbol',
-  minimumFractionDigits: 2,
-  maximumSignificantDigits: 3,
-  roundingPriority: 'morePrecision',
-});
+/** Two digits behind the point, and of less than a dollar as many as show three digits that count. */
+const money = (amount) =>
+  new Intl.NumberFormat(words.language, {
+    style: 'currency',
+    currency: 'USD',
+    currencyDisplay: 'narrowSymbol',
+    minimumFractionDigits: 2,
+    maximumFractionDigits: amount > 0 && amount < 1 ? Math.min(12, 2 - Math.floor(Math.log10(amount))) : 2,
+  }).format(amount);
 const unit = (name, digits) =>
-  new Intl.NumberFormat(words.language, { style: 'unit', unit: name, unitDisplay: 'short', maximumFractionDigits: digits });
+  new Intl.NumberFormat(words.language, {
+    style: 'unit',
+    unit: name,
+    unitDisplay: 'short',
+    maximumFractionDigits: digits,
+  });
 const [seconds, milliseconds] = [unit('second', 1), unit('millisecond', 0)];
 const duration = (ms) => (ms < 1000 ? milliseconds.format(ms) : seconds.format(ms / 1000));
 let leaving;
@@ -105,7 +111,7 @@ async function ask(answer, request) {
 function finish(answer, data) {
   answer.show('state', words.done);
   answer.mark('live');
-  answer.show('cost', data.cost_usd === undefined ? words.pending : money.format(data.cost_usd));
+  answer.show('cost', data.cost_usd === undefined ? words.pending : money(data.cost_usd));
   answer.show('latency', duration(data.latency_ms));
   if (data.tokens_in !== undefined) answer.show('tokens', `${data.tokens_in} + ${data.tokens_out}`);
 }
@@ -127,7 +133,11 @@ async function* events(stream) {
     const frames = rest.split('\n\n');
     rest = frames.pop();
     for (const frame of frames) {
-      const found = (name) => frame.split('\n').find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
+      const found = (name) =>
+        frame
+          .split('\n')
+          .find((line) => line.startsWith(`${name}: `))
+          ?.slice(name.length + 2);
       const data = found('data');
       if (data !== undefined) yield { event: found('event'), data: JSON.parse(data) };
     }

@@ -30,18 +30,28 @@ export function latencyPlot(rows: readonly Row[], { text, format }: Visit): Html
   const bottom = frame.top + rows.length * row;
   const height = bottom + 52;
   const x = linear(Math.max(...rows.map(({ p95 }) => p95)), [frame.left, frame.right]);
-  return html`<svg class="plot" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="latency-title latency-about">
+  return html`<svg
+    class="plot"
+    viewBox="0 0 ${width} ${height}"
+    role="img"
+    aria-labelledby="latency-title latency-about"
+  >
     <title id="latency-title">${text.bench.latencyPlot}</title>
     <desc id="latency-about">${text.bench.latencyAbout(format.integer(rows.length))}</desc>
     ${x.ticks.map(
       (tick) =>
         html`<path class="line" d="M${fixed(x.at(tick))} ${frame.top}V${bottom}" />
-          <text class="tick" x="${fixed(x.at(tick))}" y="${bottom + 18}" text-anchor="middle">${format.decimal(tick)}</text>`,
+          <text class="tick" x="${fixed(x.at(tick))}" y="${bottom + 18}" text-anchor="middle"
+            >${format.decimal(tick)}</text
+          >`,
     )}
     ${rows.map(({ name, median, p95 }, index) => {
       const y = frame.top + (index + 0.5) * row;
       return html`<text class="name" x="${frame.left - 12}" y="${y + 4}" text-anchor="end">${cut(name)}</text>
-        <path class="whisker" d="M${fixed(x.at(median))} ${y}H${fixed(x.at(p95))}M${fixed(x.at(p95))} ${y - 5}V${y + 5}" />
+        <path
+          class="whisker"
+          d="M${fixed(x.at(median))} ${y}H${fixed(x.at(p95))}M${fixed(x.at(p95))} ${y - 5}V${y + 5}"
+        />
         <circle class="dot" cx="${fixed(x.at(median))}" cy="${y}" r="5" />`;
     })}
     <text class="axis" x="${(frame.left + frame.right) / 2}" y="${height - 8}" text-anchor="middle">

@@ -20,8 +20,13 @@ export function linear(highest: number, [start, end]: Range, count = 5): Scale {
 
 /** By powers of ten, with ticks at 1, 2 and 5 where there is room for them. All values are above zero. */
 export function logarithmic(lowest: number, highest: number, [start, end]: Range): Scale {
-  const [low, high] = [Math.floor(Math.log10(lowest)), Math.max(Math.ceil(Math.log10(highest)), Math.floor(Math.log10(lowest)) + 1)];
-  const decades = Array.from({ length: high - low + 1 }, (_none, index) => Number((10 ** (low + index)).toPrecision(6)));
+  const [low, high] = [
+    Math.floor(Math.log10(lowest)),
+    Math.max(Math.ceil(Math.log10(highest)), Math.floor(Math.log10(lowest)) + 1),
+  ];
+  const decades = Array.from({ length: high - low + 1 }, (_none, index) =>
+    Number((10 ** (low + index)).toPrecision(6)),
+  );
   const between = high - low > 2 ? [] : decades.slice(0, -1).flatMap((decade) => [2 * decade, 5 * decade]);
   return {
     ticks: [...decades, ...between.map((tick) => Number(tick.toPrecision(6)))].sort((a, b) => a - b),

@@ -32,7 +32,12 @@ export function scatter(dots: readonly Dot[], visit: Visit): Html {
   );
   const y = linear(1, [frame.bottom, frame.top]);
   const points = dots.map(({ name, cost, rate }) => ({ name, x: x.at(cost), y: y.at(rate) }));
-  return html`<svg class="plot" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="scatter-title scatter-about">
+  return html`<svg
+    class="plot"
+    viewBox="0 0 ${width} ${height}"
+    role="img"
+    aria-labelledby="scatter-title scatter-about"
+  >
     <title id="scatter-title">${text.bench.scatter}</title>
     <desc id="scatter-about">${text.bench.scatterAbout(format.integer(dots.length))}</desc>
     ${grid(x, y, visit)}
@@ -44,12 +49,20 @@ export function scatter(dots: readonly Dot[], visit: Visit): Html {
     ${points.map((point) => html`<circle class="dot" cx="${fixed(point.x)}" cy="${fixed(point.y)}" r="5" />`)}
     ${placeLabels(points, width).map(
       (label) =>
-        html`<text class="name" x="${fixed(label.x)}" y="${fixed(label.y)}" text-anchor="${label.anchor}">${label.name}</text>`,
+        html`<text class="name" x="${fixed(label.x)}" y="${fixed(label.y)}" text-anchor="${label.anchor}"
+          >${label.name}</text
+        >`,
     )}
     <text class="axis" x="${(frame.left + frame.right) / 2}" y="${height - 8}" text-anchor="middle">
       ${text.bench.scatterX}
     </text>
-    <text class="axis" x="14" y="${(frame.top + frame.bottom) / 2}" text-anchor="middle" transform="rotate(-90 14 ${(frame.top + frame.bottom) / 2})">
+    <text
+      class="axis"
+      x="14"
+      y="${(frame.top + frame.bottom) / 2}"
+      text-anchor="middle"
+      transform="rotate(-90 14 ${(frame.top + frame.bottom) / 2})"
+    >
       ${text.bench.scatterY}
     </text>
   </svg>`;
@@ -59,12 +72,16 @@ function grid(x: Scale, y: Scale, { format }: Visit): Html {
   return html`${y.ticks.map(
     (tick) =>
       html`<path class="line" d="M${frame.left} ${fixed(y.at(tick))}H${frame.right}" />
-        <text class="tick" x="${frame.left - 8}" y="${fixed(y.at(tick) + 4)}" text-anchor="end">${format.percent(tick)}</text>`,
+        <text class="tick" x="${frame.left - 8}" y="${fixed(y.at(tick) + 4)}" text-anchor="end"
+          >${format.percent(tick)}</text
+        >`,
   )}
   ${x.ticks.map(
     (tick) =>
       html`<path class="line" d="M${fixed(x.at(tick))} ${frame.top}V${frame.bottom}" />
-        <text class="tick" x="${fixed(x.at(tick))}" y="${frame.bottom + 18}" text-anchor="middle">${format.money(tick)}</text>`,
+        <text class="tick" x="${fixed(x.at(tick))}" y="${frame.bottom + 18}" text-anchor="middle"
+          >${format.money(tick)}</text
+        >`,
   )}`;
 }
 

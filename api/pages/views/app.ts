@@ -2,7 +2,19 @@
 import { type Html, html } from '../../http/index.ts';
 import type { ProjectDetail, Telemetry } from '../data.ts';
 import type { Page } from '../page.ts';
-import { authored, badge, code, commit, english, facts, missing, orMissing, outward, table, translated } from '../parts.ts';
+import {
+  authored,
+  badge,
+  code,
+  commit,
+  english,
+  facts,
+  missing,
+  orMissing,
+  outward,
+  table,
+  translated,
+} from '../parts.ts';
 import type { Visit } from '../visit.ts';
 import { categoryName } from './front.ts';
 
@@ -50,7 +62,8 @@ function actions({ state, url, status_url: status }: ProjectDetail, visit: Visit
       ? html`<a class="button" href="${url}" rel="noopener">${visit.text.app.open}</a>`
       : '';
   const own = typeof status === 'string' ? statusPath(status, visit) : undefined;
-  return html`${open} ${own === undefined ? '' : html`<a class="button quiet" href="${own}">${visit.text.app.status}</a>`}`;
+  return html`${open}
+  ${own === undefined ? '' : html`<a class="button quiet" href="${own}">${visit.text.app.status}</a>`}`;
 }
 
 /** The page of a status whose address in the API is known. */
@@ -58,12 +71,15 @@ export function statusPath(statusUrl: string, visit: Visit): string | undefined 
   if (!URL.canParse(statusUrl, visit.site.baseUrl)) return undefined;
   const { pathname, searchParams } = new URL(statusUrl, visit.site.baseUrl);
   if (!pathname.startsWith('/api/submit-status/')) return undefined;
-  return visit.link(pathname.replace('/api/submit-status/', '/status/'), { host: searchParams.get('host') ?? undefined });
+  return visit.link(pathname.replace('/api/submit-status/', '/status/'), {
+    host: searchParams.get('host') ?? undefined,
+  });
 }
 
 function aboutFacts(app: ProjectDetail, visit: Visit): Html {
   const { text, format } = visit;
-  const starsAt = typeof app.stars_at === 'string' ? html` <small>${text.app.asOf} ${format.date(app.stars_at)}</small>` : '';
+  const starsAt =
+    typeof app.stars_at === 'string' ? html` <small>${text.app.asOf} ${format.date(app.stars_at)}</small>` : '';
   return facts([
     [text.app.source, outward(app.repo, authored(app.repo.replace(/^https?:\/\//, '')))],
     [
@@ -132,7 +148,11 @@ function benchmark({ slug, benchmark: entry, benchmark_reason: why }: ProjectDet
   const { text, format } = visit;
   if (entry === null || entry === undefined)
     return html`<p class="empty">${typeof why === 'string' ? english(why, visit) : text.app.noBench}</p>`;
-  const counts = text.bench.counts(format.integer(entry.runs), format.integer(entry.models), format.integer(entry.tasks));
+  const counts = text.bench.counts(
+    format.integer(entry.runs),
+    format.integer(entry.models),
+    format.integer(entry.tasks),
+  );
   return html`<p class="verdict">${translated(visit, entry.verdict, entry.verdict_zh)}</p>
     <p class="meta"><span>${counts}</span></p>
     <p><a href="${visit.link(`/bench/${encodeURIComponent(slug)}`)}">${text.app.benchAll}</a></p>`;
@@ -146,4 +166,3 @@ function callSection({ slug }: ProjectDetail, { text, site: { baseUrl } }: Visit
     ${code(`curl ${url} --json '{"method": "GET", "path": "/"}'\ncurl ${url}/`, text.app.call)}
   </section>`;
 }
-

@@ -2,7 +2,18 @@
 import { type Html, html } from '../../http/index.ts';
 import type { Bench, BenchEntry, ModelResult, Pair } from '../data.ts';
 import type { Page } from '../page.ts';
-import { authored, commit, english, facts, missing, orMissing, outward, rateCell, table, translated } from '../parts.ts';
+import {
+  authored,
+  commit,
+  english,
+  facts,
+  missing,
+  orMissing,
+  outward,
+  rateCell,
+  table,
+  translated,
+} from '../parts.ts';
 import { latencyPlot, timed } from '../plot/latency.ts';
 import { drawable, scatter } from '../plot/scatter.ts';
 import type { Visit } from '../visit.ts';
@@ -23,7 +34,9 @@ export function benchIndexPage(entries: readonly BenchEntry[], visit: Visit): Pa
               <h2><a href="${visit.link(`/bench/${encodeURIComponent(entry.slug)}`)}">${authored(entry.title)}</a></h2>
               <p>${translated(visit, entry.verdict, entry.verdict_zh)}</p>
               <p class="meta">
-                <span>${text.bench.counts(format.integer(entry.runs), format.integer(entry.models), format.integer(entry.tasks))}</span>
+                <span
+                  >${text.bench.counts(format.integer(entry.runs), format.integer(entry.models), format.integer(entry.tasks))}</span
+                >
                 ${typeof entry.updated === 'string' ? html`<span>${text.bench.updated} ${format.date(entry.updated)}</span>` : ''}
               </p>
             </li>`,
@@ -42,19 +55,26 @@ export function benchPage(bench: Bench, visit: Visit): Page {
     main: html`<h1>${text.bench.of(bench.title)}</h1>
       <p class="verdict">${verdict}</p>
       <p class="meta">
-        <span>${text.bench.counts(format.integer(bench.runs), format.integer(bench.models.length), format.integer(bench.tasks.length))}</span>
+        <span
+          >${text.bench.counts(format.integer(bench.runs), format.integer(bench.models.length), format.integer(bench.tasks.length))}</span
+        >
         ${typeof bench.updated === 'string' ? html`<span>${text.bench.updated} ${format.date(bench.updated)}</span>` : ''}
       </p>
       ${plots(bench.models, visit)}
       <section aria-labelledby="models">
         <h2 id="models">${text.bench.models}</h2>
-        <p><strong>${text.bench.quality}:</strong> ${text.bench.qualityNote} <strong>${text.bench.delivered}:</strong> ${text.bench.deliveredNote}</p>
+        <p>
+          <strong>${text.bench.quality}:</strong> ${text.bench.qualityNote}
+          <strong>${text.bench.delivered}:</strong> ${text.bench.deliveredNote}
+        </p>
         ${modelTable(bench.models, visit)}
       </section>
       ${pairsSection(bench.pairs, visit)} ${tasksSection(bench, visit)} ${errorsSection(bench.errors, visit)}
       <section aria-labelledby="method">
         <h2 id="method">${text.bench.method}</h2>
-        <p>${bench.method_zh === null || bench.method_zh === undefined ? english(bench.method, visit) : translated(visit, bench.method, bench.method_zh)}</p>
+        <p>
+          ${bench.method_zh === null || bench.method_zh === undefined ? english(bench.method, visit) : translated(visit, bench.method, bench.method_zh)}
+        </p>
         ${sources(bench, visit)}
       </section>`,
   };
@@ -71,7 +91,8 @@ function plots(models: readonly ModelResult[], visit: Visit): Html {
         ? ''
         : html`<figure>
             <figcaption>${text.bench.scatter}</figcaption>
-            ${scatter(dots, visit)} ${left.length === 0 ? '' : html`<p class="note">${text.bench.notDrawn(format.list(left))}</p>`}
+            ${scatter(dots, visit)}
+            ${left.length === 0 ? '' : html`<p class="note">${text.bench.notDrawn(format.list(left))}</p>`}
           </figure>`
     }
     ${
@@ -182,12 +203,16 @@ function sources(bench: Bench, visit: Visit): Html {
   const { text } = visit;
   const { app, csv_url: csv, data_url: data, license } = bench;
   return html`${facts([
-      [text.bench.app, html`<a href="${visit.link(`/apps/${encodeURIComponent(bench.slug)}`)}">${authored(bench.title)}</a>`],
+      [
+        text.bench.app,
+        html`<a href="${visit.link(`/apps/${encodeURIComponent(bench.slug)}`)}">${authored(bench.title)}</a>`,
+      ],
       [text.bench.commit, typeof app?.commit === 'string' ? commit(app.commit) : undefined],
       [text.bench.image, typeof app?.image === 'string' ? html`<code>${app.image}</code>` : undefined],
     ])}
     <p class="actions">
-      ${typeof csv === 'string' ? outward(csv, text.bench.csv) : ''} ${typeof data === 'string' ? outward(data, text.bench.lines) : ''}
+      ${typeof csv === 'string' ? outward(csv, text.bench.csv) : ''}
+      ${typeof data === 'string' ? outward(data, text.bench.lines) : ''}
       <span>${text.bench.license(license)}</span>
     </p>`;
 }

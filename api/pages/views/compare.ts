@@ -41,11 +41,14 @@ export function comparePage(content: CompareContent, visit: Visit): Page {
     ...(problem === undefined ? {} : { status: problem.type.status }),
     main: html`<h1>${text.compare.title}</h1>
       <p class="lead">${text.compare.lead}</p>
-      ${problem === undefined ? '' : errorSummary(text.compare.errors, problem, ['prompt'], visit)} ${compareForm(content, visit)}
-      <section id="answers" aria-labelledby="answers-title"${result === undefined ? html` hidden` : ''}>
+      ${problem === undefined ? '' : errorSummary(text.compare.errors, problem, ['prompt'], visit)}
+      ${compareForm(content, visit)}
+      <section id="answers" aria-labelledby="answers-title" ${result === undefined ? html` hidden` : ''}>
         <h2 id="answers-title">${text.compare.answers}</h2>
         <p role="status" id="summary">${result === undefined ? '' : summary(result, visit)}</p>
-        <div class="answers" id="columns">${result === undefined ? '' : result.results.map((one) => answer(one, result, content, visit))}</div>
+        <div class="answers" id="columns">
+          ${result === undefined ? '' : result.results.map((one) => answer(one, result, content, visit))}
+        </div>
       </section>
       <template id="answer">${emptyAnswer(visit)}</template>
       <section aria-labelledby="api">
@@ -59,7 +62,14 @@ export function comparePage(content: CompareContent, visit: Visit): Page {
 function compareForm({ form, models, maximum, problem }: CompareContent, visit: Visit): Html {
   const { text } = visit;
   const error = problem?.errors.find(({ field }) => field === 'prompt');
-  const key = { name: 'key', label: text.compare.key, help: text.compare.keyHelp, value: '', maxLength: 300, type: 'password' as const };
+  const key = {
+    name: 'key',
+    label: text.compare.key,
+    help: text.compare.keyHelp,
+    value: '',
+    maxLength: 300,
+    type: 'password' as const,
+  };
   const isOpen = models.some(({ id, tier }) => tier === 'premium' && form.models.includes(id));
   return html`<form
     class="panel"
@@ -104,18 +114,35 @@ function compareForm({ form, models, maximum, problem }: CompareContent, visit: 
 function choice({ id, label, tier, inPrice, outPrice }: ListedModel, isChosen: boolean, { text, format }: Visit): Html {
   return html`<li>
     <label>
-      <input type="checkbox" name="models" value="${id}" data-label="${label}" data-tier="${tier}"${isChosen ? html` checked` : ''} />
+      <input
+        type="checkbox"
+        name="models"
+        value="${id}"
+        data-label="${label}"
+        data-tier="${tier}"
+        ${isChosen ? html` checked` : ''}
+      />
       <span>${label}</span>
-      <small>${text.compare.price(format.money(inPrice), format.money(outPrice))}${tier === 'premium' ? html`; ${text.compare.premium}` : ''}</small>
+      <small
+        >${text.compare.price(format.money(inPrice), format.money(outPrice))}${tier === 'premium' ? html`; ${text.compare.premium}` : ''}</small
+      >
     </label>
   </li>`;
 }
 
-function answer(one: Answer, { summary: { cheapest, fastest } }: Comparison, { models }: CompareContent, visit: Visit): Html {
+function answer(
+  one: Answer,
+  { summary: { cheapest, fastest } }: Comparison,
+  { models }: CompareContent,
+  visit: Visit,
+): Html {
   const { text, format } = visit;
   const { model, error } = one;
   const label = models.find(({ id }) => id === model)?.label ?? model;
-  const marks = [...(model === cheapest ? [text.compare.cheapest] : []), ...(model === fastest ? [text.compare.fastest] : [])];
+  const marks = [
+    ...(model === cheapest ? [text.compare.cheapest] : []),
+    ...(model === fastest ? [text.compare.fastest] : []),
+  ];
   const cost = one.cost_usd === undefined ? text.compare.pending : format.money(one.cost_usd);
   const tokens =
     one.tokens_in === undefined || one.tokens_out === undefined
@@ -124,7 +151,9 @@ function answer(one: Answer, { summary: { cheapest, fastest } }: Comparison, { m
   return html`<article class="answer" aria-labelledby="answer-${model}">
     <div class="cardhead">
       <h3 id="answer-${model}">${label}</h3>
-      <span class="badge ${error === undefined ? 'live' : 'rejected'}">${error === undefined ? text.compare.done : text.compare.failed}</span>
+      <span class="badge ${error === undefined ? 'live' : 'rejected'}"
+        >${error === undefined ? text.compare.done : text.compare.failed}</span
+      >
     </div>
     <div class="text">${error === undefined ? one.answer : english(error, visit)}</div>
     ${figures({ cost, latency: format.duration(one.latency_ms), tokens, marks: marks.join(' · ') }, visit)}
@@ -140,9 +169,18 @@ interface Figures {
 
 function figures({ cost, latency, tokens, marks }: Figures, { text }: Visit): Html {
   return html`<dl class="figures">
-      <div><dt>${text.compare.cost}</dt><dd data-part="cost">${cost}</dd></div>
-      <div><dt>${text.compare.latency}</dt><dd data-part="latency">${latency}</dd></div>
-      <div><dt>${text.compare.tokens}</dt><dd data-part="tokens">${tokens}</dd></div>
+      <div>
+        <dt>${text.compare.cost}</dt>
+        <dd data-part="cost">${cost}</dd>
+      </div>
+      <div>
+        <dt>${text.compare.latency}</dt>
+        <dd data-part="latency">${latency}</dd>
+      </div>
+      <div>
+        <dt>${text.compare.tokens}</dt>
+        <dd data-part="tokens">${tokens}</dd>
+      </div>
     </dl>
     <p class="marks" data-part="marks">${marks}</p>`;
 }
@@ -159,7 +197,10 @@ function emptyAnswer(visit: Visit): Html {
   </article>`;
 }
 
-function summary({ summary: { total_cost_usd: total, cost_spread: spread } }: Comparison, { text, format }: Visit): string {
+function summary(
+  { summary: { total_cost_usd: total, cost_spread: spread } }: Comparison,
+  { text, format }: Visit,
+): string {
   const ratio = /^([\d.∞]+)x /.exec(spread)?.[1];
   return `${text.compare.total}: ${format.money(total)}${ratio === undefined || ratio === '1' ? '' : `, ${text.compare.spread(ratio)}`}`;
 }

@@ -20,7 +20,9 @@ export function textField(field: FieldDefinition, errors: readonly FieldError[],
   const error = errors.find((one) => one.field === name);
   const described = `${name}-help${error === undefined ? '' : ` ${name}-error`}`;
   return html`<div class="field">
-    <label for="${name}">${label}${field.isRequired === true ? '' : html` <small>${visit.text.submit.optional}</small>`}</label>
+    <label for="${name}"
+      >${label}${field.isRequired === true ? '' : html` <small>${visit.text.submit.optional}</small>`}</label
+    >
     <p class="help" id="${name}-help">${help}</p>
     ${error === undefined ? '' : html`<p class="error" id="${name}-error">${errorWords(error, visit)}</p>`}
     <input

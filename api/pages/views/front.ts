@@ -34,7 +34,8 @@ export function frontPage({ apps, tools, example }: FrontContent, visit: Visit):
         <h1>${text.front.title}</h1>
         <p class="lead">${text.front.lead}</p>
         <p class="actions">
-          ${action('/submit', text.front.submit, 'button', visit)} ${action('/compare', text.front.compare, 'button quiet', visit)}
+          ${action('/submit', text.front.submit, 'button', visit)}
+          ${action('/compare', text.front.compare, 'button quiet', visit)}
         </p>
       </section>
       ${apps === undefined ? '' : appsSection(apps, visit)} ${tools.length === 0 ? '' : toolsSection(tools, visit)}
@@ -79,7 +80,7 @@ function filterForm({ search, category }: ProjectQuery, isFiltered: boolean, vis
       <label for="category">${text.front.category}</label>
       <select id="category" name="category">
         <option value="">${text.site.all}</option>
-        ${categories.map((one) => html`<option value="${one}"${one === category ? html` selected` : ''}>${text.category[one]}</option>`)}
+        ${categories.map((one) => html`<option value="${one}" ${one === category ? html` selected` : ''}>${text.category[one]}</option>`)}
       </select>
     </div>
     <button type="submit" class="quiet">${text.front.filter}</button>
@@ -98,7 +99,9 @@ function card(project: Project, visit: Visit): Html {
   ];
   return html`<li class="card">
     <div class="cardhead">
-      <h3><a href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${authored(translated(visit, title, titleZh))}</a></h3>
+      <h3>
+        <a href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${authored(translated(visit, title, titleZh))}</a>
+      </h3>
       ${badge(state, visit)}
     </div>
     ${about === '' ? '' : html`<p>${authored(short(about))}</p>`}

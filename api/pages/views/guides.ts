@@ -35,7 +35,10 @@ export function guidePage(guide: Guide, visit: Visit): Page {
   const { text, format, language } = visit;
   const answer = translated(visit, guide.answer, guide.answer_zh);
   const chinese = guide.steps_zh ?? [];
-  const steps = language === 'zh' && chinese.length > 0 ? chinese.map((step) => html`${step}`) : guide.steps.map((step) => english(step, visit));
+  const steps =
+    language === 'zh' && chinese.length > 0
+      ? chinese.map((step) => html`${step}`)
+      : guide.steps.map((step) => english(step, visit));
   return {
     title: titleOf(guide, visit),
     description: answer,
@@ -54,7 +57,9 @@ export function guidePage(guide: Guide, visit: Visit): Page {
         <h2 id="evidence">${text.guide.evidence}</h2>
         ${evidenceTable(guide.evidence, visit)}
         <h3>${text.guide.method}</h3>
-        <p class="measure">${typeof guide.method_zh === 'string' ? translated(visit, guide.method, guide.method_zh) : english(guide.method, visit)}</p>
+        <p class="measure">
+          ${typeof guide.method_zh === 'string' ? translated(visit, guide.method, guide.method_zh) : english(guide.method, visit)}
+        </p>
         <p class="meta">
           ${typeof guide.updated === 'string' ? html`<span>${text.guide.updated} ${format.date(guide.updated)}</span>` : ''}
           <span>${text.guide.license(guide.license)}</span>
@@ -66,7 +71,9 @@ export function guidePage(guide: Guide, visit: Visit): Page {
 function toolBlock({ tool }: Guide, visit: Visit): Html {
   const { text, site } = visit;
   const call = `curl ${site.baseUrl}/t/${tool.name} --json ${quoted(JSON.stringify(tool.arguments_example))}`;
-  return html`<p><a href="/t#${tool.name}"><code>${tool.name}</code></a> ${english(tool.description, visit)}</p>
+  return html`<p>
+      <a href="/t#${tool.name}"><code>${tool.name}</code></a> ${english(tool.description, visit)}
+    </p>
     ${code(call, text.guide.tool)}
     <p>${text.guide.mcp}: <code>${tool.mcp_endpoint}</code></p>`;
 }
@@ -95,7 +102,9 @@ function evidenceTable(evidence: readonly Evidence[], visit: Visit): Html {
     html`<a href="${visit.link(`/bench/${encodeURIComponent(one.slug)}`)}">${one.slug}</a>`,
     one.best_measured_value === null || one.best_measured_value === undefined
       ? missing(visit)
-      : html`${one.best_measured_value.model}<br /><small>${orMissing(one.best_measured_value.usd_per_run, (cost) => text.guide.perRun(format.money(cost)), visit)}</small>`,
+      : html`${one.best_measured_value.model}<br /><small
+            >${orMissing(one.best_measured_value.usd_per_run, (cost) => text.guide.perRun(format.money(cost)), visit)}</small
+          >`,
     orMissing(one.models_tested, format.integer, visit),
     orMissing(one.runs_per_task, format.integer, visit),
     names(one.failed_all_tasks),

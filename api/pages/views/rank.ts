@@ -14,7 +14,9 @@ export function weightsOf(read: (name: ScoreName) => string | undefined): Weight
       const given = read(name) ?? '';
       const weight = Number(given);
       // As exact as a weight may be.
-      return given.trim() !== '' && weight >= 0 && weight <= highestWeight ? [[name, Math.round(weight * 1_000) / 1_000]] : [];
+      return given.trim() !== '' && weight >= 0 && weight <= highestWeight
+        ? [[name, Math.round(weight * 1_000) / 1_000]]
+        : [];
     }),
   );
 }
@@ -36,7 +38,8 @@ export function rankPage(rank: Rank, { weights, next }: RankChoice, visit: Visit
       ${weightForm(weights, visit)}
       ${rank.apps.length === 0 ? html`<p class="empty">${text.rank.empty}</p>` : rankTable(rank, visit)}
       ${next === undefined ? '' : html`<p class="paging"><a class="button quiet" rel="next" href="${visit.link('/rank', { ...weights, cursor: next })}">${text.front.next}</a></p>`}
-      ${typeof rank.formulas === 'string' ? html`<p>${outward(rank.formulas, text.rank.formulas)}</p>` : ''} ${reasons(rank, visit)}`,
+      ${typeof rank.formulas === 'string' ? html`<p>${outward(rank.formulas, text.rank.formulas)}</p>` : ''}
+      ${reasons(rank, visit)}`,
   };
 }
 
@@ -52,7 +55,17 @@ function weightForm(weights: Weights, visit: Visit): Html {
           (name) =>
             html`<div class="field">
               <label for="${name}">${text.rank.scores[name]}</label>
-              <input id="${name}" name="${name}" type="number" min="0" max="${highestWeight}" step="any" inputmode="decimal" value="${weights[name] ?? ''}" aria-describedby="weights-help" />
+              <input
+                id="${name}"
+                name="${name}"
+                type="number"
+                min="0"
+                max="${highestWeight}"
+                step="any"
+                inputmode="decimal"
+                value="${weights[name] ?? ''}"
+                aria-describedby="weights-help"
+              />
             </div>`,
         )}
         <button type="submit" class="quiet">${text.rank.apply}</button>
@@ -71,7 +84,9 @@ function rankTable({ apps, weights }: Rank, visit: Visit): Html {
   ];
   const rows = apps.map((app) => [
     html`<a href="${visit.link(`/apps/${encodeURIComponent(app.slug)}`)}">${authored(app.title)}</a>`,
-    ...(isWeighted ? [typeof app.score === 'number' ? html`<strong>${format.decimal(app.score)}</strong>` : missing(visit)] : []),
+    ...(isWeighted
+      ? [typeof app.score === 'number' ? html`<strong>${format.decimal(app.score)}</strong>` : missing(visit)]
+      : []),
     ...scoreNames.map((name) => scoreCell(app.scores[name], visit)),
   ]);
   return table(text.rank.title, columns, rows);
@@ -80,7 +95,9 @@ function rankTable({ apps, weights }: Rank, visit: Visit): Html {
 function scoreCell({ value, interval, n }: Score, visit: Visit): Html {
   const { text, format } = visit;
   if (typeof value !== 'number') return missing(visit);
-  const range = Array.isArray(interval) ? text.rank.interval(format.decimal(interval[0]), format.decimal(interval[1])) : '';
+  const range = Array.isArray(interval)
+    ? text.rank.interval(format.decimal(interval[0]), format.decimal(interval[1]))
+    : '';
   const count = typeof n === 'number' ? text.rank.n(format.integer(n)) : '';
   const note = [range, count].filter((one) => one !== '').join(' · ');
   return html`${format.decimal(value)}${note === '' ? '' : html`<br /><small>${note}</small>`}`;
@@ -104,7 +121,10 @@ function reasons({ apps }: Rank, visit: Visit): Html {
         const [first] = group;
         return first === undefined
           ? ''
-          : html`<li><strong>${text.rank.scores[first.name]}</strong> (${authored(format.list(group.map(({ title }) => title)))}): ${english(first.reason, visit)}</li>`;
+          : html`<li>
+              <strong>${text.rank.scores[first.name]}</strong>
+              (${authored(format.list(group.map(({ title }) => title)))}): ${english(first.reason, visit)}
+            </li>`;
       })}
     </ul>
   </details>`;

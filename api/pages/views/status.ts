@@ -62,7 +62,9 @@ function state(view: StatusView, visit: Visit): Html {
 }
 
 function openLink(url: string, { text }: Visit): Html {
-  return /^https?:\/\//.test(url) ? html`<a class="button" href="${url}" rel="noopener">${text.status.open}</a>` : html``;
+  return /^https?:\/\//.test(url)
+    ? html`<a class="button" href="${url}" rel="noopener">${text.status.open}</a>`
+    : html``;
 }
 
 function stages({ stages: list, stage, update }: StatusView, { text }: Visit): Html {
@@ -73,14 +75,17 @@ function stages({ stages: list, stage, update }: StatusView, { text }: Visit): H
   return html`<ol class="stages" aria-label="${text.status.stageList}">
     ${list.map(
       (one) =>
-        html`<li class="${one.state}"${one.stage === stage ? html` aria-current="step"` : ''}>
+        html`<li class="${one.state}" ${one.stage === stage ? html` aria-current="step"` : ''}>
           <span>${text.status.stages[one.stage]}</span> <small>${text.status[one.state]}</small>
         </li>`,
     )}
   </ol>`;
 }
 
-function position({ file, line }: { file?: string | undefined; line?: number | undefined }, { text }: Visit): Html | undefined {
+function position(
+  { file, line }: { file?: string | undefined; line?: number | undefined },
+  { text }: Visit,
+): Html | undefined {
   if (file === undefined) return undefined;
   return html`<code>${file}</code>${line === undefined ? '' : html` ${text.status.line(String(line))}`}`;
 }
@@ -120,7 +125,10 @@ function about(view: StatusView, visit: Visit): Html {
     [text.status.url, view.status === 'live' ? outward(view.url, view.url) : html`${view.url}`],
     [text.status.commit, view.commit === undefined ? undefined : commit(view.commit)],
     [text.status.since, view.since === undefined ? undefined : format.dateTime(view.since)],
-    [text.status.plan, view.plan === undefined ? undefined : html`${view.plan.strategy}. ${english(view.plan.reason, visit)}`],
+    [
+      text.status.plan,
+      view.plan === undefined ? undefined : html`${view.plan.strategy}. ${english(view.plan.reason, visit)}`,
+    ],
   ]);
 }
 
@@ -134,7 +142,9 @@ function findings(list: readonly Finding[], visit: Visit): Html {
         (found) =>
           html`<li class="${found.severity}">
             <p class="meta">
-              <span class="badge ${found.severity === 'error' ? 'rejected' : 'in_pipeline'}">${text.status.severity[found.severity]}</span>
+              <span class="badge ${found.severity === 'error' ? 'rejected' : 'in_pipeline'}"
+                >${text.status.severity[found.severity]}</span
+              >
               <span><code>${found.rule}</code></span>
               ${found.file === undefined ? '' : html`<span>${position(found, visit) ?? ''}</span>`}
             </p>
@@ -188,7 +198,15 @@ function logSection(view: StatusView, isMoving: boolean, visit: Visit): Html {
       <p data-part="lead" hidden>${text.status.liveLogLead}</p>
       <button type="button" class="quiet" data-part="show" hidden>${text.status.showLog}</button>
       <p data-part="note" role="status"></p>
-      <pre class="code log" data-part="lines" tabindex="0" role="log" aria-live="off" aria-label="${text.status.liveLog}" hidden></pre>
+      <pre
+        class="code log"
+        data-part="lines"
+        tabindex="0"
+        role="log"
+        aria-live="off"
+        aria-label="${text.status.liveLog}"
+        hidden
+      ></pre>
     </div>
     ${isMoving ? html`<noscript><p>${text.status.noScript}</p></noscript>` : ''}
     <h3>${text.status.logFrom}</h3>

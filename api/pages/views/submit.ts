@@ -17,8 +17,22 @@ const names = ['repo', 'contact', 'note'];
 export function submitPage(form: SubmitForm, problem: Problem | undefined, visit: Visit): Page {
   const { text } = visit;
   const errors = problem?.errors ?? [];
-  const repo = { name: 'repo', label: text.submit.repo, help: text.submit.repoHelp, value: form.repo, isRequired: true, maxLength: 512 };
-  const contact = { name: 'contact', label: text.submit.contact, help: text.submit.contactHelp, value: form.contact, maxLength: 300, autocomplete: 'email' };
+  const repo = {
+    name: 'repo',
+    label: text.submit.repo,
+    help: text.submit.repoHelp,
+    value: form.repo,
+    isRequired: true,
+    maxLength: 512,
+  };
+  const contact = {
+    name: 'contact',
+    label: text.submit.contact,
+    help: text.submit.contactHelp,
+    value: form.contact,
+    maxLength: 300,
+    autocomplete: 'email',
+  };
   const note = { name: 'note', label: text.submit.note, help: text.submit.noteHelp, value: form.note, maxLength: 500 };
   return {
     title: text.submit.title,

@@ -62,7 +62,9 @@ beforeAll(async () => {
         return Promise.resolve({ app: submitted, created: true, polled: true, retried: false });
       },
       openLog: (_pod, container) =>
-        Promise.resolve(container === 'build' ? { state: 'open', bytes: buildLog() } : { state: 'open', bytes: nothing() }),
+        Promise.resolve(
+          container === 'build' ? { state: 'open', bytes: buildLog() } : { state: 'open', bytes: nothing() },
+        ),
     }),
     ask: async function* (model) {
       yield eventFrame('delta', { text: `<i>${model}</i>` });
@@ -126,13 +128,25 @@ test('answers come in side by side, each with its cost and latency, and one that
   assert.equal(await evaluate(`document.querySelectorAll('#columns i').length`, z.int()), 0);
   logged.resolve(undefined);
   await seen('the figures', `${text}.includes('$0.0000123') && ${text}.includes('1.2 sec')`);
-  await seen('the summary', `document.getElementById('summary').textContent === 'Alpha V4 Flash: Done, Beta K3: Failed'`);
+  await seen(
+    'the summary',
+    `document.getElementById('summary').textContent === 'Alpha V4 Flash: Done, Beta K3: Failed'`,
+  );
   assert.deepEqual(complaints, []);
 });
 
 test('no page is wider than a telephone, nor breaks its own policy', async () => {
   await tab.send('Emulation.setDeviceMetricsOverride', { width: 360, height: 800, deviceScaleFactor: 1, mobile: true });
-  for (const path of ['/', '/apps/chat-ui-1', '/bench/chat-ui-1', '/guides/compare-llm-cost-for-a-prompt', '/rank', '/submit', '/compare', '/status/octo/chat'])
+  for (const path of [
+    '/',
+    '/apps/chat-ui-1',
+    '/bench/chat-ui-1',
+    '/guides/compare-llm-cost-for-a-prompt',
+    '/rank',
+    '/submit',
+    '/compare',
+    '/status/octo/chat',
+  ])
     for (const language of ['en', 'zh']) {
       await open(`${path}?lang=${language}`);
       assert.equal(await evaluate('document.documentElement.scrollWidth', z.int()), 360, `${path} ${language}`);

@@ -34,7 +34,8 @@ export function checkPage(html: string): PageFaults {
       const parent = open.at(-1);
       const allowed = parent === undefined ? undefined : children[parent.name];
       if (allowed !== undefined && !allowed.includes(name)) faults.push(`<${name}> stands in <${parent?.name ?? ''}>`);
-      if (name === 'a' && open.some((one) => ['a', 'button'].includes(one.name))) faults.push('a link in a link or button');
+      if (name === 'a' && open.some((one) => ['a', 'button'].includes(one.name)))
+        faults.push('a link in a link or button');
       const element = { name, attributes };
       seen.push(element);
       open.push(element);
@@ -52,7 +53,9 @@ export function checkPage(html: string): PageFaults {
   parser.end(html);
   if (!html.startsWith('<!doctype html>')) faults.push('it has no doctype');
   faults.push(...seen.flatMap(inline), ...ids(seen), ...labels(seen), ...headings(seen), ...landmarks(seen));
-  const links = seen.flatMap(({ attributes }) => [attributes['href'], attributes['action'], attributes['src']].filter((one) => one !== undefined));
+  const links = seen.flatMap(({ attributes }) =>
+    [attributes['href'], attributes['action'], attributes['src']].filter((one) => one !== undefined),
+  );
   return { faults, links, text };
 }
 
@@ -69,7 +72,9 @@ function ids(seen: readonly Element[]): string[] {
   const twice = all.filter((id, index) => all.indexOf(id) !== index).map((id) => `id ${id} is there twice`);
   const wanted = seen.flatMap(({ attributes }) => {
     const { for: of, href } = attributes;
-    const named = ['aria-labelledby', 'aria-describedby', 'aria-controls'].flatMap((name) => (attributes[name] ?? '').split(' '));
+    const named = ['aria-labelledby', 'aria-describedby', 'aria-controls'].flatMap((name) =>
+      (attributes[name] ?? '').split(' '),
+    );
     return [...named, of ?? '', href?.startsWith('#') === true ? href.slice(1) : ''].filter((id) => id !== '');
   });
   return [...twice, ...wanted.filter((id) => !all.includes(id)).map((id) => `id ${id} is missing`)];
@@ -79,7 +84,9 @@ function labels(seen: readonly Element[]): string[] {
   const labelled = new Set(seen.flatMap(({ name, attributes }) => (name === 'label' ? (attributes['for'] ?? []) : [])));
   return seen
     .filter(({ name }) => ['input', 'select', 'textarea'].includes(name))
-    .filter(({ attributes: { type = 'text', id = '' } }) => type !== 'hidden' && type !== 'checkbox' && !labelled.has(id))
+    .filter(
+      ({ attributes: { type = 'text', id = '' } }) => type !== 'hidden' && type !== 'checkbox' && !labelled.has(id),
+    )
     .map(({ attributes }) => `field ${attributes['name'] ?? ''} has no label`);
 }
 
@@ -93,7 +100,8 @@ function headings(seen: readonly Element[]): string[] {
 }
 
 function landmarks(seen: readonly Element[]): string[] {
-  const counts = ['header', 'main', 'footer', 'title'].map((name) => [name, seen.filter((one) => one.name === name).length] as const);
+  const counts = ['header', 'main', 'footer', 'title'].map(
+    (name) => [name, seen.filter((one) => one.name === name).length] as const,
+  );
   return counts.filter(([name, count]) => name !== 'title' && count !== 1).map(([name, count]) => `${count} <${name}>`);
 }
-

@@ -5,7 +5,10 @@ import { baseUrl } from '../api/sample.ts';
 
 type Input<Schema extends z.ZodType> = z.input<Schema>;
 
-export function projectNamed(slug: string, change: Partial<Input<typeof data.projectDetail>> = {}): Input<typeof data.projectDetail> {
+export function projectNamed(
+  slug: string,
+  change: Partial<Input<typeof data.projectDetail>> = {},
+): Input<typeof data.projectDetail> {
   return {
     slug,
     title: `App ${slug}`,
@@ -62,9 +65,19 @@ export const benchEntries: readonly Input<typeof data.benchEntry>[] = [
 
 const tasks = ['extract-total', 'json-schema', 'summarize-thread', 'unit-conversion', 'date-arithmetic'];
 
-function model(name: string, passed: number, cost: number, latency: number): Input<typeof data.bench>['models'][number] {
+function model(
+  name: string,
+  passed: number,
+  cost: number,
+  latency: number,
+): Input<typeof data.bench>['models'][number] {
   const rate = passed / 25;
-  const quality = { passed, n: 25, rate, interval: [Math.max(0, rate - 0.17), Math.min(1, rate + 0.13)] as [number, number] };
+  const quality = {
+    passed,
+    n: 25,
+    rate,
+    interval: [Math.max(0, rate - 0.17), Math.min(1, rate + 0.13)] as [number, number],
+  };
   return {
     model: name,
     runs: 25,
@@ -76,7 +89,12 @@ function model(name: string, passed: number, cost: number, latency: number): Inp
     latency_ms: { p50: latency, p95: latency * 2.7 },
     by_task: tasks.map((task, index) => ({
       task,
-      quality: { passed: Math.min(5, Math.max(0, passed - index * 5)), n: 5, rate: Math.min(5, Math.max(0, passed - index * 5)) / 5, interval: [0.2, 0.9] },
+      quality: {
+        passed: Math.min(5, Math.max(0, passed - index * 5)),
+        n: 5,
+        rate: Math.min(5, Math.max(0, passed - index * 5)) / 5,
+        interval: [0.2, 0.9],
+      },
       delivered: quality,
       cost_per_run_usd: cost,
       latency_ms: { p50: latency, p95: latency * 2 },
@@ -90,7 +108,10 @@ if (firstEntry === undefined) throw new Error('there is no entry');
 export const benchDetails: readonly Input<typeof data.bench>[] = [
   {
     ...firstEntry,
-    app: { commit: '0123456789abcdef0123456789abcdef01234567', image: `registry.test/apps/chat-ui-1@sha256:${'a'.repeat(64)}` },
+    app: {
+      commit: '0123456789abcdef0123456789abcdef01234567',
+      image: `registry.test/apps/chat-ui-1@sha256:${'a'.repeat(64)}`,
+    },
     method: 'Each task runs through the live app with fresh instances; every registered run is published.',
     models: [
       model('alpha-v4-flash', 16, 0.000123, 840),
@@ -100,8 +121,24 @@ export const benchDetails: readonly Input<typeof data.bench>[] = [
       model('zeta-opus-4-8', 0, 0.0123, 4_400),
     ],
     pairs: [
-      { a: 'alpha-v4-flash', b: 'delta-5.5', difference: -0.28, interval: [-0.46, -0.09], tasks: 5, verdict: 'b', runs_to_decide: null },
-      { a: 'beta-K3', b: 'gamma5.2', difference: 0.04, interval: [-0.11, 0.19], tasks: 5, verdict: 'tie', runs_to_decide: 120 },
+      {
+        a: 'alpha-v4-flash',
+        b: 'delta-5.5',
+        difference: -0.28,
+        interval: [-0.46, -0.09],
+        tasks: 5,
+        verdict: 'b',
+        runs_to_decide: null,
+      },
+      {
+        a: 'beta-K3',
+        b: 'gamma5.2',
+        difference: 0.04,
+        interval: [-0.11, 0.19],
+        tasks: 5,
+        verdict: 'tie',
+        runs_to_decide: 120,
+      },
     ],
     tasks: tasks.map((slug) => ({ slug, title: slug.replaceAll('-', ' '), title_zh: '示例任务' })),
     errors: { wrong: 21, timeout: 3, outage: 2, grader: 0 },
@@ -135,7 +172,11 @@ export const projectDetails: readonly Input<typeof data.projectDetail>[] = [
     license_reason: 'The repository has no license that is known.',
   }),
   projectNamed('slide-generator', { state: 'in_pipeline', state_reason: 'Building the image.', category: 'slides' }),
-  projectNamed('academic-assistant', { state: 'rejected', state_reason: 'LICENSE: no license was found.', category: 'writing' }),
+  projectNamed('academic-assistant', {
+    state: 'rejected',
+    state_reason: 'LICENSE: no license was found.',
+    category: 'writing',
+  }),
 ];
 
 const score = (value: number): Input<typeof data.rank>['apps'][number]['scores']['cost'] => ({
@@ -191,7 +232,8 @@ export const guideRecords: readonly Input<typeof data.guide>[] = [
     slug: 'compare-llm-cost-for-a-prompt',
     question: 'How can I compare what a prompt costs on several models?',
     title_zh: '如何比较同一个提示词在不同模型上的费用？',
-    answer: 'Send the prompt once to POST /api/compare. Each answer carries what the router billed for it, so the comparison rests on bills and not on list prices.',
+    answer:
+      'Send the prompt once to POST /api/compare. Each answer carries what the router billed for it, so the comparison rests on bills and not on list prices.',
     answer_zh: '把提示词发送一次到 POST /api/compare。每个答案都附有路由的实际账单，因此比较的是账单，而不是标价。',
     updated: '2026-05-04T09:00:00.000Z',
     method: 'Live app tasks are run repeatedly; pass or fail, billed USD cost and latency are recorded.',
@@ -202,7 +244,11 @@ export const guideRecords: readonly Input<typeof data.guide>[] = [
       mcp_endpoint: `${baseUrl}/mcp`,
       openapi: `${baseUrl}/openapi.json`,
     },
-    steps: ['Choose up to five models from GET /api/models.', 'Send POST /api/compare with the prompt.', 'Read cost_usd of each result.'],
+    steps: [
+      'Choose up to five models from GET /api/models.',
+      'Send POST /api/compare with the prompt.',
+      'Read cost_usd of each result.',
+    ],
     evidence: [
       {
         slug: 'chat-ui-1',

@@ -30,10 +30,7 @@ export interface SampleData {
   readonly compare?: (body: unknown, headers: Headers) => Promise<unknown>;
 }
 
-function getter(
-  path: string,
-  answer: (slug: string, query: Readonly<Record<string, string>>) => unknown,
-): Endpoint {
+function getter(path: string, answer: (slug: string, query: Readonly<Record<string, string>>) => unknown): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -49,7 +46,11 @@ function getter(
   });
 }
 
-function records(path: string, all: readonly { readonly slug: string }[], index: (query: Readonly<Record<string, string>>) => unknown): Endpoint[] {
+function records(
+  path: string,
+  all: readonly { readonly slug: string }[],
+  index: (query: Readonly<Record<string, string>>) => unknown,
+): Endpoint[] {
   const find = (wanted: string): unknown => {
     const found = all.find((one) => one.slug === wanted);
     if (found === undefined) throw new Problem(notFound, `There is none with the slug ${wanted}.`);
@@ -59,7 +60,10 @@ function records(path: string, all: readonly { readonly slug: string }[], index:
 }
 
 /** Pages of the list as the real one gives them: a cursor is where the next page begins. */
-function listOf(all: readonly { readonly slug: string }[], { q, cursor, limit }: Readonly<Record<string, string>>): unknown {
+function listOf(
+  all: readonly { readonly slug: string }[],
+  { q, cursor, limit }: Readonly<Record<string, string>>,
+): unknown {
   const matching = all.filter((one) => JSON.stringify(one).includes(q ?? ''));
   const [start, size] = [Number(cursor ?? '0'), Number(limit ?? '50')];
   const isLast = start + size >= matching.length;
@@ -99,8 +103,7 @@ export function samplePages(data: SampleData = {}): { app: ReturnType<typeof cre
     handler: ({ body }) =>
       Promise.resolve(eventStreamResponse((data.ask ?? noFrames)(body.model), { abort: () => undefined })),
   });
-  const entries = (all: readonly object[]): unknown =>
-    all.map((one) => ({ ...one, models: 3, tasks: 5 }));
+  const entries = (all: readonly object[]): unknown => all.map((one) => ({ ...one, models: 3, tasks: 5 }));
   const working = [
     ...records('/api/projects', projects, (query) => listOf(projects, query)),
     ...records('/api/bench', bench, () => entries(bench)),

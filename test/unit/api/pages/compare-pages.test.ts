@@ -7,11 +7,31 @@ import { browserHeaders, formOf, samplePages } from '../../../support/pages/samp
 
 const result = {
   results: [
-    { model: 'alpha-v4-flash', answer: 'Because of\nscattering.', cost_usd: 0.0000123, cost_source: 'billed', latency_ms: 840, tokens_in: 12, tokens_out: 34 },
+    {
+      model: 'alpha-v4-flash',
+      answer: 'Because of\nscattering.',
+      cost_usd: 0.0000123,
+      cost_source: 'billed',
+      latency_ms: 840,
+      tokens_in: 12,
+      tokens_out: 34,
+    },
     { model: 'beta-K3', answer: 'Rayleigh.', cost_source: 'pending', latency_ms: 1_300 },
-    { model: 'gamma5.2', answer: '', cost_usd: 0, cost_source: 'none', latency_ms: 20, error: 'The model did not answer.' },
+    {
+      model: 'gamma5.2',
+      answer: '',
+      cost_usd: 0,
+      cost_source: 'none',
+      latency_ms: 20,
+      error: 'The model did not answer.',
+    },
   ],
-  summary: { cheapest: 'alpha-v4-flash', fastest: 'alpha-v4-flash', total_cost_usd: 0.0000123, cost_spread: '1x between cheapest and priciest' },
+  summary: {
+    cheapest: 'alpha-v4-flash',
+    fastest: 'alpha-v4-flash',
+    total_cost_usd: 0.0000123,
+    cost_spread: '1x between cheapest and priciest',
+  },
 };
 
 test('the form asks as POST /api/compare does, and shows cost and latency of each answer', async () => {
@@ -27,10 +47,21 @@ test('the form asks as POST /api/compare does, and shows cost and latency of eac
   const answer = await send(app, '/compare', formOf(fields));
   const html = await answer.text();
   assert.equal(answer.status, 200);
-  assert.deepEqual(asked, [{ prompt: 'Why is\nthe sky blue?', models: result.results.map(({ model }) => model) }, null]);
+  assert.deepEqual(asked, [
+    { prompt: 'Why is\nthe sky blue?', models: result.results.map(({ model }) => model) },
+    null,
+  ]);
   assert.deepEqual(checkPage(html).faults, []);
   const { text } = checkPage(html);
-  for (const part of ['$0.0000123', '840 ms', '1.3 s', 'not billed yet', 'The model did not answer.', 'cheapest · fastest', '12 in, 34 out'])
+  for (const part of [
+    '$0.0000123',
+    '840 ms',
+    '1.3 s',
+    'not billed yet',
+    'The model did not answer.',
+    'cheapest · fastest',
+    '12 in, 34 out',
+  ])
     assert.ok(text.includes(part), part);
   assert.equal(answer.headers.get('cache-control'), 'no-store');
   assert.equal([...html.matchAll(/checked/g)].length, 3);

@@ -11,24 +11,40 @@ import { rejectedStatus } from '../../../support/pages/status.ts';
 const evil = `"><script>alert(1)</script><img src=x onerror='alert(2)'>&lt;b&gt;\${x}</textarea></title>\u202eevil`;
 
 /** The same record with every text in it replaced, but those that name it or choose among known ones. */
-function poisoned<Value>(value: Value, kept: readonly string[] = ['slug', 'state', 'category', 'updated', 'since', 'stars_at']): Value {
+function poisoned<Value>(
+  value: Value,
+  kept: readonly string[] = ['slug', 'state', 'category', 'updated', 'since', 'stars_at'],
+): Value {
   if (typeof value === 'string') return evil as Value;
   if (Array.isArray(value)) return value.map((one: unknown) => poisoned(one, kept)) as Value;
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => [key, kept.includes(key) ? (one as unknown) : poisoned(one as unknown, kept)]),
+    Object.entries(value).map(([key, one]) => [
+      key,
+      kept.includes(key) ? (one as unknown) : poisoned(one as unknown, kept),
+    ]),
   ) as Value;
 }
 
+const kept = ['phase', 'commit', 'number', 'severity', 'result', 'since', 'startedAt', 'finishedAt'];
+const status = poisoned(rejectedStatus, [...kept, 'rule']);
+/** A rule is no longer than this. */
+const evilRule = `"><script>alert(1)</script>`;
 const { apps } = sampleApps(
-  sampleApp('chat', undefined, { ...poisoned(rejectedStatus, ['phase', 'commit', 'number', 'severity', 'result', 'since', 'startedAt', 'finishedAt']) }),
+  sampleApp('chat', undefined, {
+    ...status,
+    rejection: { ...status.rejection, rule: evilRule, message: evil, fix: evil },
+    findings: (status.findings ?? []).map((found) => ({ ...found, rule: evilRule })),
+  }),
 );
 const { app } = samplePages({
   projects: [poisoned(projectNamed('chat-ui-1', { state: 'rejected', telemetry: null }))],
-  bench: benchDetails.map((one) => poisoned(one, ['slug', 'updated'])).map((one) => ({
-    ...one,
-    pairs: one.pairs.map((pair) => ({ ...pair, verdict: 'b' as const })),
-  })),
+  bench: benchDetails
+    .map((one) => poisoned(one, ['slug', 'updated']))
+    .map((one) => ({
+      ...one,
+      pairs: one.pairs.map((pair) => ({ ...pair, verdict: 'b' as const })),
+    })),
   guides: guideRecords.map((one) => poisoned(one)),
   rank: poisoned(rankAnswer),
   services: sampleServices({ apps }),
@@ -52,7 +68,16 @@ function assertHarmless(html: string, path: string): void {
   assert.ok(html.includes('&lt;script&gt;alert(1)'), `${path} shows it as text`);
 }
 
-const pages = ['/', '/apps/chat-ui-1', '/bench', '/bench/chat-ui-1', '/guides', '/guides/compare-llm-cost-for-a-prompt', '/rank', '/status/octo/chat'];
+const pages = [
+  '/',
+  '/apps/chat-ui-1',
+  '/bench',
+  '/bench/chat-ui-1',
+  '/guides',
+  '/guides/compare-llm-cost-for-a-prompt',
+  '/rank',
+  '/status/octo/chat',
+];
 for (const path of pages) {
   for (const language of ['en', 'zh']) {
     test(`${path} in ${language}`, async () => {

@@ -23,16 +23,27 @@ test('the address decides, then the browser, then English', () => {
 
 test('small amounts keep the digits that count', () => {
   const { money, percent, duration, compact } = formats.en;
+  assert.deepEqual([0, 0.0000123, 0.00124, 0.5, 1, 12.3456, 1234.5].map(money), [
+    '$0.00',
+    '$0.0000123',
+    '$0.00124',
+    '$0.50',
+    '$1.00',
+    '$12.35',
+    '$1,234.50',
+  ]);
   assert.deepEqual(
-    [0, 0.0000123, 0.00124, 0.5, 1, 12.3456, 1234.5].map(money),
-    ['$0.00', '$0.0000123', '$0.00124', '$0.50', '$1.00', '$12.35', '$1,234.50'],
+    [percent(0.875), percent(1), duration(840), duration(1_234), compact(45_678)],
+    ['87.5%', '100%', '840 ms', '1.2 sec', '45.7K'],
   );
-  assert.deepEqual([percent(0.875), percent(1), duration(840), duration(1_234), compact(45_678)], ['87.5%', '100%', '840 ms', '1.2 sec', '45.7K']);
   assert.equal(formats.zh.compact(45_678), '4.6万');
 });
 
 test('a time is a time element, and what is no time is text', () => {
-  assert.equal(formats.en.date('2026-05-01T10:00:00Z').toString(), '<time datetime="2026-05-01T10:00:00.000Z">May 1, 2026</time>');
+  assert.equal(
+    formats.en.date('2026-05-01T10:00:00Z').toString(),
+    '<time datetime="2026-05-01T10:00:00.000Z">May 1, 2026</time>',
+  );
   assert.equal(formats.en.date('<soon>').toString(), '<span>&lt;soon&gt;</span>');
 });
 

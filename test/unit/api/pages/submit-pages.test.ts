@@ -33,7 +33,12 @@ test('a namesake on another host keeps its host', async () => {
   const { app } = samplePages({
     services: sampleServices({
       submit: () =>
-        Promise.resolve({ app: sampleApp('chat', 'https://other.test/octo/chat'), created: true, polled: true, retried: false }),
+        Promise.resolve({
+          app: sampleApp('chat', 'https://other.test/octo/chat'),
+          created: true,
+          polled: true,
+          retried: false,
+        }),
     }),
   });
   const answer = await send(app, '/submit', formOf({ repo: 'https://other.test/octo/chat' }));
@@ -42,7 +47,11 @@ test('a namesake on another host keeps its host', async () => {
 
 test('a field that is wrong says so beside it, and keeps what was typed', async () => {
   const { app } = samplePages();
-  const answer = await send(app, '/submit', formOf({ repo: 'https://nowhere.test/octo/chat', contact: 'not an address', note: '' }));
+  const answer = await send(
+    app,
+    '/submit',
+    formOf({ repo: 'https://nowhere.test/octo/chat', contact: 'not an address', note: '' }),
+  );
   const html = await answer.text();
   assert.equal(answer.status, 400);
   assert.deepEqual(checkPage(html).faults, []);
@@ -56,7 +65,8 @@ test('a field that is wrong says so beside it, and keeps what was typed', async 
 test('a limit is a page with its words and its status', async () => {
   const { app } = samplePages({
     services: sampleServices({
-      submit: () => Promise.reject(new Problem(tooManySubmissions, 'You have submitted 20 new repositories within 24 hours.')),
+      submit: () =>
+        Promise.reject(new Problem(tooManySubmissions, 'You have submitted 20 new repositories within 24 hours.')),
     }),
   });
   const answer = await send(app, '/submit', formOf({ repo: 'octo/chat' }));
@@ -72,7 +82,10 @@ test('a form of another site submits nothing', async () => {
     { 'sec-fetch-site': 'same-site' },
     { 'sec-fetch-site': '', origin: 'https://evil.test' },
   ]) {
-    const answer = await send(app, '/submit', { ...form, headers: { ...form.headers, ...headers } as Record<string, string> });
+    const answer = await send(app, '/submit', {
+      ...form,
+      headers: { ...form.headers, ...headers } as Record<string, string>,
+    });
     assert.equal(answer.status, 403, JSON.stringify(headers));
     assert.match(await answer.text(), /sent from another site/);
   }
@@ -95,7 +108,7 @@ test('without scripts, a build in progress loads again; one that is over does no
   const { app } = samplePages({ services: sampleServices({ apps }) });
   const moving = await (await send(app, '/status/octo/slow', { headers: browserHeaders })).text();
   assert.match(moving, /<noscript><meta http-equiv="refresh" content="5" \/><\/noscript>/);
-  assert.match(moving, /<li class="current" aria-current="step">\s*<span>Build<\/span>/);
+  assert.match(moving, /<li\s+class="current"\s+aria-current="step"\s*>\s*<span>Build<\/span>/);
   const live = await (await send(app, '/status/octo/up', { headers: browserHeaders })).text();
   assert.doesNotMatch(live, /http-equiv/);
   assert.match(live, /href="https:\/\/up\.apps\.test"[^>]*>Open the app/);

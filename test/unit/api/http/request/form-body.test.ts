@@ -29,7 +29,7 @@ async function post(body: string, headers: Record<string, string> = {}): Promise
 
 test('fields by name, with all values of one that came more than once', async () => {
   const answer = await post('a=1&b=x+y&a=2&c=%E4%BD%A0&__proto__=p');
-  assert.equal(await answer.text(), '{"a":["1","2"],"b":"x y","c":"你","__proto__":"p"}');
+  assert.equal(await answer.text(), '{"a":["1","2"],"b":"x y","c":"你"}');
 });
 
 test('only a page of this site may make a browser send it', async () => {

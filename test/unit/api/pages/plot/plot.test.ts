@@ -17,16 +17,22 @@ test('ticks are round, and the highest value is inside', () => {
   assert.deepEqual(logarithmic(0.0004, 0.03, [0, 100]).ticks, [0.0001, 0.001, 0.01, 0.1]);
   assert.deepEqual(logarithmic(0.002, 0.05, [0, 100]).ticks, [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1]);
   fc.assert(
-    fc.property(fc.array(fc.double({ min: 1e-9, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 12 }), (values) => {
-      const scale = scaleOf(values, [50, 500]);
-      for (const value of values) {
-        const at = scale.at(value);
-        assert.ok(at >= 50 - 1e-6 && at <= 500 + 1e-6, `${value} at ${at}`);
-      }
-      assert.ok(scale.ticks.length >= 2 && scale.ticks.length <= 20, `${scale.ticks.length} ticks`);
-      const places = scale.ticks.map((tick) => scale.at(tick));
-      assert.deepEqual(places, [...places].sort((a, b) => a - b));
-    }),
+    fc.property(
+      fc.array(fc.double({ min: 1e-9, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 12 }),
+      (values) => {
+        const scale = scaleOf(values, [50, 500]);
+        for (const value of values) {
+          const at = scale.at(value);
+          assert.ok(at >= 50 - 1e-6 && at <= 500 + 1e-6, `${value} at ${at}`);
+        }
+        assert.ok(scale.ticks.length >= 2 && scale.ticks.length <= 20, `${scale.ticks.length} ticks`);
+        const places = scale.ticks.map((tick) => scale.at(tick));
+        assert.deepEqual(
+          places,
+          [...places].sort((a, b) => a - b),
+        );
+      },
+    ),
   );
 });
 
@@ -53,12 +59,15 @@ const visit = visitOf({ baseUrl, answersAt: () => true }, { path: '/bench/x', qu
 
 test('a model without a success has no dot, and every other one has', () => {
   const dots = drawable(models);
-  assert.deepEqual(dots.map(({ name }) => name), ['alpha-v4-flash', 'beta-K3', 'gamma5.2', 'delta-5.5']);
+  assert.deepEqual(
+    dots.map(({ name }) => name),
+    ['alpha-v4-flash', 'beta-K3', 'gamma5.2', 'delta-5.5'],
+  );
   const svg = scatter(dots, visit).toString();
   assert.equal([...svg.matchAll(/class="dot"/g)].length, 4);
   assert.equal([...svg.matchAll(/class="whisker"/g)].length, 4);
   assert.match(svg, /<title id="scatter-title">Quality against cost per success<\/title>/);
-  assert.match(svg, /role="img" aria-labelledby="scatter-title scatter-about"/);
+  assert.match(svg, /role="img"\s+aria-labelledby="scatter-title scatter-about"/);
   assert.doesNotMatch(svg, /style=|NaN|Infinity|undefined/);
 });
 
