@@ -86,7 +86,7 @@ function footer({ json }: Page, { text, site }: Visit): Html {
   const links = documents.filter(({ path }) => site.answersAt(path));
   return html`<footer class="foot">
     <div class="bar">
-      <p>${text.site.tagline}. ${text.site.utc}</p>
+      <p class="meta"><span>${text.site.tagline}</span> <span>${text.site.utc}</span></p>
       <nav aria-label="${text.site.programs}">
         <ul>
           ${json === undefined ? '' : html`<li><a href="${json}">${text.site.json}</a></li>`}

@@ -238,7 +238,7 @@ export const en = {
     headline: {
       live: 'The app is live',
       in_pipeline: 'On its way',
-      rejected: 'Rejected',
+      rejected: 'Needs a fix',
     },
     position: (position: string) => `Position ${position} in the build queue`,
     open: 'Open the app',
@@ -268,7 +268,7 @@ export const en = {
     logFrom: 'Follow it in a terminal',
     stageLog: { clone: 'Clone', review: 'Review', build: 'Build' },
     noScript: 'This page loads again every five seconds until the app is live.',
-    history: 'Builds before',
+    history: 'Earlier builds',
     number: 'Build',
     result: 'Result',
     when: 'Finished',

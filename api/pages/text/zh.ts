@@ -238,7 +238,7 @@ export const zh: Text = {
     headline: {
       live: '应用已上线',
       in_pipeline: '正在处理',
-      rejected: '未通过',
+      rejected: '需要修复',
     },
     position: (position) => `在构建队列中排第 ${position} 位`,
     open: '打开应用',
