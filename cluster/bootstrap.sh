@@ -17,6 +17,7 @@ shift
 case "$command" in
   up | down | status) exec node cluster/main.ts "$command" "$@" ;;
   start) exec node api/alone.ts "$@" ;;
+  apps) exec node cluster/apps/main.ts "$@" ;;
   submit) exec node cluster/submit/main.ts "$@" ;;
   plan) exec node cluster/plan/main.ts "$@" ;;
   attack) exec node cluster/attack/main.ts "$@" ;;

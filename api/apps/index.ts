@@ -13,4 +13,4 @@ export {
 export { liveApps } from './live-apps.ts';
 export { answersAt, callUrl, type Offer, type Site } from './offer.ts';
 export { type Apps, type AppsOptions, startApps } from './start.ts';
-export { type LinkBase, statusView, type StatusView, viewStatus } from './status-view.ts';
+export { type LinkBase, sentence, statusView, type StatusView, viewStatus } from './status-view.ts';

@@ -68,9 +68,7 @@ export function modelAccess(app: HostedApp, config: InstallationConfig): ModelAc
 export function modelKeyVariable(app: HostedApp, config: InstallationConfig): Wire<V1EnvVar>[] {
   const secret = modelsSecret(app, config);
   if (secret === undefined || !app.spec.run.env.some(({ value }) => namesModelKey(value))) return [];
-  return [
-    { name: keyVariable, valueFrom: { secretKeyRef: { name: secret.metadata.name, key: keys.OPENAI_API_KEY } } },
-  ];
+  return [{ name: keyVariable, valueFrom: { secretKeyRef: { name: secret.metadata.name, key: keys.OPENAI_API_KEY } } }];
 }
 
 /** The pods of the API, as a policy names them. */

@@ -1,4 +1,4 @@
-// Values of an author that name what an app is given: ${{services.<name>.url}} of its services, ${{models.url}} of models.
+// Values of an author that name what an app has: ${{services.<name>.url}} of its services, ${{models.url}} of models.
 import type { BackingService } from '../../../crds/backing-services.ts';
 import { escaped, literal } from './services/literal.ts';
 import { fieldOf } from './services/variables.ts';
@@ -10,7 +10,7 @@ export interface ModelAccess {
 }
 
 /** What can be named; without models, or without that service, a reference stays as it is written. */
-export interface Given {
+export interface ReferenceTargets {
   readonly services: readonly BackingService[];
   readonly models?: ModelAccess | undefined;
 }
@@ -20,12 +20,12 @@ const reference =
 const keyReference = /\$\{\{ {0,3}models\.key {0,3}\}\}/;
 
 /** A value of the author as Kubernetes takes it: literal, but for what it names. */
-export function expanded(value: string, given: Given): string {
+export function expanded(value: string, targets: ReferenceTargets): string {
   const parts: string[] = [];
   let at = 0;
   for (const match of value.matchAll(reference)) {
     const [whole, name, field = '', ofModels] = match;
-    const found = ofModels === undefined ? ofService(name, field, given) : ofModel(ofModels, given);
+    const found = ofModels === undefined ? ofService(name, field, targets) : ofModel(ofModels, targets);
     if (found === undefined) continue;
     parts.push(escaped(value.slice(at, match.index)), found);
     at = match.index + whole.length;
@@ -38,12 +38,12 @@ export function namesModelKey(value: string): boolean {
   return keyReference.test(value);
 }
 
-function ofService(name: string | undefined, field: string, { services }: Given): string | undefined {
+function ofService(name: string | undefined, field: string, { services }: ReferenceTargets): string | undefined {
   const service = services.find((each) => each.name === name);
   return service === undefined ? undefined : fieldOf(service, field);
 }
 
-function ofModel(field: string, { models }: Given): string | undefined {
+function ofModel(field: string, { models }: ReferenceTargets): string | undefined {
   if (models === undefined) return undefined;
   if (field === 'key') return `$(${models.keyVariable})`;
   return escaped(field === 'url' ? models.url : new URL(models.url).origin);

@@ -8,12 +8,7 @@ import { bytesOf, shareOf } from '../../objects/quantity.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import { modelAccess, modelKeyVariable, modelVariables } from './models.ts';
 import { expanded } from './references.ts';
-import {
-  hostAliases,
-  passwordVariables,
-  serviceVariables,
-  type ServiceAddresses,
-} from './services/variables.ts';
+import { hostAliases, passwordVariables, serviceVariables, type ServiceAddresses } from './services/variables.ts';
 
 /** An image and where it came from. */
 export interface Release {

@@ -41,6 +41,9 @@ test('MySQL as root has one password, and another user a generated one for root 
   assert.deepEqual(environment([...user, { name: 'MYSQL_ROOT_PASSWORD', value: '' }]), both);
 });
 
+const [db] = schema.parse([{ name: 'db', type: 'postgres' }]);
+assert.ok(db !== undefined);
+
 test('the image of the version that is asked for is used where there is one, else it is said', () => {
   const offered = { ...config.run.services, images: { postgres: 'postgres:17-trixie', 'postgres-16': 'postgres:16' } };
   const chosen = (version?: string): unknown => imageOf({ ...db, version }, offered);
