@@ -3,20 +3,20 @@ import { type Html, html } from '../http/index.ts';
 import { type Language, languageTags } from './language.ts';
 
 export interface Formats {
-  integer(value: number): string;
+  readonly integer: (value: number) => string;
   /** `45K`, `4.5万`. */
-  compact(value: number): string;
+  readonly compact: (value: number) => string;
   /** `$0.00124`: at least two decimals, and three digits that count. */
-  money(value: number): string;
+  readonly money: (value: number) => string;
   /** `87.5%` of a part of one. */
-  percent(part: number): string;
+  readonly percent: (part: number) => string;
   /** `840 ms`, `1.2 s`. */
-  duration(milliseconds: number): string;
-  decimal(value: number): string;
+  readonly duration: (milliseconds: number) => string;
+  readonly decimal: (value: number) => string;
   /** A date as HTML, with the time for programs. */
-  date(time: string): Html;
-  dateTime(time: string): Html;
-  list(items: readonly string[]): string;
+  readonly date: (time: string) => Html;
+  readonly dateTime: (time: string) => Html;
+  readonly list: (items: readonly string[]) => string;
 }
 
 /** Digits behind the point of the smallest amount that is kept apart. */

@@ -28,7 +28,7 @@ export interface Pages {
   /** The page at `/`, whose endpoint also answers programs. */
   readonly front: FrontPage;
   /** The page of a problem, where a person would see it. */
-  problemPage(problem: Problem, request: RefusedRequest): Response | undefined;
+  readonly problemPage: (problem: Problem, request: RefusedRequest) => Response | undefined;
 }
 
 /** Documents that discovery, which comes later, answers with. */

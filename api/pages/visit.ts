@@ -22,9 +22,9 @@ export interface Visit extends LanguageChoice {
   readonly path: string;
   readonly query: GivenFields;
   /** A link inside the site, which keeps the language where the address names it. */
-  link(path: string, query?: LinkQuery): string;
+  readonly link: (path: string, query?: LinkQuery) => string;
   /** This page in a language, with the rest of its query. */
-  inLanguage(language: Language): string;
+  readonly inLanguage: (language: Language) => string;
 }
 
 export interface VisitRequest {

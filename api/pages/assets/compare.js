@@ -129,7 +129,7 @@ async function* events(stream) {
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
-    rest += value;
+    rest = `${rest}${value}`;
     const frames = rest.split('\n\n');
     rest = frames.pop();
     for (const frame of frames) {
@@ -137,7 +137,7 @@ async function* events(stream) {
         frame
           .split('\n')
           .find((line) => line.startsWith(`${name}: `))
-          ?.slice(name.length + 2);
+          ?.slice(`${name}: `.length);
       const data = found('data');
       if (data !== undefined) yield { event: found('event'), data: JSON.parse(data) };
     }

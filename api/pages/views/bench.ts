@@ -89,7 +89,7 @@ function plots(models: readonly ModelResult[], visit: Visit): Html {
     ${
       dots.length === 0
         ? ''
-        : html`<figure>
+        : html`<figure tabindex="0">
             <figcaption>${text.bench.scatter}</figcaption>
             ${scatter(dots, visit)}
             ${left.length === 0 ? '' : html`<p class="note">${text.bench.notDrawn(format.list(left))}</p>`}
@@ -98,7 +98,7 @@ function plots(models: readonly ModelResult[], visit: Visit): Html {
     ${
       rows.length === 0
         ? ''
-        : html`<figure>
+        : html`<figure tabindex="0">
             <figcaption>${text.bench.latencyPlot}</figcaption>
             ${latencyPlot(rows, visit)}
           </figure>`

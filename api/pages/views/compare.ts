@@ -144,10 +144,6 @@ function answer(
     ...(model === fastest ? [text.compare.fastest] : []),
   ];
   const cost = one.cost_usd === undefined ? text.compare.pending : format.money(one.cost_usd);
-  const tokens =
-    one.tokens_in === undefined || one.tokens_out === undefined
-      ? ''
-      : text.compare.tokensOf(format.integer(one.tokens_in), format.integer(one.tokens_out));
   return html`<article class="answer" aria-labelledby="answer-${model}">
     <div class="cardhead">
       <h3 id="answer-${model}">${label}</h3>
@@ -156,8 +152,14 @@ function answer(
       >
     </div>
     <div class="text">${error === undefined ? one.answer : english(error, visit)}</div>
-    ${figures({ cost, latency: format.duration(one.latency_ms), tokens, marks: marks.join(' · ') }, visit)}
+    ${figures({ cost, latency: format.duration(one.latency_ms), tokens: tokensOf(one, visit), marks: marks.join(' · ') }, visit)}
   </article>`;
+}
+
+function tokensOf({ tokens_in: input, tokens_out: output }: Answer, { text, format }: Visit): string {
+  return input === undefined || output === undefined
+    ? ''
+    : text.compare.tokensOf(format.integer(input), format.integer(output));
 }
 
 interface Figures {

@@ -116,8 +116,13 @@ export function categoryName(category: string, { text }: Visit): string {
 
 /** As much of a description as a card has room for. */
 function short(text: string): string {
-  const letters = [...text];
-  return letters.length <= 160 ? text : `${letters.slice(0, 159).join('').trimEnd()}…`;
+  // Half of a letter of two units is none.
+  return text.length <= 160
+    ? text
+    : `${text
+        .slice(0, 159)
+        .replace(/[\ud800-\udbff]$/, '')
+        .trimEnd()}…`;
 }
 
 /** The list goes on from a cursor, so that what comes and goes moves nothing; back is what a browser does. */

@@ -84,7 +84,7 @@ test('a form of another site submits nothing', async () => {
   ]) {
     const answer = await send(app, '/submit', {
       ...form,
-      headers: { ...form.headers, ...headers } as Record<string, string>,
+      headers: { ...Object.fromEntries(new Headers(form.headers)), ...headers } as Record<string, string>,
     });
     assert.equal(answer.status, 403, JSON.stringify(headers));
     assert.match(await answer.text(), /sent from another site/);
