@@ -20,7 +20,7 @@ export interface ProbeResult {
   readonly isDoubtful?: boolean;
   /** Status of the response, if there was one. */
   readonly status?: number;
-  /** What came back, for people. */
+  /** What came back, as a clause for people: "the response was HTTP 404". */
   readonly detail: string;
 }
 

@@ -12,13 +12,21 @@ const unavailable =
   /dial tcp|i\/o timeout|no such host|connection re(?:fused|set)|TLS handshake|EOF|unexpected status[^\n]{0,200}: 5\d\d|too many ?requests|429/i;
 const absent =
   /not found|pull access denied|insufficient_scope|authorization failed|unauthorized|not a valid|no match for platform|manifest unknown|failed to authorize/i;
-const alwaysThere = [
-  ...images.python.map((each) => each.image),
-  defaultNode,
-  images.nginx,
-  'debian:bookworm-slim',
-].join(', ');
-const otherwise = `${alwaysThere} are always available; with build.strategy: python, node or static in moorage.yaml, the image is built without this Dockerfile.`;
+
+/** Images that are always there, by the name that is asked for. */
+const alwaysThere: Readonly<Record<string, readonly string[]>> = {
+  python: images.python.slice(0, 2).map((each) => each.image),
+  node: [defaultNode],
+  nginx: [images.nginx],
+};
+
+/** What the author can do in its place. */
+function otherwise(name: string): string {
+  const repository = /^docker\.io\/library\/([^:@/]{1,100})/.exec(name)?.[1] ?? '';
+  const alike = (Object.hasOwn(alwaysThere, repository) ? alwaysThere[repository] : undefined) ?? [images.debian];
+  const named = alike.length === 1 ? `${alike.join('')} is` : `${alike.join(' and ')} are`;
+  return `${named} always available. For a language that Moorage plans, build.strategy in moorage.yaml (such as python or node) builds the image without this Dockerfile.`;
+}
 
 /** An image named in FROM that cannot be had. @returns undefined when that is not what stopped the build. */
 export function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | undefined {
@@ -35,7 +43,7 @@ export function judgeBaseImage(error: string, build: FailedBuild): Finding | Fau
 function absentImage(name: string, isMirrored: boolean): Pick<Finding, 'message' | 'fix'> {
   return {
     message: `The base image ${name} cannot be found${isMirrored ? missed(registryHost(name)) : ''}.`,
-    fix: `Check the name and tag in FROM: the image must be public and available for this CPU architecture. ${otherwise}`,
+    fix: `Check the name and tag in FROM: the image must be public and available for this CPU architecture. ${otherwise(name)}`,
   };
 }
 
@@ -57,7 +65,7 @@ function unavailableImage(
   return {
     ...rule,
     message: `The base image ${name} could not be fetched, also when tried again: ${head(why, 300)}`,
-    fix: `Wait until its registry can be reached and submit the repository again, or use another image in FROM. ${otherwise}`,
+    fix: `Wait until its registry can be reached and submit the repository again, or use another image in FROM. ${otherwise(name)}`,
   };
 }
 
@@ -76,7 +84,7 @@ function closedImage(name: string, why: string, error: string): Pick<Finding, 'm
   if (host === 'docker.io' || !why.includes('no such host')) return undefined;
   return {
     message: `The base image ${name} cannot be pulled: no registry was found at ${host}.`,
-    fix: `Check the registry in FROM. If it is correct, this installation cannot reach it; only the operator of this installation can change that. ${otherwise}`,
+    fix: `Check the registry in FROM. If it is correct, this installation cannot reach it; only the operator of this installation can change that. ${otherwise(name)}`,
   };
 }
 

@@ -52,12 +52,22 @@ function stagedFault(error: string, said: string, build: FailedBuild): Fault | u
 function failedStep(output: string): string {
   const number = [...output.matchAll(/^#(\d+) ERROR: (?!failed to configure \w+ cache)/gm)].at(-1)?.[1];
   if (number === undefined) return '';
-  const prefix = `#${number} `;
-  const lines = output
-    .split('\n')
-    .filter((line) => line.startsWith(prefix))
-    .map((line) => line.slice(prefix.length).replace(/^\d+\.\d+ /, ''));
-  return lines.filter((line) => !/^(?:ERROR:|DONE|CACHED|\.\.\.$)/.test(line)).join('\n');
+  return linesOf(output, number)
+    .map((line) => line.replace(/^\d+\.\d+ /, ''))
+    .filter((line) => !/^(?:DONE|CACHED|\.\.\.$)/.test(line))
+    .join('\n');
+}
+
+/** What the step printed. A progress bar returns to the beginning of its line: what it prints then bears no number. */
+function linesOf(output: string, number: string): string[] {
+  const lines: string[] = [];
+  let current = '';
+  for (const line of output.split('\n')) {
+    const [, step, text = line] = /^#(\d{1,6}) (.*)$/.exec(line) ?? [];
+    if (step !== undefined) current = text.startsWith('ERROR:') ? '' : step;
+    if (current === number) lines.push(text);
+  }
+  return lines;
 }
 
 /** Git runs beside the builder, with more rights than a step has, so no Dockerfile may start it. */

@@ -107,6 +107,23 @@ const patterns: readonly Pattern[] = [
     fix: codeFix,
   },
   {
+    pattern: /^E: Release file for \S{1,300} is (?:expired|not valid yet)/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'The package lists of this Debian or Ubuntu release are out of date at its mirror. Use the base image of a stable release, such as debian:bookworm-slim, or submit the repository again once the mirror is updated.',
+  },
+  {
+    pattern: /^E: The repository '[^'\n]{1,300}' (?:does not have|no longer has) a Release file/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'This Debian or Ubuntu release has reached its end of life, and its packages were removed from the mirror. Use the base image of a supported release in FROM, such as debian:bookworm-slim.',
+  },
+  {
+    pattern: /gpg: no valid OpenPGP data found/,
+    rule: 'build/failed',
+    fix: 'The signing key that the step downloads did not arrive: its address has moved, or builds cannot reach it. Check the address, or install the package from Debian instead.',
+  },
+  {
     pattern: /Unable to locate package|has no installation candidate/i,
     rule: 'build/failed',
     fix: 'apt cannot find a package with that name. Run apt-get update in the same RUN instruction, and check the name for this Debian release at packages.debian.org.',

@@ -7,10 +7,11 @@ const noise: readonly RegExp[] = [
   /^npm (?:ERR!|error) {2,}\[?-{1,2}[\w-]/,
   /^(?:info Visit https:\/\/(?:classic\.)?yarnpkg|info Run `yarn|Usage: |\[\d\/\d\] )/,
   /^\s{0,9}(?:Downloaded|Compiling|Adding|Locking|Updating) [\w.-]{1,80} v\d/,
+  /^debconf: (?:unable to initialize frontend|falling back to frontend|\()/,
   /^(?:Progress: resolved|Downloading |Collecting |Get:\d|Selecting previously|Preparing to unpack|Unpacking |Setting up |Reading database)/,
 ];
 const errors =
-  /(?:^|[\s[])(?:[\w.]{0,60}(?:error|exception)|err!|fatal|failed|failure|cannot|can't|could not|unable to|missing|not found|undefined reference|traceback|panic|✘|ELIFECYCLE|ERR_\w{1,60})(?=$|[\s:!,.([\]])/i;
+  /^E: \S|(?:^|[\s[])(?:[\w.]{0,60}(?:error|exception)|err!|fatal|failed|failure|cannot|can't|could not|unable to|missing|not found|undefined reference|traceback|panic|✘|ELIFECYCLE|ERR_\w{1,60})(?=$|[\s:!,.([\]])/i;
 const harmless = /\bwarn(?:ing)?\b|\b0 errors?\b|deprecat|no errors?\b/i;
 
 /** The lines that say something. */

@@ -50,6 +50,12 @@ const reports = {
     message: () => 'The build script of package.json failed, so styles and scripts of the pages may be missing.',
     fix: 'Run npm ci and npm run build in a fresh clone, correct what fails, and commit the lock file.',
   },
+  sharp: {
+    rule: 'build/sharp',
+    message: () =>
+      'sharp could not be installed, so Next.js scales pictures in JavaScript: slowly, and with hundreds of megabytes of memory.',
+    fix: 'Run npm install sharp, and commit package.json and the lock file.',
+  },
   'static-files': {
     rule: 'build/static-files',
     message: () => 'manage.py collectstatic failed in the build, so static files of Django may be missing.',

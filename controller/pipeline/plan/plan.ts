@@ -94,7 +94,7 @@ function foreign(markers: readonly FoundMarker[], recipes: readonly Recipe[]): F
     severity: 'error',
     file: marker.file,
     message: `${marker.file} makes this ${article(marker.language)} ${marker.language} app, which Moorage cannot plan yet.`,
-    fix: `Add a Dockerfile at the top level that builds and starts it.${files === undefined ? '' : ` If its files alone are to be served, set build.strategy: ${files} in moorage.yaml.`}`,
+    fix: `Add a Dockerfile at the top level that builds it and starts it on 0.0.0.0 and $PORT.${files === undefined ? '' : ` If its files alone are to be served, set build.strategy: ${files} in moorage.yaml.`}`,
   };
 }
 

@@ -42,9 +42,33 @@ const maximumRead = 4_096;
 
 /** A guess at the fix. @param log last lines that the app wrote */
 export function suggestCrashFix(log: string, exitCode?: number): string {
-  const lines = log.slice(-maximumRead).split('\n');
-  const found = fixes.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1];
-  return found ?? (exitCode === 0 ? ended : otherwise);
+  return fixOf(lastLines(log))?.[1] ?? (exitCode === 0 ? ended : otherwise);
+}
+
+/** How programs begin the line that says what ended them. */
+const lastWords =
+  /^(?:\[\w+\] )?(?:Uncaught )?(?:[A-Za-z_][\w.]{0,80}(?:Error|Exception|Exit|Configured|Fault)\b|CRITICAL\b|FATAL\b|fatal(?: error)?:|panic:|[Ee]rror:|thread '[^'\n]{0,80}' panicked)/;
+const longestLine = 200;
+
+/** The line that says why the app ended; undefined when none does. @param log last lines that the app wrote */
+export function crashLine(log: string): string | undefined {
+  const lines = lastLines(log);
+  const pattern = fixOf(lines)?.[0];
+  const found =
+    pattern === undefined
+      ? lines.findLast((line) => lastWords.test(line.trimStart()))
+      : lines.findLast((line) => pattern.test(line));
+  const line = found?.trim().replace(/[.:\s]{1,20}$/, '') ?? '';
+  if (line === '') return undefined;
+  return line.length > longestLine ? `${line.slice(0, longestLine)}…` : line;
+}
+
+function lastLines(log: string): string[] {
+  return log.slice(-maximumRead).split('\n');
+}
+
+function fixOf(lines: readonly string[]): (typeof fixes)[number] | undefined {
+  return fixes.find(([pattern]) => lines.some((line) => pattern.test(line)));
 }
 
 /** The fix of a start command that was not found. @param log last lines that the app wrote */

@@ -13,7 +13,7 @@ import {
 import { clean } from '../../pipeline/text.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
-import { notFoundFix, suggestCrashFix } from './crash-fixes.ts';
+import { crashLine, notFoundFix, suggestCrashFix } from './crash-fixes.ts';
 
 /** What an app was given, for messages. */
 export interface Expectation {
@@ -121,7 +121,7 @@ function outOfDisk(pod: Pod, expected: Expectation): Rejection {
 
 function outOfMemory(status: ContainerStatus, expected: Expectation): Rejection | undefined {
   if (lastEnd(status)?.reason !== 'OOMKilled') return undefined;
-  const message = `The app exceeded its memory limit of ${expected.memory} and was killed (${status.restartCount} restarts).`;
+  const message = `The app exceeded its memory limit of ${expected.memory} and was killed (${restarts(status.restartCount)}).`;
   return {
     rule: 'run/out-of-memory',
     message,
@@ -162,10 +162,21 @@ function crashed(status: ContainerStatus): Rejection | undefined {
       : `crashed with exit code ${ended.exitCode}${why}`;
   return {
     rule: 'run/crashed',
-    message: `The app ${how} (${status.restartCount} restarts).`,
+    message: `The app ${how} (${restarts(status.restartCount)}).${wordsOf(ended)}`,
     fix: fixFor(ended),
     ...logOf(status),
   };
+}
+
+/** The line of its log that says why, as a quotation: the app wrote it. */
+function wordsOf({ exitCode, message = '' }: Termination): string {
+  const line = exitCode === 0 ? undefined : crashLine(clean(message));
+  return line === undefined ? '' : ` Its log says "${line}".`;
+}
+
+/** Also said of a backing service. */
+export function restarts(count: number): string {
+  return count === 1 ? '1 restart' : `${count} restarts`;
 }
 
 function fixFor(ended: Termination): string {

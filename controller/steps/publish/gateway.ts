@@ -55,7 +55,7 @@ export function askThroughGateway({
       resolve,
     );
     asked.on('timeout', () => {
-      asked.destroy(new NoResponse(`no response within ${timeoutMs / 1000} s`));
+      asked.destroy(new NoResponse(`no response within ${Math.ceil(timeoutMs / 100) / 10} s`));
     });
     asked.on('error', reject);
     asked.end();

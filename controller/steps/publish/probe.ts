@@ -15,11 +15,17 @@ export async function probe(gateway: string, host: string, timeoutMs = defaultTi
     const status = response.statusCode ?? 0;
     response.destroy();
     const isDoubtful = isBare404(status, response.headers);
-    return { responds: !gatewayFailures.has(status) && !isDoubtful, isDoubtful, status, detail: `HTTP ${status}` };
+    const responds = !gatewayFailures.has(status) && !isDoubtful;
+    return { responds, isDoubtful, status, detail: `the response was HTTP ${status}` };
   } catch (error) {
-    const detail = error instanceof Error ? error.message : String(error);
+    const message = error instanceof Error ? error.message : String(error);
     // A gateway that knows no such host says so at once, so it is the app that takes its time.
-    return { responds: false, isDoubtful: error instanceof NoResponse, detail };
+    const isDoubtful = error instanceof NoResponse;
+    return {
+      responds: false,
+      isDoubtful,
+      detail: isDoubtful ? `there was ${message}` : `the request failed: ${message}`,
+    };
   }
 }
 

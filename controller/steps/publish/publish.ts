@@ -66,7 +66,7 @@ function mustAsk({ config, probe, app, now }: Snapshot): boolean {
 }
 
 function probing(snapshot: Snapshot, url: string): StepResult {
-  const detail = snapshot.probe === undefined ? '' : ` The last response was ${snapshot.probe.detail}.`;
+  const detail = snapshot.probe === undefined ? '' : ` At the last attempt, ${snapshot.probe.detail}.`;
   return {
     outcomes: { Published: waiting('Confirming', `Probing ${url} through the gateway.${detail}`, retryMs) },
     actions: [{ kind: 'probe', host: appHost(snapshot.app.metadata.name, snapshot.config.site) }],

@@ -1,4 +1,4 @@
-// Finds the keys that a Node app is given only when it runs, so that something can stand in for them while it is built.
+// Finds the keys that an app is given only when it runs, so that something can stand in for them while it is built.
 import type { Tree } from '../../tree.ts';
 
 export const placeholder = 'given-when-it-runs';
@@ -20,6 +20,10 @@ const clients: Readonly<Record<string, string>> = {
   'cohere-ai': 'COHERE_API_KEY',
   resend: 'RESEND_API_KEY',
   stripe: 'STRIPE_SECRET_KEY',
+  anthropic: 'ANTHROPIC_API_KEY',
+  together: 'TOGETHER_API_KEY',
+  groq: 'GROQ_API_KEY',
+  cohere: 'COHERE_API_KEY',
 };
 const key = /^[A-Z][A-Z0-9_]{0,60}_(?:KEY|TOKEN|SECRET)$/;
 /** What a bundler writes into pages, and what tools of the build itself sign in with. */
@@ -27,12 +31,19 @@ const leftAlone =
   /^(?:NEXT_PUBLIC|VITE|PUBLIC|REACT_APP|NUXT_PUBLIC|EXPO_PUBLIC|GATSBY|SENTRY|NPM|NODE|GITHUB|GH|GITLAB|CODECOV|VERCEL|NETLIFY|CHROMATIC|TURBO)_/;
 const maximumKeys = 40;
 
-/** Names of the keys: of the clients among the packages, and of the repository's sample of an environment. */
-export function keysToStandInFor(tree: Tree, dependencies: ReadonlySet<string>): string[] {
+/**
+ * Names of the keys: of the clients among the packages, of the repository's sample of an environment, and of what its
+ * code reads.
+ */
+export function keysToStandInFor(
+  tree: Tree,
+  dependencies: ReadonlySet<string>,
+  variables: readonly string[] = [],
+): string[] {
   const lines = samples.flatMap((file) => (tree.text(file, 64 * 1024) ?? '').split('\n'));
   const listed = lines.map((line) => /^\s{0,9}(?:export\s)?(?:#\s?)?([A-Z][A-Z0-9_]*)\s{0,9}=/.exec(line)?.[1] ?? '');
   const wanted = Object.entries(clients).flatMap(([name, variable]) => (dependencies.has(name) ? [variable] : []));
-  return [...new Set([...wanted, ...listed])]
+  return [...new Set([...wanted, ...listed, ...variables])]
     .filter((name) => key.test(name) && !leftAlone.test(name))
     .sort()
     .slice(0, maximumKeys);

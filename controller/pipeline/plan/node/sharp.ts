@@ -1,6 +1,7 @@
 // Sharp for the versions of Next.js that do not bring it. Without it they scale pictures in JavaScript: that takes a
 // minute and half a gigabyte for one photo, and a limit of memory ends it without a word.
 import semver from 'semver';
+import { report } from '../build-warnings.ts';
 import { copy, step } from '../dockerfile-text.ts';
 import type { NodeProject } from './project.ts';
 
@@ -17,11 +18,13 @@ export function wantsSharp({ ranges, dependencies }: NodeProject, image: string)
   return major >= needed.from && major < needed.until;
 }
 
+/** The app runs without it too, so that a failure is a warning; the folder is there for the next stage in any case. */
 export function installSharp(cache: string): string[] {
+  const install = `npm install --prefix ${folder} sharp@${version}`;
   return step(
     'package.json',
     'installing sharp, by which Next.js scales pictures',
-    `RUN ${cache} npm install --prefix ${folder} sharp@${version}`,
+    `RUN ${cache} ${install} || { rm -rf ${folder} && mkdir ${folder} && ${report('sharp', 'package.json')}; }`,
   );
 }
 

@@ -50,7 +50,7 @@ function noStart(file = 'requirements.txt'): Problem {
       severity: 'error',
       file,
       message: 'The repository has Python files, but nothing defines how to start the app.',
-      fix: 'Add a Procfile with a line like "web: gunicorn --bind 0.0.0.0:$PORT app:app", or set run.command in moorage.yaml. FastAPI, Flask, Django, Streamlit, Gradio, Chainlit, Dash, NiceGUI, Panel and similar apps in main.py or app.py are detected automatically.',
+      fix: 'Add a Procfile with a line like "web: gunicorn --bind 0.0.0.0:$PORT app:app", or set run.command in moorage.yaml. FastAPI, Flask, Django, Streamlit, Gradio, Chainlit, Dash, NiceGUI, Panel and similar apps in main.py or app.py, and Reflex apps by their rxconfig.py, are detected automatically.',
     },
   };
 }

@@ -11,6 +11,7 @@ import { bringsTorch } from './packages/torch.ts';
 import { djangoFolder } from './start/django.ts';
 import { findStart, type PythonStart } from './start/find.ts';
 import { misfitOf, noPackages } from './problems.ts';
+import { compilePages, isReflex, nodeStage, reflexProblem } from './reflex.ts';
 import { systemPackages } from './system-packages.ts';
 import { choosePython, type AskedPython, type PythonChoice } from './version.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
@@ -27,13 +28,18 @@ const ignore = [
   '.mypy_cache',
   '.ruff_cache',
 ];
+
 export const python: Language = {
   name: 'python',
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const packages = findPackages(tree);
     const start = findStart(tree, packages?.names ?? new Set());
     if (packages === undefined && (start === undefined || !looksLikePython(tree))) return undefined;
-    return missing(input, packages, start) ?? withImage(tree, input, packages, start);
+    return (
+      missing(input, packages, start) ??
+      reflexProblem(tree, input, packages, start) ??
+      withImage(tree, input, packages, start)
+    );
   },
 };
 
@@ -113,11 +119,12 @@ function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
     ...pagesOf(tree, input, parts),
     dockerfile: dockerfileText(reason, [
       ...(hasPages ? pagesStage(tree) : []),
+      ...nodeStage(start),
       ...buildStage(tree, input, parts),
       '',
       ...runStage(tree, port, parts),
     ]),
-    ignore,
+    ignore: isReflex(start) ? [...ignore, '.web'] : ignore,
     findings: versionWarning(choice),
   };
 }
@@ -172,6 +179,7 @@ function buildStage(tree: Tree, input: PlanInput, { packages, start, choice, has
     ...(packages?.install(start?.needs ?? []) ?? extras(start?.needs ?? [])),
     ...ownProject(tree, packages, start),
     ...staticFiles(tree, hasPages),
+    ...compilePages(tree, input, { packages, start, repository: wholeTree(hasPages) }),
   ];
 }
 
@@ -198,12 +206,23 @@ function ownProject(tree: Tree, packages: PythonPackages | undefined, start: Pyt
   ];
 }
 
+/** What the stage before left, where the build stage changed it, or the repository. */
+function copyApp(isChanged: boolean, hasPages: boolean): string {
+  const owner = '--chown=1000:1000';
+  if (isChanged) return copy(['/app/'], './', '--from=build', owner);
+  return hasPages ? copyBuilt(owner) : copy(['.'], './', owner);
+}
+
+/** The whole repository in the build stage. */
+function wholeTree(hasPages: boolean): string {
+  return hasPages ? copyBuilt() : 'COPY . .';
+}
+
 function runStage(tree: Tree, port: number, { packages, start, choice, hasPages }: Parts): string[] {
   const sourceFolder = tree.entry('src')?.kind === 'directory' ? ':/app/src' : '';
   const environment = Object.entries(start?.environment ?? {})
     .map(([name, value]) => ` ${name}=${value}`)
     .join('');
-  const copied = hasPages ? copyBuilt('--chown=1000:1000') : copy(['.'], './', '--chown=1000:1000');
   return [
     `FROM ${choice.image}`,
     ...systemPackages(tree, packages?.names ?? new Set(), 'run'),
@@ -212,7 +231,7 @@ function runStage(tree: Tree, port: number, { packages, start, choice, hasPages 
     `ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app${sourceFolder} FORWARDED_ALLOW_IPS=* PORT=${port}${environment}`,
     'COPY --from=build /opt/venv /opt/venv',
     'WORKDIR /app',
-    collectsStatic(tree) ? copy(['/app/'], './', '--from=build', '--chown=1000:1000') : copied,
+    copyApp(collectsStatic(tree) || isReflex(start), hasPages),
     'USER 1000:1000',
     `EXPOSE ${port}`,
     ...(start === undefined ? [] : [shellCommand(start.command)]),
@@ -228,7 +247,7 @@ function staticFiles(tree: Tree, hasPages: boolean): string[] {
   const folder = djangoFolder(tree) ?? '.';
   const enter = folder === '.' ? '' : `cd ${shellWord(folder)} && `;
   return [
-    hasPages ? copyBuilt() : 'COPY . .',
+    wholeTree(hasPages),
     ...step(
       posix.join(folder, 'manage.py'),
       'collecting static files',

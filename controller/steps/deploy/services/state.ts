@@ -10,6 +10,7 @@ import {
 } from '../../../objects/kinds.ts';
 import { clean } from '../../../pipeline/text.ts';
 import type { Rejection } from '../../../reconcile/outcome.ts';
+import { restarts as timesRestarted } from '../pods.ts';
 
 /** How a service stands. With a rejection, only a person can change it. */
 export interface ServiceState {
@@ -80,7 +81,7 @@ function crashed(
     why,
     rejection: {
       rule: isOver ? 'services/out-of-memory' : 'services/crashed',
-      message: `The service ${name} (${type}) does not start: ${why} (${restarts} restarts).`,
+      message: `The service ${name} (${type}) does not start: ${why} (${timesRestarted(restarts)}).`,
       fix: isOver
         ? `Increase memory of the service ${name} in moorage.yaml (services).`
         : `Look at its last lines. What its volume holds may be of another version, or a setting in env of the service ${name} is wrong.`,

@@ -613,7 +613,7 @@ export const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: [...upkeep, 'look'],
     served: first,
-    snapshot: probed({ responds: true, detail: 'HTTP 200' }),
+    snapshot: probed({ responds: true, detail: 'the response was HTTP 200' }),
     conditions: conditions('Ready=True Live', standing, serving),
   },
   {
@@ -622,7 +622,7 @@ export const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: [...upkeep, 'look'],
     served: first,
-    snapshot: probed({ responds: true, status: 500, detail: 'HTTP 500' }),
+    snapshot: probed({ responds: true, status: 500, detail: 'the response was HTTP 500' }),
     conditions: conditions('Ready=True LiveWithErrors', standing, serving),
   },
   {
@@ -632,7 +632,7 @@ export const scenarios: readonly Scenario[] = [
     asks: upkeep,
     served: first,
     snapshot: {
-      ...probed({ responds: true, status: 200, detail: 'HTTP 200' }),
+      ...probed({ responds: true, status: 200, detail: 'the response was HTTP 200' }),
       page: { status: 200, assets: 4, faults: ['cannot load 1 of the 4 files of its page: /app.js (404)'] },
     },
     conditions: conditions('Ready=True LiveWithErrors', standing, serving),

@@ -34,7 +34,7 @@ for (const scenario of scenarios) {
 }
 
 test('errors of a live app are reported with an event, asked about again, and forgotten once it answers well', () => {
-  const errors = outcome(probed({ responds: true, status: 500, detail: 'HTTP 500' })).status;
+  const errors = outcome(probed({ responds: true, status: 500, detail: 'the response was HTTP 500' })).status;
   const look = (probe: ProbeResult | undefined, status: HostedAppStatus): ReturnType<typeof outcome> =>
     outcome({ ...probed(probe), app: app({}, status) });
   assert.match(publicWarning(errors) ?? '', /^responds with 500 at \//);
@@ -48,7 +48,21 @@ test('errors of a live app are reported with an event, asked about again, and fo
   assert.ok(asked(again.decision).includes('probe'));
   assert.equal(publicWarning(again.status), publicWarning(errors));
   assert.equal(publicWarning(look({ responds: false, detail: 'refused' }, errors).status), publicWarning(errors));
-  assert.equal(publicWarning(look({ responds: true, status: 200, detail: 'HTTP 200' }, errors).status), undefined);
+  assert.equal(
+    publicWarning(look({ responds: true, status: 200, detail: 'the response was HTTP 200' }, errors).status),
+    undefined,
+  );
+});
+
+test('what the last attempt to reach an app came to is said in a sentence', () => {
+  const said = (probe: ProbeResult | undefined): string | undefined =>
+    outcome(probed(probe)).status.conditions?.find(({ type }) => type === 'Ready')?.message;
+  const begin = 'Probing https://hello.apps.test/ through the gateway.';
+  assert.equal(said(undefined), begin);
+  assert.equal(
+    said({ responds: false, isDoubtful: true, detail: 'there was no response within 5 s' }),
+    `${begin} At the last attempt, there was no response within 5 s.`,
+  );
 });
 
 function publicWarning(status: HostedAppStatus): string | undefined {

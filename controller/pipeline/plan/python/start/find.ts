@@ -6,6 +6,7 @@ import { portOfFile } from '../../port-literal.ts';
 import { declaredStart } from '../../platforms/start.ts';
 import { application } from './application.ts';
 import { django } from './django.ts';
+import { reflex } from './reflex.ts';
 import { screen } from './screens.ts';
 import { imports, isScript, likeliest, pythonCommand, pythonSources, type Source } from './sources.ts';
 
@@ -37,8 +38,17 @@ export interface PythonStart {
 
 /** How the app starts; undefined when nothing says so. Names are those of the wanted packages. */
 export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
+  return declaredOrCompiled(tree, names) ?? foundStart(tree, names);
+}
+
+/** Reflex's own command compiles the pages anew at each start; here the image has them. */
+function declaredOrCompiled(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   const declared = declaredStart(tree);
-  if (declared !== undefined) return declared;
+  const compiled = declared === undefined || /\breflex run\b/.test(declared.command) ? reflex(tree, names) : undefined;
+  return compiled ?? declared;
+}
+
+function foundStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   const sources = pythonSources(tree);
   const served = django(tree, names) ?? application(sources, names);
   const drawn = screen(tree, sources, names);

@@ -144,6 +144,24 @@ const others: readonly Cause[] = [
     says: /calls ffmpeg.*Install ffmpeg in an earlier step/,
   },
   {
+    name: 'a release of Debian whose lists are out of date',
+    log: 'Reading package lists...\nE: Release file for http://deb.debian.org/debian/dists/forky/InRelease is expired (invalid since 16d 9h). Updates for this repository will not be applied.',
+    rule: 'build/failed',
+    says: /base image of a stable release.*InRelease is expired/,
+  },
+  {
+    name: 'a release of Debian that is gone',
+    log: "Err:2 http://deb.debian.org/debian stretch Release\n  404  Not Found\nReading package lists...\nE: The repository 'http://deb.debian.org/debian stretch Release' does not have a Release file.",
+    rule: 'build/failed',
+    says: /end of life.*stretch Release/,
+  },
+  {
+    name: 'a key that did not arrive, after words of debconf',
+    log: 'debconf: unable to initialize frontend: Dialog\ndebconf: (TERM is not set, so the dialog frontend is not usable.)\ndebconf: falling back to frontend: Readline\ngpg: no valid OpenPGP data found.',
+    rule: 'build/failed',
+    says: /signing key.*no valid OpenPGP data/,
+  },
+  {
     name: 'anything else, by its first error',
     log: 'step one\nFatal: the moon is down\nUsage: tool [options]',
     rule: 'build/failed',

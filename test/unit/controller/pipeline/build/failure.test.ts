@@ -110,6 +110,13 @@ const verdicts: readonly {
     message: /models\.invalid/,
   },
   {
+    name: 'an address behind a progress bar, which returns to the beginning of its line',
+    output: step('fetching\r  0   0  --:--:--     0curl: (6) Could not resolve host: files.invalid', 6),
+    rule: 'build/network',
+    line: 3,
+    message: /could not reach files\.invalid/,
+  },
+  {
     name: 'a key that the code wants',
     output: step('Error: The OPENAI_API_KEY environment variable is missing or empty; either provide it'),
     rule: 'build/failed',
@@ -146,12 +153,14 @@ const verdicts: readonly {
     rule: 'build/base-image',
     line: 1,
     message: /docker\.io\/library\/python:3\.11 cannot be found/,
+    fix: /architecture\. python:3\.11-slim-bookworm and python:3\.13-slim-trixie are always available\./,
   },
   {
     name: 'an image with tag and digest that is not there',
     output: `error: failed to solve: node:24@sha256:${'ab'.repeat(32)}: failed to resolve source metadata for docker.io/library/node:24@sha256:${'ab'.repeat(32)}: docker.io/library/node:24@sha256:${'ab'.repeat(32)}: not found\n`,
     rule: 'build/base-image',
     message: /library\/node:24@sha256:(?:ab){32} cannot be found/,
+    fix: /architecture\. node:24-bookworm-slim is always available\./,
   },
   {
     name: 'an image that the mirror lacks, with Docker Hub out of reach',
@@ -182,7 +191,7 @@ const verdicts: readonly {
     rule: 'build/base-image',
     line: 2,
     message: /no registry was found at registry\.invalid/,
-    fix: /are always available/,
+    fix: /debian:bookworm-slim is always available/,
   },
 ];
 

@@ -39,6 +39,11 @@ test('a crate that is called like an error is none', () => {
   assert.equal(errorLine(log.join('\n')), 'error[E0282]: type needed');
 });
 
+test('debconf without a terminal is no error, and a line of apt that begins with E is one', () => {
+  const log = ['debconf: unable to initialize frontend: Dialog', 'Setting up a (1)', 'E: Sub-process dpkg returned 1'];
+  assert.equal(errorLine(log.join('\n')), 'E: Sub-process dpkg returned 1');
+});
+
 test('a long log is cut around its first error', () => {
   const before = Array.from({ length: 300 }, (_, index) => `compiled ${index}`).join('\n');
   const after = Array.from({ length: 300 }, (_, index) => `    at frame ${index}`).join('\n');

@@ -489,7 +489,10 @@ export const cases: readonly Case[] = [
     strategy: 'node',
     framework: 'Next.js',
     reason: /next is among/,
-    lines: [/npm install --prefix \/opt\/sharp sharp@/, /ENV NEXT_SHARP_PATH=\/opt\/sharp\/node_modules\/sharp/],
+    lines: [
+      /npm install --prefix \/opt\/sharp sharp@\S+ \|\| \{ .*mkdir \/opt\/sharp && echo "moorage-warning: sharp package\.json"; \}$/m,
+      /ENV NEXT_SHARP_PATH=\/opt\/sharp\/node_modules\/sharp/,
+    ],
   },
   {
     name: 'a start script that builds first',

@@ -42,6 +42,25 @@ for (const { name, files, changes, rule, file, fix } of refusals) {
   });
 }
 
+test('a language that is known and not planned is refused by name, with what its Dockerfile has to do', () => {
+  const named = [
+    ['Gemfile', /^Gemfile makes this a Ruby app/],
+    ['mix.exs', /makes this an Elixir app/],
+    ['Shop.slnx', /makes this a \.NET app/],
+  ] as const;
+  for (const [file, says] of named)
+    assert.throws(
+      () => plan({ [file]: '', 'package.json': json({ scripts: { build: 'vite build' } }) }),
+      (error: unknown) => {
+        assert.ok(error instanceof Rejected);
+        assert.equal(error.findings[0].file, file);
+        assert.match(error.findings[0].message, says);
+        assert.match(error.findings[0].fix, /Dockerfile at the top level .* on 0\.0\.0\.0 and \$PORT\./);
+        return true;
+      },
+    );
+});
+
 test('the app is looked for below a top that has none, and taken where it is the only one', () => {
   const app = { 'requirements.txt': 'flask', 'app.py': flask };
   const below = (folder: string): Files =>

@@ -1,7 +1,7 @@
 // What the last lines of a crashed app are taken for.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { notFoundFix, suggestCrashFix } from '../../../../../controller/steps/deploy/crash-fixes.ts';
+import { crashLine, notFoundFix, suggestCrashFix } from '../../../../../controller/steps/deploy/crash-fixes.ts';
 
 const cases: readonly (readonly [string, RegExp])[] = [
   [
@@ -35,6 +35,33 @@ test('an app that ends well never started a server; one that is not found is nam
   assert.match(notFoundFix(''), /start command was not found/);
 });
 
+test('the line that says why is found, and a log without one has none', () => {
+  const said: readonly (readonly [string, string | undefined])[] = [
+    [
+      'Traceback\n  File "app.py", line 1\nModuleNotFoundError: No module named \'PIL\'\n',
+      "ModuleNotFoundError: No module named 'PIL'",
+    ],
+    [
+      "    raise RuntimeError(\nRuntimeError: Either 'A' or 'B' must be set.\n[1] [ERROR] Reason: Worker failed to boot.",
+      "RuntimeError: Either 'A' or 'B' must be set",
+    ],
+    [
+      'Error: first\n    at a.js:1\nTypeError: x is undefined\n    at b.js:2\n\nNode.js v24',
+      'TypeError: x is undefined',
+    ],
+    [
+      'connecting\nError: connect ECONNREFUSED 127.0.0.1:5432\n    at a.js:1',
+      'Error: connect ECONNREFUSED 127.0.0.1:5432',
+    ],
+    ["thread 'main' panicked at src/main.rs:5:10:\nno url", "thread 'main' panicked at src/main.rs:5:10"],
+    ['starting\nno errors so far\n', undefined],
+    ['', undefined],
+  ];
+  for (const [log, line] of said) assert.equal(crashLine(log), line, log);
+  assert.equal(crashLine(`ValueError: ${'x'.repeat(500)}`)?.length, 201);
+});
+
 test('a long line takes no long time', () => {
   assert.match(suggestCrashFix('missing '.repeat(100_000)), /last lines of its log/);
+  assert.equal(crashLine('a.'.repeat(100_000)), undefined);
 });

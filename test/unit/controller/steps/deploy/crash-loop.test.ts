@@ -55,6 +55,21 @@ test('three restarts are tried, then there is no pod, and the reason outlives th
   assert.deepEqual([later.runs, later.message, later.log], [stopped.runs, stopped.message, 'no module named app']);
 });
 
+test('the line that says why stands in the message', () => {
+  const because = (message: string, restartCount = 3): string =>
+    asks(
+      snapshotOf(
+        fresh,
+        deployed(fresh, unfinished, { ...crashed(restartCount), lastState: { terminated: { exitCode: 1, message } } }),
+      ),
+    ).message;
+  assert.match(
+    because("Traceback\nModuleNotFoundError: No module named 'PIL'\n"),
+    /^The app crashed with exit code 1 \(3 restarts\)\. Its log says "ModuleNotFoundError: No module named 'PIL'"\. It is not started again/,
+  );
+  assert.match(because('bye\n', 1), /^The app crashed with exit code 1 \(1 restart\)\.$/);
+});
+
 test('last words that come late are waited for, and those that were seen before are kept', () => {
   const silent = (restartCount: number): Partial<ContainerStatus> => ({
     ...crashed(restartCount),

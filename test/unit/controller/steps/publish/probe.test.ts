@@ -23,7 +23,7 @@ test('an error of the app is an answer; one of the gateway is none', async () =>
     responds: true,
     isDoubtful: false,
     status: 500,
-    detail: 'HTTP 500',
+    detail: 'the response was HTTP 500',
   });
   const { responds, isDoubtful } = await probed((_, response) => response.writeHead(503).end());
   assert.deepEqual({ responds, isDoubtful }, { responds: false, isDoubtful: false });
@@ -32,16 +32,16 @@ test('an error of the app is an answer; one of the gateway is none', async () =>
 test('a bare 404 and an app that takes too long may be the app itself, so they are asked for a while only', async () => {
   const bare = { 'content-type': 'text/plain; charset=utf-8', 'content-length': '19' };
   const notFound = await probed((_, response) => response.writeHead(404, bare).end('404 page not found\n'));
-  assert.deepEqual(notFound, { responds: false, isDoubtful: true, status: 404, detail: 'HTTP 404' });
+  assert.deepEqual(notFound, { responds: false, isDoubtful: true, status: 404, detail: 'the response was HTTP 404' });
   assert.deepEqual(await probed(() => undefined), {
     responds: false,
     isDoubtful: true,
-    detail: 'no response within 0.3 s',
+    detail: 'there was no response within 0.3 s',
   });
 });
 
 test('a gateway that is not there is no doubt', async () => {
   const { responds, isDoubtful, detail } = await probe('http://127.0.0.1:9', 'app.test');
   assert.deepEqual({ responds, isDoubtful }, { responds: false, isDoubtful: false });
-  assert.match(detail, /ECONNREFUSED/);
+  assert.match(detail, /^the request failed: .*ECONNREFUSED/);
 });

@@ -1,0 +1,101 @@
+// The pages of a Reflex app: compiled when the image is built, by Node beside Python. What runs them needs no Node.
+import type { Tree } from '../../tree.ts';
+import { missingImage } from '../common/missing-image.ts';
+import { step } from '../dockerfile-text.ts';
+import { keysToStandInFor, placeholder } from '../node/placeholders.ts';
+import { defaultNode, type PlanInput, type Problem } from '../recipe.ts';
+import { askedVersions, isBelow } from './packages/asked.ts';
+import type { PythonPackages } from './packages/find.ts';
+import { configFile, firstReflex } from './start/reflex.ts';
+import type { PythonStart } from './start/find.ts';
+import { pythonSources } from './start/sources.ts';
+
+const name = 'reflex';
+
+export function isReflex(start: PythonStart | undefined): boolean {
+  return start?.framework === 'Reflex';
+}
+
+/** Why its pages cannot be compiled here; undefined when they can. */
+export function reflexProblem(
+  tree: Tree,
+  input: PlanInput,
+  packages: PythonPackages | undefined,
+  start: PythonStart | undefined,
+): Problem | undefined {
+  if (!isReflex(start) || packages === undefined) return undefined;
+  const asked = askedVersions(tree, packages.file, name);
+  if (asked !== undefined && isBelow(asked, firstReflex)) return tooOld(packages.file, asked);
+  return missingImage(input, [defaultNode], 'Reflex', configFile);
+}
+
+function tooOld(file: string, asked: string): Problem {
+  return {
+    problem: {
+      rule: 'plan/reflex-version',
+      severity: 'error',
+      file,
+      message: `The app asks for Reflex ${asked}. Reflex older than ${firstReflex} cannot be planned: it fetches Node from GitHub, and serves its pages and its events on two ports.`,
+      fix: `Ask for reflex>=${firstReflex} and follow Reflex's notes on upgrading, or add a Dockerfile.`,
+    },
+  };
+}
+
+/** The stage that Node is taken from; none for another app. */
+export function nodeStage(start: PythonStart | undefined): string[] {
+  return isReflex(start) ? [`FROM ${defaultNode} AS node`, ''] : [];
+}
+
+interface Pages {
+  readonly packages: PythonPackages | undefined;
+  readonly start: PythonStart | undefined;
+  /** The line that copies the repository. */
+  readonly repository: string;
+}
+
+/** Lines of the build stage: from the repository in /app to the same with its compiled pages; none for another app. */
+export function compilePages(tree: Tree, input: PlanInput, { packages, start, repository }: Pages): string[] {
+  if (!isReflex(start)) return [];
+  return [
+    'COPY --from=node /usr/local/bin/node /usr/local/bin/node',
+    'COPY --from=node /usr/local/lib/node_modules/npm /usr/local/lib/node_modules/npm',
+    'RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm',
+    repository,
+    ...defaults(tree, input, packages?.names ?? new Set()),
+    ...step(
+      configFile,
+      'compiling the pages',
+      `RUN --mount=type=cache,target=/root/.npm /opt/venv/bin/reflex export --frontend-only --no-zip && rm -rf .web/node_modules`,
+    ),
+  ];
+}
+
+const settings: Readonly<Record<string, string>> = {
+  REFLEX_USE_NPM: 'true',
+  REFLEX_TELEMETRY_ENABLED: 'false',
+  REFLEX_CHECK_LATEST_VERSION: 'false',
+  // A page that is given this host calls the one that it came from, by HTTPS where it did.
+  REFLEX_API_URL: 'http://localhost:8000',
+  NODE_EXTRA_CA_CERTS: '/etc/ssl/certs/ca-certificates.crt',
+  npm_config_audit: 'false',
+  npm_config_fund: 'false',
+  npm_config_update_notifier: 'false',
+};
+
+/** Arguments of the build, unless the author gives them: settings, and something in place of each key. */
+function defaults(tree: Tree, input: PlanInput, names: ReadonlySet<string>): string[] {
+  const given = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
+  const keys = keysToStandInFor(tree, names, variablesOf(tree)).map((each) => [each, placeholder] as const);
+  return [...Object.entries(settings), ...keys]
+    .filter(([each]) => !given.has(each))
+    .map(([each, value]) => `ARG ${each}=${value}`);
+}
+
+/** Variables that the code reads: to compile a page is to run the code. */
+function variablesOf(tree: Tree): string[] {
+  return pythonSources(tree).flatMap(({ text }) =>
+    [...text.matchAll(/\bos\.(?:getenv|environ(?:\.get)?)[([]\s{0,9}["']([A-Z][A-Z0-9_]{0,60})["']/g)].map(
+      (match) => match[1] ?? '',
+    ),
+  );
+}

@@ -1,0 +1,40 @@
+// Reflex: pages that are written in Python, compiled when the image is built, and served with their events on one port.
+import type { Tree } from '../../../tree.ts';
+import type { PythonStart } from './find.ts';
+import { imports } from './sources.ts';
+
+export const configFile = 'rxconfig.py';
+/** The first that serves its compiled pages itself, on the port of its events. */
+export const firstReflex = '0.8.14';
+const locks = ['uv.lock', 'poetry.lock', 'Pipfile.lock'];
+
+/** The app that rxconfig.py names; undefined where there is none. */
+export function reflex(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
+  const config = tree.text(configFile, 64 * 1024) ?? '';
+  const name = /\bapp_name\s{0,9}=\s{0,9}["']([A-Za-z_]\w{0,60})["']/.exec(config)?.[1];
+  if (name === undefined || !(names.has('reflex') || imports(config, 'reflex'))) return undefined;
+  return {
+    command: commandOf(tree, moduleOf(config) ?? `${name}.${name}`),
+    framework: 'Reflex',
+    because: `${configFile} makes it the Reflex app ${name}.`,
+    // A list without versions may otherwise get those of its own day, which cannot be served so.
+    needs: locks.some((each) => tree.has(each)) ? [] : [`'reflex>=${firstReflex}'`],
+    environment: {
+      REFLEX_ENV_MODE: 'prod',
+      REFLEX_TELEMETRY_ENABLED: 'false',
+      __REFLEX_SKIP_COMPILE: 'true',
+      __REFLEX_MOUNT_FRONTEND_COMPILED_APP: 'true',
+    },
+    known: names.has('reflex'),
+  };
+}
+
+/** The module that rxconfig.py names in place of the usual one. */
+function moduleOf(config: string): string | undefined {
+  return /\bapp_module_import\s{0,9}=\s{0,9}["']([A-Za-z_][\w.]{0,200})["']/.exec(config)?.[1];
+}
+
+function commandOf(tree: Tree, module: string): string {
+  const migrate = tree.entry('alembic')?.kind === 'directory' ? '( reflex db migrate ) && ' : '';
+  return `${migrate}exec granian --interface asgi --factory --host 0.0.0.0 --port $PORT ${module}:app`;
+}

@@ -1,0 +1,83 @@
+// The image of a Reflex app: its pages are compiled in the build, and what runs has no Node.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { Rejected } from '../../../../../../controller/pipeline/outcome.ts';
+import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
+import { firstReflex } from '../../../../../../controller/pipeline/plan/python/start/reflex.ts';
+import type { PlanInput, Recipe } from '../../../../../../controller/pipeline/plan/recipe.ts';
+import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { sampleInput } from '../../../../../support/pipeline/sample.ts';
+
+const files = {
+  'rxconfig.py': 'import reflex as rx\nconfig = rx.Config(app_name="chat")\n',
+  'requirements.txt': 'reflex>=0.7.11\nopenai>=1.78.1\n',
+  'chat/__init__.py': '',
+  'chat/chat.py':
+    'import os\nimport reflex as rx\nif not os.getenv("VENDOR_API_KEY"):\n    raise Exception("key")\napp = rx.App()\n',
+};
+const plan = (changed: Record<string, string> = {}, input: Partial<PlanInput> = {}): Recipe =>
+  makePlan(memoryTree({ ...files, ...changed }), { ...sampleInput(), ...input });
+
+function refusal(changed: Record<string, string>, input: Partial<PlanInput> = {}): Rejected['findings'][0] {
+  try {
+    plan(changed, input);
+  } catch (error) {
+    if (error instanceof Rejected) return error.findings[0];
+    throw error;
+  }
+  return assert.fail('it was planned');
+}
+
+test('pages are compiled by npm beside Python, with what stands in for keys, and served by the app itself', () => {
+  const { plan: made, dockerfile = '', ignore } = plan();
+  assert.deepEqual([made.strategy, made.framework, made.port], ['python', 'Reflex', 8080]);
+  assert.match(made.reason, /rxconfig\.py makes it the Reflex app chat\./);
+  const [, build = '', run = ''] = dockerfile.split(/^FROM python.*$/m);
+  assert.match(dockerfile, /^FROM node:24-bookworm-slim AS node$/m);
+  assert.match(build, new RegExp(`install requirements\\.txt -r requirements\\.txt 'reflex>=${firstReflex}'$`, 'm'));
+  const steps = ['COPY --from=node /usr/local/bin/node', 'COPY . .', 'ARG REFLEX_USE_NPM=true', 'reflex export'];
+  const order = steps.map((each) => build.indexOf(each));
+  assert.ok(
+    order.every((at, index) => at > (order[index - 1] ?? 0)),
+    build,
+  );
+  assert.match(build, /^ARG REFLEX_API_URL=http:\/\/localhost:8000$/m);
+  assert.match(build, /^ARG OPENAI_API_KEY=given-when-it-runs\nARG VENDOR_API_KEY=given-when-it-runs$/m);
+  assert.match(build, /reflex export --frontend-only --no-zip && rm -rf \.web\/node_modules$/m);
+  assert.match(run, /^COPY --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m);
+  assert.match(run, /__REFLEX_MOUNT_FRONTEND_COMPILED_APP=true/);
+  assert.doesNotMatch(run, /node|given-when-it-runs|REFLEX_API_URL/);
+  assert.ok(ignore?.includes('.web'));
+});
+
+test('what the author gives for the build is not replaced', () => {
+  const { build } = sampleInput();
+  const env = [{ name: 'REFLEX_API_URL', value: 'https://api.example.org' }];
+  const { dockerfile = '' } = plan({}, { build: { ...build, env } });
+  assert.deepEqual(dockerfile.match(/^ARG REFLEX_API_URL.*$/gm), ['ARG REFLEX_API_URL']);
+});
+
+test('a Reflex that fetches Node is refused by its version, with what to do', () => {
+  const old = refusal({ 'requirements.txt': 'reflex==0.2.6' });
+  assert.deepEqual([old.rule, old.file], ['plan/reflex-version', 'requirements.txt']);
+  assert.match(old.message, /asks for Reflex ==0\.2\.6\. Reflex older than/);
+  assert.match(old.fix, new RegExp(`reflex>=${firstReflex.replaceAll('.', String.raw`\.`)} .*or add a Dockerfile`));
+  const locked = {
+    'pyproject.toml': '[project]\nname = "x"\ndependencies = ["reflex"]\n',
+    'uv.lock': 'name = "reflex"\nversion = "0.7.3"\n',
+  };
+  assert.match(refusal(locked).message, /Reflex 0\.7\.3/);
+});
+
+test('without the image of Node the refusal names it', () => {
+  const missing = refusal({}, { missingImages: ['node:24-bookworm-slim'] });
+  assert.deepEqual([missing.rule, missing.file], ['plan/base-image', 'rxconfig.py']);
+});
+
+test('without a list of packages the refusal says what is missing', () => {
+  const { 'requirements.txt': _, ...rest } = files;
+  assert.throws(
+    () => makePlan(memoryTree(rest), sampleInput()),
+    (error: unknown) => error instanceof Rejected && error.findings[0].rule === 'plan/no-packages',
+  );
+});
