@@ -19,6 +19,7 @@ import { discoveryEndpoints } from './discovery/index.ts';
 import { createApp, type Endpoint } from './http/index.ts';
 import { type Mcp, mcpProtocol } from './mcp/index.ts';
 import { type Models, type ModelSettings, type ModelsOptions, payersOf, startModels } from './models/index.ts';
+import { startPages } from './pages/index.ts';
 import {
   type Fetcher,
   startTools,
@@ -63,7 +64,7 @@ export interface Api {
    * there.
    */
   readonly appsOnly: ReturnType<typeof createApp>;
-  /** Every endpoint of `app`, from which the documents are derived. */
+  /** Every endpoint of `app` but its pages; the documents are derived from them. */
   readonly endpoints: readonly Endpoint[];
   readonly models: Models;
   readonly tools: Tools;
@@ -141,7 +142,8 @@ export function createApi(options: ApiOptions): Api {
     ...catalog.endpoints,
     ...options.submitting,
   ];
-  const endpoints = [...working, ...discoveryEndpoints(working, baseUrl, offer)];
+  const pages = startPages({ offer, endpoints: working, models: models.catalog });
+  const endpoints = [...working, ...discoveryEndpoints(working, baseUrl, offer, pages)];
   const serving = { baseUrl, callers, log, metrics: httpMetrics(registry), ending };
   return {
     models,
@@ -150,7 +152,12 @@ export function createApi(options: ApiOptions): Api {
     catalog,
     mcp,
     endpoints,
-    app: createApp({ ...serving, endpoints, protocols: [mcp, apps.byPath] }),
+    app: createApp({
+      ...serving,
+      endpoints: [...endpoints, ...pages.endpoints],
+      protocols: [mcp, apps.byPath],
+      problemPage: pages.problemPage,
+    }),
     appsOnly: createApp({ ...serving, endpoints: working.filter(({ path }) => path.startsWith('/v1/')) }),
     start() {
       apps.start();

@@ -11,7 +11,7 @@ import {
 } from '../http/index.ts';
 import { a2aPath, cardJson } from '../a2a/index.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
-import { frontEndpoint } from './front.ts';
+import { type FrontPage, frontEndpoint } from './front.ts';
 import { linkHeader } from './links.ts';
 import { llmsText } from './llms-txt.ts';
 import { openApi, withApps } from './openapi.ts';
@@ -20,8 +20,18 @@ import { answersAt, type Offer, type Site } from '../apps/index.ts';
 /** What is described beside the endpoints; what is left out does not exist. */
 export type OfferOptions = Partial<Omit<Offer, 'baseUrl'>>;
 
+/** What other rooms show of this one. */
+export interface DiscoveryPages {
+  readonly front?: FrontPage;
+}
+
 /** Endpoints that describe `others` and themselves. */
-export function discoveryEndpoints(others: readonly Endpoint[], baseUrl: string, offer: OfferOptions = {}): Endpoint[] {
+export function discoveryEndpoints(
+  others: readonly Endpoint[],
+  baseUrl: string,
+  offer: OfferOptions = {},
+  { front }: DiscoveryPages = {},
+): Endpoint[] {
   const endpoints = [...others];
   const site: Site = {
     baseUrl,
@@ -36,7 +46,7 @@ export function discoveryEndpoints(others: readonly Endpoint[], baseUrl: string,
   };
   const card = answersAt(site, a2aPath) ? [cardEndpoint(site)] : [];
   const own = [
-    frontEndpoint(site),
+    frontEndpoint(site, front),
     openApiEndpoint(site),
     ...card,
     llmsEndpoint(site),

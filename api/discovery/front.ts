@@ -1,6 +1,16 @@
 // The front page: HTML for a person, JSON for a program, and a Link header to every document.
 import { z } from 'zod';
-import { bufferedResponse, defineEndpoint, description, type Endpoint, jsonResponse, name } from '../http/index.ts';
+import {
+  defineEndpoint,
+  description,
+  type Endpoint,
+  type GivenFields,
+  jsonResponse,
+  name,
+  type RawInput,
+  readPart,
+  type RequestContext,
+} from '../http/index.ts';
 import { linkHeader } from './links.ts';
 import { answersAt, type Site } from '../apps/index.ts';
 
@@ -23,7 +33,25 @@ const paths: Readonly<Record<string, string>> = {
   capabilities: '/agent-capabilities.json',
 };
 
-export function frontEndpoint(site: Site): Endpoint {
+/**
+ * Answers a person at `/`. It is made by the room of pages, which comes after this one.
+ * @param headers to answer with
+ */
+export type FrontPage = (
+  query: GivenFields,
+  context: RequestContext,
+  headers: Readonly<Record<string, string>>,
+) => Promise<Response>;
+
+const ofThePage = z.strictObject({
+  lang: z.string().optional().describe('Language of the page: en or zh; default: by Accept-Language.'),
+  q: z.string().optional().describe('On the page, only apps that match this search.'),
+  category: z.string().optional().describe('On the page, only apps of this category.'),
+  cursor: z.string().optional().describe('On the page, where the list of apps goes on.'),
+});
+
+/** @param page without it, a person gets what programs get */
+export function frontEndpoint(site: Site, page?: FrontPage): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -32,17 +60,18 @@ export function frontEndpoint(site: Site): Endpoint {
     tag: 'discovery',
     summary: 'The front page',
     description:
-      'HTML for people, JSON for programs. The Link header points to the documents that describe this service.',
+      'HTML for people, JSON for programs. The Link header points to the documents that describe this service. Query parameters apply to the page alone.',
+    query: ofThePage,
+    // Links to a page are shared with fields of all kinds: a page lets them pass, a program learns of its mistake.
+    read: ({ query }: RawInput) => query,
     output: z.record(z.string(), z.string()),
     outputDescription: 'Name, description and URLs of this service.',
-    produces: ['application/json', html],
-    handler(_input, { mediaType }) {
-      const headers = { link: linkHeader(site), vary: 'accept', 'cache-control': 'no-store' };
-      return Promise.resolve(
-        mediaType === html
-          ? bufferedResponse(page(site.baseUrl), { headers: { ...headers, ...pageHeaders } })
-          : jsonResponse(about(site), { headers }),
-      );
+    produces: page === undefined ? ['application/json'] : ['application/json', html],
+    async handler(query, context) {
+      const headers = { link: linkHeader(site) };
+      if (page !== undefined && context.mediaType === html) return page(query, context, headers);
+      readPart('query', ofThePage, query);
+      return jsonResponse(about(site), { headers: { ...headers, vary: 'accept', 'cache-control': 'no-store' } });
     },
   });
 }
@@ -50,31 +79,4 @@ export function frontEndpoint(site: Site): Endpoint {
 function about(site: Site): Record<string, string> {
   const known = Object.entries(paths).filter(([, path]) => answersAt(site, path));
   return { name, description, ...Object.fromEntries(known.map(([key, path]) => [key, `${site.baseUrl}${path}`])) };
-}
-
-const pageHeaders = {
-  'content-type': `${html}; charset=utf-8`,
-  'content-security-policy':
-    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-  'referrer-policy': 'no-referrer',
-};
-
-/** The page. `baseUrl` is configuration, checked to be a plain origin, so it needs no escaping. */
-function page(baseUrl: string): string {
-  return `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Moorage</title>
-<style>body{font:1rem/1.6 system-ui,sans-serif;max-width:42rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}pre{overflow:auto;padding:.8rem 1rem;border:1px solid;border-radius:.4rem}</style>
-<h1>Moorage</h1>
-<p>Hosts open-source AI applications from their git repositories: each is reviewed, built in a sandbox, and served on its own subdomain over HTTPS.</p>
-<h2>Submit a repository</h2>
-<pre>curl ${baseUrl}/api/submit --json '{"repo": "owner/name"}'</pre>
-<h2>Check its status</h2>
-<pre>curl ${baseUrl}/api/submit-status/owner/name
-curl -N -H 'Accept: text/plain' ${baseUrl}/api/submit-status/owner/name/log</pre>
-<p>All endpoints: <a href="/openapi.json">openapi.json</a>. For agents: <a href="/llms.txt">llms.txt</a>, <a href="/agent-capabilities.json">agent-capabilities.json</a>.</p>
-</html>
-`;
 }

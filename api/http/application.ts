@@ -7,6 +7,7 @@ import type { Endpoint, ProtocolMount, RequestContext } from './endpoint.ts';
 import { Exchange, type ExchangeOptions } from './exchange.ts';
 import { clusterUnavailable, internalFault, methodNotAllowed, notFound } from './problems/problems.ts';
 import { refuseKeys } from './request/query-keys.ts';
+import { readFormBody } from './request/form-body.ts';
 import { readJsonBody } from './request/request-body.ts';
 import { expressPath, routingUrl, undecodedPath } from './request/request-path.ts';
 import { invalid } from './problems/validation.ts';
@@ -95,10 +96,14 @@ function handlerOf(
     const { params } = request;
     const { query } = exchange;
     refuseKeys(query);
-    const body = endpoint.body === undefined ? undefined : await readJsonBody(exchange.incoming, endpoint.bodyLimit);
+    const body = endpoint.body === undefined ? undefined : await readBody(exchange, endpoint);
     const context = contextOf(exchange, exchange.mediaTypeOf(endpoint.produces));
     await exchange.answer(await endpoint[run]({ params, query, body }, context));
   };
+}
+
+async function readBody({ incoming }: Exchange, { bodyForm, bodyLimit }: Endpoint): Promise<unknown> {
+  return bodyForm === 'form' ? readFormBody(incoming, bodyLimit) : readJsonBody(incoming, bodyLimit);
 }
 
 /** Not a copy: what the context says of the request is made on demand. */

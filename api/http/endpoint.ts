@@ -72,6 +72,8 @@ export interface EndpointDefinition<
   readonly params?: Params;
   readonly query?: Query;
   readonly body?: Body;
+  /** How a body is written; default JSON. A form comes as an object of its fields, and only from pages of this site. */
+  readonly bodyForm?: 'json' | 'form';
   /** Maximum size of a body in bytes; default 64 KiB. */
   readonly bodyLimit?: number;
   /**

@@ -8,9 +8,19 @@ import { methodLabel, type HttpMetrics } from '../../lib/metrics.ts';
 import { Problem, problemBody, problemMediaType } from '../../lib/problem.ts';
 import { jsonResponse } from './response/buffered-response.ts';
 import { identifyCaller, type Caller, type CallerRules } from './request/caller.ts';
+import { type GivenFields, givenFields } from './request/given-fields.ts';
 import type { RequestContext } from './endpoint.ts';
 import { notAcceptable } from './problems/problems.ts';
 import { sendResponse } from './response/send-response.ts';
+
+/** A request that is refused, as far as a page about it goes. */
+export interface RefusedRequest {
+  readonly id: string;
+  /** As it was sent, without the query. */
+  readonly path: string;
+  readonly query: GivenFields;
+  readonly headers: Headers;
+}
 
 /** What every exchange needs. */
 export interface ExchangeOptions {
@@ -20,9 +30,9 @@ export interface ExchangeOptions {
   readonly metrics: HttpMetrics;
   /** Aborted when open streams have to end, because the process does. */
   readonly ending: AbortSignal;
+  /** The page of a problem, for a person who looks at a page; undefined: the problem as JSON. */
+  readonly problemPage?: ((problem: Problem, request: RefusedRequest) => Response | undefined) | undefined;
 }
-
-type Query = Record<string, string | string[]>;
 
 export class Exchange implements Omit<RequestContext, 'mediaType'> {
   readonly id: string;
@@ -70,12 +80,10 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
   }
 
   /** Fields of the query; one that was given more than once has all its values. */
-  get query(): Query {
+  get query(): GivenFields {
     const start = this.#url.indexOf('?');
     if (start === -1) return {};
-    const given = new URLSearchParams(this.#url.slice(start + 1));
-    const names = new Set(given.keys());
-    return Object.fromEntries([...names].map((name) => [name, oneOrAll(given.getAll(name))]));
+    return givenFields(new URLSearchParams(this.#url.slice(start + 1)));
   }
 
   caller(): Caller {
@@ -126,8 +134,13 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
   }
 
   async refuse(problem: Problem): Promise<void> {
-    const { baseUrl, metrics } = this.#options;
+    const { baseUrl, metrics, problemPage } = this.#options;
     metrics.problems.inc({ type: problem.type.slug });
+    const page = problemPage?.(problem, this);
+    if (page !== undefined) {
+      await this.answer(page);
+      return;
+    }
     const body = problemBody(problem, baseUrl, this.path.slice(0, 300), this.id);
     await this.answer(
       jsonResponse(body, {
@@ -145,11 +158,6 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
     metrics.seconds.observe({ ...labels, status: String(status) }, seconds);
     log.info({ request_id: this.id, ...labels, status, ms: Math.round(seconds * 10_000) / 10 }, 'request');
   }
-}
-
-function oneOrAll(values: string[]): string | string[] {
-  const [first] = values;
-  return values.length === 1 && first !== undefined ? first : values;
 }
 
 /** Node joins repeated headers itself; its types do not say for which. */

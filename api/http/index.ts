@@ -4,6 +4,8 @@ export { bufferedResponse, jsonResponse } from './response/buffered-response.ts'
 export { conditionalJson, conditionalResponse } from './response/conditional.ts';
 export * from './request/caller.ts';
 export * from './endpoint.ts';
+export type { RefusedRequest } from './exchange.ts';
+export type { GivenFields } from './request/given-fields.ts';
 export * from './response/event-stream.ts';
 export * from './response/html.ts';
 export * from './paths.ts';

@@ -45,6 +45,14 @@ export const unsupportedMediaType: ProblemType = {
   description: 'Bodies are JSON in UTF-8, sent with Content-Type: application/json and without Content-Encoding.',
 };
 
+export const foreignForm: ProblemType = {
+  slug: 'foreign-form',
+  status: 403,
+  title: 'The form comes from another site',
+  description:
+    'Forms are taken only from the pages of this site, since what they do spends the quota of the visitor. Open the page here and send the form again; programs use the API.',
+};
+
 export const requestTooLong: ProblemType = {
   slug: 'request-too-long',
   status: 431,
@@ -99,6 +107,7 @@ export const httpProblems: readonly ProblemType[] = [
   notAcceptable,
   bodyTooLarge,
   unsupportedMediaType,
+  foreignForm,
   requestTooLong,
   malformedRequest,
   requestTimeout,

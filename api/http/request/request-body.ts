@@ -34,7 +34,8 @@ function checkMediaType(given: string | undefined): void {
     throw unsupported(`The charset ${charset.slice(0, 40)} is not supported. Send JSON in UTF-8.`);
 }
 
-function checkEncoding(encoding: string | undefined): void {
+/** @throws Problem (unsupported-media-type) where the body is compressed */
+export function checkEncoding(encoding: string | undefined): void {
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
     throw unsupported('The body is compressed. Send it without Content-Encoding.');
 }
@@ -43,7 +44,8 @@ function unsupported(detail: string): Problem {
   return new Problem(unsupportedMediaType, detail, { headers: { accept: 'application/json' } });
 }
 
-async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+/** The bytes of a body. @throws Problem (body-too-large, malformed-request) */
+export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   try {
     return await getRawBody(request, { limit, length: request.headers['content-length'] ?? null });
   } catch (error) {

@@ -17,19 +17,24 @@ import { send } from '../../../support/api/send.ts';
 function server() {
   const { store, apps } = sampleApps();
   const others = submitEndpoints(sampleServices({ apps }));
-  const own = discoveryEndpoints(others, baseUrl, {
-    tools: [echoTool, silentTool],
-    off: (tool) => (tool.needs === undefined ? undefined : 'Set tools.speech.enabled.'),
-    apps: () => liveApps(apps.all()),
-    guides: [
-      {
-        slug: 'say-it-twice',
-        question: 'How do I say it twice?',
-        page: `${baseUrl}/guides/say-it-twice`,
-        machine_readable: `${baseUrl}/api/agent-guides/say-it-twice`,
-      },
-    ],
-  });
+  const own = discoveryEndpoints(
+    others,
+    baseUrl,
+    {
+      tools: [echoTool, silentTool],
+      off: (tool) => (tool.needs === undefined ? undefined : 'Set tools.speech.enabled.'),
+      apps: () => liveApps(apps.all()),
+      guides: [
+        {
+          slug: 'say-it-twice',
+          question: 'How do I say it twice?',
+          page: `${baseUrl}/guides/say-it-twice`,
+          machine_readable: `${baseUrl}/api/agent-guides/say-it-twice`,
+        },
+      ],
+    },
+    { front: (_query, _context, headers) => Promise.resolve(new Response('a page', { headers })) },
+  );
   const app = createApp({
     endpoints: [...others, ...own],
     baseUrl,

@@ -1,0 +1,66 @@
+// The stylesheet and the scripts of pages: read once, and served at addresses that change with their content.
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { Problem } from '../../lib/problem.ts';
+import { bufferedResponse, defineEndpoint, type Endpoint, notFound } from '../http/index.ts';
+
+const types = { css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8', svg: 'image/svg+xml' } as const;
+
+interface Asset {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly hash: string;
+  readonly contentType: string;
+}
+
+function read(name: string, extension: keyof typeof types): Asset {
+  const bytes = new Uint8Array(readFileSync(join(import.meta.dirname, 'assets', `${name}.${extension}`)));
+  const hash = createHash('sha256').update(bytes).digest('hex').slice(0, 16);
+  return { bytes, hash, contentType: types[extension] };
+}
+
+const assets = {
+  'style.css': read('style', 'css'),
+  'icon.svg': read('icon', 'svg'),
+  'status.js': read('status', 'js'),
+  'compare.js': read('compare', 'js'),
+} satisfies Record<string, Asset>;
+export type AssetName = keyof typeof assets;
+
+/** Where it is served: `/assets/style.0123456789abcdef.css`. */
+export function assetPath(name: AssetName): string {
+  return `/assets/${name.replace('.', `.${assets[name].hash}.`)}`;
+}
+
+const published = /^([a-z]{1,20})\.([0-9a-f]{16})\.(css|js|svg)$/;
+
+export const assetEndpoint: Endpoint = defineEndpoint({
+  method: 'GET',
+  head: 'as GET',
+  path: '/assets/{file}',
+  operation: 'getAsset',
+  tag: 'pages',
+  summary: 'A stylesheet or script of the pages',
+  description: 'The address contains the hash of the content.',
+  params: z.strictObject({ file: z.string().max(60).describe('Name, hash and extension.') }),
+  output: z.string(),
+  outputDescription: 'The file.',
+  produces: ['*/*'],
+  problems: [notFound],
+  handler({ params }) {
+    const [, name, hash, extension] = published.exec(params.file) ?? [];
+    const asset: Asset | undefined = Object.hasOwn(assets, `${name}.${extension}`)
+      ? assets[`${name}.${extension}` as AssetName]
+      : undefined;
+    if (asset === undefined) throw new Problem(notFound, 'There is no such file.');
+    // While versions change, a page of one replica may ask another: it gets what is there, and keeps it for no time.
+    const cache = hash === asset.hash ? 'public, max-age=31536000, immutable' : 'no-store';
+    const headers = {
+      'content-type': asset.contentType,
+      'cache-control': cache,
+      'cross-origin-resource-policy': 'same-origin',
+    };
+    return Promise.resolve(bufferedResponse(asset.bytes, { headers }));
+  },
+});

@@ -1,0 +1,98 @@
+// The layout of every page: head, header with navigation, main, footer.
+import { type Html, html, raw } from '../http/index.ts';
+import { assetPath } from './assets.ts';
+import { languages, languageTags } from './language.ts';
+import type { Page } from './page.ts';
+import type { Visit } from './visit.ts';
+
+const sections = [
+  { name: 'bench', path: '/bench' },
+  { name: 'rank', path: '/rank' },
+  { name: 'guides', path: '/guides' },
+  { name: 'compare', path: '/compare' },
+  { name: 'submit', path: '/submit' },
+] as const;
+
+const documents = [
+  { name: 'openapi', path: '/openapi.json' },
+  { name: 'llms', path: '/llms.txt' },
+  { name: 'capabilities', path: '/agent-capabilities.json' },
+  { name: 'agentCard', path: '/.well-known/agent-card.json' },
+] as const;
+
+export function layout(page: Page, visit: Visit): Html {
+  const { text } = visit;
+  return html`${raw('<!doctype html>\n')}
+    <html lang="${languageTags[visit.language]}">
+      ${head(page, visit)}
+      <body>
+        <a class="skip" href="#main">${text.site.skip}</a>
+        ${header(visit)}
+        <main id="main" tabindex="-1">${page.main}</main>
+        ${footer(page, visit)}
+      </body>
+    </html> `;
+}
+
+function head({ title, description, head: more, scripts = [] }: Page, visit: Visit): Html {
+  const { site, text } = visit;
+  const shown = title === text.site.name ? `${title} · ${text.site.tagline}` : `${title} · ${text.site.name}`;
+  return html`<head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta name="color-scheme" content="light dark" />
+    <title>${shown}</title>
+    <meta name="description" content="${(description ?? text.site.tagline).slice(0, 300)}" />
+    <link rel="stylesheet" href="${assetPath('style.css')}" />
+    <link rel="icon" type="image/svg+xml" href="${assetPath('icon.svg')}" />
+    ${languages.map((language) => html`<link rel="alternate" hreflang="${languageTags[language]}" href="${site.baseUrl}${visit.inLanguage(language)}" />`)}
+    <link rel="alternate" hreflang="x-default" href="${site.baseUrl}${visit.path}" />
+    ${more ?? ''} ${scripts.map((name) => html`<script type="module" src="${assetPath(name)}"></script>`)}
+  </head>`;
+}
+
+function header(visit: Visit): Html {
+  const { text, site } = visit;
+  const other = visit.language === 'zh' ? 'en' : 'zh';
+  const links = sections.filter(({ path }) => site.answersAt(path));
+  return html`<header class="top">
+    <div class="bar">
+      <a class="brand" href="${visit.link('/')}" aria-label="${text.site.home}">
+        <img src="${assetPath('icon.svg')}" alt="" width="28" height="28" />${text.site.name}
+      </a>
+      <nav aria-label="${text.site.navigation}">
+        <ul>
+          ${links.map(({ name, path }) => html`<li><a href="${visit.link(path)}" ${current(visit, path)}>${text.site.nav[name]}</a></li>`)}
+        </ul>
+      </nav>
+      <a
+        class="language"
+        href="${visit.inLanguage(other)}"
+        hreflang="${languageTags[other]}"
+        lang="${languageTags[other]}"
+      >
+        ${text.site.otherLanguage}
+      </a>
+    </div>
+  </header>`;
+}
+
+function current({ path }: Visit, section: string): Html {
+  if (path === section) return raw(' aria-current="page"');
+  return raw(path.startsWith(`${section}/`) ? ' aria-current="true"' : '');
+}
+
+function footer({ json }: Page, { text, site }: Visit): Html {
+  const links = documents.filter(({ path }) => site.answersAt(path));
+  return html`<footer class="foot">
+    <div class="bar">
+      <p class="meta"><span>${text.site.tagline}</span> <span>${text.site.utc}</span></p>
+      <nav aria-label="${text.site.programs}">
+        <ul>
+          ${json === undefined ? '' : html`<li><a href="${json}">${text.site.json}</a></li>`}
+          ${links.map(({ name, path }) => html`<li><a href="${path}">${text.site[name]}</a></li>`)}
+        </ul>
+      </nav>
+    </div>
+  </footer>`;
+}

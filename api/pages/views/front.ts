@@ -1,0 +1,175 @@
+// The front page: what this is, the apps as cards, the tools, and how to call all of it.
+import { type Html, html } from '../../http/index.ts';
+import { listing } from '../../../crds/hosted-app.ts';
+import type { Project, ProjectPage, ProjectQuery } from '../data.ts';
+import type { Page } from '../page.ts';
+import { authored, badge, code, languageField, translated } from '../parts.ts';
+import type { Visit } from '../visit.ts';
+
+export interface FrontTool {
+  readonly name: string;
+  readonly title: string;
+  readonly isOff: boolean;
+}
+
+export interface FrontContent {
+  /** Undefined where there is no catalog. */
+  readonly apps: { readonly wanted: ProjectQuery; readonly found: ProjectPage } | undefined;
+  readonly tools: readonly FrontTool[];
+  /** URL of an example call of a tool. */
+  readonly example: string | undefined;
+}
+
+export const categories = listing.shape.category.unwrap().options;
+/** A multiple of two, three and four: whole rows of cards. */
+export const pageSize = 24;
+
+export function frontPage({ apps, tools, example }: FrontContent, visit: Visit): Page {
+  const { text } = visit;
+  return {
+    title: text.site.name,
+    description: text.front.lead,
+    json: visit.site.answersAt('/api/projects') ? '/api/projects' : undefined,
+    main: html`<section class="hero">
+        <h1>${text.front.title}</h1>
+        <p class="lead">${text.front.lead}</p>
+        <p class="actions">
+          ${action('/submit', text.front.submit, 'button', visit)}
+          ${action('/compare', text.front.compare, 'button quiet', visit)}
+        </p>
+      </section>
+      ${apps === undefined ? '' : appsSection(apps, visit)} ${tools.length === 0 ? '' : toolsSection(tools, visit)}
+      ${callSection(example, visit)}`,
+  };
+}
+
+function action(path: string, label: string, kind: string, visit: Visit): Html {
+  return visit.site.answersAt(path) ? html`<a class="${kind}" href="${visit.link(path)}">${label}</a>` : html``;
+}
+
+function appsSection({ wanted, found }: NonNullable<FrontContent['apps']>, visit: Visit): Html {
+  const { text, format } = visit;
+  const isFiltered = wanted.search !== '' || wanted.category !== '';
+  const total = format.integer(found.total);
+  return html`<section aria-labelledby="apps">
+    <div class="heading">
+      <h2 id="apps">${text.front.apps}</h2>
+      <p>${isFiltered ? text.front.found(total) : text.front.count(total)}</p>
+    </div>
+    ${filterForm(wanted, isFiltered, visit)}
+    ${
+      found.projects.length === 0
+        ? html`<p class="empty">${isFiltered ? text.front.noApps : text.front.empty}</p>`
+        : html`<ul class="cards">
+            ${found.projects.map((project) => card(project, visit))}
+          </ul>`
+    }
+    ${paging(wanted, found.next, visit)}
+  </section>`;
+}
+
+function filterForm({ search, category }: ProjectQuery, isFiltered: boolean, visit: Visit): Html {
+  const { text } = visit;
+  return html`<form class="filter" method="get" action="/" role="search">
+    ${languageField(visit)}
+    <div class="field">
+      <label for="q">${text.front.search}</label>
+      <input id="q" name="q" type="search" value="${search}" maxlength="100" />
+    </div>
+    <div class="field">
+      <label for="category">${text.front.category}</label>
+      <select id="category" name="category">
+        <option value="">${text.site.all}</option>
+        ${categories.map((one) => html`<option value="${one}" ${one === category ? html` selected` : ''}>${text.category[one]}</option>`)}
+      </select>
+    </div>
+    <button type="submit" class="quiet">${text.front.filter}</button>
+    ${isFiltered ? html`<a href="${visit.link('/')}">${text.front.clear}</a>` : ''}
+  </form>`;
+}
+
+function card(project: Project, visit: Visit): Html {
+  const { text, format } = visit;
+  const { slug, title, title_zh: titleZh, description, description_zh: descriptionZh, stars, license, state } = project;
+  const about = translated(visit, description, descriptionZh);
+  const meta = [
+    categoryName(project.category, visit),
+    ...(license === null || license === undefined ? [] : [license]),
+    ...(stars === null || stars === undefined ? [] : [text.front.stars(format.compact(stars))]),
+  ];
+  return html`<li class="card">
+    <div class="cardhead">
+      <h3>
+        <a href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${authored(translated(visit, title, titleZh))}</a>
+      </h3>
+      ${badge(state, visit)}
+    </div>
+    ${about === '' ? '' : html`<p>${authored(short(about))}</p>`}
+    <p class="meta">${meta.map((one) => html`<span>${one}</span>`)}</p>
+  </li>`;
+}
+
+export function categoryName(category: string, { text }: Visit): string {
+  const known = categories.find((one) => one === category);
+  return known === undefined ? category : text.category[known];
+}
+
+/** As much of a description as a card has room for. */
+function short(text: string): string {
+  // Half of a letter of two units is none.
+  return text.length <= 160
+    ? text
+    : `${text
+        .slice(0, 159)
+        .replace(/[\ud800-\udbff]$/, '')
+        .trimEnd()}…`;
+}
+
+/** The list goes on from a cursor, so that what comes and goes moves nothing; back is what a browser does. */
+function paging({ search, category, cursor }: ProjectQuery, next: string | undefined, visit: Visit): Html {
+  const { text } = visit;
+  if (cursor === '' && next === undefined) return html``;
+  const filter = { q: search === '' ? undefined : search, category: category === '' ? undefined : category };
+  return html`<nav class="paging" aria-label="${text.front.pages}">
+    ${cursor === '' ? '' : html`<a class="button quiet" rel="first" href="${visit.link('/', filter)}">${text.front.first}</a>`}
+    ${next === undefined ? '' : html`<a class="button quiet" rel="next" href="${visit.link('/', { ...filter, cursor: next })}">${text.front.next}</a>`}
+  </nav>`;
+}
+
+function toolsSection(tools: readonly FrontTool[], { text }: Visit): Html {
+  return html`<section aria-labelledby="tools">
+    <h2 id="tools">${text.front.tools}</h2>
+    <p>${text.front.toolsLead} <a href="/t">${text.front.toolsAll}</a></p>
+    <ul class="tools">
+      ${tools.map(
+        ({ name, title, isOff }) =>
+          html`<li${isOff ? html` class="off"` : ''}>
+            <a href="/t#${name}"><code>${name}</code></a>
+            <span lang="en">${title}</span>${isOff ? html`<small>${text.front.off}</small>` : ''}
+          </li>`,
+      )}
+    </ul>
+  </section>`;
+}
+
+function callSection(example: string | undefined, { text, site: { baseUrl, answersAt } }: Visit): Html {
+  const ask = `curl ${baseUrl}/api/ask --json '{"prompt": "Why is the sky blue?"}'`;
+  const submit = `curl ${baseUrl}/api/submit --json '{"repo": "owner/name"}'`;
+  return html`<section aria-labelledby="call">
+    <h2 id="call">${text.front.call}</h2>
+    <p>${text.front.callNote}</p>
+    <div class="pair">
+      ${answersAt('/api/ask') ? sample(text.front.callAsk, ask) : ''}
+      ${example === undefined ? '' : sample(text.front.callTool, `curl '${example}'`)}
+      ${answersAt('/api/submit') ? sample(text.front.callSubmit, submit) : ''}
+      ${answersAt('/mcp') ? sample(text.front.callMcp, `${baseUrl}/mcp`) : ''}
+    </div>
+  </section>`;
+}
+
+function sample(title: string, text: string): Html {
+  return html`<div>
+    <h3>${title}</h3>
+    ${code(text, title)}
+  </div>`;
+}

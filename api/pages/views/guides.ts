@@ -1,0 +1,115 @@
+// Guides: their list, and one of them with its answer, steps, tool and evidence.
+import { type Html, html } from '../../http/index.ts';
+import type { Evidence, Guide, GuideEntry } from '../data.ts';
+import type { Page } from '../page.ts';
+import { code, english, missing, orMissing, table, translated } from '../parts.ts';
+import type { Visit } from '../visit.ts';
+
+export function guideIndexPage(guides: readonly GuideEntry[], visit: Visit): Page {
+  const { text, format } = visit;
+  return {
+    title: text.guide.title,
+    description: text.guide.lead,
+    json: '/api/agent-guides',
+    main: html`<h1>${text.guide.title}</h1>
+      <p class="lead">${text.guide.lead}</p>
+      ${guides.length === 0 ? html`<p class="empty">${text.guide.empty}</p>` : ''}
+      <ul class="rows">
+        ${guides.map(
+          (guide) =>
+            html`<li>
+              <h2><a href="${visit.link(`/guides/${encodeURIComponent(guide.slug)}`)}">${titleOf(guide, visit)}</a></h2>
+              ${typeof guide.answer === 'string' ? html`<p class="short">${translated(visit, guide.answer, guide.answer_zh)}</p>` : ''}
+              ${typeof guide.updated === 'string' ? html`<p class="meta"><span>${text.guide.updated} ${format.date(guide.updated)}</span></p>` : ''}
+            </li>`,
+        )}
+      </ul>`,
+  };
+}
+
+function titleOf({ question, title_zh: chinese }: GuideEntry, visit: Visit): string {
+  return translated(visit, question, chinese);
+}
+
+export function guidePage(guide: Guide, visit: Visit): Page {
+  const { text, format, language } = visit;
+  const answer = translated(visit, guide.answer, guide.answer_zh);
+  const chinese = guide.steps_zh ?? [];
+  const steps =
+    language === 'zh' && chinese.length > 0
+      ? chinese.map((step) => html`${step}`)
+      : guide.steps.map((step) => english(step, visit));
+  return {
+    title: titleOf(guide, visit),
+    description: answer,
+    json: `/api/agent-guides/${encodeURIComponent(guide.slug)}`,
+    main: html`<article class="prose">
+        <h1>${titleOf(guide, visit)}</h1>
+        <p class="lead">${answer}</p>
+        <h2>${text.guide.steps}</h2>
+        <ol>
+          ${steps.map((step) => html`<li>${step}</li>`)}
+        </ol>
+        <h2>${text.guide.tool}</h2>
+        ${toolBlock(guide, visit)}
+      </article>
+      <section aria-labelledby="evidence">
+        <h2 id="evidence">${text.guide.evidence}</h2>
+        ${evidenceTable(guide.evidence, visit)}
+        <h3>${text.guide.method}</h3>
+        <p class="measure">
+          ${typeof guide.method_zh === 'string' ? translated(visit, guide.method, guide.method_zh) : english(guide.method, visit)}
+        </p>
+        <p class="meta">
+          ${typeof guide.updated === 'string' ? html`<span>${text.guide.updated} ${format.date(guide.updated)}</span>` : ''}
+          <span>${text.guide.license(guide.license)}</span>
+        </p>
+      </section>`,
+  };
+}
+
+function toolBlock({ tool }: Guide, visit: Visit): Html {
+  const { text, site } = visit;
+  const call = `curl ${site.baseUrl}/t/${tool.name} --json ${quoted(JSON.stringify(tool.arguments_example))}`;
+  return html`<p>
+      <a href="/t#${tool.name}"><code>${tool.name}</code></a> ${english(tool.description, visit)}
+    </p>
+    ${code(call, text.guide.tool)}
+    <p>${text.guide.mcp}: <code>${tool.mcp_endpoint}</code></p>`;
+}
+
+/** A text as one word of a shell. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+function evidenceTable(evidence: readonly Evidence[], visit: Visit): Html {
+  const { text, format } = visit;
+  const measured = evidence.filter(({ available }) => available);
+  if (measured.length === 0) return html`<p class="empty">${text.guide.noEvidence}</p>`;
+  const columns = [
+    { title: text.guide.evidenceOf },
+    { title: text.guide.best },
+    { title: text.guide.models, number: true },
+    { title: text.guide.runs, number: true },
+    { title: text.guide.failed },
+    { title: text.guide.missing },
+    { title: text.guide.updated },
+  ];
+  const names = (list: readonly string[] | null | undefined): Html | string =>
+    list === null || list === undefined || list.length === 0 ? text.site.none : format.list(list);
+  const rows = measured.map((one) => [
+    html`<a href="${visit.link(`/bench/${encodeURIComponent(one.slug)}`)}">${one.slug}</a>`,
+    one.best_measured_value === null || one.best_measured_value === undefined
+      ? missing(visit)
+      : html`${one.best_measured_value.model}<br /><small
+            >${orMissing(one.best_measured_value.usd_per_run, (cost) => text.guide.perRun(format.money(cost)), visit)}</small
+          >`,
+    orMissing(one.models_tested, format.integer, visit),
+    orMissing(one.runs_per_task, format.integer, visit),
+    names(one.failed_all_tasks),
+    names(one.not_measured),
+    typeof one.updated === 'string' ? format.date(one.updated) : missing(visit),
+  ]);
+  return table(text.guide.evidence, columns, rows);
+}

@@ -1,0 +1,131 @@
+// The ranking: five scores an app, and a total by weights that the visitor chooses.
+import { type Html, html } from '../../http/index.ts';
+import { type Rank, type Score, type ScoreName, scoreNames, type Weights } from '../data.ts';
+import type { Page } from '../page.ts';
+import { authored, english, languageField, missing, outward, table } from '../parts.ts';
+import type { Visit } from '../visit.ts';
+
+const highestWeight = 10;
+
+/** The weights that a query names; what is no number from 0 to 10 is left out. */
+export function weightsOf(read: (name: ScoreName) => string | undefined): Weights {
+  return Object.fromEntries(
+    scoreNames.flatMap((name) => {
+      const given = read(name) ?? '';
+      const weight = Number(given);
+      // As exact as a weight may be.
+      return given.trim() !== '' && weight >= 0 && weight <= highestWeight
+        ? [[name, Math.round(weight * 1_000) / 1_000]]
+        : [];
+    }),
+  );
+}
+
+export interface RankChoice {
+  readonly weights: Weights;
+  /** Where the next page begins. */
+  readonly next: string | undefined;
+}
+
+export function rankPage(rank: Rank, { weights, next }: RankChoice, visit: Visit): Page {
+  const { text } = visit;
+  return {
+    title: text.rank.title,
+    description: text.rank.lead,
+    json: '/api/rank',
+    main: html`<h1>${text.rank.title}</h1>
+      <p class="lead">${text.rank.lead}</p>
+      ${weightForm(weights, visit)}
+      ${rank.apps.length === 0 ? html`<p class="empty">${text.rank.empty}</p>` : rankTable(rank, visit)}
+      ${next === undefined ? '' : html`<p class="paging"><a class="button quiet" rel="next" href="${visit.link('/rank', { ...weights, cursor: next })}">${text.front.next}</a></p>`}
+      ${typeof rank.formulas === 'string' ? html`<p>${outward(rank.formulas, text.rank.formulas)}</p>` : ''}
+      ${reasons(rank, visit)}`,
+  };
+}
+
+function weightForm(weights: Weights, visit: Visit): Html {
+  const { text } = visit;
+  return html`<form class="weights" method="get" action="/rank">
+    ${languageField(visit)}
+    <fieldset>
+      <legend>${text.rank.weights}</legend>
+      <p id="weights-help">${text.rank.weightsLead}</p>
+      <div class="weightfields">
+        ${scoreNames.map(
+          (name) =>
+            html`<div class="field">
+              <label for="${name}">${text.rank.scores[name]}</label>
+              <input
+                id="${name}"
+                name="${name}"
+                type="number"
+                min="0"
+                max="${highestWeight}"
+                step="any"
+                inputmode="decimal"
+                value="${weights[name] ?? ''}"
+                aria-describedby="weights-help"
+              />
+            </div>`,
+        )}
+        <button type="submit" class="quiet">${text.rank.apply}</button>
+      </div>
+    </fieldset>
+  </form>`;
+}
+
+function rankTable({ apps, weights }: Rank, visit: Visit): Html {
+  const { text, format } = visit;
+  const isWeighted = weights !== null && weights !== undefined;
+  const columns = [
+    { title: text.rank.app },
+    ...(isWeighted ? [{ title: text.rank.total, number: true }] : []),
+    ...scoreNames.map((name) => ({ title: text.rank.scores[name], number: true })),
+  ];
+  const rows = apps.map((app) => [
+    html`<a href="${visit.link(`/apps/${encodeURIComponent(app.slug)}`)}">${authored(app.title)}</a>`,
+    ...(isWeighted
+      ? [typeof app.score === 'number' ? html`<strong>${format.decimal(app.score)}</strong>` : missing(visit)]
+      : []),
+    ...scoreNames.map((name) => scoreCell(app.scores[name], visit)),
+  ]);
+  return table(text.rank.title, columns, rows);
+}
+
+function scoreCell({ value, interval, n }: Score, visit: Visit): Html {
+  const { text, format } = visit;
+  if (typeof value !== 'number') return missing(visit);
+  const range = Array.isArray(interval)
+    ? text.rank.interval(format.decimal(interval[0]), format.decimal(interval[1]))
+    : '';
+  const count = typeof n === 'number' ? text.rank.n(format.integer(n)) : '';
+  const note = [range, count].filter((one) => one !== '').join(' · ');
+  return html`${format.decimal(value)}${note === '' ? '' : html`<br /><small>${note}</small>`}`;
+}
+
+/** Each reason once, with the apps and scores that it holds for. */
+function reasons({ apps }: Rank, visit: Visit): Html {
+  const { text, format } = visit;
+  const missed = apps.flatMap(({ title, scores }) =>
+    scoreNames.flatMap((name) => {
+      const { value, reason } = scores[name];
+      return typeof value === 'number' || typeof reason !== 'string' ? [] : [{ name, reason, title }];
+    }),
+  );
+  if (missed.length === 0) return html``;
+  const groups = [...Map.groupBy(missed, ({ name, reason }) => `${name} ${reason}`).values()];
+  return html`<details>
+    <summary>${text.rank.reasons}</summary>
+    <ul>
+      ${groups.map((group) => {
+        const [first] = group;
+        return first === undefined
+          ? ''
+          : html`<li>
+              <strong>${text.rank.scores[first.name]}</strong>
+              (${authored(format.list(group.map(({ title }) => title)))}): ${english(first.reason, visit)}
+            </li>`;
+      })}
+    </ul>
+  </details>`;
+}

@@ -1,0 +1,158 @@
+// Pages over sample data: endpoints of the catalog that answer what a test gives them, and the real ones of submitting.
+import { Registry } from 'prom-client';
+import { z } from 'zod';
+import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
+import { createApp } from '../../../api/http/application.ts';
+import { defineEndpoint, type Endpoint } from '../../../api/http/endpoint.ts';
+import { eventStream, eventStreamResponse } from '../../../api/http/response/event-stream.ts';
+import { notFound } from '../../../api/http/problems/problems.ts';
+import { readCatalog } from '../../../api/models/catalog.ts';
+import { comparisonResult } from '../../../api/models/compare/comparison.ts';
+import { startPages } from '../../../api/pages/pages.ts';
+import { submitEndpoints, type SubmitServices } from '../../../api/submit/endpoints.ts';
+import { httpMetrics } from '../../../lib/metrics.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { blockList } from '../../../lib/subnets.ts';
+import { baseUrl, sampleServices, silent } from '../api/sample.ts';
+import { echoTool, silentTool } from '../discovery/sample.ts';
+import { benchDetails, guideRecords, projectDetails, rankAnswer } from './records.ts';
+
+export interface SampleData {
+  /** Answers as JSON by path; a list of records answers below its path by slug. */
+  readonly projects?: readonly { readonly slug: string }[];
+  readonly bench?: readonly { readonly slug: string }[];
+  readonly guides?: readonly { readonly slug: string }[];
+  readonly rank?: unknown;
+  readonly services?: SubmitServices;
+  /** Frames of the answer of a model. */
+  readonly ask?: (model: string) => AsyncGenerator<string, void, undefined>;
+  /** Takes the body of a comparison. */
+  readonly compare?: (body: unknown, headers: Headers) => Promise<unknown>;
+}
+
+function getter(path: string, answer: (slug: string, query: Readonly<Record<string, string>>) => unknown): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path,
+    operation: path,
+    tag: 'test',
+    summary: '.',
+    description: '.',
+    read: ({ params, query }) => ({ params, query: query as Record<string, string> }),
+    output: z.unknown(),
+    outputDescription: '.',
+    handler: ({ params, query }) => Promise.resolve(answer(params['slug'] ?? '', query)),
+  });
+}
+
+function records(
+  path: string,
+  all: readonly { readonly slug: string }[],
+  index: (query: Readonly<Record<string, string>>) => unknown,
+): Endpoint[] {
+  const find = (wanted: string): unknown => {
+    const found = all.find((one) => one.slug === wanted);
+    if (found === undefined) throw new Problem(notFound, `There is none with the slug ${wanted}.`);
+    return found;
+  };
+  return [getter(path, (_none, query) => index(query)), getter(`${path}/{slug}`, find)];
+}
+
+/** Pages of the list as the real one gives them: a cursor is where the next page begins. */
+function listOf(
+  all: readonly { readonly slug: string }[],
+  { q, cursor, limit }: Readonly<Record<string, string>>,
+): unknown {
+  const matching = all.filter((one) => JSON.stringify(one).includes(q ?? ''));
+  const [start, size] = [Number(cursor ?? '0'), Number(limit ?? '50')];
+  const isLast = start + size >= matching.length;
+  return {
+    projects: matching.slice(start, start + size),
+    total: matching.length,
+    next: isLast ? null : `${baseUrl}/api/projects?cursor=${start + size}`,
+  };
+}
+
+/** The whole site as a browser reaches it. */
+export function samplePages(data: SampleData = {}): { app: ReturnType<typeof createApp>; paths: ReadonlySet<string> } {
+  const { projects = projectDetails, bench = benchDetails, guides = guideRecords } = data;
+  const compare = defineEndpoint({
+    method: 'POST',
+    path: '/api/compare',
+    operation: 'compare',
+    tag: 'models',
+    summary: '.',
+    description: '.',
+    body: z.strictObject({ prompt: z.string().min(1), models: z.array(z.string()).max(5).optional() }),
+    output: comparisonResult,
+    outputDescription: '.',
+    handler: async ({ body }, { headers }) => comparisonResult.parse(await data.compare?.(body, headers)),
+  });
+  const ask = defineEndpoint({
+    method: 'POST',
+    path: '/api/ask',
+    operation: 'ask',
+    tag: 'models',
+    summary: '.',
+    description: '.',
+    body: z.strictObject({ prompt: z.string(), model: z.string(), stream: z.literal(true) }),
+    output: z.unknown(),
+    outputDescription: '.',
+    produces: ['application/json', eventStream],
+    handler: ({ body }) =>
+      Promise.resolve(eventStreamResponse((data.ask ?? noFrames)(body.model), { abort: () => undefined })),
+  });
+  const entries = (all: readonly object[]): unknown => all.map((one) => ({ ...one, models: 3, tasks: 5 }));
+  const working = [
+    ...records('/api/projects', projects, (query) => listOf(projects, query)),
+    ...records('/api/bench', bench, () => entries(bench)),
+    ...records('/api/agent-guides', guides, () => guides),
+    getter('/api/rank', () => data.rank ?? rankAnswer),
+    getter('/t', () => ({})),
+    getter('/api/projects/{slug}/call', () => ({})),
+    compare,
+    ask,
+    ...submitEndpoints(data.services ?? sampleServices()),
+  ];
+  const offer = { baseUrl, tools: [echoTool, silentTool], off: silentOff, protocols: [{ path: '/mcp' }] };
+  const pages = startPages({ offer, endpoints: working, models: readCatalog() });
+  const endpoints = [...working, ...discoveryEndpoints(working, baseUrl, offer, pages), ...pages.endpoints];
+  const app = createApp({
+    endpoints,
+    baseUrl,
+    callers: { salt: 'salt', trustedProxies: blockList([]) },
+    log: silent,
+    metrics: httpMetrics(new Registry()),
+    ending: new AbortController().signal,
+    problemPage: pages.problemPage,
+  });
+  return { app, paths: new Set([...endpoints.map(({ path }) => path), '/mcp']) };
+}
+
+async function* noFrames(): AsyncGenerator<string, void, undefined> {
+  await Promise.resolve();
+  yield* [];
+}
+
+const silentOff = (tool: { readonly needs?: unknown }): string | undefined =>
+  tool.needs === undefined ? undefined : 'Set tools.speech.enabled.';
+
+/** What a browser sends. */
+export const browserHeaders = {
+  accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
+  'accept-language': 'en-US,en;q=0.5',
+};
+
+/** The headers and body of a form that a page of this site sends. */
+export function formOf(fields: Readonly<Record<string, string>> | URLSearchParams): RequestInit {
+  return {
+    method: 'POST',
+    headers: {
+      ...browserHeaders,
+      'content-type': 'application/x-www-form-urlencoded',
+      'sec-fetch-site': 'same-origin',
+    },
+    body: new URLSearchParams(fields).toString(),
+  };
+}

@@ -1,0 +1,175 @@
+// Every page in both languages: sound HTML, nothing inline, links that lead somewhere, and small enough with 1,000 apps.
+import assert from 'node:assert/strict';
+import { expect, test } from 'vitest';
+import { baseUrl, sampleApp, sampleApps, sampleServices } from '../../../support/api/sample.ts';
+import { send } from '../../../support/api/send.ts';
+import { checkPage } from '../../../support/pages/check.ts';
+import { projectNamed } from '../../../support/pages/records.ts';
+import { browserHeaders, samplePages } from '../../../support/pages/sample.ts';
+import { rejectedStatus } from '../../../support/pages/status.ts';
+
+const { apps } = sampleApps(
+  sampleApp('chat', undefined, rejectedStatus),
+  sampleApp('slow', undefined, { phase: 'Building' }),
+);
+const { app, paths } = samplePages({ services: sampleServices({ apps }) });
+
+const pages = [
+  '/',
+  '/?q=pdf&category=document',
+  '/apps/chat-ui-1',
+  '/apps/pdf-translate',
+  '/bench',
+  '/bench/chat-ui-1',
+  '/guides',
+  '/guides/compare-llm-cost-for-a-prompt',
+  '/guides/free-llm-api-for-agents-no-signup',
+  '/rank',
+  '/rank?quality=5&cost=2',
+  '/submit',
+  '/compare',
+  '/status/octo/chat',
+  '/status/octo/slow',
+];
+
+async function get(path: string, headers: Record<string, string> = {}): Promise<Response> {
+  return send(app, path, { headers: { ...browserHeaders, ...headers } });
+}
+
+const inLanguage = (path: string, language: string): string =>
+  `${path}${path.includes('?') ? '&' : '?'}lang=${language}`;
+
+for (const path of pages) {
+  for (const language of ['en', 'zh']) {
+    test(`${path} in ${language} is sound`, async () => {
+      const answer = await get(inLanguage(path, language));
+      const html = await answer.text();
+      assert.equal(answer.status, 200, html.slice(0, 500));
+      assert.deepEqual(checkPage(html).faults, []);
+      assert.match(html, new RegExp(`<html lang="${language === 'zh' ? 'zh-Hans' : 'en'}"`));
+      assert.match(answer.headers.get('content-type') ?? '', /^text\/html; charset=utf-8$/);
+      assert.ok(Buffer.byteLength(html) < 100_000, `${Buffer.byteLength(html)} bytes`);
+    });
+  }
+}
+
+test('no script or style may be inline, and no other site may frame a page', async () => {
+  const policy = (await get('/')).headers.get('content-security-policy') ?? '';
+  assert.match(policy, /default-src 'none'; style-src 'self'; script-src 'self'/);
+  assert.match(policy, /frame-ancestors 'none'/);
+  assert.doesNotMatch(policy, /unsafe/);
+});
+
+/** The paths of endpoints as patterns. */
+const patterns = [...paths].map(
+  (path) => new RegExp(`^${path.replaceAll('.', String.raw`\.`).replaceAll(/\{\w+\}/g, '[^/]+')}$`),
+);
+
+test('every link of every page leads to an endpoint that exists', async () => {
+  for (const path of pages) {
+    const { links } = checkPage(await (await get(path)).text());
+    const own = links
+      .map((link) => (link.startsWith(baseUrl) ? link.slice(baseUrl.length) : link))
+      .filter((link) => link.startsWith('/'))
+      .map((link) => new URL(link, baseUrl).pathname)
+      // Downloads of the real catalog.
+      .filter((link) => !/^\/api\/bench\/[^/]+\/runs\./.test(link));
+    assert.deepEqual(
+      own.filter((link) => !patterns.some((pattern) => pattern.test(link))),
+      [],
+      path,
+    );
+  }
+});
+
+test('links keep the language that the address names, and no other', async () => {
+  const named = checkPage(await (await get('/?lang=zh')).text()).links;
+  assert.ok(named.includes('/submit?lang=zh'));
+  const chosen = await (await get('/', { 'accept-language': 'zh-CN,zh;q=0.9' })).text();
+  assert.match(chosen, /<html lang="zh-Hans"/);
+  assert.ok(checkPage(chosen).links.includes('/submit'));
+});
+
+test('each page names itself in every language', async () => {
+  const html = await (await get('/rank?quality=5&utm_source=x')).text();
+  const alternates = [...html.matchAll(/hreflang="([^"]+)" href="([^"]+)"/g)].map(([, tag, url]) => `${tag} ${url}`);
+  assert.deepEqual(
+    alternates.filter((one) => one.includes(baseUrl)),
+    [
+      `en ${baseUrl}/rank?quality=5&amp;lang=en`,
+      `zh-Hans ${baseUrl}/rank?quality=5&amp;lang=zh`,
+      `x-default ${baseUrl}/rank`,
+    ],
+  );
+});
+
+test('the front page of 1,000 apps shows a part of them, within 100 KB', async () => {
+  const projects = Array.from({ length: 1_000 }, (_none, index) => projectNamed(`app-${index}`));
+  const many = samplePages({ projects });
+  const html = await (await send(many.app, '/', { headers: browserHeaders })).text();
+  assert.ok(Buffer.byteLength(html) < 100_000, `${Buffer.byteLength(html)} bytes`);
+  assert.match(html, /1,000 apps/);
+  assert.equal([...html.matchAll(/<li class="card">/g)].length, 24);
+  const next = checkPage(html).links.find((link) => link.startsWith('/?cursor='));
+  assert.ok(next);
+  const second = await (await send(many.app, next, { headers: browserHeaders })).text();
+  assert.match(second, /app-24"/);
+  assert.doesNotMatch(second, /app-23"/);
+});
+
+test('a page is served from its first copy while it is the same', async () => {
+  const first = await get('/bench');
+  const etag = first.headers.get('etag') ?? '';
+  assert.notEqual(etag, '');
+  assert.equal((await get('/bench', { 'if-none-match': etag })).status, 304);
+  assert.equal((await get('/bench?lang=zh', { 'if-none-match': etag })).status, 200);
+  assert.match(first.headers.get('vary') ?? '', /accept-language/);
+});
+
+test('files of pages stay for ever at their own address, and for no time at another', async () => {
+  const path = /href="(\/assets\/style\.[0-9a-f]{16}\.css)"/.exec(await (await get('/')).text())?.[1] ?? '';
+  const style = await get(path);
+  assert.deepEqual(
+    [style.status, style.headers.get('content-type'), style.headers.get('cache-control')],
+    [200, 'text/css; charset=utf-8', 'public, max-age=31536000, immutable'],
+  );
+  const other = await get(path.replace(/[0-9a-f]{16}/, '0'.repeat(16)));
+  assert.deepEqual([other.status, other.headers.get('cache-control')], [200, 'no-store']);
+  for (const wrong of ['/assets/style.css', '/assets/constructor.0000000000000000.css', '/assets/..%2fpage.ts'])
+    assert.equal((await get(wrong)).status, 404, wrong);
+});
+
+test('what is not there is a page for a person and a problem for a program', async () => {
+  for (const path of ['/nothing', '/apps/none', '/bench/none', '/guides/none']) {
+    const person = await get(path);
+    const html = await person.text();
+    assert.equal(person.status, 404, path);
+    assert.deepEqual(checkPage(html).faults, [], path);
+    const program = await send(app, path, { headers: { accept: 'application/json, text/html;q=0.5' } });
+    assert.match(program.headers.get('content-type') ?? '', /^application\/problem\+json/, path);
+  }
+  expect((await get('/api/nothing')).headers.get('content-type')).toBe('application/problem+json');
+});
+
+test('a repository that was not submitted leads to the form, filled in', async () => {
+  const answer = await get('/status/octo/none?lang=zh');
+  const { faults, links } = checkPage(await answer.text());
+  assert.deepEqual([answer.status, faults], [404, []]);
+  assert.ok(links.includes('/submit?repo=octo%2Fnone&lang=zh'));
+  assert.match(await (await get('/submit?repo=octo%2Fnone')).text(), /value="octo\/none"/);
+});
+
+test('the front page is HTML for a person and JSON for a program, which learns of a field that is not known', async () => {
+  const json = await send(app, '/', { headers: { accept: '*/*' } });
+  assert.match(json.headers.get('content-type') ?? '', /^application\/json/);
+  assert.equal((await send(app, '/?nothing=1', { headers: { accept: '*/*' } })).status, 400);
+  assert.equal((await get('/?utm_source=newsletter')).status, 200);
+});
+
+test('an app of the catalog that is not live says why, and what is not measured is no zero', async () => {
+  const html = await (await get('/apps/pdf-translate')).text();
+  assert.match(html, /its base image is not reachable/);
+  assert.match(html, /The forge did not answer/);
+  const { text } = checkPage(await (await get('/apps/chat-ui-1')).text());
+  assert.match(text.replaceAll(/\s+/g, ' '), /Uptime\s*99\.9%\s*–not measured\s*99\.9%/);
+});
