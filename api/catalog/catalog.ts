@@ -5,6 +5,7 @@ import type { DirectoryOptions } from '../apps/index.ts';
 import type { Endpoint } from '../http/index.ts';
 import type { Models } from '../models/index.ts';
 import type { Tools } from '../tools/index.ts';
+import { type Bench, startBench } from './bench/index.ts';
 
 export interface CatalogOptions {
   /** Like https://moorage.localhost, without a slash at the end. */
@@ -21,8 +22,10 @@ export interface CatalogOptions {
 
 export interface Catalog {
   readonly endpoints: readonly Endpoint[];
+  readonly bench: Bench;
 }
 
-export function startCatalog(_options: CatalogOptions): Catalog {
-  return { endpoints: [] };
+export function startCatalog({ baseUrl, models }: CatalogOptions): Catalog {
+  const bench = startBench({ baseUrl, ledger: models.ledger });
+  return { endpoints: [...bench.endpoints], bench };
 }
