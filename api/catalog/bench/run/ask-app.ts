@@ -1,0 +1,102 @@
+// Sends a prompt to a hosted app over HTTP, step by step as its transport says, and takes the answer out.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { jsonOf, valueAt } from '../tasks/pointer.ts';
+import type { Step } from '../tasks/task.ts';
+import { render, renderText, type Values } from '../tasks/template.ts';
+
+export interface AppQuestion {
+  /** Like https://chat.moorage.localhost, without a slash at the end. */
+  readonly url: string;
+  readonly steps: readonly Step[];
+  readonly values: Values;
+  /** For all steps together. */
+  readonly timeoutMs: number;
+}
+
+/** Why there is no answer. */
+export type AppFailure =
+  | { readonly kind: 'timeout' | 'unreachable' | 'unreadable'; readonly detail: string }
+  | { readonly kind: 'status'; readonly status: number; readonly detail: string };
+
+export type AppReply = { readonly latencyMs: number } & (
+  | { readonly answer: string; readonly failure?: undefined }
+  | { readonly failure: AppFailure; readonly answer?: undefined }
+);
+
+/** Of a response only so much is read. */
+const maxBytes = 4 * 1024 * 1024;
+
+class Failed extends Error {
+  readonly failure: AppFailure;
+  constructor(failure: AppFailure) {
+    super(failure.detail);
+    this.failure = failure;
+  }
+}
+
+/** Never throws: what goes wrong is a result. */
+export async function askApp({ url, steps, values, timeoutMs }: AppQuestion): Promise<AppReply> {
+  const since = performance.now();
+  const took = (): number => Math.round(performance.now() - since);
+  const signal = AbortSignal.timeout(timeoutMs);
+  let known = values;
+  try {
+    for (const step of steps) known = { ...known, ...(await perform(step, url, known, signal)) };
+  } catch (error) {
+    return { latencyMs: took(), failure: failureOf(error, signal, timeoutMs) };
+  }
+  const { answer } = known;
+  return typeof answer === 'string' && answer.trim() !== ''
+    ? { latencyMs: took(), answer }
+    : { latencyMs: took(), failure: { kind: 'unreadable', detail: 'the response of the app has no answer' } };
+}
+
+/** One step, again until it is done where it says so. @returns what it captures */
+async function perform(step: Step, url: string, values: Values, signal: AbortSignal): Promise<Values> {
+  const { repeat, capture } = step;
+  for (let times = 1; ; times += 1) {
+    const document = await send(step, url, values, signal);
+    if (repeat === undefined || valueAt(document, repeat.until) === repeat.equals)
+      return Object.fromEntries(Object.entries(capture).map(([name, pointer]) => [name, valueAt(document, pointer)]));
+    if (times === repeat.times)
+      throw new Failed({ kind: 'timeout', detail: `the app was not done after ${times} requests` });
+    await sleep(repeat.wait_ms, undefined, { signal });
+  }
+}
+
+async function send({ method, path, headers, body }: Step, url: string, values: Values, signal: AbortSignal): Promise<unknown> {
+  const response = await fetch(`${url}${renderText(path, values)}`, {
+    method,
+    headers: {
+      accept: 'application/json',
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, renderText(value, values)])),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(render(body, values)) }),
+    signal,
+  });
+  const text = await readText(response);
+  if (!response.ok)
+    throw new Failed({ kind: 'status', status: response.status, detail: `the app answered ${response.status}` });
+  const document = jsonOf(text);
+  if (document === undefined) throw new Failed({ kind: 'unreadable', detail: 'the response of the app is not JSON' });
+  return document;
+}
+
+async function readText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength;
+    if (size > maxBytes) throw new Failed({ kind: 'unreadable', detail: `the response is larger than ${maxBytes} bytes` });
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function failureOf(error: unknown, signal: AbortSignal, timeoutMs: number): AppFailure {
+  if (error instanceof Failed) return error.failure;
+  if (signal.aborted) return { kind: 'timeout', detail: `no whole answer within ${timeoutMs / 1_000} s` };
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return { kind: 'unreachable', detail: `the app could not be reached: ${cause instanceof Error ? cause.message : String(cause)}` };
+}
