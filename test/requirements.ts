@@ -73,11 +73,10 @@ export const requirements: readonly Requirement[] = [
     'Entries carry upstream repository, star count and category; the detail adds telemetry and benchmark.',
     '/api/projects',
   ),
-  planned(
+  requirement(
     'bench.records',
     '2.8',
     'A benchmark has per model and task pass rate, cost and latency; the index has a verdict each.',
-    '/api/bench',
   ),
   planned(
     'rank.scores',
@@ -118,7 +117,7 @@ export const requirements: readonly Requirement[] = [
     'GET /api/projects and /api/projects/{slug}; 404 for no such app.',
     '/api/projects',
   ),
-  planned('endpoint.bench', '4', 'GET /api/bench and /api/bench/{slug}; 404 for no benchmark.', '/api/bench'),
+  requirement('endpoint.bench', '4', 'GET /api/bench and /api/bench/{slug}; 404 for no benchmark.'),
   planned(
     'endpoint.agent-guides',
     '4',

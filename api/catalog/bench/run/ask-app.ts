@@ -7,6 +7,8 @@ import { render, renderText, type Values } from '../tasks/template.ts';
 export interface AppQuestion {
   /** Like https://chat.moorage.localhost, without a slash at the end. */
   readonly url: string;
+  /** The host that is asked for, where it is not that of the URL. */
+  readonly host?: string | undefined;
   readonly steps: readonly Step[];
   readonly values: Values;
   /** For all steps together. */
@@ -23,6 +25,10 @@ export type AppReply = { readonly latencyMs: number } & (
   | { readonly failure: AppFailure; readonly answer?: undefined }
 );
 
+interface Requested extends Pick<AppQuestion, 'url' | 'host' | 'values'> {
+  readonly signal: AbortSignal;
+}
+
 /** Of a response only so much is read. */
 const maxBytes = 4 * 1024 * 1024;
 
@@ -35,13 +41,13 @@ class Failed extends Error {
 }
 
 /** Never throws: what goes wrong is a result. */
-export async function askApp({ url, steps, values, timeoutMs }: AppQuestion): Promise<AppReply> {
+export async function askApp({ url, host, steps, values, timeoutMs }: AppQuestion): Promise<AppReply> {
   const since = performance.now();
   const took = (): number => Math.round(performance.now() - since);
   const signal = AbortSignal.timeout(timeoutMs);
   let known = values;
   try {
-    for (const step of steps) known = { ...known, ...(await perform(step, url, known, signal)) };
+    for (const step of steps) known = { ...known, ...(await perform(step, { url, host, values: known, signal })) };
   } catch (error) {
     return { latencyMs: took(), failure: failureOf(error, signal, timeoutMs) };
   }
@@ -52,23 +58,24 @@ export async function askApp({ url, steps, values, timeoutMs }: AppQuestion): Pr
 }
 
 /** One step, again until it is done where it says so. @returns what it captures */
-async function perform(step: Step, url: string, values: Values, signal: AbortSignal): Promise<Values> {
+async function perform(step: Step, request: Requested): Promise<Values> {
   const { repeat, capture } = step;
   for (let times = 1; ; times += 1) {
-    const document = await send(step, url, values, signal);
+    const document = await send(step, request);
     if (repeat === undefined || valueAt(document, repeat.until) === repeat.equals)
       return Object.fromEntries(Object.entries(capture).map(([name, pointer]) => [name, valueAt(document, pointer)]));
     if (times === repeat.times)
       throw new Failed({ kind: 'timeout', detail: `the app was not done after ${times} requests` });
-    await sleep(repeat.wait_ms, undefined, { signal });
+    await sleep(repeat.wait_ms, undefined, { signal: request.signal });
   }
 }
 
-async function send({ method, path, headers, body }: Step, url: string, values: Values, signal: AbortSignal): Promise<unknown> {
+async function send({ method, path, headers, body }: Step, { url, host, values, signal }: Requested): Promise<unknown> {
   const response = await fetch(`${url}${renderText(path, values)}`, {
     method,
     headers: {
       accept: 'application/json',
+      ...(host === undefined ? {} : { host }),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, renderText(value, values)])),
     },

@@ -40,7 +40,8 @@ const workers = startWorkers(readToolSettings());
 const { end, costsPending } = await runCampaign({
   writer: new BenchWriter(opened.database),
   choice: { manifest, models: chosen.models, runs: chosen.runs, seed: chosen.seed },
-  url,
+  url: chosen.gateway ?? url,
+  ...(chosen.gateway === undefined ? {} : { host: new URL(url).host }),
   release,
   runScript: sandbox(workers),
   report: reportTo(process.stdout),

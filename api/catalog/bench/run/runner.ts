@@ -14,6 +14,8 @@ export interface RunnerOptions {
   readonly choice: CampaignChoice;
   /** The app's own URL, without a slash at the end. */
   readonly url: string;
+  /** The host that is asked for where `url` is that of a gateway. */
+  readonly host?: string;
   /** What the app runs now. */
   readonly release: () => Promise<Release>;
   readonly runScript: RunScript;
@@ -60,13 +62,14 @@ async function runAll(options: RunnerOptions, { id, seeds }: PreparedCampaign): 
   return 'stopped';
 }
 
-async function makeRun({ writer, choice, url, runScript }: RunnerOptions, run: StartedRun, seeds: Seeds): Promise<RunResult> {
+async function makeRun({ writer, choice, url, host, runScript }: RunnerOptions, run: StartedRun, seeds: Seeds): Promise<RunResult> {
   const { manifest } = choice;
   const task = manifest.tasks.find(({ slug }) => slug === run.task);
   if (task === undefined) throw new Error(`the task ${run.task} is not in manifests/bench any more`);
   const instance = instanceOf(task, run.number, seeds);
   const reply = await askApp({
     url,
+    host,
     steps: task.steps,
     values: { ...manifest.parameters, model: run.model, marker: run.marker, prompt: instance.prompt, run: run.id },
     timeoutMs: manifest.timeout_seconds * 1_000,
