@@ -3,7 +3,7 @@ import { type Database, moneyToNumber } from '../../billing/index.ts';
 import { comparePairs } from './comparison.ts';
 import { costEach, costOfSuccess, wilsonInterval } from './statistics/index.ts';
 import { type AppRecords, readApp, readIndex } from './store/reading.ts';
-import type { Campaign, Summary } from './store/shapes.ts';
+import { type Campaign, errorClasses, type Summary } from './store/shapes.ts';
 import type { BenchmarkManifest } from './tasks/task.ts';
 import { verdictOf } from './verdict.ts';
 import type { BenchmarkDetail, BenchmarkEntry, ModelView, PairView, Rate } from './views.ts';
@@ -148,7 +148,6 @@ function campaignView(campaign: Campaign): BenchmarkDetail['campaigns'][number] 
 }
 
 function totals(all: readonly ModelView['errors'][]): ModelView['errors'] {
-  const sums: Record<string, number> = {};
-  for (const [error, count] of all.flatMap((errors) => Object.entries(errors))) sums[error] = (sums[error] ?? 0) + count;
-  return sums;
+  const counted = errorClasses.map((error) => [error, all.reduce((sum, errors) => sum + (errors[error] ?? 0), 0)] as const);
+  return Object.fromEntries(counted.filter(([, count]) => count > 0));
 }

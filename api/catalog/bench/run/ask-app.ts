@@ -1,5 +1,6 @@
 // Sends a prompt to a hosted app over HTTP, step by step as its transport says, and takes the answer out.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, type Dispatcher, request } from 'undici';
 import { jsonOf, valueAt } from '../tasks/pointer.ts';
 import type { Step } from '../tasks/task.ts';
 import { render, renderText, type Values } from '../tasks/template.ts';
@@ -7,7 +8,7 @@ import { render, renderText, type Values } from '../tasks/template.ts';
 export interface AppQuestion {
   /** Like https://chat.moorage.localhost, without a slash at the end. */
   readonly url: string;
-  /** The host that is asked for, where it is not that of the URL. */
+  /** The app's own host name, where the URL is that of a gateway. */
   readonly host?: string | undefined;
   readonly steps: readonly Step[];
   readonly values: Values;
@@ -26,6 +27,7 @@ export type AppReply = { readonly latencyMs: number } & (
 );
 
 interface Requested extends Pick<AppQuestion, 'url' | 'host' | 'values'> {
+  readonly dispatcher: Dispatcher;
   readonly signal: AbortSignal;
 }
 
@@ -45,11 +47,15 @@ export async function askApp({ url, host, steps, values, timeoutMs }: AppQuestio
   const since = performance.now();
   const took = (): number => Math.round(performance.now() - since);
   const signal = AbortSignal.timeout(timeoutMs);
+  const dispatcher = connect(host);
   let known = values;
   try {
-    for (const step of steps) known = { ...known, ...(await perform(step, { url, host, values: known, signal })) };
+    for (const step of steps)
+      known = { ...known, ...(await perform(step, { url, host, dispatcher, values: known, signal })) };
   } catch (error) {
     return { latencyMs: took(), failure: failureOf(error, signal, timeoutMs) };
+  } finally {
+    void dispatcher.destroy();
   }
   const { answer } = known;
   return typeof answer === 'string' && answer.trim() !== ''
@@ -60,40 +66,61 @@ export async function askApp({ url, host, steps, values, timeoutMs }: AppQuestio
 /** One step, again until it is done where it says so. @returns what it captures */
 async function perform(step: Step, request: Requested): Promise<Values> {
   const { repeat, capture } = step;
+  let captured: Values = {};
   for (let times = 1; ; times += 1) {
     const document = await send(step, request);
-    if (repeat === undefined || valueAt(document, repeat.until) === repeat.equals)
-      return Object.fromEntries(Object.entries(capture).map(([name, pointer]) => [name, valueAt(document, pointer)]));
+    captured = { ...captured, ...partsOf(document, capture) };
+    if (repeat === undefined || valueAt(document, repeat.until) === repeat.equals) return captured;
     if (times === repeat.times)
       throw new Failed({ kind: 'timeout', detail: `the app was not done after ${times} requests` });
     await sleep(repeat.wait_ms, undefined, { signal: request.signal });
   }
 }
 
-async function send({ method, path, headers, body }: Step, { url, host, values, signal }: Requested): Promise<unknown> {
-  const response = await fetch(`${url}${renderText(path, values)}`, {
+function partsOf(document: unknown, capture: Step['capture']): Values {
+  const parts = Object.entries(capture).map(([name, pointer]) => [name, valueAt(document, pointer)] as const);
+  return Object.fromEntries(parts.filter(([, value]) => value !== undefined && value !== null));
+}
+
+async function send({ method, path, headers, body }: Step, { url, host, dispatcher, values, signal }: Requested): Promise<unknown> {
+  const response = await request(`${url}${renderText(path, values)}`, {
     method,
     headers: {
       accept: 'application/json',
-      ...(host === undefined ? {} : { host }),
+      'user-agent': 'moorage-bench',
+      ...(host === undefined ? {} : { host: authority(host, url) }),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, renderText(value, values)])),
     },
-    ...(body === undefined ? {} : { body: JSON.stringify(render(body, values)) }),
+    body: body === undefined ? null : JSON.stringify(render(body, values)),
+    // The time of all steps together is what counts.
+    headersTimeout: 0,
+    bodyTimeout: 0,
     signal,
+    dispatcher,
   });
-  const text = await readText(response);
-  if (!response.ok)
-    throw new Failed({ kind: 'status', status: response.status, detail: `the app answered ${response.status}` });
+  const text = await readText(response.body);
+  if (response.statusCode < 200 || response.statusCode > 299)
+    throw new Failed({ kind: 'status', status: response.statusCode, detail: `the app answered ${response.statusCode}` });
   const document = jsonOf(text);
   if (document === undefined) throw new Failed({ kind: 'unreadable', detail: 'the response of the app is not JSON' });
   return document;
 }
 
-async function readText(response: Response): Promise<string> {
+/** Connections of one question. Who may vouch for the name of a gateway inside the cluster is not what is measured. */
+function connect(host: string | undefined): Agent {
+  return new Agent(host === undefined ? {} : { connect: { servername: host, rejectUnauthorized: false } });
+}
+
+function authority(host: string, gateway: string): string {
+  const { port } = new URL(gateway);
+  return port === '' ? host : `${host}:${port}`;
+}
+
+async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of body) {
     size += chunk.byteLength;
     if (size > maxBytes) throw new Failed({ kind: 'unreadable', detail: `the response is larger than ${maxBytes} bytes` });
     chunks.push(chunk);

@@ -41,7 +41,7 @@ const { end, costsPending } = await runCampaign({
   writer: new BenchWriter(opened.database),
   choice: { manifest, models: chosen.models, runs: chosen.runs, seed: chosen.seed },
   url: chosen.gateway ?? url,
-  ...(chosen.gateway === undefined ? {} : { host: new URL(url).host }),
+  ...(chosen.gateway === undefined ? {} : { host: new URL(url).hostname }),
   release,
   runScript: sandbox(workers),
   report: reportTo(process.stdout),

@@ -14,7 +14,7 @@ export interface RunnerOptions {
   readonly choice: CampaignChoice;
   /** The app's own URL, without a slash at the end. */
   readonly url: string;
-  /** The host that is asked for where `url` is that of a gateway. */
+  /** The app's own host name, where `url` is that of a gateway. */
   readonly host?: string;
   /** What the app runs now. */
   readonly release: () => Promise<Release>;

@@ -30,7 +30,7 @@ export const summaryRow = z.object({
   cost_unknown: z.number(),
   latency_p50: z.number(),
   latency_p95: z.number(),
-  errors: z.record(z.string(), z.number()),
+  errors: z.partialRecord(z.enum(errorClasses), z.number()),
   updated: time,
 });
 export type Summary = z.output<typeof summaryRow>;

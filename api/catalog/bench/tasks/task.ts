@@ -17,11 +17,11 @@ const step = z.strictObject({
   path: z.string().regex(/^\/[^\s]{0,500}$/, 'must be a path that starts with /'),
   headers: z.record(z.string().max(100), z.string().max(500)).default({}),
   body: z.unknown().optional(),
-  /** Values to take out of the JSON answer, for later steps; `answer` is what is graded. */
+  /** Values to take out of the JSON answer, for later steps; `answer` is what is graded. Of repeated ones, the last that is there. */
   capture: z.record(name, pointer).default({}),
   /** Sends it again until a member of the answer has this value. */
   repeat: z
-    .strictObject({ until: pointer, equals: z.unknown(), times: z.int().min(1).max(1_000), wait_ms: z.int().min(0).max(10_000) })
+    .strictObject({ until: pointer, equals: z.unknown(), times: z.int().min(1).max(10_000), wait_ms: z.int().min(0).max(10_000) })
     .optional(),
 });
 export type Step = z.output<typeof step>;

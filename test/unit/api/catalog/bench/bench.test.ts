@@ -142,7 +142,7 @@ test('the index and the detail are of their schemas, and count what has not fini
   assert.ok(!JSON.stringify(detail).includes('held_back_seed'));
 });
 
-test('a slug without a benchmark names the near ones, and unknown query fields are refused [spec errors.404]', async () => {
+test('a slug without a benchmark names the near ones, and unknown query fields are refused', async () => {
   const answer = await request('/api/bench/chat-ui-44');
   const problem = z.looseObject({ type: z.string(), nearest: z.array(z.string()) }).parse(await answer.json());
   assert.deepEqual([answer.status, problem.nearest], [404, ['chat-ui-4']]);
