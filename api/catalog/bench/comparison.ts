@@ -2,7 +2,7 @@
 import { benjaminiHochberg, type Difference, pairedDifference, runsToDecide, type TaskPair } from './statistics/index.ts';
 import type { ModelView, PairView } from './views.ts';
 
-interface Compared {
+interface Comparison {
   readonly a: string;
   readonly b: string;
   readonly pairs: readonly TaskPair[];
@@ -18,7 +18,7 @@ export function comparePairs(models: readonly ModelView[]): PairView[] {
   return compared.map((one) => pairView(one, adjustedOf.get(one)));
 }
 
-function compare(a: ModelView, b: ModelView): Compared[] {
+function compare(a: ModelView, b: ModelView): Comparison[] {
   const pairs = a.by_task.flatMap(({ task, quality }) => {
     const other = b.by_task.find((entry) => entry.task === task)?.quality;
     return other === undefined || quality.n === 0 || other.n === 0 ? [] : [{ a: quality, b: other }];
@@ -27,7 +27,7 @@ function compare(a: ModelView, b: ModelView): Compared[] {
   return seen === undefined ? [] : [{ a: a.model, b: b.model, pairs, seen }];
 }
 
-function pairView({ a, b, pairs, seen }: Compared, adjusted: number | undefined): PairView {
+function pairView({ a, b, pairs, seen }: Comparison, adjusted: number | undefined): PairView {
   const verdict = verdictOf(seen, adjusted);
   return {
     a,

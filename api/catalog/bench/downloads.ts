@@ -3,7 +3,7 @@ import type { Database } from '../../billing/index.ts';
 import { everyRun } from './store/reading.ts';
 import type { Run } from './store/shapes.ts';
 
-export const csvType = 'text/csv; charset=utf-8';
+export const csvType = 'text/csv';
 export const jsonLinesType = 'application/jsonl';
 
 export const columns = [
@@ -94,7 +94,7 @@ function download(lines: AsyncGenerator<string, void, undefined>, type: string, 
   );
   return new Response(body, {
     headers: {
-      'content-type': type,
+      'content-type': type === csvType ? `${type}; charset=utf-8; header=present` : type,
       'content-disposition': `attachment; filename="${name}"`,
       'cache-control': 'no-store',
       link: '<https://creativecommons.org/licenses/by/4.0/>; rel="license"',

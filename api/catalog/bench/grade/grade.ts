@@ -60,7 +60,7 @@ function contains(text: string, values: readonly string[], ignoreCase: boolean):
   const missing = values.filter((value) => !plain(text).includes(plain(value)));
   return missing.length === 0
     ? passed
-    : { ...wrong(`${missing.length} of ${values.length} texts are missing`), score: partOf(values.length - missing.length, values.length) };
+    : { ...wrong(`${missing.length} of ${values.length} texts are missing`), score: 1 - missing.length / values.length };
 }
 
 function keepsSchema(text: string, schema: Record<string, unknown>): Grade {
@@ -92,8 +92,4 @@ async function byScript(code: string, input: { answer: string; values: Values },
   if (typeof score !== 'number' || !(score >= 0 && score <= 1))
     throw new Error('the script of the task gave neither true, false nor a score from 0 to 1');
   return score === 1 ? passed : { ...wrong('the script of the task says no'), score };
-}
-
-function partOf(part: number, whole: number): number {
-  return part / whole;
 }

@@ -26,7 +26,7 @@ export type AppReply = { readonly latencyMs: number } & (
   | { readonly failure: AppFailure; readonly answer?: undefined }
 );
 
-interface Requested extends Pick<AppQuestion, 'url' | 'host' | 'values'> {
+interface StepRequest extends Pick<AppQuestion, 'url' | 'host' | 'values'> {
   readonly dispatcher: Dispatcher;
   readonly signal: AbortSignal;
 }
@@ -34,7 +34,7 @@ interface Requested extends Pick<AppQuestion, 'url' | 'host' | 'values'> {
 /** Of a response only so much is read. */
 const maxBytes = 4 * 1024 * 1024;
 
-class Failed extends Error {
+class AppFault extends Error {
   readonly failure: AppFailure;
   constructor(failure: AppFailure) {
     super(failure.detail);
@@ -64,7 +64,7 @@ export async function askApp({ url, host, steps, values, timeoutMs }: AppQuestio
 }
 
 /** One step, again until it is done where it says so. @returns what it captures */
-async function perform(step: Step, request: Requested): Promise<Values> {
+async function perform(step: Step, request: StepRequest): Promise<Values> {
   const { repeat, capture } = step;
   let captured: Values = {};
   for (let times = 1; ; times += 1) {
@@ -72,7 +72,7 @@ async function perform(step: Step, request: Requested): Promise<Values> {
     captured = { ...captured, ...partsOf(document, capture) };
     if (repeat === undefined || valueAt(document, repeat.until) === repeat.equals) return captured;
     if (times === repeat.times)
-      throw new Failed({ kind: 'timeout', detail: `the app was not done after ${times} requests` });
+      throw new AppFault({ kind: 'timeout', detail: `the app was not done after ${times} requests` });
     await sleep(repeat.wait_ms, undefined, { signal: request.signal });
   }
 }
@@ -82,7 +82,7 @@ function partsOf(document: unknown, capture: Step['capture']): Values {
   return Object.fromEntries(parts.filter(([, value]) => value !== undefined && value !== null));
 }
 
-async function send({ method, path, headers, body }: Step, { url, host, dispatcher, values, signal }: Requested): Promise<unknown> {
+async function send({ method, path, headers, body }: Step, { url, host, dispatcher, values, signal }: StepRequest): Promise<unknown> {
   const response = await request(`${url}${renderText(path, values)}`, {
     method,
     headers: {
@@ -101,9 +101,9 @@ async function send({ method, path, headers, body }: Step, { url, host, dispatch
   });
   const text = await readText(response.body);
   if (response.statusCode < 200 || response.statusCode > 299)
-    throw new Failed({ kind: 'status', status: response.statusCode, detail: `the app answered ${response.statusCode}` });
+    throw new AppFault({ kind: 'status', status: response.statusCode, detail: `the app answered ${response.statusCode}` });
   const document = jsonOf(text);
-  if (document === undefined) throw new Failed({ kind: 'unreadable', detail: 'the response of the app is not JSON' });
+  if (document === undefined) throw new AppFault({ kind: 'unreadable', detail: 'the response of the app is not JSON' });
   return document;
 }
 
@@ -122,14 +122,14 @@ async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   let size = 0;
   for await (const chunk of body) {
     size += chunk.byteLength;
-    if (size > maxBytes) throw new Failed({ kind: 'unreadable', detail: `the response is larger than ${maxBytes} bytes` });
+    if (size > maxBytes) throw new AppFault({ kind: 'unreadable', detail: `the response is larger than ${maxBytes} bytes` });
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
 function failureOf(error: unknown, signal: AbortSignal, timeoutMs: number): AppFailure {
-  if (error instanceof Failed) return error.failure;
+  if (error instanceof AppFault) return error.failure;
   if (signal.aborted) return { kind: 'timeout', detail: `no whole answer within ${timeoutMs / 1_000} s` };
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return { kind: 'unreachable', detail: `the app could not be reached: ${cause instanceof Error ? cause.message : String(cause)}` };

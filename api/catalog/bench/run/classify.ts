@@ -3,7 +3,7 @@ import type { Grade } from '../grade/grade.ts';
 import type { ErrorClass } from '../store/shapes.ts';
 import type { AppFailure, AppReply } from './ask-app.ts';
 
-export interface Classified {
+export interface Classification {
   readonly passed: boolean;
   readonly score: number;
   readonly error: ErrorClass | undefined;
@@ -31,7 +31,7 @@ const ofCall: Readonly<Record<string, ErrorClass>> = {
 const asleep: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /** `calls`: how the model calls of the run ended, the first one first; null for one in progress. */
-export function classify(reply: AppReply, grade: Grade | undefined, calls: readonly (string | null)[]): Classified {
+export function classify(reply: AppReply, grade: Grade | undefined, calls: readonly (string | null)[]): Classification {
   if (grade !== undefined && grade.error === undefined)
     return { passed: true, score: 1, error: undefined, detail: undefined };
   const last = calls.at(-1);
@@ -60,6 +60,6 @@ function ofStatus(status: number, calls: number): ErrorClass {
   return calls === 0 && asleep.has(status) ? 'wake' : 'app-5xx';
 }
 
-function failed(error: ErrorClass, detail: string): Classified {
+function failed(error: ErrorClass, detail: string): Classification {
   return { passed: false, score: 0, error, detail: detail.slice(0, 500) };
 }
