@@ -7,7 +7,7 @@ export const models = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Whether the app can call models. If true, OPENAI_BASE_URL and OPENAI_API_KEY are set in the app, and its calls are charged to its budget.',
+      'Whether the app can call models. If true, OPENAI_BASE_URL and OPENAI_API_KEY are set in the app, and its calls are charged to its budget. For an app that reads other variables, a value in run.env may contain ${{models.url}}, ${{models.origin}} (the same without its path) and ${{models.key}}.',
     ),
   dailyBudgetUsd: withRules(
     z.string().max(10),

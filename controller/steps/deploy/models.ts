@@ -5,6 +5,7 @@ import { labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { hashOf, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
+import { namesModelKey, type ModelAccess } from './references.ts';
 
 /** Variables that clients of the OpenAI form read by themselves. */
 const keys = { OPENAI_BASE_URL: 'base-url', OPENAI_API_KEY: 'token' } as const;
@@ -52,6 +53,24 @@ export function modelVariables(app: HostedApp, config: InstallationConfig): Wire
   return Object.entries(keys)
     .filter(([name]) => !taken.has(name))
     .map(([name, key]) => ({ name, valueFrom: { secretKeyRef: { name: secret.metadata.name, key } } }));
+}
+
+/** For values of the author that name the token. */
+const keyVariable = 'MOORAGE_MODELS_KEY';
+
+/** What values of the author may name; undefined where the app has no models. */
+export function modelAccess(app: HostedApp, config: InstallationConfig): ModelAccess | undefined {
+  const { models } = config.run;
+  return models === undefined || !app.spec.models.enabled ? undefined : { url: models.baseUrl, keyVariable };
+}
+
+/** The token under a name of ours, where a value of the author names it: it comes before that value. */
+export function modelKeyVariable(app: HostedApp, config: InstallationConfig): Wire<V1EnvVar>[] {
+  const secret = modelsSecret(app, config);
+  if (secret === undefined || !app.spec.run.env.some(({ value }) => namesModelKey(value))) return [];
+  return [
+    { name: keyVariable, valueFrom: { secretKeyRef: { name: secret.metadata.name, key: keys.OPENAI_API_KEY } } },
+  ];
 }
 
 /** The pods of the API, as a policy names them. */

@@ -6,9 +6,9 @@ import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { hashOf, type KubeObject, type Wire } from '../../../lib/kubernetes/index.ts';
 import { bytesOf, shareOf } from '../../objects/quantity.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
-import { modelVariables } from './models.ts';
+import { modelAccess, modelKeyVariable, modelVariables } from './models.ts';
+import { expanded } from './references.ts';
 import {
-  expanded,
   hostAliases,
   passwordVariables,
   serviceVariables,
@@ -135,7 +135,8 @@ function container(app: HostedApp, config: InstallationConfig, release: Release)
     ...(run.command.length === 0 ? {} : { command: run.command }),
     env: [
       ...passwordVariables(app),
-      ...variables(app, release.port),
+      ...modelKeyVariable(app, config),
+      ...variables(app, config, release.port),
       ...serviceVariables(app),
       ...modelVariables(app, config),
     ],
@@ -159,12 +160,13 @@ function requestsOf({ cpu, memory, disk }: HostedApp['spec']['run']['resources']
   return { cpu: shareOf(cpu, 100n), memory: shareOf(memory, 8n), 'ephemeral-storage': shareOf(disk, 16n) };
 }
 
-function variables(app: HostedApp, port: number): Wire<V1EnvVar>[] {
+function variables(app: HostedApp, config: InstallationConfig, port: number): Wire<V1EnvVar>[] {
   const { env, secrets } = app.spec.run;
+  const given = { services: app.spec.services, models: modelAccess(app, config) };
   return [
     { name: 'PORT', value: String(port) },
     // An empty value is not kept by the API server, so it must not be asked for.
-    ...env.map(({ name, value }) => (value === '' ? { name } : { name, value: expanded(value, app.spec.services) })),
+    ...env.map(({ name, value }) => (value === '' ? { name } : { name, value: expanded(value, given) })),
     ...secrets.map(({ name, secret, key }) => ({ name, valueFrom: { secretKeyRef: { name: secret, key } } })),
   ];
 }

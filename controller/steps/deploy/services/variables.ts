@@ -1,4 +1,4 @@
-// How an app finds its backing services: usual variables, values of its own with ${{services.<name>.url}}, and host names.
+// How an app finds its backing services: usual variables, what its own values may name of them, and host names.
 import type { V1EnvVar, V1HostAlias, V1NetworkPolicyEgressRule } from '@kubernetes/client-node';
 import type { BackingService } from '../../../../crds/backing-services.ts';
 import type { HostedApp } from '../../../../crds/hosted-app.ts';
@@ -6,28 +6,12 @@ import type { Service } from '../../../objects/kinds.ts';
 import { annotations } from '../../../../crds/names.ts';
 import type { Wire } from '../../../../lib/kubernetes/index.ts';
 import { serviceKinds } from './kinds.ts';
-import { escaped, literal } from './literal.ts';
 import { loginOf } from './login.ts';
 import { allBackingSelector } from './names.ts';
 import { passwordReference } from './objects.ts';
 
-const placeholder = /\$\{\{ {0,3}services\.([a-z][-a-z0-9]{0,29})\.(url|host|port|user|password|database) {0,3}\}\}/g;
-
-/** A value of the author as Kubernetes takes it: literal, but for what it says of services. */
-export function expanded(value: string, services: readonly BackingService[]): string {
-  const parts: string[] = [];
-  let at = 0;
-  for (const match of value.matchAll(placeholder)) {
-    const [whole, name = '', field = ''] = match;
-    const service = services.find((each) => each.name === name);
-    if (service === undefined) continue;
-    parts.push(escaped(value.slice(at, match.index)), fieldOf(service, field));
-    at = match.index + whole.length;
-  }
-  return parts.length === 0 ? literal(value) : [...parts, escaped(value.slice(at))].join('');
-}
-
-function fieldOf(service: BackingService, field: string): string {
+/** What an author may name of a service, as Kubernetes takes it. */
+export function fieldOf(service: BackingService, field: string): string {
   const kind = serviceKinds[service.type];
   const login = loginOf(service, kind.login);
   switch (field) {

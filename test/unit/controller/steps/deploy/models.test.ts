@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { modelEgress, modelsSecret, modelVariables } from '../../../../../controller/steps/deploy/models.ts';
+import { modelEgress, modelKeyVariable, modelsSecret, modelVariables } from '../../../../../controller/steps/deploy/models.ts';
 import { isTokenOf } from '../../../../../lib/app-token.ts';
 import { app, config } from '../../../../support/operator/scenario.ts';
 
@@ -41,4 +41,13 @@ test('others get nothing: apps without models, and installations without tokens'
     assert.deepEqual([modelVariables(one, of), modelEgress(one, of)], [[], []]);
   }
   assert.equal(modelEgress(enabled, able).length, 1);
+});
+
+test('a value that names the token gets it from the Secret, under a name that no variable of the author has', () => {
+  const naming = app({ models: { enabled: true }, run: { env: [{ name: 'LLM_KEY', value: '${{models.key}}' }] } });
+  const secret = modelsSecret(naming, able) ?? assert.fail('no Secret');
+  assert.deepEqual(modelKeyVariable(naming, able), [
+    { name: 'MOORAGE_MODELS_KEY', valueFrom: { secretKeyRef: { name: secret.metadata.name, key: 'token' } } },
+  ]);
+  assert.deepEqual([modelKeyVariable(enabled, able), modelKeyVariable(naming, config)], [[], []]);
 });
