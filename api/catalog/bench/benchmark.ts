@@ -60,7 +60,14 @@ function measured(summaries: readonly Summary[]): { models: ModelView[]; pairs: 
   const byModel = Map.groupBy(summaries, ({ model }) => model);
   const models = [...byModel.values()].flatMap((of) => {
     const whole = of.find(({ task }) => task === '');
-    return whole === undefined ? [] : [modelView(whole, of.filter(({ task }) => task !== ''))];
+    return whole === undefined
+      ? []
+      : [
+          modelView(
+            whole,
+            of.filter(({ task }) => task !== ''),
+          ),
+        ];
   });
   return { models, pairs: comparePairs(models) };
 }
@@ -148,6 +155,8 @@ function campaignView(campaign: Campaign): BenchmarkDetail['campaigns'][number] 
 }
 
 function totals(all: readonly ModelView['errors'][]): ModelView['errors'] {
-  const counted = errorClasses.map((error) => [error, all.reduce((sum, errors) => sum + (errors[error] ?? 0), 0)] as const);
+  const counted = errorClasses.map(
+    (error) => [error, all.reduce((sum, errors) => sum + (errors[error] ?? 0), 0)] as const,
+  );
   return Object.fromEntries(counted.filter(([, count]) => count > 0));
 }

@@ -1,5 +1,11 @@
 // Compares the models of a benchmark in pairs, over the tasks that both have run.
-import { benjaminiHochberg, type Difference, pairedDifference, runsToDecide, type TaskPair } from './statistics/index.ts';
+import {
+  benjaminiHochberg,
+  type Difference,
+  pairedDifference,
+  runsToDecide,
+  type TaskPair,
+} from './statistics/index.ts';
 import type { ModelView, PairView } from './views.ts';
 
 interface Comparison {

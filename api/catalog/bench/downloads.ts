@@ -61,7 +61,8 @@ function jsonLine(run: Run): string {
 
 function csvField(value: Run[keyof Run]): string {
   if (value === null) return '';
-  const text = value instanceof Date ? value.toISOString() : typeof value === 'object' ? JSON.stringify(value) : String(value);
+  const text =
+    value instanceof Date ? value.toISOString() : typeof value === 'object' ? JSON.stringify(value) : String(value);
   // A spreadsheet takes what begins so for a formula.
   const safe = /^[=+\-@\t\r]/.test(text) && typeof value === 'string' && !/^-?\d/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

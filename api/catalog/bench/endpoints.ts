@@ -95,11 +95,18 @@ function jsonLinesEndpoint(source: BenchmarkSource): Endpoint {
 
 async function refuseUnknown(source: BenchmarkSource, slug: string): Promise<void> {
   const all = await readBenchmarks(source);
-  if (!all.some((one) => one.slug === slug)) throw unknown(slug, all.map((one) => one.slug));
+  if (!all.some((one) => one.slug === slug))
+    throw unknown(
+      slug,
+      all.map((one) => one.slug),
+    );
 }
 
 async function refuse(source: BenchmarkSource, slug: string): Promise<never> {
-  throw unknown(slug, (await readBenchmarks(source)).map((one) => one.slug));
+  throw unknown(
+    slug,
+    (await readBenchmarks(source)).map((one) => one.slug),
+  );
 }
 
 function unknown(slug: string, slugs: readonly string[]): Problem {

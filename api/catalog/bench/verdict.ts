@@ -46,7 +46,7 @@ function onlyOne(model: ModelView): Verdict {
 function winner(leader: ModelView, others: readonly ModelView[], pairs: readonly PairView[]): Verdict {
   const next = others[0] ?? leader;
   const { difference, interval } = between(leader.model, next.model, pairs) ?? { difference: 0, interval: [0, 0] };
-  const [low, high] = interval.map(points);
+  const [low = '', high = ''] = interval.map(points);
   return {
     en: `${named(leader)} of ${leader.quality.n} runs and wins: ${points(difference)} points over ${next.model} (95 % interval ${low} to ${high})${costEn(leader)}.`,
     zh: `${leader.model} 胜出：在 ${leader.quality.n} 次运行中通过 ${percent(leader.quality.rate)}，比 ${next.model} 高 ${points(difference)} 个百分点（95% 区间 ${low} 至 ${high}）${costZh(leader)}。`,

@@ -17,7 +17,9 @@ export type Rate = z.output<typeof rate>;
 const latency = z.object({ p50: z.number().describe('Median, ms.'), p95: z.number().describe('95th percentile, ms.') });
 
 const measured = {
-  quality: rate.describe('How often the model passes when it can be asked: without outages of its upstream and limits of ours.'),
+  quality: rate.describe(
+    'How often the model passes when it can be asked: without outages of its upstream and limits of ours.',
+  ),
   delivered: rate.describe('How often a run passes at all: outages and limits count as failed.'),
   cost_per_run_usd: usd.nullable().describe('Mean billed cost of a run, USD; null while no cost is known.'),
   latency_ms: latency.describe('From sending the prompt to the app until its answer is whole.'),
@@ -48,14 +50,20 @@ const pairView = z.object({
   a: z.string(),
   b: z.string(),
   difference: z.number().describe('Mean over the tasks of the quality of a less that of b.'),
-  interval: interval.nullable().describe('95 % interval of the difference, clustered by task; null for less than two tasks.'),
+  interval: interval
+    .nullable()
+    .describe('95 % interval of the difference, clustered by task; null for less than two tasks.'),
   tasks: z.int().describe('Tasks on which both count.'),
   adjusted_p: z.number().nullable().describe('p-value of the difference, adjusted for all pairs (Benjamini–Hochberg).'),
-  verdict: z.enum(['a', 'b', 'tie']).describe('The better one: only where the interval excludes 0 and adjusted_p is at most 0.05.'),
+  verdict: z
+    .enum(['a', 'b', 'tie'])
+    .describe('The better one: only where the interval excludes 0 and adjusted_p is at most 0.05.'),
   runs_to_decide: z
     .int()
     .nullable()
-    .describe('For a tie: runs of each model on each task that would decide it if the rates stay; null where only more tasks would.'),
+    .describe(
+      'For a tie: runs of each model on each task that would decide it if the rates stay; null where only more tasks would.',
+    ),
 });
 export type PairView = z.output<typeof pairView>;
 
@@ -77,7 +85,9 @@ const campaignView = z.object({
   held_back_hash: z.string().describe('SHA-256 of the seed of the instances of even runs, which is held back.'),
   attribution: z
     .enum(['marker', 'app'])
-    .describe('How model calls are known to be of a run: by a marker that the app passes on, or because all calls of the app are.'),
+    .describe(
+      'How model calls are known to be of a run: by a marker that the app passes on, or because all calls of the app are.',
+    ),
   parameters: z.record(z.string(), z.unknown()).describe('What was sent with each prompt.'),
 });
 

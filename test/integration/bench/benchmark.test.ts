@@ -20,7 +20,15 @@ import type { BenchmarkManifest } from '../../../api/catalog/bench/tasks/task.ts
 import type { BenchmarkDetail } from '../../../api/catalog/bench/views.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { appToken } from '../../../lib/app-token.ts';
-import { type Behaviour, type Key, keyOf, ownModelApp, passingApp, type TestServer, upstream } from '../../support/bench/lab.ts';
+import {
+  type Behaviour,
+  type Key,
+  keyOf,
+  ownModelApp,
+  passingApp,
+  type TestServer,
+  upstream,
+} from '../../support/bench/lab.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 import { type LiteLlm, startLiteLlm } from '../../support/models/litellm.ts';
 import { appTokenSecret, json, sampleModels, type Sample } from '../../support/models/sample.ts';
@@ -31,7 +39,8 @@ const models = ['strong', 'weak', 'flaky'];
 const behaviours: Readonly<Record<string, Behaviour>> = {
   strong: (place) => (place === 7 ? 'wrong' : place === 11 ? 'slow' : 'right'),
   weak: (place) => (place % 3 === 0 ? 'right' : 'wrong'),
-  flaky: (place) => (place % 4 === 0 ? ([429, 503, 500] as const)[place % 3] ?? 429 : place === 3 ? 'wrong' : 'right'),
+  flaky: (place) =>
+    place % 4 === 0 ? (([429, 503, 500] as const)[place % 3] ?? 429) : place === 3 ? 'wrong' : 'right',
 };
 const prices: Readonly<Record<string, readonly [string, string]>> = {
   strong: ['0.0000021', '0.0000105'],
@@ -49,7 +58,9 @@ const ownManifest: BenchmarkManifest = {
   attribution: 'app',
   tasks: manifest.tasks.map((task) => ({
     ...task,
-    steps: [{ method: 'POST', path: '/talk', headers: {}, body: { question: '{{prompt}}' }, capture: { answer: '/said/1' } }],
+    steps: [
+      { method: 'POST', path: '/talk', headers: {}, body: { question: '{{prompt}}' }, capture: { answer: '/said/1' } },
+    ],
   })),
 };
 
@@ -65,10 +76,19 @@ const urls: Record<string, string> = {};
 
 beforeAll(async () => {
   postgres = await startPostgres({ durable: false });
-  const server = await upstream(behaviours, () => keys, ({ user }) => users.push(user));
+  const server = await upstream(
+    behaviours,
+    () => keys,
+    ({ user }) => users.push(user),
+  );
   servers.push(server);
   router = await startLiteLlm(
-    models.map((name) => ({ name, inPerToken: prices[name]?.[0] ?? '0', outPerToken: prices[name]?.[1] ?? '0', apiBase: `${server.url}/v1` })),
+    models.map((name) => ({
+      name,
+      inPerToken: prices[name]?.[0] ?? '0',
+      outPerToken: prices[name]?.[1] ?? '0',
+      apiBase: `${server.url}/v1`,
+    })),
   );
   const perMillion = (price = '0'): string => formatMoney((parseMoney(price) * 1_000_000n) as Money);
   const modelsFile = join(folder, 'models.yaml');
@@ -115,7 +135,10 @@ afterAll(async () => {
 
 const release = { commit: 'c0ffee', image: 'registry.example/app@sha256:1', router: 'litellm' };
 
-async function benchmark(of: BenchmarkManifest, report: (event: RunnerEvent) => void = () => undefined): Promise<BenchmarkDetail> {
+async function benchmark(
+  of: BenchmarkManifest,
+  report: (event: RunnerEvent) => void = () => undefined,
+): Promise<BenchmarkDetail> {
   const { end } = await runCampaign({
     writer: new BenchWriter(sample.database),
     choice: { manifest: of, models, runs, seed: 'a seed' },
@@ -142,7 +165,8 @@ async function runsOf(app: string): Promise<Run[]> {
 
 /** The truths about the models, whatever the app. */
 function checkTruths({ models: seen, pairs, verdict, verdict_zh, errors }: BenchmarkDetail): void {
-  const of = (model: string): BenchmarkDetail['models'][number] => seen.find((one) => one.model === model) ?? assert.fail();
+  const of = (model: string): BenchmarkDetail['models'][number] =>
+    seen.find((one) => one.model === model) ?? assert.fail();
   const counts = (model: string): unknown => {
     const { quality, delivered } = of(model);
     return [quality.passed, quality.n, delivered.passed, delivered.n];
@@ -161,11 +185,18 @@ function checkTruths({ models: seen, pairs, verdict, verdict_zh, errors }: Bench
   assert.match(verdict, /^Tie between strong \(96 %\) and flaky \(94 %\): /);
   assert.match(verdict_zh, /^平局：strong/);
   assert.ok(of('strong').latency_ms.p95 >= of('strong').latency_ms.p50);
-  assert.ok(of('strong').by_task.some(({ latency_ms }) => latency_ms.p95 > 900), 'the slow answer is in no p95');
+  assert.ok(
+    of('strong').by_task.some(({ latency_ms }) => latency_ms.p95 > 900),
+    'the slow answer is in no p95',
+  );
   assert.equal(of('strong').by_task.length, 5);
 }
 
-const holds = { name: 'test-holds', text: 'select hold::text as hold, run::text as run from bench.call', row: z.object({ hold: z.string(), run: z.string() }) };
+const holds = {
+  name: 'test-holds',
+  text: 'select hold::text as hold, run::text as run from bench.call',
+  row: z.object({ hold: z.string(), run: z.string() }),
+};
 
 /** Each run cost what LiteLLM has recorded for its calls, to the last digit. */
 async function checkCosts(app: string, detail: BenchmarkDetail): Promise<Money> {
@@ -176,7 +207,13 @@ async function checkCosts(app: string, detail: BenchmarkDetail): Promise<Money> 
   const all = await runsOf(app);
   for (const { id, cost_usd } of all) assert.equal(parseMoney(cost_usd ?? 'none'), billed(id), id);
   const total = (of: readonly Run[]): Money => sumMoney(of.map(({ id }) => billed(id)));
-  for (const { model, cost_per_success_usd: each, cost_per_success_at_least_usd: atLeast, delivered, cost_unknown } of detail.models) {
+  for (const {
+    model,
+    cost_per_success_usd: each,
+    cost_per_success_at_least_usd: atLeast,
+    delivered,
+    cost_unknown,
+  } of detail.models) {
     const expected = Number(formatMoney(total(all.filter((run) => run.model === model)))) / delivered.passed;
     const stated = cost_unknown === 0 ? each : atLeast;
     assert.ok(stated !== null && Math.abs(stated - expected) < 1e-11, `${model}: ${stated} is not ${expected}`);
@@ -204,7 +241,10 @@ test('through an app that passes requests on, the truth is found, and each run c
   const recorded = await router.spent(0);
   assert.equal(await sample.ledger.balance(appAccount(passing.name)), sumMoney(recorded.values()));
   assert.ok(total < sumMoney(recorded.values()));
-  assert.ok(users.every((user) => user === undefined || user === null), 'a provider could see that it is measured');
+  assert.ok(
+    users.every((user) => user === undefined || user === null),
+    'a provider could see that it is measured',
+  );
 });
 
 test('through an app that asks for its own model and shows failures as answers, the truth is the same', async () => {

@@ -57,7 +57,9 @@ test('index and detail take less than 50 ms at p95 with 200,000 runs', async () 
   const index = await p95(() => readBenchmarks(source));
   const one = await p95(() => readBenchmark(source, 'app-3'));
   assert.ok(index < 50 && one < 50, `index ${index.toFixed(1)} ms, detail ${one.toFixed(1)} ms`);
-  process.stdout.write(`benchmarks with 200,000 runs, p95: index ${index.toFixed(1)} ms, detail ${one.toFixed(1)} ms\n`);
+  process.stdout.write(
+    `benchmarks with 200,000 runs, p95: index ${index.toFixed(1)} ms, detail ${one.toFixed(1)} ms\n`,
+  );
 });
 
 test('what a benchmark reads goes by indexes', async () => {
@@ -80,7 +82,11 @@ test('what a benchmark reads goes by indexes', async () => {
 });
 
 test('a run that finishes adds itself up in a few milliseconds', async () => {
-  const summarize = { name: 'test-summarize', text: "select bench.summarize('app-3', 'model-4', $1)", row: z.unknown() };
+  const summarize = {
+    name: 'test-summarize',
+    text: "select bench.summarize('app-3', 'model-4', $1)",
+    row: z.unknown(),
+  };
   const cell = await p95(() => database.query(summarize, ['task-2']));
   const model = await p95(() => database.query(summarize, ['']));
   assert.ok(cell < 50 && model < 50, `cell ${cell.toFixed(1)} ms, model ${model.toFixed(1)} ms`);

@@ -17,7 +17,12 @@ const answers = z.object({
   critical: numbers,
   two_sided: numbers,
   clustered: z.array(
-    z.object({ difference: z.number(), standard_error: z.number(), interval: z.tuple([z.number(), z.number()]), p: z.number() }),
+    z.object({
+      difference: z.number(),
+      standard_error: z.number(),
+      interval: z.tuple([z.number(), z.number()]),
+      p: z.number(),
+    }),
   ),
   paired: z.array(z.object({ p: z.number(), interval: z.tuple([z.number(), z.number()]) })),
   adjusted: z.array(numbers),

@@ -11,7 +11,12 @@ const scheduled = {
   postgres: { enabled: true },
   gateway: { ...required.gateway, probeUrl: 'https://gateway.gateway.svc.cluster.local' },
   models: { listConfigMap: 'models', router: { baseUrl: 'https://router.example.org', keySecret: 'router' } },
-  bench: { schedule: '0 3 * * *', apps: loadBenchmarks().map(({ app }) => app), models: ['beta-K3', 'gamma5.2'], runs: 3 },
+  bench: {
+    schedule: '0 3 * * *',
+    apps: loadBenchmarks().map(({ app }) => app),
+    models: ['beta-K3', 'gamma5.2'],
+    runs: 3,
+  },
 };
 
 const cronJob = z.looseObject({
@@ -23,7 +28,11 @@ const cronJob = z.looseObject({
         template: z.looseObject({
           spec: z.looseObject({
             containers: z.array(
-              z.looseObject({ args: z.array(z.string()), command: z.array(z.string()), env: z.array(z.looseObject({ name: z.string() })) }),
+              z.looseObject({
+                args: z.array(z.string()),
+                command: z.array(z.string()),
+                env: z.array(z.looseObject({ name: z.string() })),
+              }),
             ),
           }),
         }),
@@ -34,8 +43,14 @@ const cronJob = z.looseObject({
 
 test('no benchmark runs unless a schedule is set, and one without apps is refused', async () => {
   const plain = await render({ ...required, postgres: { enabled: true } });
-  assert.deepEqual([ofKind(plain, 'CronJob'), plain.filter(({ metadata }) => metadata.name === 'moorage-bench')], [[], []]);
-  await assert.rejects(render({ ...scheduled, bench: { schedule: '0 3 * * *' } }), /set bench\.apps and bench\.models too/);
+  assert.deepEqual(
+    [ofKind(plain, 'CronJob'), plain.filter(({ metadata }) => metadata.name === 'moorage-bench')],
+    [[], []],
+  );
+  await assert.rejects(
+    render({ ...scheduled, bench: { schedule: '0 3 * * *' } }),
+    /set bench\.apps and bench\.models too/,
+  );
 });
 
 test('each app has a CronJob with arguments that the program takes, without the key of the router', async () => {
@@ -55,10 +70,15 @@ test('each app has a CronJob with arguments that the program takes, without the 
       url: undefined,
       gateway: 'https://gateway.gateway.svc.cluster.local',
     });
-    assert.deepEqual(
-      container.env.map(({ name }) => name).sort(),
-      ['DATABASE_URL', 'HOME', 'LOG_LEVEL', 'MOORAGE_APPS_NAMESPACE', 'MOORAGE_MODELS_FILE', 'MOORAGE_ROUTER_KIND', 'MOORAGE_ROUTER_URL'],
-    );
+    assert.deepEqual(container.env.map(({ name }) => name).sort(), [
+      'DATABASE_URL',
+      'HOME',
+      'LOG_LEVEL',
+      'MOORAGE_APPS_NAMESPACE',
+      'MOORAGE_MODELS_FILE',
+      'MOORAGE_ROUTER_KIND',
+      'MOORAGE_ROUTER_URL',
+    ]);
   }
 });
 

@@ -100,7 +100,11 @@ export function upstream(
     }
     if (behaviour === 'slow') await new Promise((resolve) => setTimeout(resolve, 1_200));
     const content = behaviour === 'wrong' ? 'I would rather not say.' : (question?.right ?? 'Hello');
-    const usage = { prompt_tokens: prompt.length, completion_tokens: content.length, total_tokens: prompt.length + content.length };
+    const usage = {
+      prompt_tokens: prompt.length,
+      completion_tokens: content.length,
+      total_tokens: prompt.length + content.length,
+    };
     if (request.stream === true) streamed(response, request.model, content, usage);
     else
       response.writeHead(200, { 'content-type': 'application/json' }).end(
@@ -147,8 +151,12 @@ export function ownModelApp(ask: AskModel, model: string): Promise<TestServer> {
     const { question } = z.object({ question: z.string() }).parse(body);
     const answer = await ask({ model, stream: true, messages: [{ role: 'user', content: question }] });
     const text = await answer.text();
-    const parts = answer.ok ? [...text.matchAll(/^data: (\{.*\})$/gm)].map(([, data = '']) => delta(data)) : ['Something went wrong.'];
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ said: [question, parts.join('')] }));
+    const parts = answer.ok
+      ? [...text.matchAll(/^data: (\{.*\})$/gm)].map(([, data = '']) => delta(data))
+      : ['Something went wrong.'];
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ said: [question, parts.join('')] }));
   });
 }
 

@@ -25,9 +25,13 @@ function install(): string {
   if (existsSync(complete)) return python;
   mkdirSync(folder, { recursive: true });
   execFileSync('python3', ['-m', 'venv', '--clear', folder], { stdio: 'ignore' });
-  execFileSync(join(folder, 'bin', 'pip'), ['install', '-q', '--disable-pip-version-check', '--only-binary', ':all:', ...packages], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
+  execFileSync(
+    join(folder, 'bin', 'pip'),
+    ['install', '-q', '--disable-pip-version-check', '--only-binary', ':all:', ...packages],
+    {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    },
+  );
   writeFileSync(complete, '');
   return python;
 }

@@ -32,7 +32,9 @@ const wrong = (detail: string): Grade => ({ score: 0, error: 'wrong', detail });
 export async function grade({ answer, grader, values }: AnswerToGrade, runScript: RunScript): Promise<Grade> {
   const text = answer.slice(0, maxAnswer);
   try {
-    return grader.kind === 'script' ? await byScript(grader.code, { answer: text, values }, runScript) : byRule(text, grader);
+    return grader.kind === 'script'
+      ? await byScript(grader.code, { answer: text, values }, runScript)
+      : byRule(text, grader);
   } catch (error) {
     return { score: 0, error: 'grader', detail: error instanceof Error ? error.message : String(error) };
   }
@@ -60,7 +62,10 @@ function contains(text: string, values: readonly string[], ignoreCase: boolean):
   const missing = values.filter((value) => !plain(text).includes(plain(value)));
   return missing.length === 0
     ? passed
-    : { ...wrong(`${missing.length} of ${values.length} texts are missing`), score: 1 - missing.length / values.length };
+    : {
+        ...wrong(`${missing.length} of ${values.length} texts are missing`),
+        score: 1 - missing.length / values.length,
+      };
 }
 
 function keepsSchema(text: string, schema: Record<string, unknown>): Grade {
@@ -68,7 +73,9 @@ function keepsSchema(text: string, schema: Record<string, unknown>): Grade {
   if (data === undefined) return { score: 0, error: 'malformed', detail: 'the answer is not JSON' };
   const ajv = new Ajv2020({ strict: false });
   const check = ajv.compile(schema);
-  return check(data) ? passed : wrong(`the JSON is not the one asked for: ${ajv.errorsText(check.errors)}`.slice(0, 300));
+  return check(data)
+    ? passed
+    : wrong(`the JSON is not the one asked for: ${ajv.errorsText(check.errors)}`.slice(0, 300));
 }
 
 /** Models put JSON into a code fence, and people read it as JSON all the same. */
@@ -81,9 +88,14 @@ function withoutFence(text: string): string {
 function isNumber(text: string, expected: number, tolerance: number): Grade {
   if (!Number.isFinite(expected)) throw new Error('the task compares with something that is not a number');
   // Marks between thousands are not part of a number.
-  const last = text.replaceAll(/(?<=\d),(?=\d{3})/g, '').match(/-?\d{1,30}(?:\.\d{1,30})?/g)?.at(-1);
+  const last = text
+    .replaceAll(/(?<=\d),(?=\d{3})/g, '')
+    .match(/-?\d{1,30}(?:\.\d{1,30})?/g)
+    ?.at(-1);
   if (last === undefined) return { score: 0, error: 'malformed', detail: 'the answer has no number' };
-  return Math.abs(Number(last) - expected) <= tolerance ? passed : wrong('the last number of the answer is another one');
+  return Math.abs(Number(last) - expected) <= tolerance
+    ? passed
+    : wrong('the last number of the answer is another one');
 }
 
 async function byScript(code: string, input: { answer: string; values: Values }, runScript: RunScript): Promise<Grade> {

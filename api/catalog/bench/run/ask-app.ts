@@ -82,7 +82,10 @@ function partsOf(document: unknown, capture: Step['capture']): Values {
   return Object.fromEntries(parts.filter(([, value]) => value !== undefined && value !== null));
 }
 
-async function send({ method, path, headers, body }: Step, { url, host, dispatcher, values, signal }: StepRequest): Promise<unknown> {
+async function send(
+  { method, path, headers, body }: Step,
+  { url, host, dispatcher, values, signal }: StepRequest,
+): Promise<unknown> {
   const response = await request(`${url}${renderText(path, values)}`, {
     method,
     headers: {
@@ -101,7 +104,11 @@ async function send({ method, path, headers, body }: Step, { url, host, dispatch
   });
   const text = await readText(response.body);
   if (response.statusCode < 200 || response.statusCode > 299)
-    throw new AppFault({ kind: 'status', status: response.statusCode, detail: `the app answered ${response.statusCode}` });
+    throw new AppFault({
+      kind: 'status',
+      status: response.statusCode,
+      detail: `the app answered ${response.statusCode}`,
+    });
   const document = jsonOf(text);
   if (document === undefined) throw new AppFault({ kind: 'unreadable', detail: 'the response of the app is not JSON' });
   return document;
@@ -122,7 +129,8 @@ async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   let size = 0;
   for await (const chunk of body) {
     size += chunk.byteLength;
-    if (size > maxBytes) throw new AppFault({ kind: 'unreadable', detail: `the response is larger than ${maxBytes} bytes` });
+    if (size > maxBytes)
+      throw new AppFault({ kind: 'unreadable', detail: `the response is larger than ${maxBytes} bytes` });
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -132,5 +140,8 @@ function failureOf(error: unknown, signal: AbortSignal, timeoutMs: number): AppF
   if (error instanceof AppFault) return error.failure;
   if (signal.aborted) return { kind: 'timeout', detail: `no whole answer within ${timeoutMs / 1_000} s` };
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return { kind: 'unreachable', detail: `the app could not be reached: ${cause instanceof Error ? cause.message : String(cause)}` };
+  return {
+    kind: 'unreachable',
+    detail: `the app could not be reached: ${cause instanceof Error ? cause.message : String(cause)}`,
+  };
 }

@@ -44,7 +44,11 @@ export async function prepareCampaign(choice: CampaignChoice, writer: BenchWrite
 }
 
 /** What makes two campaigns the same one; the order of the models is none of it. */
-function fixedPart({ manifest, models, runs }: CampaignChoice): Pick<CampaignPlan, 'app' | 'models' | 'tasks' | 'runs'> {
+function fixedPart({
+  manifest,
+  models,
+  runs,
+}: CampaignChoice): Pick<CampaignPlan, 'app' | 'models' | 'tasks' | 'runs'> {
   const tasks = manifest.tasks.map(({ slug, hash, born }) => ({ task: slug, hash, born }));
   return { app: manifest.app, models: [...new Set(models)].sort(), tasks, runs };
 }

@@ -36,9 +36,14 @@ export function classify(reply: AppReply, grade: Grade | undefined, calls: reado
     return { passed: true, score: 1, error: undefined, detail: undefined };
   const last = calls.at(-1);
   const called = typeof last === 'string' && Object.hasOwn(ofCall, last) ? ofCall[last] : undefined;
-  if (called !== undefined) return failed(called, `the last model call ended with: ${last}`);
+  if (called !== undefined) return failed(called, `the last model call ended with: ${String(last)}`);
   if (reply.failure !== undefined) return failed(ofReply(reply.failure, calls.length), reply.failure.detail);
-  return { passed: false, score: grade?.score ?? 0, error: grade?.error ?? 'grader', detail: grade?.detail?.slice(0, 500) };
+  return {
+    passed: false,
+    score: grade?.score ?? 0,
+    error: grade?.error ?? 'grader',
+    detail: grade?.detail?.slice(0, 500),
+  };
 }
 
 function ofReply(failure: AppFailure, calls: number): ErrorClass {

@@ -32,7 +32,8 @@ const client = await defaultConnection().then(
   (connection) => createClient(connection, { userAgent: 'moorage-bench' }),
   () => undefined,
 );
-const url = chosen.url ?? (await readApp())?.status?.url?.replace(/\/+$/, '') ?? fail(`${chosen.app} has no URL: set --url`);
+const url =
+  chosen.url ?? (await readApp())?.status?.url?.replace(/\/+$/, '') ?? fail(`${chosen.app} has no URL: set --url`);
 const ledger = openLedger({ databaseUrl: settings.databaseUrl, registry: new Registry(), log });
 const opened = (await ledger.opened) ?? fail('the database could not be opened');
 const workers = startWorkers(readToolSettings());
@@ -50,7 +51,8 @@ const { end, costsPending } = await runCampaign({
 await workers.close();
 await ledger.close();
 client?.close();
-if (costsPending > 0) process.stdout.write(`${costsPending} costs are not known yet; the API goes on looking for them\n`);
+if (costsPending > 0)
+  process.stdout.write(`${costsPending} costs are not known yet; the API goes on looking for them\n`);
 process.stdout.write(`${endings[end]}\n`);
 process.exit(end === 'finished' ? 0 : 1);
 

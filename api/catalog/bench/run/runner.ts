@@ -40,7 +40,9 @@ export type CampaignEnd = 'finished' | 'stopped' | 'limit' | 'taken' | 'busy';
 /** Beyond the time limit of a run: for its model calls to be cut off and its result to be written. */
 const slackMs = 60_000;
 
-export async function runCampaign(options: RunnerOptions): Promise<{ id: string; end: CampaignEnd; costsPending: number }> {
+export async function runCampaign(
+  options: RunnerOptions,
+): Promise<{ id: string; end: CampaignEnd; costsPending: number }> {
   const { writer, choice, report } = options;
   const campaign = await prepareCampaign(choice, writer);
   report({ kind: 'begun', campaign });
@@ -62,7 +64,11 @@ async function runAll(options: RunnerOptions, { id, seeds }: PreparedCampaign): 
   return 'stopped';
 }
 
-async function makeRun({ writer, choice, url, host, runScript }: RunnerOptions, run: StartedRun, seeds: Seeds): Promise<RunResult> {
+async function makeRun(
+  { writer, choice, url, host, runScript }: RunnerOptions,
+  run: StartedRun,
+  seeds: Seeds,
+): Promise<RunResult> {
   const { manifest } = choice;
   const task = manifest.tasks.find(({ slug }) => slug === run.task);
   if (task === undefined) throw new Error(`the task ${run.task} is not in manifests/bench any more`);
@@ -76,7 +82,10 @@ async function makeRun({ writer, choice, url, host, runScript }: RunnerOptions, 
   });
   const calls = await writer.endCalls(run.id);
   const { answer } = reply;
-  const graded = answer === undefined ? undefined : await grade({ answer, grader: instance.grader, values: instance.values }, runScript);
+  const graded =
+    answer === undefined
+      ? undefined
+      : await grade({ answer, grader: instance.grader, values: instance.values }, runScript);
   return {
     ...classify(reply, graded, calls),
     latencyMs: reply.latencyMs,

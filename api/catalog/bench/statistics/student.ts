@@ -10,7 +10,10 @@ const lanczos = [
 function logGamma(x: number): number {
   const shifted = x - 1;
   const base = shifted + 7.5;
-  const sum = lanczos.reduce((total, coefficient, i) => (i === 0 ? coefficient : total + coefficient / (shifted + i)), 0);
+  const sum = lanczos.reduce(
+    (total, coefficient, i) => (i === 0 ? coefficient : total + coefficient / (shifted + i)),
+    0,
+  );
   return 0.5 * Math.log(2 * Math.PI) + (shifted + 0.5) * Math.log(base) - base + Math.log(sum);
 }
 
@@ -42,9 +45,7 @@ function incompleteBeta(x: number, rest: number, a: number, b: number): number {
   if (x <= 0) return 0;
   if (rest <= 0) return 1;
   const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log(rest));
-  return x < (a + 1) / (a + b + 2)
-    ? (front * betaFraction(x, a, b)) / a
-    : 1 - (front * betaFraction(rest, b, a)) / b;
+  return x < (a + 1) / (a + b + 2) ? (front * betaFraction(x, a, b)) / a : 1 - (front * betaFraction(rest, b, a)) / b;
 }
 
 /** How likely a t of these degrees of freedom is at least as far from zero as `t`: the two-sided p-value. */

@@ -56,7 +56,13 @@ export class BenchWriter {
   async register(plan: CampaignPlan, runs: readonly PlannedRun[]): Promise<string> {
     const { heldBackSeed, heldBackHash, ...fields } = plan;
     const id = randomUUID();
-    const campaign = { ...fields, id, held_back_seed: heldBackSeed, held_back_hash: heldBackHash, runner: this.#runner };
+    const campaign = {
+      ...fields,
+      id,
+      held_back_seed: heldBackSeed,
+      held_back_hash: heldBackHash,
+      runner: this.#runner,
+    };
     await this.#database.query(statements.register, [
       JSON.stringify(campaign),
       JSON.stringify(runs.map((run) => ({ ...run, id: randomUUID() }))),

@@ -49,7 +49,9 @@ function checkTask(file: string, task: Task): void {
   try {
     instanceFrom(task, task.hash, 'check');
   } catch (error) {
-    throw new Error(`${file} is not valid: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`${file} is not valid: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
   }
 }
 

@@ -2,7 +2,9 @@
 import { z } from 'zod';
 import { generatorNames } from './generators/index.ts';
 
-const slug = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must consist of lower-case letters, digits and "-"');
+const slug = z
+  .string()
+  .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must consist of lower-case letters, digits and "-"');
 const title = z.string().min(1).max(120);
 /** Where a value stands in a JSON answer. After "#" a pointer goes on inside of a text that is JSON itself. */
 const pointer = z
@@ -21,20 +23,37 @@ const step = z.strictObject({
   capture: z.record(name, pointer).default({}),
   /** Sends it again until a member of the answer has this value. */
   repeat: z
-    .strictObject({ until: pointer, equals: z.unknown(), times: z.int().min(1).max(10_000), wait_ms: z.int().min(0).max(10_000) })
+    .strictObject({
+      until: pointer,
+      equals: z.unknown(),
+      times: z.int().min(1).max(10_000),
+      wait_ms: z.int().min(0).max(10_000),
+    })
     .optional(),
 });
 export type Step = z.output<typeof step>;
 
 const grader = z.discriminatedUnion('kind', [
   /** Each of these texts stands in the answer. */
-  z.strictObject({ kind: z.literal('contains'), values: z.array(z.string().min(1)).min(1), ignore_case: z.boolean().default(false) }),
+  z.strictObject({
+    kind: z.literal('contains'),
+    values: z.array(z.string().min(1)).min(1),
+    ignore_case: z.boolean().default(false),
+  }),
   /** The answer, without space around it, matches the pattern (RE2) as a whole. */
-  z.strictObject({ kind: z.literal('regex'), pattern: z.string().min(1).max(2_000), ignore_case: z.boolean().default(false) }),
+  z.strictObject({
+    kind: z.literal('regex'),
+    pattern: z.string().min(1).max(2_000),
+    ignore_case: z.boolean().default(false),
+  }),
   /** The answer is JSON, perhaps in a code fence, and keeps the schema (draft 2020-12). */
   z.strictObject({ kind: z.literal('json_schema'), schema: z.record(z.string(), z.unknown()) }),
   /** The last number in the answer is this one, within a tolerance. */
-  z.strictObject({ kind: z.literal('number'), value: z.union([z.number(), z.string()]), tolerance: z.number().min(0).default(0) }),
+  z.strictObject({
+    kind: z.literal('number'),
+    value: z.union([z.number(), z.string()]),
+    tolerance: z.number().min(0).default(0),
+  }),
   /** JavaScript in a sandbox: `input` has `answer` and `values`; its last expression is true, false or a score from 0 to 1. */
   z.strictObject({ kind: z.literal('script'), code: z.string().min(1).max(20_000) }),
 ]);

@@ -63,7 +63,10 @@ export function runCodeTool({ workers }: ToolDependencies): Tool {
     price: '0.0001',
     openWorld: false,
     async run({ code, input }, context) {
-      const result = await workers.run({ module: runCodeModule, input: { code, input }, timeoutMs: 8_000, memoryMb: 192 }, context);
+      const result = await workers.run(
+        { module: runCodeModule, input: { code, input }, timeoutMs: 8_000, memoryMb: 192 },
+        context,
+      );
       return { result: output.parse(result) };
     },
   });

@@ -128,16 +128,40 @@ test('a process whose campaign another one took over writes nothing more', async
 
 test('the index and the detail are of their schemas, and count what has not finished [spec endpoint.bench]', async () => {
   const [entry] = benchmarkList.parse(await (await request('/api/bench')).json());
-  assert.ok(entry !== undefined && entry.slug === 'chat-ui-4' && entry.license === 'CC BY 4.0' && entry.models === 2 && entry.tasks === 5);
+  assert.ok(
+    entry !== undefined &&
+      entry.slug === 'chat-ui-4' &&
+      entry.license === 'CC BY 4.0' &&
+      entry.models === 2 &&
+      entry.tasks === 5,
+  );
   const answer = await request('/api/bench/chat-ui-4');
   assert.equal(answer.status, 200);
   const detail = benchmarkDetail.parse(await answer.json());
   assert.equal(detail.verdict, entry.verdict);
   assert.equal(detail.unfinished.registered, 60);
-  assert.deepEqual(detail.models.map(({ model, delivered }) => [model, delivered.passed, delivered.n]), [['a', 0, 30], ['b', 0, 30]]);
+  assert.deepEqual(
+    detail.models.map(({ model, delivered }) => [model, delivered.passed, delivered.n]),
+    [
+      ['a', 0, 30],
+      ['b', 0, 30],
+    ],
+  );
   // The app called no model: nothing was billed, and a success costs at least nothing.
-  assert.deepEqual(detail.models.map((one) => [one.cost_per_success_usd, one.cost_per_success_at_least_usd]), [[null, 0], [null, 0]]);
-  assert.deepEqual(detail.tasks.map(({ slug }) => slug).sort(), ['arithmetic', 'extract', 'number-words', 'reorder', 'table']);
+  assert.deepEqual(
+    detail.models.map((one) => [one.cost_per_success_usd, one.cost_per_success_at_least_usd]),
+    [
+      [null, 0],
+      [null, 0],
+    ],
+  );
+  assert.deepEqual(detail.tasks.map(({ slug }) => slug).sort(), [
+    'arithmetic',
+    'extract',
+    'number-words',
+    'reorder',
+    'table',
+  ]);
   assert.equal(detail.campaigns.length, 2);
   assert.ok(!JSON.stringify(detail).includes('held_back_seed'));
 });
@@ -161,7 +185,10 @@ test('the downloads have every run, whatever became of it', async () => {
   assert.equal(lines.length, all.length);
   const jsonLines = (await (await request('/api/bench/chat-ui-4/runs.jsonl')).text()).trimEnd().split('\n');
   const read = jsonLines.map((line) => z.looseObject({ id: z.string(), state: z.string() }).parse(JSON.parse(line)));
-  assert.deepEqual(read.map(({ id }) => id), all.map(({ id }) => id));
+  assert.deepEqual(
+    read.map(({ id }) => id),
+    all.map(({ id }) => id),
+  );
   assert.ok(read.some(({ state }) => state === 'registered') && read.some(({ state }) => state === 'interrupted'));
   const head = await request('/api/bench/chat-ui-4/runs.csv', { method: 'HEAD' });
   assert.deepEqual([head.status, await head.text()], [200, '']);

@@ -7,7 +7,12 @@ import { verdictOf } from '../../../../../api/catalog/bench/verdict.ts';
 import type { ModelView, Rate } from '../../../../../api/catalog/bench/views.ts';
 
 function rate(passed: number, n: number): Rate {
-  return { passed, n, rate: n === 0 ? null : passed / n, interval: n === 0 ? null : [...(wilsonInterval(passed, n) ?? [0, 1])] };
+  return {
+    passed,
+    n,
+    rate: n === 0 ? null : passed / n,
+    interval: n === 0 ? null : [...(wilsonInterval(passed, n) ?? [0, 1])],
+  };
 }
 
 /** A model with these passes of each task, of so many runs each. */
@@ -29,11 +34,15 @@ function model(name: string, passes: readonly number[], runs: number, cost: numb
   };
 }
 
-const verdict = (...models: ModelView[]): { en: string; zh: string } => verdictOf({ models, pairs: comparePairs(models), open: 7 });
+const verdict = (...models: ModelView[]): { en: string; zh: string } =>
+  verdictOf({ models, pairs: comparePairs(models), open: 7 });
 
 test('a clear difference names its winner, with the interval and the cost of a success', () => {
   const { en, zh } = verdict(model('weak', [1, 0, 2, 1, 0], 10), model('strong', [10, 9, 10, 8, 10], 10));
-  assert.match(en, /^strong passes 94 % of 50 runs and wins: 86 points over weak \(95 % interval \d+ to \d+\), at \$0\.000123 a success\.$/);
+  assert.match(
+    en,
+    /^strong passes 94 % of 50 runs and wins: 86 points over weak \(95 % interval \d+ to \d+\), at \$0\.000123 a success\.$/,
+  );
   assert.match(zh, /^strong 胜出：.*每次成功 0\.000123 美元。$/);
 });
 
@@ -45,7 +54,10 @@ test('a small difference is a tie, and the runs that would decide are said', () 
 });
 
 test('one task names no winner, however clear it looks', () => {
-  assert.match(verdict(model('one', [50], 50), model('other', [0], 50)).en, /^Tie between one \(100 %\) and other \(0 %\)/);
+  assert.match(
+    verdict(model('one', [50], 50), model('other', [0], 50)).en,
+    /^Tie between one \(100 %\) and other \(0 %\)/,
+  );
 });
 
 test('of many equal models none wins by chance', () => {
@@ -57,5 +69,8 @@ test('without runs, without answers and with one model it says just that', () =>
   assert.equal(verdict().en, 'No run has finished yet; 7 are registered.');
   const out = { ...model('out', [0, 0], 5), quality: rate(0, 0) };
   assert.match(verdict(out).en, /^No model could be judged: in all 10 runs/);
-  assert.match(verdict(model('alone', [4, 5], 5, null)).en, /^alone passes 90 % of 10 runs \(95 % interval 60 % to 98 %\); no other model was measured\.$/);
+  assert.match(
+    verdict(model('alone', [4, 5], 5, null)).en,
+    /^alone passes 90 % of 10 runs \(95 % interval 60 % to 98 %\); no other model was measured\.$/,
+  );
 });

@@ -5,7 +5,13 @@ import { askApp } from '../../../../../../api/catalog/bench/run/ask-app.ts';
 import type { Step } from '../../../../../../api/catalog/bench/tasks/task.ts';
 import { serve } from '../../../../../support/bench/lab.ts';
 
-const step = (fields: Partial<Step>): Step => ({ method: 'POST', path: '/ask', headers: {}, capture: { answer: '/answer' }, ...fields });
+const step = (fields: Partial<Step>): Step => ({
+  method: 'POST',
+  path: '/ask',
+  headers: {},
+  capture: { answer: '/answer' },
+  ...fields,
+});
 
 test('steps follow each other with what was captured, and poll until the app is done', async () => {
   const asked: unknown[] = [];
@@ -18,7 +24,11 @@ test('steps follow each other with what was captured, and poll until the app is 
   const reply = await askApp({
     url: app.url,
     steps: [
-      step({ path: '/sessions', body: { prompt: '{{prompt}}', temperature: '{{temperature}}' }, capture: { session: '/id' } }),
+      step({
+        path: '/sessions',
+        body: { prompt: '{{prompt}}', temperature: '{{temperature}}' },
+        capture: { session: '/id' },
+      }),
       step({
         method: 'GET',
         path: '/sessions/{{session}}',
@@ -45,13 +55,14 @@ test('what goes wrong is a result of its own kind', async () => {
     // /slow never answers.
   });
   const kind = async (path: string, fields: Partial<Step> = {}, url = app.url): Promise<unknown> =>
-    (await askApp({ url, steps: [step({ path, ...fields })], values: {}, timeoutMs: 300 })).failure;
+    (await askApp({ url, steps: [step({ path, ...fields })], values: {}, timeoutMs: path === '/slow' ? 200 : 20_000 }))
+      .failure;
   assert.deepEqual(await kind('/broken'), { kind: 'status', status: 500, detail: 'the app answered 500' });
   for (const path of ['/text', '/empty', '/large'])
-    assert.equal((await kind(path) as { kind: string }).kind, 'unreadable', path);
-  assert.equal((await kind('/slow') as { kind: string }).kind, 'timeout');
+    assert.equal(((await kind(path)) as { kind: string }).kind, 'unreadable', path);
+  assert.equal(((await kind('/slow')) as { kind: string }).kind, 'timeout');
   const repeat = { until: '/done', equals: true, times: 2, wait_ms: 1 };
-  assert.equal((await kind('/busy', { repeat }) as { kind: string }).kind, 'timeout');
+  assert.equal(((await kind('/busy', { repeat })) as { kind: string }).kind, 'timeout');
   await app.close();
-  assert.equal((await kind('/gone') as { kind: string }).kind, 'unreachable');
+  assert.equal(((await kind('/gone')) as { kind: string }).kind, 'unreachable');
 });

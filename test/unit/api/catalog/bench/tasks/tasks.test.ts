@@ -20,7 +20,8 @@ test('the benchmarks of manifests/bench are valid, and each has at least five ta
   assert.ok(benchmarks.some(({ app }) => app === 'chat-ui-4'));
   for (const { app, tasks } of benchmarks) {
     assert.ok(tasks.length >= 5, app);
-    for (const { born, title_zh } of tasks) assert.ok(!Number.isNaN(Date.parse(born)) && /\p{Script=Han}/u.test(title_zh));
+    for (const { born, title_zh } of tasks)
+      assert.ok(!Number.isNaN(Date.parse(born)) && /\p{Script=Han}/u.test(title_zh));
   }
 });
 
@@ -28,7 +29,11 @@ test('an instance is the same for the same seed, and another one for each run an
   for (const task of loadBenchmarks().flatMap(({ tasks }) => tasks)) {
     const first = instanceOf(task, 1, seeds);
     assert.deepEqual(instanceOf(task, 1, seeds), first);
-    const others = [instanceOf(task, 2, seeds), instanceOf(task, 3, seeds), instanceOf(task, 1, { ...seeds, seed: 'three' })];
+    const others = [
+      instanceOf(task, 2, seeds),
+      instanceOf(task, 3, seeds),
+      instanceOf(task, 1, { ...seeds, seed: 'three' }),
+    ];
     for (const { hash, prompt } of others) assert.ok(hash !== first.hash && prompt !== first.prompt);
     // Even runs come from the seed that is held back.
     assert.equal(instanceOf(task, 2, { ...seeds, seed: 'three' }).hash, others[0]?.hash);
@@ -43,7 +48,9 @@ test('generators give what they promise, for many seeds', () => {
   }
   for (let i = 0; i < 200; i += 1) {
     const story = generators['arithmetic-story'](randomFrom(`story ${i}`));
-    const [boxes = 0, each = 0, broken = 0, share = 1, price = 0] = [...String(story['story']).matchAll(/\d+/g)].map(Number);
+    const [boxes = 0, each = 0, broken = 0, share = 1, price = 0] = [...String(story['story']).matchAll(/\d+/g)].map(
+      Number,
+    );
     assert.equal(story['answer'], Math.floor((boxes * each - broken) / share) * price);
   }
 });
@@ -86,7 +93,10 @@ test('a file with a mistake is refused with its name and field', () => {
       writeFileSync(task, text(fields));
       assert.throws(() => loadBenchmarks(folder), why);
     };
-    refuses('prompt: "{{nothing}}"\ngrader: {kind: contains, values: [a]}', /own\.yaml is not valid: .*\{\{nothing\}\}/);
+    refuses(
+      'prompt: "{{nothing}}"\ngrader: {kind: contains, values: [a]}',
+      /own\.yaml is not valid: .*\{\{nothing\}\}/,
+    );
     refuses('prompt: "{{number}}"\ngrader: {kind: guess}', /own\.yaml is not valid:\n {2}grader/);
     refuses('prompt: "{{number}}"\ngrader: {kind: contains, values: [a]}\nextra: 1', /own\.yaml is not valid/);
     refuses(
