@@ -103,17 +103,18 @@ test('critical values and p-values of t are those of scipy', () => {
 test('differences and their errors clustered by task are those of a regression with clustered errors', () => {
   let compared = 0;
   benchmarks.forEach((benchmark, i) => {
-    const seen = pairedDifference(pairsOf(benchmark));
+    const seen = pairedDifference(pairsOf(benchmark)) ?? assert.fail();
     const right = expected.clustered[i] ?? assert.fail();
-    near(seen?.difference, right.difference, 'difference');
+    const spread = seen.spread ?? assert.fail();
+    near(seen.difference, right.difference, 'difference');
     near(clusteredError(cases.paired[i] ?? []), right.standard_error, 'clustered error');
     // The interval is that of the regression wherever chance within tasks is not the larger error.
-    if ((seen?.spread?.standardError ?? 0) > right.standard_error * (1 + 1e-12)) return;
+    if (spread.standardError > right.standard_error * (1 + 1e-12)) return;
     compared += 1;
-    near(seen?.spread?.p, right.p, 'p');
-    near(seen?.spread?.p, expected.paired[i]?.p ?? NaN, 'p of the t-test');
-    near(seen?.spread?.interval[0], Math.max(-1, right.interval[0]), 'low');
-    near(seen?.spread?.interval[1], Math.min(1, right.interval[1]), 'high');
+    near(spread.p, right.p, 'p');
+    near(spread.p, expected.paired[i]?.p ?? NaN, 'p of the t-test');
+    near(spread.interval[0], Math.max(-1, right.interval[0]), 'low');
+    near(spread.interval[1], Math.min(1, right.interval[1]), 'high');
   });
   assert.ok(compared > 200, `only ${compared} intervals could be compared`);
 });

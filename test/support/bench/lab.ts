@@ -77,7 +77,7 @@ export type Behaviour = (place: number) => 'right' | 'wrong' | 'slow' | 429 | 50
 
 const completionRequest = z.looseObject({
   model: z.string(),
-  user: z.unknown(),
+  user: z.unknown().optional(),
   stream: z.boolean().nullish(),
   messages: z.array(z.looseObject({ content: z.string() })).min(1),
 });
@@ -93,31 +93,37 @@ export function upstream(
     seen(request);
     const prompt = request.messages.at(-1)?.content ?? '';
     const question = key().get(prompt);
-    const behaviour = question === undefined ? 'right' : (behaviours[request.model]?.(question.place) ?? 'right');
+    const behaviour = question === undefined ? 'right' : behaviourOf(behaviours[request.model], question.place);
     if (typeof behaviour === 'number') {
       response.writeHead(behaviour, { 'content-type': 'application/json' }).end('{"error":{"message":"not now"}}');
       return;
     }
     if (behaviour === 'slow') await new Promise((resolve) => setTimeout(resolve, 1_200));
     const content = behaviour === 'wrong' ? 'I would rather not say.' : (question?.right ?? 'Hello');
-    const usage = {
-      prompt_tokens: prompt.length,
-      completion_tokens: content.length,
-      total_tokens: prompt.length + content.length,
-    };
-    if (request.stream === true) streamed(response, request.model, content, usage);
-    else
-      response.writeHead(200, { 'content-type': 'application/json' }).end(
-        JSON.stringify({
-          id: 'one',
-          object: 'chat.completion',
-          created: 1,
-          model: request.model,
-          choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content } }],
-          usage,
-        }),
-      );
+    complete(request, response, { prompt, content });
   });
+}
+
+const behaviourOf = (behaviour: Behaviour | undefined, place: number): ReturnType<Behaviour> =>
+  behaviour?.(place) ?? 'right';
+
+function complete(
+  { model, stream }: z.output<typeof completionRequest>,
+  response: ServerResponse,
+  { prompt, content }: { readonly prompt: string; readonly content: string },
+): void {
+  const usage = {
+    prompt_tokens: prompt.length,
+    completion_tokens: content.length,
+    total_tokens: prompt.length + content.length,
+  };
+  if (stream === true) {
+    streamed(response, model, content, usage);
+    return;
+  }
+  const choices = [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content } }];
+  const completion = { id: 'one', object: 'chat.completion', created: 1, model, choices, usage };
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(completion));
 }
 
 function streamed(response: ServerResponse, model: string, content: string, usage: object): void {

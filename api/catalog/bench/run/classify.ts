@@ -34,16 +34,21 @@ const asleep: ReadonlySet<number> = new Set([502, 503, 504]);
 export function classify(reply: AppReply, grade: Grade | undefined, calls: readonly (string | null)[]): Classification {
   if (grade !== undefined && grade.error === undefined)
     return { passed: true, score: 1, error: undefined, detail: undefined };
-  const last = calls.at(-1);
-  const called = typeof last === 'string' && Object.hasOwn(ofCall, last) ? ofCall[last] : undefined;
-  if (called !== undefined) return failed(called, `the last model call ended with: ${String(last)}`);
+  const called = ofLastCall(calls);
+  if (called !== undefined) return failed(called.error, `the last model call ended with: ${called.outcome}`);
   if (reply.failure !== undefined) return failed(ofReply(reply.failure, calls.length), reply.failure.detail);
-  return {
-    passed: false,
-    score: grade?.score ?? 0,
-    error: grade?.error ?? 'grader',
-    detail: grade?.detail?.slice(0, 500),
-  };
+  return notPassed(grade);
+}
+
+function ofLastCall(calls: readonly (string | null)[]): { outcome: string; error: ErrorClass } | undefined {
+  const outcome = calls.at(-1) ?? '';
+  const error = Object.hasOwn(ofCall, outcome) ? ofCall[outcome] : undefined;
+  return error === undefined ? undefined : { outcome, error };
+}
+
+/** An answer that did not pass. */
+function notPassed({ score, error = 'grader', detail }: Grade = { score: 0 }): Classification {
+  return { passed: false, score, error, detail: detail?.slice(0, 500) };
 }
 
 function ofReply(failure: AppFailure, calls: number): ErrorClass {

@@ -128,13 +128,7 @@ test('a process whose campaign another one took over writes nothing more', async
 
 test('the index and the detail are of their schemas, and count what has not finished [spec endpoint.bench]', async () => {
   const [entry] = benchmarkList.parse(await (await request('/api/bench')).json());
-  assert.ok(
-    entry !== undefined &&
-      entry.slug === 'chat-ui-4' &&
-      entry.license === 'CC BY 4.0' &&
-      entry.models === 2 &&
-      entry.tasks === 5,
-  );
+  assert.ok(entry !== undefined && entry.slug === 'chat-ui-4' && entry.models === 2 && entry.tasks === 5);
   const answer = await request('/api/bench/chat-ui-4');
   assert.equal(answer.status, 200);
   const detail = benchmarkDetail.parse(await answer.json());
