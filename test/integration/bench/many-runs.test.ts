@@ -18,7 +18,7 @@ const script = `
   insert into bench.run (id, campaign, app, model, task, number, held_back, task_hash, instance, state, parameters, passed, score, cost, cost_state,
       latency_ms, error, registered_at, at)
     select gen_random_uuid(), c.id, c.app, 'model-' || m, 'task-' || t, k, k % 2 = 0, 'h', md5(t::text || k), 'finished', '{}', p, p::int, 0.000123456789, 'exact',
-      1000 + (k * 7919) % 5000, case when p then null when k % 4 = 0 then 'outage' else 'wrong' end, now() - interval '1 hour', now()
+      1000 + (k * 7919) % 5000, case when p then null when k % 4 = 0 then 'outage' else 'wrong' end, date_trunc('milliseconds', now() - interval '1 hour'), now()
     from bench.campaign c, generate_series(1, 10) m, generate_series(1, 5) t, generate_series(1, 500) k, lateral (select (k * 31 + m * 17) % 20 < 9 + m as p) x;
   analyze bench.run; analyze bench.campaign;`;
 const fill = `select bench.summarize(app, model, task) from (

@@ -53,7 +53,8 @@ create table bench.run (
   error text check (error in ('outage', 'limit', 'app-5xx', 'timeout', 'wake', 'malformed', 'refused', 'wrong', 'grader')),
   detail text check (length(detail) <= 500),
   output_hash text,
-  registered_at timestamptz not null,
+  -- Downloads go on from this time, page by page.
+  registered_at timestamptz not null check (registered_at = date_trunc('milliseconds', registered_at)),
   started_at timestamptz,
   at timestamptz,
   unique (campaign, model, task, number, attempt),
