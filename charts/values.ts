@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { apps } from './app-values.ts';
 import { services } from './backing-services.ts';
+import { bench } from './bench-values.ts';
 import { review } from './review-values.ts';
 import { quantity, duration, cidr, labels, port, name, host, domain, labelKey, optional, usd } from './value-kinds.ts';
 
@@ -442,6 +443,7 @@ export const values = z.strictObject({
     .prefault({})
     .describe('Backing services of the tools. A tool whose service is neither enabled nor has a url is not available.'),
   models: models.prefault({}).describe('Models, for ask and compare, and for hosted apps at /v1.'),
+  bench: bench.prefault({}).describe('Benchmarks of models, run live through hosted apps.'),
   database: database.prefault({}).describe('Database of the ledger.'),
   postgres: postgres.prefault({}),
   network: network.prefault({}),

@@ -72,11 +72,10 @@ export const requirements: readonly Requirement[] = [
     '2.7',
     'Entries carry upstream repository, star count and category; the detail adds telemetry and benchmark.',
   ),
-  planned(
+  requirement(
     'bench.records',
     '2.8',
     'A benchmark has per model and task pass rate, cost and latency; the index has a verdict each.',
-    '/api/bench',
   ),
   requirement(
     'rank.scores',
@@ -110,7 +109,7 @@ export const requirements: readonly Requirement[] = [
     'The models are asked in parallel: the call lasts as long as its slowest model.',
   ),
   requirement('endpoint.projects', '4', 'GET /api/projects and /api/projects/{slug}; 404 for no such app.'),
-  planned('endpoint.bench', '4', 'GET /api/bench and /api/bench/{slug}; 404 for no benchmark.', '/api/bench'),
+  requirement('endpoint.bench', '4', 'GET /api/bench and /api/bench/{slug}; 404 for no benchmark.'),
   requirement(
     'endpoint.agent-guides',
     '4',

@@ -6,6 +6,7 @@ import type { Money } from '../billing/index.ts';
 import type { Endpoint } from '../http/index.ts';
 import type { Models } from '../models/index.ts';
 import type { Fetcher, Tools } from '../tools/index.ts';
+import { type Bench, startBench } from './bench/index.ts';
 import { type Guides, type SourceGuide, startGuides } from './guides/index.ts';
 import { projectEndpoints, Projects, readCatalogApps, startStars, telemetryReader } from './projects/index.ts';
 import { rankEndpoints, Ranking, startRetention } from './rank/index.ts';
@@ -35,12 +36,14 @@ export interface Catalog {
   readonly endpoints: readonly Endpoint[];
   readonly projects: Projects;
   readonly ranking: Ranking;
+  readonly bench: Bench;
   readonly guides: Guides;
 }
 
 export function startCatalog(options: CatalogOptions): Catalog {
   const { baseUrl, apps, models, fetcher, log, ending } = options;
   const { ledger } = models;
+  const bench = startBench({ baseUrl, ledger });
   const stars = startStars({ ledger, fetcher, log, ending, repositories: () => projects.repositories() });
   const projects: Projects = new Projects({
     baseUrl,
@@ -48,26 +51,32 @@ export function startCatalog(options: CatalogOptions): Catalog {
     catalog: readCatalogApps(),
     stars,
     telemetry: telemetryReader({ ledger, log }),
-    benchmark: () => Promise.resolve(undefined),
+    benchmark: (slug) => bench.entryOf(slug),
   });
   const ranking = new Ranking({
     baseUrl,
     projects,
     retentions: startRetention({ ledger }),
-    benchmarks: () => Promise.resolve(new Map()),
+    benchmarks: () => bench.benchmarkFigures(),
   });
   const guides = startGuides({
     baseUrl,
     freeQuota: options.freeQuota,
     catalog: models.catalog,
     toolRegistry: options.tools.toolRegistry,
-    benchmarkOf: () => Promise.resolve(undefined),
+    benchmarkOf: (slug) => bench.benchmarkOf(slug),
     guides: options.guides,
   });
   return {
     projects,
     ranking,
+    bench,
     guides,
-    endpoints: [...projectEndpoints(projects, baseUrl), ...rankEndpoints(ranking, baseUrl), ...guides.endpoints],
+    endpoints: [
+      ...projectEndpoints(projects, baseUrl),
+      ...bench.endpoints,
+      ...rankEndpoints(ranking, baseUrl),
+      ...guides.endpoints,
+    ],
   };
 }

@@ -3,10 +3,13 @@ import type { IdempotencyKeys, Limits } from '../billing/index.ts';
 import type { Catalog } from './catalog.ts';
 import type { CallerKeys } from './callers/keys.ts';
 import type { MeteredRouter } from './metered/metered-router.ts';
+import type { Assignments } from './v1/assignments.ts';
 
 export interface ModelServices {
   readonly router: MeteredRouter;
   readonly keys: CallerKeys;
+  /** Models that benchmark runs have assigned to apps. */
+  readonly assignments: Assignments;
   readonly limits: Limits;
   /** Where the pages of problems are. */
   readonly baseUrl: string;

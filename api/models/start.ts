@@ -25,6 +25,7 @@ import { RouterClient } from './router/client.ts';
 import type { ModelServices } from './services.ts';
 import { reportUnknownUpstreams } from './router/upstreams.ts';
 import type { ModelApp } from './v1/apps.ts';
+import { Assignments } from './v1/assignments.ts';
 
 export interface ModelsOptions {
   readonly settings: ModelSettings;
@@ -81,6 +82,7 @@ export function startModels(options: ModelsOptions): Models {
         log,
         callMs: settings.callMs,
       }),
+      assignments: new Assignments(opened.database),
       keys: new CallerKeys({ router, hash: (key) => keyedHash(`key:${key}`, options.callerSalt) }),
       limits: { ...limitsOf(settings), router: router.name },
     };

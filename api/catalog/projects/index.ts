@@ -6,7 +6,6 @@ export type { ProjectRecord } from './records.ts';
 export { startStars } from './stars/refresh.ts';
 export { telemetryReader } from './telemetry.ts';
 export {
-  type BenchmarkEntry,
   type ProjectDetail,
   type ProjectEntry,
   type ProjectList,

@@ -8,7 +8,8 @@ import { type Filter, matcher, type Order, type SortedRecord, SortedRecords } fr
 import { unknownProject } from './problems.ts';
 import { appRecord, catalogRecord, type ProjectRecord } from './records.ts';
 import type { StarCount, StarCounts } from './stars/star-counts.ts';
-import type { BenchmarkEntry, ProjectDetail, ProjectEntry, Telemetry } from './views.ts';
+import type { BenchmarkEntry } from '../bench/index.ts';
+import type { ProjectDetail, ProjectEntry, Telemetry } from './views.ts';
 
 export interface ProjectsOptions {
   /** Like https://moorage.localhost, without a slash at the end. */
@@ -17,7 +18,7 @@ export interface ProjectsOptions {
   readonly catalog: readonly CatalogApp[];
   readonly stars: Pick<StarCounts, 'at' | 'version'>;
   readonly telemetry: (slug: string) => Promise<Telemetry>;
-  /** The entry of an app in the index of benchmarks. */
+  /** The entry of an app in the index of benchmarks. Rejects while they cannot be read. */
   readonly benchmark: (slug: string) => Promise<BenchmarkEntry | undefined>;
 }
 
@@ -73,14 +74,23 @@ export class Projects {
   /** Everything of one app. @throws Problem (unknown-project) */
   async detail(slug: string): Promise<ProjectDetail> {
     const record = this.#record(slug);
-    const [telemetry, benchmark] = await Promise.all([this.#options.telemetry(slug), this.#options.benchmark(slug)]);
+    const [telemetry, measured] = await Promise.all([this.#options.telemetry(slug), this.#benchmark(slug)]);
     return {
       ...this.#entry(record),
       commit: record.state === 'live' ? (record.app?.status?.served?.commit ?? null) : null,
       telemetry,
-      benchmark: benchmark ?? null,
-      benchmark_reason: benchmark === undefined ? 'No benchmark of this app has been run here.' : null,
+      ...measured,
     };
+  }
+
+  async #benchmark(slug: string): Promise<Pick<ProjectDetail, 'benchmark' | 'benchmark_reason'>> {
+    try {
+      const benchmark = (await this.#options.benchmark(slug)) ?? null;
+      return { benchmark, benchmark_reason: benchmark === null ? 'No benchmark of this app has been run here.' : null };
+    } catch {
+      // The rest of the app is known without the database.
+      return { benchmark: null, benchmark_reason: 'Benchmarks cannot be read right now.' };
+    }
   }
 
   /** The entry of one app. @throws Problem (unknown-project) */

@@ -1,6 +1,7 @@
 // The shapes of projects as JSON: an entry of the list, and the detail with telemetry and benchmark.
 import { z } from 'zod';
 import { listing } from '../../../crds/hosted-app.ts';
+import { benchmarkEntry } from '../bench/index.ts';
 import { projectStates } from './records.ts';
 
 export const categories = listing.shape.category.unwrap();
@@ -63,10 +64,6 @@ export type TelemetryWindow = z.output<typeof telemetryWindow>;
 
 export const telemetry = z.object({ '24h': telemetryWindow, '7d': telemetryWindow, '30d': telemetryWindow });
 export type Telemetry = z.output<typeof telemetry>;
-
-/** The entry of an app in the index of benchmarks. */
-export const benchmarkEntry = z.looseObject({ slug: z.string(), verdict: z.string() });
-export type BenchmarkEntry = z.output<typeof benchmarkEntry>;
 
 export const projectDetail = projectEntry.extend({
   commit: z.string().nullable().describe('Commit that is served; null where the app is not live.'),

@@ -1,5 +1,5 @@
 // What the rest of the catalog uses of this sub-room: the ranking of apps.
 export { rankEndpoints } from './endpoints.ts';
-export { type BenchmarkFigures, type Benchmarks, Ranking, type RankQuery } from './ranking.ts';
+export { type Benchmarks, Ranking, type RankQuery } from './ranking.ts';
 export { startRetention } from './retention.ts';
 export type { RankedApp, RankList, Score } from './views.ts';

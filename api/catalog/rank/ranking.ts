@@ -5,22 +5,8 @@ import type { Projects, ProjectRecord } from '../projects/index.ts';
 import { criteria, type Criterion } from './criteria.ts';
 import type { Retentions } from './retention.ts';
 import type { RankedApp, Score } from './views.ts';
+import type { BenchmarkFigures } from '../bench/index.ts';
 import type { Weights } from './weights.ts';
-
-/** What the ranking needs of the benchmark of an app, over all models that were tested. */
-export interface BenchmarkFigures {
-  /** Without runs that failed because an upstream was unavailable. */
-  readonly quality: {
-    readonly passed: number;
-    readonly n: number;
-    readonly rate: number | null;
-    readonly interval: readonly [number, number] | null;
-  };
-  /** With them. */
-  readonly delivered: { readonly passed: number; readonly n: number };
-  /** What all runs cost. */
-  readonly cost: Money;
-}
 
 export type Benchmarks = ReadonlyMap<string, BenchmarkFigures>;
 
@@ -28,7 +14,7 @@ export interface RankingOptions {
   readonly baseUrl: string;
   readonly projects: Pick<Projects, 'sorted'>;
   readonly retentions: Pick<Retentions, 'of'>;
-  /** Of all apps that have one, by slug. */
+  /** Of all apps that have one, by slug. Rejects while they cannot be read. */
   readonly benchmarks: () => Promise<Benchmarks>;
 }
 
@@ -49,8 +35,8 @@ export class Ranking {
 
   /** One page, the highest score first; without weights by title. @throws Problem (invalid-request) for a wrong cursor */
   async page({ weights, limit, cursor }: RankQuery): Promise<Page<RankedApp>> {
-    const benchmarks = await this.#options.benchmarks();
-    const cheapest = cheapestOf(benchmarks);
+    const benchmarks = await this.#options.benchmarks().catch(() => undefined);
+    const cheapest = cheapestOf(benchmarks ?? new Map());
     const valueOf = (slug: string, criterion: Criterion): Value => this.#value(slug, criterion, benchmarks, cheapest);
     const sorted = this.#sorted(weights, valueOf);
     const page = pageOf(sorted, ({ key }) => key, { limit, cursor, order: `rank ${JSON.stringify(weights ?? null)}` });
@@ -97,16 +83,16 @@ export class Ranking {
     };
   }
 
-  #value(slug: string, criterion: Criterion, benchmarks: Benchmarks, cheapest: BenchmarkFigures | undefined): Value {
+  #value(slug: string, criterion: Criterion, benchmarks: Benchmarks | undefined, cheapest: Priced | undefined): Value {
     switch (criterion) {
       case 'onboarding':
         return unmeasured('Onboarding has not been measured on this installation.');
       case 'stability':
         return unmeasured('Uptime, error rate and failed rollouts are not recorded yet.');
       case 'quality':
-        return qualityOf(benchmarks.get(slug));
+        return benchmarks === undefined ? unmeasured(unread) : qualityOf(benchmarks.get(slug));
       case 'cost':
-        return costOf(benchmarks.get(slug), cheapest);
+        return benchmarks === undefined ? unmeasured(unread) : costOf(benchmarks.get(slug), cheapest);
       case 'retention':
         return this.#retention(slug);
     }
@@ -124,6 +110,7 @@ function unmeasured(reason: string, n = 0): Value {
   return { value: null, interval: null, n, reason };
 }
 
+const unread = 'Benchmarks cannot be read right now.';
 const noBenchmark = 'No benchmark of this app has been run here.';
 
 function qualityOf(figures: BenchmarkFigures | undefined): Value {
@@ -139,9 +126,10 @@ function qualityOf(figures: BenchmarkFigures | undefined): Value {
   };
 }
 
-function costOf(figures: BenchmarkFigures | undefined, cheapest: BenchmarkFigures | undefined): Value {
+function costOf(figures: BenchmarkFigures | undefined, cheapest: Priced | undefined): Value {
   if (figures === undefined) return unmeasured(noBenchmark);
   const { delivered, cost } = figures;
+  if (cost === undefined) return unmeasured('The cost of some runs of its benchmark is not known.', delivered.n);
   if (delivered.passed === 0) return unmeasured('No run of its benchmark passed.', delivered.n);
   if (cost === 0n || cheapest === undefined) return unmeasured('The runs of its benchmark cost nothing.', delivered.n);
   // c(cheapest) / c(app) = (cost of the cheapest / its successes) / (cost / successes), in millionths.
@@ -149,11 +137,16 @@ function costOf(figures: BenchmarkFigures | undefined, cheapest: BenchmarkFigure
   return { value: Number(ratio) / 1_000_000, interval: null, n: delivered.n, reason: null };
 }
 
-/** The lowest cost per success of all; of those that cost nothing there is no comparison. */
-function cheapestOf(benchmarks: Benchmarks): BenchmarkFigures | undefined {
-  let best: BenchmarkFigures | undefined;
+type Priced = BenchmarkFigures & { readonly cost: Money };
+
+const isPriced = (figures: BenchmarkFigures): figures is Priced =>
+  figures.delivered.passed > 0 && figures.cost !== undefined && figures.cost > 0n;
+
+/** The lowest cost per success of all; of those that cost nothing, or not yet known, there is no comparison. */
+function cheapestOf(benchmarks: Benchmarks): Priced | undefined {
+  let best: Priced | undefined;
   for (const figures of benchmarks.values()) {
-    if (figures.delivered.passed === 0 || figures.cost === 0n) continue;
+    if (!isPriced(figures)) continue;
     const isCheaper =
       best === undefined || figures.cost * BigInt(best.delivered.passed) < best.cost * BigInt(figures.delivered.passed);
     if (isCheaper) best = figures;

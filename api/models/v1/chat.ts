@@ -1,4 +1,5 @@
 // Chat completions of hosted apps: passed on to the router within limits, and charged to the app.
+import { randomUUID } from 'node:crypto';
 import { eventFrame, eventStreamResponse, invalid, jsonResponse, type RequestContext } from '../../http/index.ts';
 import type { Catalog, Model } from '../catalog.ts';
 import type { ModelCall, ModelCallResult } from '../metered/metered-router.ts';
@@ -6,6 +7,7 @@ import { maxCallCost, type Payer } from '../../billing/index.ts';
 import { callProblem } from '../metered/call-problem.ts';
 import type { StreamPart } from '../router/client.ts';
 import type { ModelServices } from '../services.ts';
+import { type Assignment, noting, outcomeOf, refusalOf } from './assignments.ts';
 import { completionBody, answerHeaders } from './bodies.ts';
 import { failureEvent } from './errors.ts';
 import { passOn, promptOf, unboundedParts, type ChatRequest } from './request.ts';
@@ -26,21 +28,29 @@ export async function answerChat(call: AppCall<ChatRequest>): Promise<Response> 
     request,
     context,
   } = call;
-  const model = modelOf(call.request.model, call.catalog);
-  const maxTokens = tokensOf(request, call.services.maxTokens);
   refuseUnbounded(request);
+  const id = randomUUID();
+  const assignment = await call.services.assignments.begin({
+    app: payer.owner,
+    hold: id,
+    fields: [request['user'], request.model],
+  });
+  const model = modelOf(assignment?.model ?? request.model, call.catalog);
+  const maxTokens = tokensOf(request, call.services.maxTokens);
   const leaving = new AbortController();
   const modelCall: ModelCall = {
+    id,
     kind: 'v1',
     payer,
     model: model.id,
     maxCost: maxCallCost(model, promptOf(request), maxTokens),
     priced: model.in_per_m > 0n || model.out_per_m > 0n,
     signal: AbortSignal.any([context.signal, leaving.signal]),
-    body: passOn(request, model.upstream, maxTokens),
+    // A provider must not see that it is being measured.
+    body: passOn(assignment === undefined ? request : { ...request, user: undefined }, model.upstream, maxTokens),
   };
-  if (request.stream === true) return streamed(call, modelCall, leaving);
-  const called = await router.chat(modelCall);
+  if (request.stream === true) return streamed(call, modelCall, { leaving, assignment });
+  const called = await noting(assignment, () => router.chat(modelCall));
   if (called.failure !== undefined) throw callProblem(called.failure, called.settlement, model.id, payer);
   return jsonResponse(completionBody(called.answer.body, model.id, called.settlement), {
     headers: answerHeaders(called.settlement, payer),
@@ -51,9 +61,9 @@ export async function answerChat(call: AppCall<ChatRequest>): Promise<Response> 
 async function streamed(
   { services: { router }, payer, request }: AppCall<ChatRequest>,
   modelCall: ModelCall,
-  leaving: AbortController,
+  { leaving, assignment }: { readonly leaving: AbortController; readonly assignment: Assignment | undefined },
 ): Promise<Response> {
-  const parts = router.stream(modelCall);
+  const parts = noted(router.stream(modelCall), assignment);
   const first = await parts.next();
   if (first.done === true && first.value.failure !== undefined)
     throw callProblem(first.value.failure, first.value.settlement, modelCall.model, payer);
@@ -64,11 +74,25 @@ async function streamed(
   });
 }
 
+type Parts = AsyncGenerator<StreamPart, ModelCallResult, undefined>;
+
+/** The parts of a stream; how it ended is noted before its reader can know. */
+async function* noted(parts: Parts, assignment: Assignment | undefined): Parts {
+  try {
+    const result = yield* parts;
+    await assignment?.end(outcomeOf(result));
+    return result;
+  } catch (error) {
+    await assignment?.end(refusalOf(error));
+    throw error;
+  }
+}
+
 type Next = IteratorResult<StreamPart, ModelCallResult>;
 
 async function* frames(
   first: Next,
-  parts: AsyncGenerator<StreamPart, ModelCallResult, undefined>,
+  parts: Parts,
   model: string,
   withUsage: boolean,
 ): AsyncGenerator<string, void, undefined> {

@@ -4,7 +4,8 @@ import { jsonField } from '../../engine/json-field.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
-const module = new URL('worker.ts', import.meta.url);
+/** What runs it, in a worker. */
+export const runCodeModule = new URL('worker.ts', import.meta.url);
 
 const output = z.object({
   ok: z.boolean().describe('Whether the code ran to completion.'),
@@ -62,7 +63,10 @@ export function runCodeTool({ workers }: ToolDependencies): Tool {
     price: '0.0001',
     openWorld: false,
     async run({ code, input }, context) {
-      const result = await workers.run({ module, input: { code, input }, timeoutMs: 8_000, memoryMb: 192 }, context);
+      const result = await workers.run(
+        { module: runCodeModule, input: { code, input }, timeoutMs: 8_000, memoryMb: 192 },
+        context,
+      );
       return { result: output.parse(result) };
     },
   });

@@ -5,9 +5,10 @@ import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import type { CatalogApp } from '../../../../../api/catalog/projects/manifests.ts';
 import { Projects } from '../../../../../api/catalog/projects/projects.ts';
 import { StarCounts } from '../../../../../api/catalog/projects/stars/star-counts.ts';
+import type { BenchmarkFigures } from '../../../../../api/catalog/bench/index.ts';
 import { criteria, formulas } from '../../../../../api/catalog/rank/criteria.ts';
 import { rankEndpoints } from '../../../../../api/catalog/rank/endpoints.ts';
-import { type BenchmarkFigures, Ranking } from '../../../../../api/catalog/rank/ranking.ts';
+import { Ranking } from '../../../../../api/catalog/rank/ranking.ts';
 import { Retentions } from '../../../../../api/catalog/rank/retention.ts';
 import { formulaList, rankList, type RankedApp, type RankList } from '../../../../../api/catalog/rank/views.ts';
 import { listing } from '../../../../../crds/hosted-app.ts';
@@ -22,10 +23,10 @@ const known = (slug: string): CatalogApp => ({
   descriptionZh: undefined,
   source: `https://git.test/octo/${slug}`,
 });
-const figures = (passed: number, n: number, outages: number, usd: string): BenchmarkFigures => ({
+const figures = (passed: number, n: number, outages: number, usd?: string): BenchmarkFigures => ({
   quality: { passed, n, rate: n === 0 ? null : passed / n, interval: n === 0 ? null : [0.1, 0.9] },
-  delivered: { passed, n: n + outages },
-  cost: parseMoney(usd),
+  delivered: { passed, n: n + outages, rate: null, interval: null },
+  cost: usd === undefined ? undefined : parseMoney(usd),
 });
 
 const retentions = new Retentions();
@@ -85,6 +86,22 @@ test('cost is relative to the cheapest success; where there is none, it is null'
     [null, 'The runs of its benchmark cost nothing.'],
     [null, 'No benchmark of this app has been run here.'],
   ]);
+});
+
+test('a cost that is not known yet is no low cost, and benchmarks that cannot be read are not called missing', async () => {
+  const valuesOf = async (found: Promise<Map<string, BenchmarkFigures>>): Promise<unknown> => {
+    const { items } = await new Ranking({ baseUrl, projects, retentions, benchmarks: () => found }).page({ limit: 1 });
+    const { quality, cost } = items[0]?.scores ?? assert.fail();
+    return [quality.value, quality.reason, cost.value, cost.reason];
+  };
+  assert.deepEqual(await valuesOf(Promise.resolve(new Map([['a', figures(5, 10, 0)]]))), [
+    0.5,
+    null,
+    null,
+    'The cost of some runs of its benchmark is not known.',
+  ]);
+  const unread = 'Benchmarks cannot be read right now.';
+  assert.deepEqual(await valuesOf(Promise.reject(new Error('no database'))), [null, unread, null, unread]);
 });
 
 test('what nothing records is null with a reason', async () => {

@@ -1,0 +1,118 @@
+// Endpoints of benchmarks: the index, one app, and every run as a download.
+import { z } from 'zod';
+import { Problem } from '../../../lib/problem.ts';
+import { ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
+import { defineEndpoint, type Endpoint } from '../../http/index.ts';
+import { nearestNames } from '../../tools/index.ts';
+import { type BenchmarkSource, readBenchmark, readBenchmarks } from './benchmark.ts';
+import { csvOf, csvType, jsonLinesOf, jsonLinesType } from './downloads.ts';
+import { unknownBenchmark } from './problems.ts';
+import { benchmarkDetail, benchmarkList } from './views.ts';
+
+const params = z.strictObject({ slug: z.string().min(1).max(63).describe('Slug of the app') });
+const unavailable = [ledgerUnavailable, ledgerUnconfigured];
+
+export function benchEndpoints(source: BenchmarkSource): Endpoint[] {
+  return [indexEndpoint(source), detailEndpoint(source), csvEndpoint(source), jsonLinesEndpoint(source)];
+}
+
+function indexEndpoint(source: BenchmarkSource): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path: '/api/bench',
+    operation: 'listBenchmarks',
+    tag: 'catalog',
+    summary: 'List the benchmarks',
+    description:
+      'Benchmarks of models, measured live through hosted apps, each with a one-line verdict made from its data. CC BY 4.0.',
+    output: benchmarkList,
+    outputDescription: 'The benchmarks, by slug of the app.',
+    problems: unavailable,
+    handler: () => readBenchmarks(source),
+  });
+}
+
+function detailEndpoint(source: BenchmarkSource): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path: '/api/bench/{slug}',
+    operation: 'getBenchmark',
+    tag: 'catalog',
+    summary: 'Get the benchmark of an app',
+    description:
+      'Pass rates with intervals, billed cost and latency per model and task, and the models compared in pairs. Quality leaves out outages of the upstream; delivered counts them as failed. CC BY 4.0.',
+    params,
+    output: benchmarkDetail,
+    outputDescription: 'The benchmark.',
+    problems: [unknownBenchmark, ...unavailable],
+    handler: async ({ params: { slug } }) => (await readBenchmark(source, slug)) ?? refuse(source, slug),
+  });
+}
+
+function csvEndpoint(source: BenchmarkSource): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path: '/api/bench/{slug}/runs.csv',
+    operation: 'downloadBenchmarkCsv',
+    tag: 'catalog',
+    summary: 'Download every run of a benchmark as CSV',
+    description: 'Every registered run, those included that never finished, in the order of registration. CC BY 4.0.',
+    params,
+    output: z.string(),
+    outputDescription: 'A header, then a line for each run.',
+    produces: [csvType],
+    problems: [unknownBenchmark, ...unavailable],
+    handler: async ({ params: { slug } }) => {
+      await refuseUnknown(source, slug);
+      return csvOf(source.database(), slug);
+    },
+  });
+}
+
+function jsonLinesEndpoint(source: BenchmarkSource): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path: '/api/bench/{slug}/runs.jsonl',
+    operation: 'downloadBenchmarkJsonLines',
+    tag: 'catalog',
+    summary: 'Download every run of a benchmark as JSON lines',
+    description: 'Every registered run, those included that never finished, in the order of registration. CC BY 4.0.',
+    params,
+    output: z.string(),
+    outputDescription: 'A JSON object for each run, one a line.',
+    produces: [jsonLinesType],
+    problems: [unknownBenchmark, ...unavailable],
+    handler: async ({ params: { slug } }) => {
+      await refuseUnknown(source, slug);
+      return jsonLinesOf(source.database(), slug);
+    },
+  });
+}
+
+async function refuseUnknown(source: BenchmarkSource, slug: string): Promise<void> {
+  const all = await readBenchmarks(source);
+  if (!all.some((one) => one.slug === slug))
+    throw unknown(
+      slug,
+      all.map((one) => one.slug),
+    );
+}
+
+async function refuse(source: BenchmarkSource, slug: string): Promise<never> {
+  throw unknown(
+    slug,
+    (await readBenchmarks(source)).map((one) => one.slug),
+  );
+}
+
+function unknown(slug: string, slugs: readonly string[]): Problem {
+  const nearest = nearestNames(slug, slugs);
+  const hint = nearest.length === 0 ? 'GET /api/bench lists all benchmarks.' : `Did you mean ${nearest.join(' or ')}?`;
+  return new Problem(unknownBenchmark, `There is no benchmark for ${JSON.stringify(slug.slice(0, 60))}. ${hint}`, {
+    members: { nearest },
+  });
+}

@@ -1,0 +1,62 @@
+// The command line of `npm run bench:models`.
+import { readCommandLine, UsageError, wholeNumber } from '../../../../lib/command-line.ts';
+
+export interface BenchArguments {
+  readonly app: string;
+  readonly models: readonly string[];
+  readonly runs: number;
+  readonly seed: string | undefined;
+  readonly url: string | undefined;
+  readonly gateway: string | undefined;
+}
+
+export const usage = `usage: npm run bench:models -- --app SLUG --models ID,ID,… --runs N [--seed TEXT] [--url URL] [--gateway URL]
+
+  --app SLUG       the hosted app, which has a folder in manifests/bench
+  --models IDS     models from GET /api/models, separated by commas
+  --runs N         runs of each model on each task
+  --seed TEXT      makes the instances of the tasks (default: a random one)
+  --url URL        where the app answers (default: its URL in the cluster)
+  --gateway URL    the gateway inside the cluster, through which that URL is reached
+
+All runs are registered before the first one starts. Started again with the same arguments, it goes on with what has
+not finished. The database, the router and the models are read from the environment, as the API reads them.`;
+
+const options = {
+  app: { type: 'string' },
+  models: { type: 'string' },
+  runs: { type: 'string' },
+  seed: { type: 'string' },
+  url: { type: 'string' },
+  gateway: { type: 'string' },
+} as const;
+
+export function readArguments(args?: readonly string[]): BenchArguments {
+  return readCommandLine(
+    { usage, options },
+    ({ values }) => ({
+      app: required('--app', values.app),
+      models: required('--models', values.models)
+        .split(',')
+        .map((model) => model.trim())
+        .filter((model) => model !== ''),
+      runs: wholeNumber('--runs', required('--runs', values.runs), { maximum: 1_000 }),
+      seed: values.seed,
+      url: originOf('--url', values.url),
+      gateway: originOf('--gateway', values.gateway),
+    }),
+    args,
+  );
+}
+
+function required(option: string, value: string | undefined): string {
+  if (value === undefined || value === '') throw new UsageError(`${option} is missing`);
+  return value;
+}
+
+function originOf(option: string, text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  if (!URL.canParse(text) || !/^https?:/.test(text))
+    throw new UsageError(`${option} must be an http(s) URL, not "${text}"`);
+  return text.replace(/\/+$/, '');
+}

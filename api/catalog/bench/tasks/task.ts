@@ -1,0 +1,103 @@
+// What a task and a benchmark are, as their files in manifests/bench say it.
+import { z } from 'zod';
+import { generatorNames } from './generators/index.ts';
+
+const slug = z
+  .string()
+  .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must consist of lower-case letters, digits and "-"');
+const title = z.string().min(1).max(120);
+/** Where a value stands in a JSON answer. After "#" a pointer goes on inside of a text that is JSON itself. */
+const pointer = z
+  .string()
+  .max(300)
+  .regex(/^(\/[^/#]+)*(#(\/[^/#]+)*)?$/, 'must be a JSON Pointer such as /choices/0/message/content');
+const name = z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'must consist of lower-case letters, digits and "_"');
+
+/** One HTTP request to the app; every string may name values as {{name}}. */
+const step = z.strictObject({
+  method: z.enum(['GET', 'POST', 'PUT']),
+  path: z.string().regex(/^\/[^\s]{0,500}$/, 'must be a path that starts with /'),
+  headers: z.record(z.string().max(100), z.string().max(500)).default({}),
+  body: z.unknown().optional(),
+  /** Values to take out of the JSON answer, for later steps; `answer` is what is graded. Of repeated ones, the last that is there. */
+  capture: z.record(name, pointer).default({}),
+  /** Sends it again until a member of the answer has this value. */
+  repeat: z
+    .strictObject({
+      until: pointer,
+      equals: z.unknown(),
+      times: z.int().min(1).max(10_000),
+      wait_ms: z.int().min(0).max(10_000),
+    })
+    .optional(),
+});
+export type Step = z.output<typeof step>;
+
+const grader = z.discriminatedUnion('kind', [
+  /** Each of these texts stands in the answer. */
+  z.strictObject({
+    kind: z.literal('contains'),
+    values: z.array(z.string().min(1)).min(1),
+    ignore_case: z.boolean().default(false),
+  }),
+  /** The answer, without space around it, matches the pattern (RE2) as a whole. */
+  z.strictObject({
+    kind: z.literal('regex'),
+    pattern: z.string().min(1).max(2_000),
+    ignore_case: z.boolean().default(false),
+  }),
+  /** The answer is JSON, perhaps in a code fence, and keeps the schema (draft 2020-12). */
+  z.strictObject({ kind: z.literal('json_schema'), schema: z.record(z.string(), z.unknown()) }),
+  /** The last number in the answer is this one, within a tolerance. */
+  z.strictObject({
+    kind: z.literal('number'),
+    value: z.union([z.number(), z.string()]),
+    tolerance: z.number().min(0).default(0),
+  }),
+  /** JavaScript in a sandbox: `input` has `answer` and `values`; its last expression is true, false or a score from 0 to 1. */
+  z.strictObject({ kind: z.literal('script'), code: z.string().min(1).max(20_000) }),
+]);
+export type Grader = z.output<typeof grader>;
+
+export const taskFile = z.strictObject({
+  slug,
+  title,
+  title_zh: title,
+  born: z.iso.date().describe('Since when the task exists: what a model was trained on before cannot hold it.'),
+  generator: z.enum(generatorNames),
+  prompt: z.string().min(1).max(10_000),
+  grader,
+  /** In place of the app's own transport. */
+  steps: z.array(step).min(1).max(20).optional(),
+});
+export type TaskFile = z.output<typeof taskFile>;
+
+export const benchmarkFile = z.strictObject({
+  title,
+  title_zh: title,
+  /** Sets of tasks in manifests/bench/sets. */
+  sets: z.array(slug).default([]),
+  /**
+   * marker: the app passes on the field `user` or `model` of a request, in which the marker of the run stands. app: it
+   * passes on neither, and every call that it makes during a run counts, so nobody else may use it then.
+   */
+  attribution: z.enum(['marker', 'app']),
+  timeout_seconds: z.int().min(1).max(900).default(120),
+  /** What is sent with each prompt, kept with each run. */
+  parameters: z.record(name, z.union([z.number(), z.string().max(200), z.boolean()])).default({}),
+  transport: z.array(step).min(1).max(20),
+});
+export type BenchmarkFile = z.output<typeof benchmarkFile>;
+
+/** A task of an app's benchmark. */
+export interface Task extends Omit<TaskFile, 'steps'> {
+  readonly steps: readonly Step[];
+  /** Hash of all that the task is. */
+  readonly hash: string;
+}
+
+/** What is measured at an app, and how it is asked. */
+export interface BenchmarkManifest extends Omit<BenchmarkFile, 'sets' | 'transport'> {
+  readonly app: string;
+  readonly tasks: readonly Task[];
+}

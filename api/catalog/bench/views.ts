@@ -1,0 +1,132 @@
+// How benchmarks look in the API: schemas of the index and of the detail.
+import { z } from 'zod';
+import { errorClasses } from './store/shapes.ts';
+
+const time = z.iso.datetime();
+const usd = z.number();
+const interval = z.tuple([z.number(), z.number()]);
+
+const rate = z.object({
+  passed: z.int().describe('Runs that passed.'),
+  n: z.int().describe('Runs that count.'),
+  rate: z.number().nullable().describe('passed / n, from 0 to 1; null without runs.'),
+  interval: interval.nullable().describe('95 % Wilson interval of the rate; null without runs.'),
+});
+export type Rate = z.output<typeof rate>;
+
+const latency = z.object({ p50: z.number().describe('Median, ms.'), p95: z.number().describe('95th percentile, ms.') });
+
+const measured = {
+  quality: rate.describe(
+    'How often the model passes when it can be asked: without outages of its upstream and limits of ours.',
+  ),
+  delivered: rate.describe('How often a run passes at all: outages and limits count as failed.'),
+  cost_per_run_usd: usd.nullable().describe('Mean billed cost of a run, USD; null while no cost is known.'),
+  latency_ms: latency.describe('From sending the prompt to the app until its answer is whole.'),
+};
+
+const byTask = z.object({ task: z.string().describe('Slug of the task.'), ...measured });
+const errors = z
+  .partialRecord(z.enum(errorClasses), z.int())
+  .describe('Runs that did not pass, by class: ' + errorClasses.join(', ') + '.');
+
+const modelView = z.object({
+  model: z.string().describe('Model identifier.'),
+  runs: z.int().describe('Runs that finished.'),
+  ...measured,
+  cost_per_success_usd: usd
+    .nullable()
+    .describe('Billed cost of all runs, divided by those that passed, USD; null where that is not known.'),
+  cost_per_success_at_least_usd: usd
+    .nullable()
+    .describe('What a success costs at least, where it is not known: no run passed, or the cost of some is not known.'),
+  cost_unknown: z.int().describe('Runs whose cost is not known yet, or never will be.'),
+  errors,
+  by_task: z.array(byTask),
+});
+export type ModelView = z.output<typeof modelView>;
+
+const pairView = z.object({
+  a: z.string(),
+  b: z.string(),
+  difference: z.number().describe('Mean over the tasks of the quality of a less that of b.'),
+  interval: interval
+    .nullable()
+    .describe('95 % interval of the difference, clustered by task; null for less than two tasks.'),
+  tasks: z.int().describe('Tasks on which both count.'),
+  adjusted_p: z.number().nullable().describe('p-value of the difference, adjusted for all pairs (Benjamini–Hochberg).'),
+  verdict: z
+    .enum(['a', 'b', 'tie'])
+    .describe('The better one: only where the interval excludes 0 and adjusted_p is at most 0.05.'),
+  runs_to_decide: z
+    .int()
+    .nullable()
+    .describe(
+      'For a tie: runs of each model on each task that would decide it if the rates stay; null where only more tasks would.',
+    ),
+});
+export type PairView = z.output<typeof pairView>;
+
+const taskView = z.object({
+  slug: z.string(),
+  title: z.string(),
+  title_zh: z.string(),
+  born: z.string().describe('Since when the task exists.'),
+  hash: z.string().describe('Hash of the task as it was last run.'),
+});
+
+const campaignView = z.object({
+  id: z.string(),
+  registered_at: time.describe('When all of its runs were registered, before the first one started.'),
+  finished_at: time.nullable(),
+  models: z.array(z.string()),
+  runs: z.int().describe('Runs of each model on each task.'),
+  seed: z.string().describe('Seed of the instances of odd runs, from which they can be made again.'),
+  held_back_hash: z.string().describe('SHA-256 of the seed of the instances of even runs, which is held back.'),
+  attribution: z
+    .enum(['marker', 'app'])
+    .describe(
+      'How model calls are known to be of a run: by a marker that the app passes on, or because all calls of the app are.',
+    ),
+  parameters: z.record(z.string(), z.unknown()).describe('What was sent with each prompt.'),
+});
+
+const common = {
+  slug: z.string().describe('Slug of the app.'),
+  title: z.string(),
+  verdict: z.string().describe('One line made from the data.'),
+  verdict_zh: z.string(),
+  updated: time.describe('When the last run finished, or was registered.'),
+  runs: z.int().describe('Runs that finished.'),
+  page: z.string().describe('Page for people.'),
+  data_url: z.string().describe('Every run as JSON lines.'),
+  csv_url: z.string().describe('Every run as CSV.'),
+  license: z.literal('CC BY 4.0'),
+};
+
+export const benchmarkEntry = z.object({
+  ...common,
+  models: z.int().describe('Models that were run.'),
+  tasks: z.int().describe('Tasks that were run.'),
+});
+export type BenchmarkEntry = z.output<typeof benchmarkEntry>;
+export const benchmarkList = z.array(benchmarkEntry);
+
+export const benchmarkDetail = z.object({
+  ...common,
+  app: z.object({
+    commit: z.string().nullable().describe('Commit of the app at the last run; null where it is not known.'),
+    image: z.string().nullable().describe('Image of the app, by digest.'),
+  }),
+  router: z.string().nullable().describe('Router that asked the models at the last run.'),
+  method: z.string(),
+  unfinished: z
+    .object({ registered: z.int(), running: z.int(), interrupted: z.int() })
+    .describe('Registered runs that have not finished. They are in the downloads, and in no rate.'),
+  models: z.array(modelView),
+  pairs: z.array(pairView),
+  tasks: z.array(taskView),
+  errors,
+  campaigns: z.array(campaignView).describe('What was registered, the newest first, at most 20.'),
+});
+export type BenchmarkDetail = z.output<typeof benchmarkDetail>;

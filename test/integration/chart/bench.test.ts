@@ -1,0 +1,91 @@
+// Benchmarks by schedule, as the chart renders them: off by default, one CronJob an app, nothing but what it needs.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { z } from 'zod';
+import { readArguments } from '../../../api/catalog/bench/run/options.ts';
+import { loadBenchmarks } from '../../../api/catalog/bench/tasks/load.ts';
+import { named, ofKind, render, required } from '../../support/chart.ts';
+
+const scheduled = {
+  ...required,
+  postgres: { enabled: true },
+  gateway: { ...required.gateway, probeUrl: 'https://gateway.gateway.svc.cluster.local' },
+  models: { listConfigMap: 'models', router: { baseUrl: 'https://router.example.org', keySecret: 'router' } },
+  bench: {
+    schedule: '0 3 * * *',
+    apps: loadBenchmarks().map(({ app }) => app),
+    models: ['beta-K3', 'gamma5.2'],
+    runs: 3,
+  },
+};
+
+const cronJob = z.looseObject({
+  spec: z.looseObject({
+    schedule: z.string(),
+    concurrencyPolicy: z.literal('Forbid'),
+    jobTemplate: z.looseObject({
+      spec: z.looseObject({
+        template: z.looseObject({
+          spec: z.looseObject({
+            containers: z.array(
+              z.looseObject({
+                args: z.array(z.string()),
+                command: z.array(z.string()),
+                env: z.array(z.looseObject({ name: z.string() })),
+              }),
+            ),
+          }),
+        }),
+      }),
+    }),
+  }),
+});
+
+test('no benchmark runs unless a schedule is set, and one without apps is refused', async () => {
+  const plain = await render({ ...required, postgres: { enabled: true } });
+  assert.deepEqual(
+    [ofKind(plain, 'CronJob'), plain.filter(({ metadata }) => metadata.name === 'moorage-bench')],
+    [[], []],
+  );
+  await assert.rejects(
+    render({ ...scheduled, bench: { schedule: '0 3 * * *' } }),
+    /set bench\.apps and bench\.models too/,
+  );
+});
+
+test('each app has a CronJob with arguments that the program takes, without the key of the router', async () => {
+  const objects = await render(scheduled);
+  const jobs = ofKind(objects, 'CronJob');
+  assert.equal(jobs.length, scheduled.bench.apps.length);
+  for (const app of scheduled.bench.apps) {
+    const { schedule, jobTemplate } = cronJob.parse(named(objects, 'CronJob', `moorage-bench-${app}`)).spec;
+    const [container] = jobTemplate.spec.template.spec.containers;
+    assert.equal(schedule, '0 3 * * *');
+    assert.deepEqual(container?.command, ['node', 'api/catalog/bench/run/main.ts']);
+    assert.deepEqual(readArguments(container.args), {
+      app,
+      models: ['beta-K3', 'gamma5.2'],
+      runs: 3,
+      seed: undefined,
+      url: undefined,
+      gateway: 'https://gateway.gateway.svc.cluster.local',
+    });
+    assert.deepEqual(container.env.map(({ name }) => name).sort(), [
+      'DATABASE_URL',
+      'HOME',
+      'LOG_LEVEL',
+      'MOORAGE_APPS_NAMESPACE',
+      'MOORAGE_MODELS_FILE',
+      'MOORAGE_ROUTER_KIND',
+      'MOORAGE_ROUTER_URL',
+    ]);
+  }
+});
+
+test('they reach the database, and the database lets them in', async () => {
+  const objects = await render(scheduled);
+  const policy = (name: string): string => JSON.stringify(named(objects, 'NetworkPolicy', name));
+  assert.match(policy('moorage-postgres'), /"app\.kubernetes\.io\/component":"bench"/);
+  assert.match(policy('moorage-bench'), /"port":5432/);
+  assert.match(policy('moorage-bench'), /"kubernetes\.io\/metadata\.name":"gateway"/);
+});
