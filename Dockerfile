@@ -21,7 +21,6 @@ COPY lib /lib
 COPY crds /crds
 COPY controller /controller
 COPY api /api
-COPY manifests /manifests
 
 # Compiled code, kept here: a process that finds it starts faster and needs less memory. Without configuration
 # each ends as soon as it is loaded; the stages of a pipeline load what each of them needs.

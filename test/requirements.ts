@@ -6,17 +6,9 @@ export interface Requirement {
   /** Section of the interface specification. */
   readonly section: string;
   readonly behaviour: string;
-  /** Not built yet. `absent`: what an address of it would begin with; a test fails once anything defines one. */
-  readonly planned?: { readonly absent: string };
 }
 
 const requirement = (id: string, section: string, behaviour: string): Requirement => ({ id, section, behaviour });
-const planned = (id: string, section: string, behaviour: string, absent: string): Requirement => ({
-  id,
-  section,
-  behaviour,
-  planned: { absent },
-});
 
 export const requirements: readonly Requirement[] = [
   requirement(
@@ -77,11 +69,7 @@ export const requirements: readonly Requirement[] = [
     '2.8',
     'A benchmark has per model and task pass rate, cost and latency; the index has a verdict each.',
   ),
-  requirement(
-    'rank.scores',
-    '2.8',
-    'The ranking scores apps on onboarding, quality, cost, stability and retention.',
-  ),
+  requirement('rank.scores', '2.8', 'The ranking scores apps on onboarding, quality, cost, stability and retention.'),
   requirement(
     'guides.record',
     '2.9',

@@ -1,6 +1,7 @@
 // Reads what package.json and its neighbours say about a Node project.
 import { field, keys, parseJson, text } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
+import { namesMirror } from './mirrors.ts';
 import { chooseManager, findLock, type ChosenManager, type Manager } from './manager.ts';
 
 export interface NodeProject extends ChosenManager {
@@ -21,6 +22,8 @@ export interface NodeProject extends ChosenManager {
   readonly compiles: boolean;
   /** A package is fetched by git. */
   readonly fetchesByGit: boolean;
+  /** Its lock file names mirrors of the npm registry. */
+  readonly mirrored: boolean;
   /** Packages of its own stand in folders below. */
   readonly isWorkspace: boolean;
 }
@@ -69,6 +72,7 @@ export function readProject(tree: Tree): NodeProject | undefined {
     needsTree: needsTree(tree, manifest, scripts),
     compiles: compiles(locked, dependencies),
     fetchesByGit: [...Object.values(ranges), locked ?? ''].some((each) => byGit.test(each) || lockedByGit.test(each)),
+    mirrored: namesMirror(locked ?? ''),
     isWorkspace: field(manifest, 'workspaces') !== undefined || hasPackages(tree),
   };
 }

@@ -6,6 +6,7 @@ import { serveFiles } from '../static/server.ts';
 import type { NodeApp } from './app.ts';
 import { installCommand, managerEnvironment, managerPackage, pruneCommand, runScript } from './manager.ts';
 import { keysToStandInFor, placeholder } from './placeholders.ts';
+import { withoutMirrors } from './mirrors.ts';
 import type { NodeProject } from './project.ts';
 import { copySharp, installSharp, wantsSharp } from './sharp.ts';
 import type { SystemPackages } from './system-packages.ts';
@@ -48,11 +49,12 @@ export function buildStage(input: PlanInput, image: NodeImage): string[] {
   ];
 }
 
-function installing({ manager: name, file, locked, needsTree, compiles }: NodeProject): string[] {
+function installing({ manager: name, file, locked, needsTree, compiles, mirrored }: NodeProject): string[] {
   const manifests = ['package.json', ...(locked ? [file] : [])];
   const install = installCommand(name, locked ? file : undefined);
   return [
     ...(needsTree ? ['COPY . .'] : [copy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] bunfig.tom[l] ./']),
+    ...(mirrored ? withoutMirrors(file) : []),
     ...step(file, 'installing the packages', `RUN ${cache} ${compiles ? headers : ''}${install}`),
     ...(needsTree ? [] : ['COPY . .']),
   ];

@@ -9,7 +9,7 @@ interface Needs {
 }
 
 const compiler = ['build-essential', 'python3-dev'];
-const opencv: Needs = { run: ['libgl1', 'libglib2.0-0'] };
+const opencv: Needs = { run: ['libgl1', 'libglib2.0-0', 'libxcb1'] };
 const ffmpeg: Needs = { run: ['ffmpeg'] };
 const compiled: Needs = { build: compiler };
 
@@ -22,6 +22,9 @@ const needs: Readonly<Record<string, Needs>> = {
   'opencv-python': opencv,
   'opencv-contrib-python': opencv,
   easyocr: opencv,
+  babeldoc: opencv,
+  pdf2zh: opencv,
+  'rapidocr-onnxruntime': opencv,
   ultralytics: opencv,
   paddleocr: opencv,
   insightface: { build: compiler, run: ['libgl1', 'libglib2.0-0'] },

@@ -2,7 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { modelEgress, modelKeyVariable, modelsSecret, modelVariables } from '../../../../../controller/steps/deploy/models.ts';
+import {
+  modelEgress,
+  modelKeyVariable,
+  modelsSecret,
+  modelVariables,
+} from '../../../../../controller/steps/deploy/models.ts';
 import { isTokenOf } from '../../../../../lib/app-token.ts';
 import { app, config } from '../../../../support/operator/scenario.ts';
 

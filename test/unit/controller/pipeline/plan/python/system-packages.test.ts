@@ -14,7 +14,7 @@ test('a package that is compiled gets its headers to build, and its library to r
   );
   assert.match(text({}, ['psycopg2'], 'run'), / libpq5 &&/);
   assert.equal(text({}, ['psycopg2-binary', 'constructor', '__proto__'], 'run'), '');
-  assert.match(text({}, ['opencv-python', 'pydub'], 'run'), / libgl1 libglib2\.0-0 ffmpeg &&/);
+  assert.match(text({}, ['opencv-python', 'pydub'], 'run'), / libgl1 libglib2\.0-0 libxcb1 ffmpeg &&/);
 });
 
 test('requirements from git need git, in the build alone', () => {
