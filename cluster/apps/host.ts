@@ -1,5 +1,6 @@
 // Puts the apps on the cluster: their Secrets, and each manifest, from its git host or from a copy on this machine.
 import { stringify } from 'yaml';
+import { annotations } from '../../crds/names.ts';
 import type { Kubectl } from '../kubectl.ts';
 import { Fault } from '../submit/fault.ts';
 import type { Installation } from '../submit/installation.ts';
@@ -39,6 +40,15 @@ export async function host(app: AppManifest, options: HostOptions): Promise<void
       { cause: error },
     );
   }
+  await retryRejected(app, options);
+}
+
+/** A rejected commit is not tried again by itself; who hosts the apps again wants it to be. */
+async function retryRejected({ slug }: AppManifest, { kubectl, namespace }: HostOptions): Promise<void> {
+  const phase = await kubectl(['-n', namespace, 'get', 'happ', slug, '-o', 'jsonpath={.status.phase}']);
+  if (phase !== 'Rejected') return;
+  const mark = `${annotations.rebuild}=${new Date().toISOString()}`;
+  await kubectl(['-n', namespace, 'annotate', 'happ', slug, '--overwrite', mark]);
 }
 
 async function push(folder: string, app: AppManifest, { installation }: HostOptions): Promise<string> {
