@@ -186,8 +186,10 @@ function fixFor(ended: Termination): string {
   return suggestCrashFix(ended.message ?? '', ended.exitCode);
 }
 
-function lastEnd(status: ContainerStatus): Termination | undefined {
-  return status.state?.terminated ?? status.lastState?.terminated;
+/** How it ended last. One that the kubelet lost, such as in an eviction for want of disk on the node, did not end by itself. */
+function lastEnd({ state, lastState }: ContainerStatus): Termination | undefined {
+  const ends = [state?.terminated, lastState?.terminated];
+  return ends.find((ended) => ended !== undefined && ended.reason !== 'ContainerStatusUnknown');
 }
 
 /** Killed by the kubelet when its time to start was over; some apps answer that signal by ending well. */

@@ -55,6 +55,19 @@ test('three restarts are tried, then there is no pod, and the reason outlives th
   assert.deepEqual([later.runs, later.message, later.log], [stopped.runs, stopped.message, 'no module named app']);
 });
 
+test('a container that the kubelet lost says nothing of the app: how it ended before does', () => {
+  const lost = { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown', message: 'could not be located' } };
+  const said = (status: Partial<ContainerStatus>): unknown => {
+    const { runs, message } = asks(snapshotOf(fresh, deployed(fresh, unfinished, status)));
+    return [runs, message.slice(0, 37)];
+  };
+  assert.deepEqual(said({ restartCount: 2, state: lost, lastState: {} }), ['1 of a, ', '']);
+  assert.deepEqual(
+    said({ ...crashed(2), state: lost }),
+    ['1 of a, run/crashed', 'The app crashed with exit code 1 (2 re'].map((text) => text.slice(0, 37)),
+  );
+});
+
 test('the line that says why stands in the message', () => {
   const because = (message: string, restartCount = 3): string =>
     asks(
