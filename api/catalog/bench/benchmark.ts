@@ -1,19 +1,11 @@
 // Benchmarks as the API shows them, made from what runs add up to.
-import { type Database, moneyToNumber } from '../../billing/index.ts';
-import { comparePairs } from './comparison.ts';
-import { costEach, costOfSuccess, wilsonInterval } from './statistics/index.ts';
+import type { Database } from '../../billing/index.ts';
+import type { Measurements } from './measurements.ts';
 import { type AppRecords, readApp, readIndex } from './store/reading.ts';
 import { type Campaign, errorClasses, type Summary } from './store/shapes.ts';
 import type { BenchmarkManifest } from './tasks/task.ts';
 import { verdictOf } from './verdict.ts';
-import {
-  type BenchmarkDetail,
-  type BenchmarkEntry,
-  benchmarkEntry,
-  type ModelView,
-  type PairView,
-  type Rate,
-} from './views.ts';
+import { type BenchmarkDetail, type BenchmarkEntry, benchmarkEntry, type ModelView } from './views.ts';
 
 export interface BenchmarkSource {
   /** @throws Problem while there is no database */
@@ -21,6 +13,7 @@ export interface BenchmarkSource {
   /** Like https://moorage.localhost, without a slash at the end. */
   readonly baseUrl: string;
   readonly manifests: readonly BenchmarkManifest[];
+  readonly measurements: Measurements;
 }
 
 const method =
@@ -32,15 +25,15 @@ export async function readBenchmark(source: BenchmarkSource, slug: string): Prom
   const [campaign] = records.campaigns;
   if (campaign === undefined) return undefined;
   const { registered = 0, running = 0, interrupted = 0 } = records.unfinished;
-  const { models, pairs } = measured(records.summaries);
+  const { models, pairs } = source.measurements.of(slug, records.summaries);
   return {
     ...commonOf(source, campaign, records.summaries, { models, pairs, open: registered + running }),
     app: { commit: records.release.commit, image: records.release.image },
     router: records.release.router,
     method,
     unfinished: { registered, running, interrupted },
-    models,
-    pairs,
+    models: [...models],
+    pairs: [...pairs],
     tasks: tasksOf(source, records),
     errors: totals(models.map(({ errors }) => errors)),
     campaigns: records.campaigns.map(campaignView),
@@ -58,7 +51,7 @@ export async function readEntry(source: BenchmarkSource, slug: string): Promise<
 export async function readBenchmarks(source: BenchmarkSource): Promise<BenchmarkEntry[]> {
   const found = await readIndex(source.database());
   return found.map(({ campaign, summaries }) => {
-    const { models, pairs } = measured(summaries);
+    const { models, pairs } = source.measurements.of(campaign.app, summaries);
     return {
       ...commonOf(source, campaign, summaries, { models, pairs, open: openRuns(campaign) }),
       models: models.length,
@@ -69,52 +62,6 @@ export async function readBenchmarks(source: BenchmarkSource): Promise<Benchmark
 
 /** Runs of a campaign of which none has finished. */
 const openRuns = ({ models, tasks, runs }: Campaign): number => models.length * tasks.length * runs;
-
-function measured(summaries: readonly Summary[]): { models: ModelView[]; pairs: PairView[] } {
-  const byModel = Map.groupBy(summaries, ({ model }) => model);
-  const models = [...byModel.values()].flatMap((of) => {
-    const whole = of.find(({ task }) => task === '');
-    return whole === undefined
-      ? []
-      : [
-          modelView(
-            whole,
-            of.filter(({ task }) => task !== ''),
-          ),
-        ];
-  });
-  return { models, pairs: comparePairs(models) };
-}
-
-function modelView(whole: Summary, tasks: readonly Summary[]): ModelView {
-  const { exact, atLeast } = costOfSuccess(whole.cost, { passed: whole.passed, unknown: whole.cost_unknown });
-  return {
-    model: whole.model,
-    runs: whole.runs,
-    ...measures(whole),
-    cost_per_success_usd: exact === undefined ? null : moneyToNumber(exact),
-    cost_per_success_at_least_usd: atLeast === undefined ? null : moneyToNumber(atLeast),
-    cost_unknown: whole.cost_unknown,
-    errors: whole.errors,
-    by_task: tasks.map((summary) => ({ task: summary.task, ...measures(summary) })),
-  };
-}
-
-function measures(summary: Summary): Pick<ModelView, 'quality' | 'delivered' | 'cost_per_run_usd' | 'latency_ms'> {
-  const { runs, passed, unanswered, cost, cost_unknown: unknown, latency_p50: p50, latency_p95: p95 } = summary;
-  const each = costEach(cost, runs - unknown);
-  return {
-    quality: rateOf(passed, runs - unanswered),
-    delivered: rateOf(passed, runs),
-    cost_per_run_usd: each === undefined ? null : moneyToNumber(each),
-    latency_ms: { p50, p95 },
-  };
-}
-
-export function rateOf(passed: number, n: number): Rate {
-  const interval = wilsonInterval(passed, n);
-  return { passed, n, rate: n === 0 ? null : passed / n, interval: interval === undefined ? null : [...interval] };
-}
 
 type Common = Omit<BenchmarkEntry, 'models' | 'tasks'>;
 

@@ -10,6 +10,8 @@ import { unknownBenchmark } from './problems.ts';
 import { benchmarkDetail, benchmarkList } from './views.ts';
 
 const params = z.strictObject({ slug: z.string().min(1).max(63).describe('Slug of the app') });
+/** A run takes seconds. */
+const freshSeconds = 15;
 const unavailable = [ledgerUnavailable, ledgerUnconfigured];
 
 export function benchEndpoints(source: BenchmarkSource): Endpoint[] {
@@ -28,6 +30,7 @@ function indexEndpoint(source: BenchmarkSource): Endpoint {
       'Benchmarks of models, measured live through hosted apps, each with a one-line verdict made from its data. CC BY 4.0.',
     output: benchmarkList,
     outputDescription: 'The benchmarks, by slug of the app.',
+    freshSeconds,
     problems: unavailable,
     handler: () => readBenchmarks(source),
   });
@@ -46,6 +49,7 @@ function detailEndpoint(source: BenchmarkSource): Endpoint {
     params,
     output: benchmarkDetail,
     outputDescription: 'The benchmark.',
+    freshSeconds,
     problems: [unknownBenchmark, ...unavailable],
     handler: async ({ params: { slug } }) => (await readBenchmark(source, slug)) ?? refuse(source, slug),
   });

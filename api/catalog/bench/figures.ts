@@ -1,6 +1,7 @@
 // What the benchmark of each app adds up to over all models, for the ranking.
 import { type Money, sumMoney } from '../../billing/index.ts';
-import { rateOf, type BenchmarkSource } from './benchmark.ts';
+import type { BenchmarkSource } from './benchmark.ts';
+import { rateOf } from './measurements.ts';
 import { readIndex } from './store/reading.ts';
 import type { Rate } from './views.ts';
 
@@ -14,7 +15,9 @@ export interface BenchmarkFigures {
 }
 
 /** By the slug of the app, of those that have finished runs. @throws Problem while there is no database */
-export async function readFigures({ database }: BenchmarkSource): Promise<Map<string, BenchmarkFigures>> {
+export async function readFigures({
+  database,
+}: Pick<BenchmarkSource, 'database'>): Promise<Map<string, BenchmarkFigures>> {
   const found = await readIndex(database());
   return new Map(
     found.flatMap(({ campaign, summaries }) => {

@@ -4,6 +4,7 @@ import type { Endpoint } from '../../http/index.ts';
 import { type BenchmarkSource, readBenchmark, readBenchmarks, readEntry } from './benchmark.ts';
 import { benchEndpoints } from './endpoints.ts';
 import { type BenchmarkFigures, readFigures } from './figures.ts';
+import { Measurements } from './measurements.ts';
 import * as statements from './store/statements.ts';
 import { loadBenchmarks } from './tasks/load.ts';
 import type { BenchmarkDetail, BenchmarkEntry } from './views.ts';
@@ -31,7 +32,12 @@ export interface BenchOptions {
 }
 
 export function startBench({ baseUrl, ledger, folder }: BenchOptions): Bench {
-  const source: BenchmarkSource = { baseUrl, database: () => ledger.get().database, manifests: loadBenchmarks(folder) };
+  const source: BenchmarkSource = {
+    baseUrl,
+    database: () => ledger.get().database,
+    manifests: loadBenchmarks(folder),
+    measurements: new Measurements(),
+  };
   // Routers report some costs later than their answers.
   void ledger.opened.then((opened) => {
     opened?.repeat('settle costs of benchmark runs', 30_000, async () => {

@@ -7,6 +7,9 @@ import type { Guides } from './guides.ts';
 import { unknownGuide } from './problems.ts';
 import { guideEntry, guideRecord } from './record.ts';
 
+/** Evidence is that of benchmarks. */
+const freshSeconds = 15;
+
 export const guidesPath = '/api/agent-guides';
 
 export function guideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 'slugs'>): Endpoint[] {
@@ -22,6 +25,7 @@ export function guideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 'slugs'>
         'Each guide answers one question, with the tool that applies, steps to execute and measured evidence.',
       output: z.array(guideEntry),
       outputDescription: 'The guides.',
+      freshSeconds,
       handler: () => guides.index(),
     }),
     defineEndpoint({
@@ -43,6 +47,7 @@ export function guideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 'slugs'>
       }),
       output: guideRecord,
       outputDescription: 'The guide, licensed CC BY 4.0.',
+      freshSeconds,
       problems: [unknownGuide],
       async handler({ params: { slug } }) {
         return (await guides.guide(slug)) ?? refuse(slug, guides.slugs);

@@ -9,6 +9,7 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { appAccount } from '../../../api/billing/ledger/accounts.ts';
 import { formatMoney, parseMoney, sumMoney, type Money } from '../../../api/billing/ledger/money.ts';
+import { Measurements } from '../../../api/catalog/bench/measurements.ts';
 import { readBenchmark } from '../../../api/catalog/bench/benchmark.ts';
 import { sandbox } from '../../../api/catalog/bench/grade/sandbox.ts';
 import { runCampaign, type RunnerEvent } from '../../../api/catalog/bench/run/runner.ts';
@@ -153,7 +154,12 @@ async function benchmark(
     costsMs: 0,
   });
   assert.equal(end, 'finished');
-  const source = { database: () => sample.database, baseUrl: 'https://moorage.example', manifests: [manifest] };
+  const source = {
+    database: () => sample.database,
+    baseUrl: 'https://moorage.example',
+    manifests: [manifest],
+    measurements: new Measurements(),
+  };
   return (await readBenchmark(source, of.app)) ?? assert.fail('no benchmark');
 }
 

@@ -11,6 +11,7 @@ import { prepareCampaign } from '../../../../../api/catalog/bench/run/campaign.t
 import { runCampaign, type CampaignEnd } from '../../../../../api/catalog/bench/run/runner.ts';
 import { everyRun } from '../../../../../api/catalog/bench/store/reading.ts';
 import type { Run } from '../../../../../api/catalog/bench/store/shapes.ts';
+import { Measurements } from '../../../../../api/catalog/bench/measurements.ts';
 import { BenchWriter } from '../../../../../api/catalog/bench/store/writing.ts';
 import { loadBenchmarks } from '../../../../../api/catalog/bench/tasks/load.ts';
 import { benchmarkDetail, benchmarkList } from '../../../../../api/catalog/bench/views.ts';
@@ -34,7 +35,7 @@ beforeAll(async () => {
   app = await serve((_path, _body, response) => {
     response.end(JSON.stringify({ choices: [{ message: { content: 'no idea' } }] }));
   });
-  const source = { database: () => database, baseUrl, manifests: [manifest] };
+  const source = { database: () => database, baseUrl, manifests: [manifest], measurements: new Measurements() };
   const application = createApp({
     endpoints: benchEndpoints(source),
     baseUrl,
@@ -163,7 +164,7 @@ test('the index and the detail are of their schemas, and count what has not fini
 });
 
 test('one entry is that of the index, and the figures of an app are those of its models together', async () => {
-  const source = { database: () => database, baseUrl, manifests: [manifest] };
+  const source = { database: () => database, baseUrl, manifests: [manifest], measurements: new Measurements() };
   const [indexed] = await readBenchmarks(source);
   assert.deepEqual(await readEntry(source, 'chat-ui-4'), indexed);
   assert.equal(await readEntry(source, 'chat-ui-1'), undefined);
