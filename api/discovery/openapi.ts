@@ -1,4 +1,5 @@
 // The OpenAPI 3.1 document, derived from the definitions of the endpoints.
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { problemMediaType, type ProblemType } from '../../lib/problem.ts';
 import {
@@ -142,10 +143,26 @@ function problems(endpoint: Endpoint): Json {
 }
 
 function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
-  const described: Json = z.toJSONSchema(schema, { io, target: 'draft-2020-12' });
+  const described: Json = z.toJSONSchema(schema, {
+    io,
+    target: 'draft-2020-12',
+    override: ({ jsonSchema }) => {
+      asList(jsonSchema);
+    },
+  });
   // The dialect of every schema is that of the document.
   delete described['$schema'];
   return described;
+}
+
+/** A tuple of one type is described as a list of its length: few programs that read the document know prefixItems. */
+function asList(schema: z.core.JSONSchema.BaseSchema): void {
+  const { prefixItems } = schema;
+  const [first] = prefixItems ?? [];
+  if (prefixItems === undefined || first === undefined) return;
+  if (!prefixItems.every((item) => isDeepStrictEqual(item, first))) return;
+  delete schema.prefixItems;
+  Object.assign(schema, { items: first, minItems: prefixItems.length, maxItems: prefixItems.length });
 }
 
 const problemSchema: Json = {

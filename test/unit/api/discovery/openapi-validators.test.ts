@@ -51,3 +51,9 @@ test('both find what is wrong with a broken one', async () => {
   assert.equal((await new Validator().validate(broken())).valid, false);
   assert.equal((await validateByReadme(broken() as unknown as Parameters<typeof validateByReadme>[0])).valid, false);
 });
+
+test('a pair of numbers is a list of two, which every generator of clients knows', () => {
+  const text = JSON.stringify(document());
+  assert.ok(!text.includes('"prefixItems"'));
+  assert.match(text, /\{"type":"array","items":\{"type":"number"\},"minItems":2,"maxItems":2\}/);
+});
