@@ -1,7 +1,7 @@
 // The public face of the HTTP room: what other rooms import.
 export { createApp, type AppOptions } from './application.ts';
 export { bufferedResponse, jsonResponse } from './response/buffered-response.ts';
-export { conditionalJson, conditionalResponse } from './response/conditional.ts';
+export { conditionalJson, conditionalResponse, etagOf, isCurrent } from './response/conditional.ts';
 export * from './request/caller.ts';
 export * from './endpoint.ts';
 export type { RefusedRequest } from './exchange.ts';

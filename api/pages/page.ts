@@ -1,12 +1,13 @@
 // A page: what it contains, the endpoint that answers with it, and the headers that guard it.
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import {
   bufferedResponse,
   defineEndpoint,
   type Endpoint,
+  etagOf,
   type GivenFields,
   type Html,
+  isCurrent,
   type RawInput,
   type RequestContext,
 } from '../http/index.ts';
@@ -107,14 +108,10 @@ export function pageResponse(
     ...more,
   };
   if (!kept) return bufferedResponse(content, { status, headers });
-  const etag = `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
-  return isCurrent(asked.get('if-none-match'), etag)
+  const etag = etagOf(content);
+  return isCurrent(asked, etag)
     ? new Response(null, { status: 304, headers: { ...headers, etag } })
     : bufferedResponse(content, { headers: { ...headers, etag } });
-}
-
-function isCurrent(known: string | null, etag: string): boolean {
-  return (known ?? '').split(',').some((one) => [etag, `W/${etag}`, '*'].includes(one.trim()));
 }
 
 /** Leads a browser on after a form. */

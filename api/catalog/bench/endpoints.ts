@@ -15,7 +15,11 @@ const freshSeconds = 15;
 const unavailable = [ledgerUnavailable, ledgerUnconfigured];
 
 export function benchEndpoints(source: BenchmarkSource): Endpoint[] {
-  return [indexEndpoint(source), detailEndpoint(source), csvEndpoint(source), jsonLinesEndpoint(source)];
+  return [
+    indexEndpoint(source),
+    detailEndpoint(source),
+    ...downloads.map((download) => downloadEndpoint(source, download)),
+  ];
 }
 
 function indexEndpoint(source: BenchmarkSource): Endpoint {
@@ -55,44 +59,48 @@ function detailEndpoint(source: BenchmarkSource): Endpoint {
   });
 }
 
-function csvEndpoint(source: BenchmarkSource): Endpoint {
-  return defineEndpoint({
-    method: 'GET',
-    head: 'as GET',
-    path: '/api/bench/{slug}/runs.csv',
-    operation: 'downloadBenchmarkCsv',
-    tag: 'catalog',
-    summary: 'Download every run of a benchmark as CSV',
-    description: 'Every registered run, those included that never finished, in the order of registration. CC BY 4.0.',
-    params,
-    output: z.string(),
-    outputDescription: 'A header, then a line for each run.',
-    produces: [csvType],
-    problems: [unknownBenchmark, ...unavailable],
-    handler: async ({ params: { slug } }) => {
-      await refuseUnknown(source, slug);
-      return csvOf(source.database(), slug);
-    },
-  });
+interface Download {
+  readonly path: string;
+  readonly operation: string;
+  readonly summary: string;
+  readonly outputDescription: string;
+  readonly mediaType: string;
+  readonly make: typeof csvOf;
 }
 
-function jsonLinesEndpoint(source: BenchmarkSource): Endpoint {
+const downloads: readonly Download[] = [
+  {
+    path: '/api/bench/{slug}/runs.csv',
+    operation: 'downloadBenchmarkCsv',
+    summary: 'Download every run of a benchmark as CSV',
+    outputDescription: 'A header, then a line for each run.',
+    mediaType: csvType,
+    make: csvOf,
+  },
+  {
+    path: '/api/bench/{slug}/runs.jsonl',
+    operation: 'downloadBenchmarkJsonLines',
+    summary: 'Download every run of a benchmark as JSON lines',
+    outputDescription: 'A JSON object for each run, one a line.',
+    mediaType: jsonLinesType,
+    make: jsonLinesOf,
+  },
+];
+
+function downloadEndpoint(source: BenchmarkSource, { mediaType, make, ...described }: Download): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
-    path: '/api/bench/{slug}/runs.jsonl',
-    operation: 'downloadBenchmarkJsonLines',
+    ...described,
     tag: 'catalog',
-    summary: 'Download every run of a benchmark as JSON lines',
     description: 'Every registered run, those included that never finished, in the order of registration. CC BY 4.0.',
     params,
     output: z.string(),
-    outputDescription: 'A JSON object for each run, one a line.',
-    produces: [jsonLinesType],
+    produces: [mediaType],
     problems: [unknownBenchmark, ...unavailable],
     handler: async ({ params: { slug } }) => {
       await refuseUnknown(source, slug);
-      return jsonLinesOf(source.database(), slug);
+      return make(source.database(), slug);
     },
   });
 }

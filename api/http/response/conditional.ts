@@ -28,17 +28,18 @@ export function conditionalResponse(
 ): Response {
   const etag = etagOf(content);
   const described = { ...headers, etag, 'cache-control': `public, max-age=${freshSeconds}` };
-  if (names(reader.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers: described });
+  if (isCurrent(reader.headers, etag)) return new Response(null, { status: 304, headers: described });
   return bufferedResponse(content, { headers: { 'content-type': mediaType, ...described } });
 }
 
 /** Weak, since a proxy may compress what it passes on. */
-function etagOf(content: string): string {
+export function etagOf(content: string): string {
   return `W/"${createHash('sha256').update(content).digest('base64url').slice(0, 27)}"`;
 }
 
 /** Whether If-None-Match names this content. Weak and strong tags are the same here. */
-function names(ifNoneMatch: string | null, etag: string): boolean {
+export function isCurrent(headers: Headers, etag: string): boolean {
+  const ifNoneMatch = headers.get('if-none-match');
   if (ifNoneMatch === null) return false;
   if (ifNoneMatch.trim() === '*') return true;
   const opaque = etag.slice(2);
