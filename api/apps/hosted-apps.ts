@@ -31,7 +31,7 @@ export interface AppIndex {
   byPath(owner: string, name: string): readonly App[];
   byCaller(hash: string): readonly App[];
   byNetwork(hash: string): readonly App[];
-  /** All of them, the oldest first. The same list until an app changes. */
+  /** All of them, the oldest first. */
   all(): readonly App[];
   readonly size: number;
   /** Calls `changed` after each change of the app, its removal included. Returns the way to stop it. */
@@ -43,15 +43,10 @@ export interface AppIndex {
 /** Reads apps of one namespace from a store made with {@link appIndexers}. */
 export function appIndex(store: Store<App>, namespace: string): AppIndex {
   const keyed = (name: string): string => `${namespace}/${name}`;
-  /** Sorted once until something changes: with thousands of apps, sorting is most of what a list costs. */
+  /** With thousands of apps, sorting anew is most of what a list costs. */
   let sorted: readonly App[] = [];
-  let isSorted = false;
-  store.subscribe(() => {
-    isSorted = false;
-  });
   const all = (): readonly App[] => {
-    if (!isSorted) sorted = resorted(sorted, store.list(namespace), byAge);
-    isSorted = true;
+    sorted = resorted(sorted, store.list(namespace), byAge);
     return sorted;
   };
   const subscribe = (name: string, changed: () => void): (() => void) =>

@@ -18,17 +18,3 @@ test('all apps come oldest first, those of one time by name', () => {
   );
   assert.deepEqual(names(apps.all()), ['a', 'b', 'young']);
 });
-
-test('the list is the same until an app comes, changes or goes', () => {
-  const { store, apps } = sampleApps(made('a', '2026-01-01T00:00:00Z'));
-  const first = apps.all();
-  assert.equal(apps.all(), first);
-  store.set(made('b', '2026-01-02T00:00:00Z'));
-  assert.deepEqual(names(apps.all()), ['a', 'b']);
-  const second = apps.all();
-  store.set(made('a', '2026-01-01T00:00:00Z', '2'));
-  assert.notEqual(apps.all(), second);
-  store.remove(made('b', '2026-01-02T00:00:00Z'));
-  assert.deepEqual(names(apps.all()), ['a']);
-  assert.deepEqual(names(first), ['a']);
-});
