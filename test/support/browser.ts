@@ -1,6 +1,7 @@
 // A real browser with a cookie jar of its own.
 import { z } from 'zod';
 import { openTab } from './devtools.ts';
+import { navigate } from './tab.ts';
 
 export interface Browser {
   /** Opens a page and waits until it has loaded. */
@@ -14,14 +15,7 @@ export async function startBrowser(): Promise<Browser> {
   const tab = await openTab();
   await tab.send('Page.enable');
   return {
-    async open(url) {
-      const loaded = tab.event('Page.loadEventFired');
-      const answer = z
-        .looseObject({ errorText: z.string().optional() })
-        .parse(await tab.send('Page.navigate', { url: url.href }));
-      if (answer.errorText !== undefined) throw new Error(`${url.href}: ${answer.errorText}`);
-      await loaded;
-    },
+    open: (url) => navigate(tab, url.href),
     async cookiesFor(url) {
       const answer = await tab.send('Network.getCookies', { urls: [url.href] });
       return z

@@ -12,6 +12,7 @@ import { serve, stop } from '../../support/api/http-app.ts';
 import { sampleApp, sampleApps, sampleServices } from '../../support/api/sample.ts';
 import { liveAt } from '../../support/discovery/sample.ts';
 import { samplePages } from '../../support/pages/sample.ts';
+import { evaluateIn, navigate } from '../../support/tab.ts';
 
 const { store, apps } = sampleApps();
 let tab: Tab;
@@ -33,17 +34,9 @@ function changed(app: App, status: App['status']): App {
   return { ...app, metadata: { ...app.metadata, resourceVersion }, ...(status === undefined ? {} : { status }) };
 }
 
-async function evaluate<Schema extends z.ZodType>(expression: string, schema: Schema): Promise<z.output<Schema>> {
-  const answer = await tab.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
-  const { result } = z.object({ result: z.looseObject({ value: z.unknown().optional() }) }).parse(answer);
-  return schema.parse(result.value);
-}
-
-async function open(path: string): Promise<void> {
-  const loaded = tab.event('Page.loadEventFired');
-  await tab.send('Page.navigate', { url: `${origin}${path}` });
-  await loaded;
-}
+const evaluate = <Schema extends z.ZodType>(expression: string, schema: Schema): Promise<z.output<Schema>> =>
+  evaluateIn(tab, expression, schema);
+const open = (path: string): Promise<void> => navigate(tab, `${origin}${path}`);
 
 async function seen(what: string, expression: string): Promise<void> {
   await waitFor(what, () => evaluate(`Boolean(${expression})`, z.boolean()).catch(() => false), { seconds: 20 });

@@ -1,46 +1,21 @@
 // Every page in both languages: sound HTML, nothing inline, links that lead somewhere, and small enough with 1,000 apps.
 import assert from 'node:assert/strict';
 import { expect, test } from 'vitest';
-import { baseUrl, sampleApp, sampleApps, sampleServices } from '../../../support/api/sample.ts';
+import { baseUrl } from '../../../support/api/sample.ts';
 import { send } from '../../../support/api/send.ts';
 import { checkPage } from '../../../support/pages/check.ts';
+import { inLanguage, judgedPages, pagePaths } from '../../../support/pages/judged.ts';
 import { projectNamed } from '../../../support/pages/records.ts';
 import { browserHeaders, samplePages } from '../../../support/pages/sample.ts';
-import { rejectedStatus } from '../../../support/pages/status.ts';
 
-const { apps } = sampleApps(
-  sampleApp('chat', undefined, rejectedStatus),
-  sampleApp('slow', undefined, { phase: 'Building' }),
-);
-const { app, paths } = samplePages({ services: sampleServices({ apps }) });
-
-const pages = [
-  '/',
-  '/?q=pdf&category=document',
-  '/apps/chat-ui-1',
-  '/apps/pdf-translate',
-  '/bench',
-  '/bench/chat-ui-1',
-  '/guides',
-  '/guides/compare-llm-cost-for-a-prompt',
-  '/guides/free-llm-api-for-agents-no-signup',
-  '/rank',
-  '/rank?quality=5&cost=2',
-  '/submit',
-  '/compare',
-  '/status/octo/chat',
-  '/status/octo/slow',
-];
+const { app, paths } = judgedPages();
 
 async function get(path: string, headers: Record<string, string> = {}): Promise<Response> {
   return send(app, path, { headers: { ...browserHeaders, ...headers } });
 }
 
-const inLanguage = (path: string, language: string): string =>
-  `${path}${path.includes('?') ? '&' : '?'}lang=${language}`;
-
-for (const path of pages) {
-  for (const language of ['en', 'zh']) {
+for (const path of pagePaths) {
+  for (const language of ['en', 'zh'] as const) {
     test(`${path} in ${language} is sound`, async () => {
       const answer = await get(inLanguage(path, language));
       const html = await answer.text();
@@ -66,7 +41,7 @@ const patterns = [...paths].map(
 );
 
 test('every link of every page leads to an endpoint that exists', async () => {
-  for (const path of pages) {
+  for (const path of pagePaths) {
     const { links } = checkPage(await (await get(path)).text());
     const own = links
       .map((link) => (link.startsWith(baseUrl) ? link.slice(baseUrl.length) : link))

@@ -1,0 +1,45 @@
+// Axe on every page in a real browser: on a light telephone in English, and in the dark on a wide screen in Chinese.
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, test } from 'vitest';
+import { z } from 'zod';
+import type { PublicServer } from '../../../api/http/server.ts';
+import { serve, stop } from '../../support/api/http-app.ts';
+import { openTab, type Tab } from '../../support/devtools.ts';
+import { judgedPages, pagePaths } from '../../support/pages/judged.ts';
+import { accessibilityFaults, openView, views } from '../../support/pages/views.ts';
+import { evaluateIn } from '../../support/tab.ts';
+
+let tab: Tab;
+let server: PublicServer;
+
+beforeAll(async () => {
+  server = await serve(judgedPages().app);
+  tab = await openTab();
+  await tab.send('Page.enable');
+});
+afterAll(async () => {
+  await tab.close();
+  await stop(server);
+});
+
+const looks = views.filter(
+  ({ language, scheme, width }) => (language === 'en') === (scheme === 'light') && (scheme === 'light') === width < 600,
+);
+
+test('axe sees what is wrong: a picture without words, a field without a label', async () => {
+  const [look] = views;
+  assert.ok(look);
+  await openView(tab, `http://127.0.0.1:${server.port}`, '/', look);
+  const spoil = `document.querySelector('main').insertAdjacentHTML('beforeend', '<img src="/x.png"><input>'); true`;
+  await evaluateIn(tab, spoil, z.boolean());
+  const faults = (await accessibilityFaults(tab)).join('\n');
+  assert.match(faults, /critical image-alt: img/);
+  assert.match(faults, /critical label: /);
+});
+
+for (const path of pagePaths)
+  for (const look of looks)
+    test(`axe finds nothing on ${path} in ${look.language}, ${look.scheme}`, async () => {
+      await openView(tab, `http://127.0.0.1:${server.port}`, path, look);
+      assert.deepEqual(await accessibilityFaults(tab), []);
+    });

@@ -1,0 +1,60 @@
+// `npm run show:pages -- [--url URL] [FOLDER]`: pictures of every page in both languages, light and dark, on a telephone
+// and a wide screen, with what axe says of each; of sample records, or of a site that runs.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readCommandLine } from '../../lib/command-line.ts';
+import { serve, stop } from '../support/api/http-app.ts';
+import { openTab } from '../support/devtools.ts';
+import { judgedPages, pagePaths } from '../support/pages/judged.ts';
+import { accessibilityFaults, openView, pictureOf, views, type View } from '../support/pages/views.ts';
+
+const usage = `usage: npm run show:pages -- [--url URL] [--paths PATH,...] [FOLDER]
+
+  --url URL     the site to look at, such as https://moorage.localhost:8443 (default: this application over sample records)
+  --paths PATH  pages of it, with commas between them (default: one of each kind, of the sample records)
+  FOLDER        where to leave the pictures (default: moorage-pages in the temporary folder)`;
+
+const { url, paths, folder } = readCommandLine(
+  { usage, options: { url: { type: 'string' }, paths: { type: 'string' } }, positionals: 1 },
+  ({ values, positionals: [named] }) => ({
+    url: values.url,
+    paths: values.paths?.split(',') ?? pagePaths,
+    folder: named ?? join(tmpdir(), 'moorage-pages'),
+  }),
+);
+
+const nameOf = (path: string, { language, scheme, width }: View): string =>
+  `${path.replaceAll(/[^\w-]+/g, '-').replaceAll(/^-|-$/g, '') || 'home'}.${language}.${scheme}.${width}.png`;
+
+async function look(origin: string): Promise<number> {
+  const tab = await openTab();
+  let faults = 0;
+  try {
+    await tab.send('Page.enable');
+    for (const path of paths)
+      for (const view of views) {
+        await openView(tab, origin, path, view);
+        const name = nameOf(path, view);
+        writeFileSync(join(folder, name), await pictureOf(tab));
+        const found = await accessibilityFaults(tab);
+        faults += found.length;
+        process.stdout.write(
+          `${name.padEnd(72)} ${found.length === 0 ? 'axe: nothing' : `axe: ${found.join('; ')}`}\n`,
+        );
+      }
+  } finally {
+    await tab.close();
+  }
+  return faults;
+}
+
+mkdirSync(folder, { recursive: true });
+const server = url === undefined ? await serve(judgedPages().app) : undefined;
+try {
+  const faults = await look(server === undefined ? (url ?? '') : `http://127.0.0.1:${server.port}`);
+  process.stdout.write(`${paths.length * views.length} pictures in ${folder}; axe found ${faults} faults\n`);
+  process.exitCode = faults === 0 ? 0 : 1;
+} finally {
+  if (server !== undefined) await stop(server);
+}
