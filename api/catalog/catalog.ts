@@ -58,6 +58,7 @@ export function startCatalog(options: CatalogOptions): Catalog {
     projects,
     retentions: startRetention({ ledger }),
     benchmarks: () => bench.benchmarkFigures(),
+    visits: () => bench.visitFigures(),
   });
   const guides = startGuides({
     baseUrl,

@@ -121,6 +121,7 @@ const score = z.object({
   value: figure,
   interval: z.tuple([z.number(), z.number()]).nullish(),
   n: z.number().nullish(),
+  detail: z.object({ requests: z.number(), seconds: z.object({ p50: figure, p95: figure }) }).nullish(),
   formula: text,
   reason: text,
 });

@@ -1,8 +1,9 @@
-// What the benchmark of each app adds up to over all models, for the ranking.
+// What the benchmark of each app adds up to over all models, and its first visits, for the ranking.
 import { type Money, sumMoney } from '../../billing/index.ts';
 import type { BenchmarkSource } from './benchmark.ts';
 import { rateOf } from './measurements.ts';
 import { readIndex } from './store/reading.ts';
+import { readVisits, type Visits } from './store/visits.ts';
 import type { Rate } from './views.ts';
 
 export interface BenchmarkFigures {
@@ -12,6 +13,19 @@ export interface BenchmarkFigures {
   readonly delivered: Rate;
   /** What all runs cost; undefined while that of some is not known. */
   readonly cost: Money | undefined;
+}
+
+/** First visits of an app: how many got a useful answer in time, in how many requests and milliseconds. */
+export interface VisitFigures extends Pick<Visits, 'steps' | 'p50' | 'p95'> {
+  readonly answered: Rate;
+}
+
+/** By the slug of the app, of those that were visited. @throws Problem while there is no database */
+export async function readVisitFigures({
+  database,
+}: Pick<BenchmarkSource, 'database'>): Promise<Map<string, VisitFigures>> {
+  const found = await readVisits(database());
+  return new Map(found.map(({ app, n, answered, ...times }) => [app, { ...times, answered: rateOf(answered, n) }]));
 }
 
 /** By the slug of the app, of those that have finished runs. @throws Problem while there is no database */

@@ -3,14 +3,16 @@ import type { LedgerHandle } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
 import { type BenchmarkSource, readBenchmark, readBenchmarks, readEntry } from './benchmark.ts';
 import { benchEndpoints } from './endpoints.ts';
-import { type BenchmarkFigures, readFigures } from './figures.ts';
+import { type BenchmarkFigures, readFigures, readVisitFigures, type VisitFigures } from './figures.ts';
 import { Measurements } from './measurements.ts';
 import * as statements from './store/statements.ts';
 import { loadBenchmarks } from './tasks/load.ts';
 import type { BenchmarkDetail, BenchmarkEntry } from './views.ts';
 
-export type { BenchmarkFigures } from './figures.ts';
-export { type BenchmarkDetail, benchmarkDetail, type BenchmarkEntry, benchmarkEntry } from './views.ts';
+export type { BenchmarkFigures, VisitFigures } from './figures.ts';
+export { visitDays } from './store/visits.ts';
+export { visitLimitMs } from './run/visit.ts';
+export { type BenchmarkDetail, benchmarkDetail, type BenchmarkEntry, benchmarkEntry, type Rate } from './views.ts';
 
 export interface Bench {
   readonly endpoints: readonly Endpoint[];
@@ -20,6 +22,8 @@ export interface Bench {
   entryOf(slug: string): Promise<BenchmarkEntry | undefined>;
   /** What each adds up to, by slug. @throws Problem while there is no database */
   benchmarkFigures(): Promise<Map<string, BenchmarkFigures>>;
+  /** What first visits of each app add up to, by slug. @throws Problem while there is no database */
+  visitFigures(): Promise<Map<string, VisitFigures>>;
   /** All benchmarks, each with its verdict. @throws Problem while there is no database */
   benchmarkIndex(): Promise<BenchmarkEntry[]>;
 }
@@ -50,6 +54,7 @@ export function startBench({ baseUrl, ledger, folder }: BenchOptions): Bench {
     benchmarkOf: (slug) => readBenchmark(source, slug),
     entryOf: (slug) => readEntry(source, slug),
     benchmarkFigures: () => readFigures(source),
+    visitFigures: () => readVisitFigures(source),
     benchmarkIndex: () => readBenchmarks(source),
   };
 }

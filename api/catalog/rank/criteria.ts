@@ -1,4 +1,5 @@
 // The criteria by which apps are ranked, and the published formula of each.
+import { visitDays, visitLimitMs } from '../bench/index.ts';
 import { absenceDays, followedDays, stayDays } from './callers.ts';
 
 export const criteria = ['onboarding', 'quality', 'cost', 'stability', 'retention'] as const;
@@ -20,10 +21,10 @@ export const formulas: readonly Formula[] = [
   {
     id: 'onboarding',
     title: 'Onboarding',
-    formula: 'Not defined yet: it will be made of the steps and seconds from a first visit to a first useful answer.',
-    data: 'A script that uses each app as a first visitor would. None has run on this installation.',
-    interval: 'None.',
-    null_when: 'Always, until it is measured.',
+    formula: `answered / n over first visits: a script that was never there opens the page of the app and asks a question that every model can answer, by the app's own interface and with its own model. A visit is answered when the right answer came within ${visitLimitMs / 1_000} seconds. Beside it: the requests that it takes, and the seconds.`,
+    data: `First visits of the last ${visitDays} days. \`npm run bench:models\` makes them before its runs; all are counted.`,
+    interval: 'Wilson score interval, 95 %.',
+    null_when: 'No first visit of the app has been made here.',
   },
   {
     id: 'quality',

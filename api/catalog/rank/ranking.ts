@@ -5,10 +5,17 @@ import type { Projects, ProjectRecord } from '../projects/index.ts';
 import { criteria, type Criterion } from './criteria.ts';
 import type { Retentions } from './retention.ts';
 import type { RankedApp, Score } from './views.ts';
-import type { BenchmarkFigures } from '../bench/index.ts';
+import type { BenchmarkFigures, Rate, VisitFigures } from '../bench/index.ts';
 import type { Weights } from './weights.ts';
 
 export type Benchmarks = ReadonlyMap<string, BenchmarkFigures>;
+
+/** What was measured of all apps, by slug; undefined while it cannot be read. */
+interface Measured {
+  readonly benchmarks: Benchmarks | undefined;
+  readonly visits: ReadonlyMap<string, VisitFigures> | undefined;
+  readonly cheapest: Priced | undefined;
+}
 
 export interface RankingOptions {
   readonly baseUrl: string;
@@ -16,6 +23,8 @@ export interface RankingOptions {
   readonly retentions: Pick<Retentions, 'of'>;
   /** Of all apps that have one, by slug. Rejects while they cannot be read. */
   readonly benchmarks: () => Promise<Benchmarks>;
+  /** First visits of all apps that had one, by slug. Rejects while they cannot be read. */
+  readonly visits: () => Promise<ReadonlyMap<string, VisitFigures>>;
 }
 
 export interface RankQuery {
@@ -24,7 +33,7 @@ export interface RankQuery {
   readonly cursor?: string | undefined;
 }
 
-type Value = Omit<Score, 'formula'>;
+type Value = Omit<Score, 'formula' | 'detail'> & Partial<Pick<Score, 'detail'>>;
 
 export class Ranking {
   readonly #options: RankingOptions;
@@ -35,12 +44,19 @@ export class Ranking {
 
   /** One page, the highest score first; without weights by title. @throws Problem (invalid-request) for a wrong cursor */
   async page({ weights, limit, cursor }: RankQuery): Promise<Page<RankedApp>> {
-    const benchmarks = await this.#options.benchmarks().catch(() => undefined);
-    const cheapest = cheapestOf(benchmarks ?? new Map());
-    const valueOf = (slug: string, criterion: Criterion): Value => this.#value(slug, criterion, benchmarks, cheapest);
+    const measured = await this.#measured();
+    const valueOf = (slug: string, criterion: Criterion): Value => this.#value(slug, criterion, measured);
     const sorted = this.#sorted(weights, valueOf);
     const page = pageOf(sorted, ({ key }) => key, { limit, cursor, order: `rank ${JSON.stringify(weights ?? null)}` });
     return { ...page, items: page.items.map(({ record }) => this.#view(record, weights, valueOf)) };
+  }
+
+  async #measured(): Promise<Measured> {
+    const [benchmarks, visits] = await Promise.all([
+      this.#options.benchmarks().catch(() => undefined),
+      this.#options.visits().catch(() => undefined),
+    ]);
+    return { benchmarks, visits, cheapest: cheapestOf(benchmarks ?? new Map()) };
   }
 
   #sorted(
@@ -64,6 +80,7 @@ export class Ranking {
   ): RankedApp {
     const { baseUrl } = this.#options;
     const score = (criterion: Criterion): Score => ({
+      detail: null,
       ...valueOf(slug, criterion),
       formula: `${baseUrl}/api/rank/formulas#${criterion}`,
     });
@@ -83,10 +100,12 @@ export class Ranking {
     };
   }
 
-  #value(slug: string, criterion: Criterion, benchmarks: Benchmarks | undefined, cheapest: Priced | undefined): Value {
+  #value(slug: string, criterion: Criterion, { benchmarks, visits, cheapest }: Measured): Value {
     switch (criterion) {
       case 'onboarding':
-        return unmeasured('Onboarding has not been measured on this installation.');
+        return visits === undefined
+          ? unmeasured('First visits cannot be read right now.')
+          : onboardingOf(visits.get(slug));
       case 'stability':
         return unmeasured('Uptime, error rate and failed rollouts are not recorded yet.');
       case 'quality':
@@ -113,13 +132,23 @@ function unmeasured(reason: string, n = 0): Value {
 const unread = 'Benchmarks cannot be read right now.';
 const noBenchmark = 'No benchmark of this app has been run here.';
 
+function onboardingOf(visits: VisitFigures | undefined): Value {
+  if (visits === undefined) return unmeasured('No first visit of this app has been made here.');
+  const { answered, steps, p50, p95 } = visits;
+  const seconds = { p50: p50 === null ? null : p50 / 1_000, p95: p95 === null ? null : p95 / 1_000 };
+  return { ...ofRate(answered), detail: { requests: steps, seconds } };
+}
+
 function qualityOf(figures: BenchmarkFigures | undefined): Value {
   if (figures === undefined) return unmeasured(noBenchmark);
-  const { rate, interval, n } = figures.quality;
-  if (rate === null) return unmeasured('No run of its benchmark could be judged.', n);
+  const { quality } = figures;
+  return quality.rate === null ? unmeasured('No run of its benchmark could be judged.', quality.n) : ofRate(quality);
+}
+
+function ofRate({ rate, interval, n }: Rate): Value {
   const [low, high] = interval ?? [];
   return {
-    value: rounded(rate),
+    value: rate === null ? null : rounded(rate),
     interval: low === undefined || high === undefined ? null : [rounded(low), rounded(high)],
     n,
     reason: null,

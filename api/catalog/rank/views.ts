@@ -6,6 +6,15 @@ export const score = z.object({
   value: z.number().min(0).max(1).nullable().describe('From 0 to 1, higher is better; null where it is not measured.'),
   interval: z.tuple([z.number(), z.number()]).nullable().describe('95 % interval, where the formula has one.'),
   n: z.int().describe('How many observations it is made of.'),
+  detail: z
+    .object({
+      requests: z.int().describe('Requests of a visitor until the answer, the page included.'),
+      seconds: z
+        .object({ p50: z.number().nullable(), p95: z.number().nullable() })
+        .describe('Until the useful answer; null without one.'),
+    })
+    .nullable()
+    .describe('Of onboarding, what a first visit takes; null for other scores and where nothing is measured.'),
   formula: z.string().describe('URL of the formula.'),
   reason: z.string().nullable().describe('Why the value is null.'),
 });

@@ -197,6 +197,7 @@ export const en = {
     reasons: 'Why some scores are missing',
     interval: (low: string, high: string) => `${low} to ${high}`,
     n: (count: string) => `n = ${count}`,
+    visit: (requests: number, median: string) => `${requests} ${requests === 1 ? 'request' : 'requests'}, ${median}`,
     empty: 'There is nothing to rank yet.',
   },
   ...forms,

@@ -197,6 +197,7 @@ export const zh: Text = {
     reasons: '部分分数为何缺失',
     interval: (low, high) => `${low} 至 ${high}`,
     n: (count) => `n = ${count}`,
+    visit: (requests, median) => `${requests} 次请求，${median}`,
     empty: '暂时没有可排行的应用。',
   },
   ...forms,

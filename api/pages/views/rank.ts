@@ -92,15 +92,18 @@ function rankTable({ apps, weights }: Rank, visit: Visit): Html {
   return table(text.rank.title, columns, rows);
 }
 
-function scoreCell({ value, interval, n }: Score, visit: Visit): Html {
+function scoreCell({ value, interval, n, detail }: Score, visit: Visit): Html {
   const { text, format } = visit;
   if (typeof value !== 'number') return missing(visit);
   const range = Array.isArray(interval)
     ? text.rank.interval(format.decimal(interval[0]), format.decimal(interval[1]))
     : '';
   const count = typeof n === 'number' ? text.rank.n(format.integer(n)) : '';
-  const note = [range, count].filter((one) => one !== '').join(' · ');
-  return html`${format.decimal(value)}${note === '' ? '' : html`<br /><small>${note}</small>`}`;
+  const median = detail?.seconds.p50;
+  const visits =
+    typeof median === 'number' ? text.rank.visit(detail?.requests ?? 0, format.duration(median * 1_000)) : '';
+  const notes = [[range, count].filter((one) => one !== '').join(' · '), visits].filter((one) => one !== '');
+  return html`${format.decimal(value)}${notes.map((note) => html`<br /><small>${note}</small>`)}`;
 }
 
 /** Each reason once, with the apps and scores that it holds for. */

@@ -1,15 +1,12 @@
 // Sends a prompt to a hosted app over HTTP, step by step as its transport says, and takes the answer out.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, type Dispatcher, request } from 'undici';
+import { type Dispatcher, request } from 'undici';
 import { jsonOf, valueAt } from '../tasks/pointer.ts';
 import type { Step } from '../tasks/task.ts';
 import { render, renderText, type Values } from '../tasks/template.ts';
+import { type AppAddress, connect, hostHeader, unreachable } from './reach.ts';
 
-export interface AppQuestion {
-  /** Like https://chat.moorage.localhost, without a slash at the end. */
-  readonly url: string;
-  /** The app's own host name, where the URL is that of a gateway. */
-  readonly host?: string | undefined;
+export interface AppQuestion extends AppAddress {
   readonly steps: readonly Step[];
   readonly values: Values;
   /** For all steps together. */
@@ -47,7 +44,7 @@ export async function askApp({ url, host, steps, values, timeoutMs }: AppQuestio
   const since = performance.now();
   const took = (): number => Math.round(performance.now() - since);
   const signal = AbortSignal.timeout(timeoutMs);
-  const dispatcher = connect(host);
+  const dispatcher = connect({ url, host });
   let known = values;
   try {
     for (const step of steps)
@@ -91,7 +88,7 @@ async function send(
     headers: {
       accept: 'application/json',
       'user-agent': 'moorage-bench',
-      ...(host === undefined ? {} : { host: authority(host, url) }),
+      ...hostHeader({ url, host }),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, renderText(value, values)])),
     },
@@ -114,16 +111,6 @@ async function send(
   return document;
 }
 
-/** Connections of one question. Who may vouch for the name of a gateway inside the cluster is not what is measured. */
-function connect(host: string | undefined): Agent {
-  return new Agent(host === undefined ? {} : { connect: { servername: host, rejectUnauthorized: false } });
-}
-
-function authority(host: string, gateway: string): string {
-  const { port } = new URL(gateway);
-  return port === '' ? host : `${host}:${port}`;
-}
-
 async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -139,9 +126,5 @@ async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
 function failureOf(error: unknown, signal: AbortSignal, timeoutMs: number): AppFailure {
   if (error instanceof AppFault) return error.failure;
   if (signal.aborted) return { kind: 'timeout', detail: `no whole answer within ${timeoutMs / 1_000} s` };
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return {
-    kind: 'unreachable',
-    detail: `the app could not be reached: ${cause instanceof Error ? cause.message : String(cause)}`,
-  };
+  return { kind: 'unreachable', detail: unreachable(error) };
 }

@@ -9,11 +9,13 @@ import { openLedger } from '../../../billing/index.ts';
 import { readCatalog, readModelSettings } from '../../../models/index.ts';
 import { readToolSettings, startWorkers } from '../../../tools/index.ts';
 import { sandbox } from '../grade/sandbox.ts';
+import { writeVisit } from '../store/visits.ts';
 import { BenchWriter, type Release } from '../store/writing.ts';
 import { loadBenchmarks } from '../tasks/load.ts';
 import { readArguments } from './options.ts';
-import { endings, reportTo } from './report.ts';
+import { endings, reportTo, visitLine } from './report.ts';
 import { runCampaign } from './runner.ts';
+import { visitApp } from './visit.ts';
 
 const chosen = readArguments();
 const log = createLog('bench');
@@ -36,13 +38,20 @@ const url =
   chosen.url ?? (await readApp())?.status?.url?.replace(/\/+$/, '') ?? fail(`${chosen.app} has no URL: set --url`);
 const ledger = openLedger({ databaseUrl: settings.databaseUrl, registry: new Registry(), log });
 const opened = (await ledger.opened) ?? fail('the database could not be opened');
+const address = chosen.gateway === undefined ? { url } : { url: chosen.gateway, host: new URL(url).hostname };
+
+for (let visits = 0; visits < chosen.visits && !shutdown.signal.aborted; visits += 1) {
+  const visit = { ...(await visitApp(address, manifest)), release: await release() };
+  await writeVisit(opened.database, visit);
+  process.stdout.write(`${visitLine(visit)}\n`);
+}
+
 const workers = startWorkers(readToolSettings());
 
 const { end, costsPending } = await runCampaign({
   writer: new BenchWriter(opened.database),
   choice: { manifest, models: chosen.models, runs: chosen.runs, seed: chosen.seed },
-  url: chosen.gateway ?? url,
-  ...(chosen.gateway === undefined ? {} : { host: new URL(url).hostname }),
+  ...address,
   release,
   runScript: sandbox(workers),
   report: reportTo(process.stdout),

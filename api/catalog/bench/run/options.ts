@@ -5,16 +5,19 @@ export interface BenchArguments {
   readonly app: string;
   readonly models: readonly string[];
   readonly runs: number;
+  /** First visits before them. */
+  readonly visits: number;
   readonly seed: string | undefined;
   readonly url: string | undefined;
   readonly gateway: string | undefined;
 }
 
-export const usage = `usage: npm run bench:models -- --app SLUG --models ID,ID,… --runs N [--seed TEXT] [--url URL] [--gateway URL]
+export const usage = `usage: npm run bench:models -- --app SLUG --models ID,ID,… --runs N [--visits N] [--seed TEXT] [--url URL] [--gateway URL]
 
   --app SLUG       the hosted app, which has a folder in manifests/bench
   --models IDS     models from GET /api/models, separated by commas
   --runs N         runs of each model on each task
+  --visits N       first visits before that, with the app's own model (default 5)
   --seed TEXT      makes the instances of the tasks (default: a random one)
   --url URL        where the app answers (default: its URL in the cluster)
   --gateway URL    the gateway inside the cluster, through which that URL is reached
@@ -26,6 +29,7 @@ const options = {
   app: { type: 'string' },
   models: { type: 'string' },
   runs: { type: 'string' },
+  visits: { type: 'string', default: '5' },
   seed: { type: 'string' },
   url: { type: 'string' },
   gateway: { type: 'string' },
@@ -41,6 +45,7 @@ export function readArguments(args?: readonly string[]): BenchArguments {
         .map((model) => model.trim())
         .filter((model) => model !== ''),
       runs: wholeNumber('--runs', required('--runs', values.runs), { maximum: 1_000 }),
+      visits: wholeNumber('--visits', values.visits, { minimum: 0, maximum: 1_000 }),
       seed: values.seed,
       url: originOf('--url', values.url),
       gateway: originOf('--gateway', values.gateway),

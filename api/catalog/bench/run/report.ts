@@ -1,5 +1,6 @@
 // Prints how a campaign goes, a line for each run.
 import type { Writable } from 'node:stream';
+import type { Visit } from '../store/visits.ts';
 import type { CampaignEnd, RunnerEvent } from './runner.ts';
 
 /** What is said at the end. */
@@ -11,6 +12,10 @@ export const endings: Readonly<Record<CampaignEnd, string>> = {
   taken: 'Another process has taken this campaign over.',
   busy: 'Another benchmark uses this app. Try again when it has finished.',
 };
+
+export function visitLine({ steps, latencyMs, detail }: Visit): string {
+  return `first visit: ${detail ?? 'a useful answer'} (${steps} requests, ${latencyMs} ms)`;
+}
 
 export function reportTo(output: Writable): (event: RunnerEvent) => void {
   return (event) => {

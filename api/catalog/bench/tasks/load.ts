@@ -27,7 +27,7 @@ function loadBenchmark(folder: string, app: string): BenchmarkManifest {
   if (tasks.length === 0) throw new Error(`${file} has no tasks: name a set, or add task files beside it`);
   const twice = tasks.find(({ slug }, index) => tasks.findIndex((other) => other.slug === slug) !== index);
   if (twice !== undefined) throw new Error(`${file} is not valid: the task ${twice.slug} is there twice`);
-  return { ...benchmark, app, tasks };
+  return { ...benchmark, app, transport, tasks };
 }
 
 function loadTasks(folder: string, transport: readonly Step[]): Task[] {

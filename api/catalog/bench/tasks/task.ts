@@ -97,7 +97,7 @@ export interface Task extends Omit<TaskFile, 'steps'> {
 }
 
 /** What is measured at an app, and how it is asked. */
-export interface BenchmarkManifest extends Omit<BenchmarkFile, 'sets' | 'transport'> {
+export interface BenchmarkManifest extends Omit<BenchmarkFile, 'sets'> {
   readonly app: string;
   readonly tasks: readonly Task[];
 }

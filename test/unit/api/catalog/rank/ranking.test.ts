@@ -5,7 +5,7 @@ import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import type { CatalogApp } from '../../../../../api/catalog/projects/manifests.ts';
 import { Projects } from '../../../../../api/catalog/projects/projects.ts';
 import { StarCounts } from '../../../../../api/catalog/projects/stars/star-counts.ts';
-import type { BenchmarkFigures } from '../../../../../api/catalog/bench/index.ts';
+import type { BenchmarkFigures, VisitFigures } from '../../../../../api/catalog/bench/index.ts';
 import { criteria, formulas } from '../../../../../api/catalog/rank/criteria.ts';
 import { rankEndpoints } from '../../../../../api/catalog/rank/endpoints.ts';
 import { Ranking } from '../../../../../api/catalog/rank/ranking.ts';
@@ -44,7 +44,17 @@ const benchmarks = new Map([
   ['c', figures(0, 10, 0, '0.1')],
   ['d', figures(5, 10, 0, '0')],
 ]);
-const ranking = new Ranking({ baseUrl, projects, retentions, benchmarks: () => Promise.resolve(benchmarks) });
+const visits = new Map<string, VisitFigures>([
+  ['a', { answered: { passed: 4, n: 5, rate: 0.8, interval: [0.38, 0.96] }, steps: 2, p50: 1_240, p95: 3_000 }],
+  ['b', { answered: { passed: 0, n: 5, rate: 0, interval: [0, 0.43] }, steps: 3, p50: null, p95: null }],
+]);
+const ranking = new Ranking({
+  baseUrl,
+  projects,
+  retentions,
+  benchmarks: () => Promise.resolve(benchmarks),
+  visits: () => Promise.resolve(visits),
+});
 const app = appOf(rankEndpoints(ranking, baseUrl));
 
 async function rank(query = ''): Promise<RankList> {
@@ -90,7 +100,10 @@ test('cost is relative to the cheapest success; where there is none, it is null'
 
 test('a cost that is not known yet is no low cost, and benchmarks that cannot be read are not called missing', async () => {
   const valuesOf = async (found: Promise<Map<string, BenchmarkFigures>>): Promise<unknown> => {
-    const { items } = await new Ranking({ baseUrl, projects, retentions, benchmarks: () => found }).page({ limit: 1 });
+    const unvisited = (): Promise<never> => Promise.reject(new Error('no database'));
+    const one = new Ranking({ baseUrl, projects, retentions, benchmarks: () => found, visits: unvisited });
+    const { items } = await one.page({ limit: 1 });
+    assert.match(items[0]?.scores.onboarding.reason ?? '', /cannot be read right now/);
     const { quality, cost } = items[0]?.scores ?? assert.fail();
     return [quality.value, quality.reason, cost.value, cost.reason];
   };
@@ -104,10 +117,18 @@ test('a cost that is not known yet is no low cost, and benchmarks that cannot be
   assert.deepEqual(await valuesOf(Promise.reject(new Error('no database'))), [null, unread, null, unread]);
 });
 
+test('onboarding is the share of first visits that got a useful answer, with requests and seconds beside it', async () => {
+  const { onboarding } = (await appIn('a')).scores;
+  assert.deepEqual([onboarding.value, onboarding.interval, onboarding.n], [0.8, [0.38, 0.96], 5]);
+  assert.deepEqual(onboarding.detail, { requests: 2, seconds: { p50: 1.24, p95: 3 } });
+  const inVain = (await appIn('b')).scores.onboarding;
+  assert.deepEqual([inVain.value, inVain.detail], [0, { requests: 3, seconds: { p50: null, p95: null } }]);
+});
+
 test('what nothing records is null with a reason', async () => {
-  const { onboarding, stability, retention } = (await appIn('a')).scores;
+  const { onboarding, stability, retention } = (await appIn('c')).scores;
   assert.deepEqual([onboarding.value, stability.value, retention.value], [null, null, null]);
-  assert.match(onboarding.reason ?? '', /not been measured/);
+  assert.match(onboarding.reason ?? '', /^No first visit/);
   assert.match(stability.reason ?? '', /not recorded/);
   assert.match(retention.reason ?? '', /not been read yet/);
 });
