@@ -24,8 +24,13 @@ export async function publish(out: string, docs: string): Promise<string[]> {
 
 async function fromRun(results: string, page: string): Promise<string[]> {
   if (!existsSync(results)) return [];
-  await writeText(page, runTable(judged(openResults(results).all)));
-  return [page];
+  const all = judged(openResults(results).all);
+  const parts = [
+    { path: page, rows: all.filter(({ hidden }) => hidden !== true) },
+    { path: page.replace(/\.md$/, '-hidden.md'), rows: all.filter(({ hidden }) => hidden === true) },
+  ].filter(({ rows }) => rows.length > 0);
+  for (const { path, rows } of parts) await writeText(path, runTable(rows));
+  return parts.map(({ path }) => path);
 }
 
 async function fromPlans(table: string, page: string): Promise<string[]> {

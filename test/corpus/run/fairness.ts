@@ -11,15 +11,23 @@ export interface Fairness {
 /** What a person says of a rejection: a refused one is the network's. */
 const fairOf = { right: 'yes', wrong: 'no', refused: 'network' } as const;
 
-/** The word of a person who has read the rejection. */
-export function judgedBy(entry: Entry | undefined): Fairness | undefined {
-  const judged = entry?.judged?.['run'];
+/** The word of a person who has read the rejection: of the run with the Dockerfiles, or of the one without. */
+export function judgedBy(entry: Entry | undefined, hidden: boolean): Fairness | undefined {
+  const judged = entry?.judged?.[hidden ? 'run-hidden' : 'run'];
   return judged === undefined ? undefined : { fair: fairOf[judged.verdict], why: judged.reason };
 }
 
-/** @param text the words of the rejection, its log among them */
-export function fairness(entry: Entry, text: string, evidence: Evidence | undefined): Fairness {
-  const judged = judgedBy(entry);
+/** What came of a submission in vain. */
+export interface Rejected {
+  /** The words of the rejection, its log among them. */
+  readonly text: string;
+  readonly evidence: Evidence | undefined;
+  /** Its Dockerfiles were hidden. */
+  readonly hidden: boolean;
+}
+
+export function fairness(entry: Entry, { text, evidence, hidden }: Rejected): Fairness {
+  const judged = judgedBy(entry, hidden);
   if (judged !== undefined) return judged;
   if ('refuse' in entry.expected) return { fair: 'yes', why: `expected: ${entry.expected.refuse}` };
   // What may be refused too is not said to be so where the network alone was the cause.

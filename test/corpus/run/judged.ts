@@ -7,7 +7,7 @@ import type { Result } from './results.ts';
 export function judged(results: readonly Result[]): readonly Result[] {
   const entries = new Map(readCorpus().map((entry) => [entry.repo, entry]));
   return results.map((result) => {
-    const said = judgedBy(entries.get(result.repo));
+    const said = judgedBy(entries.get(result.repo), result.hidden === true);
     return said === undefined || result.verdict !== 'rejected'
       ? result
       : { ...result, ...said, why: withReason(result, said.why) };

@@ -39,7 +39,8 @@ type Found = Omit<Result, 'repo' | 'commit' | 'version' | 'stack' | 'at'>;
 export async function runOne(entry: Entry, options: OneOptions): Promise<Result> {
   const { repo, commit, stack } = entry;
   const found = await bringIn(entry, options);
-  return { repo, commit, version: options.version, stack, ...found, at: new Date().toISOString() };
+  const hidden = options.hide ? { hidden: true } : {};
+  return { repo, commit, version: options.version, stack, ...hidden, ...found, at: new Date().toISOString() };
 }
 
 async function bringIn(entry: Entry, options: OneOptions): Promise<Found> {
@@ -93,7 +94,11 @@ async function outcomeOf(entry: Entry, recording: Recording, options: OneOptions
   const { status, reason, seconds } = outcome;
   const facts = await readFacts(status.slug);
   if (reason !== undefined || status.status !== 'live')
-    return { ...rejected(entry, recording, reason, status.message), ...facts, seconds };
+    return {
+      ...rejected(entry, recording, { reason, message: status.message, hidden: options.hide }),
+      ...facts,
+      seconds,
+    };
   const { elsewhere, ...seen } = await lookAt(entry, status.url, options.pictures);
   const { verdict, why } = seen.verdict === 'falsely live' ? await warned(status.slug, seen) : seen;
   const log = verdict === 'live and works' ? {} : { log: tail(recording) };
@@ -107,10 +112,15 @@ async function warned(slug: string, seen: Pick<Found, 'verdict' | 'why'>): Promi
   return { verdict: 'live with a warning', why: `${seen.why}; the status warns: the app ${warning}` };
 }
 
-function rejected(entry: Entry, recording: Recording, reason: Reason | undefined, message: string): Found {
+function rejected(
+  entry: Entry,
+  recording: Recording,
+  { reason, message, hidden }: { reason: Reason | undefined; message: string; hidden: boolean },
+): Found {
   const words = reason === undefined ? message : `${reason.rule}: ${reason.message} ${reason.fix}`;
   const lines = [...recording.log, ...(reason?.log ?? '').split('\n')];
-  const { fair, why } = fairness(entry, `${words}\n${lines.join('\n')}`, networkEvidence(lines));
+  const text = `${words}\n${lines.join('\n')}`;
+  const { fair, why } = fairness(entry, { text, evidence: networkEvidence(lines), hidden });
   return {
     verdict: 'rejected',
     fair,

@@ -11,7 +11,7 @@ export function runTable(results: readonly Result[]): string {
   const open = brought - closed;
   const fair = rows.filter((row) => row.fair === 'yes').length;
   return [
-    `# The corpus on a cluster, version ${versions}`,
+    `# The corpus on a cluster${rows.every(({ hidden }) => hidden === true) ? ', Dockerfiles hidden' : ''}, version ${versions}`,
     'Live with a warning: the page does not work, and the status of the app says so. Falsely live: it says nothing.',
     markdownTable(
       ['verdict', 'repositories'],

@@ -20,6 +20,8 @@ const row = z.strictObject({
   version: z.string(),
   stack: z.string(),
   verdict: z.enum(verdicts),
+  /** Its Dockerfiles were hidden, so that Moorage planned it. */
+  hidden: z.boolean().optional(),
   /** Of a rejection. */
   fair: z.enum(['yes', 'no', 'network', 'unjudged']).optional(),
   why: z.string(),

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import type { Entry } from '../../../corpus/corpus.ts';
-import { fairness } from '../../../corpus/run/fairness.ts';
+import { fairness, type Fairness, type Rejected } from '../../../corpus/run/fairness.ts';
 
 const entry: Entry = {
   repo: 'a/b',
@@ -15,16 +15,24 @@ const entry: Entry = {
 };
 const evidence = { kind: 'host', what: 'x.example.org', line: 'Could not resolve host: x.example.org' } as const;
 
+const judge = (of: Entry, text: string, found: Rejected['evidence'], hidden = false): Fairness =>
+  fairness(of, { text, evidence: found, hidden });
+
 test('expected, closed by the network, for want of a key or a GPU, or for a person to judge', () => {
-  assert.equal(fairness({ ...entry, expected: { refuse: 'a library' } }, '', evidence).fair, 'yes');
-  const closed = fairness(entry, 'API_KEY', evidence);
+  assert.equal(judge({ ...entry, expected: { refuse: 'a library' } }, '', evidence).fair, 'yes');
+  const closed = judge(entry, 'API_KEY', evidence);
   assert.deepEqual([closed.fair, closed.why], ['network', 'host x.example.org: Could not resolve host: x.example.org']);
-  assert.match(fairness(entry, 'KeyError: API_KEY', undefined).why, /^asks for API_KEY/);
-  assert.equal(fairness(entry, 'no CUDA device', undefined).why, 'asks for a GPU');
-  assert.deepEqual(fairness(entry, 'SyntaxError', undefined), { fair: 'unjudged', why: '' });
+  assert.match(judge(entry, 'KeyError: API_KEY', undefined).why, /^asks for API_KEY/);
+  assert.equal(judge(entry, 'no CUDA device', undefined).why, 'asks for a GPU');
+  assert.deepEqual(judge(entry, 'SyntaxError', undefined), { fair: 'unjudged', why: '' });
+});
+
+test("a person's word on a run with the Dockerfiles says nothing of one without them", () => {
+  const judged = { run: { verdict: 'wrong' as const, reason: 'ours' } };
+  assert.equal(judge({ ...entry, judged }, '', evidence, true).fair, 'network');
 });
 
 test("a person's word goes before", () => {
   const judged = { run: { verdict: 'wrong' as const, reason: 'ours' } };
-  assert.deepEqual(fairness({ ...entry, judged }, '', evidence), { fair: 'no', why: 'ours' });
+  assert.deepEqual(judge({ ...entry, judged }, '', evidence), { fair: 'no', why: 'ours' });
 });
