@@ -72,7 +72,15 @@ function stanza(uri: string, suites: string, components: string, keys: string): 
   return `Types: deb\nURIs: ${uri}\nSuites: ${suites}\nComponents: ${components}\nSigned-By: ${keys}\n`;
 }
 
-async function keyring(): Promise<string> {
+let unpackedKeys: Promise<string> | undefined;
+
+/** Releases are made side by side, and the keys are the same for all: they are brought once. */
+function keyring(): Promise<string> {
+  unpackedKeys ??= unpackKeys();
+  return unpackedKeys;
+}
+
+async function unpackKeys(): Promise<string> {
   const folder = join(paths.cache, 'debian', 'ubuntu-keyring');
   const answer = await fetch(ubuntuKeys.address);
   if (!answer.ok) throw new Error(`${ubuntuKeys.address} answers ${answer.status} ${answer.statusText}`);

@@ -3,6 +3,7 @@ import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
 import { astroAdapter, svelteAdapter, type Adapter } from './adapter.ts';
 import { startScript, type NodeApp } from './app.ts';
+import { readNextConfig } from './next-config.ts';
 import type { NodeProject } from './project.ts';
 
 /** What a framework makes of the project; undefined when there is none, or it builds plain files. */
@@ -46,9 +47,9 @@ function ownServer(script: string | undefined): boolean {
   return script !== undefined && !previews.test(script);
 }
 
-function next(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | undefined {
+function next(tree: Tree, { dependencies, runtime, scripts }: NodeProject): NodeApp | undefined {
   if (!dependencies.has('next') || !hasPages(tree)) return undefined;
-  const output = nextOutput(tree);
+  const { output, imports } = readNextConfig(tree);
   const because = `next is among its packages${output === undefined ? '' : `, and its configuration has output ${output}`}.`;
   if (output === 'export') return { kind: 'files', framework: 'Next.js', folder: 'out', fallback: false, because };
   if (output === 'standalone') return { kind: 'standalone', framework: 'Next.js', because };
@@ -60,17 +61,9 @@ function next(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | und
     framework: 'Next.js',
     command: 'exec node_modules/.bin/next start --hostname 0.0.0.0 --port $PORT',
     because,
-    prune: true,
+    // The server reads its configuration again, which may import packages that stand among those for development.
+    prune: imports.every((name) => !dependencies.has(name) || runtime.has(name)),
   };
-}
-
-function nextOutput(tree: Tree): string | undefined {
-  const file = ['next.config.js', 'next.config.mjs', 'next.config.ts', 'next.config.cjs'].find((each) =>
-    tree.has(each),
-  );
-  return file === undefined
-    ? undefined
-    : /\boutput\s{0,9}:\s{0,9}["'](standalone|export)["']/.exec(tree.text(file) ?? '')?.[1];
 }
 
 function nuxt({ dependencies, ranges }: NodeProject): NodeApp | undefined {

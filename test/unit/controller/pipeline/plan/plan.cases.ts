@@ -404,6 +404,31 @@ export const cases: readonly Case[] = [
     lines: [/next start --hostname 0\.0\.0\.0 --port \$PORT/, /npm run build/],
   },
   {
+    name: 'Next.js whose configuration imports what it runs with',
+    files: {
+      'package.json': json({ dependencies: { next: '16', 'next-intl': '4' }, devDependencies: { webpack: '5' } }),
+      'next.config.mjs':
+        "import intl from 'next-intl/plugin';\nimport path from 'node:path';\nimport env from './env.mjs';",
+      'app/page.tsx': '',
+    },
+    strategy: 'node',
+    framework: 'Next.js',
+    reason: /next is among/,
+    lines: [/npm prune --omit=dev/],
+  },
+  {
+    name: 'Next.js whose configuration imports a package for development, which the server reads again',
+    files: {
+      'package.json': json({ dependencies: { next: '16' }, devDependencies: { '@a/webpack': '5' } }),
+      'next.config.js': "const webpack = require('@a/webpack/lib')\nmodule.exports = { output: mode }",
+      'app/page.tsx': '',
+    },
+    strategy: 'node',
+    framework: 'Next.js',
+    reason: /next is among/,
+    lines: [/^(?![^]*npm prune)/],
+  },
+  {
     name: 'Next.js standalone',
     files: {
       'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16' } }),
