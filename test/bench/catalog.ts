@@ -1,10 +1,11 @@
-// Loads 10,000 apps and 1,000,000 uses into a PostgreSQL of its own, and measures the catalog: list, filter, detail, rank.
-//   npm run bench:catalog -- --apps 10000 --uses 1000000 --requests 300
+// Loads 10,000 apps and 1,000,000 uses into a PostgreSQL of its own, with
+// 200,000 runs of benchmarks, and measures the catalog: list, filter, detail, rank, benchmarks, pages.
+//   npm run bench:catalog -- --apps 10000 --uses 1000000 --runs 200000 --requests 300
 // A few apps have much of the use, as it is where apps are popular: the share of the n-th falls with 1/n.
 import { Registry } from 'prom-client';
 import { z } from 'zod';
 import { appIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
-import type { Database, Statement } from '../../api/billing/database/database.ts';
+import type { Database } from '../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../api/billing/database/open.ts';
 import { usedBy } from '../../api/catalog/projects/telemetry.ts';
 import { Callers, readCalls } from '../../api/catalog/rank/callers.ts';
@@ -20,51 +21,32 @@ import { baseUrl, namespace, sampleApp, silent, site } from '../support/api/samp
 import { send } from '../support/api/send.ts';
 import { liveAt } from '../support/discovery/sample.ts';
 import { startPostgres } from '../support/ledger/postgres.ts';
+import { benchedApp, loadRuns, loadUses, vacuum } from './catalog-data.ts';
 
-const usage = `usage: npm run bench:catalog -- [--apps N] [--uses N] [--requests N]
+const usage = `usage: npm run bench:catalog -- [--apps N] [--uses N] [--runs N] [--requests N]
 
   --apps N       hosted apps (10000)
   --uses N       uses in the ledger, of the last 60 days (1000000)
+  --runs N       runs of benchmarks, of eight apps (200000)
   --requests N   requests of each kind (300)`;
 
-const { apps, uses, requests } = readCommandLine(
+const { apps, uses, runs, requests } = readCommandLine(
   {
     usage,
     options: {
       apps: { type: 'string', default: '10000' },
       uses: { type: 'string', default: '1000000' },
+      runs: { type: 'string', default: '200000' },
       requests: { type: 'string', default: '300' },
     },
   },
   ({ values }) => ({
     apps: wholeNumber('--apps', values.apps),
     uses: wholeNumber('--uses', values.uses),
+    runs: wholeNumber('--runs', values.runs),
     requests: wholeNumber('--requests', values.requests),
   }),
 );
-
-const statement = (name: string, text: string): Statement<unknown> => ({
-  name: `bench-${name}`,
-  text,
-  row: z.unknown(),
-});
-/** Half of the uses are calls of apps by 200,000 callers, half calls of models by apps. */
-const load = statement(
-  'load',
-  `insert into ledger.usage (id, kind, at, caller, app, model, latency_ms, cost, cost_source)
-    select gen_random_uuid()::text, kind, clock_timestamp() - random() * interval '60 days',
-      case when kind = 'app' then 'caller-' || (random() * 200000)::int end, 'app-' || least(floor(($3::int + 1) ^ random()), $3)::int,
-      case when kind = 'v1' then 'm' end, (exp(random() * 7))::int, (random() / 100)::numeric(20,12),
-      case when kind = 'app' then 'tariff' else 'billed' end
-    from (select case when random() < 0.5 then 'app' else 'v1' end as kind from generate_series($1::int, $2::int)) k`,
-);
-
-async function fill(database: Database): Promise<void> {
-  const slice = 50_000;
-  for (let from = 1; from <= uses; from += slice)
-    await database.query(load, [from, Math.min(from + slice - 1, uses), apps]);
-  await database.query(statement('vacuum', 'vacuum analyze ledger.usage'), []);
-}
 
 function category(index: number): App['spec']['listing']['category'] {
   return (['chat', 'document', 'research', 'writing', 'other'] as const)[index % 5] ?? 'other';
@@ -113,11 +95,13 @@ const lap = (what: string): void => {
   process.stdout.write(`${what}: ${((performance.now() - since) / 1000).toFixed(1)} s\n`);
   since = performance.now();
 };
-await fill(database);
+await loadUses(database, uses, apps);
 lap(`${uses} uses loaded`);
+await loadRuns(database, runs);
+lap(`${runs} runs of benchmarks loaded`);
 const callers = new Callers(database);
 await callers.update();
-await database.query(statement('vacuum-callers', 'vacuum analyze catalog.caller'), []);
+await vacuum(database, 'catalog.caller');
 lap('callers counted from the ledger');
 const observed = await callers.observations();
 lap(`callers of ${observed.size} apps observed`);
@@ -151,6 +135,12 @@ const kinds: readonly (readonly [name: string, path: (index: number) => string])
   ['largest', () => '/api/projects/app-1'],
   ['rank', () => '/api/rank'],
   ['weights', (index) => `/api/rank?weights=retention:${(index % 9) + 1}`],
+  ['bench', () => '/api/bench'],
+  ['bench app', () => `/api/bench/${benchedApp}`],
+  ['page /', () => '/'],
+  ['page app', (index) => `/apps/app-${((index * 7919) % apps) + 1}`],
+  ['page rank', () => '/rank'],
+  ['page bench', () => `/bench/${benchedApp}`],
 ];
 process.stdout.write(`\n${apps} apps, ${uses} uses, ${requests} requests of each, one after the other\n`);
 process.stdout.write(
@@ -165,7 +155,8 @@ async function measure(
   for (let index = 0; index < requests; index += 1) {
     before(index);
     const start = performance.now();
-    const response = await send(api.app, path(index));
+    const isPage = name.startsWith('page');
+    const response = await send(api.app, path(index), isPage ? { headers: { accept: 'text/html' } } : {});
     await response.arrayBuffer();
     if (response.status !== 200) throw new Error(`${path(index)} answered with status ${response.status}`);
     latencies.push(performance.now() - start);
