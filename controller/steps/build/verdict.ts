@@ -76,9 +76,17 @@ export function judge(job: Job, pods: readonly Pod[], image: string): Verdict {
   if (isComplete(job, pods)) return { ...seen, ...succeeded(job, pods.find(hasSucceeded), image) };
   if (isTrue(job.status?.conditions, 'Failed')) return { ...seen, ...failed(job, pods, newest) };
   if (job.spec?.suspend === true) return { ...seen, kind: 'queued' };
-  const noRoom = newest === undefined ? undefined : unschedulable(newest);
-  if (noRoom !== undefined) return { ...seen, kind: 'queued', noRoom: bounded(noRoom.message ?? 'unschedulable') };
+  const noRoom = newest === undefined ? undefined : withoutRoom(newest);
+  if (noRoom !== undefined) return { ...seen, kind: 'queued', noRoom: bounded(noRoom) };
   return { ...seen, ...running(job, newest) };
+}
+
+/** Why no node takes the pod, or took it back for its own sake: the Job makes another one then. */
+function withoutRoom(pod: Pod): string | undefined {
+  const refused = unschedulable(pod);
+  if (refused !== undefined) return refused.message ?? 'unschedulable';
+  const isTakenBack = pod.status?.phase === 'Failed' && isTrue(pod.status.conditions, 'DisruptionTarget');
+  return isTakenBack ? (pod.status?.message ?? pod.status?.reason ?? 'evicted') : undefined;
 }
 
 /** The pod of a Job that counts. */

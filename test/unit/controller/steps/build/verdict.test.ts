@@ -42,6 +42,14 @@ test('a good end needs the commit that was asked for and an image of the name th
   assert.equal(word(judge(done, [], image)), 'faulted');
 });
 
+test('a pod that its node took back for want of disk waits for room, since the Job makes another one', () => {
+  const message = 'The node was low on resource: ephemeral-storage.';
+  const conditions = [{ type: 'DisruptionTarget', status: 'True' }];
+  const evicted = { phase: 'Failed', reason: 'Evicted', message, conditions };
+  const verdict = judge(job(first), [pipelinePod(job(first), [cloned(first), runs('build')], evicted)], image);
+  assert.deepEqual([verdict.kind, 'noRoom' in verdict && verdict.noRoom], ['queued', message]);
+});
+
 test('a pod that has done its work is enough; the Job may say so later', () => {
   const under = job(first);
   assert.equal(judged(under, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' }), 'succeeded');
