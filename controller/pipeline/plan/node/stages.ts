@@ -152,7 +152,10 @@ function usesSharp({ app, own, image }: NodeImage): boolean {
 function runtimeManager({ project, own, app }: NodeImage): string[] {
   if (app.kind !== 'server') return [];
   const command = app.command === 'exec npm start' ? startScripts(own) : app.command;
-  return /\b(?:pnpm|yarn|bunx?)\b/.test(command) ? manager(project) : [];
+  if (!/\b(?:pnpm|yarn|bunx?)\b/.test(command)) return [];
+  // pnpm would install again at the start where it finds packages for development in production.
+  const asBuilt = project.manager === 'pnpm' ? ['ENV pnpm_config_verify_deps_before_run=false'] : [];
+  return [...manager(project), ...asBuilt];
 }
 
 /** The start script, and the scripts that it may call in turn. */

@@ -18,6 +18,8 @@ interface Page {
   readonly url: URL;
   readonly status: number;
   readonly type: string;
+  /** It is a file that is served as it stands; a server that makes its pages gives them no time of change. */
+  readonly isFile: boolean;
   readonly text: string;
 }
 
@@ -43,7 +45,9 @@ export async function lookAtPage(gateway: string, host: string): Promise<PageVie
     if (page.status >= 400 || !page.type.includes('html'))
       return { status: page.status, assets: 0, faults: rootFaults(page) };
     const assets = await inTurns(assetsOf(page.text, page.url), (asset) => load(visit, asset));
-    const calls = [...new Set(assets.flatMap((asset) => asset.calls))].slice(0, maximumNamed);
+    // What scripts name may be the beginning of a path: only where files alone are served does it tell anything.
+    const named = page.isFile ? assets.flatMap((asset) => asset.calls) : [];
+    const calls = [...new Set(named)].slice(0, maximumNamed);
     const unanswered = await inTurns(calls, async (path) => ((await isAnswered(visit, path)) ? [] : [path]));
     return {
       status: page.status,
@@ -75,7 +79,8 @@ async function open(visit: Visit): Promise<Page> {
     const type = response.headers['content-type'] ?? '';
     const next = URL.parse(response.headers.location ?? '', url.href);
     const follows = status >= 300 && status < 400 && next?.hostname === host && redirects < maximumRedirects;
-    if (!follows) return { url, status, type, text: await bodyOf(response, pageBytes, timeLeft(visit)) };
+    const isFile = response.headers['last-modified'] !== undefined;
+    if (!follows) return { url, status, type, isFile, text: await bodyOf(response, pageBytes, timeLeft(visit)) };
     response.destroy();
     url = next;
   }

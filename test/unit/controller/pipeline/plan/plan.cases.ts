@@ -362,6 +362,16 @@ export const cases: readonly Case[] = [
     lines: [/pnpm@8\.15\.9/, /pnpm install --frozen-lockfile/],
   },
   {
+    name: 'a start script that calls pnpm, which installs nothing then',
+    files: {
+      'package.json': json({ scripts: { start: 'pnpm run start:prod', 'start:prod': 'node a.js' } }),
+      'pnpm-lock.yaml': "lockfileVersion: '9.0'\n",
+    },
+    strategy: 'node',
+    reason: /pnpm-lock\.yaml/,
+    lines: [/ENV pnpm_config_verify_deps_before_run=false\n[^]*exec npm start/],
+  },
+  {
     name: 'a named pnpm',
     files: {
       'package.json': json({ packageManager: 'pnpm@9.8.0+sha512.abc', scripts: { start: 'node a.js' } }),

@@ -57,11 +57,15 @@ test('a file that is missing is a fault, also where a page comes instead of it',
 
 test('files without their server: the page calls an API, and pages answer', async (t) => {
   const calls = script('fetch("/api/v1/memos");axios.get(`/api/v1/user`);');
+  const fileServer: Route = (request, response) => {
+    response.setHeader('last-modified', 'Sun, 22 Nov 2026 10:00:00 GMT');
+    html(page)(request, response);
+  };
   const half = await gateway(t, {
     '/b.js': calls,
     '/a.css': file('text/css'),
     '/c.png': file('image/png'),
-    '*': html(page),
+    '*': fileServer,
   });
   assert.deepEqual((await lookAtPage(half, 'app.test')).faults, [
     'has no server behind its page: the page calls /api/v1/memos, /api/v1/user, and a page answers',
@@ -72,6 +76,16 @@ test('files without their server: the page calls an API, and pages answer', asyn
     '/api/v1/memos': (_request, response) => response.writeHead(405).end(),
   });
   assert.deepEqual((await lookAtPage(whole, 'app.test')).faults, []);
+});
+
+test('a server that makes its pages is not said to be missing because of the beginnings of its paths', async (t) => {
+  const notFound: Route = (_request, response) => response.writeHead(404, { 'content-type': 'text/html' }).end('no');
+  const next = await gateway(t, {
+    '/': html('<script src="/b.js"></script>'),
+    '/b.js': script('const base = "/api/openai"; fetch(`${base}/v1/models`)'),
+    '*': notFound,
+  });
+  assert.deepEqual((await lookAtPage(next, 'app.test')).faults, []);
 });
 
 test('errors at /, redirects within the app, and anything that is no page', async (t) => {
