@@ -32,14 +32,39 @@ export async function writePlan(
   await writeNotes(paths.notes, 'plan', { plan: recipe.plan, authored: false, context, dockerfile });
 }
 
-/**
- * The author's patterns were written for another Dockerfile: what this one builds stays in the context, and the README,
- * which packages of Python and npm name in their manifests.
- */
+/** What plans install by, and the README, which packages of Python and npm name in their manifests. */
+const manifests = [
+  ...['package.json', 'package-lock.json', 'npm-shrinkwrap.json', 'pnpm-lock.yaml', 'pnpm-workspace.yaml', 'yarn.lock'],
+  ...['bun.lock', 'bun.lockb', 'deno.json', 'deno.jsonc', 'deno.lock', 'composer.json', 'composer.lock'],
+  ...[
+    'requirements*.txt',
+    'pyproject.toml',
+    'uv.lock',
+    'poetry.lock',
+    'Pipfile',
+    'Pipfile.lock',
+    'setup.py',
+    'setup.cfg',
+  ],
+  ...[
+    'go.mod',
+    'go.sum',
+    'Cargo.toml',
+    'Cargo.lock',
+    'pom.xml',
+    'mvnw',
+    'gradlew',
+    'build.gradle*',
+    'settings.gradle*',
+  ],
+  'README*',
+];
+
+/** The author's patterns were written for another Dockerfile: what this one builds and installs by stays in the context. */
 function ignoreText({ ignore = [], builds = [] }: Recipe, authored: string): string {
   if (authored === '') return [...ignore, ''].join('\n');
   const folders = builds.filter((folder) => folder !== '.');
-  const kept = [...folders, 'README*'].map((path) => `!${path}`);
+  const kept = [...folders, ...manifests].map((path) => `!${path}`);
   // The last pattern that matches counts: what is never wanted of a folder that is kept comes after it.
   return [...ignore, authored, ...kept, ...(folders.length === 0 ? [] : ignore), ''].join('\n');
 }

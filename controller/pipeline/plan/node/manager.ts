@@ -124,9 +124,11 @@ export function managerEnvironment(manager: Manager): readonly string[] {
 /** Installs by the lock file, and where that fails without it: the app may well work, and its author gets a warning. */
 export function installCommand(manager: Manager, lock: string | undefined): string {
   const [exact, free] = installs[manager];
-  if (lock === undefined) return manager === 'npm' ? orLegacyPeers(free) : free;
   const without = manager === 'npm' ? orLegacyPeers(free) : free;
-  return `${exact} || { ${report('lockfile', lock)}; ${without}; }`;
+  if (lock === undefined) return without;
+  // pnpm reads a lock file that lacks some of its own entries only when it is asked to mend it.
+  const mended = manager === 'pnpm' ? `${without} || pnpm install --fix-lockfile` : without;
+  return `${exact} || { ${report('lockfile', lock)}; ${mended}; }`;
 }
 
 function orLegacyPeers(install: string): string {

@@ -359,7 +359,10 @@ export const cases: readonly Case[] = [
     files: { 'package.json': json({ scripts: { start: 'node a.js' } }), 'pnpm-lock.yaml': "lockfileVersion: '6.0'\n" },
     strategy: 'node',
     reason: /pnpm-lock\.yaml/,
-    lines: [/pnpm@8\.15\.9/, /pnpm install --frozen-lockfile/],
+    lines: [
+      /pnpm@8\.15\.9/,
+      /pnpm install --frozen-lockfile \|\| \{ .*--no-frozen-lockfile \|\| pnpm install --fix-lockfile; \}/,
+    ],
   },
   {
     name: 'a start script that calls pnpm, which installs nothing then',

@@ -103,7 +103,7 @@ test('an install by the lock file falls back to one without, and says so', () =>
     [{ 'yarn.lock': berry(6) }, /--immutable \|\| \{ .*yarn install --no-immutable; \}$/m],
     [
       { 'pnpm-lock.yaml': "lockfileVersion: '9.0'\n" },
-      /--frozen-lockfile \|\| \{ .*pnpm install --no-frozen-lockfile; \}$/m,
+      /--frozen-lockfile \|\| \{ .*pnpm install --no-frozen-lockfile \|\| pnpm install --fix-lockfile; \}$/m,
     ],
     [{ 'bun.lock': '' }, /bun install --frozen-lockfile \|\| \{ .*bun install --no-frozen-lockfile; \}$/m],
   ];
