@@ -95,6 +95,12 @@ const patterns: readonly Pattern[] = [
     fix: 'A package or version in package.json does not exist in the registry, or is private. Correct its name or version, and commit the lock file.',
   },
   {
+    pattern: /: pattern \S{1,200}: no matching files found/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'The Go code embeds files that are not in the repository, since another step makes them (such as npm run build or go generate). Commit them, or add a Dockerfile that makes them before it compiles the program.',
+  },
+  {
     pattern: /error TS\d+|Type error:/,
     isCertain: true,
     rule: 'build/failed',

@@ -33,6 +33,14 @@ const verdicts: readonly {
   fix?: RegExp;
 }[] = [
   {
+    name: 'files that Go embeds and another step makes',
+    output: step('server/index_linux.go:34:12: pattern src/xterm.css: no matching files found'),
+    rule: 'build/failed',
+    line: 3,
+    message: /index_linux\.go:34:12: pattern src\/xterm\.css: no matching files/,
+    fix: /^The Go code embeds files/,
+  },
+  {
     name: 'a step',
     output: step('make: *** No rule to make target'),
     rule: 'build/failed',
