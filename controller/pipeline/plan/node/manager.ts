@@ -126,9 +126,9 @@ export function installCommand(manager: Manager, lock: string | undefined): stri
   const [exact, free] = installs[manager];
   const without = manager === 'npm' ? orLegacyPeers(free) : free;
   if (lock === undefined) return without;
-  // pnpm reads a lock file that lacks some of its own entries only when it is asked to mend it.
-  const mended = manager === 'pnpm' ? `${without} || pnpm install --fix-lockfile` : without;
-  return `${exact} || { ${report('lockfile', lock)}; ${mended}; }`;
+  // pnpm reads a lock file that lacks some of its own entries only when it is asked to fix it.
+  const corrected = manager === 'pnpm' ? `${without} || pnpm install --fix-lockfile` : without;
+  return `${exact} || { ${report('lockfile', lock)}; ${corrected}; }`;
 }
 
 function orLegacyPeers(install: string): string {
