@@ -45,7 +45,8 @@ export async function lookAtPage(gateway: string, host: string): Promise<PageVie
     if (page.status >= 400 || !page.type.includes('html'))
       return { status: page.status, assets: 0, faults: rootFaults(page) };
     const assets = await inTurns(assetsOf(page.text, page.url), (asset) => load(visit, asset));
-    // What scripts name may be the beginning of a path: only where files alone are served does a page as an answer mean that no server is there.
+    // What scripts name may be the beginning of a path: a page as the answer means that no server is there only where
+    // files alone are served.
     const named = page.isFile ? assets.flatMap((asset) => asset.calls) : [];
     const calls = [...new Set(named)].slice(0, maximumNamed);
     const unanswered = await inTurns(calls, async (path) => ((await isAnswered(visit, path)) ? [] : [path]));
