@@ -31,7 +31,7 @@ export interface AppIndex {
   byPath(owner: string, name: string): readonly App[];
   byCaller(hash: string): readonly App[];
   byNetwork(hash: string): readonly App[];
-  /** All of them, the oldest first. */
+  /** All of them, the oldest first. The same list until an app changes. */
   all(): readonly App[];
   readonly size: number;
   /** Calls `changed` after each change of the app, its removal included. Returns the way to stop it. */
@@ -45,8 +45,10 @@ export function appIndex(store: Store<App>, namespace: string): AppIndex {
   const keyed = (name: string): string => `${namespace}/${name}`;
   /** With thousands of apps, sorting anew is most of what a list costs. */
   let sorted: readonly App[] = [];
+  let version = -1;
   const all = (): readonly App[] => {
-    sorted = resorted(sorted, store.list(namespace), byAge);
+    if (version !== store.version) sorted = resorted(sorted, store.list(namespace), byAge);
+    version = store.version;
     return sorted;
   };
   const subscribe = (name: string, changed: () => void): (() => void) =>

@@ -18,6 +18,8 @@ export interface Store<T extends KubeObject> {
   /** The objects that the named index files under `value`. Throws on an unknown index. */
   byIndex(index: string, value: string): T[];
   readonly size: number;
+  /** Grows with each change, before it is told to anyone: what is made of the objects holds while it stays. */
+  readonly version: number;
   /** True once the first full list is in. */
   readonly hasSynced: boolean;
   /** Resolves when `hasSynced`; rejects with the signal's reason when aborted first. */
@@ -67,6 +69,7 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
   readonly #onError: (error: unknown) => void;
   readonly #synced = Promise.withResolvers<undefined>();
   #hasSynced = false;
+  #version = 0;
 
   constructor(options: StoreOptions<T>) {
     this.#freeze = options.freeze ?? process.env['NODE_ENV'] !== 'production';
@@ -99,6 +102,10 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
 
   get size(): number {
     return this.#objects.size;
+  }
+
+  get version(): number {
+    return this.#version;
   }
 
   get hasSynced(): boolean {
@@ -176,6 +183,7 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
   }
 
   #report(change: Change<T>): void {
+    this.#version += 1;
     for (const handler of [...this.#subscribers]) {
       try {
         handler(change);

@@ -1,8 +1,8 @@
 // The cache of apps as the API reads it: all of them in the order of their age, sorted again only after a change.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import type { App } from '../../../../api/apps/hosted-apps.ts';
-import { sampleApp, sampleApps } from '../../../support/api/sample.ts';
+import { appIndex, type App } from '../../../../api/apps/hosted-apps.ts';
+import { namespace, sampleApp, sampleApps } from '../../../support/api/sample.ts';
 
 const made = (name: string, creationTimestamp: string, resourceVersion = '1'): App => {
   const app = sampleApp(name);
@@ -17,4 +17,30 @@ test('all apps come oldest first, those of one time by name', () => {
     made('a', '2026-01-01T00:00:00Z'),
   );
   assert.deepEqual(names(apps.all()), ['a', 'b', 'young']);
+});
+
+test('the list is the same until an app comes, changes or goes', () => {
+  const { store, apps } = sampleApps(made('a', '2026-01-01T00:00:00Z'));
+  const first = apps.all();
+  assert.equal(apps.all(), first);
+  store.set(made('b', '2026-01-02T00:00:00Z'));
+  assert.deepEqual(names(apps.all()), ['a', 'b']);
+  const second = apps.all();
+  store.set(made('a', '2026-01-01T00:00:00Z', '2'));
+  assert.notEqual(apps.all(), second);
+  store.remove(made('b', '2026-01-02T00:00:00Z'));
+  assert.deepEqual(names(apps.all()), ['a']);
+  assert.deepEqual(names(first), ['a']);
+});
+
+test('who is told of a change first reads the new list too', () => {
+  const { store } = sampleApps();
+  const seen: string[][] = [];
+  let all = (): readonly App[] => [];
+  store.subscribe(() => seen.push(names(all())));
+  const apps = appIndex(store, namespace);
+  all = () => apps.all();
+  assert.deepEqual(names(apps.all()), []);
+  store.set(made('a', '2026-01-01T00:00:00Z'));
+  assert.deepEqual(seen, [['a']]);
 });
