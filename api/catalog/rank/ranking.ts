@@ -1,6 +1,6 @@
 // The ranking: values of all criteria from recorded data, and a total by the weights that the caller sent.
 import type { Money } from '../../billing/index.ts';
-import { compareKeys, type Page, pageOf, type SortKey } from '../paging.ts';
+import { type Page, pageOf, type SortKey } from '../paging.ts';
 import type { Projects, ProjectRecord } from '../projects/index.ts';
 import { criteria, type Criterion } from './criteria.ts';
 import type { Retentions } from './retention.ts';
@@ -65,12 +65,14 @@ export class Ranking {
   ): readonly { readonly record: ProjectRecord; readonly key: SortKey }[] {
     const byTitle = this.#options.projects.sorted('name');
     if (weights === undefined) return byTitle;
+    // Those of one score stay in the order of their titles.
     return byTitle
       .map(({ record, key }) => {
         const { score } = scoreOf(weights, (criterion) => valueOf(record.slug, criterion));
-        return { record, key: [score === null ? 1 : 0, score === null ? 0 : -score, ...key] };
+        const place = score === null ? 1 : -score;
+        return { record, place, key: [place, ...key] };
       })
-      .sort((a, b) => compareKeys(a.key, b.key));
+      .sort((a, b) => a.place - b.place);
   }
 
   #view(
