@@ -59,6 +59,8 @@ export function chooseManager(
 
 function ofField(tree: Tree, [, name, version = '']: readonly string[], lock: Manager | undefined): ChosenManager {
   if (name === 'yarn') return namedYarn(tree, version, lock);
+  if (name === 'pnpm' && lock === 'pnpm' && Number.parseInt(version, 10) < writerOf(pnpmLockVersion(tree)))
+    return ofLock(tree, lock);
   return { manager: name === 'pnpm' || name === 'bun' ? name : 'npm', version };
 }
 
@@ -90,9 +92,20 @@ function berryVersion(tree: Tree): string {
   return format <= 6 ? '3.8.7' : versions.berry;
 }
 
+/** Version of the format, such as 6.1. */
+function pnpmLockVersion(tree: Tree): number {
+  return Number(/^lockfileVersion:\s*'?(\d+(?:\.\d+)?)/m.exec(tree.text('pnpm-lock.yaml', 4096) ?? '')?.[1] ?? '9');
+}
+
+/** The first major of pnpm that wrote this format; older ones read it and fail. */
+function writerOf(format: number): number {
+  if (format >= 9) return 9;
+  return format > 6 ? 8 : 0;
+}
+
 /** Older lock files need the pnpm of their time; those of 9 and 10 look alike, and only 10 asks which packages may build. */
 function pnpmVersion(tree: Tree): string {
-  const format = Number(/^lockfileVersion:\s*'?(\d+)/m.exec(tree.text('pnpm-lock.yaml', 4096) ?? '')?.[1] ?? '9');
+  const format = Math.floor(pnpmLockVersion(tree));
   if (format <= 5) return '7.33.7';
   if (format === 6) return '8.15.9';
   const workspace = tree.text('pnpm-workspace.yaml', 64 * 1024);

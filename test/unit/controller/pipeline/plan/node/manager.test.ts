@@ -70,6 +70,22 @@ const cases: readonly (readonly [string, unknown, Files, string, string, boolean
     true,
   ],
   [
+    'a lock file of a newer pnpm than the field names',
+    { packageManager: 'pnpm@7.28.0' },
+    { 'pnpm-lock.yaml': "lockfileVersion: '6.1'\n" },
+    'pnpm',
+    '8.15.9',
+    true,
+  ],
+  [
+    'a named pnpm that reads the lock file',
+    { packageManager: 'pnpm@7.28.0' },
+    { 'pnpm-lock.yaml': "lockfileVersion: '6.0'\n" },
+    'pnpm',
+    '7.28.0',
+    true,
+  ],
+  [
     'a lock file of another manager than the field names',
     { packageManager: 'pnpm@9.0.0' },
     { 'package-lock.json': '{}' },
