@@ -121,11 +121,14 @@ function wrapperOf({ tool }: Build): string {
 const collect =
   'mkdir -p /out && if [ -d target/quarkus-app ]; then cp -r target/quarkus-app/. /out/ && mv /out/quarkus-run.jar /out/app.jar; elif [ -d build/quarkus-app ]; then cp -r build/quarkus-app/. /out/ && mv /out/quarkus-run.jar /out/app.jar; else jar="$(find . -path "*/target/*.jar" -o -path "*/build/libs/*.jar" | grep -vE "(-plain|-sources|-javadoc|-tests|original-.*)\\.jar|/(classes|test-classes|dependency|lib|\\.mvn|wrapper)/" | xargs -r ls -S | head -1)" && test -n "$jar" && cp "$jar" /out/app.jar; fi';
 
+/** No line for each download; --no-transfer-progress is not known to the Maven of older wrappers. */
+const quiet = '-Dorg.slf4j.simpleLogger.log.org.apache.maven.cli.transfer.Slf4jMavenTransferListener=warn';
+
 function buildStage(tree: Tree, input: PlanInput, build: Build, image: string): string[] {
   const wrapper = tree.has(wrapperOf(build));
   const cache = `--mount=type=cache,target=/root/.m2 --mount=type=cache,target=/root/.gradle`;
   // The image has a variable that a wrapper takes for arguments.
-  const maven = `${wrapper ? 'env -u MAVEN_CONFIG sh ./mvnw' : 'mvn'} --batch-mode --no-transfer-progress -DskipTests package`;
+  const maven = `${wrapper ? 'env -u MAVEN_CONFIG sh ./mvnw' : 'mvn'} --batch-mode ${quiet} -DskipTests package`;
   const gradle = 'sh ./gradlew --no-daemon assemble -x test';
   return [
     `FROM ${image} AS build`,
