@@ -89,7 +89,10 @@ export class MeteredRouter {
    */
   async *stream(call: ModelCall): AsyncGenerator<StreamPart, ModelCallResult, undefined> {
     const reserved = await this.#reserve(call);
-    let outcome: RouterAnswer | RouterFailure = new RouterFailure('cancelled', 'the caller disconnected, or the API is restarting');
+    let outcome: RouterAnswer | RouterFailure = new RouterFailure(
+      'cancelled',
+      'the caller disconnected, or the API is restarting',
+    );
     let result: ModelCallResult | undefined;
     try {
       outcome = yield* this.#options.router.stream(routerCall(reserved));

@@ -290,7 +290,10 @@ function failureOf(error: unknown, deadline: Deadline, reference: string | undef
   if (reason === 'timeout')
     return new RouterFailure('timeout', 'the router did not respond in time', { reference, cause: error });
   if (reason === 'cancelled')
-    return new RouterFailure('cancelled', 'the caller disconnected, or the API is restarting', { reference, cause: error });
+    return new RouterFailure('cancelled', 'the caller disconnected, or the API is restarting', {
+      reference,
+      cause: error,
+    });
   const code = codeOf(error);
   if (notSent.has(code))
     return new RouterFailure('unreachable', `the router is unreachable (${code})`, { cause: error });

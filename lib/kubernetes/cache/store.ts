@@ -18,7 +18,7 @@ export interface Store<T extends KubeObject> {
   /** The objects that the named index files under `value`. Throws on an unknown index. */
   byIndex(index: string, value: string): T[];
   readonly size: number;
-  /** Grows with each change, before it is told to anyone: what is made of the objects holds while it stays. */
+  /** Grows with each change, before it is reported: what is made of the objects holds while it stays. */
   readonly version: number;
   /** True once the first full list is in. */
   readonly hasSynced: boolean;

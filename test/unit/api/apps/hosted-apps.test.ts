@@ -33,7 +33,7 @@ test('the list is the same until an app comes, changes or goes', () => {
   assert.deepEqual(names(first), ['a']);
 });
 
-test('who is told of a change first reads the new list too', () => {
+test('whoever hears of a change first reads the new list too', () => {
   const { store } = sampleApps();
   const seen: string[][] = [];
   let all = (): readonly App[] => [];
