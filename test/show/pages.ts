@@ -1,11 +1,13 @@
 // `npm run show:pages -- [--url URL] [FOLDER]`: pictures of every page in both languages, light and dark, on a telephone
 // and a wide screen, with what axe says of each; of sample records, or of a site that runs.
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { run } from '../../cluster/shell.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { serve, stop } from '../support/api/http-app.ts';
 import { openTab } from '../support/devtools.ts';
+import { exclusively } from '../support/exclusively.ts';
 import { judgedPages, pagePaths } from '../support/pages/judged.ts';
 import { accessibilityFaults, openView, pictureOf, views, type View } from '../support/pages/views.ts';
 
@@ -49,6 +51,9 @@ async function look(origin: string): Promise<number> {
   return faults;
 }
 
+// Pages bring no fonts: without one for Chinese on the machine, pictures show boxes.
+if (!existsSync('/usr/share/fonts/opentype/noto'))
+  await exclusively(() => run('apt-get', ['install', '--yes', 'fonts-noto-cjk']));
 mkdirSync(folder, { recursive: true });
 const server = url === undefined ? await serve(judgedPages().app) : undefined;
 try {
