@@ -3,6 +3,7 @@ import { field, parseToml, text } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { images, type PlanInput } from '../recipe.ts';
 import { readConda } from './packages/conda.ts';
+import { testedPythons } from './workflows.ts';
 
 export interface PythonChoice {
   readonly version: string;
@@ -35,7 +36,20 @@ export function choosePython(
   const exact = askedVersion(tree);
   if (exact !== undefined) return nearest(exact, fitting);
   const [choice = images.python[0]] = fitting;
+  const tested = range === undefined ? newerThan(choice, tree) : undefined;
+  if (tested !== undefined) {
+    const { version, image } = nearest(tested, fitting);
+    return { version, image, because: `${tested.file} tests with Python ${tested.asked} and no older one.` };
+  }
   return range === undefined ? choice : { ...choice, because: `${range.file} asks for Python ${range.asked}.` };
+}
+
+/** The lowest Python that the project is tested with, where each of its workflows leaves the usual one behind. */
+function newerThan(usual: PythonChoice, tree: Tree): AskedPython | undefined {
+  const tested = testedPythons(tree).toSorted((one, other) => compare(parse(one.lowest), parse(other.lowest)));
+  const [first] = tested;
+  if (first === undefined || compare(parse(first.lowest), parse(usual.version)) <= 0) return undefined;
+  return { file: first.file, asked: first.lowest };
 }
 
 /** That version, else the next one above it, else the newest. */
