@@ -73,6 +73,7 @@ export function isFinished(job: Job): boolean {
 export function judge(job: Job, pods: readonly Pod[], image: string): Verdict {
   const newest = newestOf(pods);
   const seen = { pod: newest?.metadata.name, review: readReview(newest) };
+  if (isAheadOfPods(job, pods)) return { ...seen, ...running(job, newest) };
   if (isComplete(job, pods)) return { ...seen, ...succeeded(job, pods.find(hasSucceeded), image) };
   if (isTrue(job.status?.conditions, 'Failed')) return { ...seen, ...failed(job, pods, newest) };
   if (job.spec?.suspend === true) return { ...seen, kind: 'queued' };
@@ -108,6 +109,12 @@ function hasSucceeded(pod: Pod): boolean {
     pod.status?.phase === 'Succeeded' ||
     stages.every(([, name]) => statusOf(pod, name)?.state?.terminated?.exitCode === 0)
   );
+}
+
+/** Jobs and pods are watched apart: a Job is complete by a pod of which the end is not known here yet. */
+function isAheadOfPods({ status }: Job, pods: readonly Pod[]): boolean {
+  const isOpen = ({ status: of }: Pod): boolean => of?.phase !== 'Succeeded' && of?.phase !== 'Failed';
+  return isTrue(status?.conditions, 'Complete') && !pods.some(hasSucceeded) && pods.some(isOpen);
 }
 
 /** A pod that has done its work decides: of the Job itself it is said another second or two later. */

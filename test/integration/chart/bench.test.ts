@@ -66,6 +66,7 @@ test('each app has a CronJob with arguments that the program takes, without the 
       app,
       models: ['beta-K3', 'gamma5.2'],
       runs: 3,
+      visits: 5,
       seed: undefined,
       url: undefined,
       gateway: 'https://gateway.gateway.svc.cluster.local',

@@ -50,6 +50,12 @@ test('a pod that its node took back for want of disk waits for room, since the J
   assert.deepEqual([verdict.kind, 'noRoom' in verdict && verdict.noRoom], ['queued', message]);
 });
 
+test('a Job that is complete waits for the end of its pod, of which the watch may hear later', () => {
+  assert.equal(judged(done, [cloned(first), reviewed, runs('build')], { phase: 'Running' }), 'running');
+  assert.equal(judged(done, [], { phase: 'Pending' }), 'running');
+  assert.equal(judged(done, [cloned(first), reviewed], { phase: 'Failed' }), 'faulted');
+});
+
 test('a pod that has done its work is enough; the Job may say so later', () => {
   const under = job(first);
   assert.equal(judged(under, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' }), 'succeeded');
