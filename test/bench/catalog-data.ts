@@ -39,6 +39,12 @@ const addRuns = statement(
     from (select c.id, c.app, c.registered_at, m, t, n, random() < m / 6.0 as passed
       from bench.campaign c, generate_series(1, 5) m, generate_series(1, 5) t, generate_series(1, c.runs) n) r`,
 );
+const addVisits = statement(
+  'visits',
+  `insert into bench.visit (id, app, steps, latency_ms, answered, detail)
+    select gen_random_uuid(), app, 2, (exp(random() * 8))::int, answered, case when not answered then 'no' end
+    from (select app, random() < 0.9 as answered from unnest($1::text[]) app, generate_series(1, 450)) v`,
+);
 const summarize = statement(
   'summaries',
   `select bench.summarize(app, 'm' || m, task) from unnest($1::text[]) app, generate_series(1, 5) m,
@@ -52,11 +58,12 @@ export async function loadUses(database: Database, uses: number, apps: number): 
   await vacuum(database, 'ledger.usage');
 }
 
-/** So many runs in all, rounded up to a whole number of each model on each task. */
+/** So many runs in all, rounded up to a whole number of each model on each task; and five first visits a day. */
 export async function loadRuns(database: Database, runs: number): Promise<void> {
   await database.query(addCampaigns, [benched, Math.ceil(runs / benched.length / 25)]);
   await database.query(addRuns, []);
   await database.query(summarize, [benched]);
+  await database.query(addVisits, [benched]);
   await vacuum(database, 'bench.run');
 }
 

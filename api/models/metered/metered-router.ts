@@ -15,7 +15,7 @@ import {
 } from '../../billing/index.ts';
 import type { RouterAnswer } from '../router/answer.ts';
 import type { RouterCall, RouterClient, StreamPart } from '../router/client.ts';
-import { RouterFailure } from '../router/failure.ts';
+import { cancelledMessage, RouterFailure } from '../router/failure.ts';
 import type { ModelMetrics } from '../metrics.ts';
 
 /** A call of a model: who pays for it, what it is for, and what the router gets. */
@@ -89,10 +89,7 @@ export class MeteredRouter {
    */
   async *stream(call: ModelCall): AsyncGenerator<StreamPart, ModelCallResult, undefined> {
     const reserved = await this.#reserve(call);
-    let outcome: RouterAnswer | RouterFailure = new RouterFailure(
-      'cancelled',
-      'the caller disconnected, or the API is restarting',
-    );
+    let outcome: RouterAnswer | RouterFailure = new RouterFailure('cancelled', cancelledMessage);
     let result: ModelCallResult | undefined;
     try {
       outcome = yield* this.#options.router.stream(routerCall(reserved));

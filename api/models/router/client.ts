@@ -5,7 +5,7 @@ import type { LookupResult } from '../../billing/index.ts';
 import type { RouterSettings } from '../config.ts';
 import { completion, embeddings, offered, type Chunk, type RouterAnswer, type RouterUsage } from './answer.ts';
 import { startDeadline, type Deadline } from './deadline.ts';
-import { refused, RouterFailure } from './failure.ts';
+import { cancelledMessage, refused, RouterFailure } from './failure.ts';
 import { liteLlm } from './litellm.ts';
 import { openRouter } from './openrouter.ts';
 import {
@@ -289,11 +289,7 @@ function failureOf(error: unknown, deadline: Deadline, reference: string | undef
   const reason = deadline.reason();
   if (reason === 'timeout')
     return new RouterFailure('timeout', 'the router did not respond in time', { reference, cause: error });
-  if (reason === 'cancelled')
-    return new RouterFailure('cancelled', 'the caller disconnected, or the API is restarting', {
-      reference,
-      cause: error,
-    });
+  if (reason === 'cancelled') return new RouterFailure('cancelled', cancelledMessage, { reference, cause: error });
   const code = codeOf(error);
   if (notSent.has(code))
     return new RouterFailure('unreachable', `the router is unreachable (${code})`, { cause: error });

@@ -20,8 +20,11 @@ export type FailureKind =
   | 'interrupted'
   /** The response has an unexpected form. */
   | 'malformed'
-  /** The caller disconnected. */
+  /** The caller disconnected, or this process is ending. */
   | 'cancelled';
+
+/** The message of a failure of the kind `cancelled`: who reads it has not disconnected. */
+export const cancelledMessage = 'the caller disconnected, or the API is restarting';
 
 const costNothing: ReadonlySet<FailureKind> = new Set<FailureKind>([
   'unreachable',

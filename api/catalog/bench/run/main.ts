@@ -9,13 +9,12 @@ import { openLedger } from '../../../billing/index.ts';
 import { readCatalog, readModelSettings } from '../../../models/index.ts';
 import { readToolSettings, startWorkers } from '../../../tools/index.ts';
 import { sandbox } from '../grade/sandbox.ts';
-import { writeVisit } from '../store/visits.ts';
 import { BenchWriter, type Release } from '../store/writing.ts';
 import { loadBenchmarks } from '../tasks/load.ts';
 import { readArguments } from './options.ts';
-import { endings, reportTo, visitLine } from './report.ts';
+import { endings, reportTo, reportVisitTo } from './report.ts';
 import { runCampaign } from './runner.ts';
-import { visitApp } from './visit.ts';
+import { makeVisits } from './visit.ts';
 
 const chosen = readArguments();
 const log = createLog('bench');
@@ -40,22 +39,28 @@ const ledger = openLedger({ databaseUrl: settings.databaseUrl, registry: new Reg
 const opened = (await ledger.opened) ?? fail('the database could not be opened');
 const address = chosen.gateway === undefined ? { url } : { url: chosen.gateway, host: new URL(url).hostname };
 
-for (let visits = 0; visits < chosen.visits && !shutdown.signal.aborted; visits += 1) {
-  const visit = { ...(await visitApp(address, manifest)), release: await release() };
-  await writeVisit(opened.database, visit);
-  process.stdout.write(`${visitLine(visit)}\n`);
-}
-
+const { database } = opened;
+const { signal } = shutdown;
+const isVisited = await makeVisits({
+  database,
+  address,
+  manifest,
+  count: chosen.visits,
+  release,
+  signal,
+  report: reportVisitTo(process.stdout),
+});
+if (!isVisited) process.stdout.write('No first visits: another benchmark uses this app.\n');
 const workers = startWorkers(readToolSettings());
 
 const { end, costsPending } = await runCampaign({
-  writer: new BenchWriter(opened.database),
+  writer: new BenchWriter(database),
   choice: { manifest, models: chosen.models, runs: chosen.runs, seed: chosen.seed },
   ...address,
   release,
   runScript: sandbox(workers),
   report: reportTo(process.stdout),
-  signal: shutdown.signal,
+  signal,
 });
 await workers.close();
 await ledger.close();

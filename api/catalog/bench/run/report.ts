@@ -13,8 +13,10 @@ export const endings: Readonly<Record<CampaignEnd, string>> = {
   busy: 'Another benchmark uses this app. Try again when it has finished.',
 };
 
-export function visitLine({ steps, latencyMs, detail }: Visit): string {
-  return `first visit: ${detail ?? 'a useful answer'} (${steps} requests, ${latencyMs} ms)`;
+export function reportVisitTo(output: Writable): (visit: Visit) => void {
+  return ({ steps, latencyMs, detail }) => {
+    output.write(`first visit: ${detail ?? 'a useful answer'} (${steps} requests, ${latencyMs} ms)\n`);
+  };
 }
 
 export function reportTo(output: Writable): (event: RunnerEvent) => void {

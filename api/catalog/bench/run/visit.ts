@@ -1,15 +1,38 @@
 // One first visit of an app: its page, then a question that every model can answer, as somebody who was never there.
 import { request } from 'undici';
 import { grade } from '../grade/grade.ts';
-import type { Visit } from '../store/visits.ts';
+import type { Database } from '../../../billing/index.ts';
+import { isMeasured, type Visit, visitLimitMs, writeVisit } from '../store/visits.ts';
+import type { Release } from '../store/writing.ts';
 import type { BenchmarkManifest } from '../tasks/task.ts';
 import { askApp } from './ask-app.ts';
 import { type AppAddress, connect, hostHeader, unreachable } from './reach.ts';
 
-/** Who waits longer has gone. */
-export const visitLimitMs = 60_000;
-export const question = 'What is 2 + 2? Answer with the number alone.';
+const question = 'What is 2 + 2? Answer with the number alone.';
 const grader = { kind: 'number', value: 4, tolerance: 0 } as const;
+
+export interface VisitsOptions {
+  readonly database: Database;
+  readonly address: AppAddress;
+  readonly manifest: BenchmarkManifest;
+  readonly count: number;
+  /** What the app runs now. */
+  readonly release: () => Promise<Release>;
+  readonly report: (visit: Visit) => void;
+  readonly signal: AbortSignal;
+}
+
+/** One after the other, each written before the next. @returns false when another benchmark of the app is in progress */
+export async function makeVisits(options: VisitsOptions): Promise<boolean> {
+  const { database, address, manifest, count, release, report, signal } = options;
+  for (let made = 0; made < count && !signal.aborted; made += 1) {
+    if (await isMeasured(database, manifest.app)) return false;
+    const visit = { ...(await visitApp(address, manifest)), release: await release() };
+    await writeVisit(database, visit);
+    report(visit);
+  }
+  return true;
+}
 
 /** Never throws: what goes wrong is a result. */
 export async function visitApp(

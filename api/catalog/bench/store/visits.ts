@@ -16,6 +16,8 @@ export interface Visit {
 
 /** Visits of so many days count. */
 export const visitDays = 90;
+/** Who waits longer for an answer has gone. */
+export const visitLimitMs = 60_000;
 
 const visits = z.object({
   app: z.string(),
@@ -45,6 +47,19 @@ const read: Statement<Visits> = {
     from bench.visit where at > clock_timestamp() - ${visitDays} * interval '1 day' group by app`,
   row: visits,
 };
+
+/** Every model call of an app without markers is counted for the run in progress, and a visit would be among them. */
+const measured: Statement<{ measured: boolean }> = {
+  name: 'bench-is-measured',
+  text: `select exists (select 1 from bench.assignment where app = $1 and marker = '' and until > clock_timestamp()) as measured`,
+  row: z.object({ measured: z.boolean() }),
+};
+
+/** Whether a run is in progress that a visit would disturb. */
+export async function isMeasured(database: Database, app: string): Promise<boolean> {
+  const [row] = await database.replay(measured, [app]);
+  return row?.measured ?? false;
+}
 
 export async function writeVisit(database: Database, { app, release, steps, latencyMs, detail }: Visit): Promise<void> {
   const { commit, image } = release;

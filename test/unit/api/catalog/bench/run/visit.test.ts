@@ -5,8 +5,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Database } from '../../../../../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../../../../../api/billing/database/open.ts';
 import { readVisitFigures } from '../../../../../../api/catalog/bench/figures.ts';
-import { visitApp } from '../../../../../../api/catalog/bench/run/visit.ts';
+import { prepareCampaign } from '../../../../../../api/catalog/bench/run/campaign.ts';
+import { makeVisits, visitApp } from '../../../../../../api/catalog/bench/run/visit.ts';
 import { writeVisit } from '../../../../../../api/catalog/bench/store/visits.ts';
+import { BenchWriter } from '../../../../../../api/catalog/bench/store/writing.ts';
 import { loadBenchmarks } from '../../../../../../api/catalog/bench/tasks/load.ts';
 import { serve } from '../../../../../support/bench/lab.ts';
 import { migratedDatabase } from '../../../../../support/ledger/snapshot.ts';
@@ -59,6 +61,35 @@ test('a visit in vain says why', async () => {
   assert.equal((await visit({ page: { status: 200, type: 'application/json' } })).detail, 'the page is not HTML');
   const gone = await visitApp({ url: 'http://127.0.0.1:1' }, manifest);
   assert.match(gone.detail ?? '', /^the app could not be reached: /);
+});
+
+test('no visit is made while every call of the app belongs to a run, and all are written otherwise', async () => {
+  const app = await serve((path, _body, response) => {
+    if (path === '/') response.writeHead(200, { 'content-type': 'text/html' }).end('<p>hello');
+    else response.end(JSON.stringify({ choices: [{ message: { content: '4' } }] }));
+  });
+  const reported: (string | undefined)[] = [];
+  const visits = (): Promise<boolean> =>
+    makeVisits({
+      database,
+      address: { url: app.url },
+      manifest,
+      count: 2,
+      release: () => Promise.resolve(release),
+      report: ({ detail }) => reported.push(detail),
+      signal: new AbortController().signal,
+    });
+  const writer = new BenchWriter(database);
+  const choice = { manifest: { ...manifest, attribution: 'app' as const }, models: ['a'], runs: 1, seed: 'seed' };
+  const { id } = await prepareCampaign(choice, writer);
+  const run = await writer.startNext(id, release, 60_000);
+  assert.ok(typeof run === 'object');
+  assert.deepEqual([await visits(), reported], [false, []]);
+  await writer.endCalls(run.id);
+  assert.deepEqual([await visits(), reported], [true, [undefined, undefined]]);
+  const { answered } = (await readVisitFigures({ database: () => database })).get(manifest.app) ?? assert.fail();
+  assert.equal(answered.passed, 2);
+  await app.close();
 });
 
 test('visits add up to a rate with its interval, and to the times of those that were answered', async () => {
