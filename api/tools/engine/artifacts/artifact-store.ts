@@ -23,7 +23,7 @@ export interface StoredArtifact {
 }
 
 const now = 'clock_timestamp()';
-const newestFirst = 'order by created_at desc, id';
+const newestFirst = 'order by nth desc';
 
 const statements = {
   keep: {
