@@ -24,6 +24,8 @@ export interface ApiConfig {
   readonly callerSalt: string;
   readonly trustedProxies: BlockList;
   readonly submissionsPerDay: number;
+  /** Daily budget with which a newly submitted app can call models; undefined where it cannot. */
+  readonly submittedModelsUsd: string | undefined;
   readonly maxApps: number;
   readonly appsPerNetwork: number;
   readonly pollSeconds: number;
@@ -62,6 +64,11 @@ export const environment = z.object({
     .describe('Secret of at least 32 characters that hashes callers.'),
   MOORAGE_TRUSTED_PROXIES: subnets.default([]).describe('Subnets whose X-Forwarded-For is believed.'),
   MOORAGE_SUBMISSIONS_PER_DAY: count.default(20).describe('New apps that one caller may submit within 24 hours.'),
+  MOORAGE_SUBMITTED_MODELS_USD: z
+    .string()
+    .regex(/^(0|[1-9][0-9]{0,4})([.][0-9]{1,4})?$/, 'must be a decimal of USD with at most 4 decimal places, like 0.25')
+    .optional()
+    .describe('Daily budget in USD with which a newly submitted app can call models. Without it, it cannot.'),
   MOORAGE_APPS_PER_NETWORK: count
     .default(10)
     .describe('Maximum number of hosted apps that were submitted from one network (/24 of IPv4, /48 of IPv6).'),
@@ -88,6 +95,7 @@ export function readApiConfig(variables: NodeJS.ProcessEnv = process.env): ApiCo
     callerSalt: read.MOORAGE_CALLER_SALT,
     trustedProxies: blockList(read.MOORAGE_TRUSTED_PROXIES),
     submissionsPerDay: read.MOORAGE_SUBMISSIONS_PER_DAY,
+    submittedModelsUsd: read.MOORAGE_SUBMITTED_MODELS_USD,
     maxApps: read.MOORAGE_MAX_APPS,
     appsPerNetwork: read.MOORAGE_APPS_PER_NETWORK,
     pollSeconds: read.MOORAGE_POLL_SECONDS,

@@ -45,6 +45,7 @@ const submit = createSubmitter({
   apps,
   namespace: config.appsNamespace,
   pollMs: config.pollSeconds * 1000,
+  modelsUsd: config.submittedModelsUsd,
   limits: { perCallerAndDay: config.submissionsPerDay, apps: config.maxApps, perNetwork: config.appsPerNetwork },
 });
 const submitting = submitEndpoints({

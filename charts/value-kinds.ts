@@ -32,4 +32,6 @@ export const labelKey = z
 export const optional = <Schema extends z.ZodType>(schema: Schema): z.ZodUnion<readonly [Schema, z.ZodLiteral<''>]> =>
   z.union([schema, z.literal('')]);
 /** Amount of money in USD. */
+/** As spec.models.dailyBudgetUsd of a HostedApp has it. */
+export const dailyBudget = z.string().regex(/^(0|[1-9][0-9]{0,4})([.][0-9]{1,4})?$/);
 export const usd = z.string().regex(/^[0-9]{1,7}(\.[0-9]{1,12})?$/);

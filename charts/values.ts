@@ -4,7 +4,20 @@ import { apps } from './app-values.ts';
 import { services } from './backing-services.ts';
 import { bench } from './bench-values.ts';
 import { review } from './review-values.ts';
-import { quantity, duration, cidr, labels, port, name, host, domain, labelKey, optional, usd } from './value-kinds.ts';
+import {
+  quantity,
+  duration,
+  cidr,
+  labels,
+  port,
+  name,
+  host,
+  domain,
+  labelKey,
+  optional,
+  usd,
+  dailyBudget,
+} from './value-kinds.ts';
 
 const resources = z.strictObject({
   requests: z.strictObject({ cpu: quantity, memory: quantity }),
@@ -399,6 +412,11 @@ export const values = z.strictObject({
   submissions: z
     .strictObject({
       perDay: z.int().min(1).default(20).describe('Maximum number of new apps that a caller can submit in 24 hours.'),
+      modelsUsd: optional(dailyBudget)
+        .default('')
+        .describe(
+          'Daily budget in USD with which a newly submitted app can call models (spec.models of its HostedApp), paid with the platform key. If empty, it cannot until the operator sets spec.models.enabled.',
+        ),
     })
     .prefault({}),
   operator: z.strictObject(workload).prefault({

@@ -41,6 +41,8 @@ export interface SubmitterOptions {
   readonly apps: AppIndex;
   readonly namespace: string;
   readonly limits: Limits;
+  /** Daily budget in USD with which a new app can call models; undefined where it cannot. */
+  readonly modelsUsd?: string | undefined;
   /** Minimum milliseconds between two polls of one repository requested here. */
   readonly pollMs: number;
   /** Milliseconds until a rejected app can be retried the second time; doubles with each retry of its commit. */
@@ -94,7 +96,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
     hash: string,
   ): Promise<{ app: App; created: boolean } | undefined> {
     try {
-      const app = await client.create(hostedApps, manifestOf(slug, namespace, submission, hash), { fieldManager });
+      const app = await client.create(hostedApps, manifestOf(slug, options, submission, hash), { fieldManager });
       unseen.set(slug, app);
       return { app, created: true };
     } catch (error) {
@@ -175,7 +177,12 @@ function isRetriable(app: App): boolean {
   return !app.spec.suspend && isFound && publicStatus(app).status === 'rejected';
 }
 
-function manifestOf(name: string, namespace: string, submission: Submission, hash: string): Manifest {
+function manifestOf(
+  name: string,
+  { namespace, modelsUsd }: SubmitterOptions,
+  submission: Submission,
+  hash: string,
+): Manifest {
   const { repository, contact, note, caller, network } = submission;
   const marks = { [labels.repository]: hash, [labels.caller]: caller, [labels.network]: network };
   return {
@@ -186,6 +193,7 @@ function manifestOf(name: string, namespace: string, submission: Submission, has
       source: { repo: repository.url },
       // Said by anybody: what the author or the operator of the installation says is elsewhere, and wins.
       submission: { ...(contact === undefined ? {} : { contact }), ...(note === undefined ? {} : { note }) },
+      ...(modelsUsd === undefined ? {} : { models: { enabled: true, dailyBudgetUsd: modelsUsd } }),
     },
   };
 }

@@ -66,7 +66,7 @@ export const images: readonly ImageRecipe[] = [
       await copyBinaries('runc', 'runc')(context);
     },
   },
-  nodeImage('slim', '24.21.0', '11.6.2', 'lts'),
+  nodeImage('slim', '24.21.0', '11.6.4', 'lts'),
   nodeImage('slim', '22.23.3', '10.9.4'),
   python('slim', '3.11', 'bookworm'),
   python('slim', '3.13', 'trixie', '3-slim', '3-slim-trixie', 'slim', 'slim-trixie'),

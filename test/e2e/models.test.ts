@@ -74,21 +74,9 @@ const files = {
 };
 const seen = z.looseObject({ enabled: z.boolean(), status: z.int().optional(), body: z.unknown() });
 
-test('an app finds models when spec.models.enabled says so, and not before', async () => {
+test('a submitted app finds models with the budget of this installation, until the operator says otherwise', async () => {
   const ended = await withFiles(name, files, (folder) => submit(folder));
   assert.equal(ended.exitCode, 0, ended.all);
-  assert.deepEqual(JSON.parse((await get(appUrl(name))).body), { enabled: false });
-
-  await kubectl(
-    'patch',
-    'happ',
-    name,
-    '-n',
-    appsNamespace,
-    '--type=merge',
-    '-p',
-    '{"spec":{"models":{"enabled":true,"dailyBudgetUsd":"0.5"}}}',
-  );
   const { body } = await eventually(
     'an answer of a model inside the app',
     async () => {
@@ -105,4 +93,23 @@ test('an app finds models when spec.models.enabled says so, and not before', asy
     })
     .parse(body);
   assert.ok(completion.choices[0]?.message.content.startsWith(demoNotice));
+
+  await kubectl(
+    'patch',
+    'happ',
+    name,
+    '-n',
+    appsNamespace,
+    '--type=merge',
+    '-p',
+    '{"spec":{"models":{"enabled":false}}}',
+  );
+  await eventually(
+    'the app without models',
+    async () => {
+      const answer: unknown = JSON.parse((await get(appUrl(name))).body);
+      return seen.parse(answer).enabled ? undefined : answer;
+    },
+    120,
+  );
 });

@@ -134,7 +134,7 @@ export const onDemand: readonly ImageRecipe[] = [
   nodeImage('slim', '20.20.2', '10.9.4'),
   nodeImage('full', '20.20.2', '10.9.4'),
   nodeImage('full', '22.23.3', '10.9.4'),
-  nodeImage('full', '24.21.0', '11.6.2', 'lts', 'latest'),
+  nodeImage('full', '24.21.0', '11.6.4', 'lts', 'latest'),
   ...goVersions.map((version, index) => golang(version, index === 0)),
   onDebian({
     name: 'rust',

@@ -136,7 +136,7 @@ const patterns: readonly Pattern[] = [
   },
   {
     pattern:
-      /(?:environment variable|api key|credentials?)\b.{0,40}(?:is|are) (?:missing|required|not set|undefined)|missing (?:required )?(?:environment variable|api key|credentials)|invalid environment variables/i,
+      /(?:environment variable|api key|credentials?|environment variables)\b.{0,40}(?:is|are) (?:missing|required|not (?:set|defined)|undefined)|missing (?:required )?(?:environment variable|api key|credentials)|invalid environment variables/i,
     rule: 'build/failed',
     fix: 'The build runs code that requires a variable which is set only when the app runs. Read it where it is used, not when the file is loaded, or set a placeholder in build.env of moorage.yaml (variables listed in .env.example get one automatically).',
   },

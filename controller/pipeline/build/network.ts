@@ -1,5 +1,7 @@
 // Knows a step that could not reach an address from one that failed by itself, and names the address.
 
+const googleFonts = /Failed to fetch (?:font )?`[^`]{1,100}` from Google Fonts/;
+
 /** What package managers and programs print when a name has no address, or nobody answers there. */
 const unreachable: readonly RegExp[] = [
   /Could not resolve host|Temporary failure (?:in name resolution|resolving)|Name or service not known|nodename nor servname/i,
@@ -9,6 +11,8 @@ const unreachable: readonly RegExp[] = [
   // Poetry; Cargo; Go; uv; curl and wget; Yarn; pnpm; Maven and Gradle.
   /All attempts to connect to \S{1,200} failed|failed to download from `|spurious network error|dial tcp\b|i\/o timeout|no such host/i,
   /Failed to fetch: `http|curl: \((?:6|7|28|35|56)\)|unable to resolve host address|There appears to be trouble with your network/i,
+  // Next.js, which does not name the host.
+  googleFonts,
   /ERR_PNPM_META_FETCH_FAIL|UnknownHostException|Unknown host|TLS handshake timeout|SSL_ERROR_SYSCALL|operation timed out/i,
 ];
 const addresses: readonly RegExp[] = [
@@ -61,5 +65,6 @@ function silentFault(lines: readonly string[]): NetworkFault | undefined {
 }
 
 function hostOf(line: string): string | undefined {
+  if (googleFonts.test(line)) return 'fonts.googleapis.com';
   return addresses.map((each) => each.exec(line)?.[1]).find((host) => host !== undefined);
 }

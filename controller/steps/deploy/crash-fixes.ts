@@ -9,6 +9,10 @@ const fixes: readonly (readonly [RegExp, string])[] = [
     'The code imports a package or file that is not in the image: add it to your dependencies, or commit the file. Packages needed at run time must not be development dependencies.',
   ],
   [
+    /error while loading shared libraries: /,
+    'A program needs a shared library that is not in the image: list the Debian package that brings it in packages.txt, use a package with prebuilt binaries, or install the library in a Dockerfile.',
+  ],
+  [
     /['"=: ]\$\{?PORT\b/,
     'The start command passes on $PORT as it is written: CMD in exec form (["…"]) does not expand variables. Write it in shell form (CMD server --port=$PORT), or as ["sh", "-c", "exec server --port=$PORT"].',
   ],
@@ -30,7 +34,11 @@ const fixes: readonly (readonly [RegExp, string])[] = [
     'The app cannot reach a server that it needs, such as a database: set the address of one on the public internet in run.env of moorage.yaml (only the operator of this installation can set a password or other secret), keep data in a file on a volume (run.volumes), or make the app start without it.',
   ],
   [
-    /KeyError: '[A-Z][A-Z0-9_]+'|(?:environment variable|api[ _-]?key|credentials?)\b.{0,60}(?:missing|required|not set|not found|must be set|undefined)|(?:missing|must (?:set|provide)|please (?:set|provide)).{0,60}(?:environment variable|api[ _-]?key|[A-Z]{3,}_[A-Z_]+)/i,
+    /\bOPENAI_(?:API_KEY|BASE_URL|API_BASE)\b/,
+    'The app asks for a key of models: where the operator of this installation lets it call models (spec.models.enabled of its HostedApp), it finds OPENAI_API_KEY and OPENAI_BASE_URL. Or make it start without them, and report what is missing where it is used.',
+  ],
+  [
+    /[Ee]nvironment [Vv]ariables?\b.{0,40}(?:fail|invalid)|KeyError: '[A-Z][A-Z0-9_]+'|(?:environment variable|api[ _-]?key|credentials?)\b.{0,60}(?:missing|required|not set|not found|must be set|undefined)|(?:missing|must (?:set|provide)|please (?:set|provide)).{0,60}(?:environment variable|api[ _-]?key|[A-Z]{3,}_[A-Z_]+)/i,
     'The app requires an environment variable that is not set: set it in run.env of moorage.yaml. If it is a secret, only the operator of this installation can set it (never commit it): make the app start without it, and report what is missing where it is used.',
   ],
 ];

@@ -180,7 +180,9 @@ export function restarts(count: number): string {
 }
 
 function fixFor(ended: Termination): string {
-  if (ended.exitCode === 127 || ended.reason === 'StartError') return notFoundFix(ended.message ?? '');
+  // A program whose libraries are missing ends with 127 too.
+  const isLibrary = /error while loading shared libraries/.test(ended.message ?? '');
+  if ((ended.exitCode === 127 && !isLibrary) || ended.reason === 'StartError') return notFoundFix(ended.message ?? '');
   if (ended.exitCode === 126)
     return 'The start command is not executable: make it executable (git update-index --chmod=+x FILE), or start it with its interpreter.';
   return suggestCrashFix(ended.message ?? '', ended.exitCode);

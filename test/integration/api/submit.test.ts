@@ -126,6 +126,18 @@ test('what was just submitted is known to its status at once [spec endpoint.subm
   assert.deepEqual(answer.parse(await status.json()).status, 'in_pipeline');
 });
 
+test('a new app can call models with the budget of the installation, where it has one', async () => {
+  for (const [name, modelsUsd, models] of [
+    ['with', '0.25', { enabled: true, dailyBudgetUsd: '0.25' }],
+    ['without', undefined, { enabled: false, dailyBudgetUsd: '1' }],
+  ] as const) {
+    const api = await replica({ ...(modelsUsd === undefined ? {} : { modelsUsd }) });
+    await api.submit(`octo/${name}`);
+    const spec = await server.kubectl('get', 'happ', name, '-n', namespaces.apps, '-o', 'jsonpath={.spec.models}');
+    assert.deepEqual(JSON.parse(spec), models);
+  }
+});
+
 test('submitted again: asked for a new commit, but not more often than it may be', async () => {
   const api = await replica({ pollMs: 3_600_000 });
   const poll = async (): Promise<string | undefined> => (await apps())[0]?.metadata.annotations?.['moorage.dev/poll'];

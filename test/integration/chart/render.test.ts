@@ -26,6 +26,7 @@ import {
 const local = {
   ...required,
   externalPort: 8443,
+  submissions: { modelsUsd: '0.25' },
   registry: { host: 'registry.moorage-system.svc:5000', insecure: true, cidrs: ['10.244.0.1/32'], port: 5000 },
   git: {
     allowedHosts: ['git.moorage-git.svc.cluster.local'],
@@ -350,6 +351,10 @@ test('the API reads every setting that the chart gives it', () => {
       [config.baseUrl, config.hosts.allowed[0], config.submissionsPerDay, config.appsNamespace, config.buildsNamespace],
       [baseUrl, allowed, 20, 'moorage-apps', 'moorage-builds'],
     );
+    assert.equal(config.submittedModelsUsd, objects === full ? '0.25' : undefined);
+    // What the API may then write, the admission policy lets it write.
+    const allowed25 = JSON.stringify(named(objects, 'ValidatingAdmissionPolicy', 'moorage-api')).includes("== '0.25'");
+    assert.equal(allowed25, objects === full);
   }
 });
 

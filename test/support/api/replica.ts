@@ -90,6 +90,7 @@ export interface ReplicaOptions {
   perNetwork?: number;
   apps?: number;
   pollMs?: number;
+  modelsUsd?: string;
   allowed?: string[];
   insecure?: string[];
 }
@@ -108,6 +109,7 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
     perNetwork = 10_000,
     apps: maximum = 10_000,
     pollMs = 60_000,
+    modelsUsd,
     allowed = ['git.test'],
     insecure = [],
   } = options;
@@ -130,6 +132,7 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
     apps,
     namespace: namespaces.apps,
     pollMs,
+    modelsUsd,
     limits: { perCallerAndDay, perNetwork, apps: maximum },
   });
   const registers = [new Registry()];

@@ -12,6 +12,8 @@ import { djangoFolder } from './start/django.ts';
 import { findStart, type PythonStart } from './start/find.ts';
 import { misfitOf, noPackages } from './problems.ts';
 import { compilePages, isReflex, nodeStage, reflexProblem } from './reflex.ts';
+import { allowedHosts } from './allowed-hosts.ts';
+import { settingsFiles } from './settings.ts';
 import { systemPackages } from './system-packages.ts';
 import { choosePython, type AskedPython, type PythonChoice } from './version.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
@@ -220,7 +222,8 @@ function wholeTree(hasPages: boolean): string {
 
 function runStage(tree: Tree, port: number, { packages, start, choice, hasPages }: Parts): string[] {
   const sourceFolder = tree.entry('src')?.kind === 'directory' ? ':/app/src' : '';
-  const environment = Object.entries(start?.environment ?? {})
+  const hosts = djangoFolder(tree) === undefined ? {} : allowedHosts(tree);
+  const environment = Object.entries({ ...hosts, ...start?.environment })
     .map(([name, value]) => ` ${name}=${value}`)
     .join('');
   return [
@@ -257,10 +260,8 @@ function staticFiles(tree: Tree, hasPages: boolean): string[] {
 }
 
 function collectsStatic(tree: Tree): boolean {
-  const settings = tree.entries
-    .filter((each) => each.kind === 'file' && /^(?:[^/]+\/){0,3}settings(?:\/[^/]+|[^/]*)\.py$/.test(each.path))
-    .slice(0, 20);
   return (
-    djangoFolder(tree) !== undefined && settings.some((each) => /^\s*STATIC_ROOT\b/m.test(tree.text(each.path) ?? ''))
+    djangoFolder(tree) !== undefined &&
+    settingsFiles(tree).some((path) => /^\s*STATIC_ROOT\b/m.test(tree.text(path) ?? ''))
   );
 }

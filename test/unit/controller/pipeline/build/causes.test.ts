@@ -75,6 +75,12 @@ const network: readonly Cause[] = [
     says: /could not reach fonts\.example\.org/,
   },
   {
+    name: 'a font that Next.js does not get, without its address',
+    log: '[next]/internal/font/google/geist_6a0e6105.module.css\nnext/font: error:\nFailed to fetch `Geist` from Google Fonts.\n\nImport trace:\n./app/layout.tsx\n> Build failed because of webpack errors',
+    rule: 'build/network',
+    says: /could not reach fonts\.googleapis\.com/,
+  },
+  {
     name: 'curl',
     log: 'curl: (6) Could not resolve host: install.example.org\nsh: 1: poetry: not found',
     rule: 'build/network',
@@ -83,6 +89,12 @@ const network: readonly Cause[] = [
 ];
 
 const others: readonly Cause[] = [
+  {
+    name: 'variables that a script of the build asks for',
+    log: '> node scripts/check-env.js\n\nThe following environment variables are not defined:\n -  DATABASE_URL\n ELIFECYCLE  Command failed with exit code 1.',
+    rule: 'build/failed',
+    says: /build\.env of moorage\.yaml/,
+  },
   {
     name: 'a compiler that is missing is none of the network',
     log: "      error: command 'gcc' failed: No such file or directory\n  ERROR: Failed building wheel for psutil",

@@ -17,9 +17,18 @@ const cases: readonly (readonly [string, RegExp])[] = [
   ['psycopg.OperationalError: could not translate host name "db" to address', /database/],
   ["KeyError: 'SERVICE_TOKEN'", /the operator of this installation/],
   ['openai.OpenAIError: The api_key client option must be set either by passing api_key', /run\.env/],
+  ['Exception: Please set OPENAI_API_KEY environment variable.', /spec\.models\.enabled/],
   ['Please set SEARCH_API_KEY before you start', /run\.env/],
   ["The 'port' trait of a Voila instance expected an int, not the str '$PORT'.", /does not expand variables/],
   ['django.core.exceptions.AppRegistryNotReady: Apps are not loaded', /get_asgi_application/],
+  [
+    'uwsgi: error while loading shared libraries: libpython3.12.so.1.0: cannot open shared object file: No such file or directory',
+    /shared library.*packages\.txt/,
+  ],
+  [
+    'The Environment variables has failed the following validations:\n{"minLength":"APP_SECRET must be longer than or equal to 32 characters"}',
+    /run\.env/,
+  ],
   ['Segmentation fault', /last lines of its log/],
   ['', /last lines of its log/],
 ];
