@@ -21,6 +21,7 @@ import { appWithSettings } from '../build/app-manifest.ts';
 import { haltedOutcome, haltOf, withoutCrashLoop, type Halt } from './crash-loop.ts';
 import { present } from '../../objects/present.ts';
 import { choose, type Choice } from './last-good.ts';
+import { generatedSecrets } from './generated-secrets.ts';
 import { modelsSecret } from './models.ts';
 import { claimsOf, deploymentOf, policyOf, replicasOf, serviceOf } from './objects.ts';
 import { stoppedForDisk, withoutOverDisk, type Course } from './over-disk.ts';
@@ -219,19 +220,22 @@ function applies(snapshot: Snapshot, deployment: Manifest, port: number): Write[
   );
   return [
     ...claims,
-    ...secretAction(snapshot, deployment),
+    ...secretActions(snapshot, deployment),
     applyAction(policies, policyOf(app, config, ports), snapshot.policy),
     applyAction(services, serviceOf(app), snapshot.service),
     applyAction(deployments, deployment, snapshot.deployment),
   ];
 }
 
-/** Made before the first pod that names it; later ones find it there. */
-function secretAction({ app, config, deployment: cached }: Snapshot, deployment: Manifest): Write[] {
-  const manifest = modelsSecret(app, config);
-  return manifest === undefined || (cached !== undefined && isApplied(cached, deployment))
-    ? []
-    : [{ kind: 'create', resource: secrets, manifest }];
+/** Made before the first pod that names them; later ones find them there. */
+function secretActions({ app, config, deployment: cached }: Snapshot, deployment: Manifest): Write[] {
+  if (cached !== undefined && isApplied(cached, deployment)) return [];
+  const ofModels = modelsSecret(app, config);
+  return [...(ofModels === undefined ? [] : [ofModels]), ...generatedSecrets(app, config)].map((manifest) => ({
+    kind: 'create',
+    resource: secrets,
+    manifest,
+  }));
 }
 
 function applyAction(resource: Resource, manifest: Manifest, cached: KubeObject | undefined): Write {

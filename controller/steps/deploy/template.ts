@@ -2,10 +2,12 @@
 import type { V1Container, V1EnvVar, V1PodSpec, V1PodTemplateSpec } from '@kubernetes/client-node';
 import { parseDuration } from '../../../lib/duration.ts';
 import { annotations, labels } from '../../../crds/names.ts';
+import { generatedSecret } from '../../../crds/generated-secret.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { hashOf, type KubeObject, type Wire } from '../../../lib/kubernetes/index.ts';
 import { bytesOf, shareOf } from '../../objects/quantity.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
+import { generatedVariable } from './generated-secrets.ts';
 import { modelAccess, modelKeyVariable, modelVariables } from './models.ts';
 import { expanded } from './references.ts';
 import { hostAliases, passwordVariables, serviceVariables, type ServiceAddresses } from './services/variables.ts';
@@ -161,7 +163,10 @@ function variables(app: HostedApp, config: InstallationConfig, port: number): Wi
   return [
     { name: 'PORT', value: String(port) },
     // An empty value is not kept by the API server, so it must not be asked for.
-    ...env.map(({ name, value }) => (value === '' ? { name } : { name, value: expanded(value, given) })),
+    ...env.map(({ name, value }) => {
+      if (generatedSecret.test(value)) return generatedVariable(app, name);
+      return value === '' ? { name } : { name, value: expanded(value, given) };
+    }),
     ...secrets.map(({ name, secret, key }) => ({ name, valueFrom: { secretKeyRef: { name: secret, key } } })),
   ];
 }

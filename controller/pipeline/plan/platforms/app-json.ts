@@ -1,4 +1,5 @@
-// Reads app.json of Heroku: defaults of variables, and databases as add-ons.
+// Reads app.json of Heroku: defaults of variables, secrets that it generates, and databases as add-ons.
+import { askedSecret } from '../../../../crds/generated-secret.ts';
 import { field, keys, parseJson, text, texts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import type { Declaration, DeclaredVariable } from './declaration.ts';
@@ -16,6 +17,7 @@ export function appJsonDeclaration(tree: Tree): Declaration | undefined {
   // Expo has a file of this name too, with the field expo alone.
   if (parsed === undefined || field(parsed, 'expo') !== undefined) return undefined;
   const env = keys(parsed, 'env').flatMap((name): DeclaredVariable[] => {
+    if (text(parsed, 'env', name, 'generator') === 'secret') return [{ name, value: askedSecret }];
     const value = text(parsed, 'env', name) ?? text(parsed, 'env', name, 'value');
     return value === undefined || value === '' ? [] : [{ name, value }];
   });

@@ -1,5 +1,6 @@
 // Reads render.yaml: the first web service, its databases, and variables that name them.
 import { z } from 'zod';
+import { askedSecret } from '../../../../crds/generated-secret.ts';
 import { present } from '../../../../lib/present.ts';
 import type { Tree } from '../../tree.ts';
 import type { Declaration, DeclaredVariable } from './declaration.ts';
@@ -8,6 +9,7 @@ import { parseYaml } from './yaml.ts';
 const variable = z.looseObject({
   key: z.string(),
   value: z.union([z.string(), z.number(), z.boolean()]).transform(String).optional(),
+  generateValue: z.boolean().optional(),
   fromDatabase: z.looseObject({ property: z.string() }).optional(),
   fromService: z.looseObject({ type: z.string().optional(), property: z.string().optional() }).optional(),
 });
@@ -81,7 +83,8 @@ function startOf(web: z.infer<typeof service>): Partial<Declaration> {
 
 function variablesOf(given: z.infer<typeof variable> | undefined): DeclaredVariable[] {
   if (given === undefined) return [];
-  const { key: name, value } = given;
+  const { key: name, value, generateValue } = given;
+  if (generateValue === true) return [{ name, value: askedSecret }];
   const said = value ?? placeholder('db', given.fromDatabase) ?? placeholder('redis', keyValue(given.fromService));
   return said === undefined || said === '' ? [] : [{ name, value: said }];
 }

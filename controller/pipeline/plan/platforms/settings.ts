@@ -14,6 +14,7 @@ import { dockerfileVolumes } from './dockerfile-volumes.ts';
 import { flyDeclaration } from './fly.ts';
 import { huggingFaceDeclaration } from './hugging-face.ts';
 import { lastingFindings } from './lasting.ts';
+import { ownSecretsDeclaration } from './own-secrets.ts';
 import { procfileDeclaration } from './procfile.ts';
 import { railwayDeclaration } from './railway.ts';
 import { renderDeclaration } from './render.ts';
@@ -114,6 +115,7 @@ function declarationsOf(tree: Tree, options: { path: string | undefined; reposit
       appJsonDeclaration,
       vercelDeclaration,
       netlifyDeclaration,
+      ownSecretsDeclaration,
     ].map((read) => read(tree)),
   ].filter((each) => each !== undefined);
 }

@@ -1,8 +1,10 @@
 // The environment of the app in a compose file: literal values, defaults, and values of sample files.
+import { askedSecret } from '../../../../../crds/generated-secret.ts';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import type { Tree } from '../../../tree.ts';
 import { warning, type DeclaredVariable } from '../declaration.ts';
 import type { BesideResult } from './beside.ts';
+import { isOwnSecret } from '../own-secrets.ts';
 import { interpolate, parseEnv, type Lookup } from './interpolate.ts';
 import type { ComposeService } from './read.ts';
 
@@ -44,10 +46,15 @@ export function environmentOf(
   const said = (service.environment ?? []).map(
     ([name, text]) => [name, text === null ? lookup(name) : interpolate(text, lookup)] as const,
   );
-  const missing = said.filter(([, value]) => value === undefined).map(([name]) => name);
+  const missing = said.filter(([name, value]) => value === undefined && !isOwnSecret(name)).map(([name]) => name);
   const given = said.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
-  const env = new Map([...filed(service, tree), ...given]);
-  const open = [...env.keys()].filter((name) => /SECRET|JWT|ENCRYPTION|SALT/i.test(name));
+  const named = [...filed(service, tree), ...given, ...said.map(([name]) => [name, ''] as const)];
+  // One that everybody can read in the repository is none.
+  const secret = named.filter(([name]) => isOwnSecret(name)).map(([name]) => [name, askedSecret] as const);
+  const env = new Map([...filed(service, tree), ...given, ...secret]);
+  const open = [...env]
+    .filter(([name, value]) => /SECRET|JWT|ENCRYPTION|SALT/i.test(name) && value !== askedSecret)
+    .map(([name]) => name);
   return {
     env: [...env]
       .map(([name, value]) => ({ name, value: renamed(value.trim(), hosts) }))

@@ -95,7 +95,7 @@ services:
     build: {context: ./server, dockerfile: docker/Dockerfile, target: production}
     expose: [5000]
     env_file: .env
-    environment: {URL: "mysql://\${U}:\${P}@db/x", SECRET_KEY: dev}
+    environment: {URL: "mysql://\${U}:\${P}@db/x", SECRET_KEY: dev, ENCRYPTION_KEY: dev}
 `;
   const files = {
     'docker-compose.yml': compose,
@@ -112,7 +112,8 @@ services:
     U: 'me',
     P: 'it # is',
     MODE: 'fast',
-    SECRET_KEY: 'dev',
+    SECRET_KEY: '${{secret}}',
+    ENCRYPTION_KEY: 'dev',
   });
   assert.deepEqual(rules(merged), ['warning compose/public-secret']);
 });

@@ -82,6 +82,7 @@ test('databases, variables, disk and health of render.yaml', () => {
   assert.deepEqual(env({ 'render.yaml': render }), {
     DATABASE_URL: '${{services.db.url}}',
     CACHE: '${{services.redis.host}}',
+    SECRET: '${{secret}}',
     WORKERS: '2',
   });
   assert.deepEqual([settings.run?.healthPath, settings.run?.volumes?.[0]?.path], ['/up', '/var/data']);
@@ -103,7 +104,7 @@ test('add-ons and defaults of app.json, which Expo has as well', () => {
     merge(files).settings?.services?.map(({ type }) => type),
     ['postgres', 'redis'],
   );
-  assert.deepEqual(env(files), { A: 'a', B: 'b' });
+  assert.deepEqual(env(files), { A: 'a', B: 'b', C: '${{secret}}' });
   assert.equal(merge({ 'app.json': '{"expo":{"name":"x"},"env":{"A":"a"}}' }).settings, undefined);
 });
 

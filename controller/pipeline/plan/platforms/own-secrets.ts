@@ -1,0 +1,68 @@
+// Secrets that only the app itself has to know, such as the key that signs its sessions: known by the names of their
+// variables, in samples of an environment and in settings of frameworks. The platform makes up such a one.
+import { askedSecret } from '../../../../crds/generated-secret.ts';
+import type { Tree } from '../../tree.ts';
+import { settingsFiles } from '../python/settings.ts';
+import { parseEnv } from './compose/interpolate.ts';
+import type { Declaration } from './declaration.ts';
+
+/** Of one word, or of words that stand for the app: STRIPE_SECRET_KEY and GITHUB_CLIENT_SECRET are somebody else's. */
+const own =
+  /^(?:(?:APP|APPLICATION|AUTH|BETTER_AUTH|NEXTAUTH|NEXT_AUTH|SESSION|COOKIE|JWT|JWT_ACCESS|JWT_REFRESH|ACCESS_TOKEN|REFRESH_TOKEN|TOKEN|DJANGO|FLASK|SERVER|SITE|CSRF|SIGNING|HASH|HMAC|WEBUI)_)?SECRET(?:_KEY)?$/;
+/** Words that are nobody else's, whatever stands before them. */
+const always = /(?:^|_)(?:SECRET_KEY_BASE|SESSION_SECRET|COOKIE_SECRET|JWT_SECRET|JWT_SECRET_KEY)$/;
+
+const samples = [
+  '.env.example',
+  '.env.sample',
+  '.env.template',
+  '.env.dist',
+  'env.example',
+  'example.env',
+  '.example.env',
+  '.env.local.example',
+  '.env.example.local',
+];
+
+/** Whether a secret of this name is the app's own. */
+export function isOwnSecret(variable: string): boolean {
+  return own.test(variable) || always.test(variable);
+}
+
+export function ownSecretsDeclaration(tree: Tree): Declaration | undefined {
+  const found = [...sampled(tree), ...ofDjango(tree), ...ofFrameworks(tree)];
+  const first = found[0];
+  if (first === undefined) return undefined;
+  const names = [...new Set(found.map(({ name }) => name))];
+  return { file: first.file, env: names.map((name) => ({ name, value: askedSecret })) };
+}
+
+interface OwnSecret {
+  readonly file: string;
+  readonly name: string;
+}
+
+function sampled(tree: Tree): OwnSecret[] {
+  return samples.flatMap((file) =>
+    [...parseEnv(tree.text(file, 64 * 1024) ?? '').keys()].filter(isOwnSecret).map((name) => ({ file, name })),
+  );
+}
+
+const ofSettings = /^\s*SECRET_KEY\b[^\n]{0,80}(?:[Ee]nv|config|[Ss]ecret)[^\n]{0,40}["']([A-Z][A-Z0-9_]{0,60})["']/m;
+
+function ofDjango(tree: Tree): OwnSecret[] {
+  return settingsFiles(tree).flatMap((file) => {
+    const name = ofSettings.exec(tree.text(file) ?? '')?.[1];
+    return name !== undefined && /SECRET|KEY/.test(name) ? [{ file, name }] : [];
+  });
+}
+
+/** Frameworks that do not start in production without one. */
+const frameworks = [
+  { file: 'Gemfile', pattern: /^\s*gem ["']rails["']/m, name: 'SECRET_KEY_BASE' },
+  { file: 'mix.exs', pattern: /\{\s*:phoenix\s*,/, name: 'SECRET_KEY_BASE' },
+];
+
+function ofFrameworks(tree: Tree): OwnSecret[] {
+  return frameworks.flatMap(({ file, pattern, name }) => (pattern.test(tree.text(file) ?? '') ? [{ file, name }] : []));
+}

@@ -1,0 +1,57 @@
+// Secrets that an app asks the platform to make up, such as the key that signs its sessions: a variable of run.env whose
+// value is ${{secret}}. Each is random to everybody, the same at each start, and another for each app.
+import { createHmac } from 'node:crypto';
+import type { V1EnvVar } from '@kubernetes/client-node';
+import { generatedSecret } from '../../../crds/generated-secret.ts';
+import { labels } from '../../../crds/names.ts';
+import type { HostedApp } from '../../../crds/hosted-app.ts';
+import { hashOf, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
+import type { InstallationConfig } from '../../reconcile/installation-config.ts';
+
+const key = 'value';
+
+/** A Secret for each such variable, created once and never read or changed: it outlives whatever it was made of. */
+export function generatedSecrets(app: HostedApp, config: InstallationConfig): Manifest[] {
+  return app.spec.run.env
+    .filter(({ value }) => generatedSecret.test(value))
+    .map(({ name }) => secretOf(app, name, config.run.services.passwordSecret));
+}
+
+/** The variable, by reference. */
+export function generatedVariable(app: HostedApp, variable: string): Wire<V1EnvVar> {
+  return { name: variable, valueFrom: { secretKeyRef: { name: nameOf(app, variable), key } } };
+}
+
+function secretOf(app: HostedApp, variable: string, secret: string): Manifest {
+  const { name, namespace, uid } = app.metadata;
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      name: nameOf(app, variable),
+      namespace,
+      labels: {
+        [labels.app]: name,
+        [labels.component]: 'generated-secret',
+        [labels.partOf]: 'moorage',
+        [labels.managedBy]: 'moorage',
+      },
+      ownerReferences: [
+        { apiVersion: app.apiVersion, kind: app.kind, name, uid, controller: true, blockOwnerDeletion: true },
+      ],
+    },
+    type: 'Opaque',
+    immutable: true,
+    stringData: { [key]: valueOf(app, variable, secret) },
+  };
+}
+
+/** 64 hexadecimal digits, which is as long as any framework asks for. */
+function valueOf({ metadata: { name, uid } }: HostedApp, variable: string, secret: string): string {
+  return createHmac('sha256', secret).update(`moorage generated secret 1\n${name}\n${uid}\n${variable}`).digest('hex');
+}
+
+/** Of the app's identity too: a namesake that comes after it does not find the Secret of the one before. */
+function nameOf({ metadata: { name, uid } }: HostedApp, variable: string): string {
+  return `${name}-secret-${hashOf({ uid, variable }).slice(0, 8)}`;
+}
