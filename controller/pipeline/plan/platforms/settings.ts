@@ -12,6 +12,7 @@ import { findDockerfile } from '../dockerfile/find.ts';
 import { forwardedPort } from './devcontainer.ts';
 import { dockerfileVolumes } from './dockerfile-volumes.ts';
 import { flyDeclaration } from './fly.ts';
+import { gemfileDeclaration } from './gemfile.ts';
 import { huggingFaceDeclaration } from './hugging-face.ts';
 import { lastingFindings } from './lasting.ts';
 import { procfileDeclaration } from './procfile.ts';
@@ -114,6 +115,7 @@ function declarationsOf(tree: Tree, options: { path: string | undefined; reposit
       appJsonDeclaration,
       vercelDeclaration,
       netlifyDeclaration,
+      gemfileDeclaration,
     ].map((read) => read(tree)),
   ].filter((each) => each !== undefined);
 }
