@@ -9,6 +9,8 @@ const unreachable: readonly RegExp[] = [
   // Poetry; Cargo; Go; uv; curl and wget; Yarn; pnpm; Maven and Gradle.
   /All attempts to connect to \S{1,200} failed|failed to download from `|spurious network error|dial tcp\b|i\/o timeout|no such host/i,
   /Failed to fetch: `http|curl: \((?:6|7|28|35|56)\)|unable to resolve host address|There appears to be trouble with your network/i,
+  // Bundler and RubyGems, which break a sentence where a terminal ends.
+  /Could not fetch specs from |Could not reach host |Bundler::HTTPError|Gem::RemoteFetcher::FetchError/,
   /ERR_PNPM_META_FETCH_FAIL|UnknownHostException|Unknown host|TLS handshake timeout|SSL_ERROR_SYSCALL|operation timed out/i,
 ];
 const addresses: readonly RegExp[] = [

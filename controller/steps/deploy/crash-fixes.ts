@@ -9,6 +9,26 @@ const fixes: readonly (readonly [RegExp, string])[] = [
     'The code imports a package or file that is not in the image: add it to your dependencies, or commit the file. Packages needed at run time must not be development dependencies.',
   ],
   [
+    /cannot load such file -- |Bundler::GemNotFound|Could not find \S{1,80} in (?:any of the sources|locally installed gems)/,
+    'The code requires a gem or file that is not in the image: name the gem in the Gemfile outside of the groups development and test, and commit Gemfile.lock, or commit the file.',
+  ],
+  [
+    /Missing encryption key to decrypt|EncryptedFile::MissingKeyError|MessageEncryptor::InvalidMessage/,
+    'Rails cannot decrypt config/credentials.yml.enc, whose key (config/master.key) is not in the repository: only the operator of this installation can set RAILS_MASTER_KEY, as a secret. Let the app start without it: remove config.require_master_key, and read keys from variables.',
+  ],
+  [
+    /Missing `?secret_key_base|secret_key_base for 'production' environment/,
+    'Rails has no SECRET_KEY_BASE, which only the operator of this installation can set, as a secret. Without a Dockerfile, one is generated for the app.',
+  ],
+  [
+    /Could not find a JavaScript runtime|ExecJS::RuntimeUnavailable/,
+    'A gem runs JavaScript, and the image has no Node: commit Gemfile.lock, by which a plan sees that, or add the gem mini_racer, or install nodejs in the Dockerfile.',
+  ],
+  [
+    /ActiveRecord::PendingMigrationError|PG::UndefinedTable|Mysql2::Error: Table '[^'\n]{1,200}' doesn't exist|SQLite3::SQLException: no such table/,
+    'The database lacks a table: run the migrations before the app starts, such as with a line "release: bundle exec rails db:prepare" in the Procfile.',
+  ],
+  [
     /['"=: ]\$\{?PORT\b/,
     'The start command passes on $PORT as it is written: CMD in exec form (["…"]) does not expand variables. Write it in shell form (CMD server --port=$PORT), or as ["sh", "-c", "exec server --port=$PORT"].',
   ],
@@ -30,7 +50,7 @@ const fixes: readonly (readonly [RegExp, string])[] = [
     'The app cannot reach a server that it needs, such as a database: set the address of one on the public internet in run.env of moorage.yaml (only the operator of this installation can set a password or other secret), keep data in a file on a volume (run.volumes), or make the app start without it.',
   ],
   [
-    /KeyError: '[A-Z][A-Z0-9_]+'|(?:environment variable|api[ _-]?key|credentials?)\b.{0,60}(?:missing|required|not set|not found|must be set|undefined)|(?:missing|must (?:set|provide)|please (?:set|provide)).{0,60}(?:environment variable|api[ _-]?key|[A-Z]{3,}_[A-Z_]+)/i,
+    /KeyError: '[A-Z][A-Z0-9_]+'|\bkey not found: "[A-Z][A-Z0-9_]+"|(?:environment variable|api[ _-]?key|credentials?)\b.{0,60}(?:missing|required|not set|not found|must be set|undefined)|(?:missing|must (?:set|provide)|please (?:set|provide)).{0,60}(?:environment variable|api[ _-]?key|[A-Z]{3,}_[A-Z_]+)/i,
     'The app requires an environment variable that is not set: set it in run.env of moorage.yaml. If it is a secret, only the operator of this installation can set it (never commit it): make the app start without it, and report what is missing where it is used.',
   ],
 ];

@@ -46,7 +46,7 @@ function bundler({ bundler: version }: Bundle): string[] {
   return step(
     'Gemfile.lock',
     `installing Bundler ${version}, which wrote the lock`,
-    `RUN bundle --version | grep -qF ' ${version}' || gem install --no-document bundler:${version} || echo "The image's own $(bundle --version) is used."`,
+    `RUN bundle --version | grep -qF ' ${version}' || gem install --no-document bundler:${version} 2>/dev/null || echo "The image's own $(bundle --version) is used."`,
   );
 }
 
