@@ -33,11 +33,14 @@ export function installGems(tree: Tree, bundle: Bundle, adds: readonly string[])
   ];
 }
 
-/** Bundler refuses any other patch level of Ruby than the one that the Gemfile names. */
-function anyRuby({ gemfile }: Bundle): string[] {
-  return /^\s{0,40}ruby[\s(]/m.test(gemfile)
-    ? [String.raw`RUN sed -i -E 's/^([[:space:]]*)ruby([[:space:](])/\1# ruby\2/' Gemfile`]
-    : [];
+/**
+ * Bundler refuses any other patch level of Ruby than the one that the Gemfile names, and takes a lock that names one
+ * for stale then.
+ */
+function anyRuby({ gemfile, isLocked }: Bundle): string[] {
+  if (!/^\s{0,40}ruby[\s(]/m.test(gemfile)) return [];
+  const lock = isLocked ? " && sed -i '/^RUBY VERSION/,/^[[:space:]]*$/d' Gemfile.lock" : '';
+  return [String.raw`RUN sed -i -E 's/^([[:space:]]*)ruby([[:space:](])/\1# ruby\2/' Gemfile` + lock];
 }
 
 /** The Bundler that wrote the lock, as far as this Ruby runs it. Bundler 1 does not, and 2 reads what it wrote. */

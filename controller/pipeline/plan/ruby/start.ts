@@ -18,7 +18,7 @@ export interface RubyStart {
   readonly adds: readonly string[];
 }
 
-type Found = Pick<RubyStart, 'command' | 'because' | 'adds'> & Partial<Pick<RubyStart, 'port'>>;
+type StartCommand = Pick<RubyStart, 'command' | 'because' | 'adds'> & Partial<Pick<RubyStart, 'port'>>;
 
 const servers = ['puma', 'falcon', 'thin', 'unicorn', 'webrick', 'iodine', 'agoo', 'passenger', 'pitchfork'];
 const frameworks: readonly (readonly [gem: string, name: string])[] = [
@@ -61,13 +61,13 @@ function usesRails(tree: Tree, bundle: Bundle): boolean {
   );
 }
 
-function ofFiles(tree: Tree, bundle: Bundle, isRails: boolean): Found | undefined {
+function ofFiles(tree: Tree, bundle: Bundle, isRails: boolean): StartCommand | undefined {
   if (isRails && tree.has('bin/rails')) return rails(bundle);
   if (tree.has('config.ru')) return rack(bundle);
   return script(tree, bundle);
 }
 
-function rails(bundle: Bundle): Found {
+function rails(bundle: Bundle): StartCommand {
   return {
     command: 'exec bundle exec rails server -b 0.0.0.0 -p $PORT',
     because: 'config/application.rb makes it a Rails app.',
@@ -75,7 +75,7 @@ function rails(bundle: Bundle): Found {
   };
 }
 
-function rack(bundle: Bundle): Found {
+function rack(bundle: Bundle): StartCommand {
   const because = 'config.ru is what a Rack server runs.';
   const server = servers.find((each) => bundle.has(each)) ?? 'puma';
   const adds = bundle.has(server) ? [] : [server];
@@ -105,7 +105,7 @@ function servingFile(tree: Tree): string | undefined {
   return mains.find((each) => able.includes(each)) ?? (able.length === 1 ? able[0] : undefined);
 }
 
-function script(tree: Tree, bundle: Bundle): Found | undefined {
+function script(tree: Tree, bundle: Bundle): StartCommand | undefined {
   const file = servingFile(tree);
   if (file === undefined) return undefined;
   const text = tree.text(file) ?? '';

@@ -13,7 +13,7 @@ export interface RubyChoice {
   readonly findings: readonly Finding[];
 }
 
-interface Asked {
+interface RubyRequest {
   readonly file: string;
   readonly version: string;
 }
@@ -38,7 +38,7 @@ export function chooseRuby(tree: Tree, bundle: Bundle, { missingImages = [] }: P
   return { image, because: `${range.file} asks for Ruby ${range.version}.`, findings: [] };
 }
 
-function byVersion(there: readonly RubyImage[], bundle: Bundle, asked: Asked | undefined): RubyChoice {
+function byVersion(there: readonly RubyImage[], bundle: Bundle, asked: RubyRequest | undefined): RubyChoice {
   if (asked === undefined) return { image: usual(there, bundle), findings: [] };
   const image = nearest(there, asked);
   const isSame = compare(parse(image.version), versionIn(asked)) === 0;
@@ -50,7 +50,7 @@ function byVersion(there: readonly RubyImage[], bundle: Bundle, asked: Asked | u
 }
 
 /** A single version, by the files that name one; the first of them counts. */
-function single(tree: Tree): Asked | undefined {
+function single(tree: Tree): RubyRequest | undefined {
   const candidates: readonly (readonly [file: string, version: string | undefined])[] = [
     [
       '.ruby-version',
@@ -62,7 +62,7 @@ function single(tree: Tree): Asked | undefined {
 }
 
 /** The version that the lock was written by. */
-function locked(tree: Tree): Asked | undefined {
+function locked(tree: Tree): RubyRequest | undefined {
   const version = /^RUBY VERSION\n\s{1,9}ruby (\d{1,2}(?:\.\d{1,3}){1,2})/m.exec(
     (tree.text('Gemfile.lock') ?? '').replaceAll('\r', ''),
   )?.[1];
@@ -70,7 +70,7 @@ function locked(tree: Tree): Asked | undefined {
 }
 
 /** `ruby "~> 3.2"`, `ruby ">= 3.2", "< 4"`; one that is read from a file is that file's. */
-function requirement(gemfile: string): Asked | undefined {
+function requirement(gemfile: string): RubyRequest | undefined {
   const given = /^\s{0,40}ruby[\s(]\s{0,9}((?:["'][^"'\n]{1,40}["'],?\s{0,9}){1,4})/m.exec(gemfile)?.[1];
   const clauses = (given?.match(/["'][^"'\n]{1,40}["']/g) ?? []).map((each) => each.slice(1, -1).trim());
   return clauses.length === 0 || !clauses.some((each) => number.test(each))
@@ -95,16 +95,16 @@ export function before(version: string | undefined, limit: readonly number[]): b
 }
 
 /** That version, else the next one above it, else the newest. */
-function nearest(there: readonly RubyImage[], asked: Asked): RubyImage {
+function nearest(there: readonly RubyImage[], asked: RubyRequest): RubyImage {
   const found = there.find((each) => compare(parse(each.version), versionIn(asked)) >= 0);
   return found ?? there.at(-1) ?? images.ruby[0];
 }
 
-function versionIn(asked: Asked): Version {
+function versionIn(asked: RubyRequest): Version {
   return parse(number.exec(asked.version)?.[0] ?? '');
 }
 
-function unavailable({ file, version }: Asked, image: RubyImage): Finding {
+function unavailable({ file, version }: RubyRequest, image: RubyImage): Finding {
   return {
     rule: 'plan/ruby-version',
     severity: 'warning',

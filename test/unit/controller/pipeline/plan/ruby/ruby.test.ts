@@ -122,7 +122,7 @@ const cases: readonly Case[] = [
     reason: /Its assets are made with the packages of yarn\.lock\..*the nearest there is/,
     lines: [
       /^FROM ruby:3\.1-bookworm AS build$/m,
-      /^RUN sed -i -E .*ruby.* Gemfile$/m,
+      /^RUN sed -i -E .*ruby.* Gemfile && sed -i '\/\^RUBY VERSION\/,.* Gemfile\.lock$/m,
       /^RUN --mount=\S+ bundle install$/m,
       /^COPY --from=node:\S+ \/usr\/local\/bin\/ \/usr\/local\/bin\/$/m,
       /npm install --global --force yarn@1\.22\.22 && \{ yarn install --non-interactive --frozen-lockfile/,
